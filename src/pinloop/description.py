@@ -1,0 +1,227 @@
+"""What a robot file says, format by format the same: bodies, joints, couplings, drives, shapes.
+
+Pure data, no algorithm: every reader produces a `Description`, `Mechanism` is built from one, and
+`save` writes one. A description is a graph, not a tree: which joints become the spanning tree and
+which become loop joints is decided in `graph`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike, NDArray
+
+from .pairs import Pair
+
+__all__ = [
+    "GROUND",
+    "Body",
+    "Coupling",
+    "Description",
+    "Drive",
+    "Geometry",
+    "Joint",
+    "NamedFrame",
+    "Shape",
+    "constant",
+]
+
+Array = NDArray[np.float64]
+
+GROUND = "ground"
+"""Name of the world as a body."""
+
+
+def constant(values: ArrayLike) -> Array:
+    """Return ``values`` as a float array that cannot be written to."""
+    array = np.array(values, dtype=float)
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A rigid body with a frame of its own.
+
+    Args:
+        name: unique among the bodies; not `GROUND`.
+        mass: mass [kg]; 0 for a body that only carries frames.
+        com: centre of mass in the body frame [m], shape (3,).
+        inertia: rotational inertia about the centre of mass, body axes [kg m^2], shape (3, 3).
+    """
+
+    name: str
+    mass: float = 0.0
+    com: Array = field(default_factory=lambda: constant(np.zeros(3)))
+    inertia: Array = field(default_factory=lambda: constant(np.zeros((3, 3))))
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """A pair between frame A on ``parent`` and frame B on ``child``.
+
+    Tree joints and loop joints are described alike. Values per degree of freedom (limits, damping,
+    ...) are in the order of the joint's velocity; empty means none given.
+
+    Args:
+        name: unique among the joints.
+        pair: what the joint leaves free; its axis is z of A and B (universal: z of A, x of B).
+        parent: name of the body that carries A, or `GROUND`.
+        child: name of the body that carries B.
+        frame_parent: placement of A in the parent's frame.
+        frame_child: placement of B in the child's frame.
+        cut: True: always a loop joint; False: in the tree if possible; None: free choice.
+        coordinates: variant of the coordinates of a tree joint, "" for the usual one: "circle"
+            (revolute as cosine and sine), "zyx" (spherical as Euler angles), "SO3xR3" (free as
+            translation and quaternion with a linear velocity in the parent's axes).
+        lower: lower position limits [rad, m].
+        upper: upper position limits [rad, m].
+        velocity: velocity limits [rad/s, m/s].
+        effort: effort limits [N m, N].
+        damping: viscous damping [N m s/rad, N s/m].
+        friction: dry friction [N m, N].
+        armature: reflected rotor inertia [kg m^2, kg].
+    """
+
+    name: str
+    pair: Pair
+    parent: str
+    child: str
+    frame_parent: pin.SE3
+    frame_child: pin.SE3
+    cut: bool | None = None
+    coordinates: Literal["", "circle", "zyx", "SO3xR3"] = ""
+    lower: tuple[float, ...] = ()
+    upper: tuple[float, ...] = ()
+    velocity: tuple[float, ...] = ()
+    effort: tuple[float, ...] = ()
+    damping: tuple[float, ...] = ()
+    friction: tuple[float, ...] = ()
+    armature: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """One row ``sum_i P_i(q_i) = 0`` between joints with one degree of freedom each.
+
+    Gears, racks, belts, mimic joints and polynomial cams. Coefficients start with the constant.
+
+    Args:
+        name: unique among the couplings and joints.
+        joints: names of the joints.
+        polynomials: per joint the coefficients of ``P_i``, lowest power first.
+    """
+
+    name: str
+    joints: tuple[str, ...]
+    polynomials: tuple[tuple[float, ...], ...]
+
+    @staticmethod
+    def linear(name: str, joint: str, source: str, ratio: float, offset: float = 0.0) -> Coupling:
+        """Coupling ``q_joint = ratio * q_source + offset``."""
+        return Coupling(name, (joint, source), ((-offset, 1.0), (0.0, -ratio)))
+
+
+@dataclass(frozen=True)
+class Drive:
+    """What turns a joint.
+
+    Args:
+        joint: name of the joint.
+        reduction: motor turns per joint turn [-] (rad/m on a sliding joint).
+        rotor_inertia: inertia of the rotor on the motor side [kg m^2], or None if not known.
+    """
+
+    joint: str
+    reduction: float = 1.0
+    rotor_inertia: float | None = None
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A primitive or a mesh.
+
+    Args:
+        kind: what it is.
+        size: box (x, y, z); sphere (radius,); cylinder and capsule (radius, length along z, of a
+            capsule without its caps); ellipsoid (radii x, y, z); mesh (scale x, y, z). Full
+            lengths [m].
+        path: file of a mesh.
+    """
+
+    kind: Literal["box", "sphere", "cylinder", "capsule", "ellipsoid", "mesh"]
+    size: tuple[float, ...]
+    path: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """A shape on a body, to be seen or to be collided with.
+
+    Args:
+        name: unique among the geometries of the same role.
+        body: name of the body that carries it.
+        role: "visual" or "collision".
+        shape: the shape.
+        placement: placement of the shape in the body frame.
+        color: red, green, blue, alpha in [0, 1], or None for the viewer's default.
+    """
+
+    name: str
+    body: str
+    role: Literal["visual", "collision"]
+    shape: Shape
+    placement: pin.SE3
+    color: tuple[float, float, float, float] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class NamedFrame:
+    """A named frame on a body (a tool point, an MJCF site, an SDF frame).
+
+    Args:
+        name: unique among bodies, joints and frames.
+        body: name of the body that carries it, or `GROUND`.
+        placement: placement in the body frame.
+    """
+
+    name: str
+    body: str
+    placement: pin.SE3
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """A whole robot as its file describes it.
+
+    Args:
+        name: name of the robot.
+        bodies: the bodies, without the ground.
+        joints: tree and loop joints; children of a body come in the order of this tuple.
+        base: body that is welded to the ground, if the joints do not say where the ground is.
+        couplings: rows between joint coordinates.
+        actuated: names of the actuated joints, or None if the file does not say.
+        drives: transmissions.
+        frames: further named frames.
+        geometry: visuals and collision shapes.
+        gravity: gravity vector [m/s^2], shape (3,).
+        warnings: what the reader did not understand or had to assume.
+        source: file or kind of input it was read from.
+    """
+
+    name: str
+    bodies: tuple[Body, ...]
+    joints: tuple[Joint, ...]
+    base: str | None = None
+    couplings: tuple[Coupling, ...] = ()
+    actuated: tuple[str, ...] | None = None
+    drives: tuple[Drive, ...] = ()
+    frames: tuple[NamedFrame, ...] = ()
+    geometry: tuple[Geometry, ...] = ()
+    gravity: Array = field(default_factory=lambda: constant((0.0, 0.0, -9.81)))
+    warnings: tuple[str, ...] = ()
+    source: str = ""

@@ -1,0 +1,172 @@
+"""XML with line numbers: elements, attributes and numbers, each error naming file, line, element.
+
+Knows no robot. The readers of URDF, SDF and MJCF get everything they read through here.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from xml.parsers import expat
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..errors import LoadError
+
+__all__ = ["Element", "parse_xml", "pose_rpy"]
+
+Array = NDArray[np.float64]
+
+
+class Element:
+    """An XML element that knows its file and line."""
+
+    def __init__(self, tag: str, attributes: dict[str, str], source: str, line: int) -> None:
+        self.tag = tag
+        self.attributes = attributes
+        self.source = source
+        self.line = line
+        self.children: list[Element] = []
+        self.text = ""
+
+    def __repr__(self) -> str:
+        name = self.attributes.get("name")
+        return f"<{self.tag}>" if name is None else f"<{self.tag} name='{name}'>"
+
+    def error(self, problem: str) -> LoadError:
+        """Return the error that says ``problem`` about this element."""
+        return LoadError(f"{self!r} {problem}", source=self.source, line=self.line)
+
+    def all(self, *tags: str) -> list[Element]:
+        """Children with one of the tags, in order."""
+        return [child for child in self.children if child.tag in tags]
+
+    def first(self, *tags: str) -> Element | None:
+        """First child with one of the tags, or None."""
+        return next((child for child in self.children if child.tag in tags), None)
+
+    def need(self, *tags: str) -> Element:
+        """First child with one of the tags; an error if there is none."""
+        child = self.first(*tags)
+        if child is None:
+            raise self.error(f"needs a <{tags[0]}>")
+        return child
+
+    def get(self, attribute: str) -> str | None:
+        """Attribute as text, or None."""
+        return self.attributes.get(attribute)
+
+    def require(self, attribute: str) -> str:
+        """Attribute as text; an error if it is missing or empty."""
+        value = self.attributes.get(attribute, "").strip()
+        if not value:
+            raise self.error(f"needs an attribute '{attribute}'")
+        return value
+
+    def numbers(self, text: str, count: int | None, what: str) -> Array:
+        """Parse ``text`` as finite numbers, ``count`` of them unless None."""
+        try:
+            values = np.array([float(word) for word in text.split()])
+        except ValueError:
+            raise self.error(f"has {what} '{text}', which is not a list of numbers") from None
+        if count is not None and len(values) != count:
+            raise self.error(f"has {what} '{text}': {len(values)} numbers where {count} are needed")
+        if not np.all(np.isfinite(values)):
+            raise self.error(f"has {what} '{text}', which is not finite")
+        return values
+
+    def vector(self, attribute: str, default: Array | tuple[float, ...] | None = None) -> Array:
+        """Attribute with three numbers."""
+        text = self.attributes.get(attribute)
+        if text is None and default is not None:
+            return np.array(default, dtype=float)
+        return self.numbers(self.require(attribute) if text is None else text, 3, attribute)
+
+    def number(self, attribute: str, default: float | None = None) -> float:
+        """Attribute with one number."""
+        text = self.attributes.get(attribute)
+        if text is None and default is not None:
+            return default
+        value = self.require(attribute) if text is None else text
+        return float(self.numbers(value, 1, attribute)[0])
+
+    def text_number(self, tag: str, default: float | None = None) -> float:
+        """Text of the child ``tag`` as one number (SDF keeps its values there)."""
+        child = self.first(tag)
+        if child is None:
+            if default is not None:
+                return default
+            raise self.error(f"needs a <{tag}>")
+        return float(child.numbers(child.text, 1, "the value")[0])
+
+    def text_vector(self, tag: str, default: tuple[float, ...] | None = None) -> Array:
+        """Text of the child ``tag`` as three numbers."""
+        child = self.first(tag)
+        if child is None:
+            if default is not None:
+                return np.array(default, dtype=float)
+            raise self.error(f"needs a <{tag}>")
+        return child.numbers(child.text, 3, "the value")
+
+    def unit_vector(self, values: Array, what: str = "axis") -> Array:
+        """Normalise ``values``; an error if they vanish."""
+        length = float(np.linalg.norm(values))
+        if length < 1e-9:
+            raise self.error(f"has a zero {what} {tuple(values)}; give it a direction")
+        return np.asarray(values / length)
+
+    def plain(self) -> ElementTree.Element:
+        """The element as one of the standard library, for writing."""
+        element = ElementTree.Element(self.tag, self.attributes)
+        element.text = self.text
+        element.extend(child.plain() for child in self.children)
+        return element
+
+
+def parse_xml(text: str | bytes, source: str) -> Element:
+    """Parse an XML document into its root element.
+
+    Args:
+        text: the document.
+        source: file name or kind of input, for messages.
+
+    Raises:
+        LoadError: the document is not well-formed; says the line.
+    """
+    parser = expat.ParserCreate()
+    stack: list[Element] = []
+    roots: list[Element] = []
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        element = Element(tag, attributes, source, parser.CurrentLineNumber)
+        (stack[-1].children if stack else roots).append(element)
+        stack.append(element)
+
+    def end(tag: str) -> None:
+        stack.pop()
+
+    def characters(data: str) -> None:
+        if stack:
+            stack[-1].text += data
+
+    def entity(*arguments: object) -> None:
+        raise LoadError("declares an XML entity, which a robot file must not", source=source)
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = characters
+    parser.EntityDeclHandler = entity
+    try:
+        parser.Parse(text, True)
+    except expat.ExpatError as error:
+        reason = expat.ErrorString(error.code)
+        raise LoadError(f"malformed XML: {reason}", source=source, line=error.lineno) from None
+    except (ValueError, UnicodeError) as error:
+        raise LoadError(f"malformed XML: {error}", source=source) from None
+    return roots[0]
+
+
+def pose_rpy(xyz: Array, rpy: Array) -> pin.SE3:
+    """Placement from a position and fixed-axis roll, pitch, yaw angles [m, rad]."""
+    return pin.SE3(pin.rpy.rpyToMatrix(*rpy), xyz)
