@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import pinocchio as pin
@@ -18,8 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 from .pairs import Pair
 
 __all__ = [
+    "COORDINATES",
     "GROUND",
     "Body",
+    "Coordinates",
     "Coupling",
     "Description",
     "Drive",
@@ -31,6 +33,11 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+
+Coordinates = Literal["", "circle", "zyx", "SO3xR3"]
+"""Variants of the coordinates of a tree joint, see `Joint`."""
+
+COORDINATES: tuple[Coordinates, ...] = get_args(Coordinates)
 
 GROUND = "ground"
 """Name of the world as a body."""
@@ -94,7 +101,7 @@ class Joint:
     frame_parent: pin.SE3
     frame_child: pin.SE3
     cut: bool | None = None
-    coordinates: Literal["", "circle", "zyx", "SO3xR3"] = ""
+    coordinates: Coordinates = ""
     lower: tuple[float, ...] = ()
     upper: tuple[float, ...] = ()
     velocity: tuple[float, ...] = ()

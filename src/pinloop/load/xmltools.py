@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..errors import LoadError
 
-__all__ = ["Element", "parse_xml", "pose_rpy"]
+__all__ = ["Element", "parse_xml", "pose_of", "pose_rpy"]
 
 Array = NDArray[np.float64]
 
@@ -170,3 +170,15 @@ def parse_xml(text: str | bytes, source: str) -> Element:
 def pose_rpy(xyz: Array, rpy: Array) -> pin.SE3:
     """Placement from a position and fixed-axis roll, pitch, yaw angles [m, rad]."""
     return pin.SE3(pin.rpy.rpyToMatrix(*rpy), xyz)
+
+
+def pose_of(element: Element | None) -> pin.SE3:
+    """Placement from the attributes xyz and rpy (or quat_xyzw); identity without an element."""
+    if element is None:
+        return pin.SE3.Identity()
+    xyz = element.vector("xyz", (0.0, 0.0, 0.0))
+    quaternion = element.get("quat_xyzw")
+    if quaternion is not None:
+        values = element.unit_vector(element.numbers(quaternion, 4, "quat_xyzw"), "quaternion")
+        return pin.SE3(pin.Quaternion(values).matrix(), xyz)
+    return pose_rpy(xyz, element.vector("rpy", (0.0, 0.0, 0.0)))

@@ -1,0 +1,283 @@
+"""What is this mechanism? Rows, rank, mobility, idle joints, and what looks wrong.
+
+A report for people: `diagnose` measures, `Diagnosis` prints. Nothing here changes a robot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from .assembly import assemble, nearby_assembly, scaled_jacobian
+from .constraints import Constraints
+from .errors import LoopNotClosed
+from .mechanism import Mechanism
+
+__all__ = ["Diagnosis", "LoopSummary", "diagnose"]
+
+Array = NDArray[np.float64]
+
+_RANK_TOLERANCE = 1e-8
+"""Singular values below this fraction of the largest one count as zero."""
+
+
+@dataclass(frozen=True)
+class LoopSummary:
+    """One loop joint in a diagnosis.
+
+    Args:
+        name: name of the loop joint.
+        pair: name of its pair.
+        bodies: the two bodies that it joins.
+        root: root body of the loop.
+        joints: tree joints on the loop that move.
+        rows: constraint rows of the pair.
+        neutral_error: closure residual at neutral, m and rad mixed.
+    """
+
+    name: str
+    pair: str
+    bodies: tuple[str, str]
+    root: str
+    joints: tuple[str, ...]
+    rows: int
+    neutral_error: float
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Result of `diagnose`; prints as a table.
+
+    Args:
+        name: name of the robot.
+        bodies: number of bodies, fixed ones included.
+        joints: number of tree joints that move.
+        nq: length of a configuration.
+        nv: length of a velocity.
+        mass: total mass of what moves [kg].
+        loops: the loop joints.
+        couplings: number of couplings.
+        actuated: names of the actuated joints.
+        assembled: whether a closed configuration was found.
+        rows: number of constraint rows.
+        reduced_rows: rows left after regularization, or None if it has not been done.
+        rank: rank of the Jacobian in general: the largest one over the sampled configurations.
+        ranks: rank at each sampled configuration; the first is the one nearest to neutral.
+        mobility: degrees of freedom, nv - rank.
+        redundancy: rows - rank.
+        idle: tree joints that still move when every actuated joint is locked.
+        idle_dof: number of degrees of freedom in them.
+        closure_error: residual of the assembled configuration, m and rad mixed.
+        paradoxical: redundancy that motion groups do not explain, or None if not examined.
+        warnings: what looks wrong, here and in loading.
+    """
+
+    name: str
+    bodies: int
+    joints: int
+    nq: int
+    nv: int
+    mass: float
+    loops: tuple[LoopSummary, ...]
+    couplings: int
+    actuated: tuple[str, ...]
+    assembled: bool
+    rows: int
+    reduced_rows: int | None
+    rank: int
+    ranks: tuple[int, ...]
+    mobility: int
+    redundancy: int
+    idle: tuple[str, ...]
+    idle_dof: int
+    closure_error: float
+    paradoxical: bool | None
+    warnings: tuple[str, ...] = field(default=())
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as plain values, for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return "\n".join([*self._lines(), *self._loop_lines(), *self._warning_lines()])
+
+    def _lines(self) -> list[str]:
+        ranks = sorted(set(self.ranks))
+        spread = f" (from {ranks[0]} to {ranks[-1]} over samples)" if len(ranks) > 1 else ""
+        idle = _listed(self.idle) if self.idle_dof else ""
+        state = "closed" if self.assembled else "NOT CLOSED"
+        entries = [
+            ("bodies", f"{self.bodies}, {self.mass:.4g} kg moving"),
+            ("tree joints", f"{self.joints} moving, nq = {self.nq}, nv = {self.nv}"),
+            ("actuated", f"{len(self.actuated)}  {_listed(self.actuated)}"),
+            ("loops", f"{len(self.loops)}, couplings {self.couplings}"),
+            ("rows", str(self.rows)),
+            ("rank", f"{self.rank}{spread}"),
+            ("redundant rows", str(self.redundancy)),
+            ("mobility", f"{self.mobility} degrees of freedom"),
+            ("idle", f"{self.idle_dof}  {idle}".rstrip()),
+            ("closure", f"{state}, residual {self.closure_error:.1e}"),
+        ]
+        if self.reduced_rows is not None:
+            entries.insert(5, ("regularized rows", str(self.reduced_rows)))
+        if self.paradoxical is not None:
+            entries.insert(8, ("paradoxical", "yes" if self.paradoxical else "no"))
+        return [f"robot '{self.name}'", *(f"  {label:<16} {text}" for label, text in entries)]
+
+    def _loop_lines(self) -> list[str]:
+        if not self.loops:
+            return []
+        width = max(len(loop.name) for loop in self.loops)
+        return ["  loop joints"] + [
+            f"    {loop.name:<{width}}  {loop.pair}, {loop.rows} rows, {loop.bodies[0]} - "
+            f"{loop.bodies[1]}, over {_listed(loop.joints)}; open by {loop.neutral_error:.1e} "
+            "at neutral"
+            for loop in self.loops
+        ]
+
+    def _warning_lines(self) -> list[str]:
+        return [f"  warning: {warning}" for warning in self.warnings]
+
+
+def _listed(names: tuple[str, ...], most: int = 8) -> str:
+    more = f", ... ({len(names)} in all)" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
+    """Measure what a mechanism is.
+
+    Ranks are taken at the assembled configuration nearest to neutral and at others reached from it
+    by random motions on the same assembly branch.
+
+    Args:
+        robot: the mechanism.
+        samples: number of further configurations.
+        seed: seed of the random motions.
+    """
+    constraints = Constraints(robot)
+    neutral = constraints.residual(robot.neutral)
+    warnings = [*robot.warnings, *_odd_masses(robot)]
+    assembled = True
+    try:
+        q = assemble(robot, seed=seed)
+    except LoopNotClosed as error:
+        assembled, q = False, error.q
+        warnings.append(str(error))
+    configurations = [q]
+    if assembled and len(constraints):
+        configurations += _branch(robot, q, samples, seed)
+    jacobians = [scaled_jacobian(robot, constraints, q) for q in configurations]
+    ranks = tuple(_rank(jacobian) for jacobian in jacobians)
+    locks = [_locks(robot, constraints, q) for q in configurations]
+    idle, idle_dof = _idle(robot, [np.vstack(pair) for pair in zip(jacobians, locks, strict=True)])
+    names = constraints.by_name(neutral)
+    rows, rank = len(constraints), max(ranks)
+    return Diagnosis(
+        name=robot.name,
+        bodies=len(robot.bodies),
+        joints=len(robot.joints),
+        nq=robot.nq,
+        nv=robot.nv,
+        mass=float(sum(inertia.mass for inertia in list(robot.model.inertias)[1:])),
+        loops=_summaries(robot, names),
+        couplings=len(robot.couplings),
+        actuated=robot.actuated,
+        assembled=assembled,
+        rows=rows,
+        reduced_rows=None,
+        rank=rank,
+        ranks=ranks,
+        mobility=robot.nv - rank,
+        redundancy=rows - rank,
+        idle=idle,
+        idle_dof=idle_dof,
+        closure_error=float(np.linalg.norm(constraints.residual(q))),
+        paradoxical=None,
+        warnings=tuple(warnings),
+    )
+
+
+def _summaries(robot: Mechanism, neutral: dict[str, float]) -> tuple[LoopSummary, ...]:
+    return tuple(
+        LoopSummary(
+            loop.name,
+            loop.pair.name,
+            (loop.body_a, loop.body_b),
+            loop.loop.root,
+            tuple(
+                name
+                for name in (*loop.loop.chain_a, *loop.loop.chain_b)
+                if robot.model.existJointName(name)
+            ),
+            loop.pair.rows,
+            neutral[loop.name],
+        )
+        for loop in robot.loops
+    )
+
+
+def _branch(robot: Mechanism, q: Array, samples: int, seed: int) -> list[Array]:
+    """Configurations on the branch of ``q``, each a random motion away from the one before."""
+    rng = np.random.default_rng(seed)
+    found: list[Array] = []
+    for _ in range(samples):
+        moved = nearby_assembly(robot, q, rng)
+        if moved is not None:
+            q = moved
+            found.append(q)
+    return found
+
+
+def _rank(jacobian: Array) -> int:
+    """Numerical rank, relative to the largest singular value."""
+    if jacobian.size == 0:
+        return 0
+    values = np.linalg.svd(jacobian, compute_uv=False)
+    return int(np.sum(values > _RANK_TOLERANCE * max(values[0], 1e-300)))
+
+
+def _locks(robot: Mechanism, constraints: Constraints, q: Array) -> Array:
+    """Rows that hold every actuated joint, be it in the tree or closing a loop."""
+    loops = {loop.name: loop for loop in robot.loops}
+    rows = [np.zeros((0, robot.nv))]
+    for name in robot.actuated:
+        if name in loops:
+            rows.append(constraints.twist_jacobian(q, loops[name]))
+        elif robot.model.existJointName(name):
+            rows.append(np.eye(robot.nv)[robot.coordinates(name).v])
+    return np.vstack(rows)
+
+
+def _idle(robot: Mechanism, rows: list[Array]) -> tuple[tuple[str, ...], int]:
+    """Joints that neither the loops nor the held actuated joints determine, where they are least.
+
+    Args:
+        robot: the mechanism.
+        rows: per configuration the constraint rows and the rows that hold the actuated joints.
+    """
+    best = min(rows, key=lambda stacked: robot.nv - _rank(stacked))
+    if len(best) == 0:
+        return robot.joints, robot.nv
+    null = np.linalg.svd(best, full_matrices=True)[2][_rank(best) :]
+    moving = np.linalg.norm(null, axis=0) > 1e-6
+    return tuple(n for n in robot.joints if moving[robot.coordinates(n).v].any()), len(null)
+
+
+def _odd_masses(robot: Mechanism) -> list[str]:
+    """Bodies so light against the others that their mass is a placeholder."""
+    masses = [inertia.mass for inertia in robot.model.inertias]
+    heaviest = max(masses[1:], default=0.0)
+    found = []
+    for frame in robot.model.frames:
+        mass = masses[frame.parentJoint]
+        if frame.type == pin.FrameType.JOINT and 0 < mass < 1e-6 * heaviest:
+            found.append(
+                f"what joint '{frame.name}' carries weighs {mass:.2g} kg, a millionth of the heaviest "
+                "link or less: a placeholder?"
+            )
+    return found

@@ -1,0 +1,265 @@
+"""What tables of joints have in common: entries for pairs and couplings, and names that must exist.
+
+Loops files, screw tables and Gepetto's YAML are read with it. Knows no file format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
+
+from ..description import GROUND, Coupling, Description, Joint
+from ..errors import BadValue, LoadError, UnknownName
+from ..pairs import PAIR_NAMES, Pair, align_z, make_pair
+from .yamltools import Direction, Name, Number
+
+__all__ = [
+    "WITHOUT_AXIS",
+    "CouplingEntry",
+    "Entry",
+    "LimitsEntry",
+    "PairEntry",
+    "known_joints",
+    "locate",
+    "make_couplings",
+    "need_unique",
+    "universal_axes",
+]
+
+Array = NDArray[np.float64]
+
+WITHOUT_AXIS = ("fixed", "free", "spherical", "spatial_translation", "rod")
+"""Pairs that have no axis of their own."""
+
+_WORLD = (GROUND, "world", "universe")
+"""Names of the ground, unless a body is called so."""
+
+
+class Entry(BaseModel):
+    """A table whose keys are all known."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PairEntry(Entry):
+    """A pair with its axes and parameters, as loops file and screw table write it."""
+
+    pair: Name = Field(
+        description="name of the pair", json_schema_extra={"examples": list(PAIR_NAMES)}
+    )
+    axis: Direction | None = Field(None, description="axis of the pair")
+    axis2: Direction | None = Field(None, description="second axis (universal only)")
+    pitch: Number | None = Field(None, description="advance per radian [m/rad] (helical only)")
+    length: Number | None = Field(None, description="length [m] (rod only)")
+
+    @field_validator("pair")
+    @classmethod
+    def _known_pair(cls, name: str) -> str:
+        try:
+            make_pair(name, pitch=1.0, length=1.0)
+        except BadValue as error:
+            raise ValueError(str(error)) from None
+        return name
+
+    @model_validator(mode="after")
+    def _fitting_keys(self) -> PairEntry:
+        kind = make_pair(self.pair, pitch=1.0, length=1.0).name
+        for key, value, owner in (
+            ("axis2", self.axis2, "universal"),
+            ("pitch", self.pitch, "helical"),
+            ("length", self.length, "rod"),
+        ):
+            if value is not None and kind != owner:
+                raise ValueError(f"a {kind} pair has no {key}; leave it out")
+        if kind == "universal" and self.axis2 is None:
+            raise ValueError("a universal pair needs its second axis: axis2")
+        return self
+
+    def make_pair(self, length: float | None = None) -> Pair:
+        """Build the pair; ``length`` [m] is used where the entry gives none."""
+        length = self.length if self.length is not None else length
+        return make_pair(self.pair, pitch=self.pitch, length=length)
+
+
+def _per_dof(value: object) -> object:
+    """One number stands for a list of one."""
+    return (value,) if isinstance(value, str | int | float) else value
+
+
+def _limit(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("expected a number, not yes or no")
+    return value
+
+
+def _not_nan(value: float) -> float:
+    if value != value:
+        raise ValueError("expected a number")
+    return value
+
+
+_Limits = Annotated[
+    tuple[Annotated[float, BeforeValidator(_limit), AfterValidator(_not_nan)], ...],
+    BeforeValidator(_per_dof, json_schema_input_type=float | list[float]),
+]
+"""A number or one per degree of freedom; infinite ones are welcome."""
+
+
+class LimitsEntry(Entry):
+    """Limits of a joint, a number or one per degree of freedom."""
+
+    lower: _Limits = Field((), description="lower position limit [rad, m]")
+    upper: _Limits = Field((), description="upper position limit [rad, m]")
+    velocity: _Limits = Field((), description="largest speed [rad/s, m/s]")
+    effort: _Limits = Field((), description="largest torque or force [N m, N]")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> LimitsEntry:
+        if self.lower and self.upper and len(self.lower) != len(self.upper):
+            raise ValueError("needs as many lower limits as upper ones")
+        if any(low > high for low, high in zip(self.lower, self.upper, strict=False)):
+            raise ValueError(f"lower limit {self.lower} is above upper limit {self.upper}")
+        if any(value < 0 for value in (*self.effort, *self.velocity)):
+            raise ValueError("effort and velocity limits must not be negative")
+        return self
+
+    def values(self, dof: int) -> dict[str, Any]:
+        """Limits as a joint with ``dof`` degrees of freedom keeps them.
+
+        Raises:
+            BadValue: another number of values.
+        """
+        sides = {
+            "lower": self.lower or (-np.inf,) * len(self.upper),
+            "upper": self.upper or (np.inf,) * len(self.lower),
+            "velocity": self.velocity,
+            "effort": self.effort,
+        }
+        for key, side in sides.items():
+            if len(side) not in (0, dof):
+                raise BadValue(f"{key} has {len(side)} values for {dof} degrees of freedom")
+        return sides
+
+
+class CouplingEntry(Entry):
+    """A gear, rack or cam: ``joint = ratio * source + offset``, or a sum of polynomials = 0."""
+
+    name: Name = Field(description="name of the coupling, unique among couplings and joints")
+    joint: Name | None = Field(None, description="joint that follows")
+    source: Name | None = Field(None, description="joint that is followed")
+    ratio: Number | None = Field(None, description="joint motion per source motion")
+    offset: Number | None = Field(None, description="joint position at source zero, 0 by default")
+    polynomials: dict[Name, tuple[Number, ...]] | None = Field(
+        None, description="per joint the coefficients, constant first; their sum vanishes"
+    )
+
+    @model_validator(mode="after")
+    def _one_form(self) -> CouplingEntry:
+        linear = (self.joint, self.source, self.ratio)
+        if self.polynomials is None:
+            if any(value is None for value in linear):
+                raise ValueError("needs 'joint', 'source' and 'ratio', or else 'polynomials'")
+            if self.joint == self.source:
+                raise ValueError(f"couples joint '{self.joint}' with itself")
+        elif any(value is not None for value in (*linear, self.offset)):
+            raise ValueError("has 'polynomials' beside 'joint', 'source', 'ratio' or 'offset'")
+        elif not any(c for row in self.polynomials.values() for c in row[1:]):
+            raise ValueError("needs a joint with a coefficient beyond the constant one")
+        return self
+
+    def make(self) -> Coupling:
+        """Build the coupling row."""
+        if self.polynomials is not None:
+            rows = {
+                joint: (*row, 0.0, 0.0)[: max(2, len(row))]
+                for joint, row in self.polynomials.items()
+            }
+            return Coupling(self.name, tuple(rows), tuple(rows.values()))
+        return Coupling.linear(
+            self.name, self.joint or "", self.source or "", self.ratio or 0.0, self.offset or 0.0
+        )
+
+
+def locate(description: Description, name: str) -> tuple[str, pin.SE3]:
+    """Body and placement on it of what is called ``name``.
+
+    Bodies come first, then the ground (also as world or universe), named frames, and joints: a
+    joint's name means the frame of its child body.
+
+    Raises:
+        UnknownName: nothing is called so; names the closest.
+    """
+    bodies = [body.name for body in description.bodies]
+    if name in bodies:
+        return name, pin.SE3.Identity()
+    if name in _WORLD:
+        return GROUND, pin.SE3.Identity()
+    for frame in description.frames:
+        if frame.name == name:
+            return frame.body, frame.placement
+    for joint in description.joints:
+        if joint.name == name:
+            return joint.child, pin.SE3.Identity()
+    frames = [frame.name for frame in description.frames]
+    joints = [joint.name for joint in description.joints]
+    raise UnknownName("body, frame or joint", name, [*bodies, *frames, *joints])
+
+
+def known_joints(names: Iterable[str], joints: Sequence[Joint], key: str, source: str) -> None:
+    """Check that ``key`` names joints that exist, each once."""
+    known = [joint.name for joint in joints]
+    listed = list(names)
+    for name in listed:
+        if name not in known:
+            raise LoadError(f"{key}: {UnknownName('joint', name, known)}", source=source)
+    need_unique(listed, f"{key}: joint", source)
+
+
+def make_couplings(
+    entries: Iterable[CouplingEntry], joints: Sequence[Joint], source: str
+) -> tuple[Coupling, ...]:
+    """Build coupling rows between joints with one degree of freedom."""
+    couplings = tuple(entry.make() for entry in entries)
+    dofs = {joint.name: joint.pair.dof for joint in joints}
+    for coupling in couplings:
+        where = f"coupling '{coupling.name}'"
+        known_joints(coupling.joints, joints, where, source)
+        for name in coupling.joints:
+            if dofs[name] != 1:
+                problem = f"joint '{name}' has {dofs[name]} degrees of freedom; only one can be"
+                raise LoadError(f"{where}: {problem} coupled", source=source)
+    return couplings
+
+
+def universal_axes(first: Array, second: Array) -> Array:
+    """Rotation with z along ``first`` and x towards ``second``, or any x if they are parallel."""
+    z = first / np.linalg.norm(first)
+    second = second / np.linalg.norm(second)
+    x = second - (second @ z) * z
+    if np.linalg.norm(x) < 1e-9:
+        return align_z(z)
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])
+
+
+def need_unique(names: Iterable[str], kind: str, source: str) -> None:
+    """Check that no name occurs twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            problem = f"{kind} '{name}' is there twice; names must be unique"
+            raise LoadError(problem, source=source)
+        seen.add(name)

@@ -1,0 +1,283 @@
+"""The loops file: loop joints, couplings and actuation beside a tree, in YAML of our own.
+
+What the file may say is the model `LoopsFile`, whose JSON schema is part of the documentation;
+`apply_loops` adds what it says to a description.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import pinocchio as pin
+from pydantic import Field, field_validator, model_validator
+
+from ..description import Description, Drive, Joint, constant
+from ..errors import BadValue, LoadError, UnknownName
+from ..pairs import align_z
+from .entries import (
+    WITHOUT_AXIS,
+    CouplingEntry,
+    Entry,
+    LimitsEntry,
+    PairEntry,
+    known_joints,
+    locate,
+    make_couplings,
+    need_unique,
+    universal_axes,
+)
+from .srdf import without_passive
+from .xmltools import pose_rpy
+from .yamltools import Direction, Name, Number, Vector3, validated
+
+__all__ = [
+    "FORMAT",
+    "DriveEntry",
+    "FrameEntry",
+    "LoopEntry",
+    "LoopsFile",
+    "LossesEntry",
+    "apply_loops",
+    "json_schema",
+    "parse_loops",
+]
+
+FORMAT: Literal["pinloop-loops-1"] = "pinloop-loops-1"
+"""Version tag of the loops file."""
+
+
+class FrameEntry(Entry):
+    """A frame on a body. The placement is relative to what is named.
+
+    A joint's name means the frame of its child body.
+    """
+
+    body: Name | None = Field(None, description="body, or 'ground'; either this or 'frame'")
+    frame: Name | None = Field(None, description="named frame, body or joint")
+    xyz: Vector3 = Field((0.0, 0.0, 0.0), description="position [m]")
+    rpy: Vector3 = Field((0.0, 0.0, 0.0), description="roll, pitch, yaw about fixed axes [rad]")
+
+    @model_validator(mode="after")
+    def _one_name(self) -> FrameEntry:
+        if (self.body is None) == (self.frame is None):
+            raise ValueError("needs either 'body' or 'frame', with the name of one")
+        return self
+
+    @property
+    def name(self) -> str:
+        """Name to look up."""
+        return self.body or self.frame or ""
+
+
+class LossesEntry(Entry):
+    """Losses and rotor of a joint, one value per degree of freedom."""
+
+    damping: tuple[Number, ...] = Field((), description="viscous damping [N m s/rad, N s/m]")
+    friction: tuple[Number, ...] = Field((), description="dry friction [N m, N]")
+    armature: tuple[Number, ...] = Field((), description="reflected rotor inertia [kg m^2, kg]")
+
+
+class LoopEntry(PairEntry):
+    """A joint that closes a loop between frames A and B."""
+
+    name: Name = Field(description="name of the joint, unique")
+    a: FrameEntry = Field(description="frame A")
+    b: FrameEntry = Field(description="frame B")
+    axis: Direction | None = Field(
+        None, description="axis, expressed in both A and B (universal: in A); 0 0 1 by default"
+    )
+    axis2: Direction | None = Field(
+        None, description="second axis, expressed in B (universal only)"
+    )
+    cut: bool | None = Field(
+        True, description="true: always cut; null: free choice; false: in the tree if possible"
+    )
+    coordinates: Literal["", "circle", "zyx", "SO3xR3"] = Field(
+        "", description="variant of the coordinates, should the joint come into the tree"
+    )
+    limits: LimitsEntry | None = Field(None, description="limits, likewise")
+    losses: LossesEntry | None = Field(None, description="damping, friction, armature, likewise")
+
+    @model_validator(mode="after")
+    def _buildable(self) -> LoopEntry:
+        try:
+            kind = self.make_pair().name
+        except BadValue as error:
+            raise ValueError(str(error)) from None
+        if kind in WITHOUT_AXIS and self.axis is not None:
+            raise ValueError(f"a {kind} pair has no axis; leave it out")
+        return self
+
+
+class DriveEntry(Entry):
+    """Gear and rotor of a joint."""
+
+    reduction: Number = Field(1.0, description="motor turns per joint turn [-] (sliding: rad/m)")
+    rotor_inertia: Number | None = Field(
+        None, ge=0, description="inertia of the rotor, motor side [kg m^2]"
+    )
+
+    @field_validator("reduction")
+    @classmethod
+    def _turns(cls, value: float) -> float:
+        if value == 0:
+            raise ValueError("a motor with reduction 0 does not turn")
+        return value
+
+
+class LoopsFile(Entry):
+    """Loop joints, couplings and actuation of a robot whose tree another file describes."""
+
+    format: Literal["pinloop-loops-1"] = Field(FORMAT, description="version of this format")
+    loops: tuple[LoopEntry, ...] = Field((), description="joints that close loops")
+    couplings: tuple[CouplingEntry, ...] = Field((), description="gears, racks, cams")
+    actuated: tuple[Name, ...] | None = Field(None, description="joints with a motor, all of them")
+    passive: tuple[Name, ...] = Field((), description="joints without a motor")
+    cut: tuple[Name, ...] = Field((), description="joints to cut; other loop joints become free")
+    free: tuple[Name, ...] = Field((), description="joints that may be cut or not, as is best")
+    order: tuple[Name, ...] = Field((), description="order of the joints; the others follow")
+    drives: dict[Name, DriveEntry] = Field({}, description="gear and rotor per joint")
+    gravity: Vector3 | None = Field(None, description="gravity [m/s^2]")
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON schema of the loops file."""
+    schema = LoopsFile.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def parse_loops(data: object, source: str) -> LoopsFile:
+    """Check what a loops file holds.
+
+    Args:
+        data: what `read_yaml` returned, or a dict of the same form.
+        source: name of the file, for messages.
+
+    Raises:
+        LoadError: says what is wrong, and in which line where it can be known.
+    """
+    return validated(LoopsFile, data, source)
+
+
+def apply_loops(description: Description, loops: LoopsFile, source: str) -> Description:
+    """Add what a loops file says.
+
+    Args:
+        description: the tree, and the loops it already has.
+        loops: the file.
+        source: its name, for messages.
+
+    Returns:
+        A new description with the loop joints (cut unless the file says otherwise) and couplings
+        added, and with ``actuated``, ``drives`` and ``gravity`` replaced where given.
+
+    Raises:
+        LoadError: a name that does not exist or exists already, or a coupling that cannot be.
+    """
+    joints = list(description.joints)
+    for entry in loops.loops:
+        joints.append(_loop_joint(description, entry, source))
+    need_unique([joint.name for joint in joints], "joint", source)
+    for key in ("cut", "free", "order", "drives", "passive"):
+        known_joints(getattr(loops, key), joints, key, source)
+    joints = _chosen_cuts(joints, loops, source)
+    order = {name: place for place, name in enumerate(loops.order)}
+    joints.sort(key=lambda joint: order.get(joint.name, len(order)))
+    couplings = (*description.couplings, *make_couplings(loops.couplings, joints, source))
+    names = [coupling.name for coupling in couplings] + [joint.name for joint in joints]
+    need_unique(names, "joint or coupling", source)
+    new_drives = {
+        name: Drive(name, entry.reduction, entry.rotor_inertia)
+        for name, entry in loops.drives.items()
+    }
+    kept = tuple(drive for drive in description.drives if drive.joint not in new_drives)
+    gravity = description.gravity if loops.gravity is None else constant(loops.gravity)
+    return replace(
+        description,
+        joints=tuple(joints),
+        couplings=couplings,
+        actuated=_actuated(description.actuated, loops, joints, source),
+        drives=(*kept, *new_drives.values()),
+        gravity=gravity,
+    )
+
+
+def _loop_joint(description: Description, entry: LoopEntry, source: str) -> Joint:
+    """Joint of one entry, with the axes of the pair in z (universal: z of A, x of B)."""
+    pair = entry.make_pair()
+    ends = []
+    for key, frame in (("a", entry.a), ("b", entry.b)):
+        try:
+            body, placement = locate(description, frame.name)
+        except UnknownName as error:
+            raise LoadError(f"loop '{entry.name}', {key}: {error}", source=source) from None
+        pose = pose_rpy(np.array(frame.xyz), np.array(frame.rpy))
+        ends.append((body, placement * pose))
+    (parent, frame_a), (child, frame_b) = ends
+    if parent == child:
+        problem = f"loop '{entry.name}' joins '{parent}' with itself; give two bodies"
+        raise LoadError(problem, source=source)
+    turn_a = turn_b = np.eye(3)
+    axis = np.array(entry.axis or (0.0, 0.0, 1.0))
+    if entry.axis2 is not None:
+        axis2 = np.array(entry.axis2)
+        turn_a = universal_axes(axis, axis2)
+        # x of B is the second axis; where the two are perpendicular, A and B turn alike.
+        turn_b = universal_axes(axis2, axis)[:, [2, 1, 0]] * (1.0, -1.0, 1.0)
+    elif pair.name not in WITHOUT_AXIS:
+        turn_a = turn_b = align_z(axis)
+    joint = Joint(
+        entry.name,
+        pair,
+        parent,
+        child,
+        frame_a * pin.SE3(turn_a, np.zeros(3)),
+        frame_b * pin.SE3(turn_b, np.zeros(3)),
+        cut=entry.cut,
+        coordinates=entry.coordinates,
+    )
+    return _with_values(joint, entry, source)
+
+
+def _with_values(joint: Joint, entry: LoopEntry, source: str) -> Joint:
+    """Limits and losses of an entry, one value per degree of freedom."""
+    values: dict[str, Any] = {}
+    try:
+        if entry.limits is not None:
+            values |= entry.limits.values(joint.pair.dof)
+    except BadValue as error:
+        raise LoadError(f"loop '{entry.name}': {error}", source=source) from None
+    if entry.losses is not None:
+        values |= entry.losses.model_dump()
+    return replace(joint, **values)
+
+
+def _chosen_cuts(joints: list[Joint], loops: LoopsFile, source: str) -> list[Joint]:
+    """Cut what the user names; what was cut before is free then, so that the tree can close."""
+    both = sorted(set(loops.cut) & set(loops.free))
+    if both:
+        raise LoadError(f"joint '{both[0]}' is named in both 'cut' and 'free'", source=source)
+    chosen = []
+    for joint in joints:
+        cut = joint.cut
+        if joint.name in loops.cut:
+            cut = True
+        elif joint.name in loops.free or (loops.cut and cut):
+            cut = None
+        chosen.append(replace(joint, cut=cut))
+    return chosen
+
+
+def _actuated(
+    before: tuple[str, ...] | None, loops: LoopsFile, joints: list[Joint], source: str
+) -> tuple[str, ...] | None:
+    """Actuated joints after the file has been heard."""
+    if loops.actuated is None:
+        return without_passive(joints, before, loops.passive) if loops.passive else before
+    known_joints(loops.actuated, joints, "actuated", source)
+    both = sorted(set(loops.actuated) & set(loops.passive))
+    if both:
+        raise LoadError(f"joint '{both[0]}' is both actuated and passive", source=source)
+    return loops.actuated

@@ -1,0 +1,107 @@
+"""The reader of MJCF, the XML of MuJoCo: from `<mujoco>` to a `Description`.
+
+Puts together what the other `mjcf_` modules read, and accounts for the sections that nobody reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..description import Description, constant
+from .mjcf_constraints import read_actuators, read_equalities
+from .mjcf_document import Document, merge
+from .mjcf_tree import Tree
+from .xmltools import Element
+
+__all__ = ["read_mjcf"]
+
+_READ = ("compiler", "option", "default", "asset", "worldbody", "equality", "actuator")
+_NOT_MECHANICAL = ("size", "statistic", "visual", "sensor", "custom")
+_MECHANICAL_FLAGS = (
+    "constraint", "equality", "frictionloss", "limit", "passive", "spring", "damper", "actuation",
+)  # fmt: skip
+
+
+def read_mjcf(
+    root: Element, *, resolve: Callable[[str], Path | None], directory: Path | None
+) -> Description:
+    """Read a MuJoCo model.
+
+    Hinges and slides have the coordinate of MuJoCo's `qpos`, which is `ref` in the pose of the
+    file; ball and free joints count from that pose. Gravity is (0, 0, -9.81) by default.
+
+    Args:
+        root: the parsed `<mujoco>` element.
+        resolve: gives the path of a mesh or included file, or None if it does not exist.
+        directory: folder of the file, to which relative names refer; None if there is none.
+
+    Returns:
+        The robot; equality constraints are its loops (cut joints) and couplings.
+
+    Raises:
+        LoadError: says what is wrong, with file and line.
+    """
+
+    def find(name: str) -> Path | None:
+        path = resolve(name)
+        if path is None and directory is not None and "://" not in name:
+            candidate = directory / name
+            path = candidate if candidate.is_file() else None
+        return path
+
+    document = Document(root, find)
+    tree = Tree(document)
+    if not tree.bodies:
+        raise root.error("has no <body> in its <worldbody>")
+    loops, couplings = read_equalities(document, tree)
+    actuated, drives, joints = read_actuators(document, tree)
+    gravity = _gravity(document)
+    _warn_of_sections(document)
+    return Description(
+        name=root.get("model") or Path(root.source).stem or "MuJoCo Model",
+        bodies=tuple(tree.bodies),
+        joints=(*joints, *loops),
+        couplings=tuple(couplings),
+        actuated=actuated,
+        drives=drives,
+        frames=tuple(tree.frames),
+        geometry=tuple(tree.geometry),
+        gravity=constant(gravity),
+        warnings=tuple(document.warnings),
+        source=root.source,
+    )
+
+
+def _gravity(document: Document) -> NDArray[np.float64]:
+    """Gravity [m/s^2]; warns of the options that change forces and are not read."""
+    option = merge("option", document.root, document.root.all("option"))
+    for attribute in ("wind", "density", "viscosity"):
+        text = option.get(attribute)
+        if text is not None and np.any(option.numbers(text, None, attribute) != 0):
+            document.warn(option, f"has {attribute} '{text}': forces of the air are not read")
+    flags = merge("flag", option, option.all("flag"))
+    for flag in _MECHANICAL_FLAGS:
+        if flags.get(flag) == "disable":
+            document.warn(flags, f"disables {flag}, which is not read")
+    if flags.get("gravity") == "disable":
+        return np.zeros(3)
+    return option.vector("gravity", (0.0, 0.0, -9.81))
+
+
+def _warn_of_sections(document: Document) -> None:
+    """One warning for every kind of section that is not read."""
+    seen: set[str] = set()
+    for element in document.root.children:
+        if element.tag in _NOT_MECHANICAL or element.tag in seen:
+            continue
+        seen.add(element.tag)
+        if element.tag == "keyframe":
+            document.warn(element, "holds configurations, which are not read")
+        elif element.tag == "contact":
+            document.warn(element, "holds collision pairs and exclusions, which are not read")
+        elif element.tag not in _READ:
+            document.warn(element, "is a section that is not read")

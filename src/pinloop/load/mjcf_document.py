@@ -1,0 +1,380 @@
+"""An MJCF file as one document: includes put in, compiler settings, default classes, poses.
+
+This room holds the grammar that all MJCF elements share. It builds no body, joint or constraint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from .xmltools import Element, parse_xml
+
+__all__ = ["ACTUATORS", "EQUALITIES", "Compiler", "Document", "Names"]
+
+Array = NDArray[np.float64]
+
+ORIENTATIONS = ("quat", "axisangle", "euler", "xyaxes", "zaxis")
+
+ACTUATORS = (
+    "general", "motor", "position", "velocity", "intvelocity", "orientation", "pid", "damper",
+    "cylinder", "muscle", "adhesion", "dcmotor", "plugin",
+)  # fmt: skip
+EQUALITIES = ("connect", "weld", "joint", "tendon", "flex", "flexvert", "flexstrain", "distance")
+
+# All shortcuts share one actuator default per class; these attributes mean the same in each.
+_SHARED_BY_ACTUATORS = (
+    "gear", "ctrlrange", "ctrllimited", "forcerange", "forcelimited", "armature", "damping",
+)  # fmt: skip
+
+_POSE = "pos quat axisangle euler xyaxes zaxis"
+_ATTRIBUTES = {
+    "body": f"name childclass mocap gravcomp sleep simple fuse user {_POSE}",
+    "frame": f"name childclass scale scaling massscale {_POSE}",
+    "inertial": f"mass diaginertia fullinertia {_POSE}",
+    "joint": (
+        "name class type group pos axis range limited ref armature damping frictionloss "
+        "stiffness springref springdamper springyield margin user actuatorfrcrange "
+        "actuatorfrclimited actuatorgravcomp solreflimit solimplimit solreffriction solimpfriction"
+    ),
+    "freejoint": "name group align",
+    "geom": (
+        "name class type group size fromto mesh hfield material rgba mass density shellinertia "
+        "contype conaffinity condim priority friction solmix solref solimp margin gap user "
+        f"fitscale fluidshape fluidcoef surfacevel adhesion castshadow {_POSE}"
+    ),
+    "site": f"name class type group size fromto mesh material rgba user {_POSE}",
+    "connect": "name class active solref solimp body1 body2 anchor site1 site2",
+    "weld": "name class active solref solimp body1 body2 anchor relpose torquescale site1 site2",
+    "equality/joint": "name class active solref solimp joint1 joint2 polycoef",
+}
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """Settings of the `<compiler>` elements, the last one winning.
+
+    Args:
+        angle: radians per unit of angle in the file.
+        eulerseq: axes of the Euler angles, lower case turning with the frame.
+        autolimits: True: a range that is given also limits.
+        meshdir: folder of the mesh files.
+        strippath: True: folders in the names of mesh files do not count.
+        inertiafromgeom: "true" always, "auto" for bodies without `<inertial>`, "false" never.
+        inertiagrouprange: first and last geom group that has mass.
+        boundmass: least mass of a body [kg].
+        boundinertia: least principal inertia of a body [kg m^2].
+        balanceinertia: True: impossible principal inertias become their mean.
+        settotalmass: mass to which all bodies together are scaled [kg], or None.
+    """
+
+    angle: float
+    eulerseq: str
+    autolimits: bool
+    meshdir: str
+    strippath: bool
+    inertiafromgeom: str
+    inertiagrouprange: tuple[int, int]
+    boundmass: float
+    boundinertia: float
+    balanceinertia: bool
+    settotalmass: float | None
+
+    @staticmethod
+    def read(settings: Element) -> Compiler:
+        """Read the merged `<compiler>` element."""
+        if _word(settings, "coordinate", ("local", "global"), "local") == "global":
+            raise settings.error("has global coordinates; save it again with local ones")
+        degrees = _word(settings, "angle", ("degree", "radian"), "degree") == "degree"
+        eulerseq = settings.get("eulerseq") or "xyz"
+        if len(eulerseq) != 3 or not set(eulerseq) <= set("xyzXYZ"):
+            raise settings.error(f"has eulerseq '{eulerseq}'; it is three letters of xyzXYZ")
+        groups = settings.numbers(settings.get("inertiagrouprange") or "0 5", 2, "groups")
+        total = settings.number("settotalmass", -1.0)
+        return Compiler(
+            angle=float(np.pi / 180) if degrees else 1.0,
+            eulerseq=eulerseq,
+            autolimits=_flag(settings, "autolimits", True),
+            meshdir=settings.get("meshdir") or settings.get("assetdir") or "",
+            strippath=_flag(settings, "strippath", False),
+            inertiafromgeom=_word(settings, "inertiafromgeom", ("false", "true", "auto"), "auto"),
+            inertiagrouprange=(int(groups[0]), int(groups[1])),
+            boundmass=settings.number("boundmass", 0.0),
+            boundinertia=settings.number("boundinertia", 0.0),
+            balanceinertia=_flag(settings, "balanceinertia", False),
+            settotalmass=total if total > 0 else None,
+        )
+
+
+class Document:
+    """A whole MJCF model: its sections, settings and defaults, and what could not be read.
+
+    Args:
+        root: the parsed `<mujoco>` element.
+        find: gives the path of a file that the model names, or None.
+    """
+
+    def __init__(self, root: Element, find: Callable[[str], Path | None]) -> None:
+        if root.tag != "mujoco":
+            raise root.error("is not an MJCF model; its root element must be <mujoco>")
+        self.find = find
+        self.root = _include(root, find, set())
+        self.warnings: list[str] = []
+        self.compiler = Compiler.read(merge("compiler", self.root, self.root.all("compiler")))
+        self._defaults: dict[str, dict[str, dict[str, str]]] = {}
+        self._read_defaults()
+
+    def warn(self, element: Element, problem: str) -> None:
+        """Keep a warning that says ``problem`` about an element, with file and line."""
+        self.warnings.append(str(element.error(problem)))
+
+    def section(self, tag: str) -> list[Element]:
+        """Children of all sections with this tag, in file order."""
+        return [child for part in self.root.all(tag) for child in part.children]
+
+    def filled(self, element: Element, kind: str, childclass: str) -> Element:
+        """Return the element with the attributes of its default class filled in.
+
+        Args:
+            element: the element as it is in the file.
+            kind: the kind of default it takes ("joint", "geom", "equality", "actuator", ...).
+            childclass: the default class of the enclosing bodies; "" for the top one.
+        """
+        self.check_attributes(element, "equality/joint" if kind == "equality" else "")
+        name = element.get("class") or childclass
+        if name not in self._defaults:
+            close = get_close_matches(name, self._defaults, n=1)
+            hint = f"; did you mean '{close[0]}'?" if close else ""
+            raise element.error(f"uses the default class '{name}', which is not defined{hint}")
+        attributes = dict(self._defaults[name].get(kind, {}))
+        if any(form in element.attributes for form in ORIENTATIONS):
+            for form in ORIENTATIONS:
+                attributes.pop(form, None)
+        return _with_attributes(element, attributes | element.attributes)
+
+    def check_attributes(self, element: Element, kind: str = "") -> None:
+        """Warn of attributes that MJCF does not know on this element."""
+        known = _ATTRIBUTES.get(kind if f"/{element.tag}" in kind else element.tag)
+        if known is not None:
+            for attribute in element.attributes:
+                if attribute not in known.split():
+                    self.warn(element, f"has an attribute '{attribute}' that is not read")
+
+    def flag(self, element: Element, attribute: str, default: bool = False) -> bool:
+        """Attribute that is "true" or "false"."""
+        return _flag(element, attribute, default)
+
+    def word(self, element: Element, attribute: str, known: tuple[str, ...], default: str) -> str:
+        """Attribute that is one of the known words."""
+        return _word(element, attribute, known, default)
+
+    def limits(self, element: Element, range_: str, limited: str) -> tuple[float, float] | None:
+        """Range in the units of the file where it limits, else None."""
+        text = element.get(range_)
+        state = _word(element, limited, ("false", "true", "auto"), "auto")
+        if state == "false" or (text is None and state == "auto"):
+            return None
+        if text is None:
+            raise element.error(f"is limited, but its {range_} is not given")
+        lower, upper = element.numbers(text, 2, range_)
+        if state == "auto":
+            if not lower < upper:
+                return None
+            if not self.compiler.autolimits:
+                raise element.error(f"has a {range_} but no {limited}='true' (autolimits is off)")
+        if lower > upper:
+            raise element.error(f"has {range_} '{text}'; the first number must be the smaller one")
+        return float(lower), float(upper)
+
+    def pose(self, element: Element) -> pin.SE3:
+        """Placement from pos and one of the five forms of orientation."""
+        return pin.SE3(self.rotation(element), element.vector("pos", (0.0, 0.0, 0.0)))
+
+    def rotation(self, element: Element) -> Array:
+        """Rotation matrix from one of the five forms of orientation."""
+        forms = [form for form in ORIENTATIONS if form in element.attributes]
+        if len(forms) > 1:
+            raise element.error(f"has both {forms[0]} and {forms[1]}; one orientation is enough")
+        if not forms:
+            return np.eye(3)
+        form = forms[0]
+        count = {"quat": 4, "axisangle": 4, "euler": 3, "xyaxes": 6, "zaxis": 3}[form]
+        values = element.numbers(element.attributes[form], count, form)
+        if form == "quat":
+            return quaternion(element, values)
+        if form == "axisangle":
+            axis = element.unit_vector(values[:3])
+            return np.asarray(pin.exp3(axis * (values[3] * self.compiler.angle)))
+        if form == "euler":
+            return self.euler(values)
+        if form == "xyaxes":
+            x = element.unit_vector(values[:3], "x axis")
+            y = element.unit_vector(values[3:] - (x @ values[3:]) * x, "y axis across x")
+            return np.column_stack([x, y, np.cross(x, y)])
+        return turn_z(element.unit_vector(values, "z axis"))
+
+    def euler(self, angles: Array) -> Array:
+        """Rotation matrix from Euler angles in the units of the file."""
+        R = np.eye(3)
+        for axis, angle in zip(self.compiler.eulerseq, angles, strict=True):
+            turn = pin.exp3(np.eye(3)["xyz".index(axis.lower())] * (angle * self.compiler.angle))
+            R = R @ turn if axis.islower() else turn @ R
+        return R
+
+    def _read_defaults(self) -> None:
+        """Flatten the nested default classes; "" and "main" are the top one."""
+        top: dict[str, dict[str, str]] = {}
+        self._defaults = {"": top, "main": top}
+        nested: list[tuple[Element, dict[str, dict[str, str]]]] = []
+        for element in self.root.all("default"):
+            if element.get("class") not in (None, "", "main"):
+                # Old files name the top class; MuJoCo has called it main since 2.2.
+                self._defaults[element.require("class")] = top
+            self._collect_defaults(element, top)
+            nested += [(child, top) for child in element.all("default")]
+        for element, parent in nested:
+            name = element.require("class")
+            if name in self._defaults:
+                raise element.error(f"defines the default class '{name}' a second time")
+            own = {kind: dict(attributes) for kind, attributes in parent.items()}
+            self._defaults[name] = own
+            self._collect_defaults(element, own)
+            nested += [(child, own) for child in element.all("default")]
+
+    def _collect_defaults(self, element: Element, into: dict[str, dict[str, str]]) -> None:
+        for child in element.children:
+            if child.tag == "default":
+                continue
+            attributes = dict(child.attributes)
+            kind = child.tag
+            if kind in ACTUATORS:
+                kind = "actuator"
+                attributes = {
+                    name: attributes[name] for name in _SHARED_BY_ACTUATORS if name in attributes
+                }
+            slot = into.setdefault(kind, {})
+            if any(form in attributes for form in ORIENTATIONS):
+                for form in ORIENTATIONS:
+                    slot.pop(form, None)
+            slot.update(attributes)
+
+
+class Names:
+    """Unique names of one kind: those of the file first, readable ones for the rest.
+
+    Args:
+        elements: all elements of the kind.
+        reserved: names of the world, which none of them may have.
+    """
+
+    def __init__(self, elements: Iterable[Element], reserved: tuple[str, ...] = ()) -> None:
+        self._taken = set(reserved)
+        for element in elements:
+            name = element.get("name")
+            if not name:
+                continue
+            if name in reserved:
+                raise element.error("has a name that means the world; give it another one")
+            if name in self._taken:
+                raise element.error("has a name that is already taken; rename one of the two")
+            self._taken.add(name)
+
+    def of(self, element: Element, otherwise: str) -> str:
+        """Name of the element, or a new one like ``otherwise``."""
+        return element.get("name") or self.new(otherwise)
+
+    def new(self, wanted: str) -> str:
+        """Return ``wanted``, numbered if it is taken, and take it."""
+        name, count = wanted, 1
+        while name in self._taken:
+            count += 1
+            name = f"{wanted}_{count}"
+        self._taken.add(name)
+        return name
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a name is taken."""
+        return name in self._taken
+
+
+def descendants(elements: Iterable[Element], *tags: str) -> Iterator[Element]:
+    """Elements with one of the tags below ``elements``, in file order."""
+    stack = list(elements)[::-1]
+    while stack:
+        element = stack.pop()
+        if element.tag in tags:
+            yield element
+        stack += element.children[::-1]
+
+
+def merge(tag: str, root: Element, elements: list[Element]) -> Element:
+    """One element with the attributes and children of repeated ones, the last one winning."""
+    last = elements[-1] if elements else root
+    merged = Element(tag, {}, last.source, last.line)
+    for element in elements:
+        merged.attributes.update(element.attributes)
+        merged.children += element.children
+    return merged
+
+
+def quaternion(element: Element, values: Array) -> Array:
+    """Rotation matrix from (w, x, y, z), which need not be normalised."""
+    w, x, y, z = element.unit_vector(values, "quaternion")
+    return np.asarray(pin.Quaternion(w, x, y, z).toRotationMatrix())
+
+
+def turn_z(z: Array) -> Array:
+    """Shortest rotation that takes (0, 0, 1) to the unit vector ``z``; to -z, about x."""
+    axis = np.array([-z[1], z[0], 0.0])
+    sine = float(np.linalg.norm(axis))
+    axis = axis / sine if sine > 1e-10 else np.array([1.0, 0.0, 0.0])
+    return np.asarray(pin.exp3(axis * np.arctan2(sine, z[2])))
+
+
+def _include(element: Element, find: Callable[[str], Path | None], seen: set[Path]) -> Element:
+    """Copy of the element in which every `<include>` is replaced by what its file holds."""
+    copy = _with_attributes(element, dict(element.attributes))
+    copy.children = []
+    for child in element.children:
+        if child.tag != "include":
+            copy.children.append(_include(child, find, seen))
+            continue
+        name = child.require("file")
+        path = find(name)
+        if path is None:
+            raise child.error(f"names the file '{name}', which does not exist")
+        if path.resolve() in seen:
+            raise child.error(f"includes '{name}' a second time; a file may be included once")
+        seen.add(path.resolve())
+        try:
+            text = path.read_bytes()
+        except OSError as error:
+            raise child.error(f"names the file '{name}', which cannot be read: {error}") from None
+        copy.children += _include(parse_xml(text, str(path)), find, seen).children
+    return copy
+
+
+def _with_attributes(element: Element, attributes: dict[str, str]) -> Element:
+    copy = Element(element.tag, attributes, element.source, element.line)
+    copy.children = element.children
+    copy.text = element.text
+    return copy
+
+
+def _flag(element: Element, attribute: str, default: bool) -> bool:
+    return _word(element, attribute, ("false", "true"), str(default).lower()) == "true"
+
+
+def _word(element: Element, attribute: str, known: tuple[str, ...], default: str) -> str:
+    value = element.get(attribute)
+    if value is None:
+        return default
+    if value not in known:
+        raise element.error(f"has {attribute} '{value}'; it must be one of: {', '.join(known)}")
+    return value

@@ -1,0 +1,315 @@
+"""Geoms and mesh assets of MJCF: shapes to be seen and collided with, and the mass they stand for.
+
+What lives here knows one geom at a time; which body it sits on is told by the caller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal, cast
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..description import Geometry, Shape
+from .mjcf_document import Document, Names, descendants, quaternion, turn_z
+from .mjcf_inertia import Moments, convex_hull, mesh_moments, primitive_moments, read_triangles
+from .xmltools import Element
+
+__all__ = ["Geom", "Shapes", "segment"]
+
+Array = NDArray[np.float64]
+Color = tuple[float, float, float, float]
+
+_KINDS = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf")
+_UNREAD = ("plane", "hfield", "sdf")
+_NO_COLOR = (0.5, 0.5, 0.5, 1.0)
+"""MuJoCo takes this colour for "none given"."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """A mesh asset: vertices are ``S R' (x - p)`` of those in the file.
+
+    Args:
+        element: the asset.
+        path: its file, or None if its vertices are in the model (or the file does not exist).
+        scale: the diagonal of ``S``, shape (3,).
+        turn: ``R``, shape (3, 3).
+        shift: ``p`` [units of the file], shape (3,).
+    """
+
+    element: Element
+    path: Path | None
+    scale: Array
+    turn: Array
+    shift: Array
+
+    def as_shape(self) -> tuple[Shape, pin.SE3] | None:
+        """Shape and its placement in the geom, or None if a turned mesh is stretched askew.
+
+        ``S R' = R' (R S R')``: a placement after a scale only if ``R S R'`` is diagonal.
+        """
+        stretch = self.turn @ np.diag(self.scale) @ self.turn.T
+        diagonal = np.diag(stretch)
+        if not np.allclose(stretch, np.diag(diagonal), atol=1e-9 * np.abs(diagonal).max()):
+            return None
+        offset = -np.diag(self.scale) @ self.turn.T @ self.shift
+        size = (float(diagonal[0]), float(diagonal[1]), float(diagonal[2]))
+        return Shape("mesh", size, self.path), pin.SE3(self.turn.T.copy(), offset)
+
+    def triangles(self) -> tuple[Array, NDArray[np.int64]]:
+        """Vertices in the geom [m] and faces."""
+        element = self.element
+        if self.path is not None:
+            try:
+                vertices, faces = read_triangles(self.path)
+            except Exception as error:
+                # Each of the many mesh formats fails in its own way.
+                raise element.error(f"has a mesh file that cannot be read: {error}") from error
+        else:
+            vertices = element.numbers(element.require("vertex"), None, "vertex").reshape(-1, 3)
+            text = element.get("face")
+            if text is None:
+                vertices, faces = convex_hull(vertices)
+            else:
+                faces = element.numbers(text, None, "face").astype(np.int64).reshape(-1, 3)
+        moved = (vertices - self.shift) @ self.turn * self.scale
+        return moved, faces[:, ::-1] if np.prod(self.scale) < 0 else faces
+
+
+@dataclass(frozen=True, eq=False)
+class Geom:
+    """A geom on a body.
+
+    Args:
+        element: the geom with its defaults.
+        name: its unique name.
+        body: the body that carries it.
+        placement: placement of the geom in the body frame.
+        shape: its shape if it is a primitive.
+        mesh: its asset if it is a mesh.
+    """
+
+    element: Element
+    name: str
+    body: str
+    placement: pin.SE3
+    shape: Shape | None
+    mesh: Mesh | None
+
+
+class Shapes:
+    """The meshes and materials of a model, and how its geoms use them.
+
+    Args:
+        document: the model; takes the warnings.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._meshes: dict[str, Mesh | None] = {}
+        self._materials: dict[str, Color | None] = {}
+        worlds = document.root.all("worldbody")
+        self._names = Names(descendants(worlds, "geom"))
+        for element in document.section("asset"):
+            if element.tag == "mesh":
+                self._read_mesh(element)
+            elif element.tag == "material":
+                filled = document.filled(element, "material", "")
+                self._materials[element.require("name")] = _rgba(filled)
+            elif element.tag not in ("texture", "hfield", "skin", "model"):
+                document.warn(element, "is not a known asset and is not read")
+
+    def read(self, element: Element, body: str, number: int, frame: pin.SE3) -> Geom | None:
+        """Read a geom with its defaults filled in; None, and a warning, if it is not supported.
+
+        Args:
+            element: the geom.
+            body: the body that carries it.
+            number: how many geoms the body has had so far, for its name.
+            frame: placement in the body of the frame in which the geom is written.
+        """
+        document = self._document
+        kind = document.word(element, "type", _KINDS, "sphere")
+        name = self._names.of(element, f"{body}_geom{number}" if number else f"{body}_geom")
+        if kind in _UNREAD:
+            document.warn(element, f"is a {kind}, which is not read")
+            return None
+        if kind == "mesh":
+            mesh = self._mesh_of(element)
+            return mesh and Geom(element, name, body, frame * document.pose(element), None, mesh)
+        if element.get("mesh") is not None:
+            document.warn(element, f"is a {kind} fitted to a mesh, which is not read; size it")
+            return None
+        shape, placement = _primitive(document, element, kind)
+        return Geom(element, name, body, frame * placement, shape, None)
+
+    def pictures(self, geom: Geom) -> list[Geometry]:
+        """What is to be seen, and what is to be collided with.
+
+        Geoms with contype and conaffinity 0 touch nothing. MuJoCo shows groups 0 to 2: a geom of a
+        higher group that touches something is there for collisions only.
+        """
+        shape, placement = geom.shape, geom.placement
+        if geom.mesh is not None:
+            if geom.mesh.path is None:
+                self._document.warn(geom.element, "has a mesh without a file; it is not shown")
+                return []
+            found = geom.mesh.as_shape()
+            if found is None:
+                self._document.warn(geom.element, "has a mesh stretched askew; it is not shown")
+                return []
+            shape, placement = found[0], placement * found[1]
+        assert shape is not None
+        touches = any(geom.element.number(bits, 1.0) != 0 for bits in ("contype", "conaffinity"))
+        seen = geom.element.number("group", 0.0) <= 2 or not touches
+        roles: list[Literal["visual", "collision"]] = ["visual"] * seen + ["collision"] * touches
+        color = self._color(geom)
+        return [Geometry(geom.name, geom.body, role, shape, placement, color) for role in roles]
+
+    def moments(self, geom: Geom) -> Moments:
+        """Mass properties of a geom in the body frame."""
+        element = geom.element
+        shell = False
+        if geom.mesh is not None:
+            solid = _mesh_solid(geom.mesh, self._document)
+        else:
+            assert geom.shape is not None
+            shell = self._document.flag(element, "shellinertia")
+            solid = primitive_moments(geom.shape)
+        if element.get("mass") is not None:
+            mass = element.number("mass")
+            if mass < 0:
+                raise element.error(f"has mass {mass} kg; it must not be negative")
+        else:
+            mass = element.number("density", 1000.0) * solid.mass
+        if shell and mass > 0:
+            raise element.error(
+                "is a shell (shellinertia), whose inertia is not computed; "
+                "give its body an <inertial>"
+            )
+        return solid.scaled(mass / solid.mass).placed(geom.placement)
+
+    def _mesh_of(self, element: Element) -> Mesh | None:
+        name = element.require("mesh")
+        if name not in self._meshes:
+            raise element.error(f"uses the mesh '{name}', which is not among the assets")
+        mesh = self._meshes[name]
+        if mesh is None:
+            self._document.warn(element, f"and its mass are left out: no mesh '{name}'")
+        return mesh
+
+    def _read_mesh(self, element: Element) -> None:
+        filled = self._document.filled(element, "mesh", "")
+        file = element.get("file")
+        name = element.get("name") or (PurePosixPath(file).stem if file else None)
+        if name is None:
+            raise element.error("needs a name or a file")
+        path = None
+        if file is not None:
+            path = self._find(file)
+            if path is None:
+                self._document.warn(element, f"names the file '{file}', which does not exist")
+                self._meshes[name] = None
+                return
+        elif element.get("vertex") is None:
+            self._document.warn(element, "has neither file nor vertices; it is not read")
+            self._meshes[name] = None
+            return
+        turn = quaternion(filled, filled.numbers(filled.get("refquat") or "1 0 0 0", 4, "refquat"))
+        scale = filled.vector("scale", (1.0, 1.0, 1.0))
+        shift = filled.vector("refpos", (0.0, 0.0, 0.0))
+        self._meshes[name] = Mesh(filled, path, scale, turn, shift)
+
+    def _find(self, file: str) -> Path | None:
+        """Path of a mesh file, with the rules of `meshdir` and `strippath`."""
+        compiler = self._document.compiler
+        if compiler.strippath:
+            file = PurePosixPath(file.replace("\\", "/")).name
+        if compiler.meshdir and not Path(file).is_absolute() and "://" not in file:
+            file = f"{compiler.meshdir.rstrip('/')}/{file}"
+        return self._document.find(file)
+
+    def _color(self, geom: Geom) -> Color | None:
+        own = _rgba(geom.element)
+        if own is not None and own != _NO_COLOR:
+            return own
+        material = geom.element.get("material")
+        if material is None and geom.mesh is not None:
+            material = geom.mesh.element.get("material")
+        if material is None:
+            return own
+        if material not in self._materials:
+            raise geom.element.error(f"uses the material '{material}', which is not defined")
+        return self._materials[material]
+
+
+def segment(element: Element) -> tuple[pin.SE3, float] | None:
+    """Placement and half length of an element with `fromto`, or None.
+
+    MuJoCo's documentation says that z points from the first to the second point; its compiler
+    (2.0 to 4.0) turns it the other way, and that is what positions of sites depend on.
+    """
+    text = element.get("fromto")
+    if text is None:
+        return None
+    values = element.numbers(text, 6, "fromto")
+    start, end = values[:3], values[3:]
+    z = element.unit_vector(start - end, "length fromto")
+    return pin.SE3(turn_z(z), (start + end) / 2), float(np.linalg.norm(end - start)) / 2
+
+
+def _primitive(document: Document, element: Element, kind: str) -> tuple[Shape, pin.SE3]:
+    """Shape, with full lengths, and placement of a primitive geom."""
+    along = segment(element) if kind in ("capsule", "cylinder", "box", "ellipsoid") else None
+    size = element.numbers(element.require("size"), None, "size")
+    if along is None:
+        placement = document.pose(element)
+    else:
+        placement, half = along
+        across = size[:1] if kind in ("capsule", "cylinder") else size[[0, 0]]
+        size = np.append(across, half)
+    count = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3}[kind]
+    if len(size) < count:
+        raise element.error(f"has size '{element.get('size')}'; a {kind} needs {count} numbers")
+    size = size[:count]
+    if np.any(size <= 0):
+        raise element.error(f"has size '{element.get('size')}'; all numbers must be positive")
+    if kind == "box":
+        size = 2 * size
+    elif kind in ("capsule", "cylinder"):
+        size = size * (1.0, 2.0)
+    numbers = tuple(float(number) for number in size)
+    if kind == "sphere":
+        return Shape("sphere", numbers), placement
+    if kind == "box":
+        return Shape("box", numbers), placement
+    if kind == "ellipsoid":
+        return Shape("ellipsoid", numbers), placement
+    return Shape("capsule" if kind == "capsule" else "cylinder", numbers), placement
+
+
+def _mesh_solid(mesh: Mesh, document: Document) -> Moments:
+    methods = ("convex", "exact", "legacy", "shell")
+    method = document.word(mesh.element, "inertia", methods, "legacy")
+    vertices, faces = mesh.triangles()
+    if method == "convex":
+        vertices, faces = convex_hull(vertices)
+        method = "exact"
+    solid = mesh_moments(vertices, faces, method)
+    if not solid.mass > 0:
+        raise mesh.element.error(
+            "encloses no volume, so that no mass can be computed from it; give the body an "
+            "<inertial>, or the mesh inertia='convex'"
+        )
+    return solid
+
+
+def _rgba(element: Element) -> Color | None:
+    text = element.get("rgba")
+    if text is None:
+        return None
+    return cast(Color, tuple(float(c) for c in element.numbers(text, 4, "rgba")))

@@ -1,0 +1,235 @@
+r"""Screw tables: a mechanism in its assembled reference configuration, without body-fixed frames.
+
+Everything is given in one world frame, as CAD programs export it (paper 1, section 2.3.3): per
+joint its bodies, the direction of its axis, a point on it and the pitch, per body mass, centre of
+mass and inertia. In the reference configuration all body frames coincide with the world frame
+(remark 3), so frames A and B of a joint are one placement there, and the joint's screw is
+:math:`Y = (p \times \omega + h \omega, \omega)`, linear part first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+from pydantic import Field, field_validator, model_validator
+
+from ..description import GROUND, Body, Description, Joint, constant
+from ..errors import BadValue, LoadError, UnknownName
+from ..pairs import Pair, align_z, make_pair
+from .entries import (
+    WITHOUT_AXIS,
+    CouplingEntry,
+    Entry,
+    LimitsEntry,
+    PairEntry,
+    known_joints,
+    make_couplings,
+    need_unique,
+    universal_axes,
+)
+from .yamltools import Name, Number, Vector3, line_of, validated
+
+__all__ = ["ScrewTable", "is_screw_table", "read_screws"]
+
+Array = NDArray[np.float64]
+
+_NEEDS_POINT = (
+    "revolute", "helical", "cylindrical", "universal", "spherical", "point_on_line",
+    "point_on_plane", "rod",
+)  # fmt: skip
+"""Pairs that are other pairs at another point."""
+
+_SQUARE = 1e-4
+"""How far the axes of a universal joint may be from perpendicular [rad]: rounding of a table."""
+
+_ROUNDING = 1e-5
+"""Relative error of inertia tensors that a table of few digits brings."""
+
+
+class ScrewBody(Entry):
+    """A body: all values in world axes, in the reference configuration."""
+
+    name: Name = Field(description="name of the body, unique, not 'ground'")
+    mass: Number = Field(gt=0, description="mass [kg]")
+    com: Vector3 = Field(description="centre of mass [m]")
+    inertia: tuple[Vector3, Vector3, Vector3] = Field(
+        description="rows of the inertia about the centre of mass [kg m^2]"
+    )
+
+    @field_validator("name")
+    @classmethod
+    def _not_ground(cls, name: str) -> str:
+        if name == GROUND:
+            raise ValueError("the ground is there already and has no mass; leave it out")
+        return name
+
+    @field_validator("inertia")
+    @classmethod
+    def _physical(cls, rows: tuple[Vector3, Vector3, Vector3]) -> tuple[Vector3, Vector3, Vector3]:
+        tensor = np.array(rows)
+        size = float(np.abs(tensor).max())
+        if np.abs(tensor - tensor.T).max() > _ROUNDING * size:
+            raise ValueError("an inertia tensor is symmetric")
+        least, middle, largest = (float(m) for m in np.linalg.eigvalsh((tensor + tensor.T) / 2))
+        principal = f"principal moments {least:.6g}, {middle:.6g}, {largest:.6g} kg m^2"
+        if least <= 1e-10 * size:
+            raise ValueError(f"{principal} must all be positive")
+        if least + middle < largest * (1 - _ROUNDING):
+            raise ValueError(
+                f"{principal} violate the triangle inequality, no body has them; is the tensor "
+                "about the centre of mass?"
+            )
+        return rows
+
+
+class ScrewJoint(PairEntry):
+    """A joint: axis and point in world axes, in the reference configuration."""
+
+    name: Name = Field(description="name of the joint, unique")
+    parent: Name = Field(description="body on one side, or 'ground'")
+    child: Name = Field(description="body on the other side")
+    point: Vector3 | None = Field(None, description="point on the axis, of a rod on the parent [m]")
+    point2: Vector3 | None = Field(None, description="end of a rod on the child [m]")
+    cut: bool = Field(False, description="true: this joint closes a loop")
+    limits: LimitsEntry | None = Field(None, description="lower, upper, effort, velocity")
+
+    @model_validator(mode="after")
+    def _complete(self) -> ScrewJoint:
+        kind = make_pair(self.pair, pitch=1.0, length=1.0).name
+        if self.parent == self.child:
+            raise ValueError(f"joins '{self.parent}' with itself")
+        if kind == "helical" and self.pitch is None:
+            raise ValueError("a helical pair needs its pitch [m/rad]")
+        if kind in _NEEDS_POINT and self.point is None:
+            raise ValueError(f"a {kind} pair needs a point")
+        if kind not in WITHOUT_AXIS and self.axis is None:
+            raise ValueError(f"a {kind} pair needs an axis")
+        if (kind == "rod") != (self.point2 is not None):
+            raise ValueError("point2 is needed for a rod and has no meaning otherwise")
+        if kind == "rod" and self.axis is not None:
+            raise ValueError("a rod has no axis; leave it out")
+        if self.axis2 is not None and self.axis is not None:
+            cosine = np.dot(self.axis, self.axis2)
+            cosine /= np.linalg.norm(self.axis) * np.linalg.norm(self.axis2)
+            if abs(cosine) > _SQUARE:
+                angle = np.degrees(np.arccos(np.clip(cosine, -1, 1)))
+                raise ValueError(
+                    f"axis and axis2 are {angle:.4g} deg apart; they must be at 90 deg"
+                )
+        return self
+
+
+class ScrewTable(Entry):
+    """A mechanism in its assembled reference configuration."""
+
+    name: Name = Field("mechanism", description="name of the mechanism")
+    gravity: Vector3 = Field((0.0, 0.0, -9.81), description="gravity [m/s^2]")
+    bodies: tuple[ScrewBody, ...] = Field(min_length=1, description="the bodies")
+    joints: tuple[ScrewJoint, ...] = Field(min_length=1, description="the joints")
+    actuated: tuple[Name, ...] | None = Field(None, description="joints with a motor")
+    couplings: tuple[CouplingEntry, ...] = Field((), description="gears, racks, cams")
+
+
+def is_screw_table(data: object) -> bool:
+    """Whether data of a YAML file are a screw table."""
+    return isinstance(data, dict) and "bodies" in data and "joints" in data
+
+
+def read_screws(data: dict[str, Any], source: str) -> Description:
+    """Read a screw table.
+
+    Args:
+        data: the table (see `ScrewTable` for its keys): what a YAML file holds, or a dict with
+            lists or NumPy arrays.
+        source: file or kind of input, for messages.
+
+    Returns:
+        The description; every body frame is the world frame in the reference configuration, and
+        all joint coordinates are zero there.
+
+    Raises:
+        LoadError: what is wrong in the table.
+    """
+    table = validated(ScrewTable, data, source)
+    need_unique([body.name for body in table.bodies], "body", source)
+    names = [joint.name for joint in table.joints] + [row.name for row in table.couplings]
+    need_unique(names, "joint or coupling", source)
+    bodies = {body.name for body in table.bodies}
+    warnings: list[str] = []
+    joints = []
+    for index, entry in enumerate(table.joints):
+        line = line_of(data, ("joints", index))
+        for body in (entry.parent, entry.child):
+            if body != GROUND and body not in bodies:
+                problem = f"joint '{entry.name}': {UnknownName('body', body, (GROUND, *bodies))}"
+                raise LoadError(problem, source=source, line=line)
+        try:
+            joints.append(_joint(entry, source, warnings))
+        except BadValue as error:
+            raise LoadError(f"joint '{entry.name}': {error}", source=source, line=line) from None
+    if table.actuated is not None:
+        known_joints(table.actuated, joints, "actuated", source)
+    return Description(
+        name=table.name,
+        bodies=tuple(_body(entry) for entry in table.bodies),
+        joints=tuple(joints),
+        couplings=make_couplings(table.couplings, joints, source),
+        actuated=table.actuated,
+        gravity=constant(table.gravity),
+        warnings=tuple(warnings),
+        source=source,
+    )
+
+
+def _body(entry: ScrewBody) -> Body:
+    tensor = np.array(entry.inertia)
+    return Body(entry.name, entry.mass, constant(entry.com), constant((tensor + tensor.T) / 2))
+
+
+def _joint(entry: ScrewJoint, source: str, warnings: list[str]) -> Joint:
+    """Joint whose frames A and B coincide in the reference configuration (but for a rod)."""
+    point = np.array(entry.point or (0.0, 0.0, 0.0))
+    if entry.point2 is not None:
+        pair, frame_a, frame_b = _rod(entry, point, np.array(entry.point2), source, warnings)
+    else:
+        pair = entry.make_pair()
+        frame_a = frame_b = pin.SE3(_axes(entry), point)
+    joint = Joint(
+        entry.name,
+        pair,
+        entry.parent,
+        entry.child,
+        frame_a,
+        frame_b,
+        cut=True if entry.cut else None,
+    )
+    return joint if entry.limits is None else replace(joint, **entry.limits.values(pair.dof))
+
+
+def _axes(entry: ScrewJoint) -> Array:
+    """Rotation with z along the axis, and x along the second axis of a universal joint."""
+    if entry.axis is None:
+        return np.eye(3)
+    if entry.axis2 is None:
+        return align_z(np.array(entry.axis))
+    return universal_axes(np.array(entry.axis), np.array(entry.axis2))
+
+
+def _rod(
+    entry: ScrewJoint, start: Array, end: Array, source: str, warnings: list[str]
+) -> tuple[Pair, pin.SE3, pin.SE3]:
+    """Rod between two points; in the reference configuration z of A and B point along it."""
+    distance = float(np.linalg.norm(end - start))
+    pair = entry.make_pair(length=distance)
+    length = pair.parameters["length"]
+    if abs(length - distance) > _ROUNDING * length:
+        warnings.append(
+            f"{source}: rod '{entry.name}' is {length} m long, but its ends are {distance:.9g} m "
+            "apart in the table; the mechanism is open there"
+        )
+    turn = align_z(end - start) if distance > 0 else np.eye(3)
+    return pair, pin.SE3(turn, start), pin.SE3(turn, end)

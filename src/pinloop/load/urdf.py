@@ -1,0 +1,431 @@
+"""URDF, and the elements of our own with which it can say what URDF cannot.
+
+Own additions, ignored by other readers: any pair name as joint ``type`` with ``pitch`` or
+``length``, ``<axis2>`` of a universal joint, a pose of the joint on the child
+(``<child link xyz rpy>``), ``coordinates``, ``armature`` in ``<dynamics>``, and ``<frame>``.
+Loop elements are read in `urdf_loops`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Literal, cast
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..description import (
+    COORDINATES,
+    GROUND,
+    Body,
+    Coordinates,
+    Coupling,
+    Description,
+    Drive,
+    Geometry,
+    Joint,
+    NamedFrame,
+    Shape,
+    constant,
+)
+from ..pairs import Pair, align_z
+from .packages import Resolver
+from .urdf_loops import read_loops, read_pair
+from .xmltools import Element, pose_of
+
+__all__ = ["read_urdf"]
+
+Array = NDArray[np.float64]
+
+_IRRELEVANT = {
+    "material", "gazebo", "transmission", "ros2_control", "sensor", "camera", "group", "version",
+    "verbose", "contact", "self_collision_checking", "self_collide", "collision_checking",
+    "origin", "kinematics", "static", "spec",
+}  # fmt: skip
+"""Elements that say nothing about mechanics, or are read elsewhere."""
+
+
+def read_urdf(root: Element, *, resolve: Resolver) -> Description:
+    """Read a ``<robot>``.
+
+    Args:
+        root: the root element.
+        resolve: finds mesh files.
+    """
+    if any(child.tag.startswith("xacro:") for child in root.children):
+        raise root.error("still holds xacro macros; run xacro on it first")
+    links = root.all("link")
+    if not links:
+        raise root.error("has no <link>; is this a URDF?")
+    warnings: list[str] = []
+    name = (root.get("name") or "").strip()
+    if not name:
+        warnings.append(f"{root.source}: the robot has no name")
+    base = _base(root, links)
+    bodies = [_body(link) for link in links if link.require("name") != GROUND]
+    joints, couplings, independent = _joints(root, warnings)
+    actuated, drives = _drives(root, {joint.name for joint in joints}, warnings)
+    colors = _colors(root)
+    geometry = [g for link in links for g in _geometry(link, colors, resolve, warnings)]
+    frames = [
+        NamedFrame(frame.require("name"), frame.require("link"), pose_of(frame))
+        for frame in root.all("frame")
+    ]
+    description = Description(
+        name=name or "robot",
+        bodies=tuple(bodies),
+        joints=tuple(joints),
+        base=base,
+        couplings=tuple(couplings),
+        actuated=actuated or (tuple(independent) or None),
+        drives=tuple(drives),
+        frames=tuple(frames),
+        geometry=tuple(geometry),
+        source=root.source,
+    )
+    description = read_loops(root, description)
+    warnings += _unknown(root)
+    return replace(description, warnings=(*description.warnings, *warnings))
+
+
+def _base(root: Element, links: list[Element]) -> str | None:
+    """The one link that no joint carries; None if it is the ground itself."""
+    names = Counter(link.require("name") for link in links)
+    for link in links:
+        if names[link.require("name")] > 1:
+            raise link.error("is declared twice; link names must be unique")
+    children = {joint.need("child").require("link") for joint in root.all("joint")}
+    roots = [name for name in names if name not in children]
+    if not roots:
+        cycle = ", ".join(repr(joint.require("name")) for joint in root.all("joint")[:8])
+        raise root.error(
+            f"has no root link: the joints {cycle} form a cycle; write one of them as <loop_joint>"
+        )
+    if len(roots) > 1:
+        raise root.error(
+            f"has {len(roots)} root links ({', '.join(map(repr, roots[:8]))}); "
+            "join all but one to another link"
+        )
+    return None if roots[0] == GROUND else roots[0]
+
+
+def _body(link: Element) -> Body:
+    """Link with mass, centre of mass and inertia, all in the link frame."""
+    name = link.require("name")
+    inertial = link.first("inertial")
+    if inertial is None:
+        return Body(name)
+    mass = inertial.need("mass").number("value")
+    if mass < 0:
+        raise link.error(f"has negative mass {mass} kg; it must be >= 0")
+    placement = pose_of(inertial.first("origin"))
+    tensor = np.zeros((3, 3))
+    inertia = inertial.first("inertia")
+    if inertia is not None:
+        for key, (i, j) in {
+            "ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2),
+        }.items():  # fmt: skip
+            tensor[i, j] = tensor[j, i] = inertia.number(key, 0.0)
+    rotation = placement.rotation
+    return Body(
+        name, mass, constant(placement.translation), constant(rotation @ tensor @ rotation.T)
+    )
+
+
+def _joints(root: Element, warnings: list[str]) -> tuple[list[Joint], list[Coupling], list[str]]:
+    """Joints in Pinocchio's order (by name), mimic couplings, independent joints."""
+    joints: list[Joint] = []
+    couplings: list[Coupling] = []
+    independent: list[str] = []
+    carried: dict[str, str] = {}
+    moving = {e.get("name") for e in root.all("joint") if e.get("type") not in ("fixed", None)}
+    for element in root.all("joint"):
+        joint = _joint(element, warnings)
+        if joint.child in carried:
+            joint = replace(joint, cut=True)
+            warnings.append(
+                f"{root.source}:{element.line}: link '{joint.child}' has a second parent; joint "
+                f"'{joint.name}' closes a loop with '{carried[joint.child]}' (cut the other one "
+                "with 'cut:' in a loops file)"
+            )
+        else:
+            carried[joint.child] = joint.name
+        joints.append(joint)
+        mimic = element.first("mimic")
+        if mimic is not None:
+            couplings += _mimic(mimic, joint, moving, warnings)
+        if (element.get("independent") or "").lower() == "true":
+            independent.append(joint.name)
+    # The order in which urdfdom, and with it Pinocchio, visits the children of a link.
+    return sorted(joints, key=lambda joint: joint.name), couplings, independent
+
+
+def _joint(element: Element, warnings: list[str]) -> Joint:
+    """One ``<joint>``."""
+    kind = element.require("type").lower()
+    pair = read_pair(element)
+    child = element.need("child")
+    turn = _axes(element, pair)
+    values = _limits(element, kind) | _losses(element, pair)
+    joint = Joint(
+        name=element.require("name"),
+        pair=pair,
+        parent=element.need("parent").require("link"),
+        child=child.require("link"),
+        frame_parent=pose_of(element.first("origin")) * turn,
+        frame_child=pose_of(child) * turn,
+        cut=False,
+        coordinates=_coordinates(element),
+        lower=values.get("lower", ()),
+        upper=values.get("upper", ()),
+        velocity=values.get("velocity", ()),
+        effort=values.get("effort", ()),
+        damping=values.get("damping", ()),
+        friction=values.get("friction", ()),
+        armature=values.get("armature", ()),
+    )
+    if not joint.lower and kind in ("revolute", "prismatic"):
+        warnings.append(
+            f"{element.source}:{element.line}: joint '{joint.name}' has no position limits"
+        )
+    return joint
+
+
+def _losses(element: Element, pair: Pair) -> dict[str, tuple[float, ...]]:
+    """Damping, friction and armature; URDF has one number for all degrees of freedom."""
+    dynamics = element.first("dynamics")
+    if dynamics is None or pair.dof == 0:
+        return {}
+    values = {
+        key: tuple(map(float, dynamics.numbers(text, None, key)))
+        for key in ("damping", "friction", "armature")
+        if (text := dynamics.get(key)) is not None
+    }
+    spread = {key: v * pair.dof if len(v) == 1 else v for key, v in values.items()}
+    return {key: v for key, v in spread.items() if any(v)}
+
+
+def _mimic(
+    mimic: Element, joint: Joint, moving: set[str | None], warnings: list[str]
+) -> list[Coupling]:
+    """Coupling of a mimic joint; none if one of the two joints does not move."""
+    source = mimic.require("joint")
+    if source not in moving or joint.name not in moving:
+        lacking = source if source not in moving else joint.name
+        warnings.append(
+            f"{mimic.source}:{mimic.line}: joint '{joint.name}' mimics '{source}', but "
+            f"'{lacking}' does not move; the mimic is left out"
+        )
+        return []
+    ratio, offset = mimic.number("multiplier", 1.0), mimic.number("offset", 0.0)
+    return [Coupling.linear(f"{joint.name}:mimic", joint.name, source, ratio, offset)]
+
+
+def _axes(element: Element, pair: Pair) -> pin.SE3:
+    """Rotation from the joint frame to the pair frame, whose z (and x) are the axes."""
+    if pair.name in ("fixed", "free", "spherical", "spatial_translation"):
+        return pin.SE3.Identity()
+    axis = element.first("axis")
+    given = axis.vector("xyz", (1.0, 0.0, 0.0)) if axis is not None else np.array([1.0, 0.0, 0.0])
+    z = (axis or element).unit_vector(given)
+    if pair.name != "universal":
+        return pin.SE3(align_z(z), np.zeros(3))
+    second = element.need("axis2")
+    x = second.unit_vector(second.vector("xyz"), "axis2")
+    if abs(float(x @ z)) > 1e-6:
+        raise element.error("is universal, but its axes are not perpendicular")
+    x = x - (x @ z) * z
+    x /= np.linalg.norm(x)
+    return pin.SE3(np.column_stack([x, np.cross(z, x), z]), np.zeros(3))
+
+
+def _coordinates(element: Element) -> Coordinates:
+    """Our attribute for the variant of a joint's coordinates."""
+    value = element.get("coordinates") or ""
+    if value in COORDINATES:
+        return cast(Coordinates, value)
+    raise element.error(f"has coordinates '{value}', which is none of {', '.join(COORDINATES[1:])}")
+
+
+def _limits(element: Element, kind: str) -> dict[str, tuple[float, ...]]:
+    """Position, velocity and effort limits; a continuous joint has no position limits."""
+    limit = element.first("limit")
+    if limit is None or kind == "fixed":
+        return {}
+    values = {
+        key: tuple(_words(limit, text, key))
+        for key in ("lower", "upper", "velocity", "effort")
+        if (text := limit.get(key)) is not None and text.strip()
+    }
+    if kind == "continuous":
+        values.pop("lower", None)
+        values.pop("upper", None)
+    for one, other in (("lower", "upper"), ("upper", "lower")):
+        if one in values and other not in values:
+            values[other] = (0.0,) * len(values[one])
+    return values
+
+
+def _words(limit: Element, text: str, key: str) -> list[float]:
+    """Numbers of a limit; infinite ones are welcome here."""
+    words = text.split()
+    try:
+        numbers = [float(word) for word in words]
+    except ValueError:
+        raise limit.error(f"has {key} '{text}', which is not a number") from None
+    if any(np.isnan(number) for number in numbers):
+        raise limit.error(f"has {key} '{text}', which is not a number")
+    return numbers
+
+
+def _drives(
+    root: Element, joints: set[str], warnings: list[str]
+) -> tuple[tuple[str, ...], list[Drive]]:
+    """Actuated joints and gears from <transmission> and <ros2_control>."""
+    actuated: dict[str, None] = {}
+    drives: dict[str, Drive] = {}
+    blocks = [*root.all("transmission")]
+    for control in root.all("ros2_control"):
+        blocks += control.all("transmission")
+        for joint in control.all("joint"):
+            if joint.first("command_interface") is not None:
+                actuated[joint.require("name")] = None
+    for block in blocks:
+        for joint in block.all("joint"):
+            name = joint.require("name")
+            if name not in joints:
+                warnings.append(
+                    f"{root.source}:{joint.line}: a transmission names joint '{name}', which the "
+                    "robot does not have; left out"
+                )
+                continue
+            actuated[name] = None
+            drives[name] = Drive(name, *_gear(block, joint))
+    return tuple(name for name in actuated if name in joints), list(drives.values())
+
+
+def _gear(block: Element, joint: Element) -> tuple[float, float | None]:
+    """Reduction and rotor inertia of a transmission, wherever the dialect keeps them."""
+    places = [joint, *block.all("actuator"), block]
+    reduction = 1.0
+    for place in places:
+        child = place.first("mechanicalReduction", "mechanical_reduction")
+        if child is not None:
+            reduction = float(child.numbers(child.text, 1, "the value")[0])
+            break
+    inertia: float | None = None
+    for place in places:
+        gear = place.first("drake:gear_ratio")
+        if gear is not None:
+            reduction = gear.number("value")
+        rotor = place.first("drake:rotor_inertia")
+        if rotor is not None:
+            inertia = rotor.number("value")
+    return reduction, inertia
+
+
+def _colors(root: Element) -> dict[str, tuple[float, float, float, float]]:
+    """Materials that are declared for the whole robot."""
+    colors = {}
+    for holder in (root, *(v for link in root.all("link") for v in link.all("visual"))):
+        for material in holder.all("material"):
+            color = material.first("color")
+            name = material.get("name")
+            if color is not None and name:
+                colors[name] = _rgba(color)
+    return colors
+
+
+def _rgba(color: Element) -> tuple[float, float, float, float]:
+    red, green, blue, alpha = color.numbers(color.require("rgba"), 4, "rgba")
+    return float(red), float(green), float(blue), float(alpha)
+
+
+def _geometry(
+    link: Element,
+    colors: dict[str, tuple[float, float, float, float]],
+    resolve: Resolver,
+    warnings: list[str],
+) -> list[Geometry]:
+    """Visuals and collision shapes of a link."""
+    found: list[Geometry] = []
+    roles: tuple[Literal["visual", "collision"], ...] = ("visual", "collision")
+    for role in roles:
+        for index, element in enumerate(link.all(role)):
+            shape = _shape(element, resolve, warnings)
+            if shape is None:
+                continue
+            color = None
+            material = element.first("material")
+            if material is not None:
+                inline = material.first("color")
+                color = _rgba(inline) if inline is not None else None
+                color = color or colors.get(material.get("name") or "")
+            found.append(
+                Geometry(
+                    f"{link.require('name')}_{index}",
+                    link.require("name"),
+                    role,
+                    shape,
+                    pose_of(element.first("origin")),
+                    color,
+                )
+            )
+    return found
+
+
+def _shape(element: Element, resolve: Resolver, warnings: list[str]) -> Shape | None:
+    """Shape of a visual or collision element; None with a warning if it cannot be had."""
+    geometry = element.first("geometry")
+    kind = geometry.children[0] if geometry is not None and geometry.children else None
+    if kind is None:
+        warnings.append(f"{element.source}:{element.line}: a {element.tag} has no geometry")
+        return None
+    if kind.tag == "box":
+        return Shape("box", tuple(kind.vector("size")))
+    if kind.tag == "sphere":
+        return Shape("sphere", (kind.number("radius"),))
+    if kind.tag == "cylinder":
+        return Shape("cylinder", (kind.number("radius"), kind.number("length")))
+    if kind.tag == "capsule":
+        return Shape("capsule", (kind.number("radius"), kind.number("length")))
+    if kind.tag == "ellipsoid":
+        return Shape("ellipsoid", tuple(kind.vector("radii")))
+    if kind.tag == "mesh":
+        name = kind.require("filename")
+        path = resolve(name)
+        if path is None:
+            warnings.append(f"{kind.source}:{kind.line}: mesh '{name}' not found; left out")
+            return None
+        return Shape("mesh", tuple(kind.vector("scale", (1.0, 1.0, 1.0))), path)
+    warnings.append(f"{kind.source}:{kind.line}: geometry <{kind.tag}> is not known; left out")
+    return None
+
+
+_READ = {"link", "joint", "frame", "loop_joint", "loop", "coupling", "constraint"}
+
+
+def _unknown(root: Element) -> list[str]:
+    """Warn of elements that nobody reads, once per kind and place."""
+    seen: dict[tuple[str, str], int] = {}
+
+    def note(parent: Element, known: set[str]) -> None:
+        for child in parent.children:
+            if child.tag not in known and not child.tag.startswith("drake:"):
+                seen.setdefault((parent.tag, child.tag), child.line)
+
+    note(root, _READ | _IRRELEVANT)
+    for link in root.all("link"):
+        note(link, {"inertial", "visual", "collision"} | _IRRELEVANT)
+    for joint in root.all("joint"):
+        note(
+            joint,
+            {"parent", "child", "origin", "axis", "axis2", "limit", "dynamics", "mimic",
+             "safety_controller", "calibration"} | _IRRELEVANT,
+        )  # fmt: skip
+    return [
+        f"{root.source}:{line}: element <{tag}> in <{parent}> is not understood; left out"
+        for (parent, tag), line in seen.items()
+    ]

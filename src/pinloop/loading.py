@@ -1,0 +1,310 @@
+"""`load`: from a file, a text, a `pin.Model` or a parsed URDF to a `Mechanism`.
+
+Decides by content which reader understands a source, and which files beside it say more. Reads
+nothing itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike
+
+from .description import GROUND, Description, Joint, constant
+from .errors import BadValue, LoadError
+from .load.gepetto import apply_gepetto, is_gepetto
+from .load.loopsfile import LoopsFile, apply_loops
+from .load.mjcf import read_mjcf
+from .load.packages import make_resolver
+from .load.pinmodel import read_model
+from .load.screws import is_screw_table, read_screws
+from .load.sdf import read_sdf
+from .load.srdf import apply_srdf
+from .load.urdf import read_urdf
+from .load.urdf_loops import drake_constraints
+from .load.xmltools import Element, parse_xml
+from .load.yamltools import read_yaml, validated
+from .mechanism import Mechanism, build
+from .pairs import make_pair
+
+__all__ = ["from_screws", "load"]
+
+_LARGEST = 256 * 2**20
+"""A robot file larger than this [bytes] is not one."""
+
+
+def load(
+    source: Any,
+    *,
+    loops: Any = None,
+    package_dirs: str | Path | Iterable[str | Path] = (),
+    gravity: ArrayLike | None = None,
+    floating_base: bool = False,
+    kinematics_only: bool = False,
+) -> Mechanism:
+    """Load a robot with its loops.
+
+    Args:
+        source: path of a URDF, SDF, MJCF, Gepetto YAML or screw table; the text of one; a screw
+            table as a dict; a `pin.Model`; or a parsed ``URDF`` of urchin, yourdfpy or urdfpy.
+        loops: what closes the loops, if the source does not say: path or dict of a loops file or
+            Gepetto YAML, or path of an SRDF; or a list of these. Without it the files
+            ``<stem>.loops.yaml``, ``<stem>.yaml`` (Gepetto) and ``<stem>.srdf`` beside the source
+            are read.
+        package_dirs: folders that hold the packages of ``package://`` names.
+        gravity: gravity vector in the world [m/s^2]; as in the source by default.
+        floating_base: let the root link of a URDF float instead of welding it to the ground.
+        kinematics_only: accept moving bodies without mass, for kinematics only.
+
+    Returns:
+        The mechanism.
+
+    Raises:
+        LoadError: says what is wrong with the source, and where.
+    """
+    folders = [package_dirs] if isinstance(package_dirs, (str, Path)) else list(package_dirs)
+    description, path = _describe(source, folders)
+    if loops is None:
+        extras: list[Any] = list(_beside(path))
+    else:
+        extras = list(loops) if isinstance(loops, (list, tuple)) else [loops]
+    for extra in extras:
+        description = _apply(description, extra)
+    description = _closing_frames(description)
+    if floating_base:
+        description = _floating(description)
+    if gravity is not None:
+        description = replace(description, gravity=_vector(gravity))
+    return build(description, kinematics_only=kinematics_only)
+
+
+def from_screws(description: Mapping[str, Any] | str | Path) -> Mechanism:
+    """Build a mechanism from a screw table in one world frame (paper 1, section 2.3.3).
+
+    Args:
+        description: the table as a dict, or the path of a YAML file.
+
+    Raises:
+        LoadError: says which entry is wrong.
+    """
+    if isinstance(description, Mapping):
+        return build(read_screws(dict(description), "screw table"))
+    path = Path(description)
+    data = read_yaml(_decoded(_read(path), str(path)), str(path))
+    if not isinstance(data, dict):
+        raise LoadError("a screw table is a mapping with bodies and joints", source=str(path))
+    return build(read_screws(data, str(path)))
+
+
+def _describe(source: Any, folders: list[str | Path]) -> tuple[Description, Path | None]:
+    """Read a source of any kind; also returns its path, if it is a file."""
+    if isinstance(source, pin.Model):
+        return read_model(source), None
+    if isinstance(source, Mapping):
+        return read_screws(dict(source), "screw table"), None
+    if isinstance(source, (str, bytes)) and _is_text(source):
+        return _from_text(source, "<text>", None, folders), None
+    if isinstance(source, (str, Path)):
+        path = Path(source)
+        text = _read(path)
+        sibling = _gepetto_sibling(path, text)
+        if sibling is not None:
+            return _from_text(_read(sibling), str(sibling), sibling, folders), sibling
+        return _from_text(text, str(path), path, folders), path
+    return _from_text(_xml_of(source), f"<{type(source).__name__} object>", None, folders), None
+
+
+def _is_text(source: str | bytes) -> bool:
+    """Whether a string is a document rather than a path."""
+    if isinstance(source, bytes):
+        return True
+    return source.lstrip("\ufeff \t\r\n").startswith("<") or "\n" in source
+
+
+def _read(path: Path) -> bytes:
+    """Bytes of a file, with the usual mistakes said plainly."""
+    try:
+        if path.is_dir():
+            raise LoadError("is a folder; name the robot file in it", source=str(path))
+        if path.stat().st_size > _LARGEST:
+            raise LoadError("is larger than 256 MiB; this is no robot file", source=str(path))
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise LoadError("no such file", source=str(path)) from None
+    except (OSError, ValueError) as error:
+        raise LoadError(f"cannot be read: {error}", source=str(path)) from None
+
+
+def _decoded(text: str | bytes, name: str) -> str:
+    """Text of a YAML file, which is UTF-8."""
+    if isinstance(text, str):
+        return text
+    try:
+        return text.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise LoadError(f"is not UTF-8 text (byte {error.start})", source=name) from None
+
+
+def _xml_of(source: Any) -> str:
+    """XML of a parsed URDF of urchin, urdfpy (`to_xml_string`) or yourdfpy (`write_xml_string`)."""
+    for method in ("to_xml_string", "write_xml_string"):
+        ask = getattr(source, method, None)
+        if callable(ask):
+            text = ask()
+            return text.decode() if isinstance(text, bytes) else str(text)
+    raise BadValue(
+        f"cannot load a {type(source).__name__}; give a path, XML, a dict, a pin.Model, or a URDF "
+        "object of urchin, yourdfpy or urdfpy"
+    )
+
+
+def _from_text(
+    text: str | bytes, name: str, path: Path | None, folders: list[str | Path]
+) -> Description:
+    """Pick the reader by content."""
+    start = text.lstrip()[:1] if isinstance(text, str) else text.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if start in ("<", b"<"):
+        directory = None if path is None else path.parent
+        return _from_xml(parse_xml(text, name), directory, folders)
+    if path is not None and path.suffix.lower() in (".urdf", ".sdf", ".xml", ".mjcf", ".xacro"):
+        return _from_xml(parse_xml(text, name), path.parent, folders)
+    data = read_yaml(_decoded(text, name), name)
+    if isinstance(data, dict) and is_screw_table(data):
+        return read_screws(data, name)
+    if isinstance(data, dict) and ("loops" in data or "couplings" in data):
+        raise LoadError(
+            "is a loops file, not a robot; load the robot with loops=this file", source=name
+        )
+    if is_gepetto(data):
+        raise LoadError(
+            "is a Gepetto file, but the URDF with the same name is not beside it", source=name
+        )
+    raise LoadError(
+        "is neither URDF, SDF nor MJCF (XML), nor a screw table or Gepetto file (YAML)", source=name
+    )
+
+
+def _from_xml(root: Element, directory: Path | None, folders: list[str | Path]) -> Description:
+    """Pick the reader by the root element."""
+    resolve = make_resolver(directory, folders)
+    if root.tag == "robot":
+        return read_urdf(root, resolve=resolve)
+    if root.tag in ("sdf", "model"):
+        description = read_sdf(root, resolve=resolve)
+        models = [root, *root.all("model"), *(m for w in root.all("world") for m in w.all("model"))]
+        for model in models:
+            description = drake_constraints(model, description)
+        return description
+    if root.tag == "mujoco":
+        return read_mjcf(root, resolve=resolve, directory=directory)
+    raise root.error("is the root element; a robot starts with <robot>, <sdf>, <model> or <mujoco>")
+
+
+def _gepetto_sibling(path: Path, text: bytes) -> Path | None:
+    """The URDF beside a Gepetto YAML that was given as the robot."""
+    if path.suffix.lower() not in (".yaml", ".yml") or b"closed_loop" not in text:
+        return None
+    sibling = path.with_suffix(".urdf")
+    return sibling if sibling.is_file() else None
+
+
+def _beside(path: Path | None) -> Iterable[Path]:
+    """Files beside a robot file that say more about it."""
+    if path is None:
+        return
+    for suffix in (".loops.yaml", ".loops.yml"):
+        if (found := path.with_suffix(suffix)).is_file():
+            yield found
+    gepetto = path.with_suffix(".yaml")
+    if gepetto != path and gepetto.is_file() and b"closed_loop" in _read(gepetto):
+        yield gepetto
+    for srdf in (path.with_suffix(".srdf"), path.parent.parent / "srdf" / f"{path.stem}.srdf"):
+        if srdf.is_file():
+            yield srdf
+            break
+
+
+def _apply(description: Description, extra: Any) -> Description:
+    """Add what a loops file, a Gepetto file or an SRDF says."""
+    name = "<loops>"
+    if isinstance(extra, (str, Path)) and not (isinstance(extra, str) and _is_text(extra)):
+        name = str(extra)
+        extra = _read(Path(extra))
+    if isinstance(extra, (str, bytes)):
+        start = extra.lstrip()[:1]
+        if start in ("<", b"<"):
+            return apply_srdf(description, parse_xml(extra, name))
+        extra = read_yaml(_decoded(extra, name), name)
+    if not isinstance(extra, Mapping):
+        raise LoadError("loops are a mapping, a YAML file or an SRDF", source=name)
+    if is_gepetto(extra):
+        return apply_gepetto(description, dict(extra), name)
+    return apply_loops(description, validated(LoopsFile, extra, name), name)
+
+
+_CLOSING = re.compile(r"^closing_(.+)_([12])$")
+
+
+def _closing_frames(description: Description) -> Description:
+    """Close the pairs of frames ``closing_<name>_1`` and ``_2`` of onshape-to-robot and PlaCo.
+
+    A loop of the same name that is declared already wins; the pair is not said, so a point is
+    taken, with a warning.
+    """
+    places = {body.name: (body.name, pin.SE3.Identity()) for body in description.bodies}
+    places |= {frame.name: (frame.body, frame.placement) for frame in description.frames}
+    declared = {joint.name for joint in description.joints if joint.cut}
+    found: dict[str, dict[str, str]] = {}
+    for name in places:
+        if match := _CLOSING.match(name):
+            found.setdefault(match[1], {})[match[2]] = name
+    joints, warnings = [], []
+    for stem, ends in found.items():
+        loop = f"closing_{stem}"
+        if len(ends) < 2 or declared & {stem, loop}:
+            continue
+        (body_a, frame_a), (body_b, frame_b) = places[ends["1"]], places[ends["2"]]
+        joints.append(
+            Joint(loop, make_pair("spherical"), body_a, body_b, frame_a, frame_b, cut=True)
+        )
+        warnings.append(
+            f"{description.source}: frames '{ends['1']}' and '{ends['2']}' are joined by a "
+            f"spherical pair; name another pair for loop '{loop}' in a loops file"
+        )
+    return replace(
+        description,
+        joints=(*description.joints, *joints),
+        warnings=(*description.warnings, *warnings),
+    )
+
+
+def _floating(description: Description) -> Description:
+    """Let the base float on a free joint, as Pinocchio does with a free-flyer root."""
+    if description.base is None:
+        raise BadValue(
+            f"robot '{description.name}' has no base welded to the ground that could float"
+        )
+    names = {joint.name for joint in description.joints}
+    name = "root_joint" if "root_joint" not in names else "floating_base"
+    identity = pin.SE3.Identity()
+    joint = Joint(
+        name, make_pair("free"), GROUND, description.base, identity, identity.copy(), False
+    )
+    actuated = description.actuated
+    return replace(description, base=None, joints=(joint, *description.joints), actuated=actuated)
+
+
+def _vector(gravity: ArrayLike) -> Any:
+    try:
+        vector = np.asarray(gravity, dtype=float)
+    except (TypeError, ValueError):
+        raise BadValue(f"gravity is {gravity!r}, which is not a vector") from None
+    if vector.shape != (3,) or not np.all(np.isfinite(vector)):
+        raise BadValue(f"gravity is {gravity!r}; it must be 3 finite numbers [m/s^2]")
+    return constant(vector)

@@ -1,0 +1,471 @@
+"""A robot with loops, frozen: tree (`pin.Model`), loop joints, couplings, drives, geometry.
+
+What a robot *is*, and where its frames are at a configuration. What its constraints ask is in
+`constraints`; how they are met is in `assembly`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike, NDArray
+
+from .absolute import Space, in_absolute_coordinates
+from .description import GROUND, Body, Coupling, Description, Drive, Geometry, Joint, constant
+from .errors import BadValue, UnknownName
+from .graph import FundamentalLoop, SpanningTree, spanning_tree
+from .pairs import Pair, make_pair
+from .tree import build_model
+from .validate import check_description, check_masses
+
+__all__ = ["JointCoordinates", "LoopJoint", "Mechanism", "build"]
+
+Array = NDArray[np.float64]
+
+_GROUND_NAMES = (GROUND, "world", "universe")
+
+
+@dataclass(frozen=True, eq=False)
+class LoopJoint:
+    """A joint that closes a loop.
+
+    Args:
+        name: name of the joint.
+        pair: what it leaves free, between frame A on ``body_a`` and frame B on ``body_b``.
+        body_a: body that carries A.
+        body_b: body that carries B.
+        frame_a: index of A among the frames of the model (named ``<name>/A``).
+        frame_b: index of B among the frames of the model (named ``<name>/B``).
+        loop: root body and chains of the loop.
+    """
+
+    name: str
+    pair: Pair
+    body_a: str
+    body_b: str
+    frame_a: int
+    frame_b: int
+    loop: FundamentalLoop
+
+
+@dataclass(frozen=True)
+class JointCoordinates:
+    """Where a tree joint stands in q and v.
+
+    Args:
+        name: name of the joint.
+        index: index of the joint in the `pin.Model`.
+        q: its part of a configuration.
+        v: its part of a velocity.
+        limited: whether a position limit is finite.
+    """
+
+    name: str
+    index: int
+    q: slice
+    v: slice
+
+    @property
+    def nq(self) -> int:
+        """Number of coordinates."""
+        return int(self.q.stop - self.q.start)
+
+    @property
+    def nv(self) -> int:
+        """Number of degrees of freedom."""
+        return int(self.v.stop - self.v.start)
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """A robot: tree, loop joints, couplings, actuation.
+
+    Made by `pinloop.load`, `pinloop.from_screws` or `build`; nothing in it may be changed.
+
+    Args:
+        description: what the robot's file says.
+        model: the tree as a `pin.Model`; every body is a frame under its own name.
+        loops: the loop joints.
+        tree: spanning tree and fundamental loops.
+    """
+
+    description: Description
+    model: pin.Model
+    loops: tuple[LoopJoint, ...]
+    tree: SpanningTree
+
+    def __repr__(self) -> str:
+        return (
+            f"<Mechanism '{self.name}': {len(self.bodies)} bodies, nq={self.nq}, nv={self.nv}, "
+            f"{len(self.loops)} loops, {len(self.couplings)} couplings>"
+        )
+
+    @property
+    def name(self) -> str:
+        """Name of the robot."""
+        return self.description.name
+
+    @property
+    def nq(self) -> int:
+        """Length of a configuration."""
+        return int(self.model.nq)
+
+    @property
+    def nv(self) -> int:
+        """Length of a velocity."""
+        return int(self.model.nv)
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        """Names of the bodies, without the ground."""
+        return tuple(body.name for body in self.description.bodies)
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """Names of the tree joints that move, in the order of the model."""
+        return tuple(self.model.names)[1:]
+
+    @property
+    def frames(self) -> tuple[str, ...]:
+        """Names of all frames of the model."""
+        return tuple(frame.name for frame in self.model.frames)
+
+    @property
+    def couplings(self) -> tuple[Coupling, ...]:
+        """Rows between joint coordinates: gears, racks, mimic joints."""
+        return self.description.couplings
+
+    @property
+    def actuated(self) -> tuple[str, ...]:
+        """Names of the actuated joints; all one-axis tree joints if the file does not say.
+
+        A joint that follows others through a coupling is not taken for actuated by itself.
+        """
+        if self.description.actuated is not None:
+            return self.description.actuated
+        followers = {coupling.joints[0] for coupling in self.couplings}
+        return tuple(
+            name for name in self.joints if self.coordinates(name).nv == 1 and name not in followers
+        )
+
+    @property
+    def drives(self) -> dict[str, Drive]:
+        """Transmissions by joint."""
+        return {drive.joint: drive for drive in self.description.drives}
+
+    @property
+    def geometry(self) -> tuple[Geometry, ...]:
+        """Visuals and collision shapes."""
+        return self.description.geometry
+
+    @property
+    def gravity(self) -> Array:
+        """Gravity vector [m/s^2], shape (3,)."""
+        return self.description.gravity
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What loading had to leave out or assume."""
+        return self.description.warnings
+
+    @property
+    def neutral(self) -> Array:
+        """Neutral configuration, shape (nq,): zero coordinates, identity rotations."""
+        return np.asarray(pin.neutral(self.model))
+
+    @cached_property
+    def length(self) -> float:
+        """Characteristic length [m], to weigh translations against rotations.
+
+        Root mean square distance of the joint frames from their centre at neutral, 1 m if they all
+        coincide.
+        """
+        data = self.model.createData()
+        pin.framesForwardKinematics(self.model, data, self.neutral)
+        kinds = (pin.FrameType.JOINT, pin.FrameType.OP_FRAME)
+        points = np.array(
+            [
+                data.oMf[index].translation
+                for index, frame in enumerate(self.model.frames)
+                if frame.type in kinds
+            ]
+        ).reshape(-1, 3)
+        if len(points) == 0:
+            return 1.0
+        spread = float(np.sqrt(np.mean(np.sum((points - points.mean(axis=0)) ** 2, axis=1))))
+        return spread if spread > 1e-9 else 1.0
+
+    @cached_property
+    def is_translation(self) -> NDArray[np.bool_]:
+        """Per velocity coordinate, whether it is a linear one [m/s], shape (nv,)."""
+        data = self.model.createData()
+        pin.computeJointJacobians(self.model, data, self.neutral)
+        linear = np.zeros(self.nv, dtype=bool)
+        for name in self.joints:
+            at = self.coordinates(name)
+            jacobian = pin.getJointJacobian(self.model, data, at.index, pin.LOCAL)[:, at.v]
+            linear[at.v] = np.linalg.norm(jacobian[3:], axis=0) < 1e-12
+        return linear
+
+    # -- coordinates ------------------------------------------------------------------------
+
+    def coordinates(self, joint: str) -> JointCoordinates:
+        """Where tree joint ``joint`` stands in q and v."""
+        if joint == "universe" or not self.model.existJointName(joint):
+            raise self._unknown_joint(joint)
+        index = self.model.getJointId(joint)
+        kind = self.model.joints[index]
+        return JointCoordinates(
+            joint,
+            index,
+            slice(kind.idx_q, kind.idx_q + kind.nq),
+            slice(kind.idx_v, kind.idx_v + kind.nv),
+        )
+
+    def _unknown_joint(self, joint: str) -> BadValue | UnknownName:
+        if joint in {loop.name for loop in self.loops}:
+            return BadValue(f"joint '{joint}' closes a loop of robot '{self.name}': it has no "
+                            "coordinate of its own")  # fmt: skip
+        if joint in {edge.joint.name for edge in self.tree.edges}:
+            return BadValue(
+                f"joint '{joint}' of robot '{self.name}' is fixed: it has no coordinate"
+            )
+        return UnknownName("joint", joint, self.joints, self.name)
+
+    def configuration(
+        self, values: Mapping[str, ArrayLike], start: ArrayLike | None = None
+    ) -> Array:
+        """Configuration with the named joints at ``values`` and the others as in ``start``.
+
+        Args:
+            values: per joint its coordinate [rad, m], or an array of its ``nq`` coordinates; an
+                angle also for a joint stored as cosine and sine.
+            start: configuration of the other joints, shape (nq,); neutral by default.
+        """
+        q = self.neutral if start is None else self.checked_configuration(start).copy()
+        for joint, value in values.items():
+            at = self.coordinates(joint)
+            cell = _numbers(value, f"joint '{joint}'")
+            if at.nq == 2 and at.nv == 1 and cell.size == 1:
+                cell = np.array([np.cos(cell[0]), np.sin(cell[0])])
+            if cell.size != at.nq:
+                raise BadValue(f"joint '{joint}' has {at.nq} coordinates, not {cell.size}")
+            q[at.q] = cell
+        return self.checked_configuration(q)
+
+    def velocity(self, rates: Mapping[str, ArrayLike]) -> Array:
+        """Velocity with the named joints at ``rates`` [rad/s, m/s] and the others at rest."""
+        v = np.zeros(self.nv)
+        for joint, rate in rates.items():
+            at = self.coordinates(joint)
+            cell = _numbers(rate, f"the rate of joint '{joint}'")
+            if cell.size != at.nv:
+                raise BadValue(f"joint '{joint}' has {at.nv} rates, not {cell.size}")
+            v[at.v] = cell
+        return v
+
+    def checked_configuration(self, q: ArrayLike) -> Array:
+        """Return ``q`` as an array after checking its length, its numbers and its quaternions."""
+        array = _numbers(q, "the configuration")
+        if array.size != self.nq:
+            raise BadValue(
+                f"a configuration of robot '{self.name}' has {self.nq} numbers, not {array.size}"
+            )
+        if not pin.isNormalized(self.model, array, 1e-6):
+            raise BadValue(
+                f"the configuration of robot '{self.name}' has a quaternion or a cosine and sine "
+                "that is not of unit length; use robot.configuration or pin.normalize"
+            )
+        return array
+
+    def checked_velocity(self, v: ArrayLike) -> Array:
+        """Return ``v`` as an array after checking its length and its numbers."""
+        array = _numbers(v, "the velocity")
+        if array.size != self.nv:
+            raise BadValue(
+                f"a velocity of robot '{self.name}' has {self.nv} numbers, not {array.size}"
+            )
+        return array
+
+    def integrate(self, q: ArrayLike, v: ArrayLike) -> Array:
+        """Configuration reached from ``q`` along the constant velocity ``v`` in unit time."""
+        q, v = self.checked_configuration(q), self.checked_velocity(v)
+        return np.asarray(pin.integrate(self.model, q, v))
+
+    def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
+        """Velocity that leads from ``q0`` to ``q1`` in unit time, shape (nv,)."""
+        q0, q1 = self.checked_configuration(q0), self.checked_configuration(q1)
+        return np.asarray(pin.difference(self.model, q0, q1))
+
+    # -- frames -----------------------------------------------------------------------------
+
+    def frame_id(self, name: str) -> int:
+        """Index of a body, named frame, loop frame (``loop/A``) or joint among the frames."""
+        for kind in (
+            pin.FrameType.BODY,
+            pin.FrameType.OP_FRAME,
+            pin.FrameType.JOINT,
+            pin.FrameType.FIXED_JOINT,
+        ):
+            if self.model.existFrame(name, kind):
+                return int(self.model.getFrameId(name, kind))
+        if name in _GROUND_NAMES:
+            return 0
+        raise UnknownName("body or frame", name, self.frames, self.name)
+
+    def placement(self, q: ArrayLike, name: str) -> pin.SE3:
+        """Placement in the world of a body or frame at configuration ``q``."""
+        frame = self.frame_id(name)
+        data = self.model.createData()
+        pin.forwardKinematics(self.model, data, self.checked_configuration(q))
+        return pin.updateFramePlacement(self.model, data, frame).copy()
+
+    # -- other mechanisms -------------------------------------------------------------------
+
+    def with_payload(
+        self, frame: str, mass: float, com: ArrayLike = (0, 0, 0), inertia: ArrayLike | None = None
+    ) -> Mechanism:
+        """Return the robot with a body welded to ``frame``.
+
+        Args:
+            frame: body or frame that carries the payload.
+            mass: mass [kg].
+            com: centre of mass in ``frame`` [m].
+            inertia: rotational inertia about the centre of mass in the axes of ``frame``
+                [kg m^2], shape (3, 3); a point mass by default.
+        """
+        index = self.frame_id(frame)
+        if not mass >= 0 or not np.isfinite(mass):
+            raise BadValue(f"a payload of {mass} kg does not exist; its mass must be >= 0")
+        tensor = np.zeros((3, 3)) if inertia is None else np.array(inertia, dtype=float)
+        if tensor.shape != (3, 3):
+            raise BadValue(f"the inertia of a payload has shape (3, 3), not {tensor.shape}")
+        centre = _numbers(com, "the centre of mass of the payload")
+        if centre.size != 3:
+            raise BadValue(f"the centre of mass of a payload has 3 numbers, not {centre.size}")
+        taken = set(self.bodies) | {j.name for j in self.description.joints}
+        name = next(n for n in _numbered("payload") if n not in taken and f"{n}_mount" not in taken)
+        carrier, placement = self._seat(index)
+        joint = Joint(
+            f"{name}_mount", make_pair("fixed"), carrier, name, placement, pin.SE3.Identity(), False
+        )
+        body = Body(name, float(mass), constant(centre), constant(tensor))
+        changed = replace(
+            self.description,
+            bodies=(*self.description.bodies, body),
+            joints=(*self.description.joints, joint),
+        )
+        return build(changed, kinematics_only=True)
+
+    def _seat(self, frame: int) -> tuple[str, pin.SE3]:
+        """Body that carries a frame, and the placement of the frame in it."""
+        target = self.model.frames[frame]
+        for body in self.bodies:
+            candidate = self.model.frames[self.model.getFrameId(body, pin.FrameType.BODY)]
+            if candidate.parentJoint == target.parentJoint:
+                return body, candidate.placement.actInv(target.placement)
+        return GROUND, target.placement
+
+    def absolute(self, space: Literal["SE3", "SO3xR3", "auto"] = "auto") -> Mechanism:
+        """Return the same robot in absolute coordinates: one free joint per body.
+
+        Every tree joint becomes a loop joint; at neutral the bodies are where they are now.
+
+        Args:
+            space: "SE3", "SO3xR3", or "auto": SE3 for bodies that a lower pair with a motion group
+                joins to the ground, SO3xR3 for the others (paper 2).
+        """
+        if space not in ("SE3", "SO3xR3", "auto"):
+            raise BadValue(f"space '{space}' is none of 'SE3', 'SO3xR3', 'auto'")
+        if self.couplings:
+            names = ", ".join(f"'{coupling.name}'" for coupling in self.couplings)
+            raise BadValue(
+                f"robot '{self.name}' has couplings ({names}), which need joint coordinates; "
+                "absolute coordinates have none"
+            )
+        data = self.model.createData()
+        pin.framesForwardKinematics(self.model, data, self.neutral)
+        poses = {
+            body: data.oMf[self.model.getFrameId(body, pin.FrameType.BODY)].copy()
+            for body in self.bodies
+        }
+        groups: dict[int, list[str]] = {}
+        for body in self.bodies:
+            frame = self.model.frames[self.model.getFrameId(body, pin.FrameType.BODY)]
+            groups.setdefault(frame.parentJoint, []).append(body)
+        welded = groups.pop(0, [])
+        changed = in_absolute_coordinates(
+            self.description, poses, list(groups.values()), set(welded) | {GROUND}, _space(space)
+        )
+        return build(changed, kinematics_only=True)
+
+    def save(self, path: str | Path) -> Path:
+        """Write a URDF and, beside it, a loops file; `pinloop.load` reads the same robot back.
+
+        Args:
+            path: file to write, with or without ``.urdf``.
+
+        Returns:
+            Path of the URDF.
+        """
+        from .load.save import save
+
+        return save(self.description, path)
+
+
+def _space(space: Literal["SE3", "SO3xR3", "auto"]) -> Space:
+    return space
+
+
+def _numbered(stem: str) -> list[str]:
+    """Candidates for a free name: stem, stem_2, stem_3, ..."""
+    return [stem, *(f"{stem}_{index}" for index in range(2, 10_000))]
+
+
+def _numbers(values: ArrayLike, what: str) -> Array:
+    """Return ``values`` as a flat float array after checking that they are finite numbers."""
+    try:
+        array = np.atleast_1d(np.asarray(values, dtype=float))
+    except (TypeError, ValueError):
+        raise BadValue(f"{what} is {values!r}, which is not made of numbers") from None
+    if array.ndim != 1:
+        raise BadValue(f"{what} has shape {array.shape}; it must be flat")
+    if not np.all(np.isfinite(array)):
+        raise BadValue(f"{what} is not finite at index {int(np.argmin(np.isfinite(array)))}")
+    return array
+
+
+def build(description: Description, *, kinematics_only: bool = False) -> Mechanism:
+    """Build the mechanism that a description describes.
+
+    Args:
+        description: the robot.
+        kinematics_only: accept moving bodies without mass (kinematics only).
+
+    Raises:
+        LoadError: the description is not a possible machine.
+    """
+    check_description(description)
+    bodies = [body.name for body in description.bodies]
+    tree = spanning_tree(bodies, description.joints, description.base)
+    model = build_model(description, tree)
+    description = check_masses(description, model, kinematics_only=kinematics_only)
+    loops = tuple(
+        LoopJoint(
+            cut.name,
+            cut.pair,
+            cut.parent,
+            cut.child,
+            int(model.getFrameId(f"{cut.name}/A")),
+            int(model.getFrameId(f"{cut.name}/B")),
+            loop,
+        )
+        for cut, loop in zip(tree.cuts, tree.loops, strict=True)
+    )
+    return Mechanism(description, model, loops, tree)

@@ -1,0 +1,266 @@
+"""Is a description a possible machine? Errors stop it, warnings travel with it.
+
+Every reader's result passes here once, so that no format has checks of its own for what must hold
+for all: unique names, references that exist, finite numbers, masses that move.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from .description import GROUND, Body, Description, Joint
+from .errors import LoadError
+
+__all__ = ["check_description", "check_masses"]
+
+Array = NDArray[np.float64]
+
+
+def check_description(description: Description) -> None:
+    """Check names, references and numbers of a description.
+
+    Raises:
+        LoadError: says which element is wrong and what to do.
+    """
+    source = description.source
+    _check_names(description)
+    bodies = {body.name for body in description.bodies} | {GROUND}
+    for body in description.bodies:
+        _check_body(body, source)
+    for joint in description.joints:
+        _check_joint(joint, bodies, source)
+    attached = [(frame.name, frame.body, frame.placement) for frame in description.frames]
+    attached += [(shape.name, shape.body, shape.placement) for shape in description.geometry]
+    for name, carrier, placement in attached:
+        if carrier not in bodies:
+            raise LoadError(f"'{name}' sits on unknown body '{carrier}'", source=source)
+        _check_placement(f"'{name}'", placement, source)
+    if description.base is not None and description.base not in bodies - {GROUND}:
+        raise LoadError(f"base body '{description.base}' does not exist", source=source)
+    if not (np.shape(description.gravity) == (3,) and np.all(np.isfinite(description.gravity))):
+        raise LoadError(
+            f"gravity {description.gravity} is not a vector of 3 finite numbers", source=source
+        )
+    _check_actuation(description)
+    for coupling in description.couplings:
+        _check_coupling(coupling.name, coupling.joints, coupling.polynomials, description)
+
+
+def _check_names(description: Description) -> None:
+    """Names are unique among bodies, among joints and couplings, and never that of the ground."""
+    groups: list[tuple[str, Iterable[str]]] = [
+        ("body", (body.name for body in description.bodies)),
+        (
+            "joint",
+            [joint.name for joint in description.joints]
+            + [coupling.name for coupling in description.couplings],
+        ),
+        ("frame", (frame.name for frame in description.frames)),
+    ]
+    for kind, names in groups:
+        for name, count in Counter(names).items():
+            if not name.strip():
+                raise LoadError(f"a {kind} has no name", source=description.source)
+            if count > 1:
+                raise LoadError(
+                    f"{count} elements of kind {kind} are called '{name}'; names must be unique",
+                    source=description.source,
+                )
+            if kind == "body" and name == GROUND:
+                raise LoadError(
+                    f"a body must not be called '{GROUND}': that is the world",
+                    source=description.source,
+                )
+    if not description.bodies:
+        raise LoadError("the robot has no bodies", source=description.source)
+
+
+def _check_body(body: Body, source: str) -> None:
+    """A mass must not be negative, an inertia must be one."""
+    where = f"body '{body.name}'"
+    if not np.all(np.isfinite([body.mass, *body.com, *body.inertia.flat])):
+        raise LoadError(f"{where} has a mass, centre or inertia that is not finite", source=source)
+    if body.mass < 0:
+        raise LoadError(f"{where} has negative mass {body.mass} kg; it must be >= 0", source=source)
+    scale = float(np.max(np.abs(body.inertia)))
+    if not np.allclose(body.inertia, body.inertia.T, rtol=0, atol=1e-9 * scale):
+        raise LoadError(f"{where} has an inertia that is not symmetric", source=source)
+
+
+def _check_joint(joint: Joint, bodies: set[str], source: str) -> None:
+    """Both ends exist and differ, all numbers are finite, limits are in order."""
+    where = f"joint '{joint.name}'"
+    for end in (joint.parent, joint.child):
+        if end not in bodies:
+            raise LoadError(
+                f"{where} joins unknown link '{end}'; known: {', '.join(sorted(bodies)[:12])}",
+                source=source,
+            )
+    if joint.parent == joint.child:
+        raise LoadError(f"{where} joins link '{joint.parent}' to itself", source=source)
+    _check_placement(where, joint.frame_parent, source)
+    _check_placement(where, joint.frame_child, source)
+    for label in ("damping", "friction", "armature", "velocity", "effort"):
+        values = getattr(joint, label)
+        if any(np.isnan(value) or value < 0 for value in values):
+            raise LoadError(f"{where} has {label} {values}; it must be >= 0", source=source)
+        if values and len(values) != joint.pair.dof:
+            raise LoadError(
+                f"{where} has {len(values)} values of {label} where its {joint.pair.name} pair "
+                f"has {joint.pair.dof} degrees of freedom",
+                source=source,
+            )
+    if len(joint.lower) != len(joint.upper):
+        raise LoadError(f"{where} needs as many lower limits as upper ones", source=source)
+    for low, high in zip(joint.lower, joint.upper, strict=True):
+        if not low <= high:
+            raise LoadError(
+                f"{where} has lower limit {low} above upper limit {high}; swap them", source=source
+            )
+
+
+def _check_placement(where: str, placement: pin.SE3, source: str) -> None:
+    """A placement must be finite and its rotation one."""
+    matrix = placement.homogeneous
+    if not np.all(np.isfinite(matrix)):
+        raise LoadError(f"{where} has a placement that is not finite", source=source)
+    rotation = matrix[:3, :3]
+    if np.abs(rotation @ rotation.T - np.eye(3)).max() > 1e-6 or np.linalg.det(rotation) < 0:
+        raise LoadError(f"{where} has a placement that is not a rotation", source=source)
+
+
+def _check_actuation(description: Description) -> None:
+    """Actuated joints and drives belong to joints that exist."""
+    names = {joint.name for joint in description.joints}
+    wanted = [*(description.actuated or ()), *(drive.joint for drive in description.drives)]
+    for name in wanted:
+        if name not in names:
+            raise LoadError(
+                f"unknown joint '{name}' is called actuated; "
+                f"known: {', '.join(sorted(names)[:12])}",
+                source=description.source,
+            )
+    for drive in description.drives:
+        if not (np.isfinite(drive.reduction) and drive.reduction != 0):
+            raise LoadError(
+                f"the drive of joint '{drive.joint}' has reduction {drive.reduction}; "
+                "it must be finite and not 0",
+                source=description.source,
+            )
+        if drive.rotor_inertia is not None and not 0 <= drive.rotor_inertia < np.inf:
+            raise LoadError(
+                f"the drive of joint '{drive.joint}' has rotor inertia {drive.rotor_inertia} "
+                "kg m^2; it must be finite and >= 0",
+                source=description.source,
+            )
+
+
+def _check_coupling(
+    name: str,
+    joints: tuple[str, ...],
+    polynomials: tuple[tuple[float, ...], ...],
+    description: Description,
+) -> None:
+    """A coupling joins different joints that have one coordinate each."""
+    known = {joint.name: joint for joint in description.joints}
+    if len(joints) != len(polynomials) or len(set(joints)) != len(joints) or not joints:
+        raise LoadError(
+            f"coupling '{name}' must name different joints, one polynomial each",
+            source=description.source,
+        )
+    for joint, polynomial in zip(joints, polynomials, strict=True):
+        if joint not in known:
+            raise LoadError(
+                f"coupling '{name}' names unknown joint '{joint}'; "
+                f"known: {', '.join(sorted(known)[:12])}",
+                source=description.source,
+            )
+        if known[joint].pair.dof != 1 or known[joint].coordinates == "circle":
+            raise LoadError(
+                f"coupling '{name}' needs joint '{joint}' to have one coordinate that counts turns",
+                source=description.source,
+            )
+        if len(polynomial) < 2 or not np.all(np.isfinite(polynomial)):
+            raise LoadError(
+                f"coupling '{name}' has coefficients {polynomial} for joint '{joint}'; "
+                "give at least two finite numbers",
+                source=description.source,
+            )
+
+
+def check_masses(
+    description: Description, model: pin.Model, *, kinematics_only: bool
+) -> Description:
+    """Check that whatever moves has inertia; return the description with mass warnings added.
+
+    A joint whose whole subtree weighs nothing makes the mass matrix singular, and so may an
+    inertia that is not positive definite: errors unless ``kinematics_only``. Massless bodies
+    further up a chain, and odd bodies that do not move, are warned of.
+
+    Raises:
+        LoadError: a moving body has no mass, or an inertia that is not positive definite.
+    """
+    carried: dict[int, list[str]] = {}
+    for frame in model.frames:
+        if frame.type == pin.FrameType.BODY:
+            carried.setdefault(frame.parentJoint, []).append(frame.name)
+    moving = {name for joint, names in carried.items() if joint > 0 for name in names}
+    findings = [_negative_moment(body, body.name in moving) for body in description.bodies]
+    findings += [
+        _moving_mass(model, joint_id, carried[joint_id]) for joint_id in range(1, model.njoints)
+    ]
+    warnings: list[str] = []
+    for problem, fatal in filter(None, findings):
+        if fatal and not kinematics_only:
+            raise LoadError(
+                f"{problem}; give it an <inertial> with mass and a positive definite inertia, or "
+                "load with kinematics_only=True",
+                source=description.source,
+            )
+        warnings.append(problem)
+    return replace(description, warnings=(*description.warnings, *warnings))
+
+
+def _moments(inertia: Array) -> str:
+    return ", ".join(f"{moment:.3g}" for moment in np.linalg.eigvalsh(inertia)) + " kg m^2"
+
+
+def _negative_moment(body: Body, moves: bool) -> tuple[str, bool] | None:
+    """A negative principal moment of a single body, and whether it matters."""
+    moments = np.linalg.eigvalsh(body.inertia)
+    # Below a radius of gyration of a micrometre, a sign is rounding.
+    if moments[0] >= -1e-9 * moments[2] - 1e-12 * body.mass - 1e-15:
+        return None
+    problem = f"link '{body.name}' has an inertia that is not positive definite: principal moments "
+    return problem + _moments(body.inertia), moves
+
+
+def _moving_mass(model: pin.Model, joint_id: int, names: list[str]) -> tuple[str, bool] | None:
+    """What is odd about the mass that one joint carries, and whether the dynamics break on it."""
+    inertia, kind = model.inertias[joint_id], model.joints[joint_id]
+    if np.all(model.armature[kind.idx_v : kind.idx_v + kind.nv] > 0):
+        return None
+    links = "link " + " + ".join(f"'{name}'" for name in names)
+    if inertia.mass == 0:
+        subtree = sum(model.inertias[k].mass for k in model.subtrees[joint_id])
+        return f"{links} moves with joint '{model.names[joint_id]}' but has no mass", subtree == 0
+    low, middle, high = np.linalg.eigvalsh(inertia.inertia)
+    if low <= 1e-12 * max(high, 1e-300):
+        return (
+            f"{links} has an inertia that is not positive definite: principal moments "
+            + _moments(inertia.inertia),
+            True,
+        )
+    if high > (1 + 1e-6) * (low + middle):
+        return (
+            f"{links} has principal moments {_moments(inertia.inertia)}, which no distribution of "
+            "mass can have (triangle inequality)",
+            False,
+        )
+    return None

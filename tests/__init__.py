@@ -1,0 +1,1 @@
+"""Tests of pinloop: one module per module of the package."""
