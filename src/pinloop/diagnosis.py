@@ -12,7 +12,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from .assembly import assemble, nearby_assembly, scaled_jacobian
+from .assembly import assemble
+from .closing import nearby_assembly, scaled_jacobian
 from .constraints import Constraints
 from .errors import LoopNotClosed
 from .mechanism import Mechanism
@@ -277,7 +278,7 @@ def _odd_masses(robot: Mechanism) -> list[str]:
         mass = masses[frame.parentJoint]
         if frame.type == pin.FrameType.JOINT and 0 < mass < 1e-6 * heaviest:
             found.append(
-                f"what joint '{frame.name}' carries weighs {mass:.2g} kg, a millionth of the heaviest "
-                "link or less: a placeholder?"
+                f"what joint '{frame.name}' carries weighs {mass:.2g} kg, a millionth of the "
+                "heaviest link or less: a placeholder?"
             )
     return found

@@ -1,4 +1,4 @@
-"""Bodies and joints as a graph: spanning tree, cut joints, fundamental loops (paper 1, section 2.1).
+"""Bodies and joints as a graph: spanning tree, cut joints, loops (paper 1, section 2.1).
 
 Topology only: nothing here knows where a frame is or what a joint does, only how many degrees of
 freedom it leaves.

@@ -7,22 +7,21 @@ What a robot *is*, and where its frames are at a configuration. What its constra
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from .absolute import Space, in_absolute_coordinates
-from .description import GROUND, Body, Coupling, Description, Drive, Geometry, Joint, constant
+from .description import GROUND, Coupling, Description, Drive, Geometry
 from .errors import BadValue, UnknownName
 from .graph import FundamentalLoop, SpanningTree, spanning_tree
-from .pairs import Pair, make_pair
+from .pairs import Pair
 from .tree import build_model
 from .validate import check_description, check_masses
+from .variants import Space, in_absolute_coordinates, with_payload
 
 __all__ = ["JointCoordinates", "LoopJoint", "Mechanism", "build"]
 
@@ -264,19 +263,12 @@ class Mechanism:
         v = np.zeros(self.nv)
         for joint, rate in rates.items():
             at = self.coordinates(joint)
-            cell = _numbers(rate, f"the rate of joint '{joint}'")
-            if cell.size != at.nv:
-                raise BadValue(f"joint '{joint}' has {at.nv} rates, not {cell.size}")
-            v[at.v] = cell
+            v[at.v] = _numbers(rate, f"the rate of joint '{joint}'", at.nv)
         return v
 
     def checked_configuration(self, q: ArrayLike) -> Array:
         """Return ``q`` as an array after checking its length, its numbers and its quaternions."""
-        array = _numbers(q, "the configuration")
-        if array.size != self.nq:
-            raise BadValue(
-                f"a configuration of robot '{self.name}' has {self.nq} numbers, not {array.size}"
-            )
+        array = _numbers(q, f"a configuration of robot '{self.name}'", self.nq)
         if not pin.isNormalized(self.model, array, 1e-6):
             raise BadValue(
                 f"the configuration of robot '{self.name}' has a quaternion or a cosine and sine "
@@ -286,12 +278,7 @@ class Mechanism:
 
     def checked_velocity(self, v: ArrayLike) -> Array:
         """Return ``v`` as an array after checking its length and its numbers."""
-        array = _numbers(v, "the velocity")
-        if array.size != self.nv:
-            raise BadValue(
-                f"a velocity of robot '{self.name}' has {self.nv} numbers, not {array.size}"
-            )
-        return array
+        return _numbers(v, f"a velocity of robot '{self.name}'", self.nv)
 
     def integrate(self, q: ArrayLike, v: ArrayLike) -> Array:
         """Configuration reached from ``q`` along the constant velocity ``v`` in unit time."""
@@ -341,38 +328,15 @@ class Mechanism:
                 [kg m^2], shape (3, 3); a point mass by default.
         """
         index = self.frame_id(frame)
-        if not mass >= 0 or not np.isfinite(mass):
+        if not 0 <= mass < np.inf:
             raise BadValue(f"a payload of {mass} kg does not exist; its mass must be >= 0")
-        tensor = np.zeros((3, 3)) if inertia is None else np.array(inertia, dtype=float)
-        if tensor.shape != (3, 3):
-            raise BadValue(f"the inertia of a payload has shape (3, 3), not {tensor.shape}")
-        centre = _numbers(com, "the centre of mass of the payload")
-        if centre.size != 3:
-            raise BadValue(f"the centre of mass of a payload has 3 numbers, not {centre.size}")
-        taken = set(self.bodies) | {j.name for j in self.description.joints}
-        name = next(n for n in _numbered("payload") if n not in taken and f"{n}_mount" not in taken)
-        carrier, placement = self._seat(index)
-        joint = Joint(
-            f"{name}_mount", make_pair("fixed"), carrier, name, placement, pin.SE3.Identity(), False
-        )
-        body = Body(name, float(mass), constant(centre), constant(tensor))
-        changed = replace(
-            self.description,
-            bodies=(*self.description.bodies, body),
-            joints=(*self.description.joints, joint),
-        )
+        centre = _numbers(com, "the centre of mass of the payload", 3)
+        flat = np.zeros(9) if inertia is None else np.ravel(inertia)
+        tensor = _numbers(flat, "the inertia of the payload", 9).reshape(3, 3)
+        changed = with_payload(self.description, self.model, index, float(mass), centre, tensor)
         return build(changed, kinematics_only=True)
 
-    def _seat(self, frame: int) -> tuple[str, pin.SE3]:
-        """Body that carries a frame, and the placement of the frame in it."""
-        target = self.model.frames[frame]
-        for body in self.bodies:
-            candidate = self.model.frames[self.model.getFrameId(body, pin.FrameType.BODY)]
-            if candidate.parentJoint == target.parentJoint:
-                return body, candidate.placement.actInv(target.placement)
-        return GROUND, target.placement
-
-    def absolute(self, space: Literal["SE3", "SO3xR3", "auto"] = "auto") -> Mechanism:
+    def absolute(self, space: Space = "auto") -> Mechanism:
         """Return the same robot in absolute coordinates: one free joint per body.
 
         Every tree joint becomes a loop joint; at neutral the bodies are where they are now.
@@ -389,20 +353,7 @@ class Mechanism:
                 f"robot '{self.name}' has couplings ({names}), which need joint coordinates; "
                 "absolute coordinates have none"
             )
-        data = self.model.createData()
-        pin.framesForwardKinematics(self.model, data, self.neutral)
-        poses = {
-            body: data.oMf[self.model.getFrameId(body, pin.FrameType.BODY)].copy()
-            for body in self.bodies
-        }
-        groups: dict[int, list[str]] = {}
-        for body in self.bodies:
-            frame = self.model.frames[self.model.getFrameId(body, pin.FrameType.BODY)]
-            groups.setdefault(frame.parentJoint, []).append(body)
-        welded = groups.pop(0, [])
-        changed = in_absolute_coordinates(
-            self.description, poses, list(groups.values()), set(welded) | {GROUND}, _space(space)
-        )
+        changed = in_absolute_coordinates(self.description, self.model, space)
         return build(changed, kinematics_only=True)
 
     def save(self, path: str | Path) -> Path:
@@ -419,23 +370,16 @@ class Mechanism:
         return save(self.description, path)
 
 
-def _space(space: Literal["SE3", "SO3xR3", "auto"]) -> Space:
-    return space
-
-
-def _numbered(stem: str) -> list[str]:
-    """Candidates for a free name: stem, stem_2, stem_3, ..."""
-    return [stem, *(f"{stem}_{index}" for index in range(2, 10_000))]
-
-
-def _numbers(values: ArrayLike, what: str) -> Array:
-    """Return ``values`` as a flat float array after checking that they are finite numbers."""
+def _numbers(values: ArrayLike, what: str, count: int | None = None) -> Array:
+    """Return ``values`` as a flat array after checking that they are (``count``) finite numbers."""
     try:
         array = np.atleast_1d(np.asarray(values, dtype=float))
     except (TypeError, ValueError):
         raise BadValue(f"{what} is {values!r}, which is not made of numbers") from None
     if array.ndim != 1:
         raise BadValue(f"{what} has shape {array.shape}; it must be flat")
+    if count is not None and array.size != count:
+        raise BadValue(f"{what} has {count} numbers, not {array.size}")
     if not np.all(np.isfinite(array)):
         raise BadValue(f"{what} is not finite at index {int(np.argmin(np.isfinite(array)))}")
     return array

@@ -139,19 +139,20 @@ class LimitsEntry(Entry):
     def values(self, dof: int) -> dict[str, Any]:
         """Limits as a joint with ``dof`` degrees of freedom keeps them.
 
+        Position limits have a value per coordinate, of which some pairs have more.
+
         Raises:
             BadValue: another number of values.
         """
-        sides = {
+        for key, values in (("velocity", self.velocity), ("effort", self.effort)):
+            if len(values) not in (0, dof):
+                raise BadValue(f"{key} has {len(values)} values for {dof} degrees of freedom")
+        return {
             "lower": self.lower or (-np.inf,) * len(self.upper),
             "upper": self.upper or (np.inf,) * len(self.lower),
             "velocity": self.velocity,
             "effort": self.effort,
         }
-        for key, side in sides.items():
-            if len(side) not in (0, dof):
-                raise BadValue(f"{key} has {len(side)} values for {dof} degrees of freedom")
-        return sides
 
 
 class CouplingEntry(Entry):

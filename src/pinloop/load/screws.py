@@ -43,6 +43,9 @@ _NEEDS_POINT = (
 )  # fmt: skip
 """Pairs that are other pairs at another point."""
 
+_WITHOUT_RANGE = ("spherical", "planar", "free")
+"""Pairs whose coordinates (quaternion, cosine and sine) have no position limits."""
+
 _SQUARE = 1e-4
 """How far the axes of a universal joint may be from perpendicular [rad]: rounding of a table."""
 
@@ -207,7 +210,16 @@ def _joint(entry: ScrewJoint, source: str, warnings: list[str]) -> Joint:
         frame_b,
         cut=True if entry.cut else None,
     )
-    return joint if entry.limits is None else replace(joint, **entry.limits.values(pair.dof))
+    return joint if entry.limits is None else replace(joint, **_limits(entry.limits, pair))
+
+
+def _limits(entry: LimitsEntry, pair: Pair) -> dict[str, Any]:
+    """Limits, with position limits only where each degree of freedom has one coordinate."""
+    values = entry.values(pair.dof)
+    given = len(values["lower"])
+    if given and (given != pair.dof or pair.name in _WITHOUT_RANGE):
+        raise BadValue(f"{given} position limits do not fit a {pair.name} pair")
+    return values
 
 
 def _axes(entry: ScrewJoint) -> Array:

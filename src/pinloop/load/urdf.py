@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Literal, cast
+from typing import Literal
 
 import numpy as np
 import pinocchio as pin
@@ -124,10 +124,9 @@ def _body(link: Element) -> Body:
     tensor = np.zeros((3, 3))
     inertia = inertial.first("inertia")
     if inertia is not None:
-        for key, (i, j) in {
-            "ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2),
-        }.items():  # fmt: skip
-            tensor[i, j] = tensor[j, i] = inertia.number(key, 0.0)
+        for i, row in enumerate("xyz"):
+            for j, column in enumerate("xyz"[i:], start=i):
+                tensor[i, j] = tensor[j, i] = inertia.number(f"i{row}{column}", 0.0)
     rotation = placement.rotation
     return Body(
         name, mass, constant(placement.translation), constant(rotation @ tensor @ rotation.T)
@@ -245,7 +244,7 @@ def _coordinates(element: Element) -> Coordinates:
     """Our attribute for the variant of a joint's coordinates."""
     value = element.get("coordinates") or ""
     if value in COORDINATES:
-        return cast(Coordinates, value)
+        return value
     raise element.error(f"has coordinates '{value}', which is none of {', '.join(COORDINATES[1:])}")
 
 

@@ -224,7 +224,8 @@ def drake_constraints(root: Element, description: Description) -> Description:
             continue
         if element.tag != "drake:ball_constraint":
             warnings.append(
-                f"{element.source}:{element.line}: element <{element.tag}> is not understood; left out"
+                f"{element.source}:{element.line}: element <{element.tag}> is not understood; "
+                "left out"
             )
             continue
         ends: list[str] = []

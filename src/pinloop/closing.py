@@ -1,0 +1,231 @@
+"""The search for closed configurations: damped Gauss-Newton on the configuration manifold.
+
+Numbers without unit: lengths are divided by the robot's characteristic length. What the caller
+asked for and what to tell him is in `assembly`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from .constraints import Constraints
+from .mechanism import Mechanism
+
+__all__ = [
+    "TOLERANCE",
+    "Problem",
+    "is_angle",
+    "limited_coordinates",
+    "nearby_assembly",
+    "rows_of",
+    "scaled_jacobian",
+    "search",
+]
+
+Array = NDArray[np.float64]
+
+TOLERANCE = 1e-10
+"""Residual below which a configuration counts as assembled (lengths over the robot's length)."""
+_ITERATIONS = 80
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Closure and targets as one residual without unit: lengths over ``robot.length``."""
+
+    robot: Mechanism
+    constraints: Constraints
+    held: tuple[str, ...]
+    targets: dict[str, pin.SE3]
+    limits: bool
+
+    @property
+    def column_scale(self) -> Array:
+        """Velocity per unit of scaled velocity: the characteristic length for linear ones."""
+        return np.where(self.robot.is_translation, self.robot.length, 1.0)
+
+    @property
+    def row_scale(self) -> Array:
+        """Factor of each closure row: one over the length for linear ones."""
+        factors = [
+            1.0 if is_angle(label) else 1 / self.robot.length
+            for loop in self.robot.loops
+            for label in loop.pair.labels
+        ]
+        for coupling in self.robot.couplings:
+            lead = self.robot.coordinates(coupling.joints[0])
+            factors.append(1 / self.column_scale[lead.v.start])
+        return np.array(factors)
+
+    def residual(self, q: Array) -> Array:
+        """Scaled closure residuals, then ``log6`` of each target's error."""
+        parts = [self.row_scale * self.constraints.residual(q)]
+        for name, pose in self.targets.items():
+            error = pin.log6(pose.actInv(self.robot.placement(q, name))).vector
+            parts.append(self._unit(error))
+        return np.concatenate(parts)
+
+    def jacobian(self, q: Array) -> Array:
+        """Derivative of the residual with respect to the scaled velocity."""
+        parts = [self.row_scale[:, None] * self.constraints.jacobian(q)]
+        model = self.robot.model
+        for name, pose in self.targets.items():
+            frame = self.robot.frame_id(name)
+            data = model.createData()
+            jacobian = pin.computeFrameJacobian(model, data, q, frame, pin.LOCAL)
+            error = pose.actInv(self.robot.placement(q, name))
+            parts.append(self._unit(pin.Jlog6(error) @ jacobian))
+        return np.vstack(parts) * self.column_scale
+
+    def _unit(self, rows: Array) -> Array:
+        rows = rows.copy()
+        rows[:3] /= self.robot.length
+        return rows
+
+
+def is_angle(label: str) -> bool:
+    """Whether a row of a pair measures an angle rather than a length."""
+    return label.startswith("w")
+
+
+def rows_of(robot: Mechanism, joints: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Mask of the velocity coordinates of the named joints."""
+    mask = np.zeros(robot.nv, dtype=bool)
+    for name in joints:
+        mask[robot.coordinates(name).v] = True
+    return mask
+
+
+def search(problem: Problem, start: Array, seed: int, restarts: int) -> tuple[Array, float]:
+    """Best configuration from the start and, if need be, from random ones around it."""
+    rng = np.random.default_rng(seed)
+    best, least = _descend(problem, _clamped(problem, start))
+    for attempt in range(restarts):
+        if least < TOLERANCE:
+            break
+        spread = min(np.pi, 0.2 * (attempt + 1))
+        q, error = _descend(problem, _clamped(problem, _scattered(problem, start, spread, rng)))
+        if error < least:
+            best, least = q, error
+    return best, least
+
+
+def _scattered(problem: Problem, q: Array, spread: float, rng: np.random.Generator) -> Array:
+    """A random configuration around ``q``; held joints stay."""
+    step = rng.uniform(-spread, spread, problem.robot.nv) * problem.column_scale
+    step[rows_of(problem.robot, problem.held)] = 0.0
+    return np.asarray(pin.integrate(problem.robot.model, q, step))
+
+
+def _descend(problem: Problem, q: Array) -> tuple[Array, float]:
+    """Damped Gauss-Newton from ``q`` until nothing is gained."""
+    residual = problem.residual(q)
+    error = float(np.linalg.norm(residual))
+    for _ in range(_ITERATIONS):
+        if error < 1e-14:
+            break
+        step = _step(problem, q, residual, error)
+        gained = False
+        size = 1.0
+        while size > 1e-4:
+            trial = _clamped(problem, pin.integrate(problem.robot.model, q, size * step))
+            rest = problem.residual(trial)
+            if np.linalg.norm(rest) < (1 - 1e-3 * size) * error:
+                q, residual, error, gained = trial, rest, float(np.linalg.norm(rest)), True
+                break
+            size /= 2
+        if not gained:
+            break
+    return np.asarray(pin.normalize(problem.robot.model, q)), error
+
+
+def _step(problem: Problem, q: Array, residual: Array, error: float) -> Array:
+    """Step of least change that reduces the linearised residual, within the joint limits.
+
+    Damping by the squared residual keeps the quadratic convergence also where rows are redundant
+    (the rank of J drops on the manifold only). A coordinate that would leave its limits is taken
+    out and the step computed again.
+    """
+    jacobian = problem.jacobian(q)
+    free = ~rows_of(problem.robot, problem.held)
+    for _ in range(problem.robot.nv):
+        J = jacobian[:, free]
+        gram = J @ J.T + min(error**2, 1e-2) * np.eye(len(J)) * max(1.0, np.sum(J**2) / len(J))
+        multiplier, *_ = np.linalg.lstsq(gram, -residual, rcond=1e-15)
+        step = np.zeros(problem.robot.nv)
+        step[free] = J.T @ multiplier
+        step *= problem.column_scale
+        blocked = _leaving(problem, q, step) & free
+        if not blocked.any():
+            return step
+        free &= ~blocked
+        if not free.any():
+            return np.zeros(problem.robot.nv)
+    return step
+
+
+def limited_coordinates(robot: Mechanism) -> list[tuple[int, int, float, float]]:
+    """Indices in q and v and limits of the coordinates that have position limits."""
+    lower, upper = robot.model.lowerPositionLimit, robot.model.upperPositionLimit
+    found = []
+    for name in robot.joints:
+        at = robot.coordinates(name)
+        if at.nq != at.nv:
+            continue
+        for k in range(at.nq):
+            i, j = at.q.start + k, at.v.start + k
+            if lower[i] > -np.inf or upper[i] < np.inf:
+                found.append((i, j, float(lower[i]), float(upper[i])))
+    return found
+
+
+def _leaving(problem: Problem, q: Array, step: Array) -> NDArray[np.bool_]:
+    """Mask of the coordinates at a limit that the step would push further out."""
+    mask = np.zeros(problem.robot.nv, dtype=bool)
+    if problem.limits:
+        for i, j, low, high in limited_coordinates(problem.robot):
+            mask[j] = (q[i] <= low and step[j] < 0) or (q[i] >= high and step[j] > 0)
+    return mask
+
+
+def _clamped(problem: Problem, q: Array) -> Array:
+    """``q`` with every free coordinate moved into its limits."""
+    q = np.array(q)
+    if problem.limits:
+        held = rows_of(problem.robot, problem.held)
+        for i, j, low, high in limited_coordinates(problem.robot):
+            if not held[j]:
+                q[i] = min(max(q[i], low), high)
+    return q
+
+
+def nearby_assembly(robot: Mechanism, q: Array, rng: np.random.Generator) -> Array | None:
+    """Another assembled configuration on the branch of ``q``, or None if none was found.
+
+    A random motion that the loops allow at first order, up to half a radian, then closed again.
+
+    Args:
+        robot: the mechanism.
+        q: an assembled configuration, shape (nq,).
+        rng: source of the motion.
+    """
+    problem = Problem(robot, Constraints(robot), (), {}, limits=False)
+    _, values, directions = np.linalg.svd(problem.jacobian(q), full_matrices=True)
+    rank = int(np.sum(values > 1e-8 * max(values[0], 1e-300))) if values.size else 0
+    null = directions[rank:]
+    if len(null) == 0:
+        return None
+    motion = rng.normal(size=len(null)) @ null
+    motion *= rng.uniform(0.1, 0.5) / max(np.abs(motion))
+    start = pin.integrate(robot.model, q, motion * problem.column_scale)
+    closed, error = _descend(problem, start)
+    return closed if error < TOLERANCE else None
+
+
+def scaled_jacobian(robot: Mechanism, constraints: Constraints, q: Array) -> Array:
+    """Constraint Jacobian in numbers without unit: lengths over the characteristic length."""
+    return Problem(robot, constraints, (), {}, limits=False).jacobian(q)

@@ -1,0 +1,111 @@
+"""From the frames A and B of a joint to what URDF says: origin, axis, and a pose on the child.
+
+A URDF joint has one frame, ``origin`` in the parent, and an axis in it. Here the child carries a
+pose of that frame as well, which is the identity for a joint that URDF can express. Reading is
+``A = origin K``, ``B = seat K`` with a rotation ``K`` that the axes give; this is its inverse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..description import Joint
+from ..pairs import align_z
+
+__all__ = ["UrdfPoses", "axes_of_loop", "urdf_poses"]
+
+Array = NDArray[np.float64]
+
+_TURNS_WITH_CHILD = ("fixed", "revolute", "prismatic", "helical", "cylindrical", "universal")
+"""Pairs that can be written with the axes of the child, so that only a shift is left on it.
+
+The motions of a one-axis pair commute with rotations about the axis, so that A and B may be turned
+about it together; two axes say all of the frames; a fixed pair has no coordinates.
+"""
+
+_ONE_AXIS = ("revolute", "prismatic", "helical", "cylindrical")
+_WITHOUT_AXIS = ("fixed", "free", "spherical", "spatial_translation", "rod")
+
+
+@dataclass(frozen=True, eq=False)
+class UrdfPoses:
+    """A joint as URDF says it.
+
+    Args:
+        origin: placement of the joint frame in the parent.
+        seat: placement of the joint frame in the child; the identity in plain URDF.
+        axis: axis in the joint frame, shape (3,), or None.
+        axis2: second axis of a universal joint, shape (3,), or None.
+    """
+
+    origin: pin.SE3
+    seat: pin.SE3
+    axis: Array | None = None
+    axis2: Array | None = None
+
+
+def urdf_poses(joint: Joint, orientation: int = 1) -> UrdfPoses:
+    """Poses and axes with which a URDF says a tree joint.
+
+    Args:
+        joint: the joint.
+        orientation: +1 if the joint's own parent is the parent link, -1 if its child is.
+    """
+    frame_a, frame_b = joint.frame_parent, joint.frame_child
+    if orientation < 0:
+        turn = _reversal(joint.pair.name)
+        frame_a, frame_b = frame_b * turn, frame_a * turn
+    name = joint.pair.name
+    z = np.array(frame_b.rotation[:, 2])
+    if name in _TURNS_WITH_CHILD:
+        turn = _turned(frame_b.rotation.T)
+        origin, seat = frame_a * turn, pin.SE3(np.eye(3), frame_b.translation)
+        if name == "fixed":
+            return UrdfPoses(origin, seat)
+        return UrdfPoses(origin, seat, z, frame_b.rotation[:, 0] if name == "universal" else None)
+    if name in _WITHOUT_AXIS:
+        return UrdfPoses(frame_a, frame_b)
+    turn = _turned(align_z(z).T)
+    return UrdfPoses(frame_a * turn, _settled(frame_b * turn), z)
+
+
+def axes_of_loop(joint: Joint) -> UrdfPoses:
+    """Poses and axes with which a loops file says a joint: exactly its frames A and B."""
+    name = joint.pair.name
+    if name in _WITHOUT_AXIS:
+        return UrdfPoses(joint.frame_parent, joint.frame_child)
+    if name == "universal":
+        x, _, z = np.eye(3)
+        return UrdfPoses(joint.frame_parent, joint.frame_child, z, x)
+    z = np.array(joint.frame_child.rotation[:, 2])
+    turn = _turned(align_z(z).T)
+    return UrdfPoses(joint.frame_parent * turn, _settled(joint.frame_child * turn), z)
+
+
+def _reversal(pair: str) -> pin.SE3:
+    r"""Rotation of both frames that keeps the coordinates of a joint told from its other end.
+
+    With it, ``T`` becomes ``F^-1 T^-1 F``. Along or about one axis, half a turn about x gives the
+    motion back. For :math:`T = R_z(a) R_x(b)` the symmetric ``P`` that takes z to -x and x to -z
+    gives :math:`P R_x(-b) R_z(-a) P = R_z(b) R_x(a)`. Other pairs are told by their inverse motion.
+    """
+    if pair in _ONE_AXIS:
+        return _turned(np.diag([1.0, -1.0, -1.0]))
+    if pair == "universal":
+        return _turned(-np.eye(3)[::-1])
+    return pin.SE3.Identity()
+
+
+def _turned(rotation: Array) -> pin.SE3:
+    return pin.SE3(np.array(rotation), np.zeros(3))
+
+
+def _settled(placement: pin.SE3) -> pin.SE3:
+    """The placement, without a rotation that is only rounding."""
+    if np.abs(placement.rotation - np.eye(3)).max() < 1e-15:
+        return pin.SE3(np.eye(3), placement.translation)
+    return placement

@@ -1,0 +1,387 @@
+"""Names and frames of SDF: which frame a name means, where it is, and which link it moves with.
+
+Every link, joint, `<frame>` and (nested) model is a frame; a model is a scope of names inside which
+they refer to each other, across `::` for nested ones (http://sdformat.org/tutorials, "Pose Frame
+Semantics"). Also reads the files that `<include>` names. Masses and joints are read elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pinocchio as pin
+
+from ..description import GROUND
+from .xmltools import Element, parse_xml, pose_rpy
+
+__all__ = ["Frame", "Scope", "Source", "fetch", "truth", "version_of"]
+
+Resolve = Callable[[str], Path | None]
+
+_MODEL_PARTS = (
+    "link", "joint", "frame", "model", "include", "pose", "static", "self_collide", "plugin",
+    "allow_auto_disable", "enable_wind", "gripper",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a part of a robot needs to know of the file it stands in.
+
+    Args:
+        version: version of SDF, (1, 7) for 1.7.
+        resolve: gives the path of a file that it names, or None.
+        files: the files that were included to get here.
+    """
+
+    version: tuple[int, int]
+    resolve: Resolve
+    files: tuple[Path, ...] = ()
+
+
+@dataclass(eq=False)
+class Frame:
+    """Something with a pose that other poses can refer to.
+
+    Args:
+        kind: what it is.
+        name: its full name, with the names of nested models before it.
+        element: the element, None for the world.
+        scope: the scope in which its own pose looks up names.
+        inside: for a model, the scope of its contents.
+        pose: placement in the world in the initial pose, once it is known.
+        busy: the placement is being computed.
+    """
+
+    kind: Literal["world", "model", "link", "joint", "frame"]
+    name: str
+    element: Element | None
+    scope: Scope | None
+    inside: Scope | None = None
+    pose: pin.SE3 | None = None
+    busy: bool = field(default=False, repr=False)
+
+
+class Scope:
+    """The names in a model, or in the world around it.
+
+    Args:
+        element: the `<model>`, or `<world>`; None for a world that the file does not have.
+        outer: the scope around it, None for the world.
+        source: file and version it comes from.
+        warnings: takes what is not read.
+        prefix: what comes before the names in it, "" for the world and the robot itself.
+    """
+
+    def __init__(
+        self,
+        element: Element | None,
+        outer: Scope | None,
+        source: Source,
+        warnings: list[str],
+        prefix: str = "",
+    ) -> None:
+        self.element = element
+        self.outer = outer
+        self.source = source
+        self.prefix = prefix
+        self.frames: dict[str, Frame] = {}
+        self.joints: list[Frame] = []
+        self.models: list[Frame] = []
+        self._warnings = warnings
+        if outer is None:
+            self.frame = Frame("world", GROUND, None, None, self, pin.SE3.Identity())
+        else:
+            assert element is not None
+            name = prefix.removesuffix("::") or element.require("name")
+            self.frame = Frame("model", name, element, outer, self)
+        if element is not None:
+            self._read(element)
+
+    def add_model(self, element: Element, source: Source, prefix: str) -> Scope:
+        """Add a model to this scope."""
+        scope = Scope(element, self, source, self._warnings, prefix)
+        self._add(element, scope.frame)
+        self.models.append(scope.frame)
+        return scope
+
+    def scopes(self) -> Iterator[Scope]:
+        """This scope and all inside it, in file order."""
+        yield self
+        for model in self.models:
+            assert model.inside is not None
+            yield from model.inside.scopes()
+
+    def of_kind(self, kind: str) -> Iterator[Frame]:
+        """Links or frames of this scope and all inside it."""
+        for scope in self.scopes():
+            yield from (frame for frame in scope.frames.values() if frame.kind == kind)
+
+    def find(self, element: Element, name: str) -> Frame:
+        """Frame that ``element`` names in this scope."""
+        frame = self._look_up(name)
+        if frame is None:
+            names = ", ".join([*self.frames][:12])
+            raise element.error(f"names the frame '{name}', which does not exist; known: {names}")
+        return frame
+
+    def placement(self, frame: Frame) -> pin.SE3:
+        """Placement of a frame in the world in the initial pose."""
+        if frame.pose is None:
+            element = frame.element
+            assert element is not None and frame.scope is not None
+            if frame.busy:
+                raise element.error("has a pose relative to itself, through other frames")
+            frame.busy = True
+            base, raw = _base(frame)
+            frame.pose = frame.scope.placement(base) * raw * _placement_frame(frame)
+            frame.busy = False
+        return frame.pose
+
+    def pose_in(self, element: Element, body: Frame) -> pin.SE3:
+        """Placement in ``body`` of something on it (visual, collision), relative to it by default.
+
+        Args:
+            element: what has the `<pose>`.
+            body: the link.
+        """
+        pose = element.first("pose")
+        name = _reference(pose)
+        if pose is None or not name:
+            return read_pose(pose)
+        return self.placement(body).actInv(self.placement(self.find(pose, name)) * read_pose(pose))
+
+    def link_of(self, frame: Frame) -> Frame:
+        """Link with which a frame moves (the world frame for the ground)."""
+        seen: list[Frame] = []
+        while frame.kind not in ("link", "world"):
+            if frame in seen:
+                assert frame.element is not None
+                raise frame.element.error("is attached to itself, through other frames")
+            seen.append(frame)
+            frame = _attached(frame)
+        return frame
+
+    def canonical(self) -> Frame:
+        """The link that carries the frame of the model."""
+        assert self.element is not None
+        name = self.element.get("canonical_link")
+        if name:
+            link = self.find(self.element, name)
+            if link.kind != "link":
+                raise self.element.error(f"has the canonical link '{name}', which is no link")
+            return link
+        for frame in self.frames.values():
+            if frame.kind == "link":
+                return frame
+        for model in self.models:
+            assert model.inside is not None
+            return model.inside.canonical()
+        raise self.element.error("has no <link>")
+
+    def _look_up(self, name: str) -> Frame | None:
+        if name == "world":
+            scope = self
+            while scope.outer is not None:
+                scope = scope.outer
+            return scope.frame
+        if name == "__model__":
+            return self.frame
+        head, _, rest = name.partition("::")
+        frame = self.frames.get(head)
+        if frame is None or not rest:
+            return frame
+        return frame.inside._look_up(rest) if frame.inside is not None else None
+
+    def _add(self, element: Element, frame: Frame) -> None:
+        name = element.require("name")
+        if name == "world" or (name.startswith("__") and name.endswith("__")):
+            raise element.error("has a name that SDF reserves; give it another one")
+        other = self.frames.get(name)
+        if other is not None and {other.kind, frame.kind} == {"link", "joint"}:
+            # Before 1.7 joints were no frames: there the name means the link.
+            self.frames[name] = other if other.kind == "link" else frame
+        elif other is not None:
+            raise element.error("has a name that is already taken; rename one of the two")
+        else:
+            self.frames[name] = frame
+
+    def _read(self, element: Element) -> None:
+        for child in element.children:
+            if child.tag in ("link", "joint", "frame"):
+                if child.tag == "frame" and self.source.version < (1, 7):
+                    self._warn(child, "is a frame of a version before 1.7; it is not read")
+                    continue
+                frame = Frame(child.tag, self.prefix + child.require("name"), child, self)  # type: ignore[arg-type]
+                self._add(child, frame)
+                if child.tag == "joint":
+                    self.joints.append(frame)
+            elif self.outer is None:
+                continue
+            elif child.tag in ("model", "include"):
+                model, source = child, self.source
+                if child.tag == "include":
+                    found = fetch(child, self.source)
+                    if found is None:
+                        raise child.error("includes a file without a <model>")
+                    model, source = found
+                self.add_model(model, source, f"{self.prefix}{model.require('name')}::")
+            elif child.tag not in _MODEL_PARTS and not child.tag.startswith("drake:"):
+                self._warn(child, f"in <{element.tag}> is not read")
+
+    def _warn(self, element: Element, problem: str) -> None:
+        self._warnings.append(str(element.error(problem)))
+
+
+def read_pose(pose: Element | None) -> pin.SE3:
+    """Placement that a `<pose>` gives, identity if there is none."""
+    if pose is None:
+        return pin.SE3.Identity()
+    form = pose.get("rotation_format") or "euler_rpy"
+    if form not in ("euler_rpy", "quat_xyzw"):
+        raise pose.error(f"has rotation_format '{form}'; it is euler_rpy or quat_xyzw")
+    if not pose.text.strip():
+        return pin.SE3.Identity()
+    if form == "quat_xyzw":
+        values = pose.numbers(pose.text, 7, "the value")
+        x, y, z, w = pose.unit_vector(values[3:], "quaternion")
+        return pin.SE3(pin.Quaternion(w, x, y, z).toRotationMatrix(), values[:3])
+    values = pose.numbers(pose.text, 6, "the value")
+    unit = np.pi / 180 if truth(pose, pose.get("degrees")) else 1.0
+    return pose_rpy(values[:3], values[3:] * unit)
+
+
+def truth(element: Element, text: str | None, default: bool = False) -> bool:
+    """Truth of a text: true, false, 1 or 0."""
+    word = (text or "").strip().lower()
+    if word not in ("", "true", "false", "1", "0"):
+        raise element.error(f"has the value '{word}'; it must be true or false")
+    return word in ("true", "1") if word else default
+
+
+def version_of(root: Element) -> tuple[int, int]:
+    """Version of an `<sdf>` element; the newest if it gives none."""
+    text = root.get("version")
+    if root.tag != "sdf" or not text:
+        return (1, 99)
+    major, _, minor = text.strip().partition(".")
+    if not (major.isdigit() and minor.split(".")[0].isdigit()):
+        raise root.error(f"has the version '{text}'; it must be like 1.7")
+    return int(major), int(minor.split(".")[0])
+
+
+def fetch(include: Element, source: Source) -> tuple[Element, Source] | None:
+    """Read the model that an `<include>` names, with the include's own name, pose and static.
+
+    Returns:
+        The model and its source, or None if the file holds no model (but a light, say).
+    """
+    if truth(include, include.get("merge")):
+        raise include.error("merges its model into this one, which is not read; drop merge='true'")
+    path = _model_file(include, source.resolve)
+    if path in source.files:
+        raise include.error(f"includes '{path}', which includes this file")
+    try:
+        root = parse_xml(path.read_bytes(), str(path))
+    except OSError as error:
+        raise include.error(f"names the file '{path}', which cannot be read: {error}") from None
+    models = root.all("model") if root.tag == "sdf" else [root]
+    if len(models) > 1:
+        raise root.error("holds several models; a file that is included may hold one")
+    if not models or models[0].tag != "model":
+        return None
+    old = models[0]
+    model = Element("model", dict(old.attributes), old.source, old.line)
+    for tag, text in (
+        (tag, child.text.strip())
+        for tag in ("name", "placement_frame")
+        if (child := include.first(tag)) is not None
+    ):
+        model.attributes[tag] = text
+    replaced = [child for child in include.children if child.tag in ("pose", "static")]
+    tags = {child.tag for child in replaced}
+    model.children = replaced + [child for child in old.children if child.tag not in tags]
+
+    def resolve(name: str) -> Path | None:
+        beside = path.parent / name
+        return beside if "://" not in name and beside.is_file() else source.resolve(name)
+
+    return model, Source(version_of(root), resolve, (*source.files, path))
+
+
+def _model_file(include: Element, resolve: Resolve) -> Path:
+    """File of a model that is named by its file or by its folder."""
+    uri = include.need("uri").text.strip()
+    if uri.endswith((".sdf", ".world", ".xml")):
+        path = resolve(uri)
+        if path is not None:
+            return path
+    folder = uri.rstrip("/")
+    config = resolve(f"{folder}/model.config")
+    if config is not None:
+        # The last <sdf> of a model.config has the newest version.
+        files = parse_xml(config.read_bytes(), str(config)).all("sdf")
+        path = resolve(f"{folder}/{files[-1].text.strip()}") if files else None
+        if path is not None:
+            return path
+    path = resolve(f"{folder}/model.sdf")
+    if path is None:
+        raise include.error(f"names the model '{uri}', which is not found as a folder or .sdf file")
+    return path
+
+
+def _reference(pose: Element | None) -> str:
+    """Name of the frame that a pose is relative to ("frame" in versions before 1.7)."""
+    return "" if pose is None else (pose.get("relative_to") or pose.get("frame") or "").strip()
+
+
+def _base(frame: Frame) -> tuple[Frame, pin.SE3]:
+    """Frame that a pose is relative to, and the pose."""
+    element, scope = frame.element, frame.scope
+    assert element is not None and scope is not None
+    pose = element.first("pose")
+    name = _reference(pose)
+    if pose is not None and name:
+        base = scope.find(pose, name)
+    elif frame.kind == "joint":
+        base = _attached(frame)
+    elif frame.kind == "frame" and element.get("attached_to"):
+        base = _attached(frame)
+    else:
+        base = scope.frame
+    return base, read_pose(pose)
+
+
+def _attached(frame: Frame) -> Frame:
+    """The next frame on the way from a frame to the link it moves with."""
+    element, scope = frame.element, frame.scope
+    assert element is not None and scope is not None
+    if frame.kind == "joint":
+        child = element.need("child")
+        return scope.find(child, child.text.strip())
+    if frame.kind == "model":
+        assert frame.inside is not None
+        return frame.inside.canonical()
+    name = element.get("attached_to")
+    return scope.find(element, name) if name else scope.frame
+
+
+def _placement_frame(frame: Frame) -> pin.SE3:
+    """Placement of a model in its own placement frame, whose pose its `<pose>` then is."""
+    assert frame.element is not None
+    name = frame.element.get("placement_frame")
+    if frame.kind != "model" or not name:
+        return pin.SE3.Identity()
+    assert frame.inside is not None
+    inner = frame.inside.find(frame.element, name)
+    placement = pin.SE3.Identity()
+    while inner is not frame:
+        if inner.kind == "world":
+            raise frame.element.error(f"has the placement frame '{name}', which is not inside it")
+        inner, raw = _base(inner)
+        placement = raw * placement
+    return placement.inverse()

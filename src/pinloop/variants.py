@@ -1,0 +1,140 @@
+"""The same robot otherwise: in absolute coordinates, or with a payload.
+
+A variant is another description, not another program: building, constraints and integrators run
+unchanged on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Literal
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from .description import GROUND, Body, Description, Joint, constant
+from .pairs import MotionGroup, make_pair
+
+__all__ = ["Space", "in_absolute_coordinates", "with_payload"]
+
+Array = NDArray[np.float64]
+
+Space = Literal["SE3", "SO3xR3", "auto"]
+
+
+def with_payload(
+    description: Description,
+    model: pin.Model,
+    frame: int,
+    mass: float,
+    com: Array,
+    inertia: Array,
+) -> Description:
+    """Return the description with a body welded to a frame.
+
+    Args:
+        description: the robot.
+        model: its tree.
+        frame: index of the frame in the model.
+        mass: mass [kg].
+        com: centre of mass in the frame [m], shape (3,).
+        inertia: rotational inertia about the centre of mass, axes of the frame, shape (3, 3).
+    """
+    taken = {body.name for body in description.bodies}
+    taken |= {joint.name for joint in description.joints}
+    candidates = ("payload" if k == 1 else f"payload_{k}" for k in count(1))
+    name = next(n for n in candidates if not {n, f"{n}_mount"} & taken)
+    target = model.frames[frame]
+    carrier, placement = GROUND, target.placement
+    for body, seat in _seats(description, model).items():
+        if seat.parentJoint == target.parentJoint:
+            carrier, placement = body, seat.placement.actInv(target.placement)
+            break
+    weld = make_pair("fixed")
+    joint = Joint(f"{name}_mount", weld, carrier, name, placement, pin.SE3.Identity(), cut=False)
+    return replace(
+        description,
+        bodies=(*description.bodies, Body(name, mass, constant(com), constant(inertia))),
+        joints=(*description.joints, joint),
+    )
+
+
+def in_absolute_coordinates(
+    description: Description, model: pin.Model, space: Space
+) -> Description:
+    """Return the description with one free joint per rigid group of bodies and all joints cut.
+
+    The free joints sit at the groups' centres of mass, in world axes at neutral (paper 2).
+
+    Args:
+        description: the robot.
+        model: its tree, whose neutral configuration becomes neutral.
+        space: configuration space of the groups; "auto" gives SE(3) to a group that a lower pair
+            with a motion group joins to the ground, because the exact flow of a constant twist
+            then stays in the pair, and SO(3)xR3 to the others.
+    """
+    data = model.createData()
+    pin.framesForwardKinematics(model, data, pin.neutral(model))
+    seats = _seats(description, model)
+    poses = {body: data.oMi[seat.parentJoint] * seat.placement for body, seat in seats.items()}
+    welded = {body for body, seat in seats.items() if seat.parentJoint == 0}
+    ground = welded | {GROUND}
+    groups: dict[int, list[str]] = {}
+    for body, seat in seats.items():
+        if body not in welded:
+            groups.setdefault(seat.parentJoint, []).append(body)
+    cut = [
+        replace(joint, cut=True, coordinates="", lower=(), upper=())
+        for joint in description.joints
+        if joint.pair.name not in ("fixed", "free") or joint.cut is True
+    ]
+    welds = [j for j in description.joints if j.pair.name == "fixed" and j.cut is not True]
+    free = []
+    for group in groups.values():
+        lead = group[0]
+        hinged = any(
+            isinstance(joint.pair, MotionGroup)
+            and joint.pair.rows > 0
+            and (
+                (joint.parent in ground and joint.child in group)
+                or (joint.child in ground and joint.parent in group)
+            )
+            for joint in description.joints
+        )
+        rigid = hinged if space == "auto" else space == "SE3"
+        centre = _centre(description, poses, group)
+        at = pin.SE3(np.eye(3), centre)
+        free.append(
+            Joint(
+                f"{lead}@ground",
+                make_pair("free"),
+                GROUND,
+                lead,
+                at,
+                poses[lead].actInv(at),
+                False,
+                "" if rigid else "SO3xR3",
+            )
+        )
+    return replace(description, joints=(*welds, *free, *cut))
+
+
+def _centre(description: Description, poses: Mapping[str, pin.SE3], group: Sequence[str]) -> Array:
+    """Centre of mass of a rigid group in the world; the first body's origin if it has no mass."""
+    bodies = [body for body in description.bodies if body.name in group]
+    mass = sum(body.mass for body in bodies)
+    if mass == 0:
+        return np.array(poses[group[0]].translation)
+    weighted = sum(body.mass * poses[body.name].act(np.array(body.com)) for body in bodies)
+    return np.asarray(weighted / mass)
+
+
+def _seats(description: Description, model: pin.Model) -> dict[str, pin.Frame]:
+    """The BODY frame of every body."""
+    return {
+        body.name: model.frames[model.getFrameId(body.name, pin.FrameType.BODY)]
+        for body in description.bodies
+    }

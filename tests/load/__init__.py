@@ -1,0 +1,1 @@
+"""Tests of the readers, one module per module of `pinloop.load`."""

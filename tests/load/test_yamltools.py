@@ -1,0 +1,233 @@
+"""YAML with lines, and models that explain what does not fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from pinloop.errors import LoadError
+from pinloop.load.yamltools import Direction, Name, Number, Vector3, line_of, read_yaml, validated
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Name = Field(description="what it is called")
+    mass: Number = 1.0
+    xyz: Vector3 = (0.0, 0.0, 0.0)
+    axis: Direction = (0.0, 0.0, 1.0)
+
+    @field_validator("name")
+    @classmethod
+    def _no_dot(cls, name: str) -> str:
+        if "." in name:
+            raise ValueError("a name has no dots")
+        return name
+
+    @model_validator(mode="after")
+    def _light(self) -> Part:
+        if self.name == "feather" and self.mass > 1:
+            raise ValueError("a feather is light")
+        return self
+
+
+class Document(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    parts: tuple[Part, ...] = ()
+    table: dict[Name, tuple[Number, ...]] = {}
+
+
+GOOD = """\
+# a comment
+parts:
+  - name: crank
+    mass: 2.5
+    xyz: [0, 1e-3, .5]
+  - {name: rod, axis: [0, 3, 4]}
+table:
+  j1: [1, 2]
+"""
+
+
+def check(text: str) -> Document:
+    return validated(Document, read_yaml(text, "robot.yaml"), "robot.yaml")
+
+
+def test_plain_data() -> None:
+    data = read_yaml(GOOD, "robot.yaml")
+    assert data == yaml.safe_load(GOOD)
+    document = check(GOOD)
+    assert document.parts[0].xyz == (0.0, 0.001, 0.5)
+    assert document.parts[1].axis == (0.0, 3.0, 4.0)
+    assert document.table == {"j1": (1.0, 2.0)}
+
+
+def test_bytes_with_mark_are_text() -> None:
+    assert read_yaml("\ufeffname: Zürich".encode(), "f") == {"name": "Zürich"}
+    assert read_yaml("", "f") is None
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ((), None),
+        (("parts",), 2),
+        (("parts", 0), 3),
+        (("parts", 0, "mass"), 4),
+        (("parts", 0, "xyz", 2), 5),
+        (("parts", 1, "axis"), 6),
+        (("table", "j1", 7), 8),
+        (("parts", 0, "nothing"), 3),
+    ],
+)
+def test_lines(path: tuple[str | int, ...], line: int | None) -> None:
+    assert line_of(read_yaml(GOOD, "f"), path) == line
+
+
+def test_shared_values_and_merge_keys() -> None:
+    text = "a: &a {x: 1, y: 2}\nb: &b {y: 3, z: 4}\nc:\n  <<: [*a, *b]\n  x: 9\nd: *a\n"
+    data = read_yaml(text, "f")
+    assert data == yaml.safe_load(text)
+    assert line_of(data, ("c", "y")) == 1
+    assert line_of(data, ("c", "z")) == 2
+    assert line_of(data, ("c", "x")) == 5
+
+
+BOMB = "a: &x0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
+    f"k{i}: &x{i} [{', '.join([f'*x{i - 1}'] * 10)}]\n" for i in range(1, 40)
+)
+MERGE_BOMB = "k0: &x0 {a: 1}\n" + "".join(
+    f"k{i}: &x{i} {{<<: [{', '.join([f'*x{i - 1}'] * 10)}]}}\n" for i in range(1, 40)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("a: 1\nb: 2\na: 3", 3, "key 'a' is given twice, first in line 1"),
+        ("a:\n  - {k: 1,\n     k: 2}", 3, "key 'k' is given twice"),
+        ("a: 1\nb: {c", 2, "malformed YAML"),
+        ("a: 1\n\tb: 2", 2, "malformed YAML"),
+        ("a: *nowhere", 1, "nowhere"),
+        ("--- 1\n--- 2", 2, "single document"),
+        ("a: &x [*x]", 1, "contains itself"),
+        ("a: !!python/object/apply:os.system [ls]", 1, "not supported"),
+        ("a: !!set {b, c}", 1, "not supported"),
+        ("? [1]\n: 2", 1, "single word"),
+        ("a: 1\n<<: 3", 2, "merge key"),
+        ("a: !!int ''", 1, "no valid int"),
+        ("a: !!bool maybe", 1, "no valid bool"),
+        ("a: 2001-13-45", 1, "no valid timestamp"),
+        ('a: "\\ud800"', 1, "no valid str"),
+        ('a: "\\U00110000"', None, "malformed YAML"),
+        ("a: b\0c", None, "not allowed"),
+        ("[" * 20_000, None, "too deeply"),
+        ("{a: " * 20_000, None, "too deeply"),
+        (BOMB, 6, "aliases expand"),
+        (MERGE_BOMB, 7, "aliases expand"),
+        ("a: 1" + 5_000 * "0", 1, "no valid int"),
+    ],
+)
+def test_bad_yaml(text: str, line: int | None, words: str) -> None:
+    with pytest.raises(LoadError, match=words) as info:
+        read_yaml(text, "robot.yaml")
+    assert info.value.line == line
+    assert str(info.value).startswith("robot.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "sentence"),
+    [
+        ("parts:\n- name: 3", 2, "parts[0].name is 3: expected a text"),
+        ("parts:\n- name: a\n- name: ''", 3, "parts[1].name is '': expected a text that is not"),
+        ("parts:\n- name: a.b", 2, "parts[0].name is 'a.b': a name has no dots"),
+        ("parts:\n- mass: 3", 2, "parts[0].name is missing: what it is called"),
+        ("parts:\n- name: a\n  mass: heavy", 3, "parts[0].mass is 'heavy': expected a number"),
+        ("parts:\n- name: a\n  mass: yes", 3, "parts[0].mass is True: expected a number, not yes"),
+        ("parts:\n- name: a\n  mass: .inf", 3, "parts[0].mass is inf: expected a finite number"),
+        ("parts:\n- name: a\n  mass: .nan", 3, "parts[0].mass is nan: expected a finite number"),
+        ("parts:\n- name: a\n  mass: 1e31", 3, "expected a number of at most 1e+30"),
+        ("parts:\n- name: a\n  mass: 1" + 400 * "0", 3, "expected a number of at most 1e+30"),
+        ("parts:\n- name: a\n  xyz: [1, 2]", 3, "parts[0].xyz is [1, 2]: it has too few items"),
+        ("parts:\n- name: a\n  xyz: [1,2,3,4]", 3, "4 items where 3 are needed"),
+        ("parts:\n- name: a\n  xyz: 5", 3, "parts[0].xyz is 5: expected a list"),
+        ("parts:\n- name: a\n  xyz: [1,2,b]", 3, "parts[0].xyz[2] is 'b': expected a number"),
+        ("parts:\n- name: a\n  axis: [0,0,0]", 3, "a zero vector has no direction"),
+        ("parts:\n- nmae: a", 2, "parts[0].nmae is not a known key; did you mean 'name'? (and 1"),
+        ("parts:\n- name: feather\n  mass: 2", 2, "parts[0]: a feather is light"),
+        ("parts: crank", 1, "parts is 'crank': expected a list"),
+        ("parts: [crank]", 1, "parts[0] is 'crank': expected a table"),
+        ("qwerty: 1", 1, "qwerty is not a known key; known keys: parts, table"),
+        ("table: {1: [2]}", 1, "table[1] is 1: expected a text"),
+        ("table: {a: [b]}", 1, "table.a[0] is 'b'"),
+        ("[1]", None, "the document is [1]: expected a table"),
+        ("", None, "the document is None: expected a table"),
+    ],
+)
+def test_sentences(text: str, line: int | None, sentence: str) -> None:
+    with pytest.raises(LoadError) as info:
+        check(text)
+    assert sentence in info.value.problem
+    assert info.value.line == line
+    assert "\n" not in str(info.value)
+
+
+def test_numpy_is_plain() -> None:
+    part = {"name": "a", "mass": np.float32(0.5), "xyz": np.array([1, 2, 3])}
+    document = validated(Document, {"parts": (part,)}, "dict")
+    assert document.parts[0].xyz == (1.0, 2.0, 3.0)
+    assert document.parts[0].mass == 0.5
+
+
+def test_numpy_that_does_not_fit() -> None:
+    part = {"name": "a", "xyz": np.array([1.0, np.inf, 0.0])}
+    with pytest.raises(LoadError, match=r"^dict: parts\[0\].xyz\[1\] is inf: expected a finite"):
+        validated(Document, {"parts": [part]}, "dict")
+    with pytest.raises(LoadError, match=r"parts\[0\].xyz is 5"):
+        validated(Document, {"parts": [{"name": "a", "xyz": np.array(5)}]}, "dict")
+
+
+def test_endless_data() -> None:
+    data: dict[str, object] = {}
+    data["parts"] = [data]
+    with pytest.raises(LoadError, match="too deeply"):
+        validated(Document, data, "dict")
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.integers(0, len(GOOD)),
+    st.integers(0, 6),
+    st.one_of(st.text(max_size=6), st.sampled_from(["&a ", "*a ", "<<: ", "!!", "? ", "- [", "{"])),
+)
+def test_mutated_text(start: int, length: int, inserted: str) -> None:
+    text = GOOD[:start] + inserted + GOOD[start + length :]
+    try:
+        check(text)
+    except LoadError as error:
+        assert "robot.yaml" in str(error)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.binary(max_size=40))
+def test_any_bytes(text: bytes) -> None:
+    try:
+        read_yaml(text, "robot.yaml")
+    except LoadError as error:
+        assert str(error).startswith("robot.yaml")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=40))
+def test_agrees_with_safe_load(text: str) -> None:
+    try:
+        data = read_yaml(text, "robot.yaml")
+    except LoadError:
+        return
+    expected = yaml.safe_load(text)
+    assert data == expected or repr(data) == repr(expected)
