@@ -178,7 +178,7 @@ def _joints() -> list[Joint]:
         ("bracket_hinge", "forearm", "wrist_bracket", wrist, Y, (-85, 30), 250, 0),
         ("wrist", "wrist_bracket", "flange", (0.20, 0, -0.16), (0, 0, -1), (-300, 300), 400, 450),
         ("elbow", "column", "crank", SHOULDER, Y, (-20, 80), 120, 5500),
-        ("drive_rod_hinge", "crank", "drive_rod", crank_tip, Y, (-100, 100), 250, 0),
+        ("drive_rod_hinge", "crank", "drive_rod", crank_tip, Y, (-75, 75), 250, 0),
         ("rear_rod_hinge", "column", "rear_rod", rear, Y, (-45, 85), 250, 0),
         ("plate_hinge", "upper_arm", "elbow_plate", _aside(elbow), Y, (-85, 45), 250, 0),
         ("front_rod_hinge", "elbow_plate", "front_rod", FRONT, Y, (-25, 85), 250, 0),

@@ -232,13 +232,13 @@ def _prrr_frame(height: float) -> Link:
 
 def stewart() -> Robot:
     """Stewart-Gough platform 6-UPS."""
-    base_radius, platform_radius, leg = 0.6, 0.35, 0.9
-    base_height, spread = 0.1, 15.0
+    base_radius, platform_radius, leg = 0.6, 0.4, 0.9
+    base_height, spread, between = 0.1, 8.0, 44 * DEGREE
     span = math.hypot(
-        base_radius - platform_radius * math.cos(30 * DEGREE), platform_radius * math.sin(30 * DEGREE)
+        base_radius - platform_radius * math.cos(between), platform_radius * math.sin(between)
     )
     rise = math.sqrt(leg**2 - span**2)
-    links, joints, loops = [_stewart_base(base_radius, base_height)], list[Joint](), list[LoopJoint]()
+    links, joints, loops = [_stewart_base(base_radius, base_height, spread)], list[Joint](), list[LoopJoint]()
     for i in range(6):
         # Feet in pairs around 0, 120, 240 deg, platform joints in pairs around 60, 180, 300 deg.
         sign = -1.0 if i % 2 == 0 else 1.0
@@ -262,7 +262,7 @@ def stewart() -> Robot:
             f"piston_{n}",
             (0, 0, 0.3),
             axis=Z,
-            limit=Limit(-0.2, 0.2, 0.8, 4000.0),
+            limit=Limit(-0.15, 0.15, 0.8, 4000.0),
         )
         joints += [swivel, slide.driven(2 * math.pi / 0.01, damping=150.0, friction=80.0)]
         loops.append(
@@ -279,7 +279,7 @@ ball joint at the platform. 6 degrees of freedom. In the tree the platform float
 joints close the loops with 18 closure rows, all independent.
 
 Dimensions are ours, in the size of a small motion platform (estimate): feet on a radius of 0.6 m,
-platform joints on 0.35 m, in pairs 30 deg apart; legs 0.9 m at q = 0, stroke 0.2 m either way.
+platform joints on 0.4 m, in pairs 16 deg apart; legs 0.9 m at q = 0, stroke 0.15 m either way.
 Masses, forces, speeds, friction and the screws of 10 mm per turn are estimates.
 
 At q = 0 the platform is level, its joints in the plane of its frame. Leg frames have z along the
@@ -287,10 +287,10 @@ leg; a universal joint turns first about the horizontal y axis, then about x. to
     return Robot("stewart", about, links, joints, loops)
 
 
-def _stewart_base(radius: float, height: float) -> Link:
+def _stewart_base(radius: float, height: float, spread: float) -> Link:
     solids: list[Solid] = [drum(radius + 0.08, 0.05, (0, 0, 0.025), "z", "graphite")]
     for middle in (0.0, 120.0, 240.0):
-        for turn in (middle - 15.0, middle + 15.0):
+        for turn in (middle - spread, middle + spread):
             x, y, _ = _around(turn, (radius, 0.0, 0.0))
             solids.append(pipe((x, y, 0.05), (x, y, height), 0.035, "graphite"))
     return Link("base", tuple(solids), mass=90.0)

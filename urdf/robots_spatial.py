@@ -97,7 +97,7 @@ def bricard() -> Robot:
     side, height = 0.4, 0.6
     # Edge along which each body runs, and the axis of the joint at its end.
     edges: list[Vector] = [X, Y, Z, (-1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, -1.0)]
-    axes: list[Vector] = [Z, X, Y, Z, X, Y]
+    axes: list[Vector] = [Z, X, (0.0, -1.0, 0.0), Z, X, Y]
     ends: list[Vector] = [(side * e[0], side * e[1], side * e[2]) for e in edges]
     colors = ("graphite", "orange", "blue", "green", "amber", "sky")
     links, joints = [], []
@@ -118,7 +118,7 @@ def bricard() -> Robot:
         joint = hinge(f"joint_{i}", parent, f"link_{i}", at, axes[i - 1])
         joints.append(joint)
     joints[0] = hinge(
-        "joint_1", "base", "link_1", joints[0].xyz, Z, (-0.5, 3.6), effort=30.0
+        "joint_1", "base", "link_1", joints[0].xyz, Z, (-3.6, 0.5), effort=30.0
     ).driven(20.0)
     loops = [LoopJoint("joint_6", "revolute", "link_5", ends[5], "base", (0, 0, height), axis=Y)]
     about = """
@@ -131,10 +131,10 @@ Source: R. Bricard's mobile octahedral loops (1897, 1927), in the threefold-symm
 perpendicular axes, the linkage of the kaleidocycle; paper 5 (figure 2b) shows a Bricard six-bar
 as an example of geometric redundancy. Size, bars (aluminium, 24 mm) and motor are our own.
 
-At q = 0 the bars run along six edges of a cube, its skew hexagon. The joints turn in two groups of
-three: with u = 90 deg at q = 0 for joints 1, 3, 5 and w likewise for joints 2, 4, 6,
+At q = 0 the bars run along six edges of a cube, its skew hexagon. The joints turn in two groups: with
+u = 90 deg + q1 = 90 deg + q3 = 90 deg + q5 and w = 90 deg + q2 = 90 deg + q4,
 cos u + cos w + cos u cos w = 0. The linkage turns endlessly through itself, while each joint goes
-back and forth over 240 deg."""
+back and forth from -210 to 30 deg; joint_1 stops just short of its ends, where it cannot drive."""
     return Robot("bricard", about, links, joints, loops)
 
 

@@ -108,7 +108,7 @@ def search(problem: Problem, start: Array, seed: int, restarts: int) -> tuple[Ar
         if least < TOLERANCE:
             break
         spread = min(np.pi, 0.2 * (attempt + 1))
-        q, error = _descend(problem, _clamped(problem, _scattered(problem, start, spread, rng)))
+        q, error = _descend(problem, _scattered(problem, start, spread, rng))
         if error < least:
             best, least = q, error
     return best, least
@@ -118,7 +118,7 @@ def _scattered(problem: Problem, q: Array, spread: float, rng: np.random.Generat
     """A random configuration around ``q``; held joints stay."""
     step = rng.uniform(-spread, spread, problem.robot.nv) * problem.column_scale
     step[rows_of(problem.robot, problem.held)] = 0.0
-    return np.asarray(pin.integrate(problem.robot.model, q, step))
+    return _moved(problem, q, step)
 
 
 def _descend(problem: Problem, q: Array) -> tuple[Array, float]:
@@ -132,7 +132,7 @@ def _descend(problem: Problem, q: Array) -> tuple[Array, float]:
         gained = False
         size = 1.0
         while size > 1e-4:
-            trial = _clamped(problem, pin.integrate(problem.robot.model, q, size * step))
+            trial = _moved(problem, q, size * step)
             rest = problem.residual(trial)
             if np.linalg.norm(rest) < (1 - 1e-3 * size) * error:
                 q, residual, error, gained = trial, rest, float(np.linalg.norm(rest)), True
@@ -140,7 +140,17 @@ def _descend(problem: Problem, q: Array) -> tuple[Array, float]:
             size /= 2
         if not gained:
             break
-    return np.asarray(pin.normalize(problem.robot.model, q)), error
+    return q, error
+
+
+def _moved(problem: Problem, q: Array, step: Array) -> Array:
+    """``q`` moved by a step and normalised; held coordinates stay to the last bit."""
+    model = problem.robot.model
+    moved = pin.normalize(model, pin.integrate(model, q, step))
+    for name in problem.held:
+        at = problem.robot.coordinates(name)
+        moved[at.q] = q[at.q]
+    return _clamped(problem, moved)
 
 
 def _step(problem: Problem, q: Array, residual: Array, error: float) -> Array:

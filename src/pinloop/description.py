@@ -30,6 +30,7 @@ __all__ = [
     "NamedFrame",
     "Shape",
     "constant",
+    "coordinate_count",
 ]
 
 Array = NDArray[np.float64]
@@ -109,6 +110,14 @@ class Joint:
     damping: tuple[float, ...] = ()
     friction: tuple[float, ...] = ()
     armature: tuple[float, ...] = ()
+
+
+def coordinate_count(joint: Joint) -> int:
+    """Length of a tree joint's part of the configuration."""
+    if joint.coordinates == "zyx":
+        return 3
+    extra = {"spherical": 1, "free": 1, "planar": 1}.get(joint.pair.name, 0)
+    return joint.pair.dof + extra + (joint.coordinates == "circle")
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,9 @@ from .pairs import make_pair
 
 __all__ = ["from_screws", "load"]
 
+_GEPETTO = re.compile(rb"^\s*[\"']?closed_loop[\"']?\s*:", re.MULTILINE)
+"""The key by which a Gepetto YAML is known."""
+
 _LARGEST = 256 * 2**20
 """A robot file larger than this [bytes] is not one."""
 
@@ -68,13 +71,13 @@ def load(
     Raises:
         LoadError: says what is wrong with the source, and where.
     """
-    folders = [package_dirs] if isinstance(package_dirs, (str, Path)) else list(package_dirs)
-    description, path = _describe(source, folders)
+    folders = _folders(package_dirs)
+    description, path, own = _describe(source, folders)
     if loops is None:
-        extras: list[Any] = list(_beside(path))
+        own += [extra for extra in _beside(path) if extra not in own]
     else:
-        extras = list(loops) if isinstance(loops, (list, tuple)) else [loops]
-    for extra in extras:
+        own += list(loops) if isinstance(loops, (list, tuple)) else [loops]
+    for extra in own:
         description = _apply(description, extra)
     description = _closing_frames(description)
     if floating_base:
@@ -95,6 +98,8 @@ def from_screws(description: Mapping[str, Any] | str | Path) -> Mechanism:
     """
     if isinstance(description, Mapping):
         return build(read_screws(dict(description), "screw table"))
+    if not isinstance(description, (str, Path)):
+        raise BadValue(f"a screw table is a dict or a path, not a {type(description).__name__}")
     path = Path(description)
     data = read_yaml(_decoded(_read(path), str(path)), str(path))
     if not isinstance(data, dict):
@@ -102,29 +107,46 @@ def from_screws(description: Mapping[str, Any] | str | Path) -> Mechanism:
     return build(read_screws(data, str(path)))
 
 
-def _describe(source: Any, folders: list[str | Path]) -> tuple[Description, Path | None]:
-    """Read a source of any kind; also returns its path, if it is a file."""
+def _folders(package_dirs: Any) -> list[str | Path]:
+    """The user's package folders as a list."""
+    folders = [package_dirs] if isinstance(package_dirs, (str, Path)) else package_dirs
+    if not isinstance(folders, Iterable) or not all(isinstance(f, (str, Path)) for f in folders):
+        raise BadValue(f"package_dirs is {package_dirs!r}; it must be a folder or several")
+    return list(folders)
+
+
+def _describe(
+    source: Any, folders: list[str | Path]
+) -> tuple[Description, Path | None, list[Path]]:
+    """Read a source of any kind; also returns its path, and what else of it must be applied."""
     if isinstance(source, pin.Model):
-        return read_model(source), None
+        return read_model(source), None, []
     if isinstance(source, Mapping):
-        return read_screws(dict(source), "screw table"), None
+        return read_screws(dict(source), "screw table"), None, []
     if isinstance(source, (str, bytes)) and _is_text(source):
-        return _from_text(source, "<text>", None, folders), None
+        return _from_text(source, "<text>", None, folders), None, []
     if isinstance(source, (str, Path)):
         path = Path(source)
         text = _read(path)
-        sibling = _gepetto_sibling(path, text)
-        if sibling is not None:
-            return _from_text(_read(sibling), str(sibling), sibling, folders), sibling
-        return _from_text(text, str(path), path, folders), path
-    return _from_text(_xml_of(source), f"<{type(source).__name__} object>", None, folders), None
+        sibling = path.with_suffix(".urdf")
+        if path.suffix.lower() in (".yaml", ".yml") and _GEPETTO.search(text) and sibling.is_file():
+            return _from_text(_read(sibling), str(sibling), sibling, folders), sibling, [path]
+        return _from_text(text, str(path), path, folders), path, []
+    name = f"<{type(source).__name__} object>"
+    return _from_text(_xml_of(source), name, None, folders), None, []
 
 
 def _is_text(source: str | bytes) -> bool:
     """Whether a string is a document rather than a path."""
-    if isinstance(source, bytes):
-        return True
-    return source.lstrip("\ufeff \t\r\n").startswith("<") or "\n" in source
+    return isinstance(source, bytes) or _is_xml(source) or "\n" in source
+
+
+def _is_xml(text: str | bytes) -> bool:
+    """Whether a document is XML, whatever its encoding."""
+    if isinstance(text, str):
+        return text.lstrip("\ufeff \t\r\n").startswith("<")
+    # Byte order marks of UTF-8 and UTF-16, white space, and the zero bytes of UTF-16.
+    return text.lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n\0").startswith(b"<")
 
 
 def _read(path: Path) -> bytes:
@@ -168,8 +190,7 @@ def _from_text(
     text: str | bytes, name: str, path: Path | None, folders: list[str | Path]
 ) -> Description:
     """Pick the reader by content."""
-    start = text.lstrip()[:1] if isinstance(text, str) else text.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-    if start in ("<", b"<"):
+    if _is_xml(text):
         directory = None if path is None else path.parent
         return _from_xml(parse_xml(text, name), directory, folders)
     if path is not None and path.suffix.lower() in (".urdf", ".sdf", ".xml", ".mjcf", ".xacro"):
@@ -206,14 +227,6 @@ def _from_xml(root: Element, directory: Path | None, folders: list[str | Path]) 
     raise root.error("is the root element; a robot starts with <robot>, <sdf>, <model> or <mujoco>")
 
 
-def _gepetto_sibling(path: Path, text: bytes) -> Path | None:
-    """The URDF beside a Gepetto YAML that was given as the robot."""
-    if path.suffix.lower() not in (".yaml", ".yml") or b"closed_loop" not in text:
-        return None
-    sibling = path.with_suffix(".urdf")
-    return sibling if sibling.is_file() else None
-
-
 def _beside(path: Path | None) -> Iterable[Path]:
     """Files beside a robot file that say more about it."""
     if path is None:
@@ -221,9 +234,10 @@ def _beside(path: Path | None) -> Iterable[Path]:
     for suffix in (".loops.yaml", ".loops.yml"):
         if (found := path.with_suffix(suffix)).is_file():
             yield found
-    gepetto = path.with_suffix(".yaml")
-    if gepetto != path and gepetto.is_file() and b"closed_loop" in _read(gepetto):
-        yield gepetto
+    for suffix in (".yaml", ".yml"):
+        gepetto = path.with_suffix(suffix)
+        if gepetto != path and gepetto.is_file() and _GEPETTO.search(_read(gepetto)):
+            yield gepetto
     for srdf in (path.with_suffix(".srdf"), path.parent.parent / "srdf" / f"{path.stem}.srdf"):
         if srdf.is_file():
             yield srdf
@@ -237,15 +251,21 @@ def _apply(description: Description, extra: Any) -> Description:
         name = str(extra)
         extra = _read(Path(extra))
     if isinstance(extra, (str, bytes)):
-        start = extra.lstrip()[:1]
-        if start in ("<", b"<"):
-            return apply_srdf(description, parse_xml(extra, name))
+        if _is_xml(extra):
+            return _apply_xml(description, parse_xml(extra, name))
         extra = read_yaml(_decoded(extra, name), name)
     if not isinstance(extra, Mapping):
         raise LoadError("loops are a mapping, a YAML file or an SRDF", source=name)
     if is_gepetto(extra):
         return apply_gepetto(description, dict(extra), name)
     return apply_loops(description, validated(LoopsFile, extra, name), name)
+
+
+def _apply_xml(description: Description, root: Element) -> Description:
+    """Add what an SRDF says; any other XML is a mistake."""
+    if root.tag != "robot" or root.first("link", "joint", "loop_joint") is not None:
+        raise root.error("is no SRDF; loops= takes a loops file, a Gepetto YAML or an SRDF")
+    return apply_srdf(description, root)
 
 
 _CLOSING = re.compile(r"^closing_(.+)_([12])$")
@@ -264,10 +284,17 @@ def _closing_frames(description: Description) -> Description:
     for name in places:
         if match := _CLOSING.match(name):
             found.setdefault(match[1], {})[match[2]] = name
-    joints, warnings = [], []
+    joints: list[Joint] = []
+    warnings: list[str] = []
     for stem, ends in found.items():
         loop = f"closing_{stem}"
-        if len(ends) < 2 or declared & {stem, loop}:
+        if declared & {stem, loop}:
+            continue
+        if len(ends) < 2:
+            lone = next(iter(ends.values()))
+            warnings.append(
+                f"{description.source}: frame '{lone}' has no partner to close a loop with"
+            )
             continue
         (body_a, frame_a), (body_b, frame_b) = places[ends["1"]], places[ends["2"]]
         joints.append(

@@ -7,7 +7,7 @@ What a robot *is*, and where its frames are at a configuration. What its constra
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from .errors import BadValue, UnknownName
 from .graph import FundamentalLoop, SpanningTree, spanning_tree
 from .pairs import Pair
 from .tree import build_model
-from .validate import check_description, check_masses
+from .validate import check_cuts, check_description, check_masses
 from .variants import Space, in_absolute_coordinates, with_payload
 
 __all__ = ["JointCoordinates", "LoopJoint", "Mechanism", "build"]
@@ -328,12 +328,17 @@ class Mechanism:
                 [kg m^2], shape (3, 3); a point mass by default.
         """
         index = self.frame_id(frame)
-        if not 0 <= mass < np.inf:
+        weight = float(_numbers(mass, "the mass of the payload", 1)[0])
+        if weight < 0:
             raise BadValue(f"a payload of {mass} kg does not exist; its mass must be >= 0")
         centre = _numbers(com, "the centre of mass of the payload", 3)
         flat = np.zeros(9) if inertia is None else np.ravel(inertia)
         tensor = _numbers(flat, "the inertia of the payload", 9).reshape(3, 3)
-        changed = with_payload(self.description, self.model, index, float(mass), centre, tensor)
+        if not np.allclose(tensor, tensor.T) or np.linalg.eigvalsh(tensor)[0] < 0:
+            raise BadValue(
+                "the inertia of the payload must be symmetric with principal moments >= 0"
+            )
+        changed = with_payload(self.description, self.model, index, weight, centre, tensor)
         return build(changed, kinematics_only=True)
 
     def absolute(self, space: Space = "auto") -> Mechanism:
@@ -400,6 +405,9 @@ def build(description: Description, *, kinematics_only: bool = False) -> Mechani
     tree = spanning_tree(bodies, description.joints, description.base)
     model = build_model(description, tree)
     description = check_masses(description, model, kinematics_only=kinematics_only)
+    description = check_cuts(description, tree)
+    # A variant of a robot brings the warnings of its original along.
+    description = replace(description, warnings=tuple(dict.fromkeys(description.warnings)))
     loops = tuple(
         LoopJoint(
             cut.name,

@@ -252,7 +252,7 @@ class Rod(Pair):
     free = np.eye(6)[:, [0, 1, 3, 4, 5]]
 
     def __post_init__(self) -> None:
-        if not self.length > 0:
+        if not 0 < self.length < np.inf:
             raise BadValue(f"a rod of length {self.length} m does not exist; use a spherical pair")
 
     @property
@@ -350,11 +350,15 @@ def make_pair(name: str, *, pitch: float | None = None, length: float | None = N
     Raises:
         BadValue: unknown name, or a missing or non-finite parameter.
     """
-    key = name.strip().lower().replace("-", "_").replace(" ", "_")
+    key = str(name).strip().lower().replace("-", "_").replace(" ", "_")
     key = _ALIASES.get(key, key)
-    for label, value in (("pitch", pitch), ("length", length)):
-        if value is not None and not np.isfinite(value):
-            raise BadValue(f"{label} of pair '{name}' is {value}; it must be a finite number")
+    for label, value, owner in (("pitch", pitch, "helical"), ("length", length, "rod")):
+        if value is None:
+            continue
+        if not isinstance(value, (int, float)) or not np.isfinite(value):
+            raise BadValue(f"{label} of pair '{name}' is {value!r}; it must be a finite number")
+        if key in PAIR_NAMES and key != owner:
+            raise BadValue(f"a {key} pair has no {label}; leave it out")
     if key in _GROUPS:
         return _GROUPS[key]
     if key in _OTHERS:
@@ -365,10 +369,13 @@ def make_pair(name: str, *, pitch: float | None = None, length: float | None = N
 def align_z(axis: Array) -> Array:
     """Rotation matrix whose third column is the unit vector along ``axis``, shape (3, 3).
 
-    Axis-aligned inputs give exact (0, 1, -1) entries.
+    Axis-aligned inputs give exact (0, 1, -1) entries, z itself the identity.
     """
-    z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
+    length = float(np.linalg.norm(axis))
+    if not 0 < length < np.inf:
+        raise BadValue(f"axis {axis} has no direction")
+    z = np.asarray(axis, dtype=float) / length
     helper = np.eye(3)[(int(np.argmax(np.abs(z))) + 1) % 3]
-    x = np.cross(helper, z)
-    x /= np.linalg.norm(x)
-    return np.column_stack([x, np.cross(z, x), z])
+    y = np.cross(z, helper)
+    y /= np.linalg.norm(y)
+    return np.column_stack([np.cross(y, z), y, z])

@@ -99,10 +99,13 @@ def _attach(model: pin.Model, edge: TreeEdge, seat: _Seat, inertia: pin.Inertia)
         at = seat.placement * frame_a * turn.inverse()
         joint_id = model.addJoint(seat.joint, joint_model, at, joint.name)
         previous = model.addJointFrame(joint_id, seat.frame)
-        _apply_limits(model, joint_id, joint)
+        _apply_limits(model, joint_id, joint, edge.orientation)
         placement = turn * frame_b.inverse()
     frame = pin.Frame(edge.child, joint_id, previous, placement, pin.FrameType.BODY, inertia)
     return _Seat(joint_id, placement, model.addFrame(frame))
+
+
+_CIRCLES = (pin.JointModelRUBX, pin.JointModelRUBY, pin.JointModelRUBZ)
 
 
 def _one_axis(
@@ -118,12 +121,11 @@ def _one_axis(
 def _joint_model(joint: Joint, frame_b: pin.SE3, orientation: int) -> tuple[object, pin.SE3]:
     """Pinocchio joint of a pair, and the rotation from the pair frame to the joint frame.
 
-    A joint that is walked against its own direction keeps the sign of its coordinate where it has
-    one axis (or one line, or two axes): the inverse of ``exp(Z q)`` is ``exp(-Z q)``. Other pairs
-    are described by the motion of the body that the joint carries.
+    A joint that is walked against its own direction keeps the sign of its coordinates: the inverse
+    of ``exp(Z1 q1) exp(Z2 q2)`` is ``exp(-Z2 q2) exp(-Z1 q1)``, so several coordinates come in
+    reverse order. Quaternion joints are described by the motion of the body that they carry.
     """
     pair, name = joint.pair, joint.pair.name
-    z = float(orientation) * np.array([0.0, 0.0, 1.0])
     if name in ("revolute", "prismatic", "helical"):
         turn = pin.SE3(np.array(frame_b.rotation), np.zeros(3))
         axis = float(orientation) * np.array(frame_b.rotation[:, 2])
@@ -141,42 +143,64 @@ def _joint_model(joint: Joint, frame_b: pin.SE3, orientation: int) -> tuple[obje
                 screws, lambda axis: pin.JointModelHelicalUnaligned(axis, pitch), axis
             ), turn
         if joint.coordinates == "circle":
-            turns = (pin.JointModelRUBX, pin.JointModelRUBY, pin.JointModelRUBZ)
-            return _one_axis(turns, pin.JointModelRevoluteUnboundedUnaligned, axis), turn
+            for unit, circle in zip(np.eye(3), _CIRCLES, strict=True):
+                if np.array_equal(axis, unit):
+                    return circle(), turn
+            # Pinocchio's joint for any axis cannot be given one from Python: turn the frame to z.
+            over = np.eye(3) if orientation > 0 else np.diag([1.0, -1.0, -1.0])
+            return pin.JointModelRUBZ(), pin.SE3(over, np.zeros(3))
         turns = (pin.JointModelRX, pin.JointModelRY, pin.JointModelRZ)
         return _one_axis(turns, pin.JointModelRevoluteUnaligned, axis), turn
-    return _joint_of_many(joint, z, orientation), pin.SE3.Identity()
+    return _joint_of_many(joint, orientation), pin.SE3.Identity()
 
 
-def _joint_of_many(joint: Joint, z: Array, orientation: int) -> object:
+_MOTIONS: dict[str, tuple[str, ...]] = {
+    "universal": ("Rz", "Rx"),
+    "cylindrical": ("Pz", "Rz"),
+    "planar": ("Px", "Py", "Rz"),
+    "planar_translation": ("Px", "Py"),
+    "spatial_translation": ("Px", "Py", "Pz"),
+    "schoenflies": ("Px", "Py", "Pz", "Rz"),
+    "zyx": ("Rz", "Ry", "Rx"),
+}
+"""Pairs as products of one-axis motions, in the order of their coordinates."""
+
+
+def _joint_of_many(joint: Joint, orientation: int) -> object:
     """Pinocchio joint of a pair with several degrees of freedom, in the pair frame."""
-    name = joint.pair.name
+    name = joint.coordinates if joint.coordinates == "zyx" else joint.pair.name
     if name == "free":
         if joint.coordinates == "SO3xR3":
             return _composite(pin.JointModelTranslation(), pin.JointModelSpherical())
         return pin.JointModelFreeFlyer()
     if name == "spherical":
-        zyx = joint.coordinates == "zyx"
-        return pin.JointModelSphericalZYX() if zyx else pin.JointModelSpherical()
-    if name == "universal":
-        x = float(orientation) * np.array([1.0, 0.0, 0.0])
-        return pin.JointModelUniversal(z, x) if orientation > 0 else pin.JointModelUniversal(x, z)
-    if name == "cylindrical":
-        slide, turn = pin.JointModelPrismaticUnaligned(z), pin.JointModelRevoluteUnaligned(z)
-        if orientation > 0:
-            slide, turn = pin.JointModelPZ(), pin.JointModelRZ()
-        return _composite(slide, turn)
-    if name == "planar":
-        return pin.JointModelPlanar()
-    if name == "planar_translation":
-        return _composite(pin.JointModelPX(), pin.JointModelPY())
-    if name == "spatial_translation":
-        return pin.JointModelTranslation()
-    if name == "schoenflies":
-        return _composite(pin.JointModelTranslation(), pin.JointModelRZ())
-    raise LoadError(
-        f"joint '{joint.name}': a {name} pair has no coordinates and cannot carry a body; cut it"
-    )
+        return pin.JointModelSpherical()
+    if name not in _MOTIONS:
+        raise LoadError(
+            f"joint '{joint.name}': a {name} pair has no coordinates and cannot carry a body; "
+            "cut it"
+        )
+    if orientation < 0:
+        return _composite(*(_backwards(motion) for motion in reversed(_MOTIONS[name])))
+    x, _, z = np.eye(3)
+    native: dict[str, Callable[[], object]] = {
+        "universal": lambda: pin.JointModelUniversal(z, x),
+        "cylindrical": lambda: _composite(pin.JointModelPZ(), pin.JointModelRZ()),
+        "planar": pin.JointModelPlanar,
+        "planar_translation": lambda: _composite(pin.JointModelPX(), pin.JointModelPY()),
+        "spatial_translation": pin.JointModelTranslation,
+        "schoenflies": lambda: _composite(pin.JointModelTranslation(), pin.JointModelRZ()),
+        "zyx": pin.JointModelSphericalZYX,
+    }
+    return native[name]()
+
+
+def _backwards(motion: str) -> object:
+    """The inverse of a one-axis motion, with the same coordinate."""
+    axis = -np.eye(3)["xyz".index(motion[1])]
+    if motion[0] == "P":
+        return pin.JointModelPrismaticUnaligned(axis)
+    return pin.JointModelRevoluteUnaligned(axis)
 
 
 def _composite(*parts: object) -> object:
@@ -186,24 +210,26 @@ def _composite(*parts: object) -> object:
     return composite
 
 
-def _apply_limits(model: pin.Model, joint_id: int, joint: Joint) -> None:
+def _apply_limits(model: pin.Model, joint_id: int, joint: Joint, orientation: int) -> None:
     """Write limits and losses; a joint without limits is unlimited, not zero."""
     kind = model.joints[joint_id]
     rows = slice(kind.idx_v, kind.idx_v + kind.nv)
     cells = slice(kind.idx_q, kind.idx_q + kind.nq)
-    model.damping[rows] = joint.damping or 0.0
-    model.armature[rows] = joint.armature or 0.0
-    friction = np.array(joint.friction or (0.0,) * kind.nv)
-    model.upperDryFrictionLimit[rows] = friction
-    model.lowerDryFrictionLimit[rows] = -friction
-    effort = np.array(joint.effort or (_BIG,) * kind.nv)
-    speed = np.array(joint.velocity or (_BIG,) * kind.nv)
+
+    def values(given: tuple[float, ...], default: float, count: int) -> Array:
+        # Walked backwards, the coordinates come in reverse order.
+        return np.array(given[::orientation]) if given else np.full(count, default)
+
+    model.damping[rows] = values(joint.damping, 0.0, kind.nv)
+    model.armature[rows] = values(joint.armature, 0.0, kind.nv)
+    friction = values(joint.friction, 0.0, kind.nv)
+    model.upperDryFrictionLimit[rows], model.lowerDryFrictionLimit[rows] = friction, -friction
+    effort, speed = values(joint.effort, _BIG, kind.nv), values(joint.velocity, _BIG, kind.nv)
     model.upperEffortLimit[rows], model.lowerEffortLimit[rows] = effort, -effort
     model.upperVelocityLimit[rows], model.lowerVelocityLimit[rows] = speed, -speed
-    lower = joint.lower if len(joint.lower) == kind.nq else ()
-    upper = joint.upper if len(joint.upper) == kind.nq else ()
-    model.lowerPositionLimit[cells] = lower or -_BIG
-    model.upperPositionLimit[cells] = upper or _BIG
+    fits = len(joint.lower) == kind.nq
+    model.lowerPositionLimit[cells] = values(joint.lower if fits else (), -_BIG, kind.nq)
+    model.upperPositionLimit[cells] = values(joint.upper if fits else (), _BIG, kind.nq)
 
 
 def _apply_drives(model: pin.Model, description: Description) -> None:

@@ -14,10 +14,11 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from .description import GROUND, Body, Description, Joint
+from .description import GROUND, Body, Description, Joint, coordinate_count
 from .errors import LoadError
+from .graph import SpanningTree
 
-__all__ = ["check_description", "check_masses"]
+__all__ = ["check_cuts", "check_description", "check_masses"]
 
 Array = NDArray[np.float64]
 
@@ -77,6 +78,20 @@ def _check_names(description: Description) -> None:
                     f"a body must not be called '{GROUND}': that is the world",
                     source=description.source,
                 )
+    frames = {frame.name for frame in description.frames}
+    bodies = {body.name for body in description.bodies}
+    joints = {joint.name for joint in description.joints}
+    ends = {f"{joint}/{end}" for joint in joints for end in "AB"}
+    for kind, name in (
+        *(("frame", name) for name in frames & (bodies | joints | ends)),
+        *(("name", name) for name in ends & (bodies | joints)),
+        *(("joint", name) for name in joints & {"universe"}),
+    ):
+        raise LoadError(
+            f"the {kind} '{name}' is taken: bodies, joints, frames and the ends '<joint>/A' and "
+            "'<joint>/B' of loop joints need different names; rename it",
+            source=description.source,
+        )
     if not description.bodies:
         raise LoadError("the robot has no bodies", source=description.source)
 
@@ -116,8 +131,13 @@ def _check_joint(joint: Joint, bodies: set[str], source: str) -> None:
                 f"has {joint.pair.dof} degrees of freedom",
                 source=source,
             )
-    if len(joint.lower) != len(joint.upper):
-        raise LoadError(f"{where} needs as many lower limits as upper ones", source=source)
+    sizes = {0, joint.pair.dof, coordinate_count(joint)}
+    if len(joint.lower) != len(joint.upper) or len(joint.lower) not in sizes:
+        raise LoadError(
+            f"{where} has {len(joint.lower)} lower and {len(joint.upper)} upper position limits "
+            f"where its {joint.pair.name} pair has {joint.pair.dof} degrees of freedom",
+            source=source,
+        )
     for low, high in zip(joint.lower, joint.upper, strict=True):
         if not low <= high:
             raise LoadError(
@@ -212,8 +232,10 @@ def check_masses(
             carried.setdefault(frame.parentJoint, []).append(frame.name)
     moving = {name for joint, names in carried.items() if joint > 0 for name in names}
     findings = [_negative_moment(body, body.name in moving) for body in description.bodies]
+    singular = _is_singular(model)
     findings += [
-        _moving_mass(model, joint_id, carried[joint_id]) for joint_id in range(1, model.njoints)
+        _moving_mass(model, joint_id, carried[joint_id], singular)
+        for joint_id in range(1, model.njoints)
     ]
     warnings: list[str] = []
     for problem, fatal in filter(None, findings):
@@ -224,6 +246,47 @@ def check_masses(
                 source=description.source,
             )
         warnings.append(problem)
+    return replace(description, warnings=(*description.warnings, *warnings))
+
+
+def check_cuts(description: Description, tree: SpanningTree) -> Description:
+    """Check what the choice of cut joints means; return the description with warnings added.
+
+    Raises:
+        LoadError: a coupling needs the coordinate of a joint that is cut.
+    """
+    cuts = {joint.name: joint for joint in tree.cuts}
+    for coupling in description.couplings:
+        for name in coupling.joints:
+            if name in cuts:
+                raise LoadError(
+                    f"coupling '{coupling.name}' needs the coordinate of joint '{name}', which "
+                    "closes a loop and has none; cut another joint of the loop",
+                    source=description.source,
+                )
+    warnings = []
+    for name, joint in cuts.items():
+        lost = [
+            label
+            for label, values in (
+                ("position limits", joint.lower),
+                ("velocity limit", joint.velocity),
+                ("effort limit", joint.effort),
+                ("damping", joint.damping),
+                ("friction", joint.friction),
+                ("armature", joint.armature),
+            )
+            if values
+        ]
+        if lost:
+            warnings.append(
+                f"joint '{name}' closes a loop and has no coordinate: its {', '.join(lost)} "
+                "are not used"
+            )
+    for edge in tree.edges:
+        joint = edge.joint
+        if joint.lower and len(joint.lower) != coordinate_count(joint):
+            warnings.append(f"joint '{joint.name}': position limits on rotations are not used")
     return replace(description, warnings=(*description.warnings, *warnings))
 
 
@@ -241,7 +304,23 @@ def _negative_moment(body: Body, moves: bool) -> tuple[str, bool] | None:
     return problem + _moments(body.inertia), moves
 
 
-def _moving_mass(model: pin.Model, joint_id: int, names: list[str]) -> tuple[str, bool] | None:
+def _is_singular(model: pin.Model) -> bool:
+    """Whether the mass matrix is singular at a configuration without special geometry."""
+    if model.nv == 0:
+        return False
+    step = np.random.default_rng(0).uniform(-1, 1, model.nv)
+    q = pin.integrate(model, pin.neutral(model), step)
+    matrix = pin.crba(model, model.createData(), q)
+    matrix = np.triu(matrix) + np.triu(matrix, 1).T
+    size = np.sqrt(np.diagonal(matrix))
+    if not np.all(size > 0):
+        return True
+    return bool(np.linalg.eigvalsh(matrix / np.outer(size, size))[0] < 1e-13)
+
+
+def _moving_mass(
+    model: pin.Model, joint_id: int, names: list[str], singular: bool
+) -> tuple[str, bool] | None:
     """What is odd about the mass that one joint carries, and whether the dynamics break on it."""
     inertia, kind = model.inertias[joint_id], model.joints[joint_id]
     if np.all(model.armature[kind.idx_v : kind.idx_v + kind.nv] > 0):
@@ -252,11 +331,9 @@ def _moving_mass(model: pin.Model, joint_id: int, names: list[str]) -> tuple[str
         return f"{links} moves with joint '{model.names[joint_id]}' but has no mass", subtree == 0
     low, middle, high = np.linalg.eigvalsh(inertia.inertia)
     if low <= 1e-12 * max(high, 1e-300):
-        return (
-            f"{links} has an inertia that is not positive definite: principal moments "
-            + _moments(inertia.inertia),
-            True,
-        )
+        # A point mass is admissible as long as something gives every joint inertia.
+        problem = f"{links} has an inertia that is not positive definite: principal moments "
+        return problem + _moments(inertia.inertia), singular
     if high > (1 + 1e-6) * (low + middle):
         return (
             f"{links} has principal moments {_moments(inertia.inertia)}, which no distribution of "

@@ -36,6 +36,7 @@ __all__ = [
     "locate",
     "make_couplings",
     "need_unique",
+    "pair_kind",
     "universal_axes",
 ]
 
@@ -69,22 +70,17 @@ class PairEntry(Entry):
     @classmethod
     def _known_pair(cls, name: str) -> str:
         try:
-            make_pair(name, pitch=1.0, length=1.0)
+            pair_kind(name)
         except BadValue as error:
             raise ValueError(str(error)) from None
         return name
 
     @model_validator(mode="after")
-    def _fitting_keys(self) -> PairEntry:
-        kind = make_pair(self.pair, pitch=1.0, length=1.0).name
-        for key, value, owner in (
-            ("axis2", self.axis2, "universal"),
-            ("pitch", self.pitch, "helical"),
-            ("length", self.length, "rod"),
-        ):
-            if value is not None and kind != owner:
-                raise ValueError(f"a {kind} pair has no {key}; leave it out")
-        if kind == "universal" and self.axis2 is None:
+    def _second_axis(self) -> PairEntry:
+        kind = pair_kind(self.pair)
+        if self.axis2 is not None and kind != "universal":
+            raise ValueError(f"a {kind} pair has no axis2; leave it out")
+        if self.axis2 is None and kind == "universal":
             raise ValueError("a universal pair needs its second axis: axis2")
         return self
 
@@ -92,6 +88,21 @@ class PairEntry(Entry):
         """Build the pair; ``length`` [m] is used where the entry gives none."""
         length = self.length if self.length is not None else length
         return make_pair(self.pair, pitch=self.pitch, length=length)
+
+
+def pair_kind(name: str) -> str:
+    """Own name of the pair that ``name`` or one of its aliases means.
+
+    Raises:
+        BadValue: there is no such pair.
+    """
+    for parameter in ("pitch", "length"):
+        try:
+            return make_pair(name, **{parameter: 1.0}).name
+        except BadValue:
+            # Not a pair with this parameter.
+            continue
+    return make_pair(name).name
 
 
 def _per_dof(value: object) -> object:

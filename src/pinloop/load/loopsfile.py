@@ -28,6 +28,7 @@ from .entries import (
     need_unique,
     universal_axes,
 )
+from .reversal import reversed_joint
 from .srdf import without_passive
 from .xmltools import pose_rpy
 from .yamltools import Direction, Name, Number, Vector3, validated
@@ -137,8 +138,14 @@ class LoopsFile(Entry):
     passive: tuple[Name, ...] = Field((), description="joints without a motor")
     cut: tuple[Name, ...] = Field((), description="joints to cut; other loop joints become free")
     free: tuple[Name, ...] = Field((), description="joints that may be cut or not, as is best")
+    reversed: tuple[Name, ...] = Field(
+        (), description="joints that the tree's file tells from the child's side: turned back here"
+    )
     order: tuple[Name, ...] = Field((), description="order of the joints; the others follow")
     drives: dict[Name, DriveEntry] = Field({}, description="gear and rotor per joint")
+    limits: dict[Name, LimitsEntry] = Field(
+        {}, description="limits per joint instead of those in the tree's file; infinite: none"
+    )
     gravity: Vector3 | None = Field(None, description="gravity [m/s^2]")
 
 
@@ -180,9 +187,11 @@ def apply_loops(description: Description, loops: LoopsFile, source: str) -> Desc
     for entry in loops.loops:
         joints.append(_loop_joint(description, entry, source))
     need_unique([joint.name for joint in joints], "joint", source)
-    for key in ("cut", "free", "order", "drives", "passive"):
+    for key in ("cut", "free", "order", "reversed", "drives", "limits", "passive"):
         known_joints(getattr(loops, key), joints, key, source)
     joints = _chosen_cuts(joints, loops, source)
+    joints = [reversed_joint(j) if j.name in loops.reversed else j for j in joints]
+    joints = [_limited(joint, loops.limits.get(joint.name), source) for joint in joints]
     order = {name: place for place, name in enumerate(loops.order)}
     joints.sort(key=lambda joint: order.get(joint.name, len(order)))
     couplings = (*description.couplings, *make_couplings(loops.couplings, joints, source))
@@ -238,19 +247,29 @@ def _loop_joint(description: Description, entry: LoopEntry, source: str) -> Join
         cut=entry.cut,
         coordinates=entry.coordinates,
     )
-    return _with_values(joint, entry, source)
-
-
-def _with_values(joint: Joint, entry: LoopEntry, source: str) -> Joint:
-    """Limits and losses of an entry, one value per degree of freedom."""
-    values: dict[str, Any] = {}
-    try:
-        if entry.limits is not None:
-            values |= entry.limits.values(joint.pair.dof)
-    except BadValue as error:
-        raise LoadError(f"loop '{entry.name}': {error}", source=source) from None
     if entry.losses is not None:
-        values |= entry.losses.model_dump()
+        joint = replace(joint, **entry.losses.model_dump())
+    return _limited(joint, entry.limits, source)
+
+
+def _limited(joint: Joint, entry: LimitsEntry | None, source: str) -> Joint:
+    """The joint with the limits that ``entry`` gives; infinite ones are none."""
+    if entry is None:
+        return joint
+    try:
+        values = entry.values(joint.pair.dof)
+    except BadValue as error:
+        raise LoadError(f"limits of joint '{joint.name}': {error}", source=source) from None
+    values = {key: numbers or getattr(joint, key) for key, numbers in values.items()}
+    # The side that is not given keeps what the joint has.
+    for key, given in (("lower", entry.lower), ("upper", entry.upper)):
+        if not given and getattr(joint, key):
+            values[key] = getattr(joint, key)
+    if np.all(np.isinf((*values["lower"], *values["upper"]))):
+        values["lower"] = values["upper"] = ()
+    for key in ("velocity", "effort"):
+        if np.all(np.isinf(values[key])):
+            values[key] = ()
     return replace(joint, **values)
 
 

@@ -6,6 +6,7 @@ Puts together what the other `mjcf_` modules read, and accounts for the sections
 from __future__ import annotations
 
 from collections.abc import Callable
+from os.path import isfile
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +51,7 @@ def read_mjcf(
         path = resolve(name)
         if path is None and directory is not None and "://" not in name:
             candidate = directory / name
-            path = candidate if candidate.is_file() else None
+            path = candidate if isfile(candidate) else None
         return path
 
     document = Document(root, find)

@@ -183,8 +183,8 @@ def _name(document: Document, tree: Tree, element: Element, otherwise: str = "")
 def _gear(element: Element) -> float:
     text = element.get("gear")
     values = element.numbers(text, None, "gear") if text is not None else np.ones(1)
-    if not len(values) or values[0] == 0:
-        raise element.error(f"has gear '{text}'; its first number must not be 0")
+    if not len(values) or not 0 < abs(values[0]) < 1e9:
+        raise element.error(f"has gear '{text}'; its first number must not be 0 or huge")
     return float(values[0])
 
 

@@ -124,7 +124,7 @@ class Document:
         if root.tag != "mujoco":
             raise root.error("is not an MJCF model; its root element must be <mujoco>")
         self.find = find
-        self.root = _include(root, find, set())
+        self.root = _include(root, find)
         self.warnings: list[str] = []
         self.compiler = Compiler.read(merge("compiler", self.root, self.root.all("compiler")))
         self._defaults: dict[str, dict[str, dict[str, str]]] = {}
@@ -231,21 +231,22 @@ class Document:
         """Flatten the nested default classes; "" and "main" are the top one."""
         top: dict[str, dict[str, str]] = {}
         self._defaults = {"": top, "main": top}
-        nested: list[tuple[Element, dict[str, dict[str, str]]]] = []
-        for element in self.root.all("default"):
-            if element.get("class") not in (None, "", "main"):
-                # Old files name the top class; MuJoCo has called it main since 2.2.
-                self._defaults[element.require("class")] = top
-            self._collect_defaults(element, top)
-            nested += [(child, top) for child in element.all("default")]
-        for element, parent in nested:
-            name = element.require("class")
-            if name in self._defaults:
-                raise element.error(f"defines the default class '{name}' a second time")
-            own = {kind: dict(attributes) for kind, attributes in parent.items()}
-            self._defaults[name] = own
-            self._collect_defaults(element, own)
-            nested += [(child, own) for child in element.all("default")]
+        for section in self.root.all("default"):
+            if section.get("class") not in (None, "", "main"):
+                # Older files give the top class a name of their own.
+                self._defaults[section.require("class")] = top
+            self._collect_defaults(section, top)
+            # A class inherits what its parent has so far: later sections do not reach it.
+            nested = [(child, top) for child in section.all("default")]
+            while nested:
+                element, parent = nested.pop()
+                name = element.require("class")
+                if name in self._defaults:
+                    raise element.error(f"defines the default class '{name}' a second time")
+                own = {kind: dict(attributes) for kind, attributes in parent.items()}
+                self._defaults[name] = own
+                self._collect_defaults(element, own)
+                nested += [(child, own) for child in element.all("default")]
 
     def _collect_defaults(self, element: Element, into: dict[str, dict[str, str]]) -> None:
         for child in element.children:
@@ -337,32 +338,44 @@ def turn_z(z: Array) -> Array:
     return np.asarray(pin.exp3(axis * np.arctan2(sine, z[2])))
 
 
-def _include(element: Element, find: Callable[[str], Path | None], seen: set[Path]) -> Element:
-    """Copy of the element in which every `<include>` is replaced by what its file holds."""
-    copy = _with_attributes(element, dict(element.attributes))
-    copy.children = []
-    for child in element.children:
-        if child.tag != "include":
-            copy.children.append(_include(child, find, seen))
-            continue
-        name = child.require("file")
-        path = find(name)
-        if path is None:
-            raise child.error(f"names the file '{name}', which does not exist")
-        if path.resolve() in seen:
-            raise child.error(f"includes '{name}' a second time; a file may be included once")
-        seen.add(path.resolve())
-        try:
-            text = path.read_bytes()
-        except OSError as error:
-            raise child.error(f"names the file '{name}', which cannot be read: {error}") from None
-        copy.children += _include(parse_xml(text, str(path)), find, seen).children
+def _include(root: Element, find: Callable[[str], Path | None]) -> Element:
+    """Copy of a document in which every `<include>` is replaced by what its file holds."""
+    copy = _with_attributes(root, dict(root.attributes))
+    seen: set[Path] = set()
+    stack = [copy]
+    while stack:
+        element = stack.pop()
+        waiting = element.children[::-1]
+        element.children = []
+        while waiting:
+            child = waiting.pop()
+            if child.tag == "include":
+                waiting += _included(child, find, seen).children[::-1]
+            else:
+                element.children.append(_with_attributes(child, dict(child.attributes)))
+        stack += element.children
     return copy
+
+
+def _included(include: Element, find: Callable[[str], Path | None], seen: set[Path]) -> Element:
+    """Root element of the file that an `<include>` names."""
+    name = include.require("file")
+    path = find(name)
+    if path is None:
+        raise include.error(f"names the file '{name}', which does not exist")
+    if path.resolve() in seen:
+        raise include.error(f"includes '{name}' a second time; a file may be included once")
+    seen.add(path.resolve())
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise include.error(f"names the file '{name}', which cannot be read: {error}") from None
+    return parse_xml(text, str(path))
 
 
 def _with_attributes(element: Element, attributes: dict[str, str]) -> Element:
     copy = Element(element.tag, attributes, element.source, element.line)
-    copy.children = element.children
+    copy.children = list(element.children)
     copy.text = element.text
     return copy
 

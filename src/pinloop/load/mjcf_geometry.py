@@ -12,6 +12,7 @@ from typing import Literal, cast
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
+from scipy.spatial import QhullError
 
 from ..description import Geometry, Shape
 from .mjcf_document import Document, Names, descendants, quaternion, turn_z
@@ -24,6 +25,7 @@ Array = NDArray[np.float64]
 Color = tuple[float, float, float, float]
 
 _KINDS = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf")
+_LARGEST = 1e9
 _UNREAD = ("plane", "hfield", "sdf")
 _NO_COLOR = (0.5, 0.5, 0.5, 1.0)
 """MuJoCo takes this colour for "none given"."""
@@ -70,12 +72,13 @@ class Mesh:
                 # Each of the many mesh formats fails in its own way.
                 raise element.error(f"has a mesh file that cannot be read: {error}") from error
         else:
-            vertices = element.numbers(element.require("vertex"), None, "vertex").reshape(-1, 3)
-            text = element.get("face")
-            if text is None:
-                vertices, faces = convex_hull(vertices)
+            vertices = _triples(element, "vertex")
+            if element.get("face") is None:
+                vertices, faces = _hull(element, vertices)
             else:
-                faces = element.numbers(text, None, "face").astype(np.int64).reshape(-1, 3)
+                faces = _triples(element, "face").astype(np.int64)
+        if faces.min() < 0 or faces.max() >= len(vertices):
+            raise element.error(f"has faces that use other than its {len(vertices)} vertices")
         moved = (vertices - self.shift) @ self.turn * self.scale
         return moved, faces[:, ::-1] if np.prod(self.scale) < 0 else faces
 
@@ -186,6 +189,8 @@ class Shapes:
                 raise element.error(f"has mass {mass} kg; it must not be negative")
         else:
             mass = element.number("density", 1000.0) * solid.mass
+        if not solid.mass > 0:
+            raise element.error("has no volume; give it a size")
         if shell and mass > 0:
             raise element.error(
                 "is a shell (shellinertia), whose inertia is not computed; "
@@ -276,8 +281,10 @@ def _primitive(document: Document, element: Element, kind: str) -> tuple[Shape, 
     if len(size) < count:
         raise element.error(f"has size '{element.get('size')}'; a {kind} needs {count} numbers")
     size = size[:count]
-    if np.any(size <= 0):
-        raise element.error(f"has size '{element.get('size')}'; all numbers must be positive")
+    if np.any(size <= 0) or np.any(size > _LARGEST):
+        raise element.error(
+            f"has size '{element.get('size')}'; each must be positive and at most {_LARGEST:g} m"
+        )
     if kind == "box":
         size = 2 * size
     elif kind in ("capsule", "cylinder"):
@@ -292,12 +299,26 @@ def _primitive(document: Document, element: Element, kind: str) -> tuple[Shape, 
     return Shape("capsule" if kind == "capsule" else "cylinder", numbers), placement
 
 
+def _triples(element: Element, attribute: str) -> Array:
+    values = element.numbers(element.require(attribute), None, attribute)
+    if not len(values) or len(values) % 3:
+        raise element.error(f"has {len(values)} numbers as {attribute}; they come in threes")
+    return values.reshape(-1, 3)
+
+
+def _hull(element: Element, vertices: Array) -> tuple[Array, NDArray[np.int64]]:
+    try:
+        return convex_hull(vertices)
+    except QhullError:
+        raise element.error("has vertices that span no volume; its convex hull is flat") from None
+
+
 def _mesh_solid(mesh: Mesh, document: Document) -> Moments:
     methods = ("convex", "exact", "legacy", "shell")
     method = document.word(mesh.element, "inertia", methods, "legacy")
     vertices, faces = mesh.triangles()
     if method == "convex":
-        vertices, faces = convex_hull(vertices)
+        vertices, faces = _hull(mesh.element, vertices)
         method = "exact"
     solid = mesh_moments(vertices, faces, method)
     if not solid.mass > 0:

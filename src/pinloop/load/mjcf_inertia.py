@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
+from scipy.spatial import ConvexHull
 
 from ..description import Shape
 
-__all__ = ["Moments", "mesh_moments", "primitive_moments", "read_triangles"]
+__all__ = ["Moments", "mesh_moments", "primitive_moments", "read_triangles", "turned"]
 
 Array = NDArray[np.float64]
 
@@ -41,8 +42,7 @@ class Moments:
 
     def placed(self, T: pin.SE3) -> Moments:
         """The same solid seen from the frame in which its own frame has the placement ``T``."""
-        R = T.rotation
-        return Moments(self.mass, T.act(self.com), R @ self.inertia @ R.T)
+        return Moments(self.mass, T.act(self.com), turned(T.rotation, self.inertia))
 
     def bounded(self, mass: float, inertia: float, balance: bool) -> Moments:
         """Bound mass and principal moments from below; even out impossible ones if ``balance``."""
@@ -51,7 +51,7 @@ class Moments:
         if balance and moments[0] + moments[1] < moments[2]:
             moments = np.full(3, moments.mean())
         changed = not np.allclose(moments, np.linalg.eigvalsh(self.inertia), rtol=1e-14, atol=0.0)
-        own = axes @ np.diag(moments) @ axes.T if changed else self.inertia
+        own = turned(axes, np.diag(moments)) if changed else self.inertia
         return Moments(max(self.mass, mass), self.com, own)
 
     @staticmethod
@@ -67,6 +67,12 @@ class Moments:
             r = solid.com - com
             inertia += solid.inertia + solid.mass * (r @ r * np.eye(3) - np.outer(r, r))
         return Moments(float(mass), com, inertia)
+
+
+def turned(R: Array, inertia: Array) -> Array:
+    """``R I R'``, symmetric to the last bit."""
+    product = R @ inertia @ R.T
+    return np.asarray((product + product.T) / 2)
 
 
 def primitive_moments(shape: Shape) -> Moments:
@@ -116,6 +122,8 @@ def mesh_moments(vertices: Array, faces: NDArray[np.int64], method: str) -> Mome
     corners = vertices[faces]
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]) / 2
     areas = np.linalg.norm(normals, axis=1)
+    if not areas.sum() > 0:
+        return Moments(0.0, np.zeros(3), np.zeros((3, 3)))
     centre = areas @ corners.mean(axis=1) / areas.sum()
     corners = corners - centre
     sums = corners.sum(axis=1)
@@ -126,6 +134,8 @@ def mesh_moments(vertices: Array, faces: NDArray[np.int64], method: str) -> Mome
         # A surface that is inside out has all signs wrong.
         weights = np.abs(weights) if method == "legacy" else weights * np.sign(weights.sum())
     mass = float(weights.sum())
+    if not mass > 0:
+        return Moments(0.0, centre, np.zeros((3, 3)))
     com = first * (weights @ sums) / mass
     pairs = np.einsum("ijk,ijl->ikl", corners, corners) + np.einsum("ij,ik->ijk", sums, sums)
     square = second * np.einsum("i,ijk->jk", weights, pairs) - mass * np.outer(com, com)
@@ -133,11 +143,17 @@ def mesh_moments(vertices: Array, faces: NDArray[np.int64], method: str) -> Mome
 
 
 def convex_hull(vertices: Array) -> tuple[Array, NDArray[np.int64]]:
-    """Vertices and outward triangles of the convex hull of points."""
-    import trimesh
+    """Vertices and outward triangles of the convex hull of points.
 
-    hull = trimesh.convex.convex_hull(vertices)
-    return np.asarray(hull.vertices, dtype=float), np.asarray(hull.faces, dtype=np.int64)
+    Raises:
+        QhullError: the points lie in a plane.
+    """
+    hull = ConvexHull(vertices)
+    faces = np.asarray(hull.simplices, dtype=np.int64)
+    a, b, c = (vertices[faces[:, corner]] for corner in range(3))
+    inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), hull.equations[:, :3]) < 0
+    faces[inward] = faces[inward, ::-1]
+    return vertices, faces
 
 
 def read_triangles(path: Path) -> tuple[Array, NDArray[np.int64]]:

@@ -76,7 +76,7 @@ class Tree:
     def _walk(self, worlds: list[Element]) -> None:
         stack: list[tuple[Element, str, pin.SE3, str]] = []
         for world in worlds:
-            members = list(self._members(world, pin.SE3.Identity(), ""))
+            members = list(self._members(world, ""))
             for geom in self._geoms(members, GROUND):
                 self.geometry += self._shapes.pictures(geom)
             stack += self._contents(members, GROUND)
@@ -85,23 +85,25 @@ class Tree:
         while stack:
             element, parent, frame, childclass = stack.pop()
             childclass = element.get("childclass") or childclass
-            members = list(self._members(element, pin.SE3.Identity(), childclass))
+            members = list(self._members(element, childclass))
             name = self._body(element, parent, frame, members)
             stack += self._contents(members, name)[::-1]
 
-    def _members(
-        self, element: Element, frame: pin.SE3, childclass: str
-    ) -> Iterator[tuple[Element, pin.SE3, str]]:
+    def _members(self, element: Element, childclass: str) -> Iterator[Member]:
         """Children of a body, those inside `<frame>` included, with frame and default class."""
-        for child in element.children:
+        identity = pin.SE3.Identity()
+        stack = [(child, identity, childclass) for child in element.children[::-1]]
+        while stack:
+            child, frame, style = stack.pop()
             if child.tag != "frame":
-                yield child, frame, childclass
+                yield child, frame, style
                 continue
             self._document.check_attributes(child)
             if {"scale", "massscale"} & child.attributes.keys():
                 raise child.error("scales its contents, which is not read; write them to scale")
             inner = frame * self._document.pose(child)
-            yield from self._members(child, inner, child.get("childclass") or childclass)
+            style = child.get("childclass") or style
+            stack += [(grandchild, inner, style) for grandchild in child.children[::-1]]
 
     def _contents(
         self, members: list[Member], name: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from urllib.parse import unquote, urlparse
+from urllib.parse import unquote
 
 __all__ = ["Resolver", "make_resolver"]
 
@@ -34,8 +34,11 @@ def make_resolver(directory: Path | None, package_dirs: Iterable[str | Path] = (
 
     def resolve(uri: str) -> Path | None:
         for candidate in _candidates(uri.strip(), roots, directory):
-            if candidate.is_file():
-                return candidate.resolve()
+            try:
+                if candidate.is_file():
+                    return candidate.resolve()
+            except OSError:
+                continue  # a name too long or a folder that may not be read: not there
         return None
 
     return resolve
@@ -57,7 +60,7 @@ def _candidates(uri: str, roots: list[Path], directory: Path | None) -> Iterator
             yield root / path
         return
     if scheme == "file":
-        yield Path(unquote(urlparse(uri).path))
+        yield Path(unquote("/" + rest.partition("/")[2]))
         return
     package, _, inside = rest.partition("/")
     for root in roots:

@@ -10,14 +10,26 @@ from dataclasses import replace
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import NDArray
 
-from ..description import GROUND, Body, Coordinates, Description, Joint, NamedFrame, constant
+from ..description import (
+    GROUND,
+    Body,
+    Coordinates,
+    Description,
+    Drive,
+    Joint,
+    NamedFrame,
+    constant,
+    coordinate_count,
+)
 from ..errors import LoadError
 from ..pairs import Pair, align_z, make_pair
 
 __all__ = ["read_model"]
 
-_UNITS = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
+Array = NDArray[np.float64]
+
 _SIMPLE: dict[str, tuple[str, Coordinates]] = {
     "JointModelSpherical": ("spherical", ""),
     "JointModelSphericalZYX": ("spherical", "zyx"),
@@ -38,25 +50,26 @@ def read_model(model: pin.Model) -> Description:
         LoadError: a joint type that no pair describes.
     """
     source = f"pin.Model '{model.name}'"
+    _check_order(model, source)
     names = _body_names(model)
     bodies: list[Body] = []
     joints: list[Joint] = []
     warnings: list[str] = []
     for index in range(1, model.njoints):
-        parts = _parts(model, index)
+        parts = _parts(model, index, source)
         parent, name = names[model.parents[index]], model.names[index]
         placement = model.jointPlacements[index]
+        made: list[Joint] = []
         for k, (kind, local) in enumerate(parts):
             last = k == len(parts) - 1
             child = names[index] if last else f"{names[index]}@{k + 1}"
             part_name = name if len(parts) == 1 else f"{name}_{k + 1}"
-            joints.append(_joint(kind, part_name, parent, child, placement * local, source))
+            made.append(_joint(kind, part_name, parent, child, placement * local, source))
             if not last:
                 bodies.append(Body(child))
             parent, placement = child, pin.SE3.Identity()
-        if len(parts) == 1:
-            joints[-1] = _with_limits(model, index, joints[-1])
-        else:
+        joints += _with_limits(model, index, made)
+        if len(parts) > 1:
             warnings.append(f"{source}: composite joint '{name}' is split into {len(parts)} joints")
         inertia = model.inertias[index]
         bodies.append(
@@ -67,6 +80,7 @@ def read_model(model: pin.Model) -> Description:
         name=model.name or "robot",
         bodies=tuple(bodies),
         joints=tuple(joints),
+        drives=tuple(_drives(model, joints)),
         frames=frames,
         gravity=constant(model.gravity.linear),
         warnings=tuple(warnings),
@@ -97,9 +111,30 @@ def _frames(model: pin.Model, names: list[str]) -> tuple[NamedFrame, ...]:
     return tuple(frames)
 
 
-def _parts(model: pin.Model, index: int) -> list[tuple[object, pin.SE3]]:
+def _check_order(model: pin.Model, source: str) -> None:
+    """Joints must come depth first: Pinocchio's own `crba` is wrong otherwise, without a word."""
+    path: list[int] = []
+    for index in range(1, model.njoints):
+        while path and path[-1] != model.parents[index]:
+            path.pop()
+        if not path and model.parents[index] != 0:
+            raise LoadError(
+                f"joint '{model.names[index]}' does not follow its parent joint or a descendant of "
+                "it; add the joints depth first (Pinocchio's crba is wrong in any other order)",
+                source=source,
+            )
+        path.append(index)
+
+
+def _parts(model: pin.Model, index: int, source: str) -> list[tuple[object, pin.SE3]]:
     """The joint itself, or the parts of a composite with their placements."""
     joint = model.joints[index]
+    if joint.shortname() == "JointModelMimic":
+        raise LoadError(
+            f"joint '{model.names[index]}' is a mimic joint of Pinocchio, which does not tell its "
+            "axis; build the model without mimic joints and give a coupling",
+            source=source,
+        )
     if joint.shortname() != "JointModelComposite":
         return [(joint, pin.SE3.Identity())]
     composite = joint.extract()
@@ -110,15 +145,9 @@ def _parts(model: pin.Model, index: int) -> list[tuple[object, pin.SE3]]:
 def _joint(kind: object, name: str, parent: str, child: str, at: pin.SE3, source: str) -> Joint:
     """Describe one Pinocchio joint whose frame sits at ``at`` in the parent body."""
     short = str(kind.shortname())  # type: ignore[attr-defined]
-    if short == "JointModelMimic":
-        raise LoadError(
-            f"joint '{name}' is a mimic joint of Pinocchio, which does not tell its axis; build "
-            "the model without mimic joints and give a coupling",
-            source=source,
-        )
     if short in _SIMPLE:
         pair_name, coordinates = _SIMPLE[short]
-        joint = Joint(name, make_pair(pair_name), parent, child, at, pin.SE3.Identity(), False)
+        joint = Joint(name, make_pair(pair_name), parent, child, at, pin.SE3.Identity(), cut=False)
         return replace(joint, coordinates=coordinates)
     if short == "JointModelUniversal":
         universal = kind.extract()  # type: ignore[attr-defined]
@@ -128,56 +157,71 @@ def _joint(kind: object, name: str, parent: str, child: str, at: pin.SE3, source
                 f"universal joint '{name}' has axes that are not perpendicular", source=source
             )
         turn = pin.SE3(np.column_stack([x, np.cross(z, x), z]), np.zeros(3))
-        return Joint(name, make_pair("universal"), parent, child, at * turn, turn, False)
-    pair, axis = _one_axis(kind, short, name, source)
-    turn = pin.SE3(align_z(np.array(axis)), np.zeros(3))
-    joint = Joint(name, pair, parent, child, at * turn, turn, False)
+        return Joint(name, make_pair("universal"), parent, child, at * turn, turn, cut=False)
+    pair = _one_axis_pair(kind, short, name, source)
+    turn = pin.SE3(align_z(_axis(kind, short)), np.zeros(3))
+    joint = Joint(name, pair, parent, child, at * turn, turn, cut=False)
     return replace(joint, coordinates="circle") if "RUB" in short or "Unbounded" in short else joint
 
 
-def _one_axis(kind: object, short: str, name: str, source: str) -> tuple[Pair, object]:
-    """Pair and axis of a one-axis joint."""
-    letter, rest = short.removeprefix("JointModel")[:-1], short[-1]
-    pitch = None
-    if letter == "H" or short == "JointModelHelicalUnaligned":
-        pitch = float(kind.extract().pitch)  # type: ignore[attr-defined]
-    pairs = {"R": "revolute", "RUB": "revolute", "P": "prismatic", "H": "helical"}
-    if letter in pairs and rest in _UNITS:
-        return make_pair(pairs[letter], pitch=pitch), _UNITS[rest]
-    unaligned = {
-        "JointModelRevoluteUnaligned": "revolute",
-        "JointModelRevoluteUnboundedUnaligned": "revolute",
-        "JointModelPrismaticUnaligned": "prismatic",
-        "JointModelHelicalUnaligned": "helical",
-    }
-    if short in unaligned:
-        return make_pair(unaligned[short], pitch=pitch), kind.extract().axis  # type: ignore[attr-defined]
+def _one_axis_pair(kind: object, short: str, name: str, source: str) -> Pair:
+    """Pair of a one-axis joint."""
+    if short.startswith("JointModelH"):
+        return make_pair("helical", pitch=float(kind.extract().pitch))  # type: ignore[attr-defined]
+    for start, pair in (("JointModelR", "revolute"), ("JointModelP", "prismatic")):
+        if short.startswith(start):
+            return make_pair(pair)
     raise LoadError(f"joint '{name}' is a {short}, which no pair describes", source=source)
 
 
-def _with_limits(model: pin.Model, index: int, joint: Joint) -> Joint:
-    """Copy limits and losses of a joint from the model."""
+def _axis(kind: object, short: str) -> Array:
+    """Axis of a one-axis joint, from the Jacobian: not every joint tells it."""
+    alone = pin.Model()
+    alone.addJoint(0, kind, pin.SE3.Identity(), short)
+    column = pin.computeJointJacobian(alone, alone.createData(), pin.neutral(alone), 1)[:, 0]
+    axis = np.array(column[:3] if short.startswith("JointModelP") else column[3:])
+    axis[np.abs(axis) < 1e-15] = 0.0
+    return axis
+
+
+def _with_limits(model: pin.Model, index: int, parts: list[Joint]) -> list[Joint]:
+    """Copy limits and losses of a joint from the model to its parts, coordinate by coordinate."""
     kind = model.joints[index]
-    v = slice(kind.idx_v, kind.idx_v + kind.nv)
-    q = slice(kind.idx_q, kind.idx_q + kind.nq)
-    limited = kind.nq == kind.nv
-    return replace(
-        joint,
-        lower=_finite(model.lowerPositionLimit[q]) if limited else (),
-        upper=_finite(model.upperPositionLimit[q]) if limited else (),
-        velocity=_finite(model.upperVelocityLimit[v]),
-        effort=_finite(model.upperEffortLimit[v]),
-        damping=tuple(map(float, model.damping[v])) if model.damping[v].any() else (),
-        friction=(
-            tuple(map(float, model.upperDryFrictionLimit[v]))
-            if model.upperDryFrictionLimit[v].any()
-            else ()
-        ),
-        armature=tuple(map(float, model.armature[v])) if model.armature[v].any() else (),
-    )
+    at_v, at_q = kind.idx_v, kind.idx_q
+    limited: list[Joint] = []
+    for part in parts:
+        nv, nq = part.pair.dof, coordinate_count(part)
+        v, q = slice(at_v, at_v + nv), slice(at_q, at_q + nq)
+        at_v, at_q = at_v + nv, at_q + nq
+        limited.append(
+            replace(
+                part,
+                lower=_finite(model.lowerPositionLimit[q]),
+                upper=_finite(model.upperPositionLimit[q]),
+                velocity=_finite(model.upperVelocityLimit[v]),
+                effort=_finite(model.upperEffortLimit[v]),
+                damping=tuple(map(float, model.damping[v])),
+                friction=tuple(map(float, model.upperDryFrictionLimit[v])),
+                # Given even where zero: the rotor inertia of a drive must not add to it.
+                armature=tuple(map(float, model.armature[v])),
+            )
+        )
+    return limited
 
 
-def _finite(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[float, ...]:
+def _drives(model: pin.Model, joints: list[Joint]) -> list[Drive]:
+    """Gear ratios and rotor inertias, where the model has any."""
+    drives: list[Drive] = []
+    at = 0
+    for joint in joints:
+        ratio, inertia = float(model.rotorGearRatio[at]), float(model.rotorInertia[at])
+        at += joint.pair.dof
+        if ratio not in (0.0, 1.0) or inertia != 0.0:
+            drives.append(Drive(joint.name, ratio or 1.0, inertia or None))
+    return drives
+
+
+def _finite(values: Array) -> tuple[float, ...]:
     """Limits as floats; Pinocchio writes the largest float for "none"."""
     largest = np.finfo(float).max
     return tuple(float(np.sign(x) * np.inf) if abs(x) >= largest else float(x) for x in values)

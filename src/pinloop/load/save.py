@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from ..description import GROUND, Body, Description, Geometry, Joint, Shape
 from ..errors import BadValue, LoadError
 from ..graph import SpanningTree, spanning_tree
-from .save_loops import loops_of
+from .reversal import reversed_joint
+from .save_loops import loops_of, urdf_limits
 from .save_poses import urdf_poses
 from .xmltools import parse_xml
 
@@ -67,8 +68,8 @@ def save(description: Description, path: str | Path) -> Path:
 def write_urdf(description: Description, folder: Path | None = None) -> str:
     """Return the URDF of the bodies, tree joints, named frames and shapes of a robot.
 
-    Which joints are in the tree is chosen as for simulation; a joint that the tree runs through
-    against its direction is written the other way round, with the same coordinates.
+    Which joints are in the tree is chosen as for simulation. A joint that the tree runs through
+    against its direction is written the other way round; the loops file turns it back.
 
     Args:
         description: the robot.
@@ -178,7 +179,8 @@ class _Writer:
         edges = {edge.joint.name: edge for edge in self.tree.edges}
         for joint in self.description.joints:
             if joint.name in edges:
-                self._joint(root, joint, edges[joint.name].orientation)
+                forward = edges[joint.name].orientation > 0
+                self._joint(root, joint if forward else reversed_joint(joint))
         for frame in self.description.frames:
             _pose(_add(root, "frame", name=frame.name, link=frame.body), frame.placement)
         return root
@@ -234,35 +236,27 @@ class _Writer:
             return path.relative_to(self.folder.resolve()).as_posix()
         return path.as_posix()
 
-    def _joint(self, root: ElementTree.Element, joint: Joint, orientation: int) -> None:
-        parent, child = joint.parent, joint.child
-        if orientation < 0:
-            parent, child = child, parent
+    def _joint(self, root: ElementTree.Element, joint: Joint) -> None:
         kind = _URDF_TYPES.get(joint.pair.name, joint.pair.name)
-        if kind == "revolute" and not joint.lower:
+        limits = urdf_limits(joint)
+        if kind == "revolute" and "lower" not in limits:
             kind = "continuous"
         element = _add(root, "joint", name=joint.name, type=kind)
         for key, value in joint.pair.parameters.items():
             element.set(key, _text([value]))
         if joint.coordinates:
             element.set("coordinates", joint.coordinates)
-        poses = urdf_poses(joint, orientation)
+        poses = urdf_poses(joint)
         _origin(element, poses.origin)
-        _add(element, "parent", link=self._root_link(parent))
-        seat = _add(element, "child", link=child)
+        _add(element, "parent", link=self._root_link(joint.parent))
+        seat = _add(element, "child", link=joint.child)
         _pose(seat, poses.seat)
         self.shifted = self.shifted or len(seat.attrib) > 1
         for tag, axis in (("axis", poses.axis), ("axis2", poses.axis2)):
             if axis is not None:
                 _add(element, tag, xyz=_text(axis))
-        _values(element, "limit", joint, ("lower", "upper", "velocity", "effort"))
-        if kind in ("revolute", "prismatic") and element.find("limit") is None:
-            _add(element, "limit")
-        _values(element, "dynamics", joint, ("damping", "friction", "armature"))
-
-
-def _values(element: ElementTree.Element, tag: str, joint: Joint, keys: tuple[str, ...]) -> None:
-    """Write values per degree of freedom, as far as the joint has them."""
-    values = {key: _text(getattr(joint, key)) for key in keys if getattr(joint, key)}
-    if values:
-        _add(element, tag, **values)
+        losses = {key: getattr(joint, key) for key in ("damping", "friction", "armature")}
+        for tag, values in (("limit", limits), ("dynamics", losses)):
+            given = {key: _text(numbers) for key, numbers in values.items() if numbers}
+            if given:
+                _add(element, tag, **given)

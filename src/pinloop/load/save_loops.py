@@ -1,4 +1,7 @@
-"""A robot's loops file as a document: closing joints, couplings, actuation, order, gravity."""
+"""A robot's loops file as a document: closing joints, couplings, actuation, order, gravity.
+
+Also which limits of a tree joint a URDF can say, as the loops file says the others.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ from ..graph import SpanningTree
 from .loopsfile import FORMAT
 from .save_poses import axes_of_loop
 
-__all__ = ["loops_of"]
+__all__ = ["loops_of", "urdf_limits"]
+
+_STAND_IN = {"lower": -1e30, "upper": 1e30, "velocity": 1e30, "effort": 1e30}
+"""URDF readers insist on finite limits of revolute and prismatic joints: these limit nothing."""
 
 
 def loops_of(description: Description, tree: SpanningTree) -> dict[str, Any]:
@@ -36,13 +42,50 @@ def loops_of(description: Description, tree: SpanningTree) -> dict[str, Any]:
     # A URDF is read in the order of the joints' names, and the loops come after them.
     order = [joint.name for joint in description.joints]
     read = sorted(in_tree) + [joint.name for joint in closing]
+    against = [edge.joint.name for edge in tree.edges if edge.orientation < 0]
+    limits = {j.name: _lost_limits(j) for j in description.joints if j.name in in_tree}
     document |= {
+        "limits": {name: values for name, values in limits.items() if values},
+        "reversed": against,
         "free": free,
         "order": [] if read == order else order,
         "drives": {drive.joint: _drive(drive) for drive in description.drives},
     }
     document = {key: value for key, value in document.items() if value or key == "actuated"}
     return document | {"gravity": _floats(description.gravity)}
+
+
+def urdf_limits(joint: Joint) -> dict[str, tuple[float, ...]]:
+    """Limits of a tree joint as its URDF says them, without those that are not given.
+
+    Complete and finite where other readers demand it. A revolute joint without a range is
+    continuous; it needs effort and velocity together or not at all.
+    """
+    given = {key: getattr(joint, key) for key in _STAND_IN if getattr(joint, key)}
+    ranged = bool(np.any(np.isfinite((*joint.lower, *joint.upper))))
+    if joint.pair.name not in ("revolute", "prismatic") or len(joint.lower) > 1:
+        return given
+    if joint.pair.name == "revolute" and not ranged:
+        if not np.any(np.isfinite((*joint.velocity, *joint.effort))):
+            return {}
+        keys = ["velocity", "effort"]
+    else:
+        keys = list(_STAND_IN)
+    complete = {}
+    for key in keys:
+        values = given.get(key, (np.inf,))
+        complete[key] = values if np.all(np.isfinite(values)) else (_STAND_IN[key],)
+    return complete
+
+
+def _lost_limits(joint: Joint) -> dict[str, float]:
+    """Limits for which the URDF holds a stand-in: in truth there is none."""
+    said = urdf_limits(joint)
+    return {
+        key: float(np.copysign(np.inf, value))
+        for key, value in _STAND_IN.items()
+        if said.get(key) == (value,)
+    }
 
 
 def _floats(values: Iterable[float]) -> list[float]:

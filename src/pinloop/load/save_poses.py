@@ -20,14 +20,13 @@ __all__ = ["UrdfPoses", "axes_of_loop", "urdf_poses"]
 
 Array = NDArray[np.float64]
 
-_TURNS_WITH_CHILD = ("fixed", "revolute", "prismatic", "helical", "cylindrical", "universal")
+_TURNS_WITH_CHILD = ("fixed", "revolute", "prismatic", "helical", "universal")
 """Pairs that can be written with the axes of the child, so that only a shift is left on it.
 
-The motions of a one-axis pair commute with rotations about the axis, so that A and B may be turned
+The motion along one screw commutes with rotations about its axis, so that A and B may be turned
 about it together; two axes say all of the frames; a fixed pair has no coordinates.
 """
 
-_ONE_AXIS = ("revolute", "prismatic", "helical", "cylindrical")
 _WITHOUT_AXIS = ("fixed", "free", "spherical", "spatial_translation", "rod")
 
 
@@ -48,17 +47,9 @@ class UrdfPoses:
     axis2: Array | None = None
 
 
-def urdf_poses(joint: Joint, orientation: int = 1) -> UrdfPoses:
-    """Poses and axes with which a URDF says a tree joint.
-
-    Args:
-        joint: the joint.
-        orientation: +1 if the joint's own parent is the parent link, -1 if its child is.
-    """
+def urdf_poses(joint: Joint) -> UrdfPoses:
+    """Poses and axes with which a URDF says a tree joint."""
     frame_a, frame_b = joint.frame_parent, joint.frame_child
-    if orientation < 0:
-        turn = _reversal(joint.pair.name)
-        frame_a, frame_b = frame_b * turn, frame_a * turn
     name = joint.pair.name
     z = np.array(frame_b.rotation[:, 2])
     if name in _TURNS_WITH_CHILD:
@@ -84,20 +75,6 @@ def axes_of_loop(joint: Joint) -> UrdfPoses:
     z = np.array(joint.frame_child.rotation[:, 2])
     turn = _turned(align_z(z).T)
     return UrdfPoses(joint.frame_parent * turn, _settled(joint.frame_child * turn), z)
-
-
-def _reversal(pair: str) -> pin.SE3:
-    r"""Rotation of both frames that keeps the coordinates of a joint told from its other end.
-
-    With it, ``T`` becomes ``F^-1 T^-1 F``. Along or about one axis, half a turn about x gives the
-    motion back. For :math:`T = R_z(a) R_x(b)` the symmetric ``P`` that takes z to -x and x to -z
-    gives :math:`P R_x(-b) R_z(-a) P = R_z(b) R_x(a)`. Other pairs are told by their inverse motion.
-    """
-    if pair in _ONE_AXIS:
-        return _turned(np.diag([1.0, -1.0, -1.0]))
-    if pair == "universal":
-        return _turned(-np.eye(3)[::-1])
-    return pin.SE3.Identity()
 
 
 def _turned(rotation: Array) -> pin.SE3:

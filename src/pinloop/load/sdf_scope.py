@@ -2,25 +2,22 @@
 
 Every link, joint, `<frame>` and (nested) model is a frame; a model is a scope of names inside which
 they refer to each other, across `::` for nested ones (http://sdformat.org/tutorials, "Pose Frame
-Semantics"). Also reads the files that `<include>` names. Masses and joints are read elsewhere.
+Semantics"). Masses and joints are read elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import pinocchio as pin
 
 from ..description import GROUND
-from .xmltools import Element, parse_xml, pose_rpy
+from .sdf_source import Source, fetch, read_pose
+from .xmltools import Element
 
-__all__ = ["Frame", "Scope", "Source", "fetch", "truth", "version_of"]
-
-Resolve = Callable[[str], Path | None]
+__all__ = ["Frame", "Scope"]
 
 _MODEL_PARTS = (
     "link", "joint", "frame", "model", "include", "pose", "static", "self_collide", "plugin",
@@ -28,19 +25,7 @@ _MODEL_PARTS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Source:
-    """What a part of a robot needs to know of the file it stands in.
-
-    Args:
-        version: version of SDF, (1, 7) for 1.7.
-        resolve: gives the path of a file that it names, or None.
-        files: the files that were included to get here.
-    """
-
-    version: tuple[int, int]
-    resolve: Resolve
-    files: tuple[Path, ...] = ()
+_DEEPEST = 50
 
 
 @dataclass(eq=False)
@@ -99,6 +84,8 @@ class Scope:
             assert element is not None
             name = prefix.removesuffix("::") or element.require("name")
             self.frame = Frame("model", name, element, outer, self)
+            if prefix.count("::") > _DEEPEST:
+                raise element.error(f"is nested deeper than {_DEEPEST} models")
         if element is not None:
             self._read(element)
 
@@ -131,16 +118,22 @@ class Scope:
 
     def placement(self, frame: Frame) -> pin.SE3:
         """Placement of a frame in the world in the initial pose."""
-        if frame.pose is None:
-            element = frame.element
-            assert element is not None and frame.scope is not None
-            if frame.busy:
-                raise element.error("has a pose relative to itself, through other frames")
-            frame.busy = True
-            base, raw = _base(frame)
-            frame.pose = frame.scope.placement(base) * raw * _placement_frame(frame)
-            frame.busy = False
-        return frame.pose
+        waiting: list[tuple[Frame, pin.SE3]] = []
+        base = frame
+        while base.pose is None:
+            if base.busy:
+                assert base.element is not None
+                raise base.element.error("has a pose relative to itself, through other frames")
+            base.busy = True
+            inside = _placement_frame(base)
+            following, raw = _base(base)
+            waiting.append((base, raw * inside))
+            base = following
+        pose = base.pose
+        for later, raw in reversed(waiting):
+            pose = pose * raw
+            later.pose = pose
+        return pose
 
     def pose_in(self, element: Element, body: Frame) -> pin.SE3:
         """Placement in ``body`` of something on it (visual, collision), relative to it by default.
@@ -216,7 +209,8 @@ class Scope:
                 if child.tag == "frame" and self.source.version < (1, 7):
                     self._warn(child, "is a frame of a version before 1.7; it is not read")
                     continue
-                frame = Frame(child.tag, self.prefix + child.require("name"), child, self)  # type: ignore[arg-type]
+                kind: Literal["link", "joint", "frame"] = child.tag  # type: ignore[assignment]
+                frame = Frame(kind, self.prefix + child.require("name"), child, self)
                 self._add(child, frame)
                 if child.tag == "joint":
                     self.joints.append(frame)
@@ -237,103 +231,6 @@ class Scope:
         self._warnings.append(str(element.error(problem)))
 
 
-def read_pose(pose: Element | None) -> pin.SE3:
-    """Placement that a `<pose>` gives, identity if there is none."""
-    if pose is None:
-        return pin.SE3.Identity()
-    form = pose.get("rotation_format") or "euler_rpy"
-    if form not in ("euler_rpy", "quat_xyzw"):
-        raise pose.error(f"has rotation_format '{form}'; it is euler_rpy or quat_xyzw")
-    if not pose.text.strip():
-        return pin.SE3.Identity()
-    if form == "quat_xyzw":
-        values = pose.numbers(pose.text, 7, "the value")
-        x, y, z, w = pose.unit_vector(values[3:], "quaternion")
-        return pin.SE3(pin.Quaternion(w, x, y, z).toRotationMatrix(), values[:3])
-    values = pose.numbers(pose.text, 6, "the value")
-    unit = np.pi / 180 if truth(pose, pose.get("degrees")) else 1.0
-    return pose_rpy(values[:3], values[3:] * unit)
-
-
-def truth(element: Element, text: str | None, default: bool = False) -> bool:
-    """Truth of a text: true, false, 1 or 0."""
-    word = (text or "").strip().lower()
-    if word not in ("", "true", "false", "1", "0"):
-        raise element.error(f"has the value '{word}'; it must be true or false")
-    return word in ("true", "1") if word else default
-
-
-def version_of(root: Element) -> tuple[int, int]:
-    """Version of an `<sdf>` element; the newest if it gives none."""
-    text = root.get("version")
-    if root.tag != "sdf" or not text:
-        return (1, 99)
-    major, _, minor = text.strip().partition(".")
-    if not (major.isdigit() and minor.split(".")[0].isdigit()):
-        raise root.error(f"has the version '{text}'; it must be like 1.7")
-    return int(major), int(minor.split(".")[0])
-
-
-def fetch(include: Element, source: Source) -> tuple[Element, Source] | None:
-    """Read the model that an `<include>` names, with the include's own name, pose and static.
-
-    Returns:
-        The model and its source, or None if the file holds no model (but a light, say).
-    """
-    if truth(include, include.get("merge")):
-        raise include.error("merges its model into this one, which is not read; drop merge='true'")
-    path = _model_file(include, source.resolve)
-    if path in source.files:
-        raise include.error(f"includes '{path}', which includes this file")
-    try:
-        root = parse_xml(path.read_bytes(), str(path))
-    except OSError as error:
-        raise include.error(f"names the file '{path}', which cannot be read: {error}") from None
-    models = root.all("model") if root.tag == "sdf" else [root]
-    if len(models) > 1:
-        raise root.error("holds several models; a file that is included may hold one")
-    if not models or models[0].tag != "model":
-        return None
-    old = models[0]
-    model = Element("model", dict(old.attributes), old.source, old.line)
-    for tag, text in (
-        (tag, child.text.strip())
-        for tag in ("name", "placement_frame")
-        if (child := include.first(tag)) is not None
-    ):
-        model.attributes[tag] = text
-    replaced = [child for child in include.children if child.tag in ("pose", "static")]
-    tags = {child.tag for child in replaced}
-    model.children = replaced + [child for child in old.children if child.tag not in tags]
-
-    def resolve(name: str) -> Path | None:
-        beside = path.parent / name
-        return beside if "://" not in name and beside.is_file() else source.resolve(name)
-
-    return model, Source(version_of(root), resolve, (*source.files, path))
-
-
-def _model_file(include: Element, resolve: Resolve) -> Path:
-    """File of a model that is named by its file or by its folder."""
-    uri = include.need("uri").text.strip()
-    if uri.endswith((".sdf", ".world", ".xml")):
-        path = resolve(uri)
-        if path is not None:
-            return path
-    folder = uri.rstrip("/")
-    config = resolve(f"{folder}/model.config")
-    if config is not None:
-        # The last <sdf> of a model.config has the newest version.
-        files = parse_xml(config.read_bytes(), str(config)).all("sdf")
-        path = resolve(f"{folder}/{files[-1].text.strip()}") if files else None
-        if path is not None:
-            return path
-    path = resolve(f"{folder}/model.sdf")
-    if path is None:
-        raise include.error(f"names the model '{uri}', which is not found as a folder or .sdf file")
-    return path
-
-
 def _reference(pose: Element | None) -> str:
     """Name of the frame that a pose is relative to ("frame" in versions before 1.7)."""
     return "" if pose is None else (pose.get("relative_to") or pose.get("frame") or "").strip()
@@ -347,9 +244,7 @@ def _base(frame: Frame) -> tuple[Frame, pin.SE3]:
     name = _reference(pose)
     if pose is not None and name:
         base = scope.find(pose, name)
-    elif frame.kind == "joint":
-        base = _attached(frame)
-    elif frame.kind == "frame" and element.get("attached_to"):
+    elif frame.kind == "joint" or (frame.kind == "frame" and element.get("attached_to")):
         base = _attached(frame)
     else:
         base = scope.frame
@@ -379,9 +274,11 @@ def _placement_frame(frame: Frame) -> pin.SE3:
     assert frame.inside is not None
     inner = frame.inside.find(frame.element, name)
     placement = pin.SE3.Identity()
+    seen: list[Frame] = []
     while inner is not frame:
-        if inner.kind == "world":
+        if inner.kind == "world" or inner in seen:
             raise frame.element.error(f"has the placement frame '{name}', which is not inside it")
+        seen.append(inner)
         inner, raw = _base(inner)
         placement = raw * placement
     return placement.inverse()

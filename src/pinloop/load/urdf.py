@@ -167,7 +167,7 @@ def _joint(element: Element, warnings: list[str]) -> Joint:
     pair = read_pair(element)
     child = element.need("child")
     turn = _axes(element, pair)
-    values = _limits(element, kind) | _losses(element, pair)
+    values = _limits(element, kind, pair.dof) | _losses(element, pair)
     joint = Joint(
         name=element.require("name"),
         pair=pair,
@@ -248,7 +248,7 @@ def _coordinates(element: Element) -> Coordinates:
     raise element.error(f"has coordinates '{value}', which is none of {', '.join(COORDINATES[1:])}")
 
 
-def _limits(element: Element, kind: str) -> dict[str, tuple[float, ...]]:
+def _limits(element: Element, kind: str, dof: int) -> dict[str, tuple[float, ...]]:
     """Position, velocity and effort limits; a continuous joint has no position limits."""
     limit = element.first("limit")
     if limit is None or kind == "fixed":
@@ -261,6 +261,9 @@ def _limits(element: Element, kind: str) -> dict[str, tuple[float, ...]]:
     if kind == "continuous":
         values.pop("lower", None)
         values.pop("upper", None)
+    for key in ("velocity", "effort"):
+        if len(values.get(key, ())) == 1:
+            values[key] = values[key] * dof
     for one, other in (("lower", "upper"), ("upper", "lower")):
         if one in values and other not in values:
             values[other] = (0.0,) * len(values[one])
@@ -289,8 +292,16 @@ def _drives(
     for control in root.all("ros2_control"):
         blocks += control.all("transmission")
         for joint in control.all("joint"):
-            if joint.first("command_interface") is not None:
-                actuated[joint.require("name")] = None
+            if joint.first("command_interface") is None:
+                continue
+            name = joint.require("name")
+            if name in joints:
+                actuated[name] = None
+            else:
+                warnings.append(
+                    f"{root.source}:{joint.line}: <ros2_control> names joint '{name}', which the "
+                    "robot does not have; left out"
+                )
     for block in blocks:
         for joint in block.all("joint"):
             name = joint.require("name")
@@ -302,7 +313,7 @@ def _drives(
                 continue
             actuated[name] = None
             drives[name] = Drive(name, *_gear(block, joint))
-    return tuple(name for name in actuated if name in joints), list(drives.values())
+    return tuple(actuated), list(drives.values())
 
 
 def _gear(block: Element, joint: Element) -> tuple[float, float | None]:
@@ -403,27 +414,38 @@ def _shape(element: Element, resolve: Resolver, warnings: list[str]) -> Shape | 
     return None
 
 
-_READ = {"link", "joint", "frame", "loop_joint", "loop", "coupling", "constraint"}
+_KNOWN = {
+    "robot": {"link", "joint", "frame", "loop_joint", "loop", "coupling", "constraint"},
+    "link": {"inertial", "visual", "collision"},
+    "inertial": {"mass", "inertia"},
+    "visual": {"geometry"},
+    "collision": {"geometry"},
+    "joint": {"parent", "child", "axis", "axis2", "limit", "dynamics", "mimic",
+              "safety_controller", "calibration"},
+    "loop_joint": {"link1", "link2", "axis", "axis2"},
+    "loop": {"predecessor", "successor", "axis", "axis2"},
+    "constraint": {"predecessor", "successor", "axis", "axis2", "parent", "parent_origin",
+                   "parent_axis", "child", "child_origin", "child_axis"},
+    "coupling": {"predecessor", "successor", "ratio"},
+    "predecessor": set(),
+    "successor": set(),
+    "limit": set(),
+    "dynamics": set(),
+}  # fmt: skip
+"""Elements that are read, by the element that holds them."""
 
 
 def _unknown(root: Element) -> list[str]:
     """Warn of elements that nobody reads, once per kind and place."""
     seen: dict[tuple[str, str], int] = {}
-
-    def note(parent: Element, known: set[str]) -> None:
+    queue = [root]
+    while queue:
+        parent = queue.pop(0)
         for child in parent.children:
-            if child.tag not in known and not child.tag.startswith("drake:"):
+            if child.tag in _KNOWN[parent.tag]:
+                queue += [child] if child.tag in _KNOWN else []
+            elif child.tag not in _IRRELEVANT and not child.tag.startswith("drake:"):
                 seen.setdefault((parent.tag, child.tag), child.line)
-
-    note(root, _READ | _IRRELEVANT)
-    for link in root.all("link"):
-        note(link, {"inertial", "visual", "collision"} | _IRRELEVANT)
-    for joint in root.all("joint"):
-        note(
-            joint,
-            {"parent", "child", "origin", "axis", "axis2", "limit", "dynamics", "mimic",
-             "safety_controller", "calibration"} | _IRRELEVANT,
-        )  # fmt: skip
     return [
         f"{root.source}:{line}: element <{tag}> in <{parent}> is not understood; left out"
         for (parent, tag), line in seen.items()

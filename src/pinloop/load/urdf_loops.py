@@ -152,7 +152,8 @@ def _coupling(element: Element, description: Description) -> Coupling:
     first, second = paths
     while first and second and first[0] == second[0]:
         first, second = first[1:], second[1:]
-    terms = {joint: (0.0, ratio) for joint in first} | {joint: (0.0, -1.0) for joint in second}
+    # What follows comes first, as in `Coupling.linear`.
+    terms = {joint: (0.0, 1.0) for joint in second} | {joint: (0.0, -ratio) for joint in first}
     if not terms:
         raise element.error("couples two links that do not move relative to each other")
     return Coupling(element.require("name"), tuple(terms), tuple(terms.values()))
@@ -162,7 +163,9 @@ def _moving_path(link: str, description: Description) -> list[str]:
     """Names of the moving tree joints from the base to ``link``."""
     carrier = {joint.child: joint for joint in description.joints if joint.cut is not True}
     path: list[str] = []
-    while link in carrier and len(path) <= len(carrier):
+    for _ in carrier:
+        if link not in carrier:
+            break
         joint = carrier[link]
         if joint.pair.dof:
             path.append(joint.name)

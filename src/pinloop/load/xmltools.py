@@ -5,7 +5,6 @@ Knows no robot. The readers of URDF, SDF and MJCF get everything they read throu
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ElementTree
 from xml.parsers import expat
 
 import numpy as np
@@ -67,6 +66,8 @@ class Element:
     def numbers(self, text: str, count: int | None, what: str) -> Array:
         """Parse ``text`` as finite numbers, ``count`` of them unless None."""
         try:
+            if "_" in text:  # Python would read 1_000, which is a slip here
+                raise ValueError
             values = np.array([float(word) for word in text.split()])
         except ValueError:
             raise self.error(f"has {what} '{text}', which is not a list of numbers") from None
@@ -111,17 +112,11 @@ class Element:
 
     def unit_vector(self, values: Array, what: str = "axis") -> Array:
         """Normalise ``values``; an error if they vanish."""
-        length = float(np.linalg.norm(values))
-        if length < 1e-9:
+        largest = float(np.max(np.abs(values)))
+        if largest < 1e-9:
             raise self.error(f"has a zero {what} {tuple(values)}; give it a direction")
-        return np.asarray(values / length)
-
-    def plain(self) -> ElementTree.Element:
-        """The element as one of the standard library, for writing."""
-        element = ElementTree.Element(self.tag, self.attributes)
-        element.text = self.text
-        element.extend(child.plain() for child in self.children)
-        return element
+        direction = values / largest
+        return np.asarray(direction / np.linalg.norm(direction))
 
 
 def parse_xml(text: str | bytes, source: str) -> Element:
@@ -150,19 +145,28 @@ def parse_xml(text: str | bytes, source: str) -> Element:
         if stack:
             stack[-1].text += data
 
-    def entity(*arguments: object) -> None:
-        raise LoadError("declares an XML entity, which a robot file must not", source=source)
+    def refuse(*arguments: object) -> None:
+        raise LoadError(
+            "declares XML entities or an external document type, which a robot file must not",
+            source=source,
+            line=parser.CurrentLineNumber,
+        )
+
+    def doctype(name: str, system: str | None, public: str | None, internal: int) -> None:
+        if system or public:
+            refuse()
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end
     parser.CharacterDataHandler = characters
-    parser.EntityDeclHandler = entity
+    parser.EntityDeclHandler = refuse
+    parser.StartDoctypeDeclHandler = doctype
     try:
         parser.Parse(text, True)
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
         raise LoadError(f"malformed XML: {reason}", source=source, line=error.lineno) from None
-    except (ValueError, UnicodeError) as error:
+    except (ValueError, LookupError) as error:
         raise LoadError(f"malformed XML: {error}", source=source) from None
     return roots[0]
 

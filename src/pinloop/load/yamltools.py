@@ -238,7 +238,8 @@ def line_of(data: object, path: Sequence[int | str]) -> int | None:
     for step in path:
         if _has(here, step):
             lines: Any = here.lines if isinstance(here, YamlMap | YamlList) else {}
-            line = lines[step] if lines else line
+            # Callers may have put in values of their own, which have no line.
+            line = lines[step] if _has(lines, step) else line
             here = here[step]
     return line
 
@@ -288,6 +289,8 @@ def _sentence(model: type[BaseModel], data: object, problem: ErrorDetails) -> st
         expected += f"{context.get('max_length', context.get('min_length'))} are needed"
     else:
         message = problem["msg"].removeprefix("Input should be ")
+        if kind.startswith(("greater", "less")):
+            message = f"a number {message}"
         expected = f"expected {_WORDS.get(kind, message)}"
     return f"{where} is {_shown(problem['input'])}: {expected}"
 

@@ -1,1 +1,94 @@
-"""Robots to look at: meshcat scenes, live or as one HTML file. Never steps, never solves."""
+"""Seeing a robot: live in the browser, or as one HTML file.
+
+The two public functions; what they need (meshcat, trimesh) is imported when they are called.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ..mechanism import Mechanism
+    from .live import Viewer
+
+__all__ = ["save_html", "view"]
+
+
+@overload
+def view(
+    robot: Mechanism, q: ArrayLike | None = None, *, html: None = None, open_browser: bool = False
+) -> Viewer: ...
+@overload
+def view(
+    robot: Mechanism, q: ArrayLike | None = None, *, html: str | Path, open_browser: bool = False
+) -> Path: ...
+def view(
+    robot: Mechanism,
+    q: ArrayLike | None = None,
+    *,
+    html: str | Path | None = None,
+    open_browser: bool = False,
+) -> Viewer | Path:
+    """Show a robot.
+
+    Args:
+        robot: the robot.
+        q: configuration, shape (nq,); by default the assembled one nearest to neutral.
+        html: file to write one self-contained page to, instead of opening a live viewer.
+        open_browser: open the viewer or the page in the browser.
+
+    Returns:
+        The live viewer (its ``url`` is where to look, ``show(q)`` moves the robot), or the path of
+        the page.
+
+    Raises:
+        LoopNotClosed: no ``q`` is given and none closes the loops.
+        BadValue: ``q`` is no configuration of the robot, or the page cannot be written.
+    """
+    from .live import Viewer
+    from .scene import make_scene
+
+    if html is not None:
+        path = save_html(robot, html, q)
+        if open_browser:
+            import webbrowser
+
+            webbrowser.open(path.resolve().as_uri(), new=2)
+        return path
+    configuration = _configuration(robot, q)
+    viewer = Viewer(make_scene(robot), configuration)
+    if open_browser:
+        viewer.open()
+    return viewer
+
+
+def save_html(robot: Mechanism, path: str | Path, q: ArrayLike | None = None) -> Path:
+    """Write a robot as one HTML file that shows it in any browser, without a network.
+
+    Args:
+        robot: the robot.
+        path: file to write.
+        q: configuration, shape (nq,); by default the assembled one nearest to neutral.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        LoopNotClosed: no ``q`` is given and none closes the loops.
+        BadValue: ``q`` is no configuration of the robot, or the file cannot be written.
+    """
+    from .html import write_page
+    from .scene import make_scene
+
+    configuration = _configuration(robot, q)
+    return write_page(make_scene(robot), configuration, path)
+
+
+def _configuration(robot: Mechanism, q: ArrayLike | None) -> ArrayLike:
+    """The configuration to show."""
+    from ..assembly import assemble
+
+    return assemble(robot) if q is None else robot.checked_configuration(q)

@@ -1,0 +1,260 @@
+r"""se(3) as an algebra: spans, sums, intersections and closures of subspaces, and their names.
+
+Twists are ``(v, w)``, linear first. This room knows no robot; lengths should be divided by a
+characteristic length before they come in (which is an automorphism of the algebra), so that ranks
+do not depend on the unit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["EVERYTHING", "NOTHING", "MotionGroupName", "Subspace", "bracket", "identify", "span"]
+
+Array = NDArray[np.float64]
+
+TOLERANCE = 1e-9
+"""Singular values below this fraction of the largest one count as zero."""
+
+
+def bracket(X: ArrayLike, Y: ArrayLike) -> Array:
+    """Lie bracket of two twists, the screw product (paper 5, eq. 26).
+
+    ``[X, Y] = (w_X x v_Y + v_X x w_Y, w_X x w_Y)``; broadcasts over leading axes.
+    """
+    X, Y = np.asarray(X, dtype=float), np.asarray(Y, dtype=float)
+    linear = np.cross(X[..., 3:], Y[..., :3]) + np.cross(X[..., :3], Y[..., 3:])
+    return np.concatenate([linear, np.cross(X[..., 3:], Y[..., 3:])], axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class Subspace:
+    """A linear subspace of se(3).
+
+    Args:
+        basis: orthonormal columns, shape (6, dim).
+    """
+
+    basis: Array
+
+    @property
+    def dim(self) -> int:
+        """Dimension."""
+        return int(self.basis.shape[1])
+
+    @property
+    def projector(self) -> Array:
+        """Orthogonal projector on the subspace, the same for every basis of it, shape (6, 6)."""
+        return self.basis @ self.basis.T
+
+    def __add__(self, other: Subspace) -> Subspace:
+        return span(np.hstack([self.basis, other.basis]))
+
+    def __and__(self, other: Subspace) -> Subspace:
+        # What both complements annihilate.
+        outside = np.vstack([np.eye(6) - self.projector, np.eye(6) - other.projector])
+        _, values, directions = np.linalg.svd(outside)
+        return Subspace(directions[values < TOLERANCE * 10].T.copy())
+
+    def contains(self, vectors: ArrayLike) -> bool:
+        """Whether every column of ``vectors``, shape (6,) or (6, n), lies in the subspace."""
+        columns = np.asarray(vectors, dtype=float).reshape(6, -1)
+        rest = columns - self.projector @ columns
+        scale = max(float(np.abs(columns).max(initial=0.0)), 1e-300)
+        return bool(np.abs(rest).max(initial=0.0) <= 100 * TOLERANCE * scale)
+
+    def same(self, other: Subspace) -> bool:
+        """Whether two subspaces are equal."""
+        return self.dim == other.dim and self.contains(other.basis)
+
+    def moved(self, placement: pin.SE3) -> Subspace:
+        """The subspace in another frame: ``Ad(placement)`` of it."""
+        return span(placement.toActionMatrix() @ self.basis)
+
+    def closure(self) -> Subspace:
+        """The smallest subalgebra that contains the subspace (paper 5, eq. 25).
+
+        Brackets are added until the dimension stays, which it does after at most five rounds.
+        """
+        space = self
+        while 1 < space.dim < 6:
+            larger = space + _brackets(space, space)
+            if larger.dim == space.dim:
+                break
+            space = larger
+        return EVERYTHING if space.dim == 6 else space
+
+    def swept(self, motions: Subspace) -> Subspace:
+        """The smallest subspace that contains this one and all that ``motions`` turn it into.
+
+        Closed under ``ad(motions)``, hence under ``Ad(exp(motions))``.
+        """
+        space = self
+        while 0 < space.dim < 6 and motions.dim:
+            larger = space + _brackets(motions, space)
+            if larger.dim == space.dim:
+                break
+            space = larger
+        return space
+
+    def is_algebra(self) -> bool:
+        """Whether the subspace is closed under brackets."""
+        return self.closure().dim == self.dim
+
+
+def _brackets(first: Subspace, second: Subspace) -> Subspace:
+    """Span of all brackets between two subspaces."""
+    products = bracket(first.basis.T[:, None, :], second.basis.T[None, :, :])
+    return span(products.reshape(-1, 6).T, scale=1.0)
+
+
+def span(vectors: ArrayLike, scale: float | None = None) -> Subspace:
+    """Span of the columns of ``vectors``, shape (6,) or (6, n).
+
+    Args:
+        vectors: twists as columns.
+        scale: size against which a direction counts as zero; by default the largest one found.
+    """
+    columns = np.asarray(vectors, dtype=float).reshape(6, -1)
+    if columns.shape[1] == 0:
+        return NOTHING
+    directions, values, _ = np.linalg.svd(columns, full_matrices=False)
+    largest = max(float(values[0]) if scale is None else max(scale, float(values[0])), 1e-300)
+    return Subspace(directions[:, values > TOLERANCE * largest])
+
+
+NOTHING = Subspace(np.zeros((6, 0)))
+"""The algebra of no motion at all."""
+
+EVERYTHING = Subspace(np.eye(6))
+"""se(3) itself."""
+
+
+@dataclass(frozen=True)
+class MotionGroupName:
+    """A subalgebra of se(3) as a mechanism engineer calls it.
+
+    Args:
+        kind: one of the ten proper classes ("revolute", "prismatic", "helical", "cylindrical",
+            "planar translation", "spatial translation", "planar", "helical planar", "spherical",
+            "Schoenflies"), "fixed", "free", or "no group".
+        dim: dimension.
+        axis: direction of rotation or translation, or normal of the plane; None if there is none.
+        point: a point on the axis or the centre; None if there is none.
+        pitch: advance per radian of a helical class, else None.
+    """
+
+    kind: str
+    dim: int
+    axis: tuple[float, float, float] | None = None
+    point: tuple[float, float, float] | None = None
+    pitch: float | None = None
+
+    def __str__(self) -> str:
+        parts = [self.kind]
+        if self.axis is not None:
+            role = "normal" if self.kind in ("planar", "planar translation") else "axis"
+            parts.append(f"{role} {_direction(self.axis)}")
+        if self.point is not None:
+            parts.append(f"about {_point(self.point)}")
+        if self.pitch is not None:
+            parts.append(f"pitch {self.pitch:.4g}")
+        return ", ".join(parts)
+
+
+def _direction(axis: tuple[float, float, float]) -> str:
+    for name, unit in zip("xyz", np.eye(3), strict=True):
+        if np.allclose(axis, unit, atol=1e-9):
+            return name
+    return _point(axis)
+
+
+def _point(values: tuple[float, float, float]) -> str:
+    return "(" + ", ".join(f"{value + 0.0:.4g}" for value in np.round(values, 9)) + ")"
+
+
+def identify(space: Subspace, length: float = 1.0) -> MotionGroupName:
+    """Name a subalgebra: which conjugacy class it is in, and where its axis or centre lies.
+
+    A subalgebra is told by the rank of its angular part (0, 1 or 3), the dimension of its pure
+    translations, and the pitch of what turns.
+
+    Args:
+        space: the subspace, with lengths in units of ``length``.
+        length: characteristic length, so that points and pitches come out in metres.
+    """
+    if space.dim in (0, 6):
+        return MotionGroupName("fixed" if space.dim == 0 else "free", space.dim)
+    if not space.is_algebra():
+        return MotionGroupName("no group", space.dim)
+    translations = space & _TRANSLATIONS
+    rank = span(_angular(space), scale=1.0).dim
+    if rank == 0:
+        return _of_translations(space)
+    if rank == 3:
+        centre = _centre(space) * length
+        return MotionGroupName("spherical", 3, None, _triple(centre))
+    return _about_one_axis(space, translations, length)
+
+
+_TRANSLATIONS = Subspace(np.eye(6)[:, :3])
+
+
+def _angular(space: Subspace) -> Array:
+    """Angular parts of the basis, as twists without translation."""
+    return np.vstack([np.zeros((3, space.dim)), space.basis[3:]])
+
+
+def _triple(values: Array) -> tuple[float, float, float]:
+    x, y, z = (float(value) + 0.0 for value in values)
+    return x, y, z
+
+
+def _oriented(axis: Array) -> Array:
+    """The unit vector of the pair +-axis whose largest component is positive."""
+    largest = int(np.argmax(np.round(np.abs(axis), 9)))
+    return axis if axis[largest] > 0 else -axis
+
+
+def _of_translations(space: Subspace) -> MotionGroupName:
+    """Name a space of pure translations."""
+    if space.dim == 1:
+        return MotionGroupName("prismatic", 1, _triple(_oriented(space.basis[:3, 0])))
+    if space.dim == 2:
+        normal = np.cross(space.basis[:3, 0], space.basis[:3, 1])
+        return MotionGroupName("planar translation", 2, _triple(_oriented(normal)))
+    return MotionGroupName("spatial translation", 3)
+
+
+def _centre(space: Subspace) -> Array:
+    """Point that a spherical algebra leaves at rest: ``v + w x p = 0`` for all twists."""
+    rows = np.vstack([pin.skew(w) for w in space.basis[3:].T])
+    centre, *_ = np.linalg.lstsq(rows, -space.basis[:3].T.ravel(), rcond=None)
+    return np.asarray(centre)
+
+
+def _about_one_axis(space: Subspace, translations: Subspace, length: float) -> MotionGroupName:
+    """Name an algebra whose rotations all have one direction."""
+    # The twist that turns, without the translations that come anyway.
+    rest = space.basis - translations.projector @ space.basis
+    twist = rest[:, int(np.argmax(np.linalg.norm(rest[3:], axis=0)))]
+    twist = twist / np.linalg.norm(twist[3:])
+    axis = _oriented(twist[3:])
+    twist = twist * float(np.sign(twist[3:] @ axis))
+    pitch = float(twist[:3] @ axis) * length
+    point = np.cross(axis, twist[:3]) * length
+    bent = abs(pitch) > 1e-7 * length
+    screw = pitch if bent else None
+    direction = _triple(axis)
+    if translations.dim == 0:
+        kind = "helical" if bent else "revolute"
+        return MotionGroupName(kind, 1, direction, _triple(point), screw)
+    if translations.dim == 1:
+        return MotionGroupName("cylindrical", 2, direction, _triple(point))
+    if translations.dim == 2:
+        return MotionGroupName("helical planar" if bent else "planar", 3, direction, None, screw)
+    return MotionGroupName("Schoenflies", 4, direction)

@@ -1,0 +1,360 @@
+"""Joints of SDF: pairs, axes, limits, gears, and which of them close loops.
+
+Every joint is placed by the initial poses of its two links: both of its frames coincide there, so
+that all coordinates are zero in the pose of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..description import GROUND, Coupling, Joint
+from ..pairs import Pair, align_z, make_pair
+from .sdf_scope import Frame, Scope
+from .sdf_source import truth
+from .xmltools import Element
+
+__all__ = ["Joints", "read_joints"]
+
+Array = NDArray[np.float64]
+
+_TYPES = {
+    "revolute": "revolute",
+    "continuous": "revolute",
+    "prismatic": "prismatic",
+    "screw": "helical",
+    "ball": "spherical",
+    "universal": "universal",
+    "revolute2": "universal",
+    "fixed": "fixed",
+    "gearbox": "",
+}
+_PARTS = (
+    "parent", "child", "pose", "axis", "axis2", "physics", "sensor", "gearbox_ratio", "plugin",
+    "gearbox_reference_body", "thread_pitch", "screw_thread_pitch",
+)  # fmt: skip
+_UNLIMITED = 1e16
+"""What stands for infinity in versions before 1.9."""
+
+
+@dataclass
+class Joints:
+    """What the `<joint>` elements of a robot say.
+
+    Args:
+        joints: the joints, those that close loops marked as cut.
+        couplings: gearboxes and mimics.
+    """
+
+    joints: list[Joint]
+    couplings: list[Coupling]
+
+
+def read_joints(world: Scope, source: str, warnings: list[str]) -> Joints:
+    """Read the joints of all models, and those between models.
+
+    Args:
+        world: the scope that holds everything.
+        source: name of the file, for messages.
+        warnings: takes what is not read.
+    """
+    frames = [frame for scope in world.scopes() for frame in scope.joints]
+    springs: list[str] = []
+    joints: list[Joint] = []
+    forced: set[str] = set()
+    for frame in frames:
+        if _type_of(frame) != "gearbox":
+            joints.append(_joint(frame, warnings, springs))
+            if _must_be_loop(frame):
+                forced.add(frame.name)
+    couplings: list[Coupling] = []
+    for frame in frames:
+        if _type_of(frame) == "gearbox":
+            couplings += _gearbox(frame, joints, warnings)
+        else:
+            couplings += _mimics(frame, joints, warnings)
+    if springs:
+        warnings.append(f"{source}: the springs of joints {', '.join(springs)} are not read")
+    return Joints(_cut_loops(joints, forced), couplings)
+
+
+def _type_of(frame: Frame) -> str:
+    element = frame.element
+    assert element is not None
+    kind = element.require("type")
+    if kind not in _TYPES:
+        raise element.error(f"has the type '{kind}'; it must be one of: {', '.join(_TYPES)}")
+    return kind
+
+
+def _ends(frame: Frame) -> tuple[Frame, Frame]:
+    """Links that a joint joins; the world frame for the ground."""
+    element, scope = frame.element, frame.scope
+    assert element is not None and scope is not None
+    ends = []
+    for tag in ("parent", "child"):
+        end = element.need(tag)
+        ends.append(scope.link_of(scope.find(end, end.text.strip())))
+    return ends[0], ends[1]
+
+
+def _joint(frame: Frame, warnings: list[str], springs: list[str]) -> Joint:
+    """Read one joint, not yet cut."""
+    element, scope = frame.element, frame.scope
+    assert element is not None and scope is not None
+    for child in element.children:
+        if child.tag not in _PARTS and not child.tag.startswith("drake:"):
+            warnings.append(str(child.error(f"in {element!r} is not read")))
+    kind = _type_of(frame)
+    pair = _pair(element, kind)
+    parent, child_link = _ends(frame)
+    if child_link.kind == "world" and kind != "fixed":
+        raise element.error("has the world as its child; make the world the parent")
+    at = scope.placement(frame)
+    axes = [element.first(name) for name in _axes_of(pair)]
+    if not axes and any(_dynamics([element.first("axis")], tag) for tag in ("damping", "friction")):
+        warnings.append(str(element.error(f"has damping, which is not read for type '{kind}'")))
+    turn = _turn(frame, pair, element, axes)
+    at = pin.SE3(turn, at.translation)
+    if any(_spring(axis) for axis in axes):
+        springs.append(frame.name)
+    if child_link.kind == "world":
+        parent, child_link = child_link, parent
+    joint = Joint(
+        frame.name, pair, parent.name, child_link.name,
+        scope.placement(parent).actInv(at), scope.placement(child_link).actInv(at), False,
+        velocity=_most(axes, "velocity"),
+        effort=_most(axes, "effort"),
+        damping=_dynamics(axes, "damping"),
+        friction=_dynamics(axes, "friction"),
+    )  # fmt: skip
+    if kind == "continuous":
+        return joint
+    lower, upper = _ends_of_range(axes, "lower", -np.inf), _ends_of_range(axes, "upper", np.inf)
+    if np.any(np.isfinite([*lower, *upper])):
+        joint = replace(joint, lower=lower, upper=upper)
+    return joint
+
+
+def _pair(element: Element, kind: str) -> Pair:
+    """Pair of a joint type.
+
+    `screw_thread_pitch` is metres per turn, positive for a right-hand thread; the older
+    `thread_pitch` is radians per metre, positive for a left-hand thread (sdformat, sdf/1.11/
+    joint.sdf and pull request 1168). The newer one wins if both are given.
+    """
+    if kind != "screw":
+        return make_pair(_TYPES[kind])
+    if element.first("screw_thread_pitch") is not None:
+        pitch = element.text_number("screw_thread_pitch") / (2 * np.pi)
+    else:
+        if element.first("thread_pitch") is None:
+            raise element.error("needs a <screw_thread_pitch> in metres per turn")
+        rate = element.text_number("thread_pitch")
+        if rate == 0:
+            raise element.error("has thread_pitch 0 rad/m; give it a <screw_thread_pitch>")
+        pitch = -1.0 / rate
+    return make_pair("helical", pitch=float(pitch))
+
+
+def _axes_of(pair: Pair) -> tuple[str, ...]:
+    """Elements with the axes of the pair's coordinates, in order."""
+    if pair.name == "universal":
+        return ("axis", "axis2")
+    return ("axis",) if pair.dof == 1 else ()
+
+
+def _turn(frame: Frame, pair: Pair, element: Element, axes: Sequence[Element | None]) -> Array:
+    """Orientation of the joint's frames in the world: z along the axis; universal: x the second."""
+    scope = frame.scope
+    assert scope is not None
+    if not axes:
+        return np.asarray(scope.placement(frame).rotation)
+    z = _direction(frame, axes[0])
+    if pair.name != "universal":
+        return align_z(z)
+    x = _direction(frame, axes[1])
+    if abs(x @ z) > 1e-4:
+        raise element.error(
+            f"has axes at {np.degrees(np.arccos(np.clip(x @ z, -1, 1))):.3f} deg to each other; "
+            "only perpendicular ones are read: write two revolute joints and a light link between"
+        )
+    x = element.unit_vector(x - (x @ z) * z)
+    return np.column_stack([x, np.cross(z, x), z])
+
+
+def _direction(frame: Frame, axis: Element | None) -> Array:
+    """Unit vector of an axis in the world; (0, 0, 1) of the joint frame by default.
+
+    Versions to 1.4 give axes in the model frame; 1.5 and 1.6 do if `use_parent_model_frame` is set.
+    """
+    scope = frame.scope
+    assert scope is not None
+    base = frame
+    values = np.array([0.0, 0.0, 1.0])
+    if axis is not None:
+        values = axis.text_vector("xyz", (0.0, 0.0, 1.0))
+        values = axis.unit_vector(values)
+        xyz, flag = axis.first("xyz"), axis.first("use_parent_model_frame")
+        name = None if xyz is None else xyz.get("expressed_in")
+        if xyz is not None and name:
+            base = scope.find(xyz, name)
+        elif (flag is not None and truth(flag, flag.text)) or (
+            flag is None and scope.source.version < (1, 5)
+        ):
+            base = scope.frame
+    return np.asarray(scope.placement(base).rotation @ values)
+
+
+def _number(parent: Element | None, tag: str, default: float) -> float:
+    """Number in a child element, which may be infinite."""
+    child = None if parent is None else parent.first(tag)
+    if child is None:
+        return default
+    text = child.text.strip().lower()
+    if text.lstrip("+-") in ("inf", "infinity"):
+        return -np.inf if text.startswith("-") else np.inf
+    value = float(child.numbers(text, 1, "the value")[0])
+    return value if abs(value) < _UNLIMITED else float(np.copysign(np.inf, value))
+
+
+def _ends_of_range(axes: Iterable[Element | None], tag: str, default: float) -> tuple[float, ...]:
+    limits = [None if axis is None else axis.first("limit") for axis in axes]
+    return tuple(_number(limit, tag, default) for limit in limits)
+
+
+def _most(axes: Sequence[Element | None], tag: str) -> tuple[float, ...]:
+    """Largest effort or velocity per axis; negative numbers mean no limit."""
+    values = _ends_of_range(axes, tag, np.inf)
+    values = tuple(value if value >= 0 else float(np.inf) for value in values)
+    return values if np.any(np.isfinite(values)) else ()
+
+
+def _dynamics(axes: Sequence[Element | None], tag: str) -> tuple[float, ...]:
+    found = [None if axis is None else axis.first("dynamics") for axis in axes]
+    if all(dynamics is None or dynamics.first(tag) is None for dynamics in found):
+        return ()
+    return tuple(0.0 if dynamics is None else dynamics.text_number(tag, 0.0) for dynamics in found)
+
+
+def _spring(axis: Element | None) -> bool:
+    dynamics = None if axis is None else axis.first("dynamics")
+    return dynamics is not None and dynamics.text_number("spring_stiffness", 0.0) != 0
+
+
+def _must_be_loop(frame: Frame) -> bool:
+    assert frame.element is not None
+    found: Element | None = frame.element
+    for tag in ("physics", "simbody", "must_be_loop_joint"):
+        found = None if found is None else found.first(tag)
+    return found is not None and truth(found, found.text)
+
+
+def _gearbox(frame: Frame, joints: Iterable[Joint], warnings: list[str]) -> list[Coupling]:
+    """Coupling ``theta_2 = -gearbox_ratio theta_1`` (sdformat, sdf/1.10/joint.sdf).
+
+    theta_1 is the angle from the reference body to the parent about `axis`, theta_2 to the child
+    about `axis2`: the coordinates of the joints between them, up to sign.
+    """
+    element, scope = frame.element, frame.scope
+    assert element is not None and scope is not None
+    body = element.need("gearbox_reference_body")
+    reference = scope.link_of(scope.find(body, body.text.strip()))
+    found: list[tuple[str, float]] = []
+    for link, tag in zip(_ends(frame), ("axis", "axis2"), strict=True):
+        axis = _direction(frame, element.first(tag) or element.first("axis"))
+        angle = _angle(reference, link, axis, joints, scope.placement)
+        if angle is None:
+            problem = (
+                f"is not read: no revolute joint about its {tag} joins '{link.name}' to "
+                f"'{reference.name}'"
+            )
+            warnings.append(str(element.error(problem)))
+            return []
+        found.append(angle)
+    (first, sign_1), (second, sign_2) = found
+    ratio = -element.text_number("gearbox_ratio", 1.0) * sign_1 * sign_2
+    return [Coupling.linear(frame.name, second, first, ratio)]
+
+
+def _angle(
+    reference: Frame,
+    link: Frame,
+    axis: Array,
+    joints: Iterable[Joint],
+    placement: Callable[[Frame], pin.SE3],
+) -> tuple[str, float] | None:
+    """Joint whose coordinate is the angle of ``link`` in ``reference`` about ``axis``; its sign."""
+    for joint in joints:
+        if joint.pair.name != "revolute":
+            continue
+        forward = (joint.parent, joint.child) == (reference.name, link.name)
+        if not forward and (joint.child, joint.parent) != (reference.name, link.name):
+            continue
+        base = placement(reference if forward else link)
+        z = base.rotation @ joint.frame_parent.rotation[:, 2]
+        if abs(z @ axis) > 1 - 1e-6:
+            return joint.name, float(np.sign(z @ axis)) * (1.0 if forward else -1.0)
+    return None
+
+
+def _mimics(frame: Frame, joints: Sequence[Joint], warnings: list[str]) -> list[Coupling]:
+    """Couplings ``q = multiplier (q_leader - reference) + offset`` (SDF 1.11)."""
+    element, scope = frame.element, frame.scope
+    assert element is not None and scope is not None
+    couplings: list[Coupling] = []
+    for axis in element.all("axis", "axis2"):
+        mimic = axis.first("mimic")
+        if mimic is None:
+            continue
+        leader = scope.find(mimic, mimic.require("joint")).name
+        dofs = {joint.name: joint.pair.dof for joint in joints}
+        if dofs.get(frame.name) != 1 or dofs.get(leader) != 1:
+            warnings.append(str(mimic.error("is not read: both joints must have one coordinate")))
+            continue
+        ratio = mimic.text_number("multiplier", 1.0)
+        offset = mimic.text_number("offset", 0.0) - ratio * mimic.text_number("reference", 0.0)
+        name = f"{frame.name}_mimics_{leader}"
+        couplings.append(Coupling.linear(name, frame.name, leader, ratio, offset))
+    return couplings
+
+
+def _cut_loops(joints: Sequence[Joint], forced: set[str]) -> list[Joint]:
+    """Mark the joints that close loops: those whose child already has a parent.
+
+    A joint also closes a loop if its child already carries its parent. A link that would hang on
+    nothing but such joints leaves one of them to the choice of the spanning tree.
+    """
+    parent_of: dict[str, str] = {}
+    island: dict[str, str] = {}
+
+    def root(body: str) -> str:
+        while body in island:
+            body = island[body]
+        return body
+
+    def carries(body: str, other: str) -> bool:
+        while other != body and other in parent_of:
+            other = parent_of[other]
+        return other == body
+
+    marks: dict[str, bool | None] = {}
+    for joint in joints:
+        taken = joint.child in parent_of or carries(joint.child, joint.parent)
+        marks[joint.name] = taken or joint.name in forced
+        if not marks[joint.name]:
+            parent_of[joint.child] = joint.parent
+            island[root(joint.child)] = root(joint.parent)
+    for joint in joints:
+        if marks[joint.name] and joint.name not in forced:
+            one, other = root(joint.parent), root(joint.child)
+            if one != other:
+                marks[joint.name] = None
+                # The ground stays the root of its island.
+                island[other if one == GROUND else one] = one if one == GROUND else other
+    return [replace(joint, cut=marks[joint.name]) for joint in joints]

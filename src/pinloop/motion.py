@@ -1,0 +1,129 @@
+"""How bodies can possibly move relative to each other: motion algebras of a closed mechanism.
+
+A network with one node per rigid group of bodies. Every joint bounds the relative motion of its
+two groups by a subalgebra of se(3); chains of joints bound it by the closure of the sum (paper 5,
+section 5), several chains by the intersection. Path consistency over all triples of groups makes
+the bounds as tight as these two rules can.
+
+All twists are in one world frame at one assembled reference configuration, lengths in units of a
+characteristic length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .lie import EVERYTHING, NOTHING, Subspace
+
+__all__ = ["Algebras", "MotionNetwork"]
+
+
+class Algebras:
+    """Interned subalgebras: equal ones share a number, so that each operation is done once."""
+
+    def __init__(self) -> None:
+        self._spaces: list[Subspace] = []
+        self._numbers: dict[bytes, int] = {}
+        self._sums: dict[tuple[int, int], int] = {}
+        self._meets: dict[tuple[int, int], int] = {}
+        self.nothing = self.number(NOTHING)
+        self.everything = self.number(EVERYTHING)
+
+    def number(self, space: Subspace) -> int:
+        """Number of a subspace; a new one if no equal subspace is known."""
+        # Rounding decides on the bucket only; adding zero removes the sign of -0.0.
+        key = (np.round(space.projector, 6) + 0.0).tobytes()
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self._spaces)
+            self._spaces.append(space)
+        return found
+
+    def __getitem__(self, number: int) -> Subspace:
+        return self._spaces[number]
+
+    def dim(self, number: int) -> int:
+        """Dimension of an algebra."""
+        return self._spaces[number].dim
+
+    def join(self, a: int, b: int) -> int:
+        """The smallest algebra that contains both."""
+        if a == b or b == self.nothing or a == self.everything:
+            return a
+        if a == self.nothing or b == self.everything:
+            return b
+        key = (a, b) if a < b else (b, a)
+        found = self._sums.get(key)
+        if found is None:
+            found = self.number((self._spaces[a] + self._spaces[b]).closure())
+            self._sums[key] = found
+        return found
+
+    def meet(self, a: int, b: int) -> int:
+        """The intersection of both, which is an algebra."""
+        if a == b or a == self.nothing or b == self.everything:
+            return a
+        if b == self.nothing or a == self.everything:
+            return b
+        key = (a, b) if a < b else (b, a)
+        found = self._meets.get(key)
+        if found is None:
+            found = self.number(self._spaces[a] & self._spaces[b])
+            self._meets[key] = found
+        return found
+
+
+class MotionNetwork:
+    """Bounds on the relative motion of every two of ``size`` rigid groups.
+
+    Args:
+        size: number of groups, the ground included.
+        algebras: where algebras are interned.
+    """
+
+    def __init__(self, size: int, algebras: Algebras) -> None:
+        self.algebras = algebras
+        self._bounds: NDArray[np.int64] = np.full((size, size), algebras.everything)
+        np.fill_diagonal(self._bounds, algebras.nothing)
+
+    def copy(self) -> MotionNetwork:
+        """A network that can be tightened without changing this one."""
+        other = MotionNetwork(len(self._bounds), self.algebras)
+        other._bounds[:] = self._bounds
+        return other
+
+    def bound(self, a: int, b: int) -> Subspace:
+        """Algebra in which the relative motion of two groups lies."""
+        return self.algebras[int(self._bounds[a, b])]
+
+    def tighten(self, ties: Iterable[tuple[int, int, int]]) -> None:
+        """Take further bounds (group, group, algebra) into account, and all that follows."""
+        changed: list[tuple[int, int]] = []
+        for a, b, algebra in ties:
+            changed += self._narrow(a, b, algebra)
+        while changed:
+            a, b = changed.pop()
+            for c in range(len(self._bounds)):
+                if c not in (a, b):
+                    changed += self._through(a, b, c) + self._through(b, a, c)
+
+    def _through(self, a: int, b: int, c: int) -> list[tuple[int, int]]:
+        """Bound a-c by way of b."""
+        step = int(self._bounds[b, c])
+        if step == self.algebras.everything:
+            return []
+        return self._narrow(a, c, self.algebras.join(int(self._bounds[a, b]), step))
+
+    def _narrow(self, a: int, b: int, algebra: int) -> list[tuple[int, int]]:
+        """Intersect one bound; returns the pair if that made it smaller."""
+        if a == b:
+            return []
+        old = int(self._bounds[a, b])
+        new = self.algebras.meet(old, algebra)
+        if self.algebras.dim(new) == self.algebras.dim(old):
+            return []
+        self._bounds[a, b] = self._bounds[b, a] = new
+        return [(a, b)]

@@ -1,0 +1,141 @@
+"""What regularization found: which rows of which loop are left, and why. Pure data that prints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["CutAlternative", "LoopReduction", "Regularization"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CutAlternative:
+    """What another choice of the cut joint of a loop would give.
+
+    Args:
+        joint: the joint that would be cut.
+        rows: rows of its loop after reduction.
+        mobility: estimated mobility of the whole mechanism, nv - rows; more means that fewer
+            superfluous rows are left.
+    """
+
+    joint: str
+    rows: int
+    mobility: int
+
+
+@dataclass(frozen=True, eq=False)
+class LoopReduction:
+    """The reduction of one loop.
+
+    Args:
+        loop: name of the cut joint.
+        pair: name of its pair.
+        root: root body of the loop.
+        algebra_a: motion algebra of the chain from the root to the cut joint's frame A, by name.
+        algebra_b: motion algebra of the chain to frame B, by name.
+        tied: relative motion of the two bodies that earlier loops and the chains leave, by name.
+        full_rows: rows of the pair.
+        selection: ``U``, shape (rows, full_rows), orthonormal: reduced rows = U times full rows.
+        alternatives: other joints of the loop as cut joint.
+    """
+
+    loop: str
+    pair: str
+    root: str
+    algebra_a: str
+    algebra_b: str
+    tied: str
+    full_rows: int
+    selection: Array
+    alternatives: tuple[CutAlternative, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Rows that are left."""
+        return int(self.selection.shape[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Regularization:
+    """Report of `regularize`; prints as a table.
+
+    Args:
+        loops: per loop what was found, in the order in which the loops were processed.
+        matrix: ``P``, shape (rows, full rows): the reduced rows are P times the full rows, in the
+            order of the mechanism's loops and couplings.
+        full_rows: rows before.
+        mobility: estimated mobility, nv - rows; a lower bound of the true one.
+        sampled_rows: further rows dropped because they are redundant on the sampled branch, though
+            no motion group explains it; None if that was not asked for.
+        residual: largest closure residual that the dropped sampled rows showed at fresh
+            configurations of the branch, m and rad; None if not sampled.
+    """
+
+    loops: tuple[LoopReduction, ...]
+    matrix: Array
+    full_rows: int
+    mobility: int
+    sampled_rows: int | None = None
+    residual: float | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows that are left."""
+        return int(self.matrix.shape[0])
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as plain values, for JSON."""
+        return {
+            "rows": self.rows,
+            "full_rows": self.full_rows,
+            "mobility": self.mobility,
+            "sampled_rows": self.sampled_rows,
+            "loops": [
+                {
+                    "loop": loop.loop,
+                    "pair": loop.pair,
+                    "root": loop.root,
+                    "algebra_a": loop.algebra_a,
+                    "algebra_b": loop.algebra_b,
+                    "tied": loop.tied,
+                    "full_rows": loop.full_rows,
+                    "rows": loop.rows,
+                    "selection": loop.selection.tolist(),
+                    "alternatives": [
+                        {"joint": a.joint, "rows": a.rows, "mobility": a.mobility}
+                        for a in loop.alternatives
+                    ],
+                }
+                for loop in self.loops
+            ],
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.full_rows} rows -> {self.rows}, estimated mobility {self.mobility} "
+            "(a lower bound)"
+        ]
+        for loop in self.loops:
+            lines += [
+                f"  {loop.loop}: {loop.pair}, {loop.full_rows} rows -> {loop.rows}",
+                f"    chain to A: {loop.algebra_a}",
+                f"    chain to B: {loop.algebra_b}",
+                f"    together with the loops before: {loop.tied}",
+            ]
+            if loop.alternatives:
+                tried = ", ".join(
+                    f"{a.joint} ({a.rows} rows, mobility {a.mobility})" for a in loop.alternatives
+                )
+                lines.append(f"    other cuts: {tried}")
+        if self.sampled_rows is not None:
+            lines.append(
+                f"  on the sampled branch {self.sampled_rows} more rows are redundant; closure "
+                f"without them at fresh configurations: {self.residual:.1e}"
+            )
+        return "\n".join(lines)

@@ -1,0 +1,248 @@
+"""From a robot to the objects of the viewer: what is drawn, on which node, and where it is at q.
+
+The scene is our own rather than Pinocchio's `MeshcatVisualizer`, for three reasons: that one
+needs a `GeometryModel`, which Pinocchio makes from URDF and MJCF only, while a `Description` shows
+SDF and screw tables just the same; it knows nothing of loop joints; and it draws into a running
+server, where one list of commands serves the live viewer and the static page alike.
+
+Nothing here opens a window, a file (but meshes) or a socket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike, NDArray
+
+from ..description import GROUND, Geometry
+from ..mechanism import LoopJoint, Mechanism
+from .commands import Command, phong, set_object, set_property, set_transform
+from .meshes import MeshFiles
+from .skeleton import LOOP, Piece, loop_symbols, skeleton, stick
+from .solids import Color, Solid, primitive
+from .stage import stage
+
+__all__ = ["Node", "Part", "Scene", "make_scene"]
+
+Array = NDArray[np.float64]
+
+_PALETTE: tuple[Color, ...] = (
+    (0.62, 0.66, 0.71, 1.0),
+    (0.45, 0.58, 0.72, 1.0),
+    (0.78, 0.74, 0.64, 1.0),
+    (0.50, 0.65, 0.60, 1.0),
+    (0.73, 0.60, 0.56, 1.0),
+    (0.60, 0.58, 0.71, 1.0),
+)
+"""Colours of bodies whose file gives none."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of the scene that moves.
+
+    Args:
+        path: its path in the viewer.
+        frame: index of the model's frame that it follows.
+        toward: index of a frame to which its z axis points, or None to keep the frame's axes.
+    """
+
+    path: str
+    frame: int
+    toward: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A solid on a node.
+
+    Args:
+        path: its path in the viewer, below the node.
+        node: index of its node in the scene.
+        solid: what it looks like.
+        matrix: its placement in the node, shape (4, 4).
+        color: its colour.
+        shown: whether it is seen unless the user asks otherwise.
+        in_front: whether it is drawn over whatever hides it.
+    """
+
+    path: str
+    node: int
+    solid: Solid
+    matrix: Array
+    color: Color
+    shown: bool = True
+    in_front: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What is drawn of a robot; made by `make_scene`.
+
+    Args:
+        robot: the robot.
+        nodes: what moves.
+        parts: what is drawn.
+        hidden: paths that are not seen unless the user asks for them.
+    """
+
+    robot: Mechanism
+    nodes: tuple[Node, ...]
+    parts: tuple[Part, ...]
+    hidden: tuple[str, ...]
+
+    def placements(self, q: ArrayLike) -> list[Array]:
+        """Placement in the world of each node at configuration ``q``, each of shape (4, 4)."""
+        q = self.robot.checked_configuration(q)
+        data = self.robot.model.createData()
+        pin.framesForwardKinematics(self.robot.model, data, q)
+        return [self._placement(node, data) for node in self.nodes]
+
+    @staticmethod
+    def _placement(node: Node, data: pin.Data) -> Array:
+        """Placement of a node; one that points to another frame turns its z axis there."""
+        here = data.oMf[node.frame]
+        matrix: Array = np.array(here.homogeneous)
+        if node.toward is not None:
+            placed = stick(here.translation, data.oMf[node.toward].translation, 0.0)
+            if placed is not None:
+                matrix[:3, :3] = placed[1][:3, :3]
+        return matrix
+
+    def points(self, q: ArrayLike) -> Array:
+        """Corners of everything that is seen at ``q``, in the world [m], shape (n, 3)."""
+        placements = self.placements(q)
+        found = [np.zeros((0, 3))]
+        for part in self.parts:
+            if part.shown:
+                matrix = placements[part.node] @ part.matrix
+                found.append(part.solid.corners @ matrix[:3, :3].T + matrix[:3, 3])
+        return np.vstack(found)
+
+    def placing(self, q: ArrayLike) -> list[Command]:
+        """Commands that move the robot to configuration ``q``."""
+        placements = zip(self.nodes, self.placements(q), strict=True)
+        return [set_transform(node.path, matrix) for node, matrix in placements]
+
+    def commands(self, q: ArrayLike) -> list[Command]:
+        """Commands that draw everything at ``q``: stage and camera, the parts, their placement."""
+        drawn = [
+            set_object(
+                part.path,
+                part.solid,
+                phong(part.color, in_front=part.in_front),
+                part.matrix @ part.solid.matrix,
+            )
+            for part in self.parts
+        ]
+        hidden = [set_property(path, "visible", False) for path in self.hidden]
+        return [*stage(self.points(q)), *drawn, *self.placing(q), *hidden]
+
+
+def make_scene(robot: Mechanism) -> Scene:
+    """Turn a robot into a scene.
+
+    Drawn are the visual shapes, or the collision shapes if there are no others; sticks and joint
+    symbols stand in for shapes if the robot has none at all, and are there to be switched on
+    otherwise. Loop joints get a symbol in a colour of their own.
+    """
+    scene = _Builder(robot)
+    visuals = [shape for shape in robot.geometry if shape.role == "visual"]
+    scene.add_shapes(visuals or robot.geometry)
+    dressed = bool(scene.parts)
+    # On a robot with shapes the symbols must show on the links, without them they are the robot.
+    size = (0.045 if dressed else 0.07) * robot.length
+    scene.add_pieces("skeleton", skeleton(robot, size), shown=not dressed)
+    for loop in robot.loops:
+        scene.add_loop(loop, size)
+    return Scene(robot, tuple(scene.nodes), tuple(scene.parts), ("skeleton",) if dressed else ())
+
+
+class _Builder:
+    """Collects nodes and parts while a scene is made."""
+
+    def __init__(self, robot: Mechanism) -> None:
+        self.robot = robot
+        self.nodes: list[Node] = []
+        self.parts: list[Part] = []
+        self._index: dict[str, int] = {}
+        self._taken: set[str] = set()
+
+    def add_shapes(self, shapes: Iterable[Geometry]) -> None:
+        """Draw the shapes of the robot's file."""
+        files = MeshFiles()
+        order = {body: index for index, body in enumerate((*self.robot.bodies, GROUND))}
+        for geometry in shapes:
+            shape = geometry.shape
+            if shape.kind != "mesh":
+                solids = [primitive(shape)]
+            elif shape.path is not None:
+                solids = files.solids(shape.path, shape.size)
+            else:
+                continue  # not found when the robot was loaded, which warned of it
+            plain = _PALETTE[order[geometry.body] % len(_PALETTE)]
+            node = self._node("robot", geometry.body)
+            for solid in solids:
+                color = geometry.color or solid.color or plain
+                matrix = np.array(geometry.placement.homogeneous)
+                self._draw(node, geometry.name, solid, matrix, color)
+
+    def add_pieces(self, group: str, pieces: Iterable[Piece], *, shown: bool) -> None:
+        """Draw pieces on bodies, in a group that can be switched on and off."""
+        for piece in pieces:
+            node = self._node(group, piece.carrier)
+            self._draw(node, piece.name, piece.solid, piece.matrix, piece.color, shown=shown)
+
+    def add_loop(self, loop: LoopJoint, size: float) -> None:
+        """Draw a loop joint: its symbol at frames A and B, and the rod between them if it is one."""
+        for side, frame, parts in zip(
+            "AB", (loop.frame_a, loop.frame_b), loop_symbols(loop.pair, size), strict=True
+        ):
+            node = self._add_node(f"loops/{_name(loop.name)}/{side}", frame)
+            for solid, matrix in parts:
+                self._draw(node, "symbol", solid, matrix, LOOP, in_front=True)
+        length = loop.pair.parameters.get("length")
+        if length is not None:
+            node = self._add_node(f"loops/{_name(loop.name)}/rod", loop.frame_a, loop.frame_b)
+            placed = stick(np.zeros(3), np.array([0.0, 0.0, length]), 0.22 * size)
+            if placed is not None:
+                self._draw(node, "stick", *placed, LOOP)
+
+    def _node(self, group: str, body: str) -> int:
+        """The node of a body in a group; made when it is first asked for."""
+        path = f"{group}/{_name(body)}"
+        if path not in self._index:
+            self._index[path] = self._add_node(path, self.robot.frame_id(body))
+        return self._index[path]
+
+    def _add_node(self, path: str, frame: int, toward: int | None = None) -> int:
+        self.nodes.append(Node(path, frame, toward))
+        return len(self.nodes) - 1
+
+    def _draw(
+        self,
+        node: int,
+        name: str,
+        solid: Solid,
+        matrix: Array,
+        color: Color,
+        *,
+        shown: bool = True,
+        in_front: bool = False,
+    ) -> None:
+        """Add a part under a path of its own."""
+        stem = f"{self.nodes[node].path}/{_name(name)}"
+        path, number = stem, 1
+        while path in self._taken:
+            number += 1
+            path = f"{stem} {number}"
+        self._taken.add(path)
+        self.parts.append(Part(path, node, solid, matrix, color, shown, in_front))
+
+
+def _name(name: str) -> str:
+    """A name as one step of a path, where ``/`` would separate two."""
+    return name.replace("/", "\u2215")

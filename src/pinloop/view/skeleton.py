@@ -1,0 +1,162 @@
+"""A robot as sticks and joint symbols: what can be drawn of it when its file has no shapes.
+
+Knows where joints sit on bodies, not where bodies are: every piece is placed in the frame of the
+body (or loop frame) that carries it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..description import GROUND
+from ..mechanism import Mechanism
+from ..pairs import Pair, align_z
+from .solids import Color, Solid, box, cylinder, ring, sphere
+
+__all__ = ["LOOP", "Piece", "loop_symbols", "skeleton"]
+
+Array = NDArray[np.float64]
+
+STICK: Color = (0.45, 0.49, 0.55, 1.0)
+GROUND_STICK: Color = (0.72, 0.74, 0.77, 1.0)
+LOOP: Color = (0.83, 0.09, 0.31, 1.0)
+_TURN: Color = (0.93, 0.50, 0.12, 1.0)
+_SLIDE: Color = (0.15, 0.58, 0.36, 1.0)
+_BALL: Color = (0.36, 0.30, 0.74, 1.0)
+_OTHER: Color = (0.12, 0.47, 0.78, 1.0)
+
+_COLORS = {
+    "revolute": _TURN,
+    "universal": _TURN,
+    "prismatic": _SLIDE,
+    "planar_translation": _SLIDE,
+    "spatial_translation": _SLIDE,
+    "spherical": _BALL,
+}
+_AROUND_X = np.array([[0.0, 0, 1, 0], [0, 1, 0, 0], [-1, 0, 0, 0], [0, 0, 0, 1]])
+"""Turns z to x."""
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A solid on a body.
+
+    Args:
+        name: name of the piece, unique on its carrier.
+        carrier: body that carries it.
+        solid: what it looks like.
+        matrix: its placement in the carrier, shape (4, 4).
+        color: its colour.
+    """
+
+    name: str
+    carrier: str
+    solid: Solid
+    matrix: Array
+    color: Color
+
+
+def skeleton(robot: Mechanism, size: float) -> list[Piece]:
+    """Return sticks between the joints of each body, and a symbol at each tree joint that moves.
+
+    Args:
+        robot: the robot.
+        size: length by which the symbols are scaled [m].
+    """
+    pieces = list(_sticks(robot, size))
+    for edge in robot.tree.edges:
+        joint = edge.joint
+        color = _COLORS.get(joint.pair.name, _OTHER)
+        sides = _symbol(joint.pair, size) if joint.pair.name not in ("fixed", "free") else ([], [])
+        ends = ((joint.parent, joint.frame_parent), (joint.child, joint.frame_child))
+        for side, (body, frame), parts in zip("AB", ends, sides, strict=True):
+            for number, (solid, matrix) in enumerate(parts):
+                name = f"{joint.name} {side}{number or ''}"
+                pieces.append(Piece(name, body, solid, frame.homogeneous @ matrix, color))
+    return pieces
+
+
+def loop_symbols(pair: Pair, size: float) -> tuple[list[tuple[Solid, Array]], ...]:
+    """Return what is drawn at frame A and at frame B of a loop joint.
+
+    Both have a part of the symbol: where the loop is open, they are apart.
+    """
+    at_a, at_b = _symbol(pair, size)
+    return at_a, at_b or [(ring(0.75 * size, 0.14 * size), np.eye(4))]
+
+
+def _symbol(
+    pair: Pair, size: float
+) -> tuple[list[tuple[Solid, Array]], list[tuple[Solid, Array]]]:
+    """Solids at frame A and at frame B of a pair, each with its placement there."""
+    s, straight, name = size, np.eye(4), pair.name
+    if name in ("revolute", "helical"):
+        wheel = [(ring(0.7 * s, 0.14 * s), straight)] if name == "helical" else []
+        return [(cylinder(0.4 * s, 2.0 * s), straight)], wheel
+    if name == "prismatic":
+        return [(box(0.45 * s, 0.45 * s, 3.2 * s), straight)], [(box(s, s, s), straight)]
+    if name == "cylindrical":
+        return [(cylinder(0.25 * s, 3.2 * s), straight)], [(cylinder(0.5 * s, s), straight)]
+    if name == "universal":
+        return (
+            [(cylinder(0.3 * s, 2.0 * s), straight)],
+            [(cylinder(0.3 * s, 2.0 * s), _AROUND_X)],
+        )
+    if name in ("planar", "planar_translation", "point_on_plane"):
+        return [(box(3.2 * s, 3.2 * s, 0.12 * s), straight)], [(sphere(0.4 * s), straight)]
+    if name == "point_on_line":
+        return [(cylinder(0.12 * s, 4.0 * s), straight)], [(sphere(0.4 * s), straight)]
+    if name == "rod":
+        return [(sphere(0.4 * s), straight)], [(sphere(0.4 * s), straight)]
+    if name == "spherical":
+        return [(sphere(0.65 * s), straight)], []
+    return [(box(0.9 * s, 0.9 * s, 0.9 * s), straight)], []
+
+
+def _sticks(robot: Mechanism, size: float) -> Iterator[Piece]:
+    """Sticks from the joint that carries a body to the other points of interest on it."""
+    anchors = _anchors(robot)
+    for body, (first, *others) in anchors.items():
+        color = GROUND_STICK if body == GROUND else STICK
+        radius = (0.12 if body == GROUND else 0.22) * size
+        for number, other in enumerate(others or _tips(robot, body)):
+            placed = stick(first, other, radius)
+            if placed is not None:
+                yield Piece(f"stick {number}", body, *placed, color)
+
+
+def _anchors(robot: Mechanism) -> dict[str, list[Array]]:
+    """Points of the joints on each body, the one that carries the body first."""
+    anchors: dict[str, list[Array]] = {}
+    for edge in robot.tree.edges:
+        frames = (edge.joint.frame_parent, edge.joint.frame_child)
+        near, far = frames if edge.orientation > 0 else frames[::-1]
+        anchors.setdefault(edge.parent, []).append(near.translation)
+        anchors.setdefault(edge.child, []).insert(0, far.translation)
+    for cut in robot.tree.cuts:
+        anchors.setdefault(cut.parent, []).append(cut.frame_parent.translation)
+        anchors.setdefault(cut.child, []).append(cut.frame_child.translation)
+    return anchors
+
+
+def _tips(robot: Mechanism, body: str) -> list[Array]:
+    """Where a body with a single joint leads to: its named frames, or its centre of mass."""
+    named = [frame.placement for frame in robot.description.frames if frame.body == body]
+    if named:
+        return [placement.translation for placement in named]
+    return [other.com for other in robot.description.bodies if other.name == body and other.mass]
+
+
+def stick(start: Array, end: Array, radius: float) -> tuple[Solid, Array] | None:
+    """Cylinder between two points and its placement, or None if they coincide."""
+    along = np.asarray(end) - np.asarray(start)
+    length = float(np.linalg.norm(along))
+    if length < 1e-3 * radius:
+        return None
+    middle = np.asarray(start) + along / 2
+    return cylinder(radius, length), pin.SE3(align_z(along), middle).homogeneous

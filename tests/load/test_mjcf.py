@@ -1,0 +1,400 @@
+"""The tree of MJCF: poses, joints, default classes, masses, includes, warnings, errors."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike, NDArray
+
+from pinloop.description import GROUND, Body, Description
+from pinloop.errors import LoadError
+from pinloop.load.mjcf import read_mjcf
+from pinloop.load.packages import make_resolver
+from pinloop.load.xmltools import parse_xml
+
+from .forward import about, joint_named, placements, shift, turn
+
+Array = NDArray[np.float64]
+
+MASS = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+
+
+def read(text: str, directory: Path | None = None) -> Description:
+    root = parse_xml(text, "robot.xml")
+    return read_mjcf(root, resolve=make_resolver(directory), directory=directory)
+
+
+def model(bodies: str, before: str = '<compiler angle="radian"/>') -> Description:
+    return read(f"<mujoco>{before}<worldbody>{bodies}</worldbody></mujoco>")
+
+
+def body(description: Description, name: str) -> Body:
+    return next(body for body in description.bodies if body.name == name)
+
+
+def same(T: Array, expected: Array) -> None:
+    np.testing.assert_allclose(T, expected, atol=1e-12)
+
+
+def quaternion(w: float, x: float, y: float, z: float) -> Array:
+    """Rotation of a quaternion: about (x, y, z) by twice the angle that it makes with w."""
+    return turn((x, y, z), 2 * np.arctan2(np.linalg.norm((x, y, z)), w))
+
+
+def test_a_hinge_turns_about_its_axis_through_its_position() -> None:
+    description = model(
+        f"""<body name="a" pos="1 2 3" quat="0.8 0.6 0 0">{MASS}
+        <joint name="j" pos="0.1 -0.2 0.3" axis="1 2 -2" range="-0.5 1.5"/></body>"""
+    )
+    start = shift((1, 2, 3)) @ quaternion(0.8, 0.6, 0, 0)
+    for q in (0.0, 0.7, -2.0):
+        expected = start @ about((0.1, -0.2, 0.3), (1, 2, -2), q)
+        same(placements(description, {"j": q})["a"], expected)
+    joint = joint_named(description, "j")
+    assert joint.pair.name == "revolute" and joint.cut is False
+    assert (joint.parent, joint.child) == (GROUND, "a")
+    assert (joint.lower, joint.upper) == ((-0.5,), (1.5,))
+
+
+def test_a_slide_moves_along_its_axis() -> None:
+    description = model(
+        f"""<body name="a" pos="1 0 0" axisangle="0 0 1 0.5">{MASS}
+        <joint name="j" type="slide" axis="3 0 4" pos="9 9 9"/></body>"""
+    )
+    start = shift((1, 0, 0)) @ turn((0, 0, 1), 0.5)
+    same(placements(description, {"j": 0.2})["a"], start @ shift((0.12, 0, 0.16)))
+
+
+def test_joints_of_one_body_act_in_order_and_in_its_frame() -> None:
+    description = model(
+        f"""<body name="a" pos="0 0 1">{MASS}
+        <joint name="h" axis="0 1 0" pos="0 0 0.5"/>
+        <joint name="s" type="slide" axis="1 0 0"/>
+        <joint name="b" type="ball" pos="0.3 0 0"/>
+        <body name="c" pos="0 1 0">{MASS}<joint axis="1 0 0"/></body></body>"""
+    )
+    ball = turn((1, 1, 0), 0.4)
+    chain = shift((0, 0, 1)) @ about((0, 0, 0.5), (0, 1, 0), 0.3) @ shift((0.2, 0, 0))
+    found = placements(description, {"h": 0.3, "s": 0.2, "b": ball, "c_hinge": -0.6})
+    last = chain @ about((0.3, 0, 0), (1, 1, 0), 0.4)
+    same(found["a"], last)
+    same(found["a@s"], chain)
+    same(found["c"], last @ shift((0, 1, 0)) @ turn((1, 0, 0), -0.6))
+    names = [body.name for body in description.bodies]
+    assert names == ["a@h", "a@s", "a", "c"]
+    assert all(body(description, name).mass == 0 for name in ("a@h", "a@s"))
+
+
+def test_ref_is_the_coordinate_of_the_initial_pose() -> None:
+    description = model(
+        f"""<body name="a" pos="1 0 0">{MASS}<joint name="h" axis="0 0 1" ref="0.4" range="0 1"/>
+        <body name="b" pos="1 0 0">{MASS}<joint name="s" type="slide" axis="0 1 0" ref="-2"/>
+        </body></body>"""
+    )
+    found = placements(description, {"h": 0.4, "s": -2.0})
+    same(found["a"], shift((1, 0, 0)))
+    same(found["b"], shift((2, 0, 0)))
+    found = placements(description, {"h": 0.1, "s": 1.0})
+    same(found["b"], shift((1, 0, 0)) @ turn((0, 0, 1), -0.3) @ shift((1, 3, 0)))
+    joint = joint_named(description, "h")
+    assert (joint.lower, joint.upper) == ((0.0,), (1.0,))
+    assert any("h, s have a ref" in warning for warning in description.warnings)
+
+
+def test_a_free_body_floats_from_its_pose_in_the_file() -> None:
+    description = model(
+        f"""<body name="a" pos="1 2 3" quat="0 1 0 0"><freejoint name="f"/>{MASS}</body>
+        <body name="b" pos="0 0 5"><joint type="free" damping="0.2"/>{MASS}</body>"""
+    )
+    start = shift((1, 2, 3)) @ turn((1, 0, 0), np.pi)
+    moved = shift((0.1, 0.2, 0.3)) @ turn((0, 1, 0), 0.5)
+    same(placements(description, {})["a"], start)
+    same(placements(description, {"f": moved})["a"], start @ moved)
+    assert joint_named(description, "f").pair.name == "free"
+    assert joint_named(description, "b_free").damping == (0.2,) * 6
+    assert joint_named(description, "b_free").parent == GROUND
+
+
+def test_bodies_without_joints_are_welded_and_all_roots_are_kept() -> None:
+    description = model(
+        f"""<body name="a" pos="1 0 0"><body pos="0 1 0">{MASS}</body></body>
+        <body pos="0 0 2">{MASS}</body><site name="s" pos="1 1 1"/>"""
+    )
+    assert [body.name for body in description.bodies] == ["a", "body", "body_2"]
+    assert [joint.pair.name for joint in description.joints] == ["fixed"] * 3
+    found = placements(description, {})
+    same(found["body"], shift((1, 1, 0)))
+    same(found["body_2"], shift((0, 0, 2)))
+    assert description.frames[0].body == GROUND
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ('quat="2 0 0 2"', turn((0, 0, 1), np.pi / 2)),
+        ('axisangle="0 3 0 0.3"', turn((0, 1, 0), 0.3)),
+        ('euler="0.1 0.2 0.3"', None),
+        ('xyaxes="0 1 0 -1 5 0"', turn((0, 0, 1), np.pi / 2)),
+        ('zaxis="1 0 1"', turn((0, 1, 0), np.pi / 4)),
+        ('zaxis="0 0 -2"', turn((1, 0, 0), np.pi)),
+        ("", np.eye(4)),
+    ],
+)
+def test_orientations(attributes: str, expected: Array | None) -> None:
+    if expected is None:
+        expected = turn((1, 0, 0), 0.1) @ turn((0, 1, 0), 0.2) @ turn((0, 0, 1), 0.3)
+    description = model(f'<body name="a" pos="1 2 3" {attributes}>{MASS}</body>')
+    same(placements(description, {})["a"], shift((1, 2, 3)) @ expected)
+
+
+@pytest.mark.parametrize("sequence", ["zyx", "XYZ", "xYz", "ZxZ"])
+def test_euler_sequences(sequence: str) -> None:
+    R = np.eye(4)
+    for letter, angle in zip(sequence, (30, -40, 50), strict=True):
+        step = turn(np.eye(3)["xyz".index(letter.lower())], np.radians(angle))
+        R = R @ step if letter.islower() else step @ R
+    description = model(
+        f'<body name="a" euler="30 -40 50">{MASS}</body>', f'<compiler eulerseq="{sequence}"/>'
+    )
+    same(placements(description, {})["a"], R)
+
+
+def test_angles_are_degrees_by_default() -> None:
+    description = model(
+        f"""<body name="a" axisangle="0 0 1 90">{MASS}
+        <joint name="h" ref="30" range="-90 180" axis="1 0 0"/>
+        <joint name="s" type="slide" ref="30" range="-90 180"/></body>""",
+        before="",
+    )
+    hinge, slide = joint_named(description, "h"), joint_named(description, "s")
+    np.testing.assert_allclose((*hinge.lower, *hinge.upper), (-np.pi / 2, np.pi))
+    assert (slide.lower, slide.upper) == ((-90.0,), (180.0,))
+    same(placements(description, {"h": np.pi / 6, "s": 30.0})["a"], turn((0, 0, 1), np.pi / 2))
+
+
+def test_frames_move_what_they_hold() -> None:
+    description = model(
+        """<frame pos="1 0 0" axisangle="0 0 1 1"><frame pos="0 1 0"><body name="a" pos="0 0 1">
+        <frame pos="0.5 0 0" axisangle="1 0 0 0.5"><joint name="j" pos="0 0 0.2" axis="0 1 0"/>
+        <inertial pos="0 0.3 0" mass="2" diaginertia="1 2 3"/><site name="s" pos="0 0.1 0"/></frame>
+        </body></frame></frame>"""
+    )
+    start = shift((1, 0, 0)) @ turn((0, 0, 1), 1.0) @ shift((0, 1, 1))
+    inner = shift((0.5, 0, 0)) @ turn((1, 0, 0), 0.5)
+    hinge = inner @ about((0, 0, 0.2), (0, 1, 0), 0.7) @ np.linalg.inv(inner)
+    same(placements(description, {"j": 0.7})["a"], start @ hinge)
+    same(description.frames[0].placement.homogeneous, inner @ shift((0, 0.1, 0)))
+    R = inner[:3, :3]
+    np.testing.assert_allclose(body(description, "a").com, (inner @ (0, 0.3, 0, 1))[:3])
+    np.testing.assert_allclose(body(description, "a").inertia, R @ np.diag((1, 2, 3)) @ R.T)
+
+
+DEFAULTS = f"""<mujoco><compiler angle="radian"/><default>
+  <joint damping="1" axis="1 0 0"/>
+  <default class="arm"><joint armature="2" frictionloss="0.5"/><geom type="box" size="1 1 1"/>
+    <default class="hand"><joint damping="3"/></default></default>
+  <default class="leg"><joint range="-1 1" type="slide"/></default>
+</default><default class="main"><joint armature="7"/></default><worldbody>
+<body><joint name="top"/>{MASS}</body>
+<body childclass="arm"><joint name="in_arm"/>{MASS}<geom/>
+  <body><joint name="below" damping="9"/>{MASS}<joint name="own" class="leg"/>
+    <body childclass="hand"><joint name="in_hand"/>{MASS}
+    <frame childclass="leg"><body><joint name="in_frame"/>{MASS}</body></frame></body></body></body>
+</worldbody></mujoco>"""
+
+
+def test_default_classes() -> None:
+    description = read(DEFAULTS)
+    expected = {
+        # name: (pair, damping, armature, friction)
+        "top": ("revolute", (1.0,), (7.0,), ()),
+        "in_arm": ("revolute", (1.0,), (2.0,), (0.5,)),
+        "below": ("revolute", (9.0,), (2.0,), (0.5,)),
+        "own": ("prismatic", (1.0,), (), ()),
+        "in_hand": ("revolute", (3.0,), (2.0,), (0.5,)),
+        "in_frame": ("prismatic", (1.0,), (), ()),
+    }
+    for name, values in expected.items():
+        joint = joint_named(description, name)
+        assert (joint.pair.name, joint.damping, joint.armature, joint.friction) == values, name
+        np.testing.assert_array_equal(joint.frame_child.rotation[:, 2], (1, 0, 0))
+    assert joint_named(description, "own").lower == (-1.0,)
+    assert description.geometry[0].shape.kind == "box"
+
+
+def test_an_own_orientation_replaces_that_of_the_class() -> None:
+    description = read(
+        f"""<mujoco><default><site euler="0 90 0" pos="0 0 1"/></default><worldbody><body>{MASS}
+        <site name="own" quat="1 1 0 0"/><site name="class"/></body></worldbody></mujoco>"""
+    )
+    own, inherited = (frame.placement.homogeneous for frame in description.frames)
+    same(own, shift((0, 0, 1)) @ turn((1, 0, 0), np.pi / 2))
+    same(inherited, shift((0, 0, 1)) @ turn((0, 1, 0), np.pi / 2))
+
+
+def test_limits_need_a_range_and_permission() -> None:
+    joints = """<joint name="auto" range="-1 2"/><joint name="empty" range="0 0"/>
+        <joint name="off" range="-1 2" limited="false"/>
+        <joint name="on" range="1 1" limited="true"/>
+        <joint name="ball" type="ball" range="0 1"/>"""
+    description = model(f"<body>{MASS}{joints}</body>")
+    lower = {joint.name: joint.lower for joint in description.joints}
+    assert lower == {"auto": (-1.0,), "empty": (), "off": (), "on": (1.0,), "ball": ()}
+    assert any("limits the angle of a ball" in warning for warning in description.warnings)
+    with pytest.raises(LoadError, match="autolimits is off"):
+        model(f'<body>{MASS}<joint range="-1 2"/></body>', '<compiler autolimits="false"/>')
+    with pytest.raises(LoadError, match="limited, but its range is not given"):
+        model(f'<body>{MASS}<joint limited="true"/></body>')
+
+
+def test_springs_and_odd_damping_are_said_not_to_be_read() -> None:
+    description = model(
+        f"""<body>{MASS}<joint name="a" stiffness="3"/><joint name="b" axis="1 0 0"
+        springdamper="1 1"/><joint name="c" axis="0 1 0" damping="1 2 0"/></body>"""
+    )
+    warnings = "\n".join(description.warnings)
+    assert "robot.xml: the springs of joints a, b are not read" in warnings
+    assert "robot.xml:2: <joint name='c'> has damping that is not linear" in warnings
+    assert joint_named(description, "c").damping == (1.0,)
+
+
+def test_sites_are_frames() -> None:
+    description = model(
+        f"""<body name="a">{MASS}<site name="tip" pos="1 0 0" axisangle="0 0 1 0.5"/><site/>
+        <site name="a"/><site name="rod" type="capsule" size="0.1" fromto="1 0 1 1 0 0"/></body>"""
+    )
+    frames = {frame.name: frame for frame in description.frames}
+    assert list(frames) == ["tip", "a_site", "rod"]
+    same(frames["tip"].placement.homogeneous, shift((1, 0, 0)) @ turn((0, 0, 1), 0.5))
+    # z points from the second point of fromto to the first.
+    same(frames["rod"].placement.homogeneous, shift((1, 0, 0.5)))
+    assert any("it is called 'a_site'" in warning for warning in description.warnings)
+
+
+def test_includes_are_put_in_place(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "arm.xml").write_text(
+        f'<x><body name="arm">{MASS}<joint class="c"/><include file="hand.xml"/></body></x>'
+    )
+    (tmp_path / "hand.xml").write_text(f'<x><body name="hand" pos="0 0 1">{MASS}</body></x>')
+    (tmp_path / "defaults.xml").write_text(
+        '<mujocoinclude><default class="c"><joint damping="4"/></default></mujocoinclude>'
+    )
+    text = """<mujoco model="two files"><default><include file="defaults.xml"/></default><worldbody>
+        <include file="sub/arm.xml"/><body name="last"/></worldbody></mujoco>"""
+    description = read(text, tmp_path)
+    assert description.name == "two files"
+    assert [body.name for body in description.bodies] == ["arm", "hand", "last"]
+    assert joint_named(description, "hand_fixed").parent == "arm"
+    assert joint_named(description, "arm_hinge").damping == (4.0,)
+    (tmp_path / "hand.xml").write_text('<x><include file="hand.xml"/></x>')
+    with pytest.raises(LoadError, match=r"hand.xml:1: .* a second time"):
+        read(text, tmp_path)
+    (tmp_path / "hand.xml").unlink()
+    with pytest.raises(LoadError, match=r"arm.xml:1: .*'hand.xml', which does not exist"):
+        read(text, tmp_path)
+
+
+def test_names_of_files_are_relative_to_the_directory(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text(f'<x><body name="a">{MASS}</body></x>')
+    root = parse_xml('<mujoco><worldbody><include file="a.xml"/></worldbody></mujoco>', "m.xml")
+    description = read_mjcf(root, resolve=lambda name: None, directory=tmp_path)
+    assert description.bodies[0].name == "a"
+
+
+def gravity(options: str) -> ArrayLike:
+    return model(f"<body>{MASS}</body>", options).gravity
+
+
+def test_gravity() -> None:
+    np.testing.assert_array_equal(gravity(""), (0, 0, -9.81))
+    np.testing.assert_array_equal(gravity('<option gravity="1 2 3"/>'), (1, 2, 3))
+    off = '<option gravity="1 2 3"/><option><flag gravity="disable"/></option>'
+    np.testing.assert_array_equal(gravity(off), (0, 0, 0))
+
+
+def test_what_is_not_read_is_said_once_with_file_and_line() -> None:
+    description = read(
+        f"""<mujoco><option wind="1 0 0" density="0"/><visual/><statistic/><size/><sensor/>
+<keyframe><key/></keyframe><keyframe/>
+<tendon><spatial/></tendon>
+<contact/>
+<worldbody><light/><body name="b" mocap="true" gravcomp="1" color="red">{MASS}<camera/>
+<flexcomp/></body></worldbody></mujoco>"""
+    )
+    expected = [
+        "robot.xml:1: <option> has wind",
+        "robot.xml:2: <keyframe> holds configurations",
+        "robot.xml:3: <tendon> is a section that is not read",
+        "robot.xml:4: <contact> holds collision pairs",
+        "robot.xml:5: <body name='b'> has an attribute 'color'",
+        "robot.xml:5: <body name='b'> is moved by motion capture",
+        "robot.xml:5: <body name='b'> has gravcomp",
+        "robot.xml:6: <flexcomp> in body 'b' is not read",
+    ]
+    assert len(description.warnings) == len(expected)
+    for start in expected:
+        assert sum(warning.startswith(start) for warning in description.warnings) == 1, start
+
+
+def test_a_plain_model_gives_no_warnings() -> None:
+    assert read(DEFAULTS).warnings == ()
+    assert read(DEFAULTS).actuated is None
+
+
+def test_chains_may_be_long() -> None:
+    count = 1500
+    text = "".join(f"<body><joint/>{MASS}" for _ in range(count)) + "</body>" * count
+    assert len(model(text).bodies) == count
+
+
+@pytest.mark.parametrize(
+    ("bodies", "message"),
+    [
+        (f'<body>{MASS}<joint class="arn"/></body>', "default class 'arn', which is not defined"),
+        (f'<body>{MASS}<joint axis="0 0 0"/></body>', "zero axis"),
+        (f'<body>{MASS}<joint type="screw"/></body>', "type 'screw'; it must be one of: hinge"),
+        (f'<body quat="1 0 0">{MASS}</body>', "3 numbers where 4 are needed"),
+        (f'<body quat="1 0 0 0" euler="0 0 0">{MASS}</body>', "has both quat and euler"),
+        (f'<body>{MASS}<joint range="2 1" limited="true"/></body>', "must be the smaller one"),
+        ('<body><inertial mass="1"/></body>', "needs an attribute 'pos'"),
+        ('<body><inertial pos="0 0 0" mass="-1" diaginertia="1 1 1"/></body>', "mass -1.0 kg"),
+        (f'<body name="a">{MASS}</body><body name="a">{MASS}</body>', "already taken"),
+        (f'<body name="world">{MASS}</body>', "means the world"),
+        (f'<body name="ground">{MASS}</body>', "means the world"),
+        (f"<body>{MASS}{MASS}</body>", "second one of its body"),
+        (f"<body>{MASS}<freejoint/><joint/></body>", "can have no other joint"),
+        (f"<body>{MASS}<body>{MASS}<freejoint/></body></body>", "not a child of the world"),
+        (f"<joint/><body>{MASS}</body>", "only a <body> can have one"),
+        (f'<replicate count="2"><body>{MASS}</body></replicate>', "mj_saveLastXML"),
+        (f'<frame scale="2"><body>{MASS}</body></frame>', "scales its contents"),
+        ("", "has no <body>"),
+    ],
+)
+def test_mistakes_name_file_and_line(bodies: str, message: str) -> None:
+    with pytest.raises(LoadError, match=re.escape(message)) as caught:
+        model(f"\n{bodies}\n")
+    if bodies:
+        assert (caught.value.source, caught.value.line) == ("robot.xml", 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<robot/>", "must be <mujoco>"),
+        ('<mujoco><compiler coordinate="global"/></mujoco>', "global coordinates"),
+        ('<mujoco><compiler eulerseq="xyw"/></mujoco>', "three letters"),
+        ('<mujoco><compiler angle="grad"/></mujoco>', "angle 'grad'; it must be one of"),
+        ("<mujoco><default><default/></default></mujoco>", "needs an attribute 'class'"),
+        (
+            '<mujoco><default><default class="a"/><default class="a"/></default></mujoco>',
+            "'a' a second time",
+        ),
+    ],
+)
+def test_mistakes_in_the_document(text: str, message: str) -> None:
+    with pytest.raises(LoadError, match=re.escape(message)):
+        read(text)

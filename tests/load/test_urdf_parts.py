@@ -1,0 +1,236 @@
+"""What a URDF says besides links and joints: mimics, motors, frames, shapes, unknown elements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pinloop as pl
+
+from .urdf_by_hand import INERTIAL, joint, link, pose, robot, two_joints
+
+
+@pytest.mark.parametrize(
+    ("attributes", "ratio", "offset"),
+    [('multiplier="-2" offset="0.3"', -2.0, 0.3), ('offset="0.3"', 1.0, 0.3), ("", 1.0, 0.0)],
+)
+def test_a_mimic_joint_is_a_coupling_and_follows(
+    attributes: str, ratio: float, offset: float
+) -> None:
+    loaded = pl.load(two_joints(f'<mimic joint="j" {attributes}/>'))
+    assert loaded.actuated == ("j",)
+    constraints = pl.Constraints(loaded)
+    assert len(constraints) == 1
+    for q in ([0.7, ratio * 0.7 + offset], [-0.2, ratio * -0.2 + offset]):
+        np.testing.assert_allclose(constraints.residual(q), [0.0], atol=1e-15)
+    assert abs(constraints.residual([0.7, ratio * 0.7 + offset + 0.01])[0]) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(
+    ("text", "still"),
+    [
+        (two_joints('<mimic joint="none"/>'), "none"),
+        (two_joints('<mimic joint="j"/>', kind="fixed"), "j"),
+        (two_joints(kind="fixed").replace("</joint>", '<mimic joint="k"/></joint>', 1), "j"),
+    ],
+)
+def test_a_mimic_joint_without_partner_is_left_out_with_a_warning(text: str, still: str) -> None:
+    loaded = pl.load(text)
+    assert loaded.couplings == ()
+    (warning,) = (w for w in loaded.warnings if "mimic" in w)
+    line = next(n for n, row in enumerate(text.splitlines(), 1) if "<mimic" in row)
+    assert f"<text>:{line}:" in warning and f"'{still}' does not move" in warning
+
+
+TRANSMISSIONS: list[tuple[str, float, float | None]] = [
+    ('<transmission name="t"><joint name="j"/><actuator name="m">'
+     "<mechanicalReduction>50</mechanicalReduction></actuator></transmission>", 50.0, None),
+    ('<transmission name="t"><joint name="j"><mechanicalReduction>-7.5</mechanicalReduction></joint>'
+     '<actuator name="m"/></transmission>', -7.5, None),
+    ('<transmission name="t"><joint name="j"/><mechanicalReduction>3</mechanicalReduction>'
+     "</transmission>", 3.0, None),
+    ('<transmission name="t"><joint name="j"/></transmission>', 1.0, None),
+    ('<ros2_control name="c" type="system"><transmission name="t"><plugin>p</plugin>'
+     '<joint name="j"><mechanical_reduction>30</mechanical_reduction></joint></transmission>'
+     "</ros2_control>", 30.0, None),
+    ('<transmission name="t"><joint name="j"/><actuator name="m"><drake:gear_ratio value="40"/>'
+     '<drake:rotor_inertia value="0.001"/></actuator></transmission>', 40.0, 0.001),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("block", "reduction", "rotor"), TRANSMISSIONS)
+def test_a_transmission_says_who_drives_and_with_which_gear(
+    block: str, reduction: float, rotor: float | None
+) -> None:
+    loaded = pl.load(two_joints(extra=block))
+    assert loaded.actuated == ("j",)
+    drive = loaded.drives["j"]
+    assert (drive.reduction, drive.rotor_inertia) == (reduction, rotor)
+    assert loaded.model.rotorGearRatio[0] == reduction
+    # The rotor turns `reduction` times as fast: the joint feels its inertia by the square.
+    assert loaded.model.armature[0] == pytest.approx(reduction**2 * (rotor or 0.0))
+    assert loaded.model.armature[1] == 0
+
+
+def test_control_interfaces_name_the_motors() -> None:
+    control = (
+        '<ros2_control name="c" type="system"><joint name="k"><command_interface name="effort"/>'
+        '</joint><joint name="j"><state_interface name="position"/></joint></ros2_control>'
+    )
+    assert pl.load(two_joints(extra=control)).actuated == ("k",)
+    plus = two_joints().replace('<joint name="k"', '<joint independent="True" name="k"')
+    assert pl.load(plus).actuated == ("k",)
+    assert pl.load(two_joints()).actuated == ("j", "k")
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        '<transmission name="t"><joint name="none"/></transmission>',
+        '<ros2_control name="c"><joint name="none"><command_interface name="x"/></joint>'
+        "</ros2_control>",
+    ],
+)
+def test_a_motor_on_a_joint_that_is_not_there_is_warned_of(block: str) -> None:
+    loaded = pl.load(two_joints(extra=block))
+    assert loaded.drives == {} and loaded.actuated == ("j", "k")
+    (warning,) = (w for w in loaded.warnings if "'none'" in w)
+    assert "<text>:7:" in warning
+
+
+def test_named_frames_of_our_own() -> None:
+    frame = '<frame name="tool" link="q" xyz="0.1 0.2 0.3" rpy="0.4 0.5 0.6"/>'
+    loaded = pl.load(two_joints(extra=frame))
+    q = [0.3, -0.8]
+    expected = loaded.placement(q, "q") * pose((0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
+    np.testing.assert_allclose(
+        loaded.placement(q, "tool").homogeneous, expected.homogeneous, atol=1e-15
+    )
+
+
+def test_a_root_called_ground_is_the_world() -> None:
+    text = two_joints().replace('"base"', '"ground"')
+    assert pl.load(text).bodies == ("p", "q")
+    assert pl.load(text).placement([0.0, 0.0], "ground").isIdentity()
+
+
+SHAPES = [
+    ('<box size="1 2 3"/>', "box", (1, 2, 3)),
+    ('<sphere radius="0.5"/>', "sphere", (0.5,)),
+    ('<cylinder radius="0.5" length="2"/>', "cylinder", (0.5, 2)),
+    ('<capsule radius="0.5" length="2"/>', "capsule", (0.5, 2)),
+    ('<ellipsoid radii="1 2 3"/>', "ellipsoid", (1, 2, 3)),
+]
+
+
+@pytest.mark.parametrize(("shape", "kind", "size"), SHAPES)
+@pytest.mark.parametrize("role", ["visual", "collision"])
+def test_shapes_are_kept(role: str, shape: str, kind: str, size: tuple[float, ...]) -> None:
+    inside = (
+        f'<{role}><origin xyz="1 2 3" rpy="0.1 0.2 0.3"/><geometry>{shape}</geometry></{role}>'
+        f"<{role}><geometry>{shape}</geometry></{role}>"
+    )
+    first, second = pl.load(robot(link("base", inside))).geometry
+    assert (first.body, first.role, first.shape.kind, first.shape.size) == ("base", role, kind, size)
+    expected = pose((1, 2, 3), (0.1, 0.2, 0.3)).homogeneous
+    np.testing.assert_allclose(first.placement.homogeneous, expected, atol=1e-15)
+    assert second.placement.isIdentity() and second.name != first.name
+    assert first.color is None
+
+
+def test_colors_come_from_the_visual_or_by_name() -> None:
+    def visual(material: str) -> str:
+        return f'<visual><geometry><sphere radius="1"/></geometry>{material}</visual>'
+
+    red = '<material name="red"><color rgba="1 0 0 0.5"/></material>'
+    blue = '<material name="own"><color rgba="0 0 1 1"/></material>'
+    inside = visual('<material name="red"/>') + visual(blue) + visual('<material name="own"/>')
+    inside += visual('<material name="none"/>') + visual("")
+    colors = [shape.color for shape in pl.load(robot(link("base", inside), red)).geometry]
+    assert colors == [(1, 0, 0, 0.5), (0, 0, 1, 1), (0, 0, 1, 1), None, None]
+
+
+def test_meshes_are_looked_up_and_a_missing_one_is_no_failure(tmp_path: Path) -> None:
+    def mesh(name: str, scale: str = "") -> str:
+        return f'<visual><geometry><mesh filename="{name}" {scale}/></geometry></visual>\n'
+
+    (tmp_path / "part.stl").write_bytes(b"solid")
+    inside = mesh("part.stl", 'scale="1 -1 0.001"') + mesh("part.stl") + mesh("lost.stl")
+    (tmp_path / "r.urdf").write_text(robot(link("base", inside)))
+    loaded = pl.load(tmp_path / "r.urdf")
+    first, second = loaded.geometry
+    assert first.shape.path == (tmp_path / "part.stl").resolve()
+    assert (first.shape.size, second.shape.size) == ((1, -1, 0.001), (1, 1, 1))
+    (warning,) = loaded.warnings
+    assert f"{tmp_path / 'r.urdf'}:4:" in warning and "'lost.stl' not found" in warning
+
+
+UNKNOWN = [
+    ("<robot>", two_joints(extra="<wheel/>"), "wheel", 7),
+    ("<link>", two_joints().replace("<inertial>", "<motor/><inertial>", 1), "motor", 3),
+    ("<joint>", two_joints("<spring/>"), "spring", 6),
+    (
+        "<visual>",
+        robot(link("base", '<visual>\n<geometry><box size="1 1 1"/></geometry><glow/></visual>')),
+        "glow",
+        3,
+    ),
+    ("<inertial>", two_joints().replace("<mass", "<density/><mass", 1), "density", 3),
+    (
+        "<loop_joint>",
+        two_joints(
+            extra='<loop_joint name="l" type="fixed"><link1 link="p"/><link2 link="base"/>'
+            "<rubber/></loop_joint>"
+        ),
+        "rubber",
+        7,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("parent", "text", "tag", "line"), UNKNOWN, ids=[case[0] for case in UNKNOWN]
+)
+def test_an_element_that_is_not_understood_is_named(
+    parent: str, text: str, tag: str, line: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "odd.urdf"
+    path.write_text(text)
+    (warning,) = pl.load(path).warnings
+    assert f"{path}:{line}:" in warning and f"<{tag}>" in warning and parent in warning
+
+
+def test_what_is_known_to_say_nothing_of_mechanics_is_silent() -> None:
+    silent = (
+        '<material name="m"/><gazebo reference="p"><material>x</material></gazebo>'
+        '<gazebo><plugin name="p"/></gazebo>'
+    )
+    assert pl.load(two_joints("<safety_controller/><calibration/>", silent)).warnings == ()
+
+
+def test_a_shape_that_is_not_known_is_left_out_with_a_warning() -> None:
+    for inside, said in (
+        ("<visual><geometry><torus/></geometry></visual>", "<torus>"),
+        ("<visual><geometry/></visual>", "no geometry"),
+        ("<collision/>", "no geometry"),
+    ):
+        loaded = pl.load(robot(link("base", inside)))
+        assert loaded.geometry == ()
+        (warning,) = loaded.warnings
+        assert "<text>:2:" in warning and said in warning
+
+
+def test_a_robot_without_a_name_is_one_still() -> None:
+    loaded = pl.load(robot(link("base", "")).replace('name="robot"', ""))
+    assert loaded.name == "robot" and any("no name" in warning for warning in loaded.warnings)
+    assert pl.load(robot(link("base", ""), name="arm")).name == "arm"
+
+
+def test_masses_of_links_that_do_not_move_are_optional() -> None:
+    still = robot(link("base", ""), link("tip", ""), joint("j", "base", "tip", "fixed"))
+    assert pl.load(still).warnings == ()
+    light = two_joints().replace(INERTIAL, "", 1)
+    (warning,) = pl.load(light).warnings
+    assert "link 'p' moves with joint 'j' but has no mass" in warning
