@@ -104,8 +104,8 @@ def measured_errors() -> dict[str, tuple[float, float]]:
 @pytest.mark.parametrize("space", SPACES, ids=["SE3", "SO3xR3"])
 def test_jacobian_and_gamma_of_each_pair_are_derivatives(case: Case, space: Coordinates) -> None:
     error_jacobian, error_gamma = bench_errors(case, space)
-    assert error_jacobian < 1e-7
-    assert error_gamma < 1e-7
+    assert error_jacobian < 1e-8
+    assert error_gamma < 1e-8
 
 
 @every_case

@@ -169,11 +169,12 @@ class Link:
         if total == 0.0:
             return None
         scale = 1.0 if self.mass is None else self.mass / total
-        com = sum(w * np.array(s.xyz) for w, s in zip(weights, self.solids, strict=True)) / total
+        centres = np.array([solid.xyz for solid in self.solids])
+        com = np.asarray(np.array(weights) @ centres / total)
         inertia = np.zeros((3, 3))
         for weight, solid in zip(weights, self.solids, strict=True):
             turn = rotation(solid.rpy)
-            offset = np.array(solid.xyz) - com
+            offset = np.subtract(solid.xyz, com)
             steiner = offset @ offset * np.eye(3) - np.outer(offset, offset)
             inertia += weight * (turn @ np.diag(solid.gyration) @ turn.T + steiner)
         return scale * total, com, scale * inertia

@@ -32,9 +32,7 @@ def _aside(point: Vector, y: float = LAYER) -> Vector:
     return (point[0], y, point[2])
 
 
-def palletizer() -> Robot:
-    """Four-axis palletizing robot whose wrist is kept level by parallelograms."""
-    about = """
+_PALLETIZER = """
 Four-axis palletizing robot for payloads of about 60 kg. 4 degrees of freedom; three loops, all
 planar: of their 15 closure rows 6 are independent.
 
@@ -57,7 +55,11 @@ Inertias: each link's mass spread evenly over its drawn solids.
 At q = 0 the upper arm is upright and the forearm level. A parallelogram is singular where it is
 flat: the limit of forearm_hinge (forearm against upper arm) keeps the drive linkage away from
 that, those of shoulder and elbow the levelling linkages. tool0 lies on the flange, z downward."""
-    return Robot("palletizer", about, _links(), _joints(), _loops())
+
+
+def palletizer() -> Robot:
+    """Four-axis palletizing robot whose wrist is kept level by parallelograms."""
+    return Robot("palletizer", _PALLETIZER, _links(), _joints(), _loops())
 
 
 def _links() -> list[Link]:
@@ -165,7 +167,7 @@ def _elbow_plate() -> Link:
 
 
 def _joints() -> list[Joint]:
-    """The tree: the arm itself, then the drive linkage, then the levelling linkage."""
+    """The tree: the motors, then the hinges of the arm and of the rods."""
     wrist: Vector = (FOREARM, 0, 0)
     elbow: Vector = (0, 0, ARM)
     rear: Vector = (SHOULDER[0] + REAR[0], LAYER, SHOULDER[2] + REAR[2])
@@ -174,10 +176,10 @@ def _joints() -> list[Joint]:
         # name, parent, child, position, axis, range [deg], velocity [deg/s], effort [N m]
         ("base_yaw", "base", "column", (0, 0, 0.32), (0, 0, 1), (-165, 165), 145, 5500),
         ("shoulder", "column", "upper_arm", SHOULDER, Y, (-40, 80), 110, 7000),
+        ("elbow", "column", "crank", SHOULDER, Y, (-20, 80), 120, 5500),
+        ("wrist", "wrist_bracket", "flange", (0.20, 0, -0.16), (0, 0, -1), (-300, 300), 400, 450),
         ("forearm_hinge", "upper_arm", "forearm", elbow, Y, (-75, 75), 250, 0),
         ("bracket_hinge", "forearm", "wrist_bracket", wrist, Y, (-85, 30), 250, 0),
-        ("wrist", "wrist_bracket", "flange", (0.20, 0, -0.16), (0, 0, -1), (-300, 300), 400, 450),
-        ("elbow", "column", "crank", SHOULDER, Y, (-20, 80), 120, 5500),
         ("drive_rod_hinge", "crank", "drive_rod", crank_tip, Y, (-75, 75), 250, 0),
         ("rear_rod_hinge", "column", "rear_rod", rear, Y, (-45, 85), 250, 0),
         ("plate_hinge", "upper_arm", "elbow_plate", _aside(elbow), Y, (-85, 45), 250, 0),

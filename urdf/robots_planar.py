@@ -42,6 +42,21 @@ def _ground(span: float) -> Link:
     return Link("base", (rail, *pins), mass=10.0)
 
 
+_FOURBAR = """
+Planar four-bar linkage under gravity. 1 degree of freedom, one loop: of its 5 closure rows 2 are
+independent.
+
+Source: R. Mukherjee, K. Anderson, orthogonal complement based divide-and-conquer algorithm
+(paper 3), figure 3 and section 4: every body has L = 1 m, m = 1 kg and an inertia of 1 kg m^2
+normal to the plane, taken about its centre; the other two moments do not matter and are set
+equal. The distance of the ground pivots is not printed: 0.44 m is our choice. The ground is then
+the shortest bar (0.44 + 1 < 1 + 1): a double crank, which turns all the way round and has no
+singular configuration.
+
+At q = 0 the crank lies along x and is about to fall; coupler and rocker hang from it and from
+the second pivot. Bars are drawn in layers, their mechanics lies in the plane y = 0."""
+
+
 def fourbar() -> Robot:
     """Single loop of three bars and the ground (paper 3, figure 3)."""
     links = [
@@ -59,20 +74,22 @@ def fourbar() -> Robot:
     loops = [
         LoopJoint("joint_4", "revolute", "coupler", (-0.28, 0, -0.96), "rocker", tip, axis=AXIS)
     ]
-    about = """
-Planar four-bar linkage under gravity. 1 degree of freedom, one loop: of its 5 closure rows 2 are
-independent.
+    return Robot("fourbar", _FOURBAR, links, joints, loops)
+
+
+_SEVENBAR = """
+Planar seven-bar linkage with two coupled loops under gravity. 2 degrees of freedom: of its 10
+closure rows 4 are independent.
 
 Source: R. Mukherjee, K. Anderson, orthogonal complement based divide-and-conquer algorithm
-(paper 3), figure 3 and section 4: every body has L = 1 m, m = 1 kg and an inertia of 1 kg m^2
+(paper 3), figure 4 and section 4: bars 1, 2, 3 and the ground form the upper loop, bars 4, 5, 6
+and the shared bar 2 the lower one. Every body has L = 1 m, m = 1 kg and an inertia of 1 kg m^2
 normal to the plane, taken about its centre; the other two moments do not matter and are set
-equal. The distance of the ground pivots is not printed: 0.44 m is our choice. The ground is then
-the shortest bar (0.44 + 1 < 1 + 1): a double crank, which turns all the way round and has no
-singular configuration.
+equal. The distance of the ground pivots is not printed: 1.56 m is our choice, and so is the
+hinging of bars 4 and 6 at the two ends of bar 2.
 
-At q = 0 the crank lies along x and is about to fall; coupler and rocker hang from it and from
-the second pivot. Bars are drawn in layers, their mechanics lies in the plane y = 0."""
-    return Robot("fourbar", about, links, joints, loops)
+At q = 0 the upper loop is a symmetric trapezoid, the lower one a rhombus that leans to the right:
+released there, it swings. Bars are drawn in layers, their mechanics lies in the plane y = 0."""
 
 
 def sevenbar() -> Robot:
@@ -101,20 +118,19 @@ def sevenbar() -> Robot:
         LoopJoint("upper_loop", "revolute", "bar_3", right, "base", (1.56, 0, 0), axis=AXIS),
         LoopJoint("lower_loop", "revolute", "bar_6", raised, "bar_2", level, axis=AXIS),
     ]
-    about = """
-Planar seven-bar linkage with two coupled loops under gravity. 2 degrees of freedom: of its 10
-closure rows 4 are independent.
+    return Robot("sevenbar", _SEVENBAR, links, joints, loops)
 
-Source: R. Mukherjee, K. Anderson, orthogonal complement based divide-and-conquer algorithm
-(paper 3), figure 4 and section 4: bars 1, 2, 3 and the ground form the upper loop, bars 4, 5, 6
-and the shared bar 2 the lower one. Every body has L = 1 m, m = 1 kg and an inertia of 1 kg m^2
-normal to the plane, taken about its centre; the other two moments do not matter and are set
-equal. The distance of the ground pivots is not printed: 1.56 m is our choice, and so is the
-hinging of bars 4 and 6 at the two ends of bar 2.
 
-At q = 0 the upper loop is a symmetric trapezoid, the lower one a rhombus that leans to the right:
-released there, it swings. Bars are drawn in layers, their mechanics lies in the plane y = 0."""
-    return Robot("sevenbar", about, links, joints, loops)
+_FIVEBAR = """
+Planar five-bar robot in a vertical plane, hanging from a portal. 2 degrees of freedom, both base
+joints driven; one loop: of its 5 closure rows 2 are independent.
+
+Dimensions are our own: pivots 0.4 m apart and 1 m above the floor, cranks 0.25 m, rods 0.45 m.
+Within the limits of the two drives every pair of angles can be assembled and is regular.
+Masses follow from aluminium bars and hubs; torques, speeds, friction and the reduction of 50 are
+estimates.
+
+At q = 0 the robot is symmetric, with its tool point 0.6 m below the pivots. tool0 points down."""
 
 
 def fivebar() -> Robot:
@@ -156,17 +172,7 @@ def fivebar() -> Robot:
     loops = [LoopJoint("tip", "revolute", "rod_left", tip_left, "rod_right", tip_right, axis=AXIS)]
     links.append(Link("tool0"))
     joints.append(Joint("rod_left_tool0", "fixed", "rod_left", "tool0", tip_left, (math.pi, 0, 0)))
-    about = """
-Planar five-bar robot in a vertical plane, hanging from a portal. 2 degrees of freedom, both base
-joints driven; one loop: of its 5 closure rows 2 are independent.
-
-Dimensions are our own: pivots 0.4 m apart and 1 m above the floor, cranks 0.25 m, rods 0.45 m.
-Within the limits of the two drives every pair of angles can be assembled and is regular.
-Masses follow from aluminium bars and hubs; torques, speeds, friction and the reduction of 50 are
-estimates.
-
-At q = 0 the robot is symmetric, with its tool point 0.6 m below the pivots. tool0 points down."""
-    return Robot("fivebar", about, links, joints, loops)
+    return Robot("fivebar", _FIVEBAR, links, joints, loops)
 
 
 def _bar_with_hub(end: Vector, layer: float, half_width: float, color: str) -> tuple[Solid, ...]:

@@ -10,10 +10,25 @@ Y: Vector = (0.0, 1.0, 0.0)
 DEGREE = math.pi / 180
 
 
+_PLANAR_3R = """
+Planar 3R pendulum: three bars on parallel horizontal axes, swinging under gravity.
+3 degrees of freedom, no loop.
+
+Source: A. Mueller, forward dynamics of variable topology mechanisms: the case of constraint
+activation (paper 4), section 6: solid aluminium bars of 1 m, rectangular cross-section. The
+numbers of the cross-section are not known to us: 0.05 m (along the axes) x 0.10 m is an estimate.
+With 2700 kg/m^3 a bar has 13.5 kg and 1.13625 kg m^2 about its centre, parallel to the axes.
+
+At q = 0 the bars lie stretched along x; positive angles turn them down (axes along +y). tool0 is
+the free end of the third bar. The drives are direct (reduction 1): free in the experiment, there
+to brake and lock; their torques and speeds are estimates."""
+
+
 def planar_3r() -> Robot:
     """Three aluminium bars in a vertical plane (paper 4, section 6)."""
     names = ("bar_1", "bar_2", "bar_3")
-    links = [Link("base", (box((0.2, 0.3, 0.1), (0, 0, 0.12), "graphite"),), mass=20.0)]
+    cheeks = (box((0.08, 0.02, 0.18), (0, y, 0.05), "graphite") for y in (-0.045, 0.045))
+    links = [Link("base", (box((0.2, 0.3, 0.06), (0, 0, 0.17), "graphite"), *cheeks), mass=20.0)]
     joints: list[Joint] = []
     for i, (name, color) in enumerate(zip(names, ("orange", "blue", "green"), strict=True)):
         bar = box((1.0, 0.05, 0.1), (0.5, 0, 0), color, density=ALUMINIUM)
@@ -30,20 +45,25 @@ def planar_3r() -> Robot:
             effort=effort,
         )
         joints.append(joint.driven(1.0))
-    links.append(Link("tip"))
-    joints.append(Joint("bar_3_tip", "fixed", "bar_3", "tip", (1, 0, 0)))
-    about = """
-Planar 3R pendulum: three bars on parallel horizontal axes, swinging under gravity.
-3 degrees of freedom, no loop.
+    links.append(Link("tool0"))
+    joints.append(Joint("bar_3_tool0", "fixed", "bar_3", "tool0", (1, 0, 0)))
+    return Robot("planar_3r", _PLANAR_3R, links, joints)
 
-Source: A. Mueller, dynamics of variable-topology mechanisms with joint locking (paper 4 in
-docs), section 6: solid aluminium bars of 1 m, rectangular cross-section. The numbers of the
-cross-section are not known to us: 0.05 m (along the axes) x 0.10 m is an estimate. With
-2700 kg/m^3 a bar has 13.5 kg and 1.13625 kg m^2 about its centre, parallel to the axes.
 
-At q = 0 the bars lie stretched along x; positive angles turn them down (axes along +y).
-The drives are direct (reduction 1): free in the experiment, there to brake and lock."""
-    return Robot("planar_3r", about, links, joints)
+_SIX_AXIS_ARM = """
+Six-axis industrial arm in the size of a Staubli RX130L. 6 degrees of freedom, no loop.
+
+Source: A. Mueller, forward dynamics of variable topology mechanisms: the case of constraint
+activation (paper 4), section 7, simulates that robot, whose motors turn 100 times per turn of a
+joint (used here); it does not print the identified parameters. Everything else is an ESTIMATE in
+that size, not data of the maker: reach 1.66 m from the shoulder axis to the flange, made of upper
+arm 0.625 m, forearm 0.925 m and flange 0.110 m; height of the shoulder 0.55 m; joint ranges,
+speeds and torques; friction; masses (224 kg with the base); inertias (each link's mass spread
+evenly over its drawn solids).
+
+At q = 0 the upper arm stands upright, the forearm points along x and the flange down: a regular
+configuration. tool0 lies on the flange, z outward. Positive joint_2 and joint_3 lean forward
+and down."""
 
 
 def six_axis_arm() -> Robot:
@@ -87,7 +107,7 @@ def six_axis_arm() -> Robot:
             "forearm",
             (
                 pipe((-0.70, 0, 0), (-0.35, 0, 0), 0.075, "orange"),
-                pipe((-0.35, 0, 0), (-0.06, 0, 0), 0.058, "orange"),
+                pipe((-0.35, 0, 0), (-0.03, 0, 0), 0.056, "orange"),
                 drum(0.045, 0.13, (0, 0, 0), "y", "orange"),
             ),
             mass=18.0,
@@ -103,20 +123,7 @@ def six_axis_arm() -> Robot:
         Link("flange", (drum(0.035, 0.025, (0, 0, -0.0125), "z", "steel"),), mass=0.6),
         Link("tool0"),
     ]
-    about = """
-Six-axis industrial arm in the size of a Staubli RX130L. 6 degrees of freedom, no loop.
-
-Source: paper 4 in docs, section 7, simulates that robot with motors that turn 100 times per
-turn of a joint (used here); it does not print the identified parameters. Reach 1.66 m from the
-shoulder axis to the flange, as the RX130L. Everything else is an ESTIMATE, not data of the
-maker: its split into upper arm 0.625 m, forearm 0.925 m and flange 0.110 m, the height of the
-shoulder of 0.55 m, joint ranges and speeds (those of its class), torque limits, friction,
-masses (224 kg with the base) and inertias (uniform density over the drawn solids).
-
-At q = 0 the upper arm stands upright, the forearm points along x and the flange down: a regular
-configuration. tool0 lies on the flange, z outward. Positive joint_2 and joint_3 lean forward
-and down."""
-    return Robot("six_axis_arm", about, links, _arm_joints())
+    return Robot("six_axis_arm", _SIX_AXIS_ARM, links, _arm_joints())
 
 
 def _arm_joints() -> list[Joint]:

@@ -17,6 +17,8 @@ from .errors import (
 from .loading import from_screws, load
 from .mechanism import Mechanism
 from .pairs import PAIR_NAMES
+from .reduction import Regularization
+from .regularize import regularize
 
 __all__ = [
     "PAIR_NAMES",
@@ -29,6 +31,7 @@ __all__ = [
     "Mechanism",
     "PinloopError",
     "PinloopWarning",
+    "Regularization",
     "UnknownName",
     "__version__",
     "assemble",
@@ -36,6 +39,7 @@ __all__ = [
     "diagnose",
     "from_screws",
     "load",
+    "regularize",
 ]
 
 __version__ = "0.1.0"

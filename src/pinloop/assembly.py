@@ -13,7 +13,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from .closing import TOLERANCE, Problem, is_angle, limited_coordinates, rows_of, search
+from .closing import TOLERANCE, Problem, limited_coordinates, rows_of, search
 from .constraints import Constraints
 from .errors import BadValue, InconsistentVelocity, LoopNotClosed, PinloopWarning
 from .mechanism import Mechanism
@@ -68,7 +68,9 @@ def assemble(
     for name, pose in (targets or {}).items():
         if not isinstance(pose, pin.SE3):
             raise BadValue(f"target of '{name}' must be a pin.SE3, not {type(pose).__name__}")
-    problem = Problem(robot, Constraints(robot), tuple(fixed), dict(targets or {}), limits)
+    problem = Problem(
+        robot, Constraints(robot, full=True), tuple(fixed), dict(targets or {}), limits
+    )
     _check_fixed(problem, start)
     if wanted:
         kept = replace(problem, held=(*fixed, *wanted))
@@ -109,7 +111,7 @@ def consistent_velocity(robot: Mechanism, q: ArrayLike, rates: Mapping[str, Arra
         InconsistentVelocity: the loops do not allow these rates.
     """
     q = robot.checked_configuration(q)
-    problem = Problem(robot, Constraints(robot), (), {}, limits=False)
+    problem = Problem(robot, Constraints(robot, full=True), (), {}, limits=False)
     if np.linalg.norm(problem.residual(q)) > 1e-6:
         raise LoopNotClosed(
             f"{_gaps(problem, q)}; assemble the robot first",
@@ -168,7 +170,8 @@ def _gaps(problem: Problem, q: Array) -> str:
     texts = []
     for loop in problem.robot.loops:
         part = residual[problem.constraints.rows_of[loop.name]]
-        angular = np.array([is_angle(label) for label in loop.pair.labels], dtype=bool)
+        angular = np.array(problem.constraints.angular[problem.constraints.rows_of[loop.name]])
+        angular = angular.astype(bool)
         shift, turn = np.linalg.norm(part[~angular]), np.linalg.norm(part[angular])
         if shift > 1e-9 * problem.robot.length or turn > 1e-9:
             texts.append(

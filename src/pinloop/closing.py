@@ -18,7 +18,6 @@ from .mechanism import Mechanism
 __all__ = [
     "TOLERANCE",
     "Problem",
-    "is_angle",
     "limited_coordinates",
     "nearby_assembly",
     "rows_of",
@@ -51,15 +50,7 @@ class Problem:
     @property
     def row_scale(self) -> Array:
         """Factor of each closure row: one over the length for linear ones."""
-        factors = [
-            1.0 if is_angle(label) else 1 / self.robot.length
-            for loop in self.robot.loops
-            for label in loop.pair.labels
-        ]
-        for coupling in self.robot.couplings:
-            lead = self.robot.coordinates(coupling.joints[0])
-            factors.append(1 / self.column_scale[lead.v.start])
-        return np.array(factors)
+        return np.where(self.constraints.angular, 1.0, 1 / self.robot.length)
 
     def residual(self, q: Array) -> Array:
         """Scaled closure residuals, then ``log6`` of each target's error."""
@@ -85,11 +76,6 @@ class Problem:
         rows = rows.copy()
         rows[:3] /= self.robot.length
         return rows
-
-
-def is_angle(label: str) -> bool:
-    """Whether a row of a pair measures an angle rather than a length."""
-    return label.startswith("w")
 
 
 def rows_of(robot: Mechanism, joints: tuple[str, ...]) -> NDArray[np.bool_]:
@@ -213,7 +199,9 @@ def _clamped(problem: Problem, q: Array) -> Array:
     return q
 
 
-def nearby_assembly(robot: Mechanism, q: Array, rng: np.random.Generator) -> Array | None:
+def nearby_assembly(
+    robot: Mechanism, q: Array, rng: np.random.Generator, *, full: bool = True
+) -> Array | None:
     """Another assembled configuration on the branch of ``q``, or None if none was found.
 
     A random motion that the loops allow at first order, up to half a radian, then closed again.
@@ -222,8 +210,9 @@ def nearby_assembly(robot: Mechanism, q: Array, rng: np.random.Generator) -> Arr
         robot: the mechanism.
         q: an assembled configuration, shape (nq,).
         rng: source of the motion.
+        full: close all rows, also those that regularization has removed.
     """
-    problem = Problem(robot, Constraints(robot), (), {}, limits=False)
+    problem = Problem(robot, Constraints(robot, full=full), (), {}, limits=False)
     _, values, directions = np.linalg.svd(problem.jacobian(q), full_matrices=True)
     rank = int(np.sum(values > 1e-8 * max(values[0], 1e-300))) if values.size else 0
     null = directions[rank:]

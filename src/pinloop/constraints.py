@@ -6,6 +6,8 @@ acceleration (DESIGN: ``J a + gamma = 0``). Nothing here decides what to do abou
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
@@ -23,29 +25,50 @@ class Constraints:
 
     Args:
         robot: the mechanism.
+        full: take all rows of every pair, also those that regularization has removed.
 
     Attributes:
-        labels: one label per row, ``"<loop>: v_x"`` or ``"<coupling>"``.
+        labels: one label per row, ``"<loop>: v_x"`` or ``"<coupling>"``; a row that combines
+            several of a pair's rows is numbered.
         rows_of: rows of each loop joint and coupling, by name.
+        angular: per row, whether it measures angles only [rad] rather than lengths [m].
     """
 
-    def __init__(self, robot: Mechanism) -> None:
+    def __init__(self, robot: Mechanism, *, full: bool = False) -> None:
         self.robot = robot
         self.labels: tuple[str, ...] = ()
         self.rows_of: dict[str, slice] = {}
+        self.angular: tuple[bool, ...] = ()
+        report = None if full else robot.regularization
+        self._select = {
+            loop.name: np.eye(loop.pair.rows) if report is None else report.selection(loop.name)
+            for loop in robot.loops
+        }
         for loop in robot.loops:
-            self._append(loop.name, [f"{loop.name}: {label}" for label in loop.pair.labels])
-        for coupling in robot.couplings:
-            self._append(coupling.name, [coupling.name])
+            selection = self._select[loop.name]
+            labels = _row_labels(selection, loop.pair.labels)
+            angles = np.array([label.startswith("w") for label in loop.pair.labels], dtype=bool)
+            angular = ~np.any(selection[:, ~angles] != 0, axis=1)
+            self._append(loop.name, [f"{loop.name}: {label}" for label in labels], angular)
+        self._couplings = tuple(
+            coupling
+            for coupling in robot.couplings
+            if report is None or coupling.name in report.couplings
+        )
+        for coupling in self._couplings:
+            lead = robot.coordinates(coupling.joints[0])
+            turning = not robot.is_translation[lead.v.start]
+            self._append(coupling.name, [coupling.name], [turning])
         self._data = robot.model.createData()
         self._columns = {
             coupling.name: [robot.coordinates(joint) for joint in coupling.joints]
-            for coupling in robot.couplings
+            for coupling in self._couplings
         }
 
-    def _append(self, name: str, labels: list[str]) -> None:
+    def _append(self, name: str, labels: list[str], angular: Iterable[bool]) -> None:
         start = len(self.labels)
         self.labels += tuple(labels)
+        self.angular += tuple(map(bool, angular))
         self.rows_of[name] = slice(start, start + len(labels))
 
     def __len__(self) -> int:
@@ -57,8 +80,9 @@ class Constraints:
         self._place(q)
         residual = np.empty(len(self))
         for loop in self.robot.loops:
-            residual[self.rows_of[loop.name]] = loop.pair.residual(self._relative(loop))
-        for coupling in self.robot.couplings:
+            rows = loop.pair.residual(self._relative(loop))
+            residual[self.rows_of[loop.name]] = self._select[loop.name] @ rows
+        for coupling in self._couplings:
             residual[self.rows_of[coupling.name]] = sum(self._terms(coupling, q, 0))
         return residual
 
@@ -70,9 +94,9 @@ class Constraints:
         pin.updateFramePlacements(model, data)
         jacobian = np.zeros((len(self), self.robot.nv))
         for loop in self.robot.loops:
-            selector = loop.pair.selector(self._relative(loop))
+            selector = self._select[loop.name] @ loop.pair.selector(self._relative(loop))
             jacobian[self.rows_of[loop.name]] = selector @ self._twist_jacobian(loop)
-        for coupling in self.robot.couplings:
+        for coupling in self._couplings:
             row = self.rows_of[coupling.name].start
             slopes = self._terms(coupling, q, 1)
             for at, slope in zip(self._columns[coupling.name], slopes, strict=True):
@@ -87,8 +111,8 @@ class Constraints:
         pin.updateFramePlacements(model, data)
         gamma = np.empty(len(self))
         for loop in self.robot.loops:
-            gamma[self.rows_of[loop.name]] = self._loop_gamma(loop)
-        for coupling in self.robot.couplings:
+            gamma[self.rows_of[loop.name]] = self._select[loop.name] @ self._loop_gamma(loop)
+        for coupling in self._couplings:
             curvature = self._terms(coupling, q, 2)
             rates = [v[at.v.start] for at in self._columns[coupling.name]]
             gamma[self.rows_of[coupling.name]] = sum(
@@ -149,3 +173,13 @@ class Constraints:
                 function = function.deriv(derivative)
             values.append(float(function(q[at.q.start])))
         return values
+
+
+def _row_labels(selection: Array, labels: tuple[str, ...]) -> list[str]:
+    """Label of each selected row: the pair's own where it is one of its rows, else a number."""
+    named = []
+    for number, row in enumerate(selection, start=1):
+        only = np.flatnonzero(row)
+        whole = len(only) == 1 and row[only[0]] == 1.0
+        named.append(labels[only[0]] if whole else f"row {number} of {len(selection)}")
+    return named

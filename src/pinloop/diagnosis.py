@@ -160,7 +160,7 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
         samples: number of further configurations.
         seed: seed of the random motions.
     """
-    constraints = Constraints(robot)
+    constraints = Constraints(robot, full=True)
     neutral = constraints.residual(robot.neutral)
     warnings = [*robot.warnings, *_odd_masses(robot)]
     assembled = True

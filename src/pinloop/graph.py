@@ -7,13 +7,13 @@ freedom it leaves.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 from .description import GROUND, Joint
 from .errors import LoadError
 
-__all__ = ["FundamentalLoop", "SpanningTree", "TreeEdge", "spanning_tree"]
+__all__ = ["FundamentalLoop", "SpanningTree", "TreeEdge", "spanning_tree", "with_cuts"]
 
 _CONTACTS = {"point_on_line", "point_on_plane", "rod"}
 """Pairs that cannot carry a body in the tree: they have no joint coordinates."""
@@ -92,6 +92,18 @@ def spanning_tree(bodies: Sequence[str], joints: Sequence[Joint], base: str | No
     cuts = tuple(joint for joint in joints if joint.name not in in_tree)
     by_child = {edge.child: edge for edge in edges}
     return SpanningTree(edges, cuts, tuple(_loop(cut, by_child, base) for cut in cuts))
+
+
+def with_cuts(joints: Sequence[Joint], names: Sequence[str]) -> tuple[Joint, ...]:
+    """Cut the named joints; what was cut before is free then, so that the tree can close.
+
+    Args:
+        joints: all joints.
+        names: joints that shall close loops.
+    """
+    return tuple(
+        replace(joint, cut=True if joint.name in names else joint.cut and None) for joint in joints
+    )
 
 
 def _grow(joints: Sequence[Joint], base: str | None) -> dict[str, TreeEdge]:

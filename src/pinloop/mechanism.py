@@ -19,6 +19,7 @@ from .description import GROUND, Coupling, Description, Drive, Geometry
 from .errors import BadValue, UnknownName
 from .graph import FundamentalLoop, SpanningTree, spanning_tree
 from .pairs import Pair
+from .reduction import Regularization
 from .tree import build_model
 from .validate import check_cuts, check_description, check_masses
 from .variants import Space, in_absolute_coordinates, with_payload
@@ -92,12 +93,14 @@ class Mechanism:
         model: the tree as a `pin.Model`; every body is a frame under its own name.
         loops: the loop joints.
         tree: spanning tree and fundamental loops.
+        regularization: which loop rows are left, if redundant ones have been removed.
     """
 
     description: Description
     model: pin.Model
     loops: tuple[LoopJoint, ...]
     tree: SpanningTree
+    regularization: Regularization | None = None
 
     def __repr__(self) -> str:
         return (

@@ -95,6 +95,10 @@ class MotionNetwork:
         other._bounds[:] = self._bounds
         return other
 
+    def number(self, a: int, b: int) -> int:
+        """Number of the algebra in which the relative motion of two groups lies."""
+        return int(self._bounds[a, b])
+
     def bound(self, a: int, b: int) -> Subspace:
         """Algebra in which the relative motion of two groups lies."""
         return self.algebras[int(self._bounds[a, b])]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -67,59 +67,40 @@ class Regularization:
 
     Args:
         loops: per loop what was found, in the order in which the loops were processed.
-        matrix: ``P``, shape (rows, full rows): the reduced rows are P times the full rows, in the
-            order of the mechanism's loops and couplings.
+        couplings: names of the couplings that are kept.
         full_rows: rows before.
+        rows: rows that are left.
         mobility: estimated mobility, nv - rows; a lower bound of the true one.
-        sampled_rows: further rows dropped because they are redundant on the sampled branch, though
-            no motion group explains it; None if that was not asked for.
-        residual: largest closure residual that the dropped sampled rows showed at fresh
-            configurations of the branch, m and rad; None if not sampled.
+        sampled_rows: rows dropped because they are redundant on the sampled branch, though no
+            motion group explains it; None if that was not asked for.
+        residual: largest closure residual of the full rows at fresh configurations that were
+            closed without the sampled rows, m and rad; None if not sampled.
     """
 
     loops: tuple[LoopReduction, ...]
-    matrix: Array
+    couplings: tuple[str, ...]
     full_rows: int
+    rows: int
     mobility: int
     sampled_rows: int | None = None
     residual: float | None = None
 
-    @property
-    def rows(self) -> int:
-        """Rows that are left."""
-        return int(self.matrix.shape[0])
+    def selection(self, loop: str) -> Array:
+        """``U`` of a loop, shape (rows, rows of its pair)."""
+        return next(found.selection for found in self.loops if found.loop == loop)
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain values, for JSON."""
-        return {
-            "rows": self.rows,
-            "full_rows": self.full_rows,
-            "mobility": self.mobility,
-            "sampled_rows": self.sampled_rows,
-            "loops": [
-                {
-                    "loop": loop.loop,
-                    "pair": loop.pair,
-                    "root": loop.root,
-                    "algebra_a": loop.algebra_a,
-                    "algebra_b": loop.algebra_b,
-                    "tied": loop.tied,
-                    "full_rows": loop.full_rows,
-                    "rows": loop.rows,
-                    "selection": loop.selection.tolist(),
-                    "alternatives": [
-                        {"joint": a.joint, "rows": a.rows, "mobility": a.mobility}
-                        for a in loop.alternatives
-                    ],
-                }
-                for loop in self.loops
-            ],
-        }
+        values = asdict(self)
+        for loop in values["loops"]:
+            loop["rows"] = len(loop["selection"])
+            loop["selection"] = loop["selection"].tolist()
+        return values
 
     def __str__(self) -> str:
         lines = [
-            f"{self.full_rows} rows -> {self.rows}, estimated mobility {self.mobility} "
-            "(a lower bound)"
+            f"{self.full_rows} rows -> {self.rows}, estimated mobility {self.mobility}, a lower "
+            "bound"
         ]
         for loop in self.loops:
             lines += [

@@ -234,3 +234,60 @@ def test_masses_of_links_that_do_not_move_are_optional() -> None:
     light = two_joints().replace(INERTIAL, "", 1)
     (warning,) = pl.load(light).warnings
     assert "link 'p' moves with joint 'j' but has no mass" in warning
+
+
+def branching(coupling: str, kind: str = "continuous") -> str:
+    """Chain t, a1, a2 to link q and branch b1, b2 off t to link s; w is welded to q."""
+    return robot(
+        *(link(name) for name in ("base", "t", "p", "q", "r", "s", "w")),
+        joint("t", "base", "t"),
+        joint("a1", "t", "p"),
+        joint("a2", "p", "q"),
+        joint("b1", "t", "r", kind),
+        joint("b2", "r", "s"),
+        joint("on_q", "q", "w", "fixed"),
+        coupling,
+    )
+
+
+COUPLED = [
+    ("p", "r", 2.0, {"a1": 1.0, "b1": 2.0}),
+    ("p", "r", -0.5, {"a1": 1.0, "b1": -0.5}),
+    # Angles add up on the way from t, which both have in common.
+    ("q", "s", 3.0, {"a1": 0.4, "a2": -0.1, "b1": 1.0, "b2": -0.1}),
+    ("w", "s", 3.0, {"a1": 0.4, "a2": -0.1, "b1": 1.0, "b2": -0.1}),
+    # t carries p: the angle of t over itself is zero.
+    ("t", "p", 5.0, {"a1": 0.0}),
+    ("base", "t", 5.0, {"t": 0.0}),
+    ("p", "base", 1.0, {"t": 0.3, "a1": -0.3}),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "ratio", "values"), COUPLED)
+def test_a_coupled_successor_turns_by_the_ratio(
+    first: str, second: str, ratio: float, values: dict[str, float]
+) -> None:
+    text = (
+        f'<coupling name="c"><predecessor link="{first}"/><successor link="{second}"/>'
+        f'<ratio value="{ratio}"/></coupling>'
+    )
+    loaded = pl.load(branching(text))
+    constraints = pl.Constraints(loaded)
+    assert len(constraints) == 1
+    q = loaded.configuration(values)
+    np.testing.assert_allclose(constraints.residual(q), 0, atol=1e-15)
+    for name in loaded.joints:
+        # Every joint of the two ways matters, and no other.
+        moved = loaded.configuration({name: q[loaded.coordinates(name).q] + 0.1}, q)
+        assert (abs(constraints.residual(moved)[0]) > 1e-3) == (name in values), name
+
+
+def test_the_successor_follows_and_the_predecessor_leads() -> None:
+    text = (
+        '<coupling name="c"><predecessor link="p"/><successor link="r"/><ratio value="2"/>'
+        "</coupling>"
+    )
+    assert pl.load(branching(text)).actuated == ("t", "a1", "a2", "b2")
+    slide = pl.load(branching(text, "prismatic"))
+    q = slide.configuration({"a1": 0.2, "b1": 0.4})
+    np.testing.assert_allclose(pl.Constraints(slide).residual(q), 0, atol=1e-15)

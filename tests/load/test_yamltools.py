@@ -199,7 +199,7 @@ def test_endless_data() -> None:
         validated(Document, data, "dict")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(
     st.integers(0, len(GOOD)),
     st.integers(0, 6),
@@ -213,7 +213,7 @@ def test_mutated_text(start: int, length: int, inserted: str) -> None:
         assert "robot.yaml" in str(error)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.binary(max_size=40))
 def test_any_bytes(text: bytes) -> None:
     try:
@@ -222,7 +222,7 @@ def test_any_bytes(text: bytes) -> None:
         assert str(error).startswith("robot.yaml")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.text(max_size=40))
 def test_agrees_with_safe_load(text: str) -> None:
     try:

@@ -35,6 +35,7 @@ _PAGE = """<!DOCTYPE html>
   #caption p {{ margin: 2px 0 0; color: #5b6370; }}
   #caption i {{ display: inline-block; width: 10px; height: 10px; border-radius: 5px;
                margin-right: 6px; background: {loop_color}; }}
+  .dg.main .close-button {{ background: #e3e7ed !important; color: #2b3038 !important; }}
 </style>
 </head>
 <body>

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ class MeshFiles:
     """Reads mesh files, each one once."""
 
     def __init__(self) -> None:
-        self._read: dict[tuple[Path, tuple[float, ...]], list[Solid]] = {}
+        self._read: dict[Path, list[_Mesh]] = {}
 
     def solids(self, path: Path, scale: tuple[float, ...]) -> list[Solid]:
         """Return the coloured parts of a mesh file; none, and a warning, if it cannot be read.
@@ -35,44 +35,63 @@ class MeshFiles:
             path: the file, in any format that trimesh reads.
             scale: factors along x, y, z; an odd number of negative ones mirrors the mesh.
         """
-        key = (path, scale)
-        if key not in self._read:
+        if path not in self._read:
             try:
-                self._read[key] = _solids(path, np.array(scale, dtype=float))
+                self._read[path] = _meshes(path)
             except Exception as error:
                 # Each of the many mesh formats fails in its own way.
                 text = " ".join(str(error).split()) or type(error).__name__
                 message = f"{path}: the mesh cannot be read and is not shown: {text}"
                 warnings.warn(message, PinloopWarning, stacklevel=2)
-                self._read[key] = []
-        return self._read[key]
+                self._read[path] = []
+        return [_solid(mesh, np.array(scale, dtype=float)) for mesh in self._read[path]]
 
 
-def _solids(path: Path, scale: Array) -> list[Solid]:
-    """The parts of a mesh file, one per colour of the file."""
+@dataclass(frozen=True, eq=False)
+class _Mesh:
+    """Triangles of one colour [m], as they are in the file."""
+
+    vertices: Array
+    faces: Indices
+    color: Color | None
+
+
+def _meshes(path: Path) -> list[_Mesh]:
+    """The parts of a mesh file; raises what `trimesh` raises."""
     import trimesh
 
     with warnings.catch_warnings():
         # What a reader of meshes deprecates is not this user's concern.
         warnings.simplefilter("ignore")
-        scene = trimesh.load_scene(str(path))
-        meshes = [mesh for mesh in scene.dump() if isinstance(mesh, trimesh.Trimesh)]
-        meshes = [mesh for mesh in meshes if len(mesh.faces)]
-        if not meshes:
-            raise ValueError("it holds no triangles")
-        unit = _unit(path, meshes[0])
-        return [_solid(mesh, scale * unit) for mesh in meshes]
+        dumped = trimesh.load_scene(str(path)).dump()
+        found = [_mesh(part, path) for part in dumped if isinstance(part, trimesh.Trimesh)]
+    found = [mesh for mesh in found if len(mesh.faces)]
+    if not found:
+        raise ValueError("it holds no triangles")
+    return found
 
 
-def _solid(mesh: Any, scale: Array) -> Solid:
-    """One mesh of the file, in metres."""
-    color = _color(mesh)
-    mesh.merge_vertices(merge_tex=True, merge_norm=True)
-    vertices = np.asarray(mesh.vertices, dtype=float) * scale
-    faces = np.asarray(mesh.faces, dtype=np.int64)
-    if np.prod(scale) < 0:
-        faces = faces[:, ::-1]
-    return replace(triangles(*crease_normals(vertices, faces)), color=color)
+def _mesh(part: Any, path: Path) -> _Mesh:
+    """Triangles with an area, in metres."""
+    color = _color(part)
+    part.merge_vertices(merge_tex=True, merge_norm=True)
+    vertices = np.asarray(part.vertices, dtype=float) * _unit(path, part)
+    faces = np.asarray(part.faces, dtype=np.int64)
+    if not np.all(np.isfinite(vertices)):
+        raise ValueError("it has points that are not finite")
+    return _Mesh(vertices, faces[np.linalg.norm(_areas(vertices, faces), axis=1) > 0], color)
+
+
+def _solid(mesh: _Mesh, scale: Array) -> Solid:
+    """A mesh at its scale, for the viewer."""
+    faces = mesh.faces[:, ::-1] if np.prod(scale) < 0 else mesh.faces
+    return replace(triangles(*crease_normals(mesh.vertices * scale, faces)), color=mesh.color)
+
+
+def _areas(vertices: Array, faces: Indices) -> Array:
+    """Per face its normal times twice its area [m^2], shape (m, 3)."""
+    first, second, third = (vertices[faces[:, corner]] for corner in range(3))
+    return np.asarray(np.cross(second - first, third - first))
 
 
 def _unit(path: Path, mesh: Any) -> float:
@@ -83,15 +102,25 @@ def _unit(path: Path, mesh: Any) -> float:
     return float(words[0]) if len(words) == 2 else 1.0
 
 
-def _color(mesh: Any) -> Color | None:
-    """Main colour of a mesh, if its file gives one."""
-    if not mesh.visual.defined:
+def _color(part: Any) -> Color | None:
+    """Main colour of a mesh, if its file gives one; of a picture, the mean colour on the mesh."""
+    visual = part.visual
+    if not visual.defined:
         return None
-    main = getattr(mesh.visual, "main_color", None)
-    if main is None:
-        main = mesh.visual.to_color().main_color
-    red, green, blue, alpha = (float(value) / 255 for value in main)
-    return red, green, blue, alpha
+    if visual.kind != "texture":
+        color = np.asarray(visual.main_color)
+    elif _has_picture(visual.material):
+        color = np.asarray(visual.to_color().vertex_colors).mean(axis=0)
+    else:
+        color = np.asarray(visual.material.main_color)
+    red, green, blue, alpha = (float(value) / 255 for value in color)
+    # COLLADA files disagree on what a transparency of 0 means; nobody ships an invisible robot.
+    return red, green, blue, alpha or 1.0
+
+
+def _has_picture(material: Any) -> bool:
+    pictures = (getattr(material, name, None) for name in ("image", "baseColorTexture"))
+    return any(picture is not None for picture in pictures)
 
 
 def crease_normals(vertices: Array, faces: Indices) -> tuple[Array, Indices, Array]:
@@ -102,19 +131,13 @@ def crease_normals(vertices: Array, faces: Indices) -> tuple[Array, Indices, Arr
 
     Args:
         vertices: points [m], shape (n, 3).
-        faces: indices of three points each, shape (m, 3).
+        faces: indices of three points each, none without an area, shape (m, 3).
 
     Returns:
         Vertices, faces and normals of the split mesh.
     """
-    areas = np.cross(
-        vertices[faces[:, 1]] - vertices[faces[:, 0]], vertices[faces[:, 2]] - vertices[faces[:, 0]]
-    )
-    lengths = np.linalg.norm(areas, axis=1)
-    faces, areas, lengths = faces[lengths > 0], areas[lengths > 0], lengths[lengths > 0]
-    if len(faces) == 0:
-        raise ValueError("its triangles have no area")
-    units = areas / lengths[:, None]
+    areas = _areas(vertices, faces)
+    units = areas / np.linalg.norm(areas, axis=1)[:, None]
     corner, other = _neighbours(faces.ravel())
     smooth = np.einsum("ij,ij->i", units[corner // 3], units[other // 3]) > _CREASE
     normals = np.zeros((faces.size, 3))
@@ -124,8 +147,8 @@ def crease_normals(vertices: Array, faces: Indices) -> tuple[Array, Indices, Arr
     normals /= np.linalg.norm(normals, axis=1)[:, None]
     corners = np.hstack([vertices[faces.ravel()], normals]).astype(np.float32)
     unique, index = np.unique(corners, axis=0, return_inverse=True)
-    unique = unique.astype(float)
-    return unique[:, :3], index.reshape(-1, 3).astype(np.int64), unique[:, 3:]
+    split = np.asarray(unique, dtype=float)
+    return split[:, :3], np.asarray(index).reshape(-1, 3).astype(np.int64), split[:, 3:]
 
 
 def _neighbours(owner: Indices) -> tuple[Indices, Indices]:

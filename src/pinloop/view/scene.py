@@ -157,7 +157,7 @@ def make_scene(robot: Mechanism) -> Scene:
     size = (0.045 if dressed else 0.07) * robot.length
     scene.add_pieces("skeleton", skeleton(robot, size), shown=not dressed)
     for loop in robot.loops:
-        scene.add_loop(loop, size)
+        scene.add_loop(loop, size, in_front=dressed)
     return Scene(robot, tuple(scene.nodes), tuple(scene.parts), ("skeleton",) if dressed else ())
 
 
@@ -196,14 +196,14 @@ class _Builder:
             node = self._node(group, piece.carrier)
             self._draw(node, piece.name, piece.solid, piece.matrix, piece.color, shown=shown)
 
-    def add_loop(self, loop: LoopJoint, size: float) -> None:
-        """Draw a loop joint: its symbol at frames A and B, and the rod between them if it is one."""
+    def add_loop(self, loop: LoopJoint, size: float, *, in_front: bool) -> None:
+        """Draw a loop joint: a symbol at frames A and B, and the rod between them if it is one."""
         for side, frame, parts in zip(
             "AB", (loop.frame_a, loop.frame_b), loop_symbols(loop.pair, size), strict=True
         ):
             node = self._add_node(f"loops/{_name(loop.name)}/{side}", frame)
             for solid, matrix in parts:
-                self._draw(node, "symbol", solid, matrix, LOOP, in_front=True)
+                self._draw(node, "symbol", solid, matrix, LOOP, in_front=in_front)
         length = loop.pair.parameters.get("length")
         if length is not None:
             node = self._add_node(f"loops/{_name(loop.name)}/rod", loop.frame_a, loop.frame_b)

@@ -90,9 +90,7 @@ def loop_symbols(pair: Pair, size: float) -> tuple[list[tuple[Solid, Array]], ..
     return at_a, at_b or [(ring(0.75 * size, 0.14 * size), np.eye(4))]
 
 
-def _symbol(
-    pair: Pair, size: float
-) -> tuple[list[tuple[Solid, Array]], list[tuple[Solid, Array]]]:
+def _symbol(pair: Pair, size: float) -> tuple[list[tuple[Solid, Array]], list[tuple[Solid, Array]]]:
     """Solids at frame A and at frame B of a pair, each with its placement there."""
     s, straight, name = size, np.eye(4), pair.name
     if name in ("revolute", "helical"):
@@ -119,29 +117,38 @@ def _symbol(
 
 
 def _sticks(robot: Mechanism, size: float) -> Iterator[Piece]:
-    """Sticks from the joint that carries a body to the other points of interest on it."""
-    anchors = _anchors(robot)
-    for body, (first, *others) in anchors.items():
+    """Sticks from the joint that carries a body, or from its middle, to its other joints."""
+    for body, (carrier, points) in _anchors(robot).items():
         color = GROUND_STICK if body == GROUND else STICK
         radius = (0.12 if body == GROUND else 0.22) * size
-        for number, other in enumerate(others or _tips(robot, body)):
-            placed = stick(first, other, radius)
+        hub = carrier
+        if hub is None:
+            hub = np.mean(points, axis=0) if len(points) > 2 else points[0]
+        for number, end in enumerate(points if len(points) else _tips(robot, body)):
+            placed = stick(hub, end, radius)
             if placed is not None:
                 yield Piece(f"stick {number}", body, *placed, color)
 
 
-def _anchors(robot: Mechanism) -> dict[str, list[Array]]:
-    """Points of the joints on each body, the one that carries the body first."""
-    anchors: dict[str, list[Array]] = {}
+def _anchors(robot: Mechanism) -> dict[str, tuple[Array | None, list[Array]]]:
+    """Per body the point of the joint that carries it, if any, and those of its other joints.
+
+    Free joints are left out: their frames are no points of the bodies.
+    """
+    carriers: dict[str, Array] = {}
+    points: dict[str, list[Array]] = {}
     for edge in robot.tree.edges:
+        if edge.joint.pair.name == "free":
+            continue
         frames = (edge.joint.frame_parent, edge.joint.frame_child)
         near, far = frames if edge.orientation > 0 else frames[::-1]
-        anchors.setdefault(edge.parent, []).append(near.translation)
-        anchors.setdefault(edge.child, []).insert(0, far.translation)
+        points.setdefault(edge.parent, []).append(near.translation)
+        carriers[edge.child] = far.translation
     for cut in robot.tree.cuts:
-        anchors.setdefault(cut.parent, []).append(cut.frame_parent.translation)
-        anchors.setdefault(cut.child, []).append(cut.frame_child.translation)
-    return anchors
+        points.setdefault(cut.parent, []).append(cut.frame_parent.translation)
+        points.setdefault(cut.child, []).append(cut.frame_child.translation)
+    bodies = dict.fromkeys((*points, *carriers))
+    return {body: (carriers.get(body), points.get(body, [])) for body in bodies}
 
 
 def _tips(robot: Mechanism, body: str) -> list[Array]:

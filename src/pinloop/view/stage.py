@@ -69,11 +69,12 @@ def _lights(center: Array, radius: float, toward: Array) -> list[Command]:
         for name in ("SpotLight", "PointLightNegativeX", "PointLightPositiveX", "FillLight")
     ]
     commands.append(set_property("/Lights/AmbientLight", "visible", False))
-    sky = {"type": "HemisphereLight", "color": 0xFFFFFF, "groundColor": 0xB9BEC6, "intensity": 0.62}
+    sky = {"type": "HemisphereLight", "color": 0xFFFFFF, "groundColor": 0xB9BEC6, "intensity": 0.58}
     commands.append(set_light("/Lights/sky", sky))
     reach = 1.6 * radius
     shadow = {
-        "bias": -0.0008,
+        "bias": -0.0005,
+        "normalBias": 0.006 * radius,
         "radius": 3,
         "mapSize": [2048, 2048],
         "camera": {
@@ -87,10 +88,10 @@ def _lights(center: Array, radius: float, toward: Array) -> list[Command]:
             "far": 12 * radius,
         },
     }
-    key = {"type": "DirectionalLight", "color": 0xFFFFFF, "intensity": 0.55, "shadow": shadow}
+    key = {"type": "DirectionalLight", "color": 0xFFFFFF, "intensity": 0.72, "shadow": shadow}
     commands.append(set_light("/Lights/key", key))
-    commands.append(_at("/Lights/key", center + radius * (2.6 * toward - 2.2 * side + 3.6 * up)))
-    fill = {"type": "DirectionalLight", "color": 0xDDE6FF, "intensity": 0.22, "castShadow": False}
+    commands.append(_at("/Lights/key", center + radius * (3.6 * toward - 2.4 * side + 3.2 * up)))
+    fill = {"type": "DirectionalLight", "color": 0xDDE6FF, "intensity": 0.30, "castShadow": False}
     commands.append(set_light("/Lights/fill", fill))
     commands.append(_at("/Lights/fill", center + radius * (3.0 * toward + 4.0 * side)))
     # The page makes every object cast shadows; two sets of them would only confuse.
