@@ -332,6 +332,15 @@ def gear_pair() -> Table:
     )  # fmt: skip
 
 
+def door() -> Table:
+    """One body on two hinges in line: a single coordinate, five rows, none of them needed."""
+    return table(
+        "door",
+        joint("low", "revolute", GROUND, "leaf", [1, 0, 0], Z),
+        joint("high", "revolute", GROUND, "leaf", [1, 0, 2], Z, cut=True),
+    )
+
+
 # -- trees ----------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from .closing import nearby_assembly, scaled_jacobian
 from .constraints import Constraints
 from .errors import LoopNotClosed
 from .mechanism import Mechanism
+from .regularize import regularize
 
 __all__ = ["Diagnosis", "LoopSummary", "diagnose"]
 
@@ -65,7 +66,7 @@ class Diagnosis:
         actuated: names of the actuated joints.
         assembled: whether a closed configuration was found.
         rows: number of constraint rows.
-        reduced_rows: rows left after regularization, or None if it has not been done.
+        reduced_rows: rows that regularization leaves; None if the robot cannot be assembled.
         rank: rank of the Jacobian in general: the largest one over the sampled configurations.
         ranks: rank at each sampled configuration; the first is the one nearest to neutral.
         mobility: degrees of freedom, nv - rank.
@@ -73,7 +74,8 @@ class Diagnosis:
         idle: tree joints that still move when every actuated joint is locked.
         idle_dof: number of degrees of freedom in them.
         closure_error: residual of the assembled configuration, m and rad mixed.
-        paradoxical: redundancy that motion groups do not explain, or None if not examined.
+        paradoxical: whether rows are redundant that regularization has to leave: no motion group
+            explains them (Bennett, Bricard). None if the robot cannot be assembled.
         warnings: what looks wrong, here and in loading.
     """
 
@@ -118,16 +120,23 @@ class Diagnosis:
             ("loops", f"{len(self.loops)}, couplings {self.couplings}"),
             ("rows", str(self.rows)),
             ("rank", f"{self.rank}{spread}"),
-            ("redundant rows", str(self.redundancy)),
+            ("redundant rows", self._redundancy()),
             ("mobility", f"{self.mobility} degrees of freedom"),
             ("idle", f"{self.idle_dof}  {idle}".rstrip()),
             ("closure", f"{state}, residual {self.closure_error:.1e}"),
         ]
-        if self.reduced_rows is not None:
-            entries.insert(5, ("regularized rows", str(self.reduced_rows)))
-        if self.paradoxical is not None:
-            entries.insert(8, ("paradoxical", "yes" if self.paradoxical else "no"))
         return [f"robot '{self.name}'", *(f"  {label:<16} {text}" for label, text in entries)]
+
+    def _redundancy(self) -> str:
+        """Redundant rows, split in what motion groups explain and what they do not."""
+        if self.reduced_rows is None or not self.redundancy:
+            return str(self.redundancy)
+        explained = self.rows - self.reduced_rows
+        paradox = self.reduced_rows - self.rank
+        return (
+            f"{self.redundancy}: {explained} explained by motion groups (removed by regularize), "
+            f"{paradox} paradoxical"
+        )
 
     def _loop_lines(self) -> list[str]:
         if not self.loops:
@@ -176,6 +185,7 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
     ranks = tuple(_rank(jacobian) for jacobian in jacobians)
     locks = [_locks(robot, constraints, q) for q in configurations]
     idle, idle_dof = _idle(robot, [np.vstack(pair) for pair in zip(jacobians, locks, strict=True)])
+    reduced = _reduced_rows(robot) if assembled else None
     names = constraints.by_name(neutral)
     rows, rank = len(constraints), max(ranks)
     return Diagnosis(
@@ -190,7 +200,7 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
         actuated=robot.actuated,
         assembled=assembled,
         rows=rows,
-        reduced_rows=None,
+        reduced_rows=reduced,
         rank=rank,
         ranks=ranks,
         mobility=robot.nv - rank,
@@ -198,9 +208,16 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
         idle=idle,
         idle_dof=idle_dof,
         closure_error=float(np.linalg.norm(constraints.residual(q))),
-        paradoxical=None,
+        paradoxical=None if reduced is None else reduced > rank,
         warnings=tuple(warnings),
     )
+
+
+def _reduced_rows(robot: Mechanism) -> int:
+    """Rows that regularization leaves."""
+    report = robot.regularization or regularize(robot).regularization
+    assert report is not None
+    return report.rows
 
 
 def _summaries(robot: Mechanism, neutral: dict[str, float]) -> tuple[LoopSummary, ...]:

@@ -31,6 +31,10 @@ def bracket(X: ArrayLike, Y: ArrayLike) -> Array:
     return np.concatenate([linear, np.cross(X[..., 3:], Y[..., 3:])], axis=-1)
 
 
+_STRUCTURE = np.moveaxis(bracket(np.eye(6)[:, None, :], np.eye(6)[None, :, :]), -1, 0)
+"""Structure constants: ``[X, Y]_k = sum_ij _STRUCTURE[k, i, j] X_i Y_j``."""
+
+
 @dataclass(frozen=True, eq=False)
 class Subspace:
     """A linear subspace of se(3).
@@ -108,8 +112,9 @@ class Subspace:
 
 def _brackets(first: Subspace, second: Subspace) -> Subspace:
     """Span of all brackets between two subspaces."""
-    products = bracket(first.basis.T[:, None, :], second.basis.T[None, :, :])
-    return span(products.reshape(-1, 6).T, scale=1.0)
+    products = np.tensordot(_STRUCTURE, first.basis, (1, 0))
+    products = np.tensordot(products, second.basis, (1, 0))
+    return span(products.reshape(6, -1), scale=1.0)
 
 
 def span(vectors: ArrayLike, scale: float | None = None) -> Subspace:

@@ -11,7 +11,7 @@ characteristic length.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,19 +22,18 @@ __all__ = ["Algebras", "MotionNetwork"]
 
 
 class Algebras:
-    """Interned subalgebras: equal ones share a number, so that each operation is done once."""
+    """Interned subspaces of se(3): equal ones share a number, each operation is done once."""
 
     def __init__(self) -> None:
         self._spaces: list[Subspace] = []
         self._numbers: dict[bytes, int] = {}
-        self._sums: dict[tuple[int, int], int] = {}
-        self._meets: dict[tuple[int, int], int] = {}
+        self._results: dict[tuple[str, int, int], int] = {}
         self.nothing = self.number(NOTHING)
         self.everything = self.number(EVERYTHING)
 
     def number(self, space: Subspace) -> int:
         """Number of a subspace; a new one if no equal subspace is known."""
-        # Rounding decides on the bucket only; adding zero removes the sign of -0.0.
+        # Adding zero removes the sign of -0.0.
         key = (np.round(space.projector, 6) + 0.0).tobytes()
         found = self._numbers.get(key)
         if found is None:
@@ -46,7 +45,7 @@ class Algebras:
         return self._spaces[number]
 
     def dim(self, number: int) -> int:
-        """Dimension of an algebra."""
+        """Dimension of a subspace."""
         return self._spaces[number].dim
 
     def join(self, a: int, b: int) -> int:
@@ -55,24 +54,38 @@ class Algebras:
             return a
         if a == self.nothing or b == self.everything:
             return b
-        key = (a, b) if a < b else (b, a)
-        found = self._sums.get(key)
-        if found is None:
-            found = self.number((self._spaces[a] + self._spaces[b]).closure())
-            self._sums[key] = found
-        return found
+        return self._once("join", a, b, lambda x, y: (x + y).closure(), symmetric=True)
 
     def meet(self, a: int, b: int) -> int:
-        """The intersection of both, which is an algebra."""
+        """The intersection of both; of algebras it is one."""
         if a == b or a == self.nothing or b == self.everything:
             return a
         if b == self.nothing or a == self.everything:
             return b
-        key = (a, b) if a < b else (b, a)
-        found = self._meets.get(key)
+        return self._once("meet", a, b, lambda x, y: x & y, symmetric=True)
+
+    def plus(self, a: int, b: int) -> int:
+        """The sum of both as vector spaces."""
+        return self._once("plus", a, b, lambda x, y: x + y, symmetric=True)
+
+    def sweep(self, a: int, motions: int) -> int:
+        """What the motions turn ``a`` into, all together."""
+        return self._once("sweep", a, motions, lambda x, y: x.swept(y), symmetric=False)
+
+    def _once(
+        self,
+        operation: str,
+        a: int,
+        b: int,
+        compute: Callable[[Subspace, Subspace], Subspace],
+        *,
+        symmetric: bool,
+    ) -> int:
+        key = (operation, b, a) if symmetric and b < a else (operation, a, b)
+        found = self._results.get(key)
         if found is None:
-            found = self.number(self._spaces[a] & self._spaces[b])
-            self._meets[key] = found
+            found = self.number(compute(self._spaces[a], self._spaces[b]))
+            self._results[key] = found
         return found
 
 
@@ -98,10 +111,6 @@ class MotionNetwork:
     def number(self, a: int, b: int) -> int:
         """Number of the algebra in which the relative motion of two groups lies."""
         return int(self._bounds[a, b])
-
-    def bound(self, a: int, b: int) -> Subspace:
-        """Algebra in which the relative motion of two groups lies."""
-        return self.algebras[int(self._bounds[a, b])]
 
     def tighten(self, ties: Iterable[tuple[int, int, int]]) -> None:
         """Take further bounds (group, group, algebra) into account, and all that follows."""

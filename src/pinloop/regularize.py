@@ -217,23 +217,17 @@ def _bound(reference: _Reference, network: MotionNetwork, edge: _Edge) -> _Bound
     the cut joint's own motion: what that motion sweeps has to be taken, or a row would be lost
     where the joint has turned. All groups c bound the same twist, so their bounds intersect.
     """
+    algebras = reference.algebras
     a, b = edge.ends
-    free = reference.algebras[edge.algebra]
-    tied = network.bound(a, b)
-    moves = free & tied
-    twists: Subspace | None = None
-    seen: set[tuple[int, int]] = set()
-    for c in range(reference.size):
-        numbers = network.number(c, a), network.number(c, b)
-        if numbers in seen:
-            continue
-        seen.add(numbers)
-        of_a, of_b = (reference.algebras[number] for number in numbers)
-        bound = of_b + of_a.swept(moves)
-        twists = bound if twists is None else twists & bound
-    assert twists is not None
-    rows = (twists + free).dim - free.dim
-    return _Bound(edge, twists, tied, rows)
+    tied = network.number(a, b)
+    moves = algebras.meet(edge.algebra, tied)
+    pairs = {(network.number(c, a), network.number(c, b)) for c in range(reference.size)}
+    twists = algebras.everything
+    for of_a, of_b in sorted(pairs):
+        bound = algebras.plus(of_b, algebras.sweep(of_a, moves))
+        twists = algebras.meet(twists, bound)
+    rows = algebras.dim(algebras.plus(twists, edge.algebra)) - algebras.dim(edge.algebra)
+    return _Bound(edge, algebras[twists], algebras[tied], rows)
 
 
 def _selection(robot: Mechanism, reference: _Reference, bound: _Bound) -> Array:
@@ -251,7 +245,7 @@ def _selection(robot: Mechanism, reference: _Reference, bound: _Bound) -> Array:
 
 
 def _selectors(pair: Pair, T: pin.SE3) -> list[Array]:
-    """All selectors that the pair can have: one for a group, a turning one for a universal joint."""
+    """All selectors that a pair can have: one for a group, a turning one if universal."""
     if isinstance(pair, MotionGroup):
         return [pair.selector(T)]
     turns = [pin.SE3(pin.utils.rotate("x", angle), np.zeros(3)) for angle in (0.0, 1.0, 2.0)]

@@ -102,6 +102,13 @@ def test_frames_of_the_loops() -> None:
     np.testing.assert_allclose(brace.frame_child.rotation, QUARTER_X, atol=1e-15)
 
 
+def test_placement_is_relative_to_the_named_frame() -> None:
+    """Half a metre along y of the tool, which is turned by a quarter, is back along the rocker."""
+    joint = joint_named(loop(pair="fixed", b={"frame": "tool", "xyz": [0, 0.5, 0]}), "l")
+    np.testing.assert_allclose(joint.frame_child.translation, [0.5, 0, 0], atol=1e-15)
+    np.testing.assert_allclose(joint.frame_child.rotation, QUARTER_Z, atol=1e-15)
+
+
 def test_the_straight_chain_is_closed() -> None:
     """At zero the chain of 1, 2 and 1 m ends where the ground holds it, but turned by a quarter."""
     closing = joint_named(apply(TEXT), "closing")

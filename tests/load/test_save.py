@@ -36,6 +36,7 @@ from pinloop.load.save_poses import urdf_poses
 from pinloop.load.urdf import read_urdf
 from pinloop.load.xmltools import parse_xml
 from pinloop.load.yamltools import read_yaml
+from pinloop.loading import load
 from pinloop.pairs import PAIR_NAMES, Pair, make_pair
 from pinloop.tree import build_model
 from pinloop.validate import check_description
@@ -221,8 +222,18 @@ def test_shapes_come_back(tmp_path: Path) -> None:
         assert geometry.color == same.color
         assert_same_placement(geometry.placement, same.placement)
     text = (tmp_path / "robot.urdf").read_text(encoding="utf-8")
+    materials = ElementTree.fromstring(text).findall("link/visual/material")
+    # One name per color: other readers take two colors of one name for a mistake.
+    assert len({material.get("name") for material in materials}) == len(materials) == 2
     assert 'filename="meshes/part 1.stl"' in text
     assert f'filename="{tmp_path.resolve()}_elsewhere.stl"' in text
+
+
+def test_load_finds_both_files(tmp_path: Path) -> None:
+    robot = load(save(full_robot(tmp_path), tmp_path / "robot"))
+    assert [loop.name for loop in robot.loops] == ["loop", "rod"]
+    assert robot.actuated == ("elbow", "shoulder")
+    assert [coupling.name for coupling in robot.couplings] == ["belt", "cam"]
 
 
 def test_more_cycles_change_nothing(tmp_path: Path) -> None:

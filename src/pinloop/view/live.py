@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import time
+import warnings
 from types import TracebackType
 from typing import Any
 
@@ -101,8 +102,11 @@ class Viewer:
 def _open_window() -> Any:
     """Start meshcat's server; what it prints is left out, callers know the address."""
     import zmq
-    from meshcat.visualizer import ViewerWindow
 
+    with warnings.catch_warnings():
+        # meshcat imports parts of its libraries that these deprecate; no user can do about it.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from meshcat.visualizer import ViewerWindow
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             window = ViewerWindow(None, True, [])
