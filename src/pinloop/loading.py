@@ -18,12 +18,12 @@ from numpy.typing import ArrayLike
 
 from .description import GROUND, Description, Joint, constant
 from .errors import BadValue, LoadError
-from .load.gepetto import apply_gepetto, is_gepetto
+from .load.gepetto import apply_gepetto
 from .load.loopsfile import LoopsFile, apply_loops
 from .load.mjcf import read_mjcf
 from .load.packages import make_resolver
 from .load.pinmodel import read_model
-from .load.screws import is_screw_table, read_screws
+from .load.screws import read_screws
 from .load.sdf import read_sdf
 from .load.srdf import apply_srdf
 from .load.urdf import read_urdf
@@ -196,13 +196,13 @@ def _from_text(
     if path is not None and path.suffix.lower() in (".urdf", ".sdf", ".xml", ".mjcf", ".xacro"):
         return _from_xml(parse_xml(text, name), path.parent, folders)
     data = read_yaml(_decoded(text, name), name)
-    if isinstance(data, dict) and is_screw_table(data):
+    if isinstance(data, dict) and "bodies" in data:
         return read_screws(data, name)
     if isinstance(data, dict) and ("loops" in data or "couplings" in data):
         raise LoadError(
             "is a loops file, not a robot; load the robot with loops=this file", source=name
         )
-    if is_gepetto(data):
+    if isinstance(data, dict) and "closed_loop" in data:
         raise LoadError(
             "is a Gepetto file, but the URDF with the same name is not beside it", source=name
         )
@@ -256,7 +256,7 @@ def _apply(description: Description, extra: Any) -> Description:
         extra = read_yaml(_decoded(extra, name), name)
     if not isinstance(extra, Mapping):
         raise LoadError("loops are a mapping, a YAML file or an SRDF", source=name)
-    if is_gepetto(extra):
+    if "closed_loop" in extra:
         return apply_gepetto(description, dict(extra), name)
     return apply_loops(description, validated(LoopsFile, extra, name), name)
 
