@@ -68,7 +68,12 @@ and down."""
 
 def six_axis_arm() -> Robot:
     """Six-axis industrial arm in the size of a Staubli RX130L (paper 4, section 7)."""
-    links = [
+    return Robot("six_axis_arm", _SIX_AXIS_ARM, _arm_links(), _arm_joints())
+
+
+def _arm_links() -> list[Link]:
+    """Links of the arm with their estimated masses."""
+    return [
         Link(
             "base",
             (
@@ -123,7 +128,6 @@ def six_axis_arm() -> Robot:
         Link("flange", (drum(0.035, 0.025, (0, 0, -0.0125), "z", "steel"),), mass=0.6),
         Link("tool0"),
     ]
-    return Robot("six_axis_arm", _SIX_AXIS_ARM, links, _arm_joints())
 
 
 def _arm_joints() -> list[Joint]:

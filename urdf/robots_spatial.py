@@ -46,7 +46,10 @@ def spherical_fourbar() -> Robot:
     """Four revolute axes through one point, flat at q = 0 (paper 5, section 7.1)."""
     azimuth = (0.0, 70.0, 155.0, 265.0)
     links = [
-        Link("base", (*_arc(265.0, 360.0, None, "graphite"), ball(0.05, ORIGIN, "graphite"))),
+        Link(
+            "base",
+            (*_arc(265.0, 360.0, None, "graphite"), ball(0.05, ORIGIN, "graphite", density=0.0)),
+        ),
         Link("link_1", (*_arc(0.0, 70.0, 0.0, "orange"), _axle())),
         Link("link_2", (*_arc(70.0, 155.0, 70.0, "blue"), _axle())),
         Link("link_3", (*_arc(265.0, 155.0, 265.0, "green"), _axle())),
@@ -120,10 +123,9 @@ def bricard() -> Robot:
             "base",
             (
                 *_hinged_bar(root, _along(root, X, side), axes[5], axes[0], "graphite"),
-                pipe((side / 2, 0, 0), (side / 2, 0, root[2]), 0.02, "graphite"),
-                drum(0.2, 0.03, (side / 2, 0, 0.015), "z", "graphite"),
+                pipe((side / 2, 0, 0), (side / 2, 0, root[2]), 0.02, "graphite", ALUMINIUM),
+                drum(0.2, 0.03, (side / 2, 0, 0.015), "z", "graphite", ALUMINIUM),
             ),
-            mass=8.0,
         )
     ]
     joints: list[Joint] = []

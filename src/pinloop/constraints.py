@@ -145,7 +145,8 @@ class Constraints:
         model, data = self.robot.model, self._data
         J_a = pin.getFrameJacobian(model, data, loop.frame_a, pin.LOCAL)
         J_b = pin.getFrameJacobian(model, data, loop.frame_b, pin.LOCAL)
-        return np.asarray(J_b - self._relative(loop).toActionMatrixInverse() @ J_a)
+        relative = J_b - self._relative(loop).toActionMatrixInverse() @ J_a
+        return np.asarray(relative.reshape(6, -1))  # Pinocchio gives shape (6,) for nv = 1
 
     def _loop_gamma(self, loop: LoopJoint) -> Array:
         """``S (A_B - X A_A + V_rel x X V_A) + dS/dt V_rel`` with ``X = Ad(T^-1)``.

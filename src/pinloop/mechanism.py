@@ -211,8 +211,9 @@ class Mechanism:
         linear = np.zeros(self.nv, dtype=bool)
         for name in self.joints:
             at = self.coordinates(name)
-            jacobian = pin.getJointJacobian(self.model, data, at.index, pin.LOCAL)[:, at.v]
-            linear[at.v] = np.linalg.norm(jacobian[3:], axis=0) < 1e-12
+            # Pinocchio drops an axis of length one: nv = 1 gives shape (6,).
+            jacobian = pin.getJointJacobian(self.model, data, at.index, pin.LOCAL).reshape(6, -1)
+            linear[at.v] = np.linalg.norm(jacobian[3:, at.v], axis=0) < 1e-12
         return linear
 
     # -- coordinates ------------------------------------------------------------------------

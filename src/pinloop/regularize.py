@@ -147,7 +147,7 @@ class _Reference:
         edges: dict[str, _Edge] = {}
         for name in robot.joints:
             at = robot.coordinates(name)
-            columns = np.array(data.J[:, at.v])
+            columns = np.array(data.J).reshape(6, -1)[:, at.v]
             ends = (int(model.parents[at.index]), at.index)
             edges[name] = _Edge(name, ends, algebra(columns), at.nv)
         placements: dict[str, tuple[pin.SE3, pin.SE3]] = {}

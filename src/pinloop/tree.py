@@ -216,9 +216,12 @@ def _apply_limits(model: pin.Model, joint_id: int, joint: Joint, orientation: in
     rows = slice(kind.idx_v, kind.idx_v + kind.nv)
     cells = slice(kind.idx_q, kind.idx_q + kind.nq)
 
+    # Walked backwards, coordinates come in reverse order; quaternion joints have their own.
+    own = joint.pair.name in ("spherical", "free") and joint.coordinates != "zyx"
+    order = 1 if own else orientation
+
     def values(given: tuple[float, ...], default: float, count: int) -> Array:
-        # Walked backwards, the coordinates come in reverse order.
-        return np.array(given[::orientation]) if given else np.full(count, default)
+        return np.array(given[::order]) if given else np.full(count, default)
 
     model.damping[rows] = values(joint.damping, 0.0, kind.nv)
     model.armature[rows] = values(joint.armature, 0.0, kind.nv)

@@ -264,6 +264,7 @@ def check_cuts(description: Description, tree: SpanningTree) -> Description:
                     "closes a loop and has none; cut another joint of the loop",
                     source=description.source,
                 )
+    driven = {drive.joint for drive in description.drives if drive.rotor_inertia}
     warnings = []
     for name, joint in cuts.items():
         lost = [
@@ -275,6 +276,7 @@ def check_cuts(description: Description, tree: SpanningTree) -> Description:
                 ("damping", joint.damping),
                 ("friction", joint.friction),
                 ("armature", joint.armature),
+                ("rotor inertia", name in driven),
             )
             if values
         ]
@@ -312,9 +314,9 @@ def _is_singular(model: pin.Model) -> bool:
     q = pin.integrate(model, pin.neutral(model), step)
     matrix = pin.crba(model, model.createData(), q)
     matrix = np.triu(matrix) + np.triu(matrix, 1).T
-    size = np.sqrt(np.diagonal(matrix))
-    if not np.all(size > 0):
+    if not np.all(np.diagonal(matrix) > 0):
         return True
+    size = np.sqrt(np.diagonal(matrix))
     return bool(np.linalg.eigvalsh(matrix / np.outer(size, size))[0] < 1e-13)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -164,7 +164,7 @@ def test_only_some_groups_have_mass() -> None:
     check(first(body, '<compiler inertiagrouprange="0 2"/>'), box((2, 2, 2)))
 
 
-def prism(rectangles: list[tuple[float, ...]], outline: list[tuple[float, float]]) -> str:
+def prism(rectangles: Sequence[tuple[float, ...]], outline: list[tuple[float, float]]) -> str:
     """Attributes of a mesh of height 2 over (x0, y0, x1, y1) with a counter-clockwise outline."""
     vertices: list[tuple[float, float, float]] = []
     faces: list[tuple[int, int, int]] = []

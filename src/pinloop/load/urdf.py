@@ -64,6 +64,8 @@ def read_urdf(root: Element, *, resolve: Resolver) -> Description:
     if not name:
         warnings.append(f"{root.source}: the robot has no name")
     base = _base(root, links)
+    if base is not None:
+        _rename_ground(root, warnings)
     bodies = [_body(link) for link in links if link.require("name") != GROUND]
     joints, couplings, independent = _joints(root, warnings)
     actuated, drives = _drives(root, {joint.name for joint in joints}, warnings)
@@ -109,6 +111,23 @@ def _base(root: Element, links: list[Element]) -> str | None:
             "join all but one to another link"
         )
     return None if roots[0] == GROUND else roots[0]
+
+
+def _rename_ground(root: Element, warnings: list[str]) -> None:
+    """A link called like the world, that is not the root, gets another name."""
+    if all(link.get("name") != GROUND for link in root.all("link")):
+        return
+    name = f"{GROUND}_link"
+    warnings.append(f"{root.source}: link '{GROUND}' is called '{name}' here, as that is the world")
+    queue = [root]
+    while queue:
+        element = queue.pop()
+        queue += element.children
+        for key in ("link", "name") if element.tag == "link" else ("link",):
+            if element.get(key) == GROUND:
+                element.attributes[key] = name
+        if element.tag in ("parent", "child") and element.text.strip() == GROUND:
+            element.text = name
 
 
 def _body(link: Element) -> Body:

@@ -1,0 +1,383 @@
+"""The command line: `pinloop check` and `pinloop view`.
+
+Turns words into calls and results into text and exit codes; whatever measures or draws lives in
+the package. Exit codes: 0 done, 1 the robot cannot be assembled, 2 a mistake in what was asked,
+130 interrupted, 141 the reader of the output has gone, 70 a defect of pinloop itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.main import get_command
+
+from . import __version__
+from .assembly import assemble
+from .diagnosis import Diagnosis, diagnose
+from .errors import BadValue, LoopNotClosed, PinloopError, PinloopWarning
+from .loading import load
+from .mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from rich.table import Table
+
+__all__ = ["app", "main", "run"]
+
+_NOT_ASSEMBLED, _MISTAKE, _DEFECT, _INTERRUPTED, _UNREAD = 1, 2, 70, 130, 141
+
+app = typer.Typer(
+    name="pinloop",
+    help="Robots with closed loops: find out what a mechanism is, and see it.",
+    epilog="Example: pinloop check urdf/palletizer.urdf",
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+
+File = Annotated[
+    Path,
+    typer.Argument(
+        help="Robot: URDF, SDF, MJCF, a Gepetto YAML or a screw table.", show_default=False
+    ),
+]
+Loops = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="What closes the loops, if FILE does not say: a loops file, a Gepetto YAML or an "
+        "SRDF. May be given several times. Files of the same name beside FILE are found anyway.",
+        show_default=False,
+    ),
+]
+PackageDirs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--package-dir",
+        help="Folder that holds the packages of package:// names. May be given several times.",
+        show_default=False,
+    ),
+]
+FloatingBase = Annotated[
+    bool, typer.Option("--floating-base", help="Let the root link float instead of welding it.")
+]
+
+
+def main() -> None:
+    """Run the command line of this process and exit."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line and return its exit code.
+
+    Args:
+        arguments: the words after the program's name.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", PinloopWarning)
+            warnings.showwarning = _show_warning
+            code = get_command(app)(
+                args=list(arguments), prog_name="pinloop", standalone_mode=False
+            )
+        return int(code or 0)
+    except (PinloopError, typer.TyperException) as error:
+        return _failed(error, as_json="--json" in arguments)
+    except (KeyboardInterrupt, typer.Abort):
+        return _INTERRUPTED
+    except _ReaderGone:
+        return _UNREAD
+    except Exception:
+        traceback.print_exc()
+        _complain("this is a defect of pinloop, not of your robot; please report the lines above")
+        return _DEFECT
+
+
+def _failed(error: PinloopError | typer.TyperException, *, as_json: bool) -> int:
+    """Say what is wrong, in one sentence."""
+    text = error.format_message() if isinstance(error, typer.TyperException) else str(error)
+    sentence = " ".join(text.split())
+    try:
+        if as_json:
+            _write(json.dumps({"error": sentence}))
+    except _ReaderGone:
+        return _UNREAD
+    _complain(sentence)
+    return _MISTAKE
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Robots with closed loops: find out what a mechanism is, and see it."""
+    if version:
+        _write(f"pinloop {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        _write(context.get_help())
+
+
+@app.command(epilog="Example: pinloop check urdf/delta.urdf --json")
+def check(
+    file: File,
+    loops: Loops = None,
+    package_dir: PackageDirs = None,
+    floating_base: FloatingBase = False,
+    kinematics_only: Annotated[
+        bool, typer.Option("--kinematics-only", help="Accept moving links without mass.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the report as JSON and nothing else.")
+    ] = False,
+    samples: Annotated[
+        int, typer.Option(min=0, help="Number of further configurations to take ranks at.")
+    ] = 6,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random configurations.")] = 0,
+) -> int:
+    """Report what a robot is: loops, constraint rows and rank, mobility, idle joints, warnings.
+
+    Exits with 0 if the robot can be assembled, 1 if it cannot, 2 if it cannot be read.
+    """
+    robot = load(
+        file,
+        loops=loops or None,
+        package_dirs=package_dir or (),
+        floating_base=floating_base,
+        kinematics_only=kinematics_only,
+    )
+    report = diagnose(robot, samples=samples, seed=seed)
+    if as_json:
+        _write(json.dumps(report.as_dict(), indent=2, allow_nan=False))
+    else:
+        _print_report(report)
+    return 0 if report.assembled else _NOT_ASSEMBLED
+
+
+@app.command(epilog="Example: pinloop view urdf/palletizer.urdf --q shoulder=0.4 --html arm.html")
+def view(
+    file: File,
+    loops: Loops = None,
+    package_dir: PackageDirs = None,
+    floating_base: FloatingBase = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(help="Write one self-contained HTML file and exit.", show_default=False),
+    ] = None,
+    q: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Joint and the coordinate that it is held at [rad, m]; several coordinates are "
+            "separated by commas. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    open_browser: Annotated[
+        bool, typer.Option("--open/--no-browser", help="Open the picture in the browser.")
+    ] = False,
+) -> int:
+    """Show a robot, assembled, in the browser; Ctrl-C ends the viewer.
+
+    Exits with 1 if the robot cannot be assembled: then it is shown as near to it as it comes.
+    """
+    robot = load(
+        file,
+        loops=loops or None,
+        package_dirs=package_dir or (),
+        floating_base=floating_base,
+        kinematics_only=True,
+    )
+    for warning in robot.warnings:
+        _complain(warning, "warning", "yellow")
+    configuration, code = _assembled(robot, _held(q or ()))
+    if html is not None:
+        from .view import view as show
+
+        path = show(robot, configuration, html=html, open_browser=open_browser)
+        _write(str(path))
+    else:
+        _show_until_interrupted(robot, configuration, open_browser=open_browser)
+    return code
+
+
+def _held(words: Sequence[str]) -> dict[str, list[float]]:
+    """Joints and their coordinates from words such as ``elbow=0.3`` or ``ball=0,0,0,1``."""
+    held = {}
+    for word in words:
+        name, _, value = word.partition("=")
+        try:
+            held[name.strip()] = [float(number) for number in value.split(",")]
+        except ValueError:
+            raise BadValue(
+                f"'--q {word}' is not a joint and its value; write for example --q elbow=0.3"
+            ) from None
+    return held
+
+
+def _assembled(robot: Mechanism, held: dict[str, list[float]]) -> tuple[NDArray[Any], int]:
+    """The configuration to show and the exit code; the nearest one if the loops cannot close."""
+    try:
+        return assemble(robot, fixed=held), 0
+    except LoopNotClosed as error:
+        _complain(str(error), "NOT CLOSED", "bold red")
+        return error.q, _NOT_ASSEMBLED
+
+
+def _show_until_interrupted(
+    robot: Mechanism, configuration: NDArray[Any], *, open_browser: bool
+) -> None:
+    """Open the live viewer and keep it until Ctrl-C."""
+    from .view import view as show
+
+    # The viewer's server is a process of its own: it must end with this one, however that ends.
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _terminate)
+    try:
+        with show(robot, configuration) as viewer:
+            _write(f"{viewer.url}\nCtrl-C ends the viewer.")
+            if open_browser and not viewer.open():
+                _complain("no browser found; open the address above", "warning", "yellow")
+            viewer.wait()
+    except KeyboardInterrupt:
+        return
+    raise PinloopError("the viewer's server has ended by itself")
+
+
+def _terminate(number: int, frame: object) -> None:
+    sys.exit(128 + number)
+
+
+# -- text ----------------------------------------------------------------------------------------
+
+
+class _ReaderGone(Exception):
+    """Whoever read the output has stopped, as ``pinloop check robot.urdf | head`` does."""
+
+
+def _write(text: str, *, error: bool = False) -> None:
+    """Print a text at once."""
+    stream = sys.stderr if error else sys.stdout
+    try:
+        print(text, file=stream, flush=True)
+    except BrokenPipeError:
+        # Python flushes once more at exit, which must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise _ReaderGone from None
+    except OSError as problem:
+        raise PinloopError(f"the output cannot be written: {problem.strerror}") from None
+
+
+def _rendered(*parts: Any, error: bool = False) -> str:
+    """What rich makes of something, in colour on a terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=error, highlight=False, soft_wrap=error)
+    with console.capture() as capture:
+        console.print(*parts)
+    return capture.get().rstrip("\n")
+
+
+def _complain(sentence: str, label: str = "error", style: str = "bold red") -> None:
+    """Print a sentence on stderr."""
+    from rich.text import Text
+
+    text = Text.assemble((f"{label}:", style), " ", sentence)
+    try:
+        _write(_rendered(text, error=True), error=True)
+    except (_ReaderGone, PinloopError):
+        return  # There is nobody left to tell.
+
+
+def _show_warning(message: Warning | str, *_: Any) -> None:
+    _complain(" ".join(str(message).split()), "warning", "yellow")
+
+
+def _print_report(report: Diagnosis) -> None:
+    """Tables on a terminal, plain lines elsewhere."""
+    from rich.console import Console, Group
+    from rich.text import Text
+
+    if not Console().is_terminal:
+        _write(str(report))
+        return
+    parts: list[Any] = [Text(f"{report.name}", style="bold"), _facts(report)]
+    if report.loops:
+        parts += [Text(), _loops(report)]
+    if report.warnings:
+        parts.append(Text())
+        parts += [Text(f"warning: {warning}", style="yellow") for warning in report.warnings]
+    _write(_rendered(Group(*parts)))
+
+
+def _facts(report: Diagnosis) -> Table:
+    """What the robot is, a line each."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    state = Text("closed", style="green") if report.assembled else Text("NOT CLOSED", "bold red")
+    state.append(f", residual {report.closure_error:.1e}", style="not bold default")
+    ranks = sorted(set(report.ranks))
+    spread = f" ({ranks[0]} to {ranks[-1]} over samples)" if len(ranks) > 1 else ""
+    entries: list[tuple[str, str | Text]] = [
+        ("bodies", f"{report.bodies}, {report.mass:.4g} kg moving"),
+        ("tree joints", f"{report.joints} moving, nq = {report.nq}, nv = {report.nv}"),
+        ("actuated", f"{len(report.actuated)}: {', '.join(report.actuated)}".rstrip(": ")),
+        ("loops", f"{len(report.loops)}, couplings {report.couplings}"),
+        ("rows", str(report.rows)),
+        ("rank", f"{report.rank}{spread}"),
+        ("redundant rows", str(report.redundancy)),
+        ("mobility", f"{report.mobility} degrees of freedom"),
+        ("idle", f"{report.idle_dof}: {', '.join(report.idle)}" if report.idle_dof else "0"),
+        ("closure", state),
+    ]
+    if report.reduced_rows is not None:
+        entries.insert(5, ("regularized rows", str(report.reduced_rows)))
+    if report.paradoxical is not None:
+        entries.insert(-2, ("paradoxical", "yes" if report.paradoxical else "no"))
+    table = Table(box=box.ROUNDED, show_header=False, border_style="dim")
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column()
+    for label, value in entries:
+        table.add_row(label, value if isinstance(value, Text) else Text(value))
+    return table
+
+
+def _loops(report: Diagnosis) -> Table:
+    """The loop joints, a line each."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.ROUNDED, border_style="dim", header_style="cyan")
+    for heading in ("loop joint", "pair", "rows", "between", "over"):
+        table.add_column(heading, justify="right" if heading == "rows" else "left")
+    table.add_column("open at neutral", justify="right")
+    for loop in report.loops:
+        cells = (
+            loop.name,
+            loop.pair,
+            str(loop.rows),
+            " - ".join(loop.bodies),
+            ", ".join(loop.joints),
+            f"{loop.neutral_error:.1e}",
+        )
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+if __name__ == "__main__":
+    main()
