@@ -8,7 +8,6 @@ the package. Exit codes: 0 done, 1 the robot cannot be assembled, 2 a mistake in
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import traceback
@@ -26,10 +25,10 @@ from .diagnosis import Diagnosis, diagnose
 from .errors import BadValue, LoopNotClosed, PinloopError, PinloopWarning
 from .loading import load
 from .mechanism import Mechanism
+from .terminal import ReaderGone, complain, print_report, show_warning, write
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from rich.table import Table
 
 __all__ = ["app", "main", "run"]
 
@@ -84,7 +83,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", PinloopWarning)
-            warnings.showwarning = _show_warning
+            warnings.showwarning = show_warning
             code = get_command(app)(
                 args=list(arguments), prog_name="pinloop", standalone_mode=False
             )
@@ -93,11 +92,11 @@ def run(arguments: Sequence[str]) -> int:
         return _failed(error, as_json="--json" in arguments)
     except (KeyboardInterrupt, typer.Abort):
         return _INTERRUPTED
-    except _ReaderGone:
+    except ReaderGone:
         return _UNREAD
     except Exception:
         traceback.print_exc()
-        _complain("this is a defect of pinloop, not of your robot; please report the lines above")
+        complain("this is a defect of pinloop, not of your robot; please report the lines above")
         return _DEFECT
 
 
@@ -107,10 +106,10 @@ def _failed(error: PinloopError | typer.TyperException, *, as_json: bool) -> int
     sentence = " ".join(text.split())
     try:
         if as_json:
-            _write(json.dumps({"error": sentence}))
-    except _ReaderGone:
+            write(json.dumps({"error": sentence}))
+    except ReaderGone:
         return _UNREAD
-    _complain(sentence)
+    complain(sentence)
     return _MISTAKE
 
 
@@ -123,10 +122,10 @@ def _root(
 ) -> None:
     """Robots with closed loops: find out what a mechanism is, and see it."""
     if version:
-        _write(f"pinloop {__version__}")
+        write(f"pinloop {__version__}")
         raise typer.Exit
     if context.invoked_subcommand is None:
-        _write(context.get_help())
+        write(context.get_help())
 
 
 @app.command(epilog="Example: pinloop check urdf/delta.urdf --json")
@@ -159,9 +158,9 @@ def check(
     )
     report = diagnose(robot, samples=samples, seed=seed)
     if as_json:
-        _write(json.dumps(report.as_dict(), indent=2, allow_nan=False))
+        write(json.dumps(report.as_dict(), indent=2, allow_nan=False))
     else:
-        _print_report(report)
+        print_report(report)
     return 0 if report.assembled else _NOT_ASSEMBLED
 
 
@@ -179,11 +178,14 @@ def view(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            help="Joint and the coordinate that it is held at [rad, m]; several coordinates are "
+            help="Joint and the coordinate that it is held at (rad, m); several coordinates are "
             "separated by commas. May be given several times.",
             show_default=False,
         ),
     ] = None,
+    ignore_limits: Annotated[
+        bool, typer.Option("--ignore-limits", help="Let joints pass their position limits.")
+    ] = False,
     open_browser: Annotated[
         bool, typer.Option("--open/--no-browser", help="Open the picture in the browser.")
     ] = False,
@@ -200,13 +202,13 @@ def view(
         kinematics_only=True,
     )
     for warning in robot.warnings:
-        _complain(warning, "warning", "yellow")
-    configuration, code = _assembled(robot, _held(q or ()))
+        complain(warning, "warning", "yellow")
+    configuration, code = _assembled(robot, _held(q or ()), limits=not ignore_limits)
     if html is not None:
         from .view import view as show
 
         path = show(robot, configuration, html=html, open_browser=open_browser)
-        _write(str(path))
+        write(str(path))
     else:
         _show_until_interrupted(robot, configuration, open_browser=open_browser)
     return code
@@ -226,12 +228,14 @@ def _held(words: Sequence[str]) -> dict[str, list[float]]:
     return held
 
 
-def _assembled(robot: Mechanism, held: dict[str, list[float]]) -> tuple[NDArray[Any], int]:
+def _assembled(
+    robot: Mechanism, held: dict[str, list[float]], *, limits: bool
+) -> tuple[NDArray[Any], int]:
     """The configuration to show and the exit code; the nearest one if the loops cannot close."""
     try:
-        return assemble(robot, fixed=held), 0
+        return assemble(robot, fixed=held, limits=limits), 0
     except LoopNotClosed as error:
-        _complain(str(error), "NOT CLOSED", "bold red")
+        complain(str(error), "NOT CLOSED", "bold red")
         return error.q, _NOT_ASSEMBLED
 
 
@@ -247,9 +251,9 @@ def _show_until_interrupted(
             signal.signal(getattr(signal, name), _terminate)
     try:
         with show(robot, configuration) as viewer:
-            _write(f"{viewer.url}\nCtrl-C ends the viewer.")
+            write(f"{viewer.url}\nCtrl-C ends the viewer.")
             if open_browser and not viewer.open():
-                _complain("no browser found; open the address above", "warning", "yellow")
+                complain("no browser found; open the address above", "warning", "yellow")
             viewer.wait()
     except KeyboardInterrupt:
         return
@@ -258,125 +262,6 @@ def _show_until_interrupted(
 
 def _terminate(number: int, frame: object) -> None:
     sys.exit(128 + number)
-
-
-# -- text ----------------------------------------------------------------------------------------
-
-
-class _ReaderGone(Exception):
-    """Whoever read the output has stopped, as ``pinloop check robot.urdf | head`` does."""
-
-
-def _write(text: str, *, error: bool = False) -> None:
-    """Print a text at once."""
-    stream = sys.stderr if error else sys.stdout
-    try:
-        print(text, file=stream, flush=True)
-    except BrokenPipeError:
-        # Python flushes once more at exit, which must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        raise _ReaderGone from None
-    except OSError as problem:
-        raise PinloopError(f"the output cannot be written: {problem.strerror}") from None
-
-
-def _rendered(*parts: Any, error: bool = False) -> str:
-    """What rich makes of something, in colour on a terminal."""
-    from rich.console import Console
-
-    console = Console(stderr=error, highlight=False, soft_wrap=error)
-    with console.capture() as capture:
-        console.print(*parts)
-    return capture.get().rstrip("\n")
-
-
-def _complain(sentence: str, label: str = "error", style: str = "bold red") -> None:
-    """Print a sentence on stderr."""
-    from rich.text import Text
-
-    text = Text.assemble((f"{label}:", style), " ", sentence)
-    try:
-        _write(_rendered(text, error=True), error=True)
-    except (_ReaderGone, PinloopError):
-        return  # There is nobody left to tell.
-
-
-def _show_warning(message: Warning | str, *_: Any) -> None:
-    _complain(" ".join(str(message).split()), "warning", "yellow")
-
-
-def _print_report(report: Diagnosis) -> None:
-    """Tables on a terminal, plain lines elsewhere."""
-    from rich.console import Console, Group
-    from rich.text import Text
-
-    if not Console().is_terminal:
-        _write(str(report))
-        return
-    parts: list[Any] = [Text(f"{report.name}", style="bold"), _facts(report)]
-    if report.loops:
-        parts += [Text(), _loops(report)]
-    if report.warnings:
-        parts.append(Text())
-        parts += [Text(f"warning: {warning}", style="yellow") for warning in report.warnings]
-    _write(_rendered(Group(*parts)))
-
-
-def _facts(report: Diagnosis) -> Table:
-    """What the robot is, a line each."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    state = Text("closed", style="green") if report.assembled else Text("NOT CLOSED", "bold red")
-    state.append(f", residual {report.closure_error:.1e}", style="not bold default")
-    ranks = sorted(set(report.ranks))
-    spread = f" ({ranks[0]} to {ranks[-1]} over samples)" if len(ranks) > 1 else ""
-    entries: list[tuple[str, str | Text]] = [
-        ("bodies", f"{report.bodies}, {report.mass:.4g} kg moving"),
-        ("tree joints", f"{report.joints} moving, nq = {report.nq}, nv = {report.nv}"),
-        ("actuated", f"{len(report.actuated)}: {', '.join(report.actuated)}".rstrip(": ")),
-        ("loops", f"{len(report.loops)}, couplings {report.couplings}"),
-        ("rows", str(report.rows)),
-        ("rank", f"{report.rank}{spread}"),
-        ("redundant rows", str(report.redundancy)),
-        ("mobility", f"{report.mobility} degrees of freedom"),
-        ("idle", f"{report.idle_dof}: {', '.join(report.idle)}" if report.idle_dof else "0"),
-        ("closure", state),
-    ]
-    if report.reduced_rows is not None:
-        entries.insert(5, ("regularized rows", str(report.reduced_rows)))
-    if report.paradoxical is not None:
-        entries.insert(-2, ("paradoxical", "yes" if report.paradoxical else "no"))
-    table = Table(box=box.ROUNDED, show_header=False, border_style="dim")
-    table.add_column(style="cyan", no_wrap=True)
-    table.add_column()
-    for label, value in entries:
-        table.add_row(label, value if isinstance(value, Text) else Text(value))
-    return table
-
-
-def _loops(report: Diagnosis) -> Table:
-    """The loop joints, a line each."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.ROUNDED, border_style="dim", header_style="cyan")
-    for heading in ("loop joint", "pair", "rows", "between", "over"):
-        table.add_column(heading, justify="right" if heading == "rows" else "left")
-    table.add_column("open at neutral", justify="right")
-    for loop in report.loops:
-        cells = (
-            loop.name,
-            loop.pair,
-            str(loop.rows),
-            " - ".join(loop.bodies),
-            ", ".join(loop.joints),
-            f"{loop.neutral_error:.1e}",
-        )
-        table.add_row(*(Text(cell) for cell in cells))
-    return table
 
 
 if __name__ == "__main__":

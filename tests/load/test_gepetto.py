@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pinloop.description import GROUND, Body, Coupling, Description, Drive, Joint
 from pinloop.errors import LoadError, PinloopError
-from pinloop.load.gepetto import apply_gepetto, is_gepetto
+from pinloop.load.gepetto import apply_gepetto
 from pinloop.load.yamltools import read_yaml
 from pinloop.pairs import align_z, make_pair
 
@@ -60,11 +60,6 @@ def test_loops_and_motors() -> None:
         make_pair("fixed").residual(about("z", -np.pi / 2) * at(-1, 0, 0)),
     )
     assert robot.warnings == ()
-
-
-def test_recognised_by_its_key() -> None:
-    assert is_gepetto(read_yaml(TEXT, "f"))
-    assert not is_gepetto({"loops": []}) and not is_gepetto(None)
 
 
 def test_world_closes_too() -> None:

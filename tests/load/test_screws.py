@@ -15,7 +15,7 @@ from scipy.linalg import expm
 
 from pinloop.description import GROUND, Coupling, Description, Joint
 from pinloop.errors import LoadError, PinloopError
-from pinloop.load.screws import is_screw_table, read_screws
+from pinloop.load.screws import read_screws
 from pinloop.load.yamltools import read_yaml
 
 from .by_hand import joint_named, placed
@@ -94,11 +94,6 @@ def test_what_is_read() -> None:
     pivot = robot.joints[0]
     assert (pivot.lower, pivot.upper, pivot.effort, pivot.velocity) == ((-1,), (2,), (30,), (4,))
     assert robot.warnings == ()
-
-
-def test_recognised_by_its_keys() -> None:
-    assert is_screw_table(table())
-    assert not is_screw_table({"bodies": []}) and not is_screw_table([])
 
 
 def test_defaults() -> None:

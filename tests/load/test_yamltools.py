@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import numpy as np
 import pytest
 import yaml
@@ -182,6 +184,12 @@ def test_numpy_is_plain() -> None:
     document = validated(Document, {"parts": (part,)}, "dict")
     assert document.parts[0].xyz == (1.0, 2.0, 3.0)
     assert document.parts[0].mass == 0.5
+
+
+def test_any_mapping() -> None:
+    part = MappingProxyType({"name": "a", "mass": "b"})
+    with pytest.raises(LoadError, match=r"parts\[0\].mass is 'b': expected a number"):
+        validated(Document, MappingProxyType({"parts": [part]}), "dict")
 
 
 def test_numpy_that_does_not_fit() -> None:

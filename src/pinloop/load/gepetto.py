@@ -20,7 +20,7 @@ from ..pairs import align_z, make_pair
 from .entries import known_joints, locate, need_unique
 from .yamltools import Name, line_of, validated
 
-__all__ = ["apply_gepetto", "is_gepetto"]
+__all__ = ["apply_gepetto"]
 
 
 def _listed(value: object) -> object:
@@ -39,11 +39,6 @@ class _GepettoFile(BaseModel):
     rotule_name: Name | None = None
     joint_name: _Names = ()
     joint_type: _Names = ()
-
-
-def is_gepetto(data: object) -> bool:
-    """Whether data of a YAML file are in this format."""
-    return isinstance(data, dict) and "closed_loop" in data
 
 
 def apply_gepetto(description: Description, data: dict[str, Any], source: str) -> Description:

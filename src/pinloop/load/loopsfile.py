@@ -13,7 +13,7 @@ import numpy as np
 import pinocchio as pin
 from pydantic import Field, field_validator, model_validator
 
-from ..description import Description, Drive, Joint, constant
+from ..description import Coordinates, Description, Drive, Joint, constant
 from ..errors import BadValue, LoadError, UnknownName
 from ..pairs import align_z
 from .entries import (
@@ -95,7 +95,7 @@ class LoopEntry(PairEntry):
     cut: bool | None = Field(
         True, description="true: always cut; null: free choice; false: in the tree if possible"
     )
-    coordinates: Literal["", "circle", "zyx", "SO3xR3"] = Field(
+    coordinates: Coordinates = Field(
         "", description="variant of the coordinates, should the joint come into the tree"
     )
     limits: LimitsEntry | None = Field(None, description="limits, likewise")

@@ -34,7 +34,7 @@ from .entries import (
 )
 from .yamltools import Name, Number, Vector3, line_of, validated
 
-__all__ = ["ScrewTable", "is_screw_table", "read_screws"]
+__all__ = ["ScrewTable", "read_screws"]
 
 Array = NDArray[np.float64]
 
@@ -136,11 +136,6 @@ class ScrewTable(Entry):
     joints: tuple[ScrewJoint, ...] = Field(min_length=1, description="the joints")
     actuated: tuple[Name, ...] | None = Field(None, description="joints with a motor")
     couplings: tuple[CouplingEntry, ...] = Field((), description="gears, racks, cams")
-
-
-def is_screw_table(data: object) -> bool:
-    """Whether data of a YAML file are a screw table."""
-    return isinstance(data, dict) and "bodies" in data and "joints" in data
 
 
 def read_screws(data: dict[str, Any], source: str) -> Description:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 import pinocchio as pin
@@ -23,16 +22,15 @@ from ..description import (
     Coordinates,
     Coupling,
     Description,
-    Drive,
-    Geometry,
     Joint,
     NamedFrame,
-    Shape,
     constant,
 )
 from ..pairs import Pair, align_z
 from .packages import Resolver
+from .urdf_drives import read_drives
 from .urdf_loops import read_loops, read_pair
+from .urdf_shapes import read_colors, read_geometry
 from .xmltools import Element, pose_of
 
 __all__ = ["read_urdf"]
@@ -68,9 +66,9 @@ def read_urdf(root: Element, *, resolve: Resolver) -> Description:
         _rename_ground(root, warnings)
     bodies = [_body(link) for link in links if link.require("name") != GROUND]
     joints, couplings, independent = _joints(root, warnings)
-    actuated, drives = _drives(root, {joint.name for joint in joints}, warnings)
-    colors = _colors(root)
-    geometry = [g for link in links for g in _geometry(link, colors, resolve, warnings)]
+    actuated, drives = read_drives(root, {joint.name for joint in joints}, warnings)
+    colors = read_colors(root)
+    geometry = [g for link in links for g in read_geometry(link, colors, resolve, warnings)]
     frames = [
         NamedFrame(frame.require("name"), frame.require("link"), pose_of(frame))
         for frame in root.all("frame")
@@ -299,138 +297,6 @@ def _words(limit: Element, text: str, key: str) -> list[float]:
     if any(np.isnan(number) for number in numbers):
         raise limit.error(f"has {key} '{text}', which is not a number")
     return numbers
-
-
-def _drives(
-    root: Element, joints: set[str], warnings: list[str]
-) -> tuple[tuple[str, ...], list[Drive]]:
-    """Actuated joints and gears from <transmission> and <ros2_control>."""
-    actuated: dict[str, None] = {}
-    drives: dict[str, Drive] = {}
-    blocks = [*root.all("transmission")]
-    for control in root.all("ros2_control"):
-        blocks += control.all("transmission")
-        for joint in control.all("joint"):
-            if joint.first("command_interface") is None:
-                continue
-            name = joint.require("name")
-            if name in joints:
-                actuated[name] = None
-            else:
-                warnings.append(
-                    f"{root.source}:{joint.line}: <ros2_control> names joint '{name}', which the "
-                    "robot does not have; left out"
-                )
-    for block in blocks:
-        for joint in block.all("joint"):
-            name = joint.require("name")
-            if name not in joints:
-                warnings.append(
-                    f"{root.source}:{joint.line}: a transmission names joint '{name}', which the "
-                    "robot does not have; left out"
-                )
-                continue
-            actuated[name] = None
-            drives[name] = Drive(name, *_gear(block, joint))
-    return tuple(actuated), list(drives.values())
-
-
-def _gear(block: Element, joint: Element) -> tuple[float, float | None]:
-    """Reduction and rotor inertia of a transmission, wherever the dialect keeps them."""
-    places = [joint, *block.all("actuator"), block]
-    reduction = 1.0
-    for place in places:
-        child = place.first("mechanicalReduction", "mechanical_reduction")
-        if child is not None:
-            reduction = float(child.numbers(child.text, 1, "the value")[0])
-            break
-    inertia: float | None = None
-    for place in places:
-        gear = place.first("drake:gear_ratio")
-        if gear is not None:
-            reduction = gear.number("value")
-        rotor = place.first("drake:rotor_inertia")
-        if rotor is not None:
-            inertia = rotor.number("value")
-    return reduction, inertia
-
-
-def _colors(root: Element) -> dict[str, tuple[float, float, float, float]]:
-    """Materials that are declared for the whole robot."""
-    colors = {}
-    for holder in (root, *(v for link in root.all("link") for v in link.all("visual"))):
-        for material in holder.all("material"):
-            color = material.first("color")
-            name = material.get("name")
-            if color is not None and name:
-                colors[name] = _rgba(color)
-    return colors
-
-
-def _rgba(color: Element) -> tuple[float, float, float, float]:
-    red, green, blue, alpha = color.numbers(color.require("rgba"), 4, "rgba")
-    return float(red), float(green), float(blue), float(alpha)
-
-
-def _geometry(
-    link: Element,
-    colors: dict[str, tuple[float, float, float, float]],
-    resolve: Resolver,
-    warnings: list[str],
-) -> list[Geometry]:
-    """Visuals and collision shapes of a link."""
-    found: list[Geometry] = []
-    roles: tuple[Literal["visual", "collision"], ...] = ("visual", "collision")
-    for role in roles:
-        for index, element in enumerate(link.all(role)):
-            shape = _shape(element, resolve, warnings)
-            if shape is None:
-                continue
-            color = None
-            material = element.first("material")
-            if material is not None:
-                inline = material.first("color")
-                color = _rgba(inline) if inline is not None else None
-                color = color or colors.get(material.get("name") or "")
-            found.append(
-                Geometry(
-                    f"{link.require('name')}_{index}",
-                    link.require("name"),
-                    role,
-                    shape,
-                    pose_of(element.first("origin")),
-                    color,
-                )
-            )
-    return found
-
-
-def _shape(element: Element, resolve: Resolver, warnings: list[str]) -> Shape | None:
-    """Shape of a visual or collision element; None with a warning if it cannot be had."""
-    geometry = element.first("geometry")
-    kind = geometry.children[0] if geometry is not None and geometry.children else None
-    if kind is None:
-        warnings.append(f"{element.source}:{element.line}: a {element.tag} has no geometry")
-        return None
-    if kind.tag == "box":
-        return Shape("box", tuple(kind.vector("size")))
-    if kind.tag == "sphere":
-        return Shape("sphere", (kind.number("radius"),))
-    if kind.tag == "cylinder":
-        return Shape("cylinder", (kind.number("radius"), kind.number("length")))
-    if kind.tag == "capsule":
-        return Shape("capsule", (kind.number("radius"), kind.number("length")))
-    if kind.tag == "ellipsoid":
-        return Shape("ellipsoid", tuple(kind.vector("radii")))
-    if kind.tag == "mesh":
-        name = kind.require("filename")
-        path = resolve(name)
-        if path is None:
-            warnings.append(f"{kind.source}:{kind.line}: mesh '{name}' not found; left out")
-            return None
-        return Shape("mesh", tuple(kind.vector("scale", (1.0, 1.0, 1.0))), path)
-    warnings.append(f"{kind.source}:{kind.line}: geometry <{kind.tag}> is not known; left out")
-    return None
 
 
 _KNOWN = {

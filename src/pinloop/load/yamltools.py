@@ -7,7 +7,7 @@ which turn whatever is wrong into one `LoadError` with file, line, key and value
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from reprlib import Repr
 from typing import Annotated, Any, TypeVar, get_args
@@ -246,7 +246,7 @@ def line_of(data: object, path: Sequence[int | str]) -> int | None:
 
 def _plain(data: object) -> object:
     """The same data without NumPy."""
-    if isinstance(data, dict):
+    if isinstance(data, Mapping):
         return {key: _plain(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
         return [_plain(value) for value in data]
@@ -311,7 +311,7 @@ def _path(data: object, path: Sequence[int | str], *, missing: bool) -> str:
 
 def _has(data: Any, step: int | str) -> bool:
     """Whether ``data[step]`` exists."""
-    if isinstance(data, dict):
+    if isinstance(data, Mapping):
         return step in data
     listed = isinstance(data, list | tuple) or (isinstance(data, np.ndarray) and data.ndim > 0)
     return listed and isinstance(step, int) and step < len(data)

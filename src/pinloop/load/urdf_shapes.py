@@ -1,0 +1,91 @@
+"""What a URDF shows and collides with: materials, visuals, collision shapes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ..description import Geometry, Shape
+from .packages import Resolver
+from .xmltools import Element, pose_of
+
+__all__ = ["read_colors", "read_geometry"]
+
+Color = tuple[float, float, float, float]
+
+
+def read_colors(root: Element) -> dict[str, Color]:
+    """Materials that are declared for the whole robot."""
+    colors = {}
+    for holder in (root, *(v for link in root.all("link") for v in link.all("visual"))):
+        for material in holder.all("material"):
+            color = material.first("color")
+            name = material.get("name")
+            if color is not None and name:
+                colors[name] = _rgba(color)
+    return colors
+
+
+def _rgba(color: Element) -> Color:
+    red, green, blue, alpha = color.numbers(color.require("rgba"), 4, "rgba")
+    return float(red), float(green), float(blue), float(alpha)
+
+
+def read_geometry(
+    link: Element,
+    colors: dict[str, Color],
+    resolve: Resolver,
+    warnings: list[str],
+) -> list[Geometry]:
+    """Visuals and collision shapes of a link."""
+    found: list[Geometry] = []
+    roles: tuple[Literal["visual", "collision"], ...] = ("visual", "collision")
+    for role in roles:
+        for index, element in enumerate(link.all(role)):
+            shape = _shape(element, resolve, warnings)
+            if shape is None:
+                continue
+            color = None
+            material = element.first("material")
+            if material is not None:
+                inline = material.first("color")
+                color = _rgba(inline) if inline is not None else None
+                color = color or colors.get(material.get("name") or "")
+            found.append(
+                Geometry(
+                    f"{link.require('name')}_{index}",
+                    link.require("name"),
+                    role,
+                    shape,
+                    pose_of(element.first("origin")),
+                    color,
+                )
+            )
+    return found
+
+
+def _shape(element: Element, resolve: Resolver, warnings: list[str]) -> Shape | None:
+    """Shape of a visual or collision element; None with a warning if it cannot be had."""
+    geometry = element.first("geometry")
+    kind = geometry.children[0] if geometry is not None and geometry.children else None
+    if kind is None:
+        warnings.append(f"{element.source}:{element.line}: a {element.tag} has no geometry")
+        return None
+    if kind.tag == "box":
+        return Shape("box", tuple(kind.vector("size")))
+    if kind.tag == "sphere":
+        return Shape("sphere", (kind.number("radius"),))
+    if kind.tag == "cylinder":
+        return Shape("cylinder", (kind.number("radius"), kind.number("length")))
+    if kind.tag == "capsule":
+        return Shape("capsule", (kind.number("radius"), kind.number("length")))
+    if kind.tag == "ellipsoid":
+        return Shape("ellipsoid", tuple(kind.vector("radii")))
+    if kind.tag == "mesh":
+        name = kind.require("filename")
+        path = resolve(name)
+        if path is None:
+            warnings.append(f"{kind.source}:{kind.line}: mesh '{name}' not found; left out")
+            return None
+        return Shape("mesh", tuple(kind.vector("scale", (1.0, 1.0, 1.0))), path)
+    warnings.append(f"{kind.source}:{kind.line}: geometry <{kind.tag}> is not known; left out")
+    return None

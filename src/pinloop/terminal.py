@@ -1,0 +1,155 @@
+"""What the command line prints: sentences, and a report as tables on a terminal.
+
+Knows streams and rich; decides nothing. Off a terminal everything is plain text.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from .diagnosis import Diagnosis
+from .errors import PinloopError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["ReaderGone", "complain", "print_report", "show_warning", "write"]
+
+
+class ReaderGone(Exception):  # noqa: N818 - says what happened
+    """Whoever read the output has stopped, as ``pinloop check robot.urdf | head`` does."""
+
+
+def write(text: str, *, error: bool = False) -> None:
+    """Print a text at once.
+
+    Raises:
+        ReaderGone: nobody reads any more.
+        PinloopError: it cannot be written for another reason, such as a full disk.
+    """
+    stream = sys.stderr if error else sys.stdout
+    try:
+        print(text, file=stream, flush=True)
+    except BrokenPipeError:
+        # Python flushes once more at exit, which must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise ReaderGone from None
+    except OSError as problem:
+        raise PinloopError(f"the output cannot be written: {problem.strerror}") from None
+
+
+def _rendered(*parts: Any, error: bool = False) -> str:
+    """What rich makes of something, in colour on a terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=error, highlight=False, soft_wrap=error)
+    with console.capture() as capture:
+        console.print(*parts)
+    return capture.get().rstrip("\n")
+
+
+def complain(sentence: str, label: str = "error", style: str = "bold red") -> None:
+    """Print a sentence on stderr."""
+    from rich.text import Text
+
+    text = Text.assemble((f"{label}:", style), " ", sentence)
+    try:
+        write(_rendered(text, error=True), error=True)
+    except (ReaderGone, PinloopError):
+        return  # There is nobody left to tell.
+
+
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning as `warnings.showwarning` would, but for people."""
+    complain(" ".join(str(message).split()), "warning", "yellow")
+
+
+def print_report(report: Diagnosis) -> None:
+    """Tables on a terminal, plain lines elsewhere."""
+    from rich.console import Console, Group
+    from rich.text import Text
+
+    if not Console().is_terminal:
+        write(str(report))
+        return
+    parts: list[Any] = [Text(f"{report.name}", style="bold"), _facts(report)]
+    if report.loops:
+        parts += [Text(), _loops(report)]
+    if report.warnings:
+        parts.append(Text())
+        parts += [Text(f"warning: {warning}", style="yellow") for warning in report.warnings]
+    write(_rendered(Group(*parts)))
+
+
+def _facts(report: Diagnosis) -> Table:
+    """What the robot is, a line each."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    state = ("closed", "green") if report.assembled else ("NOT CLOSED", "bold red")
+    ranks = sorted(set(report.ranks))
+    spread = f" (from {ranks[0]} to {ranks[-1]} over samples)" if len(ranks) > 1 else ""
+    entries: list[tuple[str, str | Text]] = [
+        ("bodies", f"{report.bodies}, {report.mass:.4g} kg moving"),
+        ("tree joints", f"{report.joints} moving, nq = {report.nq}, nv = {report.nv}"),
+        ("actuated", _counted(len(report.actuated), report.actuated)),
+        ("loops", f"{len(report.loops)}, couplings {report.couplings}"),
+        ("rows", str(report.rows)),
+        ("rank", f"{report.rank}{spread}"),
+        ("redundant rows", _redundancy(report)),
+        ("mobility", f"{report.mobility} degrees of freedom"),
+        ("idle", _counted(report.idle_dof, report.idle)),
+        ("closure", Text.assemble(state, f", residual {report.closure_error:.1e}")),
+    ]
+    table = Table(box=box.ROUNDED, show_header=False, border_style="dim")
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column()
+    for label, value in entries:
+        table.add_row(label, value if isinstance(value, Text) else Text(value))
+    return table
+
+
+def _counted(number: int, names: Sequence[str]) -> str:
+    return f"{number}: {', '.join(names)}" if number else "0"
+
+
+def _redundancy(report: Diagnosis) -> str:
+    """Redundant rows, split in what motion groups explain and what they do not."""
+    if report.reduced_rows is None or not report.redundancy:
+        return str(report.redundancy)
+    explained, paradox = report.rows - report.reduced_rows, report.reduced_rows - report.rank
+    return f"{report.redundancy}: {explained} explained by motion groups, {paradox} paradoxical"
+
+
+def _loops(report: Diagnosis) -> Table:
+    """The loop joints, a line each."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.ROUNDED, border_style="dim", header_style="cyan")
+    for heading in ("loop joint", "pair", "rows", "between", "over"):
+        table.add_column(heading, justify="right" if heading == "rows" else "left")
+    table.add_column("open at neutral", justify="right")
+    for loop in report.loops:
+        cells = (
+            loop.name,
+            loop.pair,
+            str(loop.rows),
+            " - ".join(loop.bodies),
+            ", ".join(loop.joints),
+            f"{loop.neutral_error:.1e}",
+        )
+        table.add_row(*(Text(cell) for cell in cells))
+    return table

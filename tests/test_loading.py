@@ -1,0 +1,447 @@
+"""`load` and `from_screws`: which reader takes a source, and what lies beside it."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+import pytest
+import yaml
+
+import pinloop as pl
+
+from .load.every_format import (
+    GEPETTO,
+    JOINTS,
+    LOOPS,
+    MJCF,
+    ROBOTS,
+    SCREWS,
+    SDF,
+    SRDF,
+    URDF,
+    URDF_DIALECTS,
+    URDF_TREE,
+    closed,
+    is_closed,
+)
+from .load.urdf_by_hand import INERTIAL, Array, joint, link, pose, robot, two_joints
+
+Write = Callable[[str, str | bytes], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write a file in a folder of its own, and return its path."""
+
+    def create(name: str, text: str | bytes) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return create
+
+
+def mass_matrix(loaded: pl.Mechanism, angle: float) -> Array:
+    """Mass matrix in the order j1, j2, j3."""
+    M = pin.crba(loaded.model, loaded.model.createData(), closed(loaded, angle))
+    M = np.triu(M) + np.triu(M, 1).T
+    order = [loaded.coordinates(name).v.start for name in JOINTS]
+    return np.asarray(M[np.ix_(order, order)])
+
+
+def expected_mass_matrix(angle: float) -> Array:
+    """From the velocities of the three centres of mass in the plane."""
+    along, across = np.array([np.cos(angle), np.sin(angle)]), np.array([-np.sin(angle), np.cos(angle)])
+    # Crank and rocker turn with rate w; their centres are 0.5 m up, the coupler's 1 m sideways.
+    crank = np.column_stack([-0.5 * along, 0 * along, 0 * along])
+    rocker = np.column_stack([0 * along, 0 * along, -0.5 * along])
+    elbow = -along
+    coupler = np.column_stack([elbow + [0, 1], [0, 1], [0, 0]])
+    rates = np.array([[1, 0, 0], [1, 1, 0], [0, 0, 1]], dtype=float)
+    assert across @ along == 0
+    return np.asarray(
+        sum(1.5 * c.T @ c for c in (crank, coupler, rocker)) + 0.25 * rates.T @ rates
+    )
+
+
+def assert_parallelogram(loaded: pl.Mechanism, loops: int = 1) -> None:
+    assert set(loaded.joints) == set(JOINTS) and len(loaded.loops) == loops
+    assert loaded.name == "bars"
+    for angle in (0.0, 0.6, -0.9):
+        assert is_closed(loaded, angle)
+        M = mass_matrix(loaded, angle) - np.diag(loaded.model.armature)
+        np.testing.assert_allclose(M, expected_mass_matrix(angle), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ROBOTS)
+def test_every_format_gives_the_same_machine(kind: str, write: Write) -> None:
+    text = ROBOTS[kind]
+    path = write("robot.xml" if text.lstrip().startswith("<") else "robot.yaml", text)
+    for source in (text, text.encode(), path, str(path)):
+        assert_parallelogram(pl.load(source))
+
+
+@pytest.mark.parametrize("suffix", ["urdf", "sdf", "xml", "mjcf", "yaml", "txt", "xacro", ""])
+@pytest.mark.parametrize("kind", ["URDF", "SDF", "MJCF"])
+def test_the_content_counts_not_the_suffix(kind: str, suffix: str, write: Write) -> None:
+    assert_parallelogram(pl.load(write(f"robot.{suffix}".rstrip("."), ROBOTS[kind])))
+
+
+@pytest.mark.parametrize("suffix", ["yaml", "yml", "txt", "json"])
+def test_a_screw_table_is_known_by_its_keys(suffix: str, write: Write) -> None:
+    path = write(f"robot.{suffix}", SCREWS)
+    assert_parallelogram(pl.load(path))
+    assert_parallelogram(pl.from_screws(path))
+    assert_parallelogram(pl.from_screws(str(path)))
+    assert_parallelogram(pl.from_screws(yaml.safe_load(SCREWS)))
+    assert_parallelogram(pl.load(yaml.safe_load(SCREWS)))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "latin-1"])
+def test_encodings_of_xml(encoding: str, write: Write) -> None:
+    declared = "utf-8" if encoding == "utf-8-sig" else encoding.removesuffix("-le")
+    text = URDF.replace('version="1.0"', f'version="1.0" encoding="{declared}"')
+    text = text.replace('"bars"', '"Gestänge"')
+    if encoding == "utf-16-le":
+        text = "\ufeff" + text
+    for source in (text.encode(encoding), write("robot.urdf", text.encode(encoding))):
+        assert pl.load(source).name == "Gestänge"
+    assert pl.load("\ufeff" + text.removeprefix("\ufeff")).name == "Gestänge"
+
+
+def test_white_space_before_the_document() -> None:
+    text = URDF.partition("?>")[2]
+    assert_parallelogram(pl.load("\n \t" + text))
+    assert_parallelogram(pl.load(b"\n \t" + text.encode()))
+
+
+def test_all_dialects_may_be_in_one_file() -> None:
+    loaded = pl.load(URDF_DIALECTS)
+    assert len(loaded.loops) == 5 and len(loaded.couplings) == 2
+    assert is_closed(loaded, 0.6)
+
+
+# -- what says more ----------------------------------------------------------------------------
+
+
+def both(pl_loops: Any, name: str, text: str, write: Write) -> list[pl.Mechanism]:
+    """Load with a file beside the robot and with the same given as ``loops=``."""
+    path = write("robot.urdf", URDF_TREE)
+    extra = write(name, text)
+    beside = pl.load(path)
+    extra.rename(extra.with_name("elsewhere" + extra.suffix))
+    assert pl.load(path).loops == ()
+    moved = extra.with_name("elsewhere" + extra.suffix)
+    given = [moved, str(moved), [moved], text, text.encode(), pl_loops]
+    return [beside, *(pl.load(path, loops=loops) for loops in given if loops is not None)]
+
+
+@pytest.mark.parametrize("suffix", [".loops.yaml", ".loops.yml"])
+def test_a_loops_file_beside_the_robot_or_given(suffix: str, write: Write) -> None:
+    for loaded in both(yaml.safe_load(LOOPS), f"robot{suffix}", LOOPS, write):
+        assert_parallelogram(loaded)
+        assert [c.name for c in loaded.couplings] == ["gear", "cam"]
+        assert loaded.actuated == ("j1",) and loaded.drives["j1"].reduction == 50
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".yml"])
+def test_a_gepetto_file_beside_the_robot_or_given(suffix: str, write: Write) -> None:
+    text = "\n".join(GEPETTO.splitlines()[:3]) + "\n"
+    for loaded in both(yaml.safe_load(text), f"robot{suffix}", text, write):
+        assert_parallelogram(loaded)
+        (loop,) = loaded.loops
+        assert (loop.name, loop.pair.name) == ("tip_a-tip_b", "spherical")
+        assert loaded.actuated == ("j1",)
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".yml"])
+def test_a_gepetto_file_as_the_robot_takes_the_urdf_beside_it(suffix: str, write: Write) -> None:
+    write("robot.urdf", URDF_TREE)
+    path = write(f"robot{suffix}", GEPETTO)
+    for source in (path, str(path)):
+        loaded = pl.load(source)
+        assert [loop.name for loop in loaded.loops] == ["tip_a-tip_b"]
+        assert (loaded.nq, loaded.nv) == (6, 5)
+    # What is given comes on top of the file itself.
+    more = pl.load(path, loops={"passive": ["j1"]})
+    assert [loop.name for loop in more.loops] == ["tip_a-tip_b"] and more.actuated == ()
+
+
+@pytest.mark.parametrize("name", ["urdf/robot.srdf", "srdf/robot.srdf"])
+def test_an_srdf_beside_the_robot_or_given(name: str, write: Write) -> None:
+    path = write("urdf/robot.urdf", URDF_TREE)
+    assert pl.load(path).actuated == JOINTS
+    srdf = write(name, SRDF)
+    assert pl.load(path).actuated == ("j1",)
+    for loops in (srdf, str(srdf), SRDF, SRDF.encode(), b"\xef\xbb\xbf" + SRDF.encode()):
+        assert pl.load(URDF_TREE, loops=loops).actuated == ("j1",)
+    # What is given replaces what lies there.
+    assert pl.load(path, loops=[]).actuated == JOINTS
+
+
+def test_several_files_add_up(write: Write) -> None:
+    extras = [yaml.safe_load(LOOPS), write("x.srdf", SRDF.replace("j2", "j1"))]
+    loaded = pl.load(URDF_TREE, loops=extras)
+    assert [loop.name for loop in loaded.loops] == ["close"] and loaded.actuated == ()
+    for name, text in (("robot.loops.yaml", LOOPS), ("robot.srdf", SRDF.replace("j2", "j1"))):
+        write(name, text)
+    assert pl.load(write("robot.urdf", URDF_TREE)).actuated == ()
+
+
+@pytest.mark.parametrize("text", ["controller: {mode: closed_loop}", "gains:\n  closed_loop: 5\n"])
+def test_a_file_of_the_same_name_that_says_something_else_is_left_alone(
+    text: str, write: Write
+) -> None:
+    path = write("robot.urdf", URDF)
+    write("robot.yaml", text)
+    assert_parallelogram(pl.load(path))
+
+
+# -- closing frames ----------------------------------------------------------------------------
+
+FRAMES = (
+    '<frame name="closing_x_1" link="coupler" xyz="2 0 0"/>'
+    '<frame name="closing_x_2" link="rocker" xyz="0 1 0"/></robot>'
+)
+WITH_FRAMES = URDF_TREE.replace("</robot>", FRAMES)
+
+
+def test_closing_frames_are_joined_at_a_point_with_a_warning() -> None:
+    loaded = pl.load(WITH_FRAMES)
+    assert_parallelogram(loaded)
+    (loop,) = loaded.loops
+    assert (loop.name, loop.pair.name) == ("closing_x", "spherical")
+    (warning,) = loaded.warnings
+    assert "'closing_x_1' and 'closing_x_2'" in warning and "spherical" in warning
+    links = WITH_FRAMES.replace("tip_a", "closing_y_1").replace("tip_b", "closing_y_2")
+    assert {loop.name for loop in pl.load(links).loops} == {"closing_x", "closing_y"}
+
+
+@pytest.mark.parametrize("name", ["x", "closing_x", "other"])
+def test_a_loop_between_closing_frames_that_is_declared_wins(name: str) -> None:
+    entry = {"name": name, "pair": "revolute", "axis": [0, 0, 1]}
+    entry |= {"a": {"frame": "closing_x_1"}, "b": {"frame": "closing_x_2"}}
+    loaded = pl.load(WITH_FRAMES, loops={"loops": [entry]})
+    assert [(loop.name, loop.pair.name) for loop in loaded.loops] == [(name, "revolute")]
+    assert loaded.warnings == ()
+    assert_parallelogram(loaded)
+
+
+def test_mujoco_connects_closing_sites_once() -> None:
+    text = MJCF.replace("tip_a", "closing_x_1").replace("tip_b", "closing_x_2")
+    connect = '<connect site1="closing_x_1" site2="closing_x_2"/>'
+    declared = text.replace('<connect name="close" body1="coupler" body2="rocker" anchor="2 0 0"/>', connect)
+    assert connect in declared
+    assert_parallelogram(pl.load(declared))
+    assert_parallelogram(pl.load(declared.replace(connect, "")))
+
+
+def test_a_closing_frame_without_partner_is_warned_of() -> None:
+    loaded = pl.load(WITH_FRAMES.replace("closing_x_2", "closing_y_2"))
+    assert loaded.loops == ()
+    for name in ("closing_x_1", "closing_y_2"):
+        assert any(f"'{name}'" in warning for warning in loaded.warnings)
+
+
+# -- arguments ---------------------------------------------------------------------------------
+
+
+def test_gravity_may_be_replaced() -> None:
+    np.testing.assert_array_equal(pl.load(URDF).gravity, [0, 0, -9.81])
+    loaded = pl.load(URDF, gravity=[0, 1, -2])
+    np.testing.assert_array_equal(loaded.gravity, [0, 1, -2])
+    np.testing.assert_array_equal(loaded.model.gravity.vector, [0, 1, -2, 0, 0, 0])
+    np.testing.assert_array_equal(pl.load(URDF, loops={"gravity": [3, 0, 0]}).gravity, [3, 0, 0])
+    for bad in ("down", [1, 2], [1, 2, np.nan], [[1, 2, 3]], 9.81, {"z": 1}):
+        with pytest.raises(pl.BadValue, match="gravity is"):
+            pl.load(URDF, gravity=bad)  # type: ignore[arg-type]
+
+
+def test_a_floating_base_is_carried_by_six_coordinates() -> None:
+    text = URDF.replace('<link name="base"/>', link("base"))
+    fixed, floating = pl.load(text), pl.load(text, floating_base=True)
+    assert (floating.nq, floating.nv) == (fixed.nq + 7, fixed.nv + 6)
+    assert floating.joints[0] == "root_joint" and floating.actuated == ("j1",)
+    theirs = pin.buildModelFromXML(text, pin.JointModelFreeFlyer())
+    assert list(theirs.names)[1:] == list(floating.joints)
+    base = pose((1, 2, 3), (0.1, 0.2, 0.3))
+    q = np.concatenate([pin.SE3ToXYZQUAT(base), closed(fixed, 0.4)])
+    expected = base * fixed.placement(closed(fixed, 0.4), "coupler")
+    np.testing.assert_allclose(
+        floating.placement(q, "coupler").homogeneous, expected.homogeneous, atol=1e-14
+    )
+    rng = np.random.default_rng(1)
+    v, a = rng.normal(size=9), rng.normal(size=9)
+    np.testing.assert_allclose(
+        pin.rnea(floating.model, floating.model.createData(), q, v, a)[6:],
+        pin.rnea(theirs, theirs.createData(), q, v, a)[6:] ,
+        atol=1e-10,
+    )
+    np.testing.assert_allclose(pl.Constraints(floating).residual(q), 0, atol=1e-12)
+    taken = pl.load(text.replace('"j1"', '"root_joint"'), floating_base=True)
+    assert taken.nv == 9 and "root_joint" in taken.joints
+
+
+def test_what_is_the_ground_itself_cannot_float() -> None:
+    with pytest.raises(pl.BadValue, match="no base"):
+        pl.load(SCREWS, floating_base=True)
+
+
+def test_kinematics_only_accepts_what_weighs_nothing() -> None:
+    text = two_joints().replace(INERTIAL, "")
+    with pytest.raises(pl.LoadError, match=r"link 'p' moves with joint 'j' but has no mass"):
+        pl.load(text)
+    loaded = pl.load(text, kinematics_only=True)
+    assert loaded.nv == 2 and any("has no mass" in warning for warning in loaded.warnings)
+
+
+# -- objects of other libraries ----------------------------------------------------------------
+
+
+def _quiet(read: Callable[[], Any]) -> Any:
+    """Other libraries warn of their own affairs."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return read()
+
+
+@pytest.mark.parametrize("library", ["urchin", "yourdfpy"])
+def test_a_parsed_urdf_is_asked_for_its_xml(library: str, write: Write) -> None:
+    parsed = pytest.importorskip(library)
+    if library == "urchin":
+        source = _quiet(lambda: parsed.URDF.load(str(write("robot.urdf", URDF_TREE))))
+    else:
+        source = _quiet(lambda: parsed.URDF.load(io.StringIO(URDF_TREE), load_meshes=False))
+    loaded = _quiet(lambda: pl.load(source, loops=yaml.safe_load(LOOPS)))
+    assert_parallelogram(loaded)
+
+
+def test_urchin_hands_on_the_loops_it_does_not_know(write: Write) -> None:
+    urchin = pytest.importorskip("urchin")
+    source = _quiet(lambda: urchin.URDF.load(str(write("robot.urdf", URDF))))
+    assert_parallelogram(_quiet(lambda: pl.load(source)))
+
+
+class _Parsed:
+    def to_xml_string(self) -> bytes:
+        return URDF.encode()
+
+
+def test_any_object_with_the_method_of_urdfpy_will_do() -> None:
+    assert_parallelogram(pl.load(_Parsed()))
+
+
+def test_a_pin_model_may_be_closed() -> None:
+    model = pin.buildModelFromXML(URDF_TREE)
+    model.name = "bars"
+    assert_parallelogram(pl.load(model, loops=yaml.safe_load(LOOPS)))
+
+
+# -- what cannot be loaded ---------------------------------------------------------------------
+
+SOURCES: list[tuple[Any, str]] = [
+    (3, "cannot load a int"),
+    (None, "cannot load a NoneType"),
+    ([URDF], "cannot load a list"),
+    ("", "is a folder"),
+    ("no/such/robot.urdf", "no/such/robot.urdf: no such file"),
+    ("nul\0byte.urdf", "cannot be read"),
+    ("x" * 5000 + ".urdf", "cannot be read"),
+    (b"", "neither URDF"),
+    (b"\x89PNG\r\n\x1a\n\xff\xfe\x00", "not UTF-8"),
+    ("just\nwords", "neither URDF"),
+    ("- a\n- list\n", "neither URDF"),
+    (LOOPS, "is a loops file, not a robot"),
+    (GEPETTO, "is a Gepetto file"),
+    ("a: [1\n", "<text>:2: malformed YAML"),
+    ("<robot>\n<link", "<text>:2: malformed XML"),
+    ("<robot/>", "has no <link>"),
+    (SRDF, "has no <link>"),
+    ("<scene/>", "<scene> is the root element; a robot starts with"),
+    ("<a>" * 100_000 + "</a>" * 100_000, "<a> is the root element"),
+    ("[" * 100_000 + "\n", "nested too deeply"),
+    ('<robot name="r" xmlns:xacro="x"><xacro:property name="a" value="1"/></robot>', "xacro"),
+    ('<?xml version="1.0" encoding="none-such"?><robot/>'.encode(), "none-such"),
+    ({}, "bodies is missing"),
+    ({"bodies": 3, 4: 5}, "screw table"),
+]
+
+
+@pytest.mark.parametrize(("source", "said"), SOURCES, ids=[said for _, said in SOURCES])
+def test_what_is_no_robot_is_refused_with_its_reason(source: Any, said: str) -> None:
+    with pytest.raises((pl.LoadError, pl.BadValue)) as caught:
+        pl.load(source)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("robot.urdf", b"", "robot.urdf:1: malformed XML"),
+        ("robot.yaml", b"", "robot.yaml: is neither URDF"),
+        ("robot.sdf", b"\x00\x01\x02\xff", "robot.sdf:1: malformed XML"),
+        ("robot", b"\x00\x01\x02\xff", "robot: is not UTF-8"),
+        ("robot.yaml", LOOPS.encode(), "load the robot with loops=this file"),
+        ("robot.loops.yaml", LOOPS.encode(), "robot.loops.yaml: is a loops file"),
+        ("robot.yaml", GEPETTO.encode(), "the URDF with the same name is not beside it"),
+        ("robot.srdf", SRDF.encode(), "robot.srdf:2: <robot name='bars'> has no <link>"),
+    ],
+)
+def test_files_that_are_no_robots(name: str, content: bytes, said: str, write: Write) -> None:
+    with pytest.raises(pl.LoadError) as caught:
+        pl.load(write(name, content))
+    assert said in str(caught.value)
+
+
+def test_a_folder_is_no_robot(tmp_path: Path) -> None:
+    for read in (pl.load, pl.from_screws):
+        with pytest.raises(pl.LoadError, match="is a folder"):
+            read(tmp_path)
+
+
+LOOPS_ARGUMENTS: list[tuple[Any, str]] = [
+    (3, "loops are a mapping"),
+    (["a.yaml", 3], "a.yaml: no such file"),
+    ([[]], "loops are a mapping"),
+    ("- 1\n- 2\n", "loops are a mapping"),
+    (SDF, "no SRDF"),
+    (URDF, "no SRDF"),
+    (SCREWS, "bodies is not a known key"),
+    ({"loop": []}, "did you mean 'loops'?"),
+    ({"loops": [{"name": "l"}]}, "is missing"),
+    ("no/such.yaml", "no/such.yaml: no such file"),
+]
+
+
+@pytest.mark.parametrize(("loops", "said"), LOOPS_ARGUMENTS)
+def test_loops_that_are_none(loops: Any, said: str) -> None:
+    with pytest.raises(pl.LoadError) as caught:
+        pl.load(URDF_TREE, loops=loops)
+    assert said in str(caught.value)
+
+
+def test_arguments_that_are_no_folders_or_tables() -> None:
+    for folders in (3, [3], [None]):
+        with pytest.raises(pl.BadValue, match="package_dirs"):
+            pl.load(URDF, package_dirs=folders)  # type: ignore[arg-type]
+    for table in (3, None, [SCREWS]):
+        with pytest.raises(pl.BadValue, match="screw table"):
+            pl.from_screws(table)  # type: ignore[arg-type]
+
+
+def test_joints_of_a_robot_keep_their_order_under_load() -> None:
+    """Children of a link come by name, as Pinocchio reads them, not as the file has them."""
+    text = robot(
+        *(link(name) for name in "abcd"),
+        joint("z", "a", "b"),
+        joint("y", "a", "c"),
+        joint("x", "b", "d"),
+    )
+    assert pl.load(text).joints == ("y", "z", "x")
