@@ -228,6 +228,38 @@ def test_rows_have_labels_and_names_in_the_order_of_loops_and_couplings() -> Non
     assert norms == pytest.approx({"close1": 5**0.5, "close2": 50**0.5, "slot": 230**0.5, "belt": 10})
 
 
+def test_rows_are_known_as_angles_or_lengths() -> None:
+    robot = m.build(m.double_cardan())
+    assert pl.Constraints(robot).angular == (False, False, False, True)
+    assert pl.Constraints(m.build(m.bennett())).angular == (False,) * 3 + (True,) * 2
+    assert pl.Constraints(m.build(m.rod_pendulums())).angular == (False,)
+    # A coupling is in the unit of its first joint: a rack in metres, a gear in radians.
+    assert pl.Constraints(m.build(m.gear_pair())).angular == (True,)
+    assert pl.Constraints(coupled((0.0, 1.0), (0.0, 1.0))).angular[-1]
+    rack = m.build(m.screw_jack() | {"couplings": [{"name": "feed", "joint": "nut",
+                                                    "source": "shaft", "ratio": 1}]})  # fmt: skip
+    assert not pl.Constraints(rack).angular[-1]
+
+
+@pytest.mark.parametrize("entries", [m.four_bar, m.spherical_four_bar, m.sarrus, m.double_cardan])
+def test_regularized_rows_are_derivatives_too_and_forbid_the_same_motions(
+    entries: Callable[[], m.Table],
+) -> None:
+    robot, rng = m.build(entries()), np.random.default_rng(29)
+    reduced = pl.regularize(robot)
+    rows, all_rows = pl.Constraints(reduced), pl.Constraints(reduced, full=True)
+    assert len(all_rows) == len(pl.Constraints(robot)) >= len(rows)
+    assert len(rows.labels) == len(rows.angular) == len(rows)
+    q, (v, a) = robot.neutral, rng.normal(size=(2, robot.nv))
+    assert jacobian_error(reduced, q, v) < 1e-8
+    assert gamma_error(reduced, hand.random_q(robot, rng), v, a) < 1e-8
+    J, full = rows.jacobian(q), all_rows.jacobian(q)
+    np.testing.assert_array_equal(full, pl.Constraints(robot).jacobian(q))
+    rank = np.linalg.matrix_rank(full, tol=1e-9)
+    assert np.linalg.matrix_rank(J, tol=1e-9) == rank
+    assert np.linalg.matrix_rank(np.vstack([J, full]), tol=1e-9) == rank
+
+
 def test_each_row_measures_its_own_loop() -> None:
     """Opening one loop leaves the rows of the other at zero."""
     robot = m.build(m.spinning_rods())
@@ -237,6 +269,16 @@ def test_each_row_measures_its_own_loop() -> None:
     lever = np.cross(np.array([1.2, -0.5, 0.6]) - [1, -0.3, 0], [1, -0.4, 0]) / np.hypot(1, 0.4)
     gap = 2 * np.sin(0.05) * np.linalg.norm(lever)
     assert np.linalg.norm(residual[rows.rows_of["close2"]]) == pytest.approx(gap, rel=1e-12)
+
+
+def test_one_coordinate_is_a_column_like_any_other() -> None:
+    robot = m.build(m.door())
+    rows, q, v = pl.Constraints(robot), np.array([0.4]), np.array([1.5])
+    np.testing.assert_allclose(rows.jacobian(q), np.zeros((5, 1)), atol=1e-14)
+    np.testing.assert_allclose(rows.gamma(q, v), np.zeros(5), atol=1e-14)
+    np.testing.assert_allclose(rows.residual(q), np.zeros(5), atol=1e-14)
+    twist = rows.twist_jacobian(q, robot.loops[0])
+    np.testing.assert_allclose(twist, np.array([[0, 0, 0, 0, 0, 1.0]]).T, atol=1e-14)
 
 
 def test_a_tree_has_no_rows() -> None:

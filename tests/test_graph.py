@@ -18,7 +18,8 @@ UNIT = pin.SE3.Identity()
 
 
 def link(name: str, parent: str, child: str, pair: str = "revolute", cut: bool | None = None) -> Joint:
-    return Joint(name, make_pair(pair, pitch=0.1, length=0.1), parent, child, UNIT, UNIT, cut)
+    kind = make_pair(pair, length=0.1 if pair == "rod" else None)
+    return Joint(name, kind, parent, child, UNIT, UNIT, cut)
 
 
 def bodies_of(joints: Sequence[Joint]) -> list[str]:

@@ -329,13 +329,31 @@ def test_urchin_hands_on_the_loops_it_does_not_know(write: Write) -> None:
     assert_parallelogram(_quiet(lambda: pl.load(source)))
 
 
-class _Parsed:
-    def to_xml_string(self) -> bytes:
+class _Text:
+    """What urdf_parser_py offers."""
+
+    def to_xml_string(self) -> str:
+        return URDF
+
+
+class _Bytes:
+    """What yourdfpy offers."""
+
+    def write_xml_string(self) -> bytes:
         return URDF.encode()
 
 
-def test_any_object_with_the_method_of_urdfpy_will_do() -> None:
-    assert_parallelogram(pl.load(_Parsed()))
+class _Saved:
+    """What urdfpy offers, which cannot be imported any more."""
+
+    def save(self, file_obj: Any) -> None:
+        with open(file_obj if isinstance(file_obj, str) else file_obj.name, "w") as file:
+            file.write(URDF)
+
+
+@pytest.mark.parametrize("kind", [_Text, _Bytes, _Saved])
+def test_a_parsed_urdf_is_known_by_its_methods(kind: type) -> None:
+    assert_parallelogram(pl.load(kind()))
 
 
 def test_a_pin_model_may_be_closed() -> None:
@@ -413,7 +431,7 @@ LOOPS_ARGUMENTS: list[tuple[Any, str]] = [
     ("- 1\n- 2\n", "loops are a mapping"),
     (SDF, "no SRDF"),
     (URDF, "no SRDF"),
-    (SCREWS, "bodies is not a known key"),
+    (SCREWS, "name is not a known key"),
     ({"loop": []}, "did you mean 'loops'?"),
     ({"loops": [{"name": "l"}]}, "is missing"),
     ("no/such.yaml", "no/such.yaml: no such file"),

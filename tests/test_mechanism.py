@@ -356,6 +356,20 @@ def test_variants_do_not_repeat_warnings() -> None:
     )
 
 
+def test_loops_can_be_taken_out_without_touching_the_tree() -> None:
+    robot = m.build(m.spinning_rods() | {"actuated": ["crank", "close2"]})
+    opened = robot.without_loops(["close2"])
+    assert [loop.name for loop in opened.loops] == ["close1"]
+    assert (opened.joints, opened.actuated) == (robot.joints, ("crank",))
+    q = hand.random_q(robot, np.random.default_rng(36))
+    np.testing.assert_array_equal(
+        pl.Constraints(opened).jacobian(q), pl.Constraints(robot).jacobian(q)[:3]
+    )
+    np.testing.assert_array_equal(hand.mass_matrix(opened, q), hand.mass_matrix(robot, q))
+    with pytest.raises(pl.UnknownName, match=r"no loop joint 'close3'.*'close1'"):
+        robot.without_loops(["close1", "close3"])
+
+
 # -- descriptions that are no machine -------------------------------------------------------
 
 

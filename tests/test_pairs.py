@@ -340,9 +340,10 @@ def test_unknown_pair_lists_the_known_ones() -> None:
     ("name", "numbers", "says"),
     [
         ("helical", {}, "pitch"),
-        ("screw", {"length": 1.0}, "pitch"),
+        ("screw", {"length": 1.0}, "has no length"),
         ("rod", {}, "length"),
-        ("rod", {"pitch": 1.0}, "length"),
+        ("rod", {"pitch": 1.0}, "has no pitch"),
+        ("revolute", {"pitch": 0.3}, "has no pitch"),
         ("helical", {"pitch": np.nan}, "pitch.*nan"),
         ("helical", {"pitch": np.inf}, "pitch.*inf"),
         ("rod", {"length": np.nan}, "length.*nan"),

@@ -21,7 +21,7 @@ from typer.main import get_command
 
 from . import __version__
 from .assembly import assemble
-from .diagnosis import Diagnosis, diagnose
+from .diagnosis import diagnose
 from .errors import BadValue, LoopNotClosed, PinloopError, PinloopWarning
 from .loading import load
 from .mechanism import Mechanism

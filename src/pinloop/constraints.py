@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .description import Coupling
 from .mechanism import LoopJoint, Mechanism
+from .pairs import MotionGroup
 
 __all__ = ["Constraints"]
 
@@ -50,6 +51,12 @@ class Constraints:
             angles = np.array([label.startswith("w") for label in loop.pair.labels], dtype=bool)
             angular = ~np.any(selection[:, ~angles] != 0, axis=1)
             self._append(loop.name, [f"{loop.name}: {label}" for label in labels], angular)
+        # The selector of a motion group is the same everywhere.
+        self._constant = {
+            loop.name: self._select[loop.name] @ loop.pair.selector(pin.SE3.Identity())
+            for loop in robot.loops
+            if isinstance(loop.pair, MotionGroup)
+        }
         self._couplings = tuple(
             coupling
             for coupling in robot.couplings
@@ -94,7 +101,7 @@ class Constraints:
         pin.updateFramePlacements(model, data)
         jacobian = np.zeros((len(self), self.robot.nv))
         for loop in self.robot.loops:
-            selector = self._select[loop.name] @ loop.pair.selector(self._relative(loop))
+            selector = self._selector(loop)
             jacobian[self.rows_of[loop.name]] = selector @ self._twist_jacobian(loop)
         for coupling in self._couplings:
             row = self.rows_of[coupling.name].start
@@ -111,7 +118,7 @@ class Constraints:
         pin.updateFramePlacements(model, data)
         gamma = np.empty(len(self))
         for loop in self.robot.loops:
-            gamma[self.rows_of[loop.name]] = self._select[loop.name] @ self._loop_gamma(loop)
+            gamma[self.rows_of[loop.name]] = self._loop_gamma(loop)
         for coupling in self._couplings:
             curvature = self._terms(coupling, q, 2)
             rates = [v[at.v.start] for at in self._columns[coupling.name]]
@@ -140,6 +147,13 @@ class Constraints:
         placements = self._data.oMf
         return placements[loop.frame_a].actInv(placements[loop.frame_b])
 
+    def _selector(self, loop: LoopJoint) -> Array:
+        """Rows that take the relative twist to the residual rate, after regularization."""
+        constant = self._constant.get(loop.name)
+        if constant is not None:
+            return constant
+        return self._select[loop.name] @ loop.pair.selector(self._relative(loop))
+
     def _twist_jacobian(self, loop: LoopJoint) -> Array:
         """``J_B - Ad(T^-1) J_A`` at the state that the data holds."""
         model, data = self.robot.model, self._data
@@ -162,8 +176,10 @@ class Constraints:
         A_b = pin.getFrameAcceleration(model, data, loop.frame_b, pin.LOCAL)
         V = V_b - V_a
         drift = (A_b - A_a + V.cross(V_a)).vector
-        pair = loop.pair
-        return np.asarray(pair.selector(T) @ drift + pair.bias(T, V.vector))
+        gamma = self._selector(loop) @ drift
+        if loop.name not in self._constant:
+            gamma += self._select[loop.name] @ loop.pair.bias(T, V.vector)
+        return np.asarray(gamma)
 
     def _terms(self, coupling: Coupling, q: Array, derivative: int) -> list[float]:
         """``derivative``-th derivatives of the polynomials of a coupling at ``q``."""

@@ -21,6 +21,7 @@ from .errors import BadValue, LoadError
 from .load.gepetto import apply_gepetto
 from .load.loopsfile import LoopsFile, apply_loops
 from .load.mjcf import read_mjcf
+from .load.objects import xml_of
 from .load.packages import make_resolver
 from .load.pinmodel import read_model
 from .load.screws import read_screws
@@ -35,7 +36,7 @@ from .pairs import make_pair
 
 __all__ = ["from_screws", "load"]
 
-_GEPETTO = re.compile(rb"^\s*[\"']?closed_loop[\"']?\s*:", re.MULTILINE)
+_GEPETTO = re.compile(rb"^[\"']?closed_loop[\"']?\s*:", re.MULTILINE)
 """The key by which a Gepetto YAML is known."""
 
 _LARGEST = 256 * 2**20
@@ -109,10 +110,12 @@ def from_screws(description: Mapping[str, Any] | str | Path) -> Mechanism:
 
 def _folders(package_dirs: Any) -> list[str | Path]:
     """The user's package folders as a list."""
-    folders = [package_dirs] if isinstance(package_dirs, (str, Path)) else package_dirs
-    if not isinstance(folders, Iterable) or not all(isinstance(f, (str, Path)) for f in folders):
+    if isinstance(package_dirs, (str, Path)):
+        return [package_dirs]
+    folders = list(package_dirs) if isinstance(package_dirs, Iterable) else [None]
+    if not all(isinstance(folder, (str, Path)) for folder in folders):
         raise BadValue(f"package_dirs is {package_dirs!r}; it must be a folder or several")
-    return list(folders)
+    return folders
 
 
 def _describe(
@@ -133,7 +136,7 @@ def _describe(
             return _from_text(_read(sibling), str(sibling), sibling, folders), sibling, [path]
         return _from_text(text, str(path), path, folders), path, []
     name = f"<{type(source).__name__} object>"
-    return _from_text(_xml_of(source), name, None, folders), None, []
+    return _from_text(xml_of(source), name, None, folders), None, []
 
 
 def _is_text(source: str | bytes) -> bool:
@@ -171,19 +174,6 @@ def _decoded(text: str | bytes, name: str) -> str:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise LoadError(f"is not UTF-8 text (byte {error.start})", source=name) from None
-
-
-def _xml_of(source: Any) -> str:
-    """XML of a parsed URDF of urchin, urdfpy (`to_xml_string`) or yourdfpy (`write_xml_string`)."""
-    for method in ("to_xml_string", "write_xml_string"):
-        ask = getattr(source, method, None)
-        if callable(ask):
-            text = ask()
-            return text.decode() if isinstance(text, bytes) else str(text)
-    raise BadValue(
-        f"cannot load a {type(source).__name__}; give a path, XML, a dict, a pin.Model, or a URDF "
-        "object of urchin, yourdfpy or urdfpy"
-    )
 
 
 def _from_text(
@@ -256,9 +246,11 @@ def _apply(description: Description, extra: Any) -> Description:
         extra = read_yaml(_decoded(extra, name), name)
     if not isinstance(extra, Mapping):
         raise LoadError("loops are a mapping, a YAML file or an SRDF", source=name)
-    if "closed_loop" in extra:
-        return apply_gepetto(description, dict(extra), name)
-    return apply_loops(description, validated(LoopsFile, extra, name), name)
+    # A dict as read knows its lines.
+    data = extra if isinstance(extra, dict) else dict(extra)
+    if "closed_loop" in data:
+        return apply_gepetto(description, data, name)
+    return apply_loops(description, validated(LoopsFile, data, name), name)
 
 
 def _apply_xml(description: Description, root: Element) -> Description:
@@ -297,6 +289,8 @@ def _closing_frames(description: Description) -> Description:
             )
             continue
         (body_a, frame_a), (body_b, frame_b) = places[ends["1"]], places[ends["2"]]
+        if _joined(description, places[ends["1"]], places[ends["2"]]):
+            continue
         joints.append(
             Joint(loop, make_pair("spherical"), body_a, body_b, frame_a, frame_b, cut=True)
         )
@@ -309,6 +303,21 @@ def _closing_frames(description: Description) -> Description:
         joints=(*description.joints, *joints),
         warnings=(*description.warnings, *warnings),
     )
+
+
+def _joined(description: Description, one: tuple[str, pin.SE3], other: tuple[str, pin.SE3]) -> bool:
+    """Whether some loop joint already joins two frames."""
+
+    def same(body: str, frame: pin.SE3, end: tuple[str, pin.SE3]) -> bool:
+        # The axes of a pair may be turned against the frame it was asked for.
+        return body == end[0] and np.allclose(frame.translation, end[1].translation, atol=1e-9)
+
+    for joint in description.joints:
+        ends = (joint.parent, joint.frame_parent), (joint.child, joint.frame_child)
+        for a, b in (ends, ends[::-1]):
+            if joint.cut and same(*a, one) and same(*b, other):
+                return True
+    return False
 
 
 def _floating(description: Description) -> Description:

@@ -6,7 +6,7 @@ What a robot *is*, and where its frames are at a configuration. What its constra
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -343,6 +343,21 @@ class Mechanism:
                 "the inertia of the payload must be symmetric with principal moments >= 0"
             )
         changed = with_payload(self.description, self.model, index, weight, centre, tensor)
+        return build(changed, kinematics_only=True)
+
+    def without_loops(self, names: Iterable[str]) -> Mechanism:
+        """Return the robot with the named loop joints taken out; coordinates stay."""
+        gone = list(names)
+        known = [loop.name for loop in self.loops]
+        for name in gone:
+            if name not in known:
+                raise UnknownName("loop joint", name, known, self.name)
+        kept = tuple(joint for joint in self.description.joints if joint.name not in gone)
+        actuated = self.description.actuated
+        if actuated is not None:
+            actuated = tuple(name for name in actuated if name not in gone)
+        drives = tuple(drive for drive in self.description.drives if drive.joint not in gone)
+        changed = replace(self.description, joints=kept, actuated=actuated, drives=drives)
         return build(changed, kinematics_only=True)
 
     def absolute(self, space: Space = "auto") -> Mechanism:

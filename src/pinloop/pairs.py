@@ -33,6 +33,7 @@ __all__ = [
     "Universal",
     "align_z",
     "make_pair",
+    "pair_name",
 ]
 
 Array = NDArray[np.float64]
@@ -350,20 +351,30 @@ def make_pair(name: str, *, pitch: float | None = None, length: float | None = N
     Raises:
         BadValue: unknown name, or a missing or non-finite parameter.
     """
-    key = str(name).strip().lower().replace("-", "_").replace(" ", "_")
-    key = _ALIASES.get(key, key)
+    key = pair_name(name)
     for label, value, owner in (("pitch", pitch, "helical"), ("length", length, "rod")):
         if value is None:
             continue
         if not isinstance(value, (int, float)) or not np.isfinite(value):
             raise BadValue(f"{label} of pair '{name}' is {value!r}; it must be a finite number")
-        if key in PAIR_NAMES and key != owner:
+        if key != owner:
             raise BadValue(f"a {key} pair has no {label}; leave it out")
     if key in _GROUPS:
         return _GROUPS[key]
-    if key in _OTHERS:
-        return _OTHERS[key](pitch, length)
-    raise BadValue(f"unknown pair '{name}'; known pairs: {', '.join(PAIR_NAMES)}")
+    return _OTHERS[key](pitch, length)
+
+
+def pair_name(name: str) -> str:
+    """Name in `PAIR_NAMES` of the pair that ``name`` or an alias means.
+
+    Raises:
+        BadValue: there is no such pair; lists those that there are.
+    """
+    key = str(name).strip().lower().replace("-", "_").replace(" ", "_")
+    key = _ALIASES.get(key, key)
+    if key not in PAIR_NAMES:
+        raise BadValue(f"unknown pair '{name}'; known pairs: {', '.join(PAIR_NAMES)}")
+    return key
 
 
 def align_z(axis: Array) -> Array:

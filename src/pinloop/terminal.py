@@ -31,8 +31,13 @@ def write(text: str, *, error: bool = False) -> None:
         PinloopError: it cannot be written for another reason, such as a full disk.
     """
     stream = sys.stderr if error else sys.stdout
+    if stream is None:
+        return
+    encoding = stream.encoding or "utf-8"
+    # Names of files and links may hold what the terminal cannot show.
+    shown = text.encode(encoding, "backslashreplace").decode(encoding)
     try:
-        print(text, file=stream, flush=True)
+        print(shown, file=stream, flush=True)
     except BrokenPipeError:
         # Python flushes once more at exit, which must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -151,6 +151,10 @@ def _joint_model(joint: Joint, frame_b: pin.SE3, orientation: int) -> tuple[obje
             return pin.JointModelRUBZ(), pin.SE3(over, np.zeros(3))
         turns = (pin.JointModelRX, pin.JointModelRY, pin.JointModelRZ)
         return _one_axis(turns, pin.JointModelRevoluteUnaligned, axis), turn
+    if name == "universal" and orientation > 0:
+        turn = pin.SE3(np.array(frame_b.rotation), np.zeros(3))
+        axes = np.array(frame_b.rotation[:, 2]), np.array(frame_b.rotation[:, 0])
+        return pin.JointModelUniversal(*axes), turn
     return _joint_of_many(joint, orientation), pin.SE3.Identity()
 
 
@@ -182,9 +186,7 @@ def _joint_of_many(joint: Joint, orientation: int) -> object:
         )
     if orientation < 0:
         return _composite(*(_backwards(motion) for motion in reversed(_MOTIONS[name])))
-    x, _, z = np.eye(3)
     native: dict[str, Callable[[], object]] = {
-        "universal": lambda: pin.JointModelUniversal(z, x),
         "cylindrical": lambda: _composite(pin.JointModelPZ(), pin.JointModelRZ()),
         "planar": pin.JointModelPlanar,
         "planar_translation": lambda: _composite(pin.JointModelPX(), pin.JointModelPY()),

@@ -129,8 +129,11 @@ def _same_tree(robot: pl.Mechanism, theirs: pin.Model) -> None:
     assert (robot.nv, ours.njoints) == (theirs.nv, theirs.njoints)
     assert robot.loops == ()
     np.testing.assert_array_equal(robot.gravity, OUR_GRAVITY)
-    links = {frame.name for frame in theirs.frames if frame.type == pin.FrameType.BODY}
-    assert set(robot.bodies) == links
+    links = [frame.name for frame in theirs.frames if frame.type == pin.FrameType.BODY]
+    # The ground is the world here: a link of that name gets another one, with a warning.
+    names = {link: "ground_link" if link == "ground" else link for link in links}
+    assert set(robot.bodies) == set(names.values())
+    assert ("ground" in links) == any("'ground_link'" in warning for warning in robot.warnings)
     rng = np.random.default_rng(5)
     our_data, their_data = ours.createData(), theirs.createData()
     for _ in range(2):
@@ -147,7 +150,7 @@ def _same_tree(robot: pl.Mechanism, theirs: pin.Model) -> None:
         pin.framesForwardKinematics(ours, our_data, q)
         pin.framesForwardKinematics(theirs, their_data, p)
         for link in links:
-            mine = our_data.oMf[ours.getFrameId(link, pin.FrameType.BODY)]
+            mine = our_data.oMf[ours.getFrameId(names[link], pin.FrameType.BODY)]
             yours = their_data.oMf[theirs.getFrameId(link, pin.FrameType.BODY)]
             np.testing.assert_allclose(
                 mine.homogeneous, yours.homogeneous, rtol=0, atol=1e-12, err_msg=link

@@ -23,7 +23,7 @@ from pydantic import (
 
 from ..description import GROUND, Coupling, Description, Joint
 from ..errors import BadValue, LoadError, UnknownName
-from ..pairs import PAIR_NAMES, Pair, align_z, make_pair
+from ..pairs import PAIR_NAMES, Pair, align_z, make_pair, pair_name
 from .yamltools import Direction, Name, Number
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "locate",
     "make_couplings",
     "need_unique",
-    "pair_kind",
     "universal_axes",
 ]
 
@@ -70,14 +69,14 @@ class PairEntry(Entry):
     @classmethod
     def _known_pair(cls, name: str) -> str:
         try:
-            pair_kind(name)
+            pair_name(name)
         except BadValue as error:
             raise ValueError(str(error)) from None
         return name
 
     @model_validator(mode="after")
     def _second_axis(self) -> PairEntry:
-        kind = pair_kind(self.pair)
+        kind = pair_name(self.pair)
         if self.axis2 is not None and kind != "universal":
             raise ValueError(f"a {kind} pair has no axis2; leave it out")
         if self.axis2 is None and kind == "universal":
@@ -88,21 +87,6 @@ class PairEntry(Entry):
         """Build the pair; ``length`` [m] is used where the entry gives none."""
         length = self.length if self.length is not None else length
         return make_pair(self.pair, pitch=self.pitch, length=length)
-
-
-def pair_kind(name: str) -> str:
-    """Own name of the pair that ``name`` or one of its aliases means.
-
-    Raises:
-        BadValue: there is no such pair.
-    """
-    for parameter in ("pitch", "length"):
-        try:
-            return make_pair(name, **{parameter: 1.0}).name
-        except BadValue:
-            # Not a pair with this parameter.
-            continue
-    return make_pair(name).name
 
 
 def _per_dof(value: object) -> object:

@@ -89,10 +89,14 @@ def read_model(model: pin.Model) -> Description:
 
 
 def _body_names(model: pin.Model) -> list[str]:
-    """Name of the body that each joint carries: its first BODY frame, or the joint's name."""
+    """Name of the body that each joint carries: the BODY frame that coincides with the joint.
+
+    Without one the body is called like the joint.
+    """
     names = [GROUND] + [""] * (model.njoints - 1)
     for frame in model.frames:
-        if frame.type == pin.FrameType.BODY and frame.parentJoint > 0:
+        own = frame.type == pin.FrameType.BODY and frame.placement.isIdentity(1e-12)
+        if own and frame.parentJoint > 0:
             names[frame.parentJoint] = names[frame.parentJoint] or frame.name
     for index in range(1, model.njoints):
         names[index] = names[index] or str(model.names[index])

@@ -19,7 +19,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ..description import GROUND, Body, Description, Joint, constant
 from ..errors import BadValue, LoadError, UnknownName
-from ..pairs import Pair, align_z
+from ..pairs import Pair, align_z, pair_name
 from .entries import (
     WITHOUT_AXIS,
     CouplingEntry,
@@ -29,7 +29,6 @@ from .entries import (
     known_joints,
     make_couplings,
     need_unique,
-    pair_kind,
     universal_axes,
 )
 from .yamltools import Name, Number, Vector3, line_of, validated
@@ -103,7 +102,7 @@ class ScrewJoint(PairEntry):
 
     @model_validator(mode="after")
     def _complete(self) -> ScrewJoint:
-        kind = pair_kind(self.pair)
+        kind = pair_name(self.pair)
         if self.parent == self.child:
             raise ValueError(f"joins '{self.parent}' with itself")
         if kind == "helical" and self.pitch is None:

@@ -19,7 +19,7 @@ from .sdf_scope import Frame, Scope
 from .sdf_source import truth
 from .xmltools import Element
 
-__all__ = ["Joints", "read_joints"]
+__all__ = ["Joints", "read_joints", "sdf_pair"]
 
 Array = NDArray[np.float64]
 
@@ -111,7 +111,7 @@ def _joint(frame: Frame, warnings: list[str], springs: list[str]) -> Joint:
         if child.tag not in _PARTS and not child.tag.startswith("drake:"):
             warnings.append(str(child.error(f"in {element!r} is not read")))
     kind = _type_of(frame)
-    pair = _pair(element, kind)
+    pair = sdf_pair(element, kind)
     parent, child_link = _ends(frame)
     if child_link.kind == "world" and kind != "fixed":
         raise element.error("has the world as its child; make the world the parent")
@@ -141,13 +141,15 @@ def _joint(frame: Frame, warnings: list[str], springs: list[str]) -> Joint:
     return joint
 
 
-def _pair(element: Element, kind: str) -> Pair:
-    """Pair of a joint type.
+def sdf_pair(element: Element, kind: str) -> Pair:
+    """Pair of a joint type, also of a Gazebo joint inside a URDF.
 
     `screw_thread_pitch` is metres per turn, positive for a right-hand thread; the older
     `thread_pitch` is radians per metre, positive for a left-hand thread (sdformat, sdf/1.11/
     joint.sdf and pull request 1168). The newer one wins if both are given.
     """
+    if not _TYPES.get(kind):
+        raise element.error(f"has the type '{kind}', which is no pair of SDF")
     if kind != "screw":
         return make_pair(_TYPES[kind])
     if element.first("screw_thread_pitch") is not None:

@@ -156,7 +156,7 @@ def _joints(root: Element, warnings: list[str]) -> tuple[list[Joint], list[Coupl
     couplings: list[Coupling] = []
     independent: list[str] = []
     carried: dict[str, str] = {}
-    moving = {e.get("name") for e in root.all("joint") if e.get("type") not in ("fixed", None)}
+    moving = {e.get("name") for e in root.all("joint") if read_pair(e).dof}
     for element in root.all("joint"):
         joint = _joint(element, warnings)
         if joint.child in carried:

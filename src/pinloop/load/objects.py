@@ -1,0 +1,141 @@
+"""Parsed URDF objects of other packages, as XML again. None of these packages is imported.
+
+yourdfpy and urdf_parser_py can be asked for their XML. urchin and urdfpy can only save files, and
+export their meshes while they do; their public attributes are written out here instead.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+
+from ..errors import BadValue, LoadError
+
+__all__ = ["xml_of"]
+
+_SHAPES = {
+    "box": ("size",),
+    "cylinder": ("radius", "length"),
+    "sphere": ("radius",),
+    "mesh": ("filename", "scale"),
+}
+
+
+def xml_of(source: Any) -> str:
+    """XML of a parsed ``URDF`` object.
+
+    Args:
+        source: object of yourdfpy, urdf_parser_py, urchin or urdfpy.
+
+    Raises:
+        BadValue: the object is none of these.
+        LoadError: the object does not give what its interface promises.
+    """
+    kind = type(source).__name__
+    for method in ("to_xml_string", "write_xml_string"):
+        ask = getattr(source, method, None)
+        if callable(ask):
+            text = ask()
+            return text.decode() if isinstance(text, bytes) else str(text)
+    if not all(hasattr(source, part) for part in ("name", "links", "joints")):
+        raise BadValue(
+            f"cannot load a {kind}; give a path, XML, a dict, a pin.Model, or a URDF object of "
+            "urchin, yourdfpy or urdfpy"
+        )
+    try:
+        return ElementTree.tostring(_robot(source), encoding="unicode")
+    except (AttributeError, TypeError, ValueError, ElementTree.ParseError) as error:
+        raise LoadError(f"this {kind} object cannot be read: {error}") from None
+
+
+def _robot(urdf: Any) -> ElementTree.Element:
+    robot = ElementTree.Element("robot", name=str(urdf.name))
+    for link in urdf.links:
+        _link(robot, link)
+    for joint in urdf.joints:
+        _joint(robot, joint)
+    for transmission in getattr(urdf, "transmissions", None) or ():
+        _transmission(robot, transmission)
+    # What the parser did not understand, loops among them, it keeps as text.
+    other = getattr(urdf, "other_xml", None)
+    if other:
+        robot.extend(ElementTree.fromstring(other))
+    return robot
+
+
+def _text(value: Any) -> str:
+    """Number, vector or word as URDF writes it, with all digits."""
+    if isinstance(value, str):
+        return value
+    return " ".join(repr(float(number)) for number in np.ravel(value))
+
+
+def _add(parent: ElementTree.Element, tag: str, **attributes: Any) -> ElementTree.Element:
+    given = {key: _text(value) for key, value in attributes.items() if value is not None}
+    return ElementTree.SubElement(parent, tag, given)
+
+
+def _origin(parent: ElementTree.Element, matrix: Any) -> None:
+    """Pose from a homogeneous matrix; by quaternion, which loses no digits."""
+    if matrix is not None:
+        matrix = np.asarray(matrix, dtype=float)
+        turn = pin.Quaternion(np.ascontiguousarray(matrix[:3, :3])).normalized()
+        _add(parent, "origin", xyz=matrix[:3, 3], quat_xyzw=turn.coeffs())
+
+
+def _link(robot: ElementTree.Element, link: Any) -> None:
+    element = _add(robot, "link", name=link.name)
+    inertial = link.inertial
+    if inertial is not None:
+        block = _add(element, "inertial")
+        _origin(block, inertial.origin)
+        _add(block, "mass", value=inertial.mass)
+        tensor = np.asarray(inertial.inertia, dtype=float)
+        names = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2)}
+        moments = {key: tensor[at] for key, at in (names | {"izz": (2, 2)}).items()}
+        _add(block, "inertia", **moments)
+    for role, shapes in (("visual", link.visuals), ("collision", link.collisions)):
+        for shape in shapes or ():
+            block = _add(element, role)
+            _origin(block, shape.origin)
+            holder = _add(block, "geometry")
+            for kind, keys in _SHAPES.items():
+                form = getattr(shape.geometry, kind, None)
+                if form is not None:
+                    _add(holder, kind, **{key: getattr(form, key) for key in keys})
+            material = getattr(shape, "material", None)
+            if material is not None:
+                color = _add(block, "material", name=str(material.name))
+                if material.color is not None:
+                    _add(color, "color", rgba=material.color)
+
+
+def _joint(robot: ElementTree.Element, joint: Any) -> None:
+    element = _add(robot, "joint", name=joint.name, type=joint.joint_type)
+    _origin(element, joint.origin)
+    _add(element, "parent", link=joint.parent)
+    _add(element, "child", link=joint.child)
+    if joint.axis is not None:
+        _add(element, "axis", xyz=joint.axis)
+    for tag, keys in (
+        ("limit", ("lower", "upper", "effort", "velocity")),
+        ("dynamics", ("damping", "friction")),
+        ("mimic", ("joint", "multiplier", "offset")),
+    ):
+        block = getattr(joint, tag, None)
+        if block is not None:
+            _add(element, tag, **{key: getattr(block, key) for key in keys})
+
+
+def _transmission(robot: ElementTree.Element, transmission: Any) -> None:
+    element = _add(robot, "transmission", name=transmission.name)
+    for joint in transmission.joints:
+        _add(element, "joint", name=joint.name)
+    for actuator in transmission.actuators:
+        block = _add(element, "actuator", name=actuator.name)
+        if actuator.mechanicalReduction is not None:
+            reduction = _add(block, "mechanicalReduction")
+            reduction.text = _text(actuator.mechanicalReduction)

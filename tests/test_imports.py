@@ -1,0 +1,75 @@
+"""What `import pinloop` costs: no viewer, no command line, few modules, little time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = (
+    "IPython",
+    "PIL",
+    "collada",
+    "matplotlib",
+    "meshcat",
+    "networkx",
+    "rich",
+    "tornado",
+    "trimesh",
+    "typer",
+    "umsgpack",
+    "zmq",
+)
+"""For seeing robots and for the command line: imported when these are used."""
+
+MOST_MODULES = 560
+"""494 were counted beyond Pinocchio and NumPy with SciPy 1.17 and Pydantic 2.14, all included."""
+
+MOST_SECONDS = 0.5
+"""0.34 s of processor time were measured on two cores of a busy machine."""
+
+
+def asked(program: str) -> list[str]:
+    """Words that a fresh interpreter prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=120
+    )
+    return done.stdout.split()
+
+
+def test_only_what_is_needed_is_imported() -> None:
+    program = "import sys, pinloop; print(*(name.partition('.')[0] for name in sys.modules))"
+    assert set(asked(program)) & set(HEAVY) == set()
+
+
+def test_the_number_of_modules() -> None:
+    program = (
+        "import sys, pinocchio, numpy; before = len(sys.modules); import pinloop; "
+        "print(len(sys.modules) - before)"
+    )
+    assert int(asked(program)[0]) <= MOST_MODULES
+
+
+def test_the_time() -> None:
+    program = (
+        "import time, pinocchio, numpy; before = time.process_time(); import pinloop; "
+        "print(time.process_time() - before)"
+    )
+    # The first run may have to compile; the fastest says what the import costs.
+    assert min(float(asked(program)[0]) for _ in range(3)) < MOST_SECONDS
+
+
+@pytest.mark.parametrize("first", ["pass", "import pinloop.view.scene", "import pinloop.load.urdf"])
+def test_functions_win_over_folders_of_the_same_name(first: str) -> None:
+    program = (
+        f"{first}\nimport pinloop as pl; print(*map(callable, (pl.view, pl.save_html, pl.load)))"
+    )
+    assert asked(program) == ["True"] * 3
+
+
+def test_the_command_line_does_not_bring_the_viewer() -> None:
+    program = "import sys, pinloop.cli; print(*(name.partition('.')[0] for name in sys.modules))"
+    loaded = set(asked(program))
+    assert "typer" in loaded
+    assert loaded & (set(HEAVY) - {"typer", "rich"}) == set()

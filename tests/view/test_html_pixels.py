@@ -1,0 +1,95 @@
+"""The page in a real browser, without a network: the robot is in the picture, in its colours."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import trimesh
+from numpy.typing import NDArray
+from PIL import Image
+
+from pinloop.view import save_html
+
+from .scenes import arm, at, visual
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+BROWSER = next((path for name in _NAMES if (path := shutil.which(name))), None)
+
+pytestmark = pytest.mark.skipif(
+    BROWSER is None, reason=f"no browser to look with: none of {', '.join(_NAMES)} is installed"
+)
+
+MAGENTA, GREEN = (1.0, 0.0, 1.0, 1.0), (0.0, 1.0, 0.0, 1.0)
+
+
+@pytest.fixture(scope="module")
+def picture(tmp_path_factory: pytest.TempPathFactory) -> NDArray[np.int64]:
+    """A magenta post, and a green mesh beside it on the right, shape (600, 800, 3)."""
+    folder = tmp_path_factory.mktemp("pixels")
+    mesh = folder / "ball.stl"
+    trimesh.creation.icosphere(radius=0.15).export(str(mesh))
+    robot = arm(
+        visual("post", "base", "box", (0.2, 0.2, 0.6), at(-0.4, 0, 0.3), color=MAGENTA),
+        visual("ball", "link", "mesh", (1.0, 1.0, 1.0), at(0.4, 0, 0.2), path=mesh, color=GREEN),
+    )
+    return photographed(save_html(robot, folder / "robot.html"), folder)
+
+
+def photographed(page: Path, folder: Path) -> NDArray[np.int64]:
+    """What the browser shows of a page that it opens as a file."""
+    assert BROWSER is not None
+    target = folder / "picture.png"
+    words = [
+        *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+        *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+        *("--enable-unsafe-swiftshader", "--use-gl=angle", "--use-angle=swiftshader"),
+        # No name can be resolved: a page that wants anything from the network stays empty.
+        "--host-resolver-rules=MAP * ~NOTFOUND",
+        *("--hide-scrollbars", "--force-device-scale-factor=1", "--window-size=800,600"),
+        *("--virtual-time-budget=3000", f"--user-data-dir={folder / 'profile'}"),
+        *(f"--screenshot={target}", page.as_uri()),
+    ]
+    subprocess.run([BROWSER, *words], check=True, capture_output=True, timeout=120)
+    with Image.open(target) as image:
+        return np.asarray(image.convert("RGB"), dtype=np.int64)
+
+
+def magenta(picture: NDArray[np.int64]) -> NDArray[np.bool_]:
+    red, green, blue = np.moveaxis(picture, 2, 0)
+    return np.asarray((np.minimum(red, blue) > 60) & (np.minimum(red, blue) > 2 * green))
+
+
+def green(picture: NDArray[np.int64]) -> NDArray[np.bool_]:
+    red, green, blue = np.moveaxis(picture, 2, 0)
+    return np.asarray((green > 60) & (green > 2 * np.maximum(red, blue)))
+
+
+def test_the_picture_is_not_blank_and_mostly_light(picture: NDArray[np.int64]) -> None:
+    assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 200
+    assert np.mean(picture.min(axis=2) > 180) > 0.5
+
+
+def test_the_robot_is_there_in_its_colours(picture: NDArray[np.int64]) -> None:
+    assert magenta(picture).mean() > 0.03
+    assert green(picture).mean() > 0.015
+
+
+def test_the_robot_is_where_it_should_be(picture: NDArray[np.int64]) -> None:
+    post, ball = (np.argwhere(mask(picture)) for mask in (magenta, green))
+    whole = np.vstack([post, ball])
+    assert whole.min() > 0
+    assert np.all(whole.max(axis=0) < np.array(picture.shape[:2]) - 1)
+    middle = (whole.min(axis=0) + whole.max(axis=0)) / 2
+    assert np.all(np.abs(middle - (300, 400)) < (80, 80))
+    # x points to the right, z up: the ball is right of the post, and in its upper half.
+    assert ball[:, 1].mean() > post[:, 1].max()
+    assert post[:, 0].min() < ball[:, 0].mean() < post[:, 0].max()
+
+
+def test_surfaces_are_shaded(picture: NDArray[np.int64]) -> None:
+    shades = picture[magenta(picture)][:, 0]
+    assert np.ptp(shades) > 40
