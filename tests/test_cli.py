@@ -49,7 +49,7 @@ def fourbar(folder: Path, *, reach: float = 0.6, loop: bool = True, name: str = 
         LOOP.format(reach=reach) if loop else "",
         "</robot>",
     ]
-    path = folder / f"{name}.urdf"
+    path = folder / f"{name.replace('/', '')}.urdf"
     path.write_text("\n".join(parts), encoding="utf-8")
     return path
 
@@ -61,8 +61,8 @@ def robot(tmp_path: Path) -> str:
 
 @pytest.fixture
 def apart(tmp_path: Path) -> str:
-    """Bars of 0.3 and 0.01 never reach a point 0.4 from an axis that is 0.6 away... by 0.11."""
-    return str(fourbar(tmp_path, reach=-0.21, name="apart"))
+    """The coupler ends 1.2 to 1.8 from the crank's axis, the rocker 0.2 to 1.0: 0.2 too far."""
+    return str(fourbar(tmp_path, reach=1.5, name="apart"))
 
 
 Captured = pytest.CaptureFixture[str]
@@ -115,8 +115,9 @@ def test_loops_come_from_a_file_elsewhere(tmp_path: Path, capsys: Captured) -> N
         """loops:
   - name: closer
     pair: revolute
-    a: {body: coupler, xyz: [0.6, 0, 0], axis: [0, 1, 0]}
-    b: {body: rocker, xyz: [0, 0, 0.4], axis: [0, 1, 0]}
+    axis: [0, 1, 0]
+    a: {body: coupler, xyz: [0.6, 0, 0]}
+    b: {body: rocker, xyz: [0, 0, 0.4]}
 """
     )
     assert cli.run(["check", str(tree), "--json"]) == 0
@@ -294,8 +295,7 @@ def test_view_shows_what_cannot_be_assembled(apart: str, tmp_path: Path, capsys:
     assert "NOT CLOSED: " in capsys.readouterr().err
     page = played(target)
     first, second = (page.matrix(*page.below("loops", "closer", s)[0])[:3, 3] for s in "AB")
-    # The bars reach 0.09 to 0.51 from the origin, the rocker's end 0.2 to 1.0.
-    assert np.linalg.norm(first - second) > 1e-3
+    assert np.linalg.norm(first - second) == pytest.approx(0.2, abs=0.02)
 
 
 def test_view_past_the_limits_if_asked(robot: str, tmp_path: Path, capsys: Captured) -> None:

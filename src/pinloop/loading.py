@@ -112,7 +112,7 @@ def _folders(package_dirs: Any) -> list[str | Path]:
     """The user's package folders as a list."""
     if isinstance(package_dirs, (str, Path)):
         return [package_dirs]
-    folders = list(package_dirs) if isinstance(package_dirs, Iterable) else [None]
+    folders: list[Any] = list(package_dirs) if isinstance(package_dirs, Iterable) else [None]
     if not all(isinstance(folder, (str, Path)) for folder in folders):
         raise BadValue(f"package_dirs is {package_dirs!r}; it must be a folder or several")
     return folders

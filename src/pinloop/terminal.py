@@ -38,11 +38,11 @@ def write(text: str, *, error: bool = False) -> None:
     shown = text.encode(encoding, "backslashreplace").decode(encoding)
     try:
         print(shown, file=stream, flush=True)
-    except BrokenPipeError:
+    except OSError as problem:
         # Python flushes once more at exit, which must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        raise ReaderGone from None
-    except OSError as problem:
+        if isinstance(problem, BrokenPipeError):
+            raise ReaderGone from None
         raise PinloopError(f"the output cannot be written: {problem.strerror}") from None
 
 

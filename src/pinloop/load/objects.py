@@ -1,7 +1,8 @@
 """Parsed URDF objects of other packages, as XML again. None of these packages is imported.
 
 yourdfpy and urdf_parser_py can be asked for their XML. urchin and urdfpy can only save files, and
-export their meshes while they do; their public attributes are written out here instead.
+export their meshes while they do; their public attributes are written out here instead. They also
+give every link without <inertial> a mass of 1 kg and a unit inertia, which are left out again.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def _origin(parent: ElementTree.Element, matrix: Any) -> None:
 def _link(robot: ElementTree.Element, link: Any) -> None:
     element = _add(robot, "link", name=link.name)
     inertial = link.inertial
-    if inertial is not None:
+    if inertial is not None and not _placeholder(inertial):
         block = _add(element, "inertial")
         _origin(block, inertial.origin)
         _add(block, "mass", value=inertial.mass)
@@ -111,6 +112,15 @@ def _link(robot: ElementTree.Element, link: Any) -> None:
                 color = _add(block, "material", name=str(material.name))
                 if material.color is not None:
                     _add(color, "color", rgba=material.color)
+
+
+def _placeholder(inertial: Any) -> bool:
+    """Whether this is what urchin and urdfpy make up for a link without <inertial>."""
+    return bool(
+        inertial.mass == 1.0
+        and np.array_equal(inertial.inertia, np.eye(3))
+        and (inertial.origin is None or np.array_equal(inertial.origin, np.eye(4)))
+    )
 
 
 def _joint(robot: ElementTree.Element, joint: Any) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..description import GROUND, Coupling, Description, Joint
 from ..errors import BadValue
 from ..pairs import Pair, align_z, make_pair
+from .sdf_joints import sdf_pair
 from .xmltools import Element, pose_of, pose_rpy
 
 __all__ = ["drake_constraints", "read_loops", "read_pair", "reference_placements"]
@@ -96,26 +97,33 @@ def _axis(element: Element, tag: str = "axis") -> Array:
 
 
 def _closing(
-    element: Element, ends: tuple[str, str], poses: tuple[pin.SE3, pin.SE3],
-    axes: tuple[Array, Array] | None = None,
-) -> Joint:  # fmt: skip
+    element: Element,
+    pair: Pair,
+    ends: tuple[str, str],
+    poses: tuple[pin.SE3, pin.SE3],
+    axes: tuple[Array, Array],
+) -> Joint:
     """Build the loop joint of an element between two bodies."""
-    pair = read_pair(element)
-    if axes is None:
-        first = _axis(element)
-        second = first
-        if pair.name == "universal":
-            second = element.need("axis2").vector("xyz")
-        axes = (first, second)
     frame_a, frame_b = _pair_frames(element, pair, poses, axes)
     return Joint(element.require("name"), pair, *ends, frame_a, frame_b, cut=True)
+
+
+def _one_axis_closing(
+    element: Element, ends: tuple[str, str], poses: tuple[pin.SE3, pin.SE3]
+) -> Joint:
+    """Build the loop joint of an element that gives one axis for both frames."""
+    pair = read_pair(element)
+    first = second = _axis(element)
+    if pair.name == "universal":
+        second = element.need("axis2").vector("xyz")
+    return _closing(element, pair, ends, poses, (first, second))
 
 
 def _loop_joint(element: Element) -> Joint:
     """``<loop_joint>``: link1 and link2 with a pose each, one axis in both frames."""
     first, second = element.need("link1"), element.need("link2")
     ends = (first.require("link"), second.require("link"))
-    return _closing(element, ends, (pose_of(first), pose_of(second)))
+    return _one_axis_closing(element, ends, (pose_of(first), pose_of(second)))
 
 
 def _urdf_plus(element: Element) -> Joint:
@@ -123,16 +131,15 @@ def _urdf_plus(element: Element) -> Joint:
     first, second = element.need("predecessor"), element.need("successor")
     ends = (first.require("link"), second.require("link"))
     poses = (pose_of(first.first("origin")), pose_of(second.first("origin")))
-    return _closing(element, ends, poses)
+    return _one_axis_closing(element, ends, poses)
 
 
 def _ros_constraint(element: Element) -> Joint:
     """ROS proposal ``<constraint>``: parent and child with origin and axis each."""
     ends = (element.need("parent").require("link"), element.need("child").require("link"))
     poses = (pose_of(element.first("parent_origin")), pose_of(element.first("child_origin")))
-    return _closing(
-        element, ends, poses, (_axis(element, "parent_axis"), _axis(element, "child_axis"))
-    )
+    axes = _axis(element, "parent_axis"), _axis(element, "child_axis")
+    return _closing(element, read_pair(element), ends, poses, axes)
 
 
 def _coupling(element: Element, description: Description) -> Coupling:
@@ -214,8 +221,9 @@ def _gazebo_joint(element: Element, description: Description) -> Joint:
         axes.append(
             np.array([0.0, 0.0, 1.0]) if axis is None else axis.text_vector("xyz", (0.0, 0.0, 1.0))
         )
-    second = axes[1] if element.require("type") == "universal" else axes[0]
-    return _closing(element, (parent, child), (on_parent, on_child), (axes[0], second))
+    pair = sdf_pair(element, element.require("type").lower())
+    second = axes[1] if pair.name == "universal" else axes[0]
+    return _closing(element, pair, (parent, child), (on_parent, on_child), (axes[0], second))
 
 
 def drake_constraints(root: Element, description: Description) -> Description:

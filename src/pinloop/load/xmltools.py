@@ -17,6 +17,9 @@ __all__ = ["Element", "parse_xml", "pose_of", "pose_rpy"]
 
 Array = NDArray[np.float64]
 
+_LARGEST = 1e30
+"""Beyond this a number is a slip; its square must not overflow."""
+
 
 class Element:
     """An XML element that knows its file and line."""
@@ -75,6 +78,8 @@ class Element:
             raise self.error(f"has {what} '{text}': {len(values)} numbers where {count} are needed")
         if not np.all(np.isfinite(values)):
             raise self.error(f"has {what} '{text}', which is not finite")
+        if np.any(np.abs(values) > _LARGEST):
+            raise self.error(f"has {what} '{text}', which is larger than {_LARGEST:g}")
         return values
 
     def vector(self, attribute: str, default: Array | tuple[float, ...] | None = None) -> Array:
