@@ -17,10 +17,10 @@ import yaml
 __all__ = ["break_bytes", "break_data", "break_lines", "break_xml", "nasty"]
 
 _WORDS = (
-    "nan", "inf", "-inf", "1e400", "-1e400", "1e308", "-1e308", "1e200", "1e-320", "-1", "0", "-0.0",
-    "1", "2.5", "1e30", "1e-30", "9" * 400, "", " ", "abc", "true", "null", "~", "0x10", "1_000",
-    "\N{ARABIC-INDIC DIGIT THREE}", "\N{CIRCLED DIGIT ONE}", "½", "1 2", "1,2", "1 2 3 4 5 6 7",
-    "\N{RIGHT-TO-LEFT OVERRIDE}", "\N{GRINNING FACE}", "a" * 5000, "../..", "/", "package://",
+    "nan", "inf", "-inf", "1e400", "-1e400", "1e308", "-1e308", "1e200", "1e-320", "-1", "0",
+    "-0.0", "1", "2.5", "1e30", "1e-30", "9" * 400, "", " ", "abc", "true", "null", "~", "0x10",
+    "1_000", "\N{ARABIC-INDIC DIGIT THREE}", "\N{CIRCLED DIGIT ONE}", "½", "1 2", "1,2",
+    "1 2 3 4 5 6 7", "\N{RIGHT-TO-LEFT OVERRIDE}", "\N{GRINNING FACE}", "a" * 5000, "../..", "/", "package://",
     "file://[", "file:///dev/null", "ground", "world", "universe", "base", "j1", "j2", "crank",
     "coupler", "tip_a", "close", "fixed", "revolute", "continuous", "prismatic", "floating", "free",
     "planar", "helical", "universal", "ball", "spherical", "rod", "point_on_line", "cylindrical",
@@ -51,7 +51,8 @@ def _value(random: Random, text: str, others: Sequence[str]) -> str:
         return _one_word(random, text)
     if choice == 2 and others:
         return random.choice(others)
-    return random.choice([text + " " + text, text[:-1], text.upper(), text + "x", " " + text + "\n"])
+    changed = text + " " + text, text[:-1], text.upper(), text + "x", " " + text + "\n"
+    return random.choice(changed)
 
 
 def break_xml(random: Random, text: str, donor: str | None = None) -> str:

@@ -23,10 +23,12 @@ URDF_JOINTS = """<robot name="all">
             ("spherical", 'coordinates="zyx"', "l6"), ("free", 'coordinates="SO3xR3"', "base"),
         )
     )
-) + """  <loop_joint name="rod" type="rod" length="3"><link1 link="l2"/><link2 link="l5"/></loop_joint>
+) + """  <loop_joint name="rod" type="rod" length="3"><link1 link="l2"/><link2 link="l5"/>
+  </loop_joint>
   <loop_joint name="cross" type="universal"><axis xyz="1 0 0"/><axis2 xyz="0 1 0"/>
     <link1 link="l4"/><link2 link="l5"/></loop_joint>
-  <loop_joint name="screw" type="screw" pitch="0.2"><link1 link="l4"/><link2 link="l7"/></loop_joint>
+  <loop_joint name="screw" type="screw" pitch="0.2"><link1 link="l4"/><link2 link="l7"/>
+  </loop_joint>
   <loop_joint name="line" type="point_on_line"><link1 link="l8"/><link2 link="l9"/></loop_joint>
 </robot>
 """  # fmt: skip
@@ -51,8 +53,8 @@ SDF_ALL = """<?xml version="1.0"?>
     <joint name="s" type="screw"><parent>c</parent><child>d</child>
       <screw_thread_pitch>0.1</screw_thread_pitch><axis><xyz>0 0 1</xyz></axis></joint>
     <joint name="p" type="prismatic"><parent>a</parent><child>e</child><axis><xyz>0 0 1</xyz>
-      <mimic joint="r"><multiplier>2</multiplier><offset>0.1</offset><reference>0</reference></mimic>
-      </axis></joint>
+      <mimic joint="r"><multiplier>2</multiplier><offset>0.1</offset><reference>0</reference>
+      </mimic></axis></joint>
     <joint name="ball" type="ball"><pose relative_to="d">0 0 0 0 0 0</pose>
       <parent>e</parent><child>d</child></joint>
     <joint name="g" type="gearbox"><parent>b</parent><child>e</child>
@@ -81,8 +83,8 @@ MJCF_ALL = """<mujoco model="all">
     <site name="s0" pos="0 0 1"/>
     <body name="a" pos="0 0 1" euler="0 10 0" childclass="slim"><freejoint name="free"/>
       <geom fromto="0 0 0 0 0 1"/><geom type="mesh" mesh="tetra" mass="1"/>
-      <body name="b" pos="0 0 1" axisangle="0 0 1 30"><joint name="hinge" axis="0 1 0" range="-90 90"
-        armature="0.1" frictionloss="0.1" ref="5" stiffness="1" springref="1"/>
+      <body name="b" pos="0 0 1" axisangle="0 0 1 30"><joint name="hinge" axis="0 1 0"
+        range="-90 90" armature="0.1" frictionloss="0.1" ref="5" stiffness="1" springref="1"/>
         <geom type="box" size="0.1 0.2 0.3" pos="0.1 0 0" quat="1 0 0 0"/><site name="s1"/>
         <body name="c" pos="1 0 0" xyaxes="1 0 0 0 1 0"><joint name="x" type="slide" axis="1 0 0"/>
           <joint name="y" type="hinge" axis="0 0 1" pos="0 0.1 0"/>

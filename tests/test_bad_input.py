@@ -42,8 +42,8 @@ BAD_LINKS: list[tuple[str, tuple[str, ...]]] = [
      ("joint 'l'", "'z'")),
     (loop('<constraint name="l" type="fixed"><parent link="z"/><child link="s"/></constraint>'),
      ("joint 'l'", "'z'")),
-    (loop('<gazebo><joint name="l" type="fixed"><parent>z</parent><child>s</child></joint></gazebo>'),
-     ("<text>:11:", "<joint name='l'>", "'z'")),
+    (loop('<gazebo><joint name="l" type="fixed"><parent>z</parent><child>s</child></joint>'
+          "</gazebo>"), ("<text>:11:", "<joint name='l'>", "'z'")),
     (loop('<drake:ball_constraint name="l"><drake:ball_constraint_body_A name="z"/>'
           '<drake:ball_constraint_p_AP value="0 0 0"/><drake:ball_constraint_body_B name="s"/>'
           '<drake:ball_constraint_p_BQ value="0 0 0"/></drake:ball_constraint>'),
@@ -68,8 +68,8 @@ BAD_AXES: list[tuple[str, tuple[str, ...]]] = [
     (two_joints('<axis2 xyz="0 1 1"/>').replace('name="k" type="continuous"',
                                               'name="k" type="universal"'),
      ("<text>:6:", "<joint name='k'>", "perpendicular")),
-    (loop_joint("wobbly"), ("<text>:11:", "<loop_joint name='l'>", "'wobbly'", "known pairs: fixed,",
-                            "point_on_plane")),
+    (loop_joint("wobbly"), ("<text>:11:", "<loop_joint name='l'>", "'wobbly'",
+                            "known pairs: fixed,", "point_on_plane")),
     (two_joints(kind="wobbly"), ("<text>:5:", "<joint name='j'>", "'wobbly'", "known pairs")),
     (loop_joint("helical"), ("<text>:11:", "<loop_joint name='l'>", "pitch")),
     (loop_joint("rod"), ("<text>:11:", "<loop_joint name='l'>", "length")),
@@ -125,7 +125,8 @@ BAD_NUMBERS: list[tuple[str, tuple[str, ...]]] = [
     (URDF.replace(">50<", ">0<"), ("joint 'j1'", "reduction 0.0")),
     (URDF.replace(">50<", ">fast<"), ("<mechanicalReduction>", "'fast'")),
     (two_joints('<mimic joint="j" multiplier="much"/>'), ("<text>:6:", "<mimic>", "'much'")),
-    (two_joints(extra='<frame name="f" link="p" quat_xyzw="0 0 0 0"/>'), ("<text>:7:", "<frame name")),
+    (two_joints(extra='<frame name="f" link="p" quat_xyzw="0 0 0 0"/>'),
+     ("<text>:7:", "<frame name='f'>", "zero quaternion")),
     (URDF.replace('type="revolute"', 'type="revolute" coordinates="polar"', 1),
      ("<joint name='j1'>", "'polar'", "circle")),
     (robot(link("a", '<visual><geometry><box size="1 1"/></geometry></visual>')),

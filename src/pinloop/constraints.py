@@ -84,25 +84,39 @@ class Constraints:
     def residual(self, q: ArrayLike) -> Array:
         """Closure residual, shape (rows,), m and rad; zero where every loop is closed."""
         q = self.robot.checked_configuration(q)
-        self._place(q)
+        pin.framesForwardKinematics(self.robot.model, self._data, q)
+        return self.residual_at(self._data, q)
+
+    def jacobian(self, q: ArrayLike) -> Array:
+        """Constraint Jacobian ``J``, shape (rows, nv), with ``d residual/dt = J v`` if closed."""
+        q = self.robot.checked_configuration(q)
+        pin.computeJointJacobians(self.robot.model, self._data, q)
+        pin.updateFramePlacements(self.robot.model, self._data)
+        return self.jacobian_at(self._data, q)
+
+    def gamma(self, q: ArrayLike, v: ArrayLike) -> Array:
+        """Velocity-dependent part of the constraint acceleration ``J a + gamma``, shape (rows,)."""
+        q, v = self.robot.checked_configuration(q), self.robot.checked_velocity(v)
+        pin.forwardKinematics(self.robot.model, self._data, q, v, np.zeros(self.robot.nv))
+        pin.updateFramePlacements(self.robot.model, self._data)
+        return self.gamma_at(self._data, q, v)
+
+    def residual_at(self, data: pin.Data, q: Array) -> Array:
+        """Residual at the frame placements that ``data`` holds."""
         residual = np.empty(len(self))
         for loop in self.robot.loops:
-            rows = loop.pair.residual(self._relative(loop))
+            rows = loop.pair.residual(_relative(data, loop))
             residual[self.rows_of[loop.name]] = self._select[loop.name] @ rows
         for coupling in self._couplings:
             residual[self.rows_of[coupling.name]] = sum(self._terms(coupling, q, 0))
         return residual
 
-    def jacobian(self, q: ArrayLike) -> Array:
-        """Constraint Jacobian ``J``, shape (rows, nv), with ``d residual/dt = J v`` if closed."""
-        q = self.robot.checked_configuration(q)
-        model, data = self.robot.model, self._data
-        pin.computeJointJacobians(model, data, q)
-        pin.updateFramePlacements(model, data)
+    def jacobian_at(self, data: pin.Data, q: Array) -> Array:
+        """Jacobian at the frame placements and joint Jacobians that ``data`` holds."""
         jacobian = np.zeros((len(self), self.robot.nv))
         for loop in self.robot.loops:
-            selector = self._selector(loop)
-            jacobian[self.rows_of[loop.name]] = selector @ self._twist_jacobian(loop)
+            selector = self._selector(loop, data)
+            jacobian[self.rows_of[loop.name]] = selector @ self._twist_jacobian(loop, data)
         for coupling in self._couplings:
             row = self.rows_of[coupling.name].start
             slopes = self._terms(coupling, q, 1)
@@ -110,15 +124,11 @@ class Constraints:
                 jacobian[row, at.v.start] = slope
         return jacobian
 
-    def gamma(self, q: ArrayLike, v: ArrayLike) -> Array:
-        """Velocity-dependent part of the constraint acceleration ``J a + gamma``, shape (rows,)."""
-        q, v = self.robot.checked_configuration(q), self.robot.checked_velocity(v)
-        model, data = self.robot.model, self._data
-        pin.forwardKinematics(model, data, q, v, np.zeros(self.robot.nv))
-        pin.updateFramePlacements(model, data)
+    def gamma_at(self, data: pin.Data, q: Array, v: Array) -> Array:
+        """``gamma`` at the placements, velocities and zero-acceleration drift in ``data``."""
         gamma = np.empty(len(self))
         for loop in self.robot.loops:
-            gamma[self.rows_of[loop.name]] = self._loop_gamma(loop)
+            gamma[self.rows_of[loop.name]] = self._loop_gamma(loop, data)
         for coupling in self._couplings:
             curvature = self._terms(coupling, q, 2)
             rates = [v[at.v.start] for at in self._columns[coupling.name]]
@@ -132,51 +142,42 @@ class Constraints:
         q = self.robot.checked_configuration(q)
         pin.computeJointJacobians(self.robot.model, self._data, q)
         pin.updateFramePlacements(self.robot.model, self._data)
-        return self._twist_jacobian(loop)
+        return self._twist_jacobian(loop, self._data)
 
     def by_name(self, residual: Array) -> dict[str, float]:
         """Norm of the residual of each loop and coupling."""
         return {name: float(np.linalg.norm(residual[rows])) for name, rows in self.rows_of.items()}
 
-    def _place(self, q: Array) -> None:
-        pin.forwardKinematics(self.robot.model, self._data, q)
-        pin.updateFramePlacements(self.robot.model, self._data)
-
-    def _relative(self, loop: LoopJoint) -> pin.SE3:
-        """Placement of B in A at the state that the data holds."""
-        placements = self._data.oMf
-        return placements[loop.frame_a].actInv(placements[loop.frame_b])
-
-    def _selector(self, loop: LoopJoint) -> Array:
+    def _selector(self, loop: LoopJoint, data: pin.Data) -> Array:
         """Rows that take the relative twist to the residual rate, after regularization."""
         constant = self._constant.get(loop.name)
         if constant is not None:
             return constant
-        return self._select[loop.name] @ loop.pair.selector(self._relative(loop))
+        return self._select[loop.name] @ loop.pair.selector(_relative(data, loop))
 
-    def _twist_jacobian(self, loop: LoopJoint) -> Array:
+    def _twist_jacobian(self, loop: LoopJoint, data: pin.Data) -> Array:
         """``J_B - Ad(T^-1) J_A`` at the state that the data holds."""
-        model, data = self.robot.model, self._data
+        model = self.robot.model
         J_a = pin.getFrameJacobian(model, data, loop.frame_a, pin.LOCAL)
         J_b = pin.getFrameJacobian(model, data, loop.frame_b, pin.LOCAL)
-        relative = J_b - self._relative(loop).toActionMatrixInverse() @ J_a
+        relative = J_b - _relative(data, loop).toActionMatrixInverse() @ J_a
         return np.asarray(relative.reshape(6, -1))  # Pinocchio gives shape (6,) for nv = 1
 
-    def _loop_gamma(self, loop: LoopJoint) -> Array:
+    def _loop_gamma(self, loop: LoopJoint, data: pin.Data) -> Array:
         """``S (A_B - X A_A + V_rel x X V_A) + dS/dt V_rel`` with ``X = Ad(T^-1)``.
 
         The derivative of ``V_rel = V_B - X V_A``: the last bracket is ``-dX/dt V_A``. Spatial
         accelerations, not classical ones.
         """
-        model, data = self.robot.model, self._data
-        T = self._relative(loop)
+        model = self.robot.model
+        T = _relative(data, loop)
         V_a = T.actInv(pin.getFrameVelocity(model, data, loop.frame_a, pin.LOCAL))
         V_b = pin.getFrameVelocity(model, data, loop.frame_b, pin.LOCAL)
         A_a = T.actInv(pin.getFrameAcceleration(model, data, loop.frame_a, pin.LOCAL))
         A_b = pin.getFrameAcceleration(model, data, loop.frame_b, pin.LOCAL)
         V = V_b - V_a
         drift = (A_b - A_a + V.cross(V_a)).vector
-        gamma = self._selector(loop) @ drift
+        gamma = self._selector(loop, data) @ drift
         if loop.name not in self._constant:
             gamma += self._select[loop.name] @ loop.pair.bias(T, V.vector)
         return np.asarray(gamma)
@@ -190,6 +191,11 @@ class Constraints:
                 function = function.deriv(derivative)
             values.append(float(function(q[at.q.start])))
         return values
+
+
+def _relative(data: pin.Data, loop: LoopJoint) -> pin.SE3:
+    """Placement of B in A at the state that the data holds."""
+    return data.oMf[loop.frame_a].actInv(data.oMf[loop.frame_b])
 
 
 def _row_labels(selection: Array, labels: tuple[str, ...]) -> list[str]:

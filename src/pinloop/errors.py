@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from numpy.typing import NDArray
 
 __all__ = [
@@ -22,6 +20,8 @@ __all__ = [
     "LoopNotClosed",
     "PinloopError",
     "PinloopWarning",
+    "SimulationFailed",
+    "SingularMass",
     "UnknownName",
 ]
 
@@ -117,3 +117,22 @@ class InconsistentVelocity(PinloopError):
         super().__init__(message)
         self.v = v
         self.residual = residual
+
+
+class SingularMass(PinloopError):
+    """The mass matrix is singular: something moves without inertia."""
+
+
+class SimulationFailed(PinloopError):
+    """A run could not go on; what was computed is not lost.
+
+    Args:
+        message: what happened, when, and what to try.
+        trajectory: everything up to the failure.
+        reason: short name of the failure, e.g. "step too small".
+    """
+
+    def __init__(self, message: str, *, trajectory: Any, reason: str) -> None:
+        super().__init__(message)
+        self.trajectory = trajectory
+        self.reason = reason

@@ -57,7 +57,8 @@ URDF = URDF_TREE.replace(
 )
 
 _DIALECTS = """
-  <loop name="close" type="revolute"><predecessor link="coupler"><origin xyz="2 0 0"/></predecessor>
+  <loop name="close" type="revolute"><predecessor link="coupler"><origin xyz="2 0 0"/>
+    </predecessor>
     <successor link="rocker"><origin xyz="0 1 0" rpy="0 0 0"/></successor><axis xyz="0 0 1"/></loop>
   <constraint name="ros" type="cylindrical"><parent link="coupler"/><parent_origin xyz="2 0 0"/>
     <parent_axis xyz="0 0 1"/><child link="rocker"/><child_origin xyz="0 1 0" rpy="0 0 0"/>
@@ -83,7 +84,8 @@ URDF_DIALECTS = (
     URDF_TREE.replace("</robot>", _DIALECTS)
     .replace('<link name="base"/>', '<link name="base"><visual><geometry><box size="1 1 1"/>'
              '</geometry><material name="red"/></visual><collision><geometry>'
-             '<mesh filename="package://bars/base.stl" scale="1 1 1"/></geometry></collision></link>')
+             '<mesh filename="package://bars/base.stl" scale="1 1 1"/></geometry></collision>'
+             "</link>")
     .replace('<dynamics damping="0.1" friction="0.2"/>\n  </joint>',
              '<dynamics damping="0.1" friction="0.2"/>\n  '
              '<mimic joint="j1" multiplier="-1" offset="0"/></joint>', 2)
@@ -172,19 +174,22 @@ joint_name: ['j2']
 joint_type: ['SPHERICAL']
 """
 
-SCREWS = """\
+SCREWS = (
+    """\
 name: bars
 gravity: [0, 0, -9.81]
 bodies:
-""" + "".join(
-    f"""\
+"""
+    + "".join(
+        f"""\
   - name: {name}
     mass: 1.5
     com: {com}
     inertia: [[0.1, 0.01, 0], [0.01, 0.2, 0], [0, 0, 0.25]]
 """
-    for name, com in (("crank", [0, 0.5, 0]), ("coupler", [1, 1, 0]), ("rocker", [2, 0.5, 0]))
-) + """\
+        for name, com in (("crank", [0, 0.5, 0]), ("coupler", [1, 1, 0]), ("rocker", [2, 0.5, 0]))
+    )
+    + """\
 joints:
   - {name: j1, pair: revolute, parent: ground, child: crank, axis: [0, 0, 1], point: [0, 0, 0]}
   - {name: j2, pair: revolute, parent: crank, child: coupler, axis: [0, 0, 1], point: [0, 1, 0]}
@@ -194,6 +199,7 @@ joints:
      point: [2, 1, 0], cut: true}
 actuated: [j1]
 """
+)
 
 SRDF = """<?xml version="1.0"?>
 <robot name="bars">

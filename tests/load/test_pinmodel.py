@@ -41,14 +41,20 @@ def _composite_of_one(rng: np.random.Generator) -> Any:
     return joint
 
 
+def _aligned(kind: str) -> Make:
+    """A joint about or along a coordinate axis; a screw has a pitch."""
+
+    def make(rng: np.random.Generator) -> Any:
+        joint = getattr(pin, f"JointModel{kind}")
+        return joint(rng.normal()) if kind.startswith("H") else joint()
+
+    return make
+
+
 JOINTS: dict[str, Make] = {
     **{
-        f"{kind}{axis}": lambda rng, kind=kind, axis=axis: getattr(pin, f"JointModel{kind}{axis}")()
-        for kind in ("R", "RUB", "P")
-        for axis in "XYZ"
-    },
-    **{
-        f"H{axis}": lambda rng, axis=axis: getattr(pin, f"JointModelH{axis}")(rng.normal())
+        f"{kind}{axis}": _aligned(f"{kind}{axis}")
+        for kind in ("R", "RUB", "P", "H")
         for axis in "XYZ"
     },
     "RevoluteUnaligned": lambda rng: pin.JointModelRevoluteUnaligned(_unit(rng)),
@@ -123,7 +129,8 @@ def assert_same(model: pin.Model, loaded: pl.Mechanism, seed: int = 1) -> None:
                     mine.homogeneous, data.oMi[index].homogeneous, atol=1e-12, err_msg=name
                 )
         # The coordinates mean the same along a motion, too.
-        np.testing.assert_allclose(pin.integrate(ours, q, v), pin.integrate(model, q, v), atol=1e-12)
+        end, expected = pin.integrate(ours, q, v), pin.integrate(model, q, v)
+        np.testing.assert_allclose(end, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", JOINTS)

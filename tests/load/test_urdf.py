@@ -19,7 +19,6 @@ from .urdf_by_hand import (
     rotation,
     shift,
     turn,
-    two_bodies,
     words,
 )
 
@@ -143,20 +142,27 @@ def random_tree(rng: np.random.Generator, size: int) -> str:
     names = [f"j{number}" for number in rng.permutation(size)]
     parts = [link("l0")]
     for index, name in enumerate(names):
-        kind = rng.choice(["revolute", "prismatic", "fixed", "floating", "revolute"])
+        kind = str(rng.choice(["revolute", "prismatic", "fixed", "floating", "revolute"]))
         A = rng.normal(size=(3, 3))
         inside = inertial(
             rng.uniform(0.5, 2), A @ A.T + np.eye(3), rng.normal(size=3), rng.normal(size=3)
         )
         parts.append(link(f"l{index + 1}", inside))
         limit = '<limit lower="-1" upper="2" effort="3" velocity="4"/>'
-        axis = rng.choice([[1, 0, 0], [0, -1, 0], [0, 0, 1], [0.6, 0, 0.8]])
+        axis = [(1, 0, 0), (0, -1, 0), (0, 0, 1), (0.6, 0, 0.8)][rng.integers(4)]
         parts.append(
-            joint(name, f"l{rng.integers(index + 1)}", f"l{index + 1}", kind, xyz=rng.normal(size=3),
-                  rpy=rng.normal(size=3), axis=axis, inside="" if kind == "floating" else limit)
-        )  # fmt: skip
-    rng.shuffle(parts)
-    return robot(*parts)
+            joint(
+                name,
+                f"l{rng.integers(index + 1)}",
+                f"l{index + 1}",
+                kind,
+                xyz=rng.normal(size=3),
+                rpy=rng.normal(size=3),
+                axis=axis,
+                inside="" if kind == "floating" else limit,
+            )
+        )
+    return robot(*(parts[place] for place in rng.permutation(len(parts))))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -194,7 +200,8 @@ def test_an_inertia_is_that_of_the_points_it_stands_for() -> None:
     products = [[-masses @ (a * b) for a in points.T] for b in points.T]
     tensor = np.array(products) + masses @ (x**2 + y**2 + z**2) * np.eye(3)
     inside = inertial(masses.sum(), tensor, *where)
-    loaded = pl.load(robot(link("base", ""), link("tip", inside), joint("j", "base", "tip", "free")))
+    free = joint("j", "base", "tip", "free")
+    loaded = pl.load(robot(link("base", ""), link("tip", inside), free))
     frame = pose(*where)
     placed = points @ frame.rotation.T + frame.translation
     inertia = loaded.model.inertias[1]
@@ -311,5 +318,3 @@ def test_the_user_may_cut_the_other_parent() -> None:
                 loaded.placement(q, "r").translation, rotation((0, 0, 1), angle) @ [0, 1, 0],
                 atol=1e-15,
             )  # fmt: skip
-
-

@@ -180,7 +180,7 @@ def test_the_ros_proposal_may_name_another_axis_on_each_side(kind: str) -> None:
         f'<child_axis xyz="{words(AXIS)}"', f'<child_axis xyz="{words(other)}"'
     )
     swing = np.cross(other, AXIS)
-    first = turn(swing, np.arctan2(np.linalg.norm(swing), other @ AXIS))
+    first = turn(swing, float(np.arctan2(np.linalg.norm(swing), other @ AXIS)))
     np.testing.assert_allclose(first.rotation @ other, AXIS, atol=1e-15)
     check_pair(pl.load(two_bodies(text)), kind, pose(*POSE_A), pose(*POSE_B) * first.inverse())
 
@@ -311,7 +311,8 @@ def closing_links() -> str:
     for number, body, where in (("1", "q", ON_Q), ("2", "s", pose(*POSE_B))):
         text += (
             f'<link name="closing_x_{number}"/><joint name="closing_x_{number}_frame" type="fixed">'
-            f'<origin {quat(where)}/><parent link="{body}"/><child link="closing_x_{number}"/></joint>'
+            f'<origin {quat(where)}/><parent link="{body}"/><child link="closing_x_{number}"/>'
+            "</joint>"
         )
     return text
 

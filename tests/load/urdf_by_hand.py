@@ -1,4 +1,4 @@
-"""URDF texts put together by hand, and motions from Rodrigues' formula, for the tests of loading."""
+"""URDF texts put together by hand, and motions from Rodrigues' formula, to test loading with."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ def inertial(
     mass: float, tensor: Array, xyz: ArrayLike = (0, 0, 0), rpy: ArrayLike = (0, 0, 0)
 ) -> str:
     """Mass, and inertia about the centre ``xyz`` in axes turned by ``rpy``."""
-    cells = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2)}
-    values = " ".join(f'{key}="{words(tensor[cell])}"' for key, cell in cells.items())
+    cells = {f"i{a}{b}": tensor["xyz".index(a), "xyz".index(b)] for a, b in
+             ("xx", "xy", "xz", "yy", "yz", "zz")}  # fmt: skip
+    values = " ".join(f'{key}="{words(cell)}"' for key, cell in cells.items())
     return (
         f'<inertial><origin xyz="{words(xyz)}" rpy="{words(rpy)}"/>'
         f'<mass value="{words(mass)}"/><inertia {values}/></inertial>'

@@ -1,0 +1,132 @@
+"""The one solver of the saddle problem, for rows of any rank (Gauss' principle).
+
+Accelerations, projections of positions and velocities, and impulses are all
+
+    minimise 0.5 (x - M^-1 f)' M (x - M^-1 f)   subject to   J x = b,
+
+with ``M x = f + J' lam``. ``x`` is unique; ``lam`` is not where rows are redundant: the smallest one
+is returned, and which of its entries are determined. Knows no robot.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from .errors import SingularMass
+
+__all__ = ["Saddle"]
+
+Array = NDArray[np.float64]
+
+_WELL_CONDITIONED = 1e-9
+"""Reciprocal condition of ``J M^-1 J'`` down to which its Cholesky factor is used."""
+_RANK = 1e-9
+"""Singular values of ``L^-1 J'`` below this fraction of the largest one count as zero."""
+
+
+class Saddle:
+    """Factorised saddle problem, for any number of right-hand sides.
+
+    Args:
+        M: mass matrix, shape (n, n), symmetric positive definite.
+        J: rows, shape (m, n).
+        scale: unit of each row's multiplier, shape (m,), so that the smallest multipliers do not
+            depend on the unit of length; 1 by default.
+
+    Raises:
+        SingularMass: ``M`` is not positive definite.
+    """
+
+    def __init__(self, M: Array, J: Array, scale: Array | None = None) -> None:
+        self._scale = np.ones(len(J)) if scale is None else scale
+        self._L, info = lapack.dpotrf(M, lower=1, clean=1)
+        if info != 0:
+            raise SingularMass(
+                f"the mass matrix is not positive definite (coordinate {abs(info) - 1}); some body "
+                "moves without mass or inertia"
+            )
+        rows = self._scale[:, None] * J
+        self._Y = _forward(self._L, rows.T)
+        self._S: Array | None = None
+        if len(J):
+            gram = self._Y.T @ self._Y
+            size = float(np.abs(gram).sum(axis=0).max())
+            factor, info = lapack.dpotrf(gram, lower=1)
+            if info == 0 and lapack.dpocon(factor, size, uplo="L")[0] > _WELL_CONDITIONED:
+                self._S = factor
+
+    @property
+    def rank(self) -> int:
+        """Number of independent rows."""
+        if self._S is not None:
+            return int(self._Y.shape[1])
+        return len(self._singular[1])
+
+    @property
+    def determined(self) -> NDArray[np.bool_]:
+        """Per row, whether its multiplier is unique, shape (m,)."""
+        rows = self._Y.shape[1]
+        if self._S is not None:
+            return np.ones(rows, dtype=bool)
+        V = self._singular[2]
+        # Zero where the row takes part in no dependency: the null space of Y is orthogonal to V.
+        outside = 1.0 - np.sum(V**2, axis=0) if len(V) else np.ones(rows)
+        return np.asarray(outside < 1e-9)
+
+    def solve(self, f: Array, b: Array) -> tuple[Array, Array]:
+        """Solve ``M x = f + J' lam``, ``J x = b``; least squares in ``b`` if that is impossible.
+
+        Args:
+            f: forces, shape (n,).
+            b: wanted row values, shape (m,).
+
+        Returns:
+            ``x``, shape (n,), and the smallest ``lam``, shape (m,).
+        """
+        free = _forward(self._L, f)
+        if self._Y.shape[1] == 0:
+            return _backward(self._L, free), np.zeros(0)
+        missing = self._scale * b - self._Y.T @ free
+        if self._S is not None:
+            lam = lapack.dpotrs(self._S, missing, lower=1)[0]
+            step = self._Y @ lam
+        else:
+            U, values, V = self._singular
+            weights = (V @ missing) / values
+            step, lam = U @ weights, V.T @ (weights / values)
+        return _backward(self._L, free + step), self._scale * lam
+
+    def project(self, b: Array) -> Array:
+        """Shortest ``x`` in the metric of ``M`` with ``J x = b``, shape (n,)."""
+        return self.solve(np.zeros(len(self._L)), b)[0]
+
+    def constraint_metric(self) -> Array:
+        """``P = J' (J M^-1 J')^+ J``, shape (n, n) (paper 1, eq. 67)."""
+        U = self._singular[0]
+        root = self._L @ U
+        return np.asarray(root @ root.T)
+
+    @cached_property
+    def _singular(self) -> tuple[Array, Array, Array]:
+        """Singular vectors and values of ``L^-1 J'``, without the vanishing ones."""
+        if self._Y.shape[1] == 0:
+            return np.zeros((len(self._L), 0)), np.zeros(0), np.zeros((0, 0))
+        U, values, V = np.linalg.svd(self._Y, full_matrices=False)
+        rank = int(np.sum(values > _RANK * values[0])) if values[0] > 0 else 0
+        return U[:, :rank], values[:rank], V[:rank]
+
+
+def _forward(L: Array, B: Array) -> Array:
+    """``L^-1 B``."""
+    if B.size == 0:
+        return np.zeros(B.shape)
+    return np.asarray(lapack.dtrtrs(L, B, lower=1)[0]).reshape(B.shape)
+
+
+def _backward(L: Array, b: Array) -> Array:
+    """``L^-T b``."""
+    return np.asarray(lapack.dtrtrs(L, b, lower=1, trans=1)[0]).reshape(b.shape)
