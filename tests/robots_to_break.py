@@ -44,7 +44,9 @@ SDF_ALL = """<?xml version="1.0"?>
       </geometry></collision></link>
     <link name="c"><pose relative_to="b" rotation_format="quat_xyzw">1 0 0  0 0 0 1</pose></link>
     <link name="d"><pose relative_to="u">1 0 0 0 0 0</pose></link>
-    <link name="e"/>
+    <link name="e"/><link name="k"/>
+    <joint name="rk" type="continuous"><parent>a</parent><child>k</child>
+      <axis><xyz>0 0 1</xyz></axis></joint>
     <joint name="r" type="revolute"><parent>a</parent><child>b</child><axis>
       <xyz expressed_in="__model__">0 0 1</xyz><limit><lower>-1</lower><upper>1e16</upper></limit>
       <dynamics><damping>0.1</damping><friction>0.1</friction></dynamics></axis></joint>
@@ -57,11 +59,11 @@ SDF_ALL = """<?xml version="1.0"?>
       </mimic></axis></joint>
     <joint name="ball" type="ball"><pose relative_to="d">0 0 0 0 0 0</pose>
       <parent>e</parent><child>d</child></joint>
-    <joint name="g" type="gearbox"><parent>b</parent><child>e</child>
+    <joint name="g" type="gearbox"><parent>b</parent><child>k</child>
       <gearbox_reference_body>a</gearbox_reference_body><gearbox_ratio>3</gearbox_ratio>
       <axis><xyz>0 0 1</xyz></axis><axis2><xyz>0 0 1</xyz></axis2></joint>
-    <model name="inner"><link name="i"/><joint name="fix" type="fixed"><parent>__model__</parent>
-      <child>i</child></joint></model>
+    <model name="inner"><link name="i"/><link name="o"/><joint name="fix" type="fixed">
+      <parent>__model__</parent><child>o</child></joint></model>
     <joint name="weld" type="fixed"><parent>a</parent><child>inner::i</child></joint>
     <drake:ball_constraint><drake:ball_constraint_body_A>m::a</drake:ball_constraint_body_A>
       <drake:ball_constraint_p_AP>0 0 1</drake:ball_constraint_p_AP>

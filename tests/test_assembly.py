@@ -14,6 +14,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
+from pinloop.closing import TOLERANCE, Problem, search
 from pinloop.description import GROUND, Description, Joint
 from pinloop.mechanism import build
 from pinloop.pairs import make_pair
@@ -145,7 +146,7 @@ def test_array_guess_chooses_the_branch_near_it_and_is_left_alone() -> None:
     robot = m.build(m.four_bar())
     for branch in (1, -1):
         exact = hand.angles(robot, m.four_bar_q(1.2, branch))
-        guess = exact + [0.05, -0.08, 0.06]
+        guess = exact + np.array([0.05, -0.08, 0.06])
         kept = guess.copy()
         q = pl.assemble(robot, guess)
         np.testing.assert_array_equal(guess, kept)
@@ -237,9 +238,7 @@ def test_inverse_kinematics_reaches_every_reachable_pose(entries: Callable[[], m
         pose = robot.placement(hand.random_q(robot, rng, 1.5), tip)
         q = pl.assemble(robot, 0.3 + robot.neutral if robot.nq == robot.nv else None,
                         targets={tip: pose})  # fmt: skip
-        np.testing.assert_allclose(
-            robot.placement(q, tip).homogeneous, pose.homogeneous, atol=1e-9
-        )
+        np.testing.assert_allclose(robot.placement(q, tip).homogeneous, pose.homogeneous, atol=1e-9)
 
 
 def test_targets_on_a_loop_close_the_loop_too_and_leave_fixed_joints() -> None:
@@ -264,7 +263,9 @@ def test_two_targets_at_once() -> None:
 def test_target_out_of_reach_is_named_with_how_far_it_is_missed() -> None:
     robot = m.build(m.planar_3r())
     pose = pin.SE3(np.eye(3), np.array([5.0, 0.0, 0.0]))
-    with pytest.raises(pl.LoopNotClosed, match=r"'c' misses its target by .* out of reach") as caught:
+    with pytest.raises(
+        pl.LoopNotClosed, match=r"'c' misses its target by .* out of reach"
+    ) as caught:
         pl.assemble(robot, targets={"c": pose})
     error = caught.value
     assert error.blocked_by == ("c",)
@@ -325,6 +326,22 @@ def test_loop_that_cannot_close_says_by_how_much_it_stays_open() -> None:
     assert error.residuals == {"close": pytest.approx(1.9, abs=1e-3)}
 
 
+@pytest.mark.parametrize("missing", [1e-3, 1e-6, 1e-8])
+def test_nearly_closed_is_not_closed(missing: float) -> None:
+    """Bars of 2 m in all and a coupler that is longer than that by very little."""
+    fine = m.build(m.four_bar()).description
+    *rest, close = fine.joints
+    extra = m.GROUND_BAR + m.CRANK + m.ROCKER + missing - m.COUPLER
+    coupler, _ = m.four_bar_angles(m.START)
+    shift = pin.SE3(np.eye(3), m.planar(coupler, extra))
+    robot = build(
+        replace(fine, joints=(*rest, replace(close, frame_parent=shift * close.frame_parent)))
+    )
+    with pytest.raises(pl.LoopNotClosed) as caught:
+        pl.assemble(robot, m.START * np.array([-1.0, 0.0, 0.0]))
+    assert missing * 0.99 < caught.value.residuals["close"] < missing + 1e-3
+
+
 def test_coupling_that_cannot_hold_is_named() -> None:
     """No real root: q^2 + 1 = 0."""
     entries = m.gear_pair()
@@ -375,6 +392,52 @@ def test_search_succeeds_from_almost_anywhere(entries: Callable[[], m.Table]) ->
     assert successes >= 190
 
 
+def test_stretched_arm_is_not_stuck() -> None:
+    """No direction leads from a straight arm towards its root: only another start does."""
+    robot = m.build(m.planar_3r())
+    pose = pin.SE3(np.eye(3), np.array([-0.3, 0.0, 0.0]))
+    q = pl.assemble(robot, targets={"c": pose})
+    np.testing.assert_allclose(robot.placement(q, "c").homogeneous, pose.homogeneous, atol=1e-9)
+
+
+def test_search_slides_along_limits() -> None:
+    """A narrow window of the rocker is found without luck: no restarts."""
+    exact, rng = m.four_bar_q(2.0), np.random.default_rng(58)
+    windows = {"rocker": 0.02, "elbow": 0.06, "crank": 4.0}
+    ranges = {name: (exact[name] - r, exact[name] + r) for name, r in windows.items()}
+    robot, found = limited(m.four_bar(), **ranges), 0
+    problem = Problem(robot, pl.Constraints(robot), (), {}, limits=True)
+    for _ in range(50):
+        start = hand.angles(robot, exact) + rng.uniform(-1, 1, 3)
+        q, error = search(problem, start, seed=0, restarts=0)
+        found += error < TOLERANCE
+        for name, (low, high) in ranges.items():
+            assert low <= at(robot, q, name) <= high
+    assert found >= 45
+
+
+def test_search_follows_the_derivative_of_what_it_closes() -> None:
+    """Closure, coupling and target rows, all in numbers without unit."""
+    entries = m.slider_crank(couplings=[
+        {"name": "cam", "polynomials": {"slide": [0, 2.0], "crank": [0, 0.5, 0.1]}}
+    ])  # fmt: skip
+    robot, rng = m.build(entries), np.random.default_rng(59)
+    targets = {"piston": hand.random_se3(rng), "rod": hand.random_se3(rng)}
+    problem = Problem(robot, pl.Constraints(robot), (), targets, limits=False)
+    q = hand.angles(robot, m.slider_crank_q(2.0))
+    scaled = rng.normal(size=robot.nv)
+    # The length of the robot is the unit of length: the slider's rate is counted in it.
+    v = scaled * np.where(np.array(robot.joints) == "slide", robot.length, 1.0)
+    expected = hand.rate(robot, q, v, problem.residual)
+    np.testing.assert_allclose(problem.jacobian(q) @ scaled, expected, atol=1e-8)
+    rows = pl.Constraints(robot)
+    units = np.r_[[robot.length] * 3, 1, 1, robot.length]
+    np.testing.assert_allclose(problem.residual(q)[:6] * units, rows.residual(q), atol=1e-12)
+    miss = pin.log6(targets["rod"].actInv(robot.placement(q, "rod"))).vector
+    miss[:3] /= robot.length
+    np.testing.assert_allclose(problem.residual(q)[-6:], miss, atol=1e-12)
+
+
 def test_search_is_the_same_for_the_same_seed() -> None:
     robot = limited(m.four_bar(), rocker=(0.55, 0.6), elbow=(-7, 7))
     start = np.array([2.9, 2.0, -2.0])
@@ -415,7 +478,9 @@ def test_a_single_coordinate_and_none_at_all() -> None:
     [(m.four_bar, m.four_bar_q), (m.slider_crank, m.slider_crank_q)],
 )
 def test_velocities_are_the_derivatives_of_the_closed_form(
-    entries: Callable[[], m.Table], closed_form: Callable[[float], Mapping[str, float]], crank: float
+    entries: Callable[[], m.Table],
+    closed_form: Callable[[float], Mapping[str, float]],
+    crank: float,
 ) -> None:
     robot = m.build(entries())
     q, speed = hand.angles(robot, closed_form(crank)), -1.7
@@ -486,12 +551,16 @@ def test_rates_that_the_loops_do_not_allow_are_refused() -> None:
     q = pl.assemble(robot, fixed={"left": 0.3})
     v = pl.consistent_velocity(robot, q, {"left": 1.0, "right": 1.0})
     np.testing.assert_allclose(v, [1, -1, 1], atol=1e-12)
-    with pytest.raises(pl.InconsistentVelocity, match=r"'left' at 1.0.*'right' at 1.5.*'close") as e:
+    with pytest.raises(
+        pl.InconsistentVelocity, match=r"'left' at 1.0.*'right' at 1.5.*'close"
+    ) as e:
         pl.consistent_velocity(robot, q, {"left": 1.0, "right": 1.5})
     assert e.value.v[robot.coordinates("left").v][0] == 1.0
     assert e.value.v[robot.coordinates("right").v][0] == 1.5
     # Bars of 0.4 m that turn 0.5 rad/s differently: 0.2 m/s along the coupler, or across it.
     assert 0.01 < e.value.residual < 1.0
+    with pytest.raises(pl.InconsistentVelocity):
+        pl.consistent_velocity(robot, q, {"left": 1.0, "right": 1.000001})
 
 
 @pytest.mark.parametrize("speed", [1e-6, 1.0, 1e6])
@@ -509,8 +578,8 @@ def test_whether_rates_are_consistent_does_not_depend_on_how_fast_they_are(speed
 
 def test_velocity_needs_an_assembled_robot() -> None:
     robot = m.build(m.four_bar())
-    q = hand.angles(robot, m.four_bar_q(2.2)) + [0, 0, 0.1]
-    with pytest.raises(pl.LoopNotClosed, match="'close'.*assemble the robot first") as caught:
+    q = hand.angles(robot, m.four_bar_q(2.2)) + np.array([0, 0, 0.1])
+    with pytest.raises(pl.LoopNotClosed, match=r"'close'.*assemble the robot first") as caught:
         pl.consistent_velocity(robot, q, {"crank": 1.0})
     gap = 2 * np.sin(0.05) * m.ROCKER
     assert caught.value.residuals == {"close": pytest.approx(gap, rel=1e-9)}

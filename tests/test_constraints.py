@@ -74,9 +74,7 @@ def gamma_error(robot: pl.Mechanism, q: Array, v: Array, a: Array) -> float:
     """``J a + gamma`` against the rate of ``J v`` while v changes by a."""
     rows = pl.Constraints(robot)
 
-    expected = hand.slope(
-        lambda t: rows.jacobian(robot.integrate(q, t * v)) @ (v + t * a), STEP
-    )
+    expected = hand.slope(lambda t: rows.jacobian(robot.integrate(q, t * v)) @ (v + t * a), STEP)
     return relative_error(rows.jacobian(q) @ a + rows.gamma(q, v), expected)
 
 
@@ -140,8 +138,10 @@ def test_twist_jacobian_is_the_motion_of_b_seen_from_a() -> None:
         def relative(q: Array, robot: pl.Mechanism = robot, name: str = loop.name) -> Any:
             return robot.placement(q, f"{name}/A").actInv(robot.placement(q, f"{name}/B"))
 
-        here = relative(q)
-        twist = hand.rate(robot, q, v, lambda q: pin.log6(here.actInv(relative(q))).vector)
+        def step(q: Array, here: Any = relative(q), relative: Any = relative) -> Any:  # noqa: B008
+            return pin.log6(here.actInv(relative(q))).vector
+
+        twist = hand.rate(robot, q, v, step)
         assert relative_error(rows.twist_jacobian(q, loop) @ v, twist) < 1e-7
 
 
@@ -209,7 +209,9 @@ def test_coupling_follows_a_joint_walked_backwards() -> None:
 def test_rows_have_labels_and_names_in_the_order_of_loops_and_couplings() -> None:
     entries = m.spinning_rods()
     entries["joints"].append(
-        m.joint("slot", "universal", "rod1", "rod2", [0, 0, 0], [1, 0, 0], axis2=[0, 1, 0], cut=True)
+        m.joint(
+            "slot", "universal", "rod1", "rod2", [0, 0, 0], [1, 0, 0], axis2=[0, 1, 0], cut=True
+        )
     )
     entries["couplings"] = [{"name": "belt", "joint": "rocker1", "source": "crank", "ratio": 2.0}]
     rows = pl.Constraints(m.build(entries))
@@ -225,7 +227,9 @@ def test_rows_have_labels_and_names_in_the_order_of_loops_and_couplings() -> Non
     }  # fmt: skip
     residual = np.arange(11.0)
     norms = rows.by_name(residual)
-    assert norms == pytest.approx({"close1": 5**0.5, "close2": 50**0.5, "slot": 230**0.5, "belt": 10})
+    assert norms == pytest.approx(
+        {"close1": 5**0.5, "close2": 50**0.5, "slot": 230**0.5, "belt": 10}
+    )
 
 
 def test_rows_are_known_as_angles_or_lengths() -> None:

@@ -161,6 +161,9 @@ def test_size_does_not_matter() -> None:
         (m.double_pendulum() | {"actuated": []}, ("upper", "lower"), 6),
         (m.arm_6r(), (), 0),
         (m.screw_jack() | {"actuated": ["shaft"]}, (), 0),
+        # The singular reference has a second freedom that is gone one step further.
+        (m.spherical_four_bar(flat=True) | {"actuated": ["crank"]}, (), 0),
+        (flat_parallelogram() | {"actuated": ["right"]}, (), 0),
     ],
     ids=str,
 )
@@ -180,7 +183,9 @@ def open_robot() -> pl.Mechanism:
     *rest, close = fine.joints
     coupler, _ = m.four_bar_angles(m.START)
     shift = pin.SE3(np.eye(3), m.planar(coupler, 3.0))
-    return build(replace(fine, joints=(*rest, replace(close, frame_parent=shift * close.frame_parent))))
+    return build(
+        replace(fine, joints=(*rest, replace(close, frame_parent=shift * close.frame_parent)))
+    )
 
 
 def test_each_loop_is_summed_up() -> None:
@@ -188,7 +193,9 @@ def test_each_loop_is_summed_up() -> None:
     entries["bodies"].append(m.body("plate"))
     entries["joints"] += [
         m.joint("bolt", "fixed", "rod1", "plate", [0, 0, 0]),
-        m.joint("latch", "rod", "plate", "rod2", [0.5, 0.3, 0.4], point2=[0.5, -0.3, 0.4], cut=True),
+        m.joint(
+            "latch", "rod", "plate", "rod2", [0.5, 0.3, 0.4], point2=[0.5, -0.3, 0.4], cut=True
+        ),
     ]
     first, _, latch = pl.diagnose(m.build(entries)).loops
     assert first == LoopSummary(

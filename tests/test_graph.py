@@ -17,7 +17,9 @@ from pinloop.pairs import make_pair
 UNIT = pin.SE3.Identity()
 
 
-def link(name: str, parent: str, child: str, pair: str = "revolute", cut: bool | None = None) -> Joint:
+def link(
+    name: str, parent: str, child: str, pair: str = "revolute", cut: bool | None = None
+) -> Joint:
     kind = make_pair(pair, length=0.1 if pair == "rod" else None)
     return Joint(name, kind, parent, child, UNIT, UNIT, cut)
 
@@ -151,9 +153,7 @@ def graphs(draw: st.DrawFn) -> list[Joint]:
     body = [GROUND, *(f"b{k}" for k in range(count))]
     ends = [(body[draw(st.integers(0, k))], body[k + 1]) for k in range(count)]
     for _ in range(draw(st.integers(0, 6))):
-        first, second = draw(
-            st.lists(st.integers(0, count), min_size=2, max_size=2, unique=True)
-        )
+        first, second = draw(st.lists(st.integers(0, count), min_size=2, max_size=2, unique=True))
         ends.append((body[first], body[second]))
     pairs = st.sampled_from(["revolute", "cylindrical", "spherical", "fixed", "free", "rod"])
     cuts = st.sampled_from([None, None, None, True, False])
@@ -221,7 +221,7 @@ def check_depth_first(tree: SpanningTree) -> None:
 
 
 def check_loop(tree: SpanningTree, cut: Joint, loop: FundamentalLoop) -> None:
-    """Both chains lead from the root outwards to the ends of the cut joint, with nothing in common."""
+    """Both chains lead from the root to the ends of the cut joint, with nothing in common."""
     assert loop.joint == cut.name
     assert not set(loop.chain_a) & set(loop.chain_b)
     edges = {edge.joint.name: edge for edge in tree.edges}

@@ -20,6 +20,7 @@ from .load.every_format import (
     MJCF,
     ROBOTS,
     SCREWS,
+    SDF,
     SRDF,
     URDF,
     URDF_DIALECTS,
@@ -296,6 +297,36 @@ def test_kinematics_only_accepts_what_weighs_nothing() -> None:
         pl.load(text)
     loaded = pl.load(text, kinematics_only=True)
     assert loaded.nv == 2 and any("has no mass" in warning for warning in loaded.warnings)
+
+
+def drake_ball(first: str, second: str) -> str:
+    return (
+        "<drake:ball_constraint>"
+        f"<drake:ball_constraint_body_A>{first}</drake:ball_constraint_body_A>"
+        "<drake:ball_constraint_p_AP>2 0 0</drake:ball_constraint_p_AP>"
+        f"<drake:ball_constraint_body_B>{second}</drake:ball_constraint_body_B>"
+        "<drake:ball_constraint_p_BQ>0 1 0</drake:ball_constraint_p_BQ></drake:ball_constraint>"
+    )
+
+
+@pytest.mark.parametrize("names", [("coupler", "rocker"), ("bars::coupler", "bars::rocker")])
+def test_a_ball_of_drake_closes_a_loop_of_an_sdf(names: tuple[str, str]) -> None:
+    start = SDF.index('    <joint name="close"')
+    open_chain = SDF[:start] + "  </model>\n</sdf>\n"
+    assert pl.load(open_chain).loops == ()
+    text = open_chain.replace("  </model>", drake_ball(*names) + "</model>")
+    assert_parallelogram(pl.load(text))
+
+
+def test_a_ball_of_drake_finds_the_links_of_nested_models() -> None:
+    inner = (
+        '<model name="inner"><link name="rocker"/></model><joint name="weld" type="fixed">'
+        "<parent>rocker</parent><child>inner::rocker</child></joint>"
+    )
+    for name in ("inner::rocker", "bars::inner::rocker"):
+        loop = inner + drake_ball("coupler", name)
+        loaded = pl.load(SDF.replace("  </model>", loop + "</model>"))
+        assert [loop.body_b for loop in loaded.loops] == ["rocker", "inner::rocker"]
 
 
 # -- other sources -----------------------------------------------------------------------------

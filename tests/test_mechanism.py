@@ -44,9 +44,7 @@ def mixed() -> pl.Mechanism:
     for k, (pair, coordinates) in enumerate(kinds):
         name = f"{pair}{k}"
         places = hand.random_se3(rng), hand.random_se3(rng)
-        joints.append(
-            Joint(name, make_pair(pair), near, f"b{k}", *places, coordinates=coordinates)
-        )
+        joints.append(Joint(name, make_pair(pair), near, f"b{k}", *places, coordinates=coordinates))
         near = f"b{k}"
         bodies.append(m.described(near))
     joints.append(Joint("loop", make_pair("spherical"), "b0", near, UNIT, UNIT, cut=True))
@@ -134,7 +132,9 @@ def test_velocity_refuses_what_does_not_fit(
 
 
 def test_unknown_names_come_with_suggestions(mixed: pl.Mechanism) -> None:
-    with pytest.raises(pl.UnknownName, match=r"no joint 'prismatic'.*mixed.*'prismatic6'") as caught:
+    with pytest.raises(
+        pl.UnknownName, match=r"no joint 'prismatic'.*mixed.*'prismatic6'"
+    ) as caught:
         mixed.configuration({"prismatic": 0.0})
     assert caught.value.name == "prismatic"
     for ask in (lambda: mixed.velocity({"shoulder": 1}), lambda: mixed.coordinates("universe")):
@@ -154,7 +154,7 @@ def test_states_of_wrong_size_or_kind_are_refused(mixed: pl.Mechanism) -> None:
     }  # fmt: skip
     bad = {
         "q": (q[:-1], np.r_[q, 0], q[None], np.where(q == 1, 1.1, q), q * np.nan, {"a": 1},
-              "q", q.tolist()[:-1] + ["x"]),
+              "q", [*q.tolist()[:-1], "x"]),
         "v": (v[:-1], np.r_[v, 0], v[:, None], v + np.inf, None, {"a": 1}, "v"),
     }  # fmt: skip
     for kind, functions in ask.items():

@@ -20,6 +20,8 @@ __all__ = [
     "Problem",
     "limited_coordinates",
     "nearby_assembly",
+    "null_space",
+    "numerical_rank",
     "rows_of",
     "scaled_jacobian",
     "search",
@@ -30,6 +32,8 @@ Array = NDArray[np.float64]
 TOLERANCE = 1e-10
 """Residual below which a configuration counts as assembled (lengths over the robot's length)."""
 _ITERATIONS = 80
+_RANK = 1e-8
+_NOISE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -213,9 +217,7 @@ def nearby_assembly(
         full: close all rows, also those that regularization has removed.
     """
     problem = Problem(robot, Constraints(robot, full=full), (), {}, limits=False)
-    _, values, directions = np.linalg.svd(problem.jacobian(q), full_matrices=True)
-    rank = int(np.sum(values > 1e-8 * max(values[0], 1e-300))) if values.size else 0
-    null = directions[rank:]
+    null = null_space(problem.jacobian(q)).T
     if len(null) == 0:
         return None
     motion = rng.normal(size=len(null)) @ null
@@ -223,6 +225,25 @@ def nearby_assembly(
     start = pin.integrate(robot.model, q, motion * problem.column_scale)
     closed, error = _descend(problem, start)
     return closed if error < TOLERANCE else None
+
+
+def numerical_rank(values: Array) -> int:
+    """Rank from the singular values of a scaled Jacobian.
+
+    Relative to the largest one, but rows that are all idle leave rounding noise only: what is
+    smaller than `_NOISE` of one radian per radian is zero in any case.
+    """
+    if values.size == 0:
+        return 0
+    return int(np.sum(values > max(_RANK * float(values[0]), _NOISE)))
+
+
+def null_space(jacobian: Array) -> Array:
+    """Orthonormal columns that a scaled Jacobian annihilates, shape (nv, dim)."""
+    if jacobian.size == 0:
+        return np.eye(jacobian.shape[1])
+    _, values, directions = np.linalg.svd(jacobian, full_matrices=True)
+    return np.asarray(directions[numerical_rank(values) :].T)
 
 
 def scaled_jacobian(robot: Mechanism, constraints: Constraints, q: Array) -> Array:

@@ -13,7 +13,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from .assembly import assemble
-from .closing import nearby_assembly, scaled_jacobian
+from .closing import nearby_assembly, null_space, numerical_rank, scaled_jacobian
 from .constraints import Constraints
 from .errors import LoopNotClosed
 from .mechanism import Mechanism
@@ -22,9 +22,6 @@ from .regularize import regularize
 __all__ = ["Diagnosis", "LoopSummary", "diagnose"]
 
 Array = NDArray[np.float64]
-
-_RANK_TOLERANCE = 1e-8
-"""Singular values below this fraction of the largest one count as zero."""
 
 
 @dataclass(frozen=True)
@@ -252,11 +249,10 @@ def _branch(robot: Mechanism, q: Array, samples: int, seed: int) -> list[Array]:
 
 
 def _rank(jacobian: Array) -> int:
-    """Numerical rank, relative to the largest singular value."""
+    """Numerical rank of a scaled Jacobian."""
     if jacobian.size == 0:
         return 0
-    values = np.linalg.svd(jacobian, compute_uv=False)
-    return int(np.sum(values > _RANK_TOLERANCE * max(values[0], 1e-300)))
+    return numerical_rank(np.asarray(np.linalg.svd(jacobian, compute_uv=False)))
 
 
 def _locks(robot: Mechanism, constraints: Constraints, q: Array) -> Array:
@@ -279,9 +275,7 @@ def _idle(robot: Mechanism, rows: list[Array]) -> tuple[tuple[str, ...], int]:
         rows: per configuration the constraint rows and the rows that hold the actuated joints.
     """
     best = min(rows, key=lambda stacked: robot.nv - _rank(stacked))
-    if len(best) == 0:
-        return robot.joints, robot.nv
-    null = np.linalg.svd(best, full_matrices=True)[2][_rank(best) :]
+    null = null_space(best).T
     moving = np.linalg.norm(null, axis=0) > 1e-6
     return tuple(n for n in robot.joints if moving[robot.coordinates(n).v].any()), len(null)
 

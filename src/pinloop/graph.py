@@ -68,7 +68,9 @@ class SpanningTree:
     loops: tuple[FundamentalLoop, ...]
 
 
-def spanning_tree(bodies: Sequence[str], joints: Sequence[Joint], base: str | None) -> SpanningTree:
+def spanning_tree(
+    bodies: Sequence[str], joints: Sequence[Joint], base: str | None, source: str = ""
+) -> SpanningTree:
     """Choose which joints carry bodies and which close loops.
 
     Joints marked ``cut=True`` close loops; those marked ``cut=False`` are taken into the tree
@@ -79,6 +81,7 @@ def spanning_tree(bodies: Sequence[str], joints: Sequence[Joint], base: str | No
         bodies: names of all bodies without the ground.
         joints: all joints.
         base: a body welded to the ground, or None.
+        source: where the robot comes from, for messages.
 
     Raises:
         LoadError: some body hangs on no joint that may be in the tree.
@@ -86,7 +89,7 @@ def spanning_tree(bodies: Sequence[str], joints: Sequence[Joint], base: str | No
     carrier = _grow(joints, base)
     missing = [body for body in bodies if body not in carrier and body != base]
     if missing:
-        raise LoadError(_unreached(missing, joints))
+        raise LoadError(_unreached(missing, joints), source=source)
     edges = _depth_first(joints, carrier, base)
     in_tree = {edge.joint.name for edge in edges}
     cuts = tuple(joint for joint in joints if joint.name not in in_tree)
@@ -186,11 +189,21 @@ def _unreached(missing: Sequence[str], joints: Sequence[Joint]) -> str:
     lost = set(missing)
     names = ", ".join(f"'{body}'" for body in missing[:6]) + (", ..." if len(missing) > 6 else "")
     cut = [j.name for j in joints if j.cut is True and ({j.parent, j.child} & lost)]
+    contacts = [
+        f"'{j.name}' ({j.pair.name})"
+        for j in joints
+        if j.pair.name in _CONTACTS and {j.parent, j.child} & lost
+    ]
     inner = [j.name for j in joints if j.parent in lost and j.child in lost]
     if cut:
         return (
             f"without the cut joints {', '.join(map(repr, cut[:6]))} nothing carries {names}; "
             "leave one of these joints uncut"
+        )
+    if contacts:
+        return (
+            f"nothing carries {names}: {', '.join(contacts[:6])} cannot, as such a pair has no "
+            "coordinates; join the body by another pair too"
         )
     if inner:
         return (

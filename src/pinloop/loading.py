@@ -136,7 +136,9 @@ def _describe(
             return _from_text(_read(sibling), str(sibling), sibling, folders), sibling, [path]
         return _from_text(text, str(path), path, folders), path, []
     name = f"<{type(source).__name__} object>"
-    return _from_text(xml_of(source), name, None, folders), None, []
+    xml, assumed = xml_of(source)
+    description = _from_text(xml, name, None, folders)
+    return replace(description, warnings=(*assumed, *description.warnings)), None, []
 
 
 def _is_text(source: str | bytes) -> bool:
@@ -271,7 +273,7 @@ def _closing_frames(description: Description) -> Description:
     """
     places = {body.name: (body.name, pin.SE3.Identity()) for body in description.bodies}
     places |= {frame.name: (frame.body, frame.placement) for frame in description.frames}
-    declared = {joint.name for joint in description.joints if joint.cut}
+    declared = {joint.name for joint in description.joints}
     found: dict[str, dict[str, str]] = {}
     for name in places:
         if match := _CLOSING.match(name):
@@ -306,7 +308,7 @@ def _closing_frames(description: Description) -> Description:
 
 
 def _joined(description: Description, one: tuple[str, pin.SE3], other: tuple[str, pin.SE3]) -> bool:
-    """Whether some loop joint already joins two frames."""
+    """Whether some joint already joins two frames."""
 
     def same(body: str, frame: pin.SE3, end: tuple[str, pin.SE3]) -> bool:
         # The axes of a pair may be turned against the frame it was asked for.
@@ -315,7 +317,7 @@ def _joined(description: Description, one: tuple[str, pin.SE3], other: tuple[str
     for joint in description.joints:
         ends = (joint.parent, joint.frame_parent), (joint.child, joint.frame_child)
         for a, b in (ends, ends[::-1]):
-            if joint.cut and same(*a, one) and same(*b, other):
+            if same(*a, one) and same(*b, other):
                 return True
     return False
 

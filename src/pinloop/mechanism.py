@@ -421,7 +421,7 @@ def build(description: Description, *, kinematics_only: bool = False) -> Mechani
     """
     check_description(description)
     bodies = [body.name for body in description.bodies]
-    tree = spanning_tree(bodies, description.joints, description.base)
+    tree = spanning_tree(bodies, description.joints, description.base, description.source)
     model = build_model(description, tree)
     description = check_masses(description, model, kinematics_only=kinematics_only)
     description = check_cuts(description, tree)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from .lie import EVERYTHING, NOTHING, Subspace
+from .lie import EVERYTHING, NOTHING, Subspace, identify, span
 
 __all__ = ["Algebras", "MotionNetwork"]
 
@@ -57,12 +57,22 @@ class Algebras:
         return self._once("join", a, b, lambda x, y: (x + y).closure(), symmetric=True)
 
     def meet(self, a: int, b: int) -> int:
-        """The intersection of both; of algebras it is one."""
+        """A bound on what lies in both: their intersection, or more where screws meet.
+
+        The groups of two algebras may meet in more than the group of their intersection: a screw
+        and a translation along its axis share the steps of whole turns, which are other assemblies.
+        A helical algebra is therefore taken with the translation along its axis, unless one of the
+        two contains the other.
+        """
         if a == b or a == self.nothing or b == self.everything:
             return a
         if b == self.nothing or a == self.everything:
             return b
-        return self._once("meet", a, b, lambda x, y: x & y, symmetric=True)
+        return self._once("meet", a, b, _common, symmetric=True)
+
+    def intersection(self, a: int, b: int) -> int:
+        """The intersection of both as vector spaces."""
+        return self._once("intersection", a, b, lambda x, y: x & y, symmetric=True)
 
     def plus(self, a: int, b: int) -> int:
         """The sum of both as vector spaces."""
@@ -87,6 +97,23 @@ class Algebras:
             found = self.number(compute(self._spaces[a], self._spaces[b]))
             self._results[key] = found
         return found
+
+
+def _common(x: Subspace, y: Subspace) -> Subspace:
+    """Bound on the intersection of two groups, as an algebra."""
+    if y.contains(x.basis):
+        return x
+    if x.contains(y.basis):
+        return y
+    return _without_pitch(x) & _without_pitch(y)
+
+
+def _without_pitch(space: Subspace) -> Subspace:
+    """A helical algebra together with the translation along its axis; others as they are."""
+    name = identify(space)
+    if not name.kind.startswith("helical") or name.axis is None:
+        return space
+    return space + span(np.array([*name.axis, 0.0, 0.0, 0.0]))
 
 
 class MotionNetwork:

@@ -38,6 +38,9 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
+_NO_PITCH = 1e-12
+"""A thread finer than this [m/rad] is none: turns cannot be counted by the advance."""
+
 _AXIS = {"x": 0, "y": 1, "z": 2}
 _TWIST_LABELS = ("v_x", "v_y", "v_z", "w_x", "w_y", "w_z")
 
@@ -130,7 +133,7 @@ class MotionGroup(Pair):
         elif self.rotation == 1:
             # The angle about z that maximises trace(Rz' R).
             angle = float(np.arctan2(R[1, 0] - R[0, 1], R[0, 0] + R[1, 1]))
-            if self.pitch:
+            if self.pitch is not None and abs(self.pitch) > _NO_PITCH:
                 # A screw may have made whole turns: the one that fits the advance is meant.
                 angle += 2 * np.pi * np.round((p[2] / self.pitch - angle) / (2 * np.pi))
             c, s = np.cos(angle), np.sin(angle)

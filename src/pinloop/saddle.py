@@ -4,8 +4,8 @@ Accelerations, projections of positions and velocities, and impulses are all
 
     minimise 0.5 (x - M^-1 f)' M (x - M^-1 f)   subject to   J x = b,
 
-with ``M x = f + J' lam``. ``x`` is unique; ``lam`` is not where rows are redundant: the smallest one
-is returned, and which of its entries are determined. Knows no robot.
+with ``M x = f + J' lam``. ``x`` is unique; ``lam`` is not where rows are redundant: the smallest
+one is returned, and which of its entries are determined. Knows no robot.
 """
 
 from __future__ import annotations

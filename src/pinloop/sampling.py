@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
 
-from .closing import nearby_assembly, scaled_jacobian
+from .closing import nearby_assembly, numerical_rank, scaled_jacobian
 from .constraints import Constraints
 from .mechanism import Mechanism
 from .reduction import Regularization
@@ -21,8 +21,6 @@ __all__ = ["drop_sampled"]
 
 Array = NDArray[np.float64]
 
-_TOLERANCE = 1e-8
-"""Singular values below this fraction of the largest one count as zero."""
 _CHECKED = 1e-9
 """Closure residual [m, rad] up to which a configuration closed without a row keeps that row."""
 
@@ -79,8 +77,7 @@ def _left_null(stacked: Array) -> Array:
     if stacked.size == 0:
         return np.zeros((len(stacked), 0))
     directions, values, _ = np.linalg.svd(stacked, full_matrices=True)
-    rank = int(np.sum(values > _TOLERANCE * max(values[0], 1e-300)))
-    return np.asarray(directions[:, rank:])
+    return np.asarray(directions[:, numerical_rank(values) :])
 
 
 def _without(

@@ -25,8 +25,8 @@ _SHAPES = {
 }
 
 
-def xml_of(source: Any) -> str:
-    """XML of a parsed ``URDF`` object.
+def xml_of(source: Any) -> tuple[str, tuple[str, ...]]:
+    """XML of a parsed ``URDF`` object, and what had to be assumed about it.
 
     Args:
         source: object of yourdfpy, urdf_parser_py, urchin or urdfpy.
@@ -40,14 +40,21 @@ def xml_of(source: Any) -> str:
         ask = getattr(source, method, None)
         if callable(ask):
             text = ask()
-            return text.decode() if isinstance(text, bytes) else str(text)
+            return (text.decode() if isinstance(text, bytes) else str(text)), ()
     if not all(hasattr(source, part) for part in ("name", "links", "joints")):
         raise BadValue(
             f"cannot load a {kind}; give a path, XML, a dict, a pin.Model, or a URDF object of "
             "urchin, yourdfpy or urdfpy"
         )
     try:
-        return ElementTree.tostring(_robot(source), encoding="unicode")
+        text = ElementTree.tostring(_robot(source), encoding="unicode")
+        assumed = tuple(
+            f"link '{link.name}' with 1 kg and unit inertia is taken for one without mass, which "
+            f"this {kind} object cannot tell apart"
+            for link in source.links
+            if link.inertial is not None and _placeholder(link.inertial)
+        )
+        return text, assumed
     except (AttributeError, TypeError, ValueError, ElementTree.ParseError) as error:
         raise LoadError(f"this {kind} object cannot be read: {error}") from None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import pinocchio as pin
@@ -115,13 +116,15 @@ def _rename_ground(root: Element, warnings: list[str]) -> None:
     """A link called like the world, that is not the root, gets another name."""
     if all(link.get("name") != GROUND for link in root.all("link")):
         return
-    name = f"{GROUND}_link"
+    taken = {link.get("name") for link in root.all("link")}
+    name = next(n for k in count(1) if (n := f"{GROUND}_link" + "_" * (k - 1)) not in taken)
     warnings.append(f"{root.source}: link '{GROUND}' is called '{name}' here, as that is the world")
     queue = [root]
     while queue:
         element = queue.pop()
         queue += element.children
-        for key in ("link", "name") if element.tag == "link" else ("link",):
+        named = element.tag == "link" or element.tag.startswith("drake:")
+        for key in ("link", "name") if named else ("link",):
             if element.get(key) == GROUND:
                 element.attributes[key] = name
         if element.tag in ("parent", "child") and element.text.strip() == GROUND:

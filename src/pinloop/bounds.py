@@ -1,0 +1,270 @@
+"""What the loops of a mechanism allow, loop after loop, and the rows that are needed for it.
+
+The mechanism as a network of motion algebras at one assembled configuration; `regularize` asks here
+and makes a mechanism and a report of the answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+from scipy.linalg import qr
+
+from .lie import Subspace, identify, span
+from .mechanism import Mechanism
+from .motion import Algebras, MotionNetwork
+from .pairs import MotionGroup, Pair, Universal
+
+__all__ = ["Bound", "Edge", "Reference", "process", "selection"]
+
+Array = NDArray[np.float64]
+
+_ALL_ORDERS = 4
+"""Up to so many loops every order is tried; beyond, the loop with the fewest rows comes next."""
+
+
+@dataclass(frozen=True, eq=False)
+class Edge:
+    """A joint between two rigid groups in the network.
+
+    Args:
+        name: name of the joint.
+        ends: the two groups, as joint indices of the model.
+        algebra: bound on its relative motion, number among the interned algebras.
+        dof: its degrees of freedom.
+    """
+
+    name: str
+    ends: tuple[int, int]
+    algebra: int
+    dof: int
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """What one loop may do.
+
+    Args:
+        edge: the cut joint.
+        twists: twists of B relative to A that must be told apart, in the world; seen from B, or
+            from A if ``over``.
+        tied: relative motion of the two groups that the chains and earlier loops leave.
+        rows: rows that are needed.
+        over: whether fewer rows are needed if the joint is turned over, A for B.
+    """
+
+    edge: Edge
+    twists: Subspace
+    tied: Subspace
+    rows: int
+    over: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """The mechanism as a network of algebras at one assembled configuration.
+
+    Lengths are in units of the characteristic length, from an origin in the middle of the robot.
+    """
+
+    size: int
+    edges: dict[str, Edge]
+    cuts: tuple[str, ...]
+    loops: dict[str, tuple[str, ...]]
+    algebras: Algebras
+    centre: Array
+    length: float
+    placements: dict[str, tuple[pin.SE3, pin.SE3]]
+    pairs: dict[str, Pair]
+    order: dict[str, int]
+    coupled: frozenset[str]
+    couplings: int
+
+    @staticmethod
+    def of(robot: Mechanism, q: Array) -> Reference:
+        """Describe the robot at the assembled configuration ``q``."""
+        model, length, algebras = robot.model, robot.length, Algebras()
+        data = model.createData()
+        pin.computeJointJacobians(model, data, q)
+        pin.updateFramePlacements(model, data)
+        points = [placement.translation for placement in list(data.oMi)[1:]]
+        centre = np.mean(points, axis=0) if points else np.zeros(3)
+        home = pin.SE3(np.eye(3), centre)
+
+        def algebra(twists: Array) -> int:
+            """Closure of twists that are given in world axes at the world's origin."""
+            local = home.toActionMatrixInverse() @ twists
+            local[:3] /= length
+            return algebras.number(span(local).closure())
+
+        edges: dict[str, Edge] = {}
+        for name in robot.joints:
+            at = robot.coordinates(name)
+            columns = np.array(data.J).reshape(6, -1)[:, at.v]
+            ends = (int(model.parents[at.index]), at.index)
+            edges[name] = Edge(name, ends, algebra(columns), at.nv)
+        placements: dict[str, tuple[pin.SE3, pin.SE3]] = {}
+        for loop in robot.loops:
+            a, b = data.oMf[loop.frame_a].copy(), data.oMf[loop.frame_b].copy()
+            placements[loop.name] = (a, b)
+            free = algebras.everything
+            if isinstance(loop.pair, (MotionGroup, Universal)):
+                free = algebra(b.toActionMatrix() @ loop.pair.free)
+            ends = (
+                int(model.frames[loop.frame_a].parentJoint),
+                int(model.frames[loop.frame_b].parentJoint),
+            )
+            edges[loop.name] = Edge(loop.name, ends, free, loop.pair.dof)
+        chains = {
+            loop.name: tuple(n for n in (*loop.loop.chain_a, *loop.loop.chain_b) if n in edges)
+            for loop in robot.loops
+        }
+        cuts = tuple(loop.name for loop in robot.loops)
+        coupled = frozenset(name for coupling in robot.couplings for name in coupling.joints)
+        return Reference(
+            model.njoints,
+            edges,
+            cuts,
+            chains,
+            algebras,
+            centre,
+            length,
+            placements,
+            {loop.name: loop.pair for loop in robot.loops},
+            {joint.name: place for place, joint in enumerate(robot.description.joints)},
+            coupled,
+            len(robot.couplings),
+        )
+
+    def name(self, space: Subspace) -> str:
+        """Name of an algebra in the world, in metres."""
+        shift = pin.SE3(np.eye(3), self.centre / self.length)
+        return str(identify(space.moved(shift), self.length))
+
+    def network(self, cuts: Sequence[str]) -> MotionNetwork:
+        """Bounds from the tree joints alone."""
+        network = MotionNetwork(self.size, self.algebras)
+        network.tighten((*e.ends, e.algebra) for e in self.edges.values() if e.name not in cuts)
+        return network
+
+
+def process(reference: Reference, cuts: Sequence[str]) -> list[Bound]:
+    """Bound loop after loop, in the order that leaves the fewest rows.
+
+    Args:
+        reference: the mechanism as a network of algebras.
+        cuts: names of the joints that are cut.
+    """
+    start = reference.network(cuts)
+    if len(cuts) > _ALL_ORDERS:
+        return _in_order(reference, start.copy(), list(cuts), greedy=True)
+    best: list[Bound] = []
+    for order in permutations(cuts):
+        bounds = _in_order(reference, start.copy(), list(order), greedy=False)
+        if not best or sum(b.rows for b in bounds) < sum(b.rows for b in best):
+            best = bounds
+    return best
+
+
+def _in_order(
+    reference: Reference, network: MotionNetwork, cuts: list[str], *, greedy: bool
+) -> list[Bound]:
+    """Bound the loops one by one; each closed loop ties its two groups for those to come."""
+    done: list[Bound] = []
+    while cuts:
+        candidates = cuts if greedy else cuts[:1]
+        bounds = [_bound(reference, network, reference.edges[name]) for name in candidates]
+        chosen = min(bounds, key=lambda bound: bound.rows)
+        done.append(chosen)
+        cuts.remove(chosen.edge.name)
+        network.tighten([(*chosen.edge.ends, chosen.edge.algebra)])
+    return done
+
+
+def _bound(reference: Reference, network: MotionNetwork, edge: Edge) -> Bound:
+    """Relative twists of the two ends of a cut joint at every closed configuration.
+
+    Relative to any third group c, the twist of B lies in the algebra M(c, B) and that of A in
+    M(c, A) (paper 5, eq. 27, where c is the root of the loop). Seen from B, the latter is turned by
+    the cut joint's own motion: what that motion sweeps has to be taken, or a row would be lost
+    where the joint has turned. All groups c bound the same twist, so their bounds intersect. Seen
+    from A it is the other way round; the side with fewer rows is better.
+    """
+    algebras = reference.algebras
+    a, b = edge.ends
+    tied = network.number(a, b)
+    moves = algebras.meet(edge.algebra, tied)
+    best: Bound | None = None
+    for over, (near, far) in ((False, (b, a)), (True, (a, b))):
+        sides = {(network.number(c, near), network.number(c, far)) for c in range(reference.size)}
+        twists = algebras.everything
+        for of_near, of_far in sorted(sides):
+            bound = algebras.plus(of_near, algebras.sweep(of_far, moves))
+            twists = algebras.intersection(twists, bound)
+        found = Bound(edge, algebras[twists], algebras[tied], 0, over)
+        found = replace(found, rows=_needed(reference, found))
+        if best is None or found.rows < best.rows:
+            best = found
+        swept = any(algebras.sweep(of_far, moves) != of_far for _, of_far in sides)
+        if not swept or not isinstance(reference.pairs.get(edge.name, _ANY_GROUP), MotionGroup):
+            break  # nothing to gain, or a pair that is not the same turned over
+    assert best is not None
+    return best
+
+
+_ANY_GROUP = MotionGroup("free", 3, "xyz")
+
+
+def _needed(reference: Reference, bound: Bound) -> int:
+    """Number of rows that a loop needs."""
+    pair = reference.pairs.get(bound.edge.name)
+    if pair is not None and not isinstance(pair, MotionGroup):
+        return len(selection(reference, bound))
+    free = reference.algebras[bound.edge.algebra]
+    return (bound.twists + free).dim - free.dim
+
+
+def selection(reference: Reference, bound: Bound) -> Array:
+    """``U``: orthonormal rows that span what the pair's rows can see of the twists (eq. 28)."""
+    pair = reference.pairs[bound.edge.name]
+    if not isinstance(pair, (MotionGroup, Universal)):
+        return np.eye(pair.rows)
+    frames = reference.placements[bound.edge.name]
+    frame_a, frame_b = frames[::-1] if bound.over else frames
+    twists = bound.twists.basis.copy()
+    twists[:3] *= reference.length
+    home = pin.SE3(np.eye(3), reference.centre)
+    local = (frame_b.inverse() * home).toActionMatrix() @ twists
+    seen = np.hstack([S @ local for S in _selectors(pair, frame_a.actInv(frame_b))])
+    return _orthonormal_rows(seen, pair, reference.length)
+
+
+def _selectors(pair: Pair, T: pin.SE3) -> list[Array]:
+    """All selectors that a pair can have: one for a group, a turning one if universal."""
+    if isinstance(pair, MotionGroup):
+        return [pair.selector(T)]
+    turns = [pin.SE3(pin.utils.rotate("x", angle), np.zeros(3)) for angle in (0.0, 1.0, 2.0)]
+    return [pair.selector(turn) for turn in turns]
+
+
+def _orthonormal_rows(seen: Array, pair: Pair, length: float) -> Array:
+    """Orthonormal basis of the column space of ``seen``, as rows; unit rows where it has some."""
+    scale = np.array([1.0 if label.startswith("w") else 1 / length for label in pair.labels])
+    if seen.size == 0:
+        return np.zeros((0, pair.rows))
+    directions, values, _ = np.linalg.svd(scale[:, None] * seen, full_matrices=False)
+    rank = int(np.sum(values > 1e-8 * max(values[0], 1e-300))) if values[0] > 1e-12 else 0
+    if rank == pair.rows:
+        return np.eye(pair.rows)
+    basis, _ = np.linalg.qr(directions[:, :rank] / scale[:, None])
+    # Pivoting on the projector picks unit vectors wherever the space contains them.
+    rows = qr(basis @ basis.T, pivoting=True)[0][:, :rank].T
+    rows[np.abs(rows) < 1e-14] = 0.0
+    largest = rows[np.arange(rank), np.argmax(np.abs(rows), axis=1)]
+    rows *= np.sign(largest)[:, None]
+    return np.asarray(rows[np.lexsort((np.argmax(np.abs(rows), axis=1),))])

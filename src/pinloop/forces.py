@@ -1,0 +1,350 @@
+"""Forces: springs, dampers, drives, torques; what each does to the joints and what it stores.
+
+Forces are frozen values that a user writes down, bound to a robot before a run. Each knows its
+generalised force and, if it is conservative, its stored energy; the work of the others is
+integrated along a trajectory by `analysis`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import BadValue
+from .mechanism import Mechanism
+
+__all__ = [
+    "PD",
+    "BoundForce",
+    "Damper",
+    "Force",
+    "JointDamping",
+    "JointFriction",
+    "JointSpring",
+    "PointForce",
+    "Spring",
+    "Torque",
+    "TorqueFunction",
+]
+
+Array = NDArray[np.float64]
+Signal = float | Callable[[float], float]
+"""A number, or a function of time."""
+
+
+class Force(ABC):
+    """Something that acts on a robot."""
+
+    @abstractmethod
+    def bind(self, robot: Mechanism) -> BoundForce:
+        """Return the force for a robot; checks names."""
+
+
+class BoundForce(ABC):
+    """A force on a certain robot.
+
+    Attributes:
+        name: name in energy balances.
+        conservative: whether all its work is stored in `energy`.
+    """
+
+    name: str
+    conservative: bool = False
+
+    @abstractmethod
+    def torque(self, t: float, q: Array, v: Array, data: pin.Data) -> Array:
+        """Generalised force, shape (nv,), at the kinematics in ``data``."""
+
+    def energy(self, t: float, q: Array, data: pin.Data) -> float:
+        """Stored energy [J]; zero for what stores none."""
+        return 0.0
+
+
+def _value(signal: Signal, t: float) -> float:
+    return float(signal(t)) if callable(signal) else float(signal)
+
+
+def _one_axis(robot: Mechanism, joint: str, who: str) -> tuple[int, int]:
+    """Indices in q and v of a joint with one coordinate."""
+    at = robot.coordinates(joint)
+    if (at.nq, at.nv) != (1, 1):
+        raise BadValue(f"{who} needs a joint with one coordinate; '{joint}' has {at.nq}")
+    return at.q.start, at.v.start
+
+
+class _Simple(BoundForce):
+    """A force given by functions."""
+
+    def __init__(
+        self,
+        name: str,
+        torque: Callable[[float, Array, Array, pin.Data], Array],
+        energy: Callable[[float, Array, pin.Data], float] | None = None,
+    ) -> None:
+        self.name, self._torque, self._energy = name, torque, energy
+        self.conservative = energy is not None
+
+    def torque(self, t: float, q: Array, v: Array, data: pin.Data) -> Array:
+        return self._torque(t, q, v, data)
+
+    def energy(self, t: float, q: Array, data: pin.Data) -> float:
+        return 0.0 if self._energy is None else self._energy(t, q, data)
+
+
+@dataclass(frozen=True)
+class JointDamping(Force):
+    """Viscous damping of the joints.
+
+    Args:
+        coefficients: per joint [N m s/rad, N s/m]; those of the robot's file by default.
+    """
+
+    coefficients: Mapping[str, float] | None = None
+
+    def bind(self, robot: Mechanism) -> BoundForce:
+        """Collect the coefficients."""
+        damping = np.array(robot.model.damping)
+        if self.coefficients is not None:
+            damping = np.zeros(robot.nv)
+            for joint, value in self.coefficients.items():
+                damping[robot.coordinates(joint).v] = value
+        return _Simple("joint damping", lambda t, q, v, data: -damping * v)
+
+
+@dataclass(frozen=True)
+class JointFriction(Force):
+    """Dry friction of the joints, smoothed: ``-f tanh(v / speed)``. It never sticks.
+
+    Args:
+        speed: speed at which three quarters of the friction act [rad/s, m/s].
+        coefficients: per joint [N m, N]; those of the robot's file by default.
+    """
+
+    speed: float = 1e-2
+    coefficients: Mapping[str, float] | None = None
+
+    def bind(self, robot: Mechanism) -> BoundForce:
+        """Collect the coefficients."""
+        if not self.speed > 0:
+            raise BadValue(f"JointFriction has speed {self.speed}; it must be > 0")
+        friction = np.array(robot.model.upperDryFrictionLimit)
+        if self.coefficients is not None:
+            friction = np.zeros(robot.nv)
+            for joint, value in self.coefficients.items():
+                friction[robot.coordinates(joint).v] = value
+        return _Simple("joint friction", lambda t, q, v, data: -friction * np.tanh(v / self.speed))
+
+
+@dataclass(frozen=True)
+class JointSpring(Force):
+    """A spring at a joint: ``-stiffness (q - rest)``.
+
+    Args:
+        joint: joint with one coordinate.
+        stiffness: [N m/rad, N/m].
+        rest: coordinate without load [rad, m].
+    """
+
+    joint: str
+    stiffness: float
+    rest: float = 0.0
+
+    def bind(self, robot: Mechanism) -> BoundForce:
+        """Look the joint up."""
+        iq, iv = _one_axis(robot, self.joint, "JointSpring")
+        unit = np.eye(robot.nv)[iv]
+
+        def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
+            return np.asarray(-self.stiffness * (q[iq] - self.rest) * unit)
+
+        def energy(t: float, q: Array, data: pin.Data) -> float:
+            return 0.5 * self.stiffness * float(q[iq] - self.rest) ** 2
+
+        return _Simple(f"spring {self.joint}", torque, energy)
+
+
+@dataclass(frozen=True)
+class Torque(Force):
+    """A drive torque or force at a joint.
+
+    Args:
+        joint: joint with one degree of freedom.
+        value: [N m, N], or a function of time.
+    """
+
+    joint: str
+    value: Signal
+
+    def bind(self, robot: Mechanism) -> BoundForce:
+        """Look the joint up."""
+        _, iv = _one_axis(robot, self.joint, "Torque")
+        unit = np.eye(robot.nv)[iv]
+        return _Simple(f"torque {self.joint}", lambda t, q, v, data: _value(self.value, t) * unit)
+
+
+@dataclass(frozen=True)
+class PD(Force):
+    """A PD drive: ``stiffness (target - q) + damping (rate - v)``.
+
+    Args:
+        joint: joint with one coordinate.
+        stiffness: [N m/rad, N/m].
+        damping: [N m s/rad, N s/m].
+        target: position to hold [rad, m], or a function of time.
+        rate: rate of the target [rad/s, m/s], or a function of time.
+    """
+
+    joint: str
+    stiffness: float
+    damping: float
+    target: Signal = 0.0
+    rate: Signal = 0.0
+
+    def bind(self, robot: Mechanism) -> BoundForce:
+        """Look the joint up."""
+        iq, iv = _one_axis(robot, self.joint, "PD")
+        unit = np.eye(robot.nv)[iv]
+
+        def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
+            pull = self.stiffness * (_value(self.target, t) - q[iq])
+            return (pull + self.damping * (_value(self.rate, t) - v[iv])) * unit
+
+        return _Simple(f"drive {self.joint}", torque)
+
+
+@dataclass(frozen=True)
+class Spring(Force):
+    """A straight spring between the origins of two frames.
+
+    Args:
+        frame_a: body or frame at one end.
+        frame_b: body or frame at the other end.
+        stiffness: [N/m].
+        length: length without load [m].
+    """
+
+    frame_a: str
+    frame_b: str
+    stiffness: float
+    length: float = 0.0
+
+    def bind(self, robot: Mechanism) -> BoundForce:
+        """Look the frames up."""
+        line = _Line(robot, self.frame_a, self.frame_b)
+
+        def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
+            distance, J = line.along(data)
+            return -self.stiffness * (distance - self.length) * J
+
+        def energy(t: float, q: Array, data: pin.Data) -> float:
+            return 0.5 * self.stiffness * (line.distance(data) - self.length) ** 2
+
+        return _Simple(f"spring {self.frame_a}-{self.frame_b}", torque, energy)
+
+
+@dataclass(frozen=True)
+class Damper(Force):
+    """A straight damper between the origins of two frames.
+
+    Args:
+        frame_a: body or frame at one end.
+        frame_b: body or frame at the other end.
+        damping: [N s/m].
+    """
+
+    frame_a: str
+    frame_b: str
+    damping: float
+
+    def bind(self, robot: Mechanism) -> BoundForce:
+        """Look the frames up."""
+        line = _Line(robot, self.frame_a, self.frame_b)
+
+        def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
+            _, J = line.along(data)
+            return -self.damping * float(J @ v) * J
+
+        return _Simple(f"damper {self.frame_a}-{self.frame_b}", torque)
+
+
+class _Line:
+    """The straight line between two frames."""
+
+    def __init__(self, robot: Mechanism, a: str, b: str) -> None:
+        self._model = robot.model
+        self._a, self._b = robot.frame_id(a), robot.frame_id(b)
+
+    def distance(self, data: pin.Data) -> float:
+        """Distance of the origins [m]."""
+        between = data.oMf[self._b].translation - data.oMf[self._a].translation
+        return float(np.linalg.norm(between))
+
+    def along(self, data: pin.Data) -> tuple[float, Array]:
+        """Distance of the origins and its gradient ``J``, shape (nv,)."""
+        between = data.oMf[self._b].translation - data.oMf[self._a].translation
+        distance = float(np.linalg.norm(between))
+        direction = between / distance if distance > 1e-12 else np.zeros(3)
+        J_a, J_b = (
+            pin.getFrameJacobian(self._model, data, frame, pin.LOCAL_WORLD_ALIGNED).reshape(6, -1)
+            for frame in (self._a, self._b)
+        )
+        return distance, np.asarray(direction @ (J_b[:3] - J_a[:3]))
+
+
+@dataclass(frozen=True)
+class PointForce(Force):
+    """A force at the origin of a frame.
+
+    Args:
+        frame: body or frame at whose origin it acts.
+        force: force [N], shape (3,), or a function of time that returns it.
+        local: whether the force is given in the frame's axes instead of the world's.
+    """
+
+    frame: str
+    force: ArrayLike | Callable[[float], ArrayLike]
+    local: bool = False
+
+    def bind(self, robot: Mechanism) -> BoundForce:
+        """Look the frame up."""
+        frame, model = robot.frame_id(self.frame), robot.model
+        axes = pin.LOCAL if self.local else pin.LOCAL_WORLD_ALIGNED
+
+        def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
+            given = self.force(t) if callable(self.force) else self.force
+            J = pin.getFrameJacobian(model, data, frame, axes).reshape(6, -1)
+            return np.asarray(np.asarray(given, dtype=float) @ J[:3])
+
+        return _Simple(f"force on {self.frame}", torque)
+
+
+@dataclass(frozen=True)
+class TorqueFunction(Force):
+    """Any generalised force ``tau(t, q, v)``.
+
+    Args:
+        function: returns the generalised force, shape (nv,).
+        name: name in energy balances.
+    """
+
+    function: Callable[[float, Array, Array], ArrayLike]
+    name: str = field(default="tau")
+
+    def bind(self, robot: Mechanism) -> BoundForce:
+        """Wrap the function; its result is checked for shape."""
+
+        def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
+            tau = np.asarray(self.function(t, q.copy(), v.copy()), dtype=float)
+            if tau.shape != (robot.nv,):
+                raise BadValue(
+                    f"force '{self.name}' has shape {tau.shape}; robot '{robot.name}' needs "
+                    f"({robot.nv},)"
+                )
+            return tau
+
+        return _Simple(self.name, torque)
