@@ -6,66 +6,21 @@ plane and turn about -y, so that a positive angle takes x towards z and gravity 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 import pinloop as pl
-from pinloop.description import GROUND, Body, constant
+import pinloop.mechanism
+from pinloop.description import GROUND
 
-Array = NDArray[np.float64]
-Table = dict[str, Any]
+from .tables import Array, Table, build, joint, table
 
 X, Y, Z = np.eye(3)
 TURN = -Y
 """Axis of planar mechanisms."""
-
-
-# -- tables ---------------------------------------------------------------------------------
-
-
-def mass_points(name: str) -> tuple[Array, Array]:
-    """Masses [kg] and positions [m] of eight points that stand for the body called ``name``."""
-    rng = np.random.default_rng(crc32(name.encode()))
-    return rng.uniform(0.05, 0.3, 8), rng.uniform(-0.4, 0.6, (8, 3))
-
-
-def body(name: str) -> Table:
-    """Entry of the body made of `mass_points`."""
-    masses, points = mass_points(name)
-    com = masses @ points / masses.sum()
-    inertia = sum(
-        m * (r @ r * np.eye(3) - np.outer(r, r)) for m, r in zip(masses, points - com, strict=True)
-    )
-    return {"name": name, "mass": masses.sum(), "com": com, "inertia": inertia}
-
-
-def described(name: str) -> Body:
-    """The same body for a description of its own."""
-    entry = body(name)
-    return Body(name, float(entry["mass"]), constant(entry["com"]), constant(entry["inertia"]))
-
-
-def joint(name: str, pair: str, parent: str, child: str, *where: Any, **more: Any) -> Table:
-    """Entry of a joint; ``where`` is its point and its axis, as far as it has them."""
-    entry = {"name": name, "pair": pair, "parent": parent, "child": child} | more
-    return entry | dict(zip(("point", "axis"), where, strict=False))
-
-
-def table(name: str, *joints: Table, **more: Any) -> Table:
-    """Table of all joints; the bodies are made of `mass_points`."""
-    names = dict.fromkeys(
-        end for entry in joints for end in (entry["parent"], entry["child"]) if end != GROUND
-    )
-    bodies = [body(end) for end in names]
-    return {"name": name, "bodies": bodies, "joints": list(joints)} | more
-
-
-def build(entries: Table) -> pl.Mechanism:
-    return pl.from_screws(entries)
 
 
 def planar(angle: float, length: float = 1.0) -> Array:
@@ -122,6 +77,16 @@ def four_bar(**more: Any) -> Table:
               cut=True),
         **more,
     )  # fmt: skip
+
+
+def stretched_four_bar(extra: float) -> pl.Mechanism:
+    """`four_bar` with a coupler that is longer by ``extra`` [m], as it were badly measured."""
+    description = build(four_bar()).description
+    *rest, close = description.joints
+    coupler, _ = four_bar_angles(START)
+    at = pin.SE3(np.eye(3), planar(coupler, extra)) * close.frame_parent
+    joints = (*rest, replace(close, frame_parent=at))
+    return pinloop.mechanism.build(replace(description, joints=joints))
 
 
 def parallelogram() -> Table:

@@ -1,7 +1,7 @@
 """Motions, velocities and energies written down by hand, for the tests of the tree; no test here.
 
 Exponentials come from SciPy's matrix exponential, velocities from finite differences, energies
-from the point masses that the bodies of `mechanisms` are made of.
+from the point masses that the bodies of `tables` are made of.
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 from scipy.linalg import expm
 
+import pinloop as pl
 from pinloop import Mechanism
 
-from .mechanisms import mass_points
-
-Array = NDArray[np.float64]
+from .tables import Array, mass_points
 
 STEP = 2e-4
 """Step of the differences of fourth order: truncation and rounding are both near 1e-12."""
@@ -39,7 +37,7 @@ def screw_motion(axis: str, angle: float, shift: float = 0.0) -> Array:
 def from_quaternion(quaternion: Array) -> Array:
     """Rotation of a quaternion (x, y, z, w), by Rodrigues' formula in Euler parameters."""
     e, e0 = quaternion[:3], quaternion[3]
-    return np.eye(3) + 2 * e0 * skew(e) + 2 * skew(e) @ skew(e)
+    return np.asarray(np.eye(3) + 2 * e0 * skew(e) + 2 * skew(e) @ skew(e))
 
 
 def pair_motion(pair: str, q: Array, pitch: float = 0.0, coordinates: str = "") -> Array:
@@ -143,3 +141,13 @@ def angles(robot: Mechanism, values: Mapping[str, float]) -> Array:
     """Configuration of one-axis joints by name; every joint must be named."""
     assert set(values) == set(robot.joints)
     return np.array([values[name] for name in robot.joints])
+
+
+def at(robot: Mechanism, q: Array, joint: str) -> float:
+    """Coordinate of a one-axis joint."""
+    (value,) = q[robot.coordinates(joint).q]
+    return float(value)
+
+
+def is_closed(robot: Mechanism, q: Array) -> bool:
+    return bool(np.linalg.norm(pl.Constraints(robot).residual(q)) < 1e-9)

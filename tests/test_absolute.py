@@ -22,12 +22,13 @@ from pinloop.pairs import make_pair
 
 from . import mechanisms as m
 from . import motion_by_hand as hand
-from .mechanisms import Array
+from . import tables
+from .tables import Array
 
 UNIT = pin.SE3.Identity()
 SPACES: tuple[Literal["SE3", "SO3xR3", "auto"], ...] = ("SE3", "SO3xR3", "auto")
 
-MECHANISMS: dict[str, Callable[[], m.Table]] = {
+MECHANISMS: dict[str, Callable[[], tables.Table]] = {
     "four-bar": m.four_bar,
     "ball loop": m.ball_loop,
     "rssr": m.rssr,
@@ -139,7 +140,7 @@ def wrenches_on(robot: pl.Mechanism, seed: int) -> dict[str, Array]:
 def test_state_carried_over_satisfies_the_constraints_with_the_same_energy(
     name: str, space: Any
 ) -> None:
-    here = moving(m.build(MECHANISMS[name]()), seed=41)
+    here = moving(tables.build(MECHANISMS[name]()), seed=41)
     there = carried_over(here, here.robot.absolute(space))
     rows = pl.Constraints(there.robot)
     assert np.abs(rows.residual(there.q)).max() < 1e-9
@@ -151,7 +152,7 @@ def test_state_carried_over_satisfies_the_constraints_with_the_same_energy(
 @every_mechanism
 @every_space
 def test_bodies_accelerate_alike_in_all_coordinates(name: str, space: Any) -> None:
-    here = moving(m.build(MECHANISMS[name]()), seed=42)
+    here = moving(tables.build(MECHANISMS[name]()), seed=42)
     there = carried_over(here, here.robot.absolute(space))
     wrenches = wrenches_on(here.robot, seed=43)
     expected = here.kinematics(here.accelerations(wrenches))
@@ -168,7 +169,7 @@ def test_bodies_accelerate_alike_in_all_coordinates(name: str, space: Any) -> No
 
 def test_energy_changes_by_the_power_of_the_forces() -> None:
     """An independent check of the accelerations themselves: d(T + U)/dt is what the wrenches do."""
-    robot = m.build(m.rssr())
+    robot = tables.build(m.rssr())
     here = moving(robot, seed=44)
     wrenches = wrenches_on(robot, seed=45)
     a = here.accelerations(wrenches)
@@ -189,7 +190,7 @@ def test_energy_changes_by_the_power_of_the_forces() -> None:
 @every_mechanism
 @every_space
 def test_mobility_is_a_matter_of_the_machine(name: str, space: Any) -> None:
-    robot = m.build(MECHANISMS[name]())
+    robot = tables.build(MECHANISMS[name]())
     absolute = robot.absolute(space)
     assert absolute.nv == 6 * len(robot.bodies)
     assert len(absolute.loops) == len(robot.description.joints)
@@ -205,14 +206,14 @@ def test_mobility_is_a_matter_of_the_machine(name: str, space: Any) -> None:
 def hanging(reverse: bool) -> pl.Mechanism:
     """Every pair, welds on the ground and on a body, a base, and a pose away from the world."""
     rng = np.random.default_rng(47)
-    chain = m.build(m.every_pair(reverse)).description
+    chain = tables.build(m.every_pair(reverse)).description
     seat, lid = hand.random_se3(rng), hand.random_se3(rng)
     extra = (
         Joint("lid", make_pair("fixed"), "after_spherical", "lid", seat, lid),
         Joint("bolt", make_pair("fixed"), "base", "post", lid, seat),
         Joint("hinge", make_pair("revolute"), "post", "gate", seat, UNIT),
     )
-    bodies = (*chain.bodies, *(m.described(name) for name in ("lid", "base", "post", "gate")))
+    bodies = (*chain.bodies, *(tables.described(name) for name in ("lid", "base", "post", "gate")))
     joints = tuple(
         replace(joint, frame_parent=joint.frame_parent * hand.random_se3(rng))
         for joint in chain.joints
@@ -238,9 +239,9 @@ def test_neutral_puts_every_body_where_it_is(space: Any, reverse: bool) -> None:
     for joint, group in zip(absolute.joints, groups, strict=True):
         at = absolute.coordinates(joint)
         placement = absolute.placement(absolute.neutral, joint)
-        mass = sum(hand.mass_points(name)[0].sum() for name in group)
+        mass = sum(tables.mass_points(name)[0].sum() for name in group)
         centre = sum(
-            (hand.mass_points(name)[0] @ (hand.mass_points(name)[1] @ expected[name][:3, :3].T
+            (tables.mass_points(name)[0] @ (tables.mass_points(name)[1] @ expected[name][:3, :3].T
                                           + expected[name][:3, 3]) for name in group),
             np.zeros(3),
         ) / mass  # fmt: skip
@@ -286,11 +287,15 @@ def test_auto_gives_a_screw_motion_to_what_a_lower_pair_hangs_on_the_ground() ->
         "rod pendulums": {"left": "SE3", "right": "SE3"},
     }
     for name, spaces in expected.items():
-        assert kinds(m.build(MECHANISMS[name]()).absolute()) == spaces, name
-    gimbal = m.build(
-        m.table("gimbal", m.joint("u", "universal", GROUND, "ring", [0, 0, 0], m.X, axis2=m.Y))
+        assert kinds(tables.build(MECHANISMS[name]()).absolute()) == spaces, name
+    gimbal = tables.build(
+        tables.table(
+            "gimbal", tables.joint("u", "universal", GROUND, "ring", [0, 0, 0], m.X, axis2=m.Y)
+        )
     )
-    flying = m.build(m.table("flying", m.joint("f", "free", GROUND, "bird", [0, 0, 0])))
+    flying = tables.build(
+        tables.table("flying", tables.joint("f", "free", GROUND, "bird", [0, 0, 0]))
+    )
     assert kinds(gimbal.absolute()) == {"ring": "SO3xR3"}
     assert kinds(flying.absolute()) == {"bird": "SO3xR3"}
 
@@ -301,7 +306,7 @@ def test_auto_looks_through_welds() -> None:
     robot = build(
         Description(
             "welds",
-            tuple(m.described(name) for name in ("post", "lid", "door", "bell")),
+            tuple(tables.described(name) for name in ("post", "lid", "door", "bell")),
             (
                 Joint("w1", weld, GROUND, "post", UNIT, UNIT),
                 Joint("h", hinge, "lid", "post", UNIT, UNIT),
@@ -314,7 +319,7 @@ def test_auto_looks_through_welds() -> None:
 
 
 def test_named_spaces_are_what_they_say() -> None:
-    robot = m.build(m.four_bar())
+    robot = tables.build(m.four_bar())
     assert set(kinds(robot.absolute("SE3")).values()) == {"SE3"}
     assert set(kinds(robot.absolute("SO3xR3")).values()) == {"SO3xR3"}
     with pytest.raises(pl.BadValue, match="'SE2'"):
@@ -323,7 +328,7 @@ def test_named_spaces_are_what_they_say() -> None:
 
 def test_couplings_need_joint_coordinates() -> None:
     with pytest.raises(pl.BadValue, match=r"'gear pair' has couplings \('mesh'\)"):
-        m.build(m.gear_pair()).absolute()
+        tables.build(m.gear_pair()).absolute()
 
 
 def test_a_group_without_mass_sits_at_its_own_origin() -> None:
@@ -340,7 +345,7 @@ def test_a_group_without_mass_sits_at_its_own_origin() -> None:
 
 
 def test_limits_and_losses_of_joints_are_not_lost_silently() -> None:
-    plain = m.build(m.planar_3r()).description
+    plain = tables.build(m.planar_3r()).description
     joints = tuple(
         replace(joint, lower=(-1.0,), upper=(1.0,), armature=(0.2,), damping=(0.1,))
         for joint in plain.joints
@@ -354,7 +359,7 @@ def test_limits_and_losses_of_joints_are_not_lost_silently() -> None:
 
 
 def test_absolute_of_absolute_is_the_same_robot() -> None:
-    once = m.build(m.four_bar()).absolute("SE3")
+    once = tables.build(m.four_bar()).absolute("SE3")
     twice = once.absolute("SE3")
     assert (twice.nq, len(twice.loops)) == (once.nq, len(once.loops))
     rows = pl.Constraints(twice)

@@ -20,8 +20,9 @@ from pinloop.pairs import make_pair
 
 from . import mechanisms as m
 from . import motion_by_hand as hand
-from .mechanisms import Array
+from . import tables
 from .pairs_by_hand import CASES, Case, assembled, every_case
+from .tables import Array
 
 UNIT = pin.SE3.Identity()
 STEP = 1e-5
@@ -37,13 +38,13 @@ def bench(case: Case, space: Coordinates) -> pl.Mechanism:
     rng = np.random.default_rng(21)
     place = [hand.random_se3(rng, 0.5) for _ in range(10)]
     joints = (
-        Joint("left", make_pair("spherical"), GROUND, "left", *place[0:2]),
-        Joint("a", make_pair("free"), "left", "a", *place[2:4]),
-        Joint("right", make_pair("helical", pitch=0.3), GROUND, "right", *place[4:6]),
-        Joint("b", make_pair("free"), "right", "b", *place[6:8], coordinates=space),
-        Joint("close", case.pair, "a", "b", *place[8:10], cut=True),
+        Joint("left", make_pair("spherical"), GROUND, "left", place[0], place[1]),
+        Joint("a", make_pair("free"), "left", "a", place[2], place[3]),
+        Joint("right", make_pair("helical", pitch=0.3), GROUND, "right", place[4], place[5]),
+        Joint("b", make_pair("free"), "right", "b", place[6], place[7], coordinates=space),
+        Joint("close", case.pair, "a", "b", place[8], place[9], cut=True),
     )
-    bodies = tuple(m.described(name) for name in ("left", "a", "right", "b"))
+    bodies = tuple(tables.described(name) for name in ("left", "a", "right", "b"))
     return build(Description("bench", bodies, joints))
 
 
@@ -60,7 +61,7 @@ def closed(robot: pl.Mechanism, case: Case, rng: np.random.Generator) -> Array:
 
 
 def relative_error(actual: Array, expected: Array) -> float:
-    return float(np.linalg.norm(actual - expected) / max(1.0, np.linalg.norm(expected)))
+    return float(np.linalg.norm(actual - expected)) / max(1.0, float(np.linalg.norm(expected)))
 
 
 def jacobian_error(robot: pl.Mechanism, q: Array, v: Array) -> float:
@@ -131,7 +132,7 @@ def test_twist_jacobian_is_the_motion_of_b_seen_from_a() -> None:
     """Also with A on the ground and with both bodies on one chain."""
     rng = np.random.default_rng(25)
     for entries in (m.rssr(), m.double_cardan(), m.tip_on_plane(), m.bennett()):
-        robot = m.build(entries)
+        robot = tables.build(entries)
         rows, (loop,) = pl.Constraints(robot), robot.loops
         q, v = hand.random_q(robot, rng), rng.normal(size=robot.nv)
 
@@ -151,8 +152,8 @@ def test_twist_jacobian_is_the_motion_of_b_seen_from_a() -> None:
 def coupled(*polynomials: tuple[float, ...]) -> pl.Mechanism:
     """Four-bar whose crank and rocker, and a pinion of their own, are tied by polynomials."""
     entries = m.four_bar()
-    pinion = m.joint("pinion", "prismatic", GROUND, "pinion", [0, 0, 2], [0, 1, 0])
-    plain = m.build(m.table("coupled", *entries["joints"], pinion))
+    pinion = tables.joint("pinion", "prismatic", GROUND, "pinion", [0, 0, 2], [0, 1, 0])
+    plain = tables.build(tables.table("coupled", *entries["joints"], pinion))
     row = Coupling("cam", ("rocker", "pinion", "crank")[: len(polynomials)], polynomials)
     return build(replace(plain.description, couplings=(row,)))
 
@@ -183,7 +184,7 @@ def test_coupling_is_the_sum_of_its_polynomials_and_its_rows_are_derivatives(cam
 
 
 def test_gear_couples_with_ratio_and_offset() -> None:
-    robot = m.build(m.gear_pair())
+    robot = tables.build(m.gear_pair())
     rows = pl.Constraints(robot)
     q = robot.configuration({"pinion": 2.0, "wheel": -0.25 * 2.0 + 0.3})
     assert abs(rows.residual(q)[0]) < 1e-15
@@ -195,7 +196,7 @@ def test_coupling_follows_a_joint_walked_backwards() -> None:
     """A coupling speaks of the joint's own coordinate, not of where the tree comes from."""
     entries = m.gear_pair()
     entries["joints"][1]["parent"], entries["joints"][1]["child"] = "wheel", GROUND
-    robot = m.build(entries)
+    robot = tables.build(entries)
     q = robot.configuration({"pinion": 2.0, "wheel": -0.2})
     assert abs(pl.Constraints(robot).residual(q)[0]) < 1e-15
     # The wheel is the parent of its joint: seen from the ground it turns by -q.
@@ -209,12 +210,12 @@ def test_coupling_follows_a_joint_walked_backwards() -> None:
 def test_rows_have_labels_and_names_in_the_order_of_loops_and_couplings() -> None:
     entries = m.spinning_rods()
     entries["joints"].append(
-        m.joint(
+        tables.joint(
             "slot", "universal", "rod1", "rod2", [0, 0, 0], [1, 0, 0], axis2=[0, 1, 0], cut=True
         )
     )
     entries["couplings"] = [{"name": "belt", "joint": "rocker1", "source": "crank", "ratio": 2.0}]
-    rows = pl.Constraints(m.build(entries))
+    rows = pl.Constraints(tables.build(entries))
     ball = ("v_x", "v_y", "v_z")
     assert rows.labels == (
         *(f"close1: {label}" for label in ball),
@@ -233,23 +234,23 @@ def test_rows_have_labels_and_names_in_the_order_of_loops_and_couplings() -> Non
 
 
 def test_rows_are_known_as_angles_or_lengths() -> None:
-    robot = m.build(m.double_cardan())
+    robot = tables.build(m.double_cardan())
     assert pl.Constraints(robot).angular == (False, False, False, True)
-    assert pl.Constraints(m.build(m.bennett())).angular == (False,) * 3 + (True,) * 2
-    assert pl.Constraints(m.build(m.rod_pendulums())).angular == (False,)
+    assert pl.Constraints(tables.build(m.bennett())).angular == (False,) * 3 + (True,) * 2
+    assert pl.Constraints(tables.build(m.rod_pendulums())).angular == (False,)
     # A coupling is in the unit of its first joint: a rack in metres, a gear in radians.
-    assert pl.Constraints(m.build(m.gear_pair())).angular == (True,)
+    assert pl.Constraints(tables.build(m.gear_pair())).angular == (True,)
     assert pl.Constraints(coupled((0.0, 1.0), (0.0, 1.0))).angular[-1]
-    rack = m.build(m.screw_jack() | {"couplings": [{"name": "feed", "joint": "nut",
+    rack = tables.build(m.screw_jack() | {"couplings": [{"name": "feed", "joint": "nut",
                                                     "source": "shaft", "ratio": 1}]})  # fmt: skip
     assert not pl.Constraints(rack).angular[-1]
 
 
 @pytest.mark.parametrize("entries", [m.four_bar, m.spherical_four_bar, m.sarrus, m.double_cardan])
 def test_regularized_rows_are_derivatives_too_and_forbid_the_same_motions(
-    entries: Callable[[], m.Table],
+    entries: Callable[[], tables.Table],
 ) -> None:
-    robot, rng = m.build(entries()), np.random.default_rng(29)
+    robot, rng = tables.build(entries()), np.random.default_rng(29)
     reduced = pl.regularize(robot)
     rows, all_rows = pl.Constraints(reduced), pl.Constraints(reduced, full=True)
     assert len(all_rows) == len(pl.Constraints(robot)) >= len(rows)
@@ -266,7 +267,7 @@ def test_regularized_rows_are_derivatives_too_and_forbid_the_same_motions(
 
 def test_each_row_measures_its_own_loop() -> None:
     """Opening one loop leaves the rows of the other at zero."""
-    robot = m.build(m.spinning_rods())
+    robot = tables.build(m.spinning_rods())
     rows = pl.Constraints(robot)
     residual = rows.residual(robot.configuration({"rocker2": 0.1}))
     assert np.linalg.norm(residual[rows.rows_of["close1"]]) < 1e-15
@@ -276,7 +277,7 @@ def test_each_row_measures_its_own_loop() -> None:
 
 
 def test_one_coordinate_is_a_column_like_any_other() -> None:
-    robot = m.build(m.door())
+    robot = tables.build(m.door())
     rows, q, v = pl.Constraints(robot), np.array([0.4]), np.array([1.5])
     np.testing.assert_allclose(rows.jacobian(q), np.zeros((5, 1)), atol=1e-14)
     np.testing.assert_allclose(rows.gamma(q, v), np.zeros(5), atol=1e-14)
@@ -286,7 +287,7 @@ def test_one_coordinate_is_a_column_like_any_other() -> None:
 
 
 def test_a_tree_has_no_rows() -> None:
-    robot = m.build(m.double_pendulum())
+    robot = tables.build(m.double_pendulum())
     rows = pl.Constraints(robot)
     assert (len(rows), rows.labels) == (0, ())
     q, v = robot.neutral, np.ones(robot.nv)
@@ -296,7 +297,7 @@ def test_a_tree_has_no_rows() -> None:
 
 def test_one_object_serves_many_states_in_any_order() -> None:
     """What was computed for one state must not linger in the next."""
-    robot, rng = m.build(m.rssr()), np.random.default_rng(27)
+    robot, rng = tables.build(m.rssr()), np.random.default_rng(27)
     states = [(hand.random_q(robot, rng), rng.normal(size=robot.nv)) for _ in range(3)]
     used = pl.Constraints(robot)
     for q, v in states:
@@ -313,10 +314,10 @@ def test_one_object_serves_many_states_in_any_order() -> None:
     [m.four_bar, m.rssr, m.sarrus, m.double_cardan, m.screw_jack, m.rod_pendulums, m.tip_on_plane],
 )
 def test_constraint_forces_do_no_work_on_motions_that_keep_the_loops_closed(
-    entries: Callable[[], m.Table],
+    entries: Callable[[], tables.Table],
 ) -> None:
     """The motion is real: after it the loops are open at second order only."""
-    robot, rng = m.build(entries()), np.random.default_rng(28)
+    robot, rng = tables.build(entries()), np.random.default_rng(28)
     rows, q = pl.Constraints(robot), robot.neutral
     jacobian = rows.jacobian(q)
     values, directions = np.linalg.svd(jacobian)[1:]
@@ -324,14 +325,14 @@ def test_constraint_forces_do_no_work_on_motions_that_keep_the_loops_closed(
     motion = rng.normal(size=robot.nv - rank) @ directions[rank:]
     motion /= np.linalg.norm(motion)
     force = jacobian.T @ rng.normal(size=len(rows))
-    assert abs(force @ motion) < 1e-12 * max(1.0, np.linalg.norm(force))
+    assert abs(force @ motion) < 1e-12 * max(1.0, float(np.linalg.norm(force)))
     gap = [np.linalg.norm(rows.residual(robot.integrate(q, t * motion))) for t in (1e-3, 1e-4)]
     assert gap[0] < 1e-5
     assert gap[1] < 0.02 * gap[0] + 1e-14
 
 
 def test_bad_states_are_refused() -> None:
-    robot = m.build(m.four_bar())
+    robot = tables.build(m.four_bar())
     rows = pl.Constraints(robot)
     for bad in ([0.0, 0.0], [0.0, np.nan, 0.0], "abc"):
         for function in (rows.residual, rows.jacobian, lambda q: rows.gamma(q, np.zeros(3)),
@@ -342,7 +343,7 @@ def test_bad_states_are_refused() -> None:
 
 def test_loop_of_constant_angular_rate_needs_the_acceleration_that_gamma_says() -> None:
     """Slider-crank at constant crank speed: the piston's acceleration is the second derivative."""
-    robot = m.build(m.slider_crank())
+    robot = tables.build(m.slider_crank())
     rows, speed = pl.Constraints(robot), 3.0
 
     def state(t: float) -> Array:

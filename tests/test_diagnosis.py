@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
-import pinocchio as pin
 import pytest
 
 import pinloop as pl
@@ -18,33 +17,34 @@ from pinloop.mechanism import build
 
 from . import mechanisms as m
 from . import motion_by_hand as hand
+from . import tables
 
 
-def flat_parallelogram() -> m.Table:
+def flat_parallelogram() -> tables.Table:
     """At the change point all pivots lie on one line."""
-    return m.table(
+    return tables.table(
         "flat parallelogram",
-        m.joint("left", "revolute", GROUND, "left", [0, 0, 0], m.TURN),
-        m.joint("top", "revolute", "left", "coupler", [0.4, 0, 0], m.TURN),
-        m.joint("right", "revolute", GROUND, "right", [1, 0, 0], m.TURN),
-        m.joint("close", "revolute", "coupler", "right", [1.4, 0, 0], m.TURN, cut=True),
+        tables.joint("left", "revolute", GROUND, "left", [0, 0, 0], m.TURN),
+        tables.joint("top", "revolute", "left", "coupler", [0.4, 0, 0], m.TURN),
+        tables.joint("right", "revolute", GROUND, "right", [1, 0, 0], m.TURN),
+        tables.joint("close", "revolute", "coupler", "right", [1.4, 0, 0], m.TURN, cut=True),
     )
 
 
-def truss() -> m.Table:
+def truss() -> tables.Table:
     """Two bars on two pivots: a triangle does not move."""
-    return m.table(
+    return tables.table(
         "truss",
-        m.joint("left", "revolute", GROUND, "left", [0, 0, 0], m.TURN),
-        m.joint("right", "revolute", GROUND, "right", [1, 0, 0], m.TURN),
-        m.joint("close", "revolute", "left", "right", [0.5, 0, 0.7], m.TURN, cut=True),
+        tables.joint("left", "revolute", GROUND, "left", [0, 0, 0], m.TURN),
+        tables.joint("right", "revolute", GROUND, "right", [1, 0, 0], m.TURN),
+        tables.joint("close", "revolute", "left", "right", [0.5, 0, 0.7], m.TURN, cut=True),
     )
 
 
 # nv, rows, rank in general. The rows come from the pair that is cut; nv - rank is the mobility
 # that one finds in textbooks: planar and spherical loops count three freedoms each, Bennett and
 # Sarrus one, ball ends of rods leave a spin that moves nothing.
-KNOWN: dict[str, tuple[Callable[[], m.Table], int, int, int]] = {
+KNOWN: dict[str, tuple[Callable[[], tables.Table], int, int, int]] = {
     "four-bar": (m.four_bar, 3, 5, 2),
     "parallelogram": (m.parallelogram, 3, 5, 2),
     "flat parallelogram": (flat_parallelogram, 3, 5, 2),
@@ -72,7 +72,7 @@ KNOWN: dict[str, tuple[Callable[[], m.Table], int, int, int]] = {
 @pytest.mark.parametrize("name", KNOWN)
 def test_numbers_are_those_of_the_textbook(name: str) -> None:
     entries, nv, rows, rank = KNOWN[name]
-    robot = m.build(entries())
+    robot = tables.build(entries())
     found = pl.diagnose(robot)
     assert (found.nv, found.rows, found.rank) == (nv, rows, rank)
     assert (found.mobility, found.redundancy) == (nv - rank, rows - rank)
@@ -89,7 +89,7 @@ def test_numbers_are_those_of_the_textbook(name: str) -> None:
 @pytest.mark.parametrize("name", ["flat parallelogram", "flat spherical four-bar"])
 def test_singular_reference_does_not_pass_for_the_general_case(name: str) -> None:
     """At a change point one row less is independent; one step further it is back."""
-    found = pl.diagnose(m.build(KNOWN[name][0]()))
+    found = pl.diagnose(tables.build(KNOWN[name][0]()))
     assert found.ranks[0] == 1
     assert set(found.ranks[1:]) == {2}
     assert "from 1 to 2" in str(found)
@@ -98,7 +98,7 @@ def test_singular_reference_does_not_pass_for_the_general_case(name: str) -> Non
 
 @pytest.mark.parametrize("name", ["four-bar", "spherical four-bar", "sarrus", "rssr"])
 def test_general_position_has_one_rank_everywhere(name: str) -> None:
-    found = pl.diagnose(m.build(KNOWN[name][0]()), samples=12, seed=3)
+    found = pl.diagnose(tables.build(KNOWN[name][0]()), samples=12, seed=3)
     assert len(found.ranks) == 13
     assert len(set(found.ranks)) == 1
     assert "samples" not in str(found)
@@ -114,18 +114,18 @@ def test_planar_and_spherical_redundancy_is_explained_and_bennetts_is_not() -> N
         ("door", 0, False),
         ("bennett", 5, True),
     ):
-        found = pl.diagnose(m.build(KNOWN[name][0]()))
+        found = pl.diagnose(tables.build(KNOWN[name][0]()))
         assert (found.reduced_rows, found.paradoxical) == (reduced, paradoxical), name
-    assert "0 explained by motion groups" in str(pl.diagnose(m.build(m.bennett())))
-    assert "3 paradoxical" in str(pl.diagnose(m.build(m.bennett())))
-    assert "3 explained by motion groups" in str(pl.diagnose(m.build(m.four_bar())))
+    assert "0 explained by motion groups" in str(pl.diagnose(tables.build(m.bennett())))
+    assert "3 paradoxical" in str(pl.diagnose(tables.build(m.bennett())))
+    assert "3 explained by motion groups" in str(pl.diagnose(tables.build(m.four_bar())))
 
 
 @pytest.mark.parametrize("name", ["four-bar", "bennett", "double cardan", "rssr", "tip on plane"])
 @pytest.mark.parametrize("space", ["SE3", "SO3xR3"])
 def test_mobility_is_the_same_in_absolute_coordinates(name: str, space: str) -> None:
     entries, nv, _, rank = KNOWN[name]
-    robot = m.build(entries()).absolute(space)  # type: ignore[arg-type]
+    robot = tables.build(entries()).absolute(space)  # type: ignore[arg-type]
     found = pl.diagnose(robot, samples=3)
     assert found.mobility == nv - rank
     assert found.rows == sum(joint.pair.rows for joint in robot.description.joints)
@@ -134,11 +134,9 @@ def test_mobility_is_the_same_in_absolute_coordinates(name: str, space: str) -> 
 def test_size_does_not_matter() -> None:
     for scale in (1e-4, 1e4):
         for make in (m.four_bar, m.bennett, m.sarrus, m.rssr):
-            entries = make()
-            for entry in entries["joints"]:
-                entry["point"] = scale * np.asarray(entry["point"], float)
-            found, usual = pl.diagnose(m.build(entries)), pl.diagnose(m.build(make()))
-            assert (found.rank, found.assembled) == (usual.rank, True), (entries["name"], scale)
+            found = pl.diagnose(tables.build(tables.scaled(make(), scale)))
+            usual = pl.diagnose(tables.build(make()))
+            assert (found.rank, found.assembled) == (usual.rank, True), (found.name, scale)
 
 
 # -- idle joints ----------------------------------------------------------------------------
@@ -168,9 +166,9 @@ def test_size_does_not_matter() -> None:
     ids=str,
 )
 def test_idle_joints_are_those_that_move_when_the_motors_hold(
-    entries: m.Table, idle: tuple[str, ...], idle_dof: int
+    entries: tables.Table, idle: tuple[str, ...], idle_dof: int
 ) -> None:
-    found = pl.diagnose(m.build(entries))
+    found = pl.diagnose(tables.build(entries))
     assert (found.idle, found.idle_dof) == (idle, idle_dof)
 
 
@@ -178,30 +176,24 @@ def test_idle_joints_are_those_that_move_when_the_motors_hold(
 
 
 def open_robot() -> pl.Mechanism:
-    """Four-bar with a coupler that is 3 m too long: 3 m open at neutral, 1.9 m at best."""
-    fine = m.build(m.four_bar()).description
-    *rest, close = fine.joints
-    coupler, _ = m.four_bar_angles(m.START)
-    shift = pin.SE3(np.eye(3), m.planar(coupler, 3.0))
-    return build(
-        replace(fine, joints=(*rest, replace(close, frame_parent=shift * close.frame_parent)))
-    )
+    """A coupler that is 3 m too long: 3 m open at neutral, 1.9 m at best."""
+    return m.stretched_four_bar(3.0)
 
 
 def test_each_loop_is_summed_up() -> None:
     entries = m.spinning_rods()
-    entries["bodies"].append(m.body("plate"))
+    entries["bodies"].append(tables.body("plate"))
     entries["joints"] += [
-        m.joint("bolt", "fixed", "rod1", "plate", [0, 0, 0]),
-        m.joint(
+        tables.joint("bolt", "fixed", "rod1", "plate", [0, 0, 0]),
+        tables.joint(
             "latch", "rod", "plate", "rod2", [0.5, 0.3, 0.4], point2=[0.5, -0.3, 0.4], cut=True
         ),
     ]
-    first, _, latch = pl.diagnose(m.build(entries)).loops
-    assert first == LoopSummary(
-        "close1", "spherical", ("rod1", "rocker1"), GROUND, ("crank", "ball1", "rocker1"), 3,
-        pytest.approx(0, abs=1e-12),
-    )  # fmt: skip
+    first, _, latch = pl.diagnose(tables.build(entries)).loops
+    assert first.neutral_error < 1e-12
+    assert replace(first, neutral_error=0.0) == LoopSummary(
+        "close1", "spherical", ("rod1", "rocker1"), GROUND, ("crank", "ball1", "rocker1"), 3, 0.0
+    )
     assert (latch.root, latch.joints, latch.rows) == ("crank", ("ball1", "ball2"), 1)
     (lone,) = pl.diagnose(open_robot()).loops
     assert lone.neutral_error == pytest.approx(3.0)
@@ -218,7 +210,7 @@ def test_robot_that_cannot_be_assembled_is_reported_not_raised() -> None:
 
 
 def test_placeholder_masses_are_pointed_at() -> None:
-    fine = m.build(m.planar_3r()).description
+    fine = tables.build(m.planar_3r()).description
     *rest, tip = fine.bodies
     for mass, warned in ((1e-9, True), (1e-3, False)):
         light = Body(tip.name, mass, tip.com, constant(mass * np.eye(3)))
@@ -229,7 +221,7 @@ def test_placeholder_masses_are_pointed_at() -> None:
 
 
 def test_massless_bodies_and_warnings_of_loading_are_passed_on() -> None:
-    fine = m.build(m.planar_3r()).description
+    fine = tables.build(m.planar_3r()).description
     *rest, tip = fine.bodies
     robot = build(
         replace(fine, bodies=(*rest, Body(tip.name)), warnings=("found odd",)), kinematics_only=True
@@ -242,7 +234,7 @@ def test_massless_bodies_and_warnings_of_loading_are_passed_on() -> None:
 
 @pytest.mark.parametrize("name", [*KNOWN, "open"])
 def test_report_is_plain_data_and_can_be_read(name: str) -> None:
-    robot = open_robot() if name == "open" else m.build(KNOWN[name][0]())
+    robot = open_robot() if name == "open" else tables.build(KNOWN[name][0]())
     found = pl.diagnose(robot)
     plain = found.as_dict()
     back = json.loads(json.dumps(plain))
@@ -261,15 +253,17 @@ def test_report_is_plain_data_and_can_be_read(name: str) -> None:
 
 
 def test_report_is_frozen_and_the_same_for_the_same_seed() -> None:
-    robot = m.build(m.five_bar())
+    robot = tables.build(m.five_bar())
     found = pl.diagnose(robot, seed=5)
-    assert found == pl.diagnose(m.build(m.five_bar()), seed=5)
+    assert found == pl.diagnose(tables.build(m.five_bar()), seed=5)
     with pytest.raises(FrozenInstanceError):
         found.rank = 7  # type: ignore[misc]
 
 
 def test_a_robot_that_does_not_move() -> None:
-    statue = m.build(m.table("statue", m.joint("w", "fixed", GROUND, "statue", [0, 0, 0])))
+    statue = tables.build(
+        tables.table("statue", tables.joint("w", "fixed", GROUND, "statue", [0, 0, 0]))
+    )
     found = pl.diagnose(statue)
     assert (found.nv, found.rows, found.rank, found.mobility, found.mass) == (0, 0, 0, 0, 0)
     assert (found.idle, found.ranks) == ((), (0,))
@@ -277,8 +271,10 @@ def test_a_robot_that_does_not_move() -> None:
 
 def test_many_actuated_joints_are_counted_and_cut_short() -> None:
     joints = [
-        m.joint(f"j{k}", "revolute", GROUND if k == 0 else f"b{k - 1}", f"b{k}", [k, 0, 0], m.Y)
+        tables.joint(
+            f"j{k}", "revolute", GROUND if k == 0 else f"b{k - 1}", f"b{k}", [k, 0, 0], m.Y
+        )
         for k in range(11)
     ]
-    text = str(pl.diagnose(m.build(m.table("snake", *joints))))
+    text = str(pl.diagnose(tables.build(tables.table("snake", *joints))))
     assert "11  j0, j1, j2, j3, j4, j5, j6, j7, ... (11 in all)" in text

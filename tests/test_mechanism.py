@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
@@ -14,7 +15,6 @@ import pinloop as pl
 from pinloop.description import (
     GROUND,
     Body,
-    Coupling,
     Description,
     Drive,
     Joint,
@@ -26,7 +26,8 @@ from pinloop.pairs import make_pair
 
 from . import mechanisms as m
 from . import motion_by_hand as hand
-from .mechanisms import Array
+from . import tables
+from .tables import Array
 
 UNIT = pin.SE3.Identity()
 HALF = np.sqrt(0.5)
@@ -46,7 +47,7 @@ def mixed() -> pl.Mechanism:
         places = hand.random_se3(rng), hand.random_se3(rng)
         joints.append(Joint(name, make_pair(pair), near, f"b{k}", *places, coordinates=coordinates))
         near = f"b{k}"
-        bodies.append(m.described(near))
+        bodies.append(tables.described(near))
     joints.append(Joint("loop", make_pair("spherical"), "b0", near, UNIT, UNIT, cut=True))
     return build(Description("mixed", tuple(bodies), tuple(joints)))
 
@@ -146,13 +147,13 @@ def test_unknown_names_come_with_suggestions(mixed: pl.Mechanism) -> None:
 
 def test_states_of_wrong_size_or_kind_are_refused(mixed: pl.Mechanism) -> None:
     q, v = mixed.neutral, np.zeros(mixed.nv)
-    ask = {
+    ask: dict[str, tuple[Callable[[Any], object], ...]] = {
         "q": (mixed.checked_configuration, lambda q: mixed.integrate(q, v),
               lambda q: mixed.difference(q, mixed.neutral), lambda q: mixed.placement(q, "b0"),
               lambda q: mixed.difference(mixed.neutral, q), lambda q: mixed.configuration({}, q)),
         "v": (mixed.checked_velocity, lambda v: mixed.integrate(q, v)),
     }  # fmt: skip
-    bad = {
+    bad: dict[str, tuple[object, ...]] = {
         "q": (q[:-1], np.r_[q, 0], q[None], np.where(q == 1, 1.1, q), q * np.nan, {"a": 1},
               "q", [*q.tolist()[:-1], "x"]),
         "v": (v[:-1], np.r_[v, 0], v[:, None], v + np.inf, None, {"a": 1}, "v"),
@@ -190,7 +191,7 @@ def test_placement_walks_down_the_chain(mixed: pl.Mechanism) -> None:
 
 
 def test_properties_say_what_the_description_says() -> None:
-    plain = m.build(m.four_bar(actuated=["crank", "close"]))
+    plain = tables.build(m.four_bar(actuated=["crank", "close"]))
     drives = (Drive("crank", 50.0, 1e-4),)
     robot = build(replace(plain.description, drives=drives, warnings=("odd",)))
     assert robot.name == "four-bar"
@@ -209,34 +210,38 @@ def test_properties_say_what_the_description_says() -> None:
 
 
 def test_one_axis_tree_joints_that_follow_nothing_are_actuated_by_default() -> None:
-    assert m.build(m.gear_pair()).actuated == ("pinion",)
-    assert m.build(m.rssr()).actuated == ("crank", "rocker")
+    assert tables.build(m.gear_pair()).actuated == ("pinion",)
+    assert tables.build(m.rssr()).actuated == ("crank", "rocker")
 
 
 def test_characteristic_length_is_the_spread_of_the_joints() -> None:
     """Two joints and both ends of one cut: pivots at 0, 1 and twice at 2 on a line."""
-    robot = m.build(
-        m.table(
+    robot = tables.build(
+        tables.table(
             "line",
-            m.joint("a", "revolute", GROUND, "p", [0, 0, 0], m.Y),
-            m.joint("b", "revolute", "p", "q", [1, 0, 0], m.Y),
-            m.joint("c", "revolute", "q", GROUND, [2, 0, 0], m.Y, cut=True),
+            tables.joint("a", "revolute", GROUND, "p", [0, 0, 0], m.Y),
+            tables.joint("b", "revolute", "p", "q", [1, 0, 0], m.Y),
+            tables.joint("c", "revolute", "q", GROUND, [2, 0, 0], m.Y, cut=True),
         )
     )
     assert robot.length == pytest.approx(np.std([0, 1, 2, 2]))
-    lone = m.build(m.table("one", m.joint("a", "revolute", GROUND, "p", [3, 0, 0], m.Y)))
+    lone = tables.build(
+        tables.table("one", tables.joint("a", "revolute", GROUND, "p", [3, 0, 0], m.Y))
+    )
     assert lone.length == 1.0
 
 
 def test_translations_are_told_from_rotations(mixed: pl.Mechanism) -> None:
     expected = [False] * 2 + [False] * 3 + [True, True, False] + [True] * 3 + [False] * 3 + [True]
     assert mixed.is_translation.tolist() == expected
-    helical = m.build(m.table("h", m.joint("h", "helical", GROUND, "b", [0, 0, 0], m.X, pitch=9)))
+    helical = tables.build(
+        tables.table("h", tables.joint("h", "helical", GROUND, "b", [0, 0, 0], m.X, pitch=9))
+    )
     assert helical.is_translation.tolist() == [False], "it turns, however far it goes"
 
 
 def test_a_robot_cannot_be_changed() -> None:
-    robot = m.build(m.four_bar())
+    robot = tables.build(m.four_bar())
     for thing, name in ((robot, "model"), (robot, "loops"), (robot, "extra"),
                         (robot.loops[0], "pair"), (robot.description, "joints"),
                         (robot.coordinates("crank"), "q"), (robot.tree, "cuts")):  # fmt: skip
@@ -250,7 +255,7 @@ def test_a_robot_cannot_be_changed() -> None:
 
 def test_a_robot_survives_pickling() -> None:
     for entries in (m.spinning_rods(), m.gear_pair(), m.every_pair(reverse=True), m.screw_jack()):
-        robot = m.build(entries)
+        robot = tables.build(entries)
         twin = pickle.loads(pickle.dumps(robot))
         q, v = hand.random_q(robot, np.random.default_rng(34)), np.ones(robot.nv)
         assert (twin.name, twin.joints, twin.frames) == (robot.name, robot.joints, robot.frames)
@@ -280,15 +285,15 @@ def body_energy(robot: pl.Mechanism, q: Array, v: Array, name: str, mass: float,
 def test_payload_adds_its_energy_and_weight_wherever_it_sits(frame: str) -> None:
     """On a body, a named frame, a body on a weld, and the end of a loop joint."""
     rng = np.random.default_rng(35)
-    arm, place = m.build(m.arm_6r()), [hand.random_se3(rng) for _ in range(4)]
+    arm, place = tables.build(m.arm_6r()), [hand.random_se3(rng) for _ in range(4)]
     robot = build(
         replace(
             arm.description,
-            bodies=(*arm.description.bodies, m.described("weld")),
+            bodies=(*arm.description.bodies, tables.described("weld")),
             joints=(
                 *arm.description.joints,
-                Joint("welded", make_pair("fixed"), "weld", "b6", *place[:2]),
-                Joint("loop", make_pair("free"), "b2", "b6", *place[1:3], cut=True),
+                Joint("welded", make_pair("fixed"), "weld", "b6", place[0], place[1]),
+                Joint("loop", make_pair("free"), "b2", "b6", place[1], place[2], cut=True),
             ),
             frames=(NamedFrame("flange", "b6", place[0]), NamedFrame("hook", "weld", place[3])),
         )
@@ -309,7 +314,7 @@ def test_payload_adds_its_energy_and_weight_wherever_it_sits(frame: str) -> None
 
 
 def test_payload_is_a_point_by_default_and_payloads_add_up() -> None:
-    robot = m.build(m.planar_3r())
+    robot = tables.build(m.planar_3r())
     once = robot.with_payload("c", 2.0, (0.3, 0, 0))
     twice = once.with_payload("c", 1.0, (0, 0, 0.1)).with_payload("ground", 5.0)
     assert twice.bodies[-3:] == ("payload", "payload_2", "payload_3")
@@ -334,14 +339,14 @@ def test_payload_is_a_point_by_default_and_payloads_add_up() -> None:
     ],
 )  # fmt: skip
 def test_impossible_payloads_are_refused(arguments: dict[str, Any], problem: str) -> None:
-    robot = m.build(m.planar_3r())
+    robot = tables.build(m.planar_3r())
     with pytest.raises(pl.BadValue, match=problem):
         robot.with_payload("c", **({"mass": 1.0} | arguments))
 
 
 def test_payload_on_an_unknown_frame_is_refused() -> None:
     with pytest.raises(pl.UnknownName, match="'tip'"):
-        m.build(m.planar_3r()).with_payload("tip", 1.0)
+        tables.build(m.planar_3r()).with_payload("tip", 1.0)
 
 
 def test_variants_do_not_repeat_warnings() -> None:
@@ -357,7 +362,7 @@ def test_variants_do_not_repeat_warnings() -> None:
 
 
 def test_loops_can_be_taken_out_without_touching_the_tree() -> None:
-    robot = m.build(m.spinning_rods() | {"actuated": ["crank", "close2"]})
+    robot = tables.build(m.spinning_rods() | {"actuated": ["crank", "close2"]})
     opened = robot.without_loops(["close2"])
     assert [loop.name for loop in opened.loops] == ["close1"]
     assert (opened.joints, opened.actuated) == (robot.joints, ("crank",))
@@ -368,121 +373,3 @@ def test_loops_can_be_taken_out_without_touching_the_tree() -> None:
     np.testing.assert_array_equal(hand.mass_matrix(opened, q), hand.mass_matrix(robot, q))
     with pytest.raises(pl.UnknownName, match=r"no loop joint 'close3'.*'close1'"):
         robot.without_loops(["close1", "close3"])
-
-
-# -- descriptions that are no machine -------------------------------------------------------
-
-
-def good() -> Description:
-    return m.build(m.four_bar()).description
-
-
-def with_joint(**changes: Any) -> Description:
-    first, *rest = good().joints
-    return replace(good(), joints=(replace(first, **changes), *rest))
-
-
-def with_body(**changes: Any) -> Description:
-    first, *rest = good().bodies
-    return replace(good(), bodies=(replace(first, **changes), *rest))
-
-
-SKEWED = pin.SE3(np.diag([1.0, 1.0, 1.1]), np.zeros(3))
-MIRROR = pin.SE3(np.diag([1.0, 1.0, -1.0]), np.zeros(3))
-NOWHERE = pin.SE3(np.eye(3), np.array([0, np.nan, 0]))
-LOP = constant([[1, 2, 3], [0, 1, 0], [0, 0, 1]])
-
-
-@pytest.mark.parametrize(
-    ("description", "problem"),
-    [
-        (replace(good(), bodies=()), "no bodies|unknown"),
-        (with_body(name="rocker"), "'rocker'; names must be unique"),
-        (with_body(name="ground"), "must not be called 'ground'"),
-        (with_body(name=" "), "has no name"),
-        (with_body(mass=-0.1), "body 'crank' has negative mass -0.1"),
-        (with_body(mass=np.inf), "body 'crank' .* not finite"),
-        (with_body(com=constant([0, 0, np.nan])), "body 'crank' .* not finite"),
-        (with_body(inertia=LOP), "not symmetric"),
-        (with_body(inertia=constant(-np.eye(3))), "'crank' .* not positive definite"),
-        (with_body(mass=0.0, inertia=constant(np.zeros((3, 3)))), None),
-        (with_joint(name="rocker"), "'rocker'; names must be unique"),
-        (with_joint(name="universe"), "universe"),
-        (with_joint(parent="sky"), "joint 'crank' joins unknown link 'sky'; known: .*rocker"),
-        (with_joint(parent="crank"), "joint 'crank' joins link 'crank' to itself"),
-        (with_joint(frame_parent=SKEWED), "joint 'crank' .* not a rotation"),
-        (with_joint(frame_child=MIRROR), "joint 'crank' .* not a rotation"),
-        (with_joint(frame_child=NOWHERE), "joint 'crank' .* not finite"),
-        (with_joint(damping=(-1.0,)), r"joint 'crank' has damping \(-1.0,\)"),
-        (with_joint(friction=(np.nan,)), "joint 'crank' has friction"),
-        (with_joint(armature=(1.0, 1.0)), "2 values of armature where its revolute pair has 1"),
-        (with_joint(lower=(0.0,)), "joint 'crank'"),
-        (with_joint(lower=(0.0,) * 3, upper=(1.0,) * 3), "joint 'crank' has 3 lower"),
-        (with_joint(lower=(1.0,), upper=(0.5,)), "lower limit 1.0 above upper limit 0.5"),
-        (with_joint(lower=(np.nan,), upper=(0.5,)), "joint 'crank' has lower limit nan"),
-        (replace(good(), actuated=("motor",)), "'motor' is called actuated"),
-        (replace(good(), drives=(Drive("gear"),)), "'gear'"),
-        (replace(good(), drives=(Drive("crank", 0.0),)), "'crank' has reduction 0"),
-        (replace(good(), drives=(Drive("crank", 1.0, -1.0),)), "'crank' has rotor inertia -1"),
-        (replace(good(), base="table"), "'table' does not exist"),
-        (replace(good(), gravity=constant([0, 0])), "gravity"),
-        (replace(good(), gravity=constant([0, 0, np.nan])), "gravity"),
-        (replace(good(), frames=(NamedFrame("f", "moon", UNIT),)), "'f' sits on unknown .*'moon'"),
-        (replace(good(), frames=(NamedFrame("f", "crank", SKEWED),)), "'f' .* not a rotation"),
-        (replace(good(), frames=(NamedFrame("f", "crank", UNIT),) * 2), "'f'; names must be unique"),
-        (replace(good(), couplings=(Coupling("crank", ("elbow",), ((0, 1),)),)), "unique"),
-        (replace(good(), couplings=(Coupling("c", ("arm",), ((0, 1),)),)), "unknown joint 'arm'"),
-        (replace(good(), couplings=(Coupling("c", ("crank",) * 2, ((0, 1),) * 2),)), "different"),
-        (replace(good(), couplings=(Coupling("c", ("crank",), ((1,),)),)), r"coefficients \(1,\)"),
-        (replace(good(), couplings=(Coupling("c", ("crank",), ((0, np.inf),)),)), "coefficients"),
-        (replace(good(), couplings=(Coupling("c", ("close",), ((0, 1),)),)), "'close'"),
-    ],
-)  # fmt: skip
-def test_a_description_that_is_no_machine_says_what_is_wrong(
-    description: Description, problem: str | None
-) -> None:
-    if problem is None:  # a crank without mass moves the masses behind it: a warning is enough
-        assert any("'crank'" in warning for warning in build(description).warnings)
-        return
-    with pytest.raises(pl.LoadError, match=problem) as caught:
-        build(description)
-    assert caught.value.source == description.source == "screw table"
-
-
-def test_coupling_needs_joints_with_one_coordinate() -> None:
-    for pair, coordinates in (("spherical", ""), ("revolute", "circle")):
-        joint = Joint("j", make_pair(pair), GROUND, "b", UNIT, UNIT, coordinates=coordinates)  # type: ignore[arg-type]
-        row = Coupling("c", ("j",), ((0.0, 1.0),))
-        with pytest.raises(pl.LoadError, match="coupling 'c' needs joint 'j'"):
-            build(Description("r", (m.described("b"),), (joint,), couplings=(row,)))
-
-
-def test_what_moves_needs_mass_unless_only_kinematics_is_wanted() -> None:
-    joints = (
-        Joint("j", make_pair("revolute"), GROUND, "a", UNIT, UNIT),
-        Joint("k", make_pair("revolute"), "a", "tip", UNIT, UNIT),
-    )
-    description = Description("light", (m.described("a"), Body("tip")), joints, source="light.urdf")
-    with pytest.raises(pl.LoadError, match=r"light.urdf.*'tip'.*no mass.*kinematics_only"):
-        build(description)
-    robot = build(description, kinematics_only=True)
-    assert any("'tip'" in warning for warning in robot.warnings)
-    # A rotor gives the joint inertia of its own.
-    drive = (Drive("k", 10.0, 1e-3),)
-    assert build(replace(description, drives=drive)).warnings == ()
-
-
-def test_what_a_cut_joint_cannot_have_is_not_lost_silently() -> None:
-    *tree, cut = good().joints
-    for change, word in (
-        ({"lower": (0.0,), "upper": (1.0,)}, "limit"),
-        ({"damping": (1.0,)}, "damping"),
-        ({"friction": (1.0,)}, "friction"),
-        ({"armature": (1.0,)}, "armature"),
-    ):
-        joint = replace(cut, **change)  # type: ignore[arg-type]
-        (warning,) = build(replace(good(), joints=(*tree, joint))).warnings
-        assert "'close'" in warning
-        assert word in warning
-    driven = build(replace(good(), drives=(Drive("close", 10.0, 1e-3),)))
-    assert any("'close'" in warning and "rotor" in warning for warning in driven.warnings)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
+from scipy.linalg import expm
 
 import pinloop as pl
 from pinloop.description import GROUND, Body, Description, Drive, Joint, NamedFrame, constant
@@ -16,6 +17,7 @@ from pinloop.pairs import Pair, make_pair
 
 from . import mechanisms as m
 from . import motion_by_hand as hand
+from . import tables
 
 PITCH = -0.15
 VARIANTS = [(pair, "") for pair in m.TREE_PAIRS] + [
@@ -48,7 +50,7 @@ def one_joint(pair: str, coordinates: Any, forward: bool, A: Any, B: Any, **more
     """Robot with one body on one joint, and the joint."""
     ends = (GROUND, "body") if forward else ("body", GROUND)
     joint = Joint("joint", pair_of(pair), *ends, A, B, coordinates=coordinates, **more)
-    return build(Description("one", (m.described("body"),), (joint,)))
+    return build(Description("one", (tables.described("body"),), (joint,)))
 
 
 @every_variant
@@ -88,7 +90,7 @@ def test_coordinates_keep_their_sign_and_change_their_order_when_walked_backward
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_chain_of_all_pairs_multiplies_up_and_starts_at_the_world(reverse: bool) -> None:
-    robot = m.build(m.every_pair(reverse))
+    robot = tables.build(m.every_pair(reverse))
     assert robot.joints == m.TREE_PAIRS[1:]
     for T in hand.placements(robot, robot.neutral).values():
         np.testing.assert_allclose(T, np.eye(4), atol=1e-14)
@@ -113,7 +115,7 @@ def test_velocity_of_a_free_body_is_a_twist_or_moves_in_a_straight_line() -> Non
         q = hand.random_q(robot, rng)
         start = A.inverse().homogeneous @ robot.placement(q, "body").homogeneous
         end = A.inverse().homogeneous @ robot.placement(robot.integrate(q, v), "body").homogeneous
-        expected = start @ np.asarray(hand.expm(twist))
+        expected = start @ np.asarray(expm(twist))
         if coordinates:
             expected[:3, 3] = start[:3, 3] + v[:3]
         np.testing.assert_allclose(end, expected, atol=1e-12)
@@ -199,7 +201,7 @@ def test_position_limits_hold_for_the_pair_whichever_way_it_is_walked(
 def test_drive_reflects_its_rotor_into_the_mass_matrix() -> None:
     """The kinetic energy of the rotor is half its inertia times the reduced speed squared."""
     entry = m.planar_3r()
-    plain = m.build(entry)
+    plain = tables.build(entry)
     reduction, rotor = 80.0, 2e-4
     drives = (Drive("j2", reduction, rotor), Drive("j3", -5.0))
     driven = build(replace(plain.description, drives=drives))
@@ -212,7 +214,7 @@ def test_drive_reflects_its_rotor_into_the_mass_matrix() -> None:
 
 
 def test_armature_that_the_file_gives_is_not_replaced_by_the_drive() -> None:
-    plain = m.build(m.planar_3r())
+    plain = tables.build(m.planar_3r())
     joints = tuple(replace(joint, armature=(0.25,)) for joint in plain.description.joints)
     drives = (Drive("j1", 10.0, 1.0),)
     robot = build(replace(plain.description, joints=joints, drives=drives))
@@ -222,12 +224,12 @@ def test_armature_that_the_file_gives_is_not_replaced_by_the_drive() -> None:
 # -- masses ---------------------------------------------------------------------------------
 
 ROBOTS = {
-    "every pair": lambda: m.build(m.every_pair()),
-    "every pair, backwards": lambda: m.build(m.every_pair(reverse=True)),
-    "double pendulum": lambda: m.build(m.double_pendulum()),
-    "rssr": lambda: m.build(m.rssr()),
-    "four-bar": lambda: m.build(m.four_bar()),
-    "SO3xR3": lambda: m.build(m.four_bar()).absolute("SO3xR3"),
+    "every pair": lambda: tables.build(m.every_pair()),
+    "every pair, backwards": lambda: tables.build(m.every_pair(reverse=True)),
+    "double pendulum": lambda: tables.build(m.double_pendulum()),
+    "rssr": lambda: tables.build(m.rssr()),
+    "four-bar": lambda: tables.build(m.four_bar()),
+    "SO3xR3": lambda: tables.build(m.four_bar()).absolute("SO3xR3"),
 }
 
 
@@ -264,7 +266,9 @@ def test_bodies_of_one_group_weigh_together() -> None:
         (Joint("weld", fixed, "a", "b", at, on), at * on.inverse()),
         (Joint("weld", fixed, "b", "a", at, on), on * at.inverse()),
     ):
-        robot = build(Description("pair", (m.described("a"), m.described("b")), (turn, weld)))
+        robot = build(
+            Description("pair", (tables.described("a"), tables.described("b")), (turn, weld))
+        )
         q = np.array([0.7])
         relative = robot.placement(q, "a").actInv(robot.placement(q, "b"))
         np.testing.assert_allclose(relative.homogeneous, expected.homogeneous, atol=1e-12)
@@ -284,7 +288,7 @@ def test_named_frames_and_ends_of_loops_sit_where_they_were_described() -> None:
     robot = build(
         Description(
             "frames",
-            (m.described("a"), m.described("b"), m.described("c")),
+            (tables.described("a"), tables.described("b"), tables.described("c")),
             (
                 Joint("j", revolute, GROUND, "a", unit, unit),
                 Joint("w", make_pair("fixed"), "a", "b", tool, unit),
@@ -314,7 +318,7 @@ def test_base_is_the_ground_and_what_hangs_on_it_still_moves() -> None:
     robot = build(
         Description(
             "based",
-            (m.described("base"), m.described("arm")),
+            (tables.described("base"), tables.described("arm")),
             (Joint("j", make_pair("prismatic"), "base", "arm", unit, unit),),
             base="base",
         )
@@ -323,7 +327,7 @@ def test_base_is_the_ground_and_what_hangs_on_it_still_moves() -> None:
     q = np.array([0.5])
     assert robot.placement(q, "base").isIdentity()
     np.testing.assert_allclose(robot.placement(q, "arm").translation, [0, 0, 0.5])
-    assert hand.mass_matrix(robot, q)[0, 0] == pytest.approx(hand.mass_points("arm")[0].sum())
+    assert hand.mass_matrix(robot, q)[0, 0] == pytest.approx(tables.mass_points("arm")[0].sum())
 
 
 def test_names_of_loop_ends_are_taken() -> None:
@@ -334,7 +338,7 @@ def test_names_of_loop_ends_are_taken() -> None:
         return build(
             Description(
                 "clash",
-                (m.described(body), m.described("far")),
+                (tables.described(body), tables.described("far")),
                 (
                     Joint(joint, revolute, GROUND, body, unit, unit),
                     Joint("next", revolute, body, "far", unit, unit),
@@ -360,8 +364,8 @@ def test_massless_body_between_others_adds_nothing() -> None:
         Joint("j", make_pair("revolute"), GROUND, "a", unit, unit),
         Joint("w", make_pair("fixed"), "a", "tip", at, unit),
     )
-    robot = build(Description("tip", (m.described("a"), Body("tip")), joints))
-    alone = build(Description("tip", (m.described("a"),), joints[:1]))
+    robot = build(Description("tip", (tables.described("a"), Body("tip")), joints))
+    alone = build(Description("tip", (tables.described("a"),), joints[:1]))
     q = np.array([0.3])
     np.testing.assert_array_equal(hand.mass_matrix(robot, q), hand.mass_matrix(alone, q))
     expected = [-np.sin(0.3), np.cos(0.3), 0]

@@ -304,6 +304,27 @@ def test_a_link_with_two_parents_is_one_body_in_a_loop() -> None:
         assert np.abs(constraints.residual(loaded.configuration({"on_p": 0.3}))).max() > 0.2
 
 
+def test_the_way_to_a_link_with_two_parents_leads_over_the_first() -> None:
+    """The angle of the link for a coupling, and its place for a joint of Gazebo."""
+    coupling = (
+        '<coupling name="c"><predecessor link="base"/><successor link="r"/><ratio value="1"/>'
+        "</coupling>"
+    )
+    for first, second in (("r_a", "r_b"), ("r_b", "r_a")):
+        text = closed(first, second)
+        (loaded,) = pl.load(text.replace("</robot>", coupling + "</robot>")).couplings
+        assert set(loaded.joints) == {"on_p", first}
+        # The second joint is open by 3 m at zero coordinates: that must not move the link.
+        apart = text.replace("0.0 1.0 -0.2", "0.0 4.0 -0.2")
+        ball = (
+            '<gazebo><joint name="g" type="ball"><parent>world</parent><child>r</child></joint>'
+            "</gazebo></robot>"
+        )
+        robot = pl.load(apart.replace("</robot>", ball))
+        frame = robot.model.frames[robot.model.getFrameId("g/A")]
+        np.testing.assert_allclose(frame.placement.translation, [0, 1, 0], atol=1e-15)
+
+
 def test_the_user_may_cut_the_other_parent() -> None:
     both = [pl.load(closed("r_a", "r_b"), loops=loops) for loops in ({"cut": ["r_a"]}, None)]
     assert [[loop.name for loop in loaded.loops] for loaded in both] == [["r_a"], ["r_b"]]

@@ -1,4 +1,22 @@
-# -- velocities -----------------------------------------------------------------------------
+"""Tests of `pinloop.assembly.consistent_velocity` against derivatives of closed forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pinloop as pl
+from pinloop.description import GROUND
+
+from . import mechanisms as m
+from . import motion_by_hand as hand
+from . import tables
+from .tables import Array
+
+CRANKS = (0.1, 0.8, 1.9, 3.1, 4.4, 5.9)
 
 
 @pytest.mark.parametrize("crank", CRANKS)
@@ -7,16 +25,16 @@
     [(m.four_bar, m.four_bar_q), (m.slider_crank, m.slider_crank_q)],
 )
 def test_velocities_are_the_derivatives_of_the_closed_form(
-    entries: Callable[[], m.Table],
+    entries: Callable[[], tables.Table],
     closed_form: Callable[[float], Mapping[str, float]],
     crank: float,
 ) -> None:
-    robot = m.build(entries())
+    robot = tables.build(entries())
     q, speed = hand.angles(robot, closed_form(crank)), -1.7
 
     def turning(t: float) -> Array:
         later = hand.angles(robot, closed_form(crank + speed * t))
-        return q + np.angle(np.exp(1j * (later - q)))
+        return np.asarray(q + np.angle(np.exp(1j * (later - q))))
 
     v = pl.consistent_velocity(robot, q, {"crank": speed})
     np.testing.assert_allclose(v, hand.slope(turning), atol=1e-8)
@@ -24,7 +42,7 @@ def test_velocities_are_the_derivatives_of_the_closed_form(
 
 
 def test_given_rates_are_kept_exactly_and_the_rest_is_least() -> None:
-    robot = m.build(m.spinning_rods())
+    robot = tables.build(m.spinning_rods())
     q = pl.assemble(robot, fixed={"crank": -0.2})
     J = pl.Constraints(robot).jacobian(q)
     v = pl.consistent_velocity(robot, q, {"rocker1": 0.7})
@@ -46,15 +64,15 @@ def test_given_rates_are_kept_exactly_and_the_rest_is_least() -> None:
 
 def test_least_weighs_metres_with_the_length_of_the_robot() -> None:
     """A rack: v = q_rate * 0.5 shared between turning and sliding in numbers without unit."""
-    entries = m.table(
+    entries = tables.table(
         "rack",
-        m.joint("turn", "revolute", GROUND, "wheel", [0, 0, 0], m.Y),
-        m.joint("slide", "prismatic", GROUND, "bar", [6, 0, 0], m.X),
-        m.joint("feed", "prismatic", GROUND, "feed", [0, 0, 0], m.X),
+        tables.joint("turn", "revolute", GROUND, "wheel", [0, 0, 0], m.Y),
+        tables.joint("slide", "prismatic", GROUND, "bar", [6, 0, 0], m.X),
+        tables.joint("feed", "prismatic", GROUND, "feed", [0, 0, 0], m.X),
         couplings=[{"name": "sum", "polynomials": {"turn": [0, 2.0], "slide": [0, 1.0],
                                                   "feed": [0, -1.0]}}],
     )  # fmt: skip
-    robot = m.build(entries)
+    robot = tables.build(entries)
     assert robot.length == pytest.approx(np.sqrt(8.0))
     v = pl.consistent_velocity(robot, robot.neutral, {"feed": 3.0})
     # min (turn)^2 + (slide / L)^2 with 2 turn + slide = 3: turn : slide / L = 2 : L.
@@ -63,20 +81,20 @@ def test_least_weighs_metres_with_the_length_of_the_robot() -> None:
 
 
 def test_rates_of_both_motors_of_a_five_bar() -> None:
-    robot = m.build(m.five_bar())
+    robot = tables.build(m.five_bar())
     q = pl.assemble(robot, fixed={"m1": 0.2, "m2": 0.1})
     rates = {"m1": 0.8, "m2": -1.1}
     v = pl.consistent_velocity(robot, q, rates)
 
     def later(t: float) -> Array:
-        fixed = {name: at(robot, q, name) + t * rate for name, rate in rates.items()}
+        fixed = {name: hand.at(robot, q, name) + t * rate for name, rate in rates.items()}
         return pl.assemble(robot, q, fixed=fixed)
 
     np.testing.assert_allclose(v, hand.slope(later, 1e-3), atol=1e-6)
 
 
 def test_rates_that_the_loops_do_not_allow_are_refused() -> None:
-    robot = m.build(m.parallelogram())
+    robot = tables.build(m.parallelogram())
     q = pl.assemble(robot, fixed={"left": 0.3})
     v = pl.consistent_velocity(robot, q, {"left": 1.0, "right": 1.0})
     np.testing.assert_allclose(v, [1, -1, 1], atol=1e-12)
@@ -94,7 +112,7 @@ def test_rates_that_the_loops_do_not_allow_are_refused() -> None:
 
 @pytest.mark.parametrize("speed", [1e-6, 1.0, 1e6])
 def test_whether_rates_are_consistent_does_not_depend_on_how_fast_they_are(speed: float) -> None:
-    robot = m.build(m.four_bar())
+    robot = tables.build(m.four_bar())
     q = hand.angles(robot, m.four_bar_q(2.2))
     v = pl.consistent_velocity(robot, q, {"crank": speed})
     again = pl.consistent_velocity(robot, q, dict(zip(robot.joints, v, strict=True)))
@@ -106,7 +124,7 @@ def test_whether_rates_are_consistent_does_not_depend_on_how_fast_they_are(speed
 
 
 def test_velocity_needs_an_assembled_robot() -> None:
-    robot = m.build(m.four_bar())
+    robot = tables.build(m.four_bar())
     q = hand.angles(robot, m.four_bar_q(2.2)) + np.array([0, 0, 0.1])
     with pytest.raises(pl.LoopNotClosed, match=r"'close'.*assemble the robot first") as caught:
         pl.consistent_velocity(robot, q, {"crank": 1.0})
@@ -116,7 +134,7 @@ def test_velocity_needs_an_assembled_robot() -> None:
 
 
 def test_no_rates_mean_rest_and_unknown_ones_are_refused() -> None:
-    robot = m.build(m.rssr())
+    robot = tables.build(m.rssr())
     np.testing.assert_array_equal(
         pl.consistent_velocity(robot, robot.neutral, {}), np.zeros(robot.nv)
     )
@@ -129,7 +147,7 @@ def test_no_rates_mean_rest_and_unknown_ones_are_refused() -> None:
 
 
 def test_gear_rate_follows_its_ratio() -> None:
-    robot = m.build(m.gear_pair())
+    robot = tables.build(m.gear_pair())
     q = pl.assemble(robot)
     v = pl.consistent_velocity(robot, q, {"pinion": 4.0})
     np.testing.assert_allclose(v, [4.0, -1.0], atol=1e-12)

@@ -1,0 +1,156 @@
+"""Equations of motion of a robot: one pass over the tree, rows, forces, and a formulation.
+
+The mutable `pin.Data` and work arrays live in here and go nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..errors import BadValue
+from ..forces import BoundForce, Force
+from ..mechanism import Mechanism
+from ..rows import Row, RowSet
+from ..saddle import Saddle
+from .formulations import Augmented, Formulation
+
+__all__ = ["EquationsOfMotion", "Motion"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """Accelerations and reactions at one state.
+
+    Args:
+        a: acceleration, shape (nv,).
+        multipliers: reaction per row [N m, N], shape (rows,); the smallest ones if not unique.
+        determined: per row, whether its reaction is unique, shape (rows,).
+        rank: number of independent rows.
+        constraint_force: ``J' lam``, shape (nv,); always unique.
+    """
+
+    a: Array
+    multipliers: Array
+    determined: NDArray[np.bool_]
+    rank: int
+    constraint_force: Array
+
+
+class EquationsOfMotion:
+    """``M a + nle = tau + J' lam``, ``J a + gamma = 0`` for a robot with rows and forces.
+
+    Args:
+        robot: the mechanism; its regularization is respected.
+        rows: constraint rows beyond loops and couplings.
+        forces: what acts on the robot besides gravity.
+        formulation: how the reactions are eliminated.
+    """
+
+    def __init__(
+        self,
+        robot: Mechanism,
+        *,
+        rows: Sequence[Row] = (),
+        forces: Sequence[Force] = (),
+        formulation: Formulation | None = None,
+    ) -> None:
+        self.robot = robot
+        self.rows = RowSet(robot, rows)
+        self.forces: tuple[BoundForce, ...] = tuple(force.bind(robot) for force in forces)
+        self._formulation = (formulation or Augmented()).bind(self.rows.scale)
+        self._model = robot.model
+        self._data = robot.model.createData()
+        self._rest = np.zeros(robot.nv)
+
+    def acceleration(self, t: float, q: Array, v: Array) -> Array:
+        """Acceleration, shape (nv,); inputs are not checked."""
+        return self._solve(t, q, v)[0]
+
+    def motion(self, t: float, q: Array, v: Array) -> Motion:
+        """Accelerations and reactions at a state."""
+        a, lam, J, M = self._solve(t, q, v)
+        saddle = Saddle(M, J, self.rows.scale)
+        return Motion(a, lam, saddle.determined, saddle.rank, J.T @ lam)
+
+    def mass(self, q: Array) -> Array:
+        """Mass matrix, shape (nv, nv)."""
+        return _symmetric(pin.crba(self._model, self._data, q))
+
+    def residual(self, t: float, q: Array) -> Array:
+        """Position residual of all rows, zeros for rows on velocities only."""
+        pin.framesForwardKinematics(self._model, self._data, q)
+        return self.rows.residual(t, q, self._data)
+
+    def terms(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array]:
+        """``J``, ``b`` and ``gamma`` of all rows: ``J v = b``, ``J a + gamma = 0``."""
+        self._kinematics(q, v)
+        return self.rows.terms(t, q, v, self._data)
+
+    def force(self, t: float, q: Array, v: Array) -> Array:
+        """Sum of the applied generalised forces, shape (nv,)."""
+        self._kinematics(q, v)
+        return self._applied(t, q, v)
+
+    def energies(self, t: float, q: Array, v: Array) -> tuple[float, float, dict[str, float]]:
+        """Kinetic energy, potential energy of gravity, and stored energy by force [J]."""
+        model, data = self._model, self._data
+        self._kinematics(q, v)
+        kinetic = 0.5 * float(v @ self.mass(q) @ v)
+        potential = float(pin.computePotentialEnergy(model, data, q))
+        pin.updateFramePlacements(model, data)
+        stored = {f.name: f.energy(t, q, data) for f in self.forces if f.conservative}
+        return kinetic, potential, stored
+
+    def powers(self, t: float, q: Array, v: Array) -> dict[str, float]:
+        """Power of each force that does not store its work, and of moving rows [W]."""
+        self._kinematics(q, v)
+        powers = {
+            force.name: float(force.torque(t, q, v, self._data) @ v)
+            for force in self.forces
+            if not force.conservative
+        }
+        b = self.rows.terms(t, q, v, self._data)[1]
+        if np.any(b):
+            lam = self._solve(t, q, v)[1]
+            powers["prescribed motion"] = float(lam @ b)
+        return powers
+
+    def _solve(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array, Array]:
+        """Acceleration, reactions, Jacobian and mass matrix at a state."""
+        model, data = self._model, self._data
+        self._kinematics(q, v)
+        J, _, gamma = self.rows.terms(t, q, v, data)
+        tau = self._applied(t, q, v)
+        nle = np.array(pin.nonLinearEffects(model, data, q, v))
+        M = _symmetric(pin.crba(model, data, q))
+        a, lam = self._formulation.solve(M, J, tau - nle, gamma)
+        return a, lam, J, M
+
+    def _kinematics(self, q: Array, v: Array) -> None:
+        """Placements, velocities, joint Jacobians, and accelerations without joint acceleration."""
+        model, data = self._model, self._data
+        pin.forwardKinematics(model, data, q, v, self._rest)
+        pin.computeJointJacobians(model, data)
+        pin.updateFramePlacements(model, data)
+
+    def _applied(self, t: float, q: Array, v: Array) -> Array:
+        total = np.zeros(self.robot.nv)
+        for force in self.forces:
+            tau = force.torque(t, q, v, self._data)
+            if not np.all(np.isfinite(tau)):
+                raise BadValue(f"force '{force.name}' is not finite at t = {t:.6g} s")
+            total += tau
+        return total
+
+
+def _symmetric(M: Array) -> Array:
+    """Full matrix of what `crba` writes to the upper triangle."""
+    upper = np.triu(M)
+    return upper + np.triu(upper, 1).T

@@ -1,0 +1,167 @@
+"""Three formulations of ``M a = f + J' lam``, ``J a + gamma = 0``: interchangeable values.
+
+Matrices only; what fills them is in `equations`. All give the same accelerations, and the smallest
+reactions where these are not unique.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import qr
+
+from ..partition import dependent_coordinates
+from ..saddle import Saddle
+
+__all__ = ["Augmented", "BoundFormulation", "Formulation", "Projected", "Voronets"]
+
+Array = NDArray[np.float64]
+
+
+class Formulation(ABC):
+    """A way to eliminate the reactions."""
+
+    @abstractmethod
+    def bind(self, scale: Array) -> BoundFormulation:
+        """Return the formulation with work space.
+
+        Args:
+            scale: unit of each row's multiplier, shape (m,).
+        """
+
+
+class BoundFormulation(ABC):
+    """A formulation that may remember choices from one evaluation to the next."""
+
+    @abstractmethod
+    def solve(self, M: Array, J: Array, f: Array, gamma: Array) -> tuple[Array, Array]:
+        """Accelerations, shape (n,), and reactions, shape (m,)."""
+
+
+@dataclass(frozen=True)
+class Augmented(Formulation):
+    """The index-1 system with all reactions (paper 4, eq. 5), by its Schur complement."""
+
+    def bind(self, scale: Array) -> BoundFormulation:
+        """Return the formulation with work space."""
+        return _BoundAugmented(scale)
+
+
+class _BoundAugmented(BoundFormulation):
+    def __init__(self, scale: Array) -> None:
+        self._scale = scale
+
+    def solve(self, M: Array, J: Array, f: Array, gamma: Array) -> tuple[Array, Array]:
+        return Saddle(M, J, self._scale).solve(f, -gamma)
+
+
+@dataclass(frozen=True)
+class Projected(Formulation):
+    """The equations projected to the null space of the rows (paper 4, eq. 7).
+
+    ``a = N M^-1 f - J^+ gamma`` with the M-weighted pseudoinverse ``J^+`` and ``N = I - J^+ J``:
+    Gauss' principle of least constraint. No reactions are needed for the accelerations.
+    """
+
+    def bind(self, scale: Array) -> BoundFormulation:
+        """Return the formulation with work space."""
+        return _BoundProjected(scale)
+
+
+class _BoundProjected(BoundFormulation):
+    def __init__(self, scale: Array) -> None:
+        self._scale = scale
+
+    def solve(self, M: Array, J: Array, f: Array, gamma: Array) -> tuple[Array, Array]:
+        rows = self._scale[:, None] * J
+        # In coordinates z = L' a the metric is the identity and J^+ an ordinary pseudoinverse.
+        L = np.linalg.cholesky(M)
+        inverse = np.linalg.inv(L)
+        plus = np.linalg.pinv(rows @ inverse.T, rcond=1e-9)
+        free = inverse @ f
+        along = free - plus @ (rows @ (inverse.T @ free))
+        a = inverse.T @ (along - plus @ (self._scale * gamma))
+        lam = plus.T @ (L.T @ a - free)
+        return a, self._scale * lam
+
+
+@dataclass(frozen=True)
+class Voronets(Formulation):
+    """Minimal velocities: the equations of Voronets (paper 1, eqs. 54-59; paper 4, eqs. 10-13).
+
+    ``v = F u`` with the independent velocities ``u``; they come from optimal coordinate
+    partitioning and are chosen again when they get bad.
+
+    Args:
+        condition: condition number of the dependent columns above which to choose again.
+    """
+
+    condition: float = 1e3
+
+    def bind(self, scale: Array) -> BoundFormulation:
+        """Return the formulation with work space."""
+        return _BoundVoronets(scale, self.condition)
+
+
+class _BoundVoronets(BoundFormulation):
+    def __init__(self, scale: Array, condition: float) -> None:
+        self._scale, self._condition = scale, condition
+        self._dependent = np.zeros(0, dtype=np.intp)
+        self._rows = np.zeros(0, dtype=np.intp)
+        self._chosen = False
+
+    def solve(self, M: Array, J: Array, f: Array, gamma: Array) -> tuple[Array, Array]:
+        rows = self._scale[:, None] * J
+        F = self._complement(rows)
+        if F is None:
+            self._choose(M, rows)
+            F = self._complement(rows)
+        if F is None:  # dependent columns are bad whatever is chosen: close to a singularity
+            F = self._complement(rows, forced=True)
+        assert F is not None
+        drift = np.zeros(len(M))
+        block = rows[np.ix_(self._rows, self._dependent)]
+        drift[self._dependent] = -_solve(block, (self._scale * gamma)[self._rows])
+        du = _solve(F.T @ M @ F, F.T @ (f - M @ drift))
+        a = F @ du + drift
+        lam = np.linalg.lstsq(rows.T, M @ a - f, rcond=1e-9)[0]
+        return a, self._scale * lam
+
+    def _complement(self, rows: Array, *, forced: bool = False) -> Array | None:
+        """``F`` with ``J F = 0``; None if the present choice is not good here."""
+        n = rows.shape[1]
+        if not self._chosen:
+            return None
+        block = rows[np.ix_(self._rows, self._dependent)]
+        if not forced and len(block) and np.linalg.cond(block) > self._condition:
+            return None
+        independent = np.setdiff1d(np.arange(n), self._dependent)
+        F = np.zeros((n, len(independent)))
+        F[independent, np.arange(len(independent))] = 1.0
+        F[self._dependent] = -_solve(block, rows[np.ix_(self._rows, independent)])
+        # Rows that were dependent where the choice was made may have become independent.
+        size = float(np.abs(rows).max(initial=1e-300)) * float(np.abs(F).max(initial=1.0))
+        if not forced and np.abs(rows @ F).max(initial=0.0) > 1e-8 * size:
+            return None
+        return F
+
+    def _choose(self, M: Array, rows: Array) -> None:
+        """Choose dependent velocities, and as many independent rows."""
+        self._dependent, _ = dependent_coordinates(M, rows)
+        columns = rows[:, self._dependent]
+        if columns.size == 0:
+            self._rows = np.zeros(0, dtype=np.intp)
+        else:
+            pivots = qr(columns.T, mode="r", pivoting=True)[1]
+            self._rows = np.sort(pivots[: len(self._dependent)])
+        self._chosen = True
+
+
+def _solve(A: Array, B: Array) -> Array:
+    """``A^-1 B``, also for empty systems."""
+    if A.size == 0:
+        return np.zeros(B.shape)
+    return np.asarray(np.linalg.solve(A, B))

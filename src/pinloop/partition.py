@@ -1,0 +1,65 @@
+"""Which coordinates depend on the others: optimal coordinate partitioning (paper 1, 5.3.2).
+
+Matrices in, indices out; knows no robot.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .saddle import Saddle
+
+__all__ = ["dependent_coordinates", "relative_projections"]
+
+Array = NDArray[np.float64]
+
+
+def relative_projections(M: Array, J: Array) -> Array:
+    """Relative projection of each coordinate direction on the constraint space (paper 1, eq. 67).
+
+    ``P_ii / M_ii`` with ``P = J' (J M^-1 J')^+ J``: 1 for a direction that the rows fix altogether,
+    0 for one that they leave free; one minus it is the projection on the tangent space (eq. 68).
+
+    Args:
+        M: mass matrix, shape (n, n).
+        J: rows, shape (m, n).
+
+    Returns:
+        Shape (n,), in [0, 1].
+    """
+    return np.asarray(np.diagonal(Saddle(M, J).constraint_metric()) / np.diagonal(M))
+
+
+def dependent_coordinates(M: Array, J: Array) -> tuple[NDArray[np.intp], Array]:
+    """Coordinates that are best expressed by the others: as many as there are independent rows.
+
+    The largest relative projections one by one may give a singular set; so the largest *remaining*
+    one is taken, after the directions already chosen have been taken out (pivoted Cholesky of the
+    scaled ``P``).
+
+    Args:
+        M: mass matrix, shape (n, n).
+        J: rows, shape (m, n).
+
+    Returns:
+        Indices of the dependent coordinates, shape (rank,), best first, and what was left of the
+        projection of each when it was chosen.
+    """
+    saddle = Saddle(M, J)
+    size = np.sqrt(np.diagonal(M))
+    rest = saddle.constraint_metric() / np.outer(size, size)
+    chosen: list[int] = []
+    pivots: list[float] = []
+    for _ in range(saddle.rank):
+        diagonal = np.diagonal(rest).copy()
+        diagonal[chosen] = -1.0
+        best = int(np.argmax(diagonal))
+        pivot = float(rest[best, best])
+        if pivot < 1e-14:
+            break
+        chosen.append(best)
+        pivots.append(pivot)
+        column = rest[:, best].copy()
+        rest = rest - np.outer(column, column) / pivot
+    return np.array(chosen, dtype=np.intp), np.array(pivots)
