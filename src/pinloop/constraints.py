@@ -144,6 +144,11 @@ class Constraints:
         pin.updateFramePlacements(self.robot.model, self._data)
         return self._twist_jacobian(loop, self._data)
 
+    def wrench(self, data: pin.Data, loop: str, multipliers: Array) -> Array:
+        """Wrench on body B of a loop joint, at and in frame B, force first, shape (6,)."""
+        joint = next(joint for joint in self.robot.loops if joint.name == loop)
+        return np.asarray(self._selector(joint, data).T @ multipliers)
+
     def by_name(self, residual: Array) -> dict[str, float]:
         """Norm of the residual of each loop and coupling."""
         return {name: float(np.linalg.norm(residual[rows])) for name, rows in self.rows_of.items()}

@@ -212,7 +212,7 @@ class PD(Force):
 
         def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
             pull = self.stiffness * (_value(self.target, t) - q[iq])
-            return (pull + self.damping * (_value(self.rate, t) - v[iv])) * unit
+            return np.asarray((pull + self.damping * (_value(self.rate, t) - v[iv])) * unit)
 
         return _Simple(f"drive {self.joint}", torque)
 

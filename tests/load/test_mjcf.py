@@ -1,4 +1,4 @@
-"""The tree of MJCF: poses, joints, default classes, masses, includes, warnings, errors."""
+"""The tree of MJCF: bodies, joints, sites; what is not read; mistakes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pinloop.description import GROUND, Body, Description
 from pinloop.errors import LoadError
@@ -118,6 +118,16 @@ def test_a_free_body_floats_from_its_pose_in_the_file() -> None:
     assert joint_named(description, "b_free").parent == GROUND
 
 
+def test_siblings_keep_their_order_and_axes_are_z_by_default() -> None:
+    description = model(
+        f"""<body name="a">{MASS}<body name="b">{MASS}<body name="c">{MASS}</body></body>
+        <frame><body name="d">{MASS}<joint name="j"/></body><body name="e">{MASS}</body></frame>
+        </body>"""
+    )
+    assert [body.name for body in description.bodies] == ["a", "b", "c", "d", "e"]
+    same(placements(description, {"j": 0.3})["d"], turn((0, 0, 1), 0.3))
+
+
 def test_bodies_without_joints_are_welded_and_all_roots_are_kept() -> None:
     description = model(
         f"""<body name="a" pos="1 0 0"><body pos="0 1 0">{MASS}</body></body>
@@ -129,37 +139,6 @@ def test_bodies_without_joints_are_welded_and_all_roots_are_kept() -> None:
     same(found["body"], shift((1, 1, 0)))
     same(found["body_2"], shift((0, 0, 2)))
     assert description.frames[0].body == GROUND
-
-
-@pytest.mark.parametrize(
-    ("attributes", "expected"),
-    [
-        ('quat="2 0 0 2"', turn((0, 0, 1), np.pi / 2)),
-        ('axisangle="0 3 0 0.3"', turn((0, 1, 0), 0.3)),
-        ('euler="0.1 0.2 0.3"', None),
-        ('xyaxes="0 1 0 -1 5 0"', turn((0, 0, 1), np.pi / 2)),
-        ('zaxis="1 0 1"', turn((0, 1, 0), np.pi / 4)),
-        ('zaxis="0 0 -2"', turn((1, 0, 0), np.pi)),
-        ("", np.eye(4)),
-    ],
-)
-def test_orientations(attributes: str, expected: Array | None) -> None:
-    if expected is None:
-        expected = turn((1, 0, 0), 0.1) @ turn((0, 1, 0), 0.2) @ turn((0, 0, 1), 0.3)
-    description = model(f'<body name="a" pos="1 2 3" {attributes}>{MASS}</body>')
-    same(placements(description, {})["a"], shift((1, 2, 3)) @ expected)
-
-
-@pytest.mark.parametrize("sequence", ["zyx", "XYZ", "xYz", "ZxZ"])
-def test_euler_sequences(sequence: str) -> None:
-    R = np.eye(4)
-    for letter, angle in zip(sequence, (30, -40, 50), strict=True):
-        step = turn(np.eye(3)["xyz".index(letter.lower())], np.radians(angle))
-        R = R @ step if letter.islower() else step @ R
-    description = model(
-        f'<body name="a" euler="30 -40 50">{MASS}</body>', f'<compiler eulerseq="{sequence}"/>'
-    )
-    same(placements(description, {})["a"], R)
 
 
 def test_angles_are_degrees_by_default() -> None:
@@ -192,49 +171,6 @@ def test_frames_move_what_they_hold() -> None:
     np.testing.assert_allclose(body(description, "a").inertia, R @ np.diag((1, 2, 3)) @ R.T)
 
 
-DEFAULTS = f"""<mujoco><compiler angle="radian"/><default>
-  <joint damping="1" axis="1 0 0"/>
-  <default class="arm"><joint armature="2" frictionloss="0.5"/><geom type="box" size="1 1 1"/>
-    <default class="hand"><joint damping="3"/></default></default>
-  <default class="leg"><joint range="-1 1" type="slide"/></default>
-</default><default class="main"><joint armature="7"/></default><worldbody>
-<body><joint name="top"/>{MASS}</body>
-<body childclass="arm"><joint name="in_arm"/>{MASS}<geom/>
-  <body><joint name="below" damping="9"/>{MASS}<joint name="own" class="leg"/>
-    <body childclass="hand"><joint name="in_hand"/>{MASS}
-    <frame childclass="leg"><body><joint name="in_frame"/>{MASS}</body></frame></body></body></body>
-</worldbody></mujoco>"""
-
-
-def test_default_classes() -> None:
-    description = read(DEFAULTS)
-    expected = {
-        # name: (pair, damping, armature, friction)
-        "top": ("revolute", (1.0,), (7.0,), ()),
-        "in_arm": ("revolute", (1.0,), (2.0,), (0.5,)),
-        "below": ("revolute", (9.0,), (2.0,), (0.5,)),
-        "own": ("prismatic", (1.0,), (), ()),
-        "in_hand": ("revolute", (3.0,), (2.0,), (0.5,)),
-        "in_frame": ("prismatic", (1.0,), (), ()),
-    }
-    for name, values in expected.items():
-        joint = joint_named(description, name)
-        assert (joint.pair.name, joint.damping, joint.armature, joint.friction) == values, name
-        np.testing.assert_array_equal(joint.frame_child.rotation[:, 2], (1, 0, 0))
-    assert joint_named(description, "own").lower == (-1.0,)
-    assert description.geometry[0].shape.kind == "box"
-
-
-def test_an_own_orientation_replaces_that_of_the_class() -> None:
-    description = read(
-        f"""<mujoco><default><site euler="0 90 0" pos="0 0 1"/></default><worldbody><body>{MASS}
-        <site name="own" quat="1 1 0 0"/><site name="class"/></body></worldbody></mujoco>"""
-    )
-    own, inherited = (frame.placement.homogeneous for frame in description.frames)
-    same(own, shift((0, 0, 1)) @ turn((1, 0, 0), np.pi / 2))
-    same(inherited, shift((0, 0, 1)) @ turn((0, 1, 0), np.pi / 2))
-
-
 def test_limits_need_a_range_and_permission() -> None:
     joints = """<joint name="auto" range="-1 2"/><joint name="empty" range="0 0"/>
         <joint name="off" range="-1 2" limited="false"/>
@@ -253,11 +189,13 @@ def test_limits_need_a_range_and_permission() -> None:
 def test_springs_and_odd_damping_are_said_not_to_be_read() -> None:
     description = model(
         f"""<body>{MASS}<joint name="a" stiffness="3"/><joint name="b" axis="1 0 0"
-        springdamper="1 1"/><joint name="c" axis="0 1 0" damping="1 2 0"/></body>"""
+        springdamper="1 1"/><joint name="c" axis="0 1 0" damping="1 2 0"/></body>
+        <body>{MASS}<joint damping="1 0 0"/></body>"""
     )
     warnings = "\n".join(description.warnings)
     assert "robot.xml: the springs of joints a, b are not read" in warnings
     assert "robot.xml:2: <joint name='c'> has damping that is not linear" in warnings
+    assert len(description.warnings) == 2
     assert joint_named(description, "c").damping == (1.0,)
 
 
@@ -272,48 +210,6 @@ def test_sites_are_frames() -> None:
     # z points from the second point of fromto to the first.
     same(frames["rod"].placement.homogeneous, shift((1, 0, 0.5)))
     assert any("it is called 'a_site'" in warning for warning in description.warnings)
-
-
-def test_includes_are_put_in_place(tmp_path: Path) -> None:
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "arm.xml").write_text(
-        f'<x><body name="arm">{MASS}<joint class="c"/><include file="hand.xml"/></body></x>'
-    )
-    (tmp_path / "hand.xml").write_text(f'<x><body name="hand" pos="0 0 1">{MASS}</body></x>')
-    (tmp_path / "defaults.xml").write_text(
-        '<mujocoinclude><default class="c"><joint damping="4"/></default></mujocoinclude>'
-    )
-    text = """<mujoco model="two files"><default><include file="defaults.xml"/></default><worldbody>
-        <include file="sub/arm.xml"/><body name="last"/></worldbody></mujoco>"""
-    description = read(text, tmp_path)
-    assert description.name == "two files"
-    assert [body.name for body in description.bodies] == ["arm", "hand", "last"]
-    assert joint_named(description, "hand_fixed").parent == "arm"
-    assert joint_named(description, "arm_hinge").damping == (4.0,)
-    (tmp_path / "hand.xml").write_text('<x><include file="hand.xml"/></x>')
-    with pytest.raises(LoadError, match=r"hand.xml:1: .* a second time"):
-        read(text, tmp_path)
-    (tmp_path / "hand.xml").unlink()
-    with pytest.raises(LoadError, match=r"arm.xml:1: .*'hand.xml', which does not exist"):
-        read(text, tmp_path)
-
-
-def test_names_of_files_are_relative_to_the_directory(tmp_path: Path) -> None:
-    (tmp_path / "a.xml").write_text(f'<x><body name="a">{MASS}</body></x>')
-    root = parse_xml('<mujoco><worldbody><include file="a.xml"/></worldbody></mujoco>', "m.xml")
-    description = read_mjcf(root, resolve=lambda name: None, directory=tmp_path)
-    assert description.bodies[0].name == "a"
-
-
-def gravity(options: str) -> ArrayLike:
-    return model(f"<body>{MASS}</body>", options).gravity
-
-
-def test_gravity() -> None:
-    np.testing.assert_array_equal(gravity(""), (0, 0, -9.81))
-    np.testing.assert_array_equal(gravity('<option gravity="1 2 3"/>'), (1, 2, 3))
-    off = '<option gravity="1 2 3"/><option><flag gravity="disable"/></option>'
-    np.testing.assert_array_equal(gravity(off), (0, 0, 0))
 
 
 def test_what_is_not_read_is_said_once_with_file_and_line() -> None:
@@ -338,11 +234,6 @@ def test_what_is_not_read_is_said_once_with_file_and_line() -> None:
     assert len(description.warnings) == len(expected)
     for start in expected:
         assert sum(warning.startswith(start) for warning in description.warnings) == 1, start
-
-
-def test_a_plain_model_gives_no_warnings() -> None:
-    assert read(DEFAULTS).warnings == ()
-    assert read(DEFAULTS).actuated is None
 
 
 def test_chains_may_be_long() -> None:
@@ -379,22 +270,3 @@ def test_mistakes_name_file_and_line(bodies: str, message: str) -> None:
         model(f"\n{bodies}\n")
     if bodies:
         assert (caught.value.source, caught.value.line) == ("robot.xml", 2)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("<robot/>", "must be <mujoco>"),
-        ('<mujoco><compiler coordinate="global"/></mujoco>', "global coordinates"),
-        ('<mujoco><compiler eulerseq="xyw"/></mujoco>', "three letters"),
-        ('<mujoco><compiler angle="grad"/></mujoco>', "angle 'grad'; it must be one of"),
-        ("<mujoco><default><default/></default></mujoco>", "needs an attribute 'class'"),
-        (
-            '<mujoco><default><default class="a"/><default class="a"/></default></mujoco>',
-            "'a' a second time",
-        ),
-    ],
-)
-def test_mistakes_in_the_document(text: str, message: str) -> None:
-    with pytest.raises(LoadError, match=re.escape(message)):
-        read(text)

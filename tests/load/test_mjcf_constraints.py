@@ -82,6 +82,18 @@ def test_a_weld_without_relpose_holds_in_the_initial_pose() -> None:
     np.testing.assert_allclose(joint.frame_parent.homogeneous, expected, atol=1e-12)
 
 
+def test_what_a_weld_may_leave_out() -> None:
+    description = equality(
+        '<weld name="w" body1="a"/><weld name="v" body1="a" body2="c" relpose="1 2 3 2 0 0 0"/>'
+    )
+    to_world, turned = joint_named(description, "w"), joint_named(description, "v")
+    assert (to_world.pair.name, to_world.child) == ("fixed", GROUND)
+    np.testing.assert_array_equal(to_world.frame_child.homogeneous, np.eye(4))
+    expected = np.linalg.inv(POSE_A)
+    np.testing.assert_allclose(to_world.frame_parent.homogeneous, expected, atol=1e-12)
+    np.testing.assert_array_equal(turned.frame_parent.homogeneous, shift((1, 2, 3)))
+
+
 def test_a_weld_with_relpose() -> None:
     description = equality(
         """<weld name="w" body1="a" body2="c" relpose="1 2 3 1 0 0 1" anchor="0 0 5"/>

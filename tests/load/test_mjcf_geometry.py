@@ -50,6 +50,12 @@ def seen(description: Description) -> list[Geometry]:
             shift((3, 1, 0)) @ turn((0, 1, 0), np.pi / 2),
         ),
         (
+            'type="cylinder" size="0.5 99" fromto="0 0 4 0 0 1"',
+            "cylinder",
+            (0.5, 3.0),
+            shift((0, 0, 2.5)),
+        ),
+        (
             'type="box" size="0.5" fromto="0 0 4 0 0 1"',
             "box",
             (1.0, 1.0, 3.0),
@@ -150,6 +156,10 @@ def test_meshdir_is_relative_or_absolute(tmp_path: Path, folder: str) -> None:
         before = f'<compiler {where}/><asset><mesh file="one.stl"/></asset>'
         description = read('<geom type="mesh" mesh="one"/>', before, tmp_path)
         assert seen(description)[0].shape.path == tmp_path / "parts" / "one.stl"
+    description = read(
+        '<geom type="mesh" mesh="one"/>', '<asset><mesh file="parts/one.stl"/></asset>', tmp_path
+    )
+    assert seen(description)[0].shape.path == tmp_path / "parts" / "one.stl"
 
 
 def test_what_cannot_be_shown_is_said() -> None:

@@ -89,7 +89,7 @@ def rounded(z: float) -> float:
     ("geom", "solid"),
     [
         ('type="box" size="0.1 0.2 0.3"', box((0.2, 0.4, 0.6))),
-        ('type="cylinder" size="0.3 0.5"', slices(lambda z: 0.3, lambda z: 0.3, 0.5)),
+        ('type="cylinder" size="0.3 0.4"', slices(lambda z: 0.3, lambda z: 0.3, 0.4)),
         ('type="capsule" size="0.3 0.5"', slices(cap, cap, 0.8)),
         (
             'type="ellipsoid" size="0.2 0.3 0.4"',
@@ -101,8 +101,14 @@ def rounded(z: float) -> float:
 def test_primitives(geom: str, solid: Solid) -> None:
     check(first(f"<body><geom {geom}/></body>"), solid, 1e-8)
     mass, com, inertia = solid
-    heavy = first(f'<body><geom {geom} mass="3" density="7"/></body>')
-    check(heavy, (3.0, com, inertia * 3 / mass), 1e-8)
+    light = first(f'<body><geom {geom} mass="0.3" density="7"/></body>')
+    check(light, (0.3, com, inertia * 0.3 / mass), 1e-8)
+
+
+def test_a_body_without_anything_weighs_nothing() -> None:
+    body = first("<body/>")
+    assert body.mass == 0 and not np.any(body.com)
+    np.testing.assert_array_equal(body.inertia, np.zeros((3, 3)))
 
 
 def test_geoms_of_a_body_add_up_where_they_are() -> None:
@@ -152,16 +158,25 @@ def test_compiler_settings_of_mass() -> None:
     odd = '<body><inertial pos="0 0 0" mass="1" diaginertia="1 2 6"/></body>'
     check(first(odd, '<compiler balanceinertia="true"/>'), (1.0, np.zeros(3), 3 * np.eye(3)))
     check(first(odd), (1.0, np.zeros(3), np.diag((1.0, 2.0, 6.0))))
+    flat = odd.replace("1 2 6", "1 1.5 2.5")
+    check(
+        first(flat, '<compiler balanceinertia="true"/>'), (1.0, np.zeros(3), np.diag((1, 1.5, 2.5)))
+    )
     text = '<mujoco><compiler settotalmass="4"/><worldbody>{}{}</worldbody></mujoco>'
-    heavy = '<body><inertial pos="0 0 0" mass="0.9" diaginertia="1 1 1"/></body>'
+    heavy = '<body><inertial pos="0 0 0" mass="1.5" diaginertia="1 1 1"/></body>'
     one, other = read(text.format(light, heavy)).bodies
-    np.testing.assert_allclose((one.mass, other.mass), (0.4, 3.6))
-    np.testing.assert_allclose(other.inertia, 4 * np.eye(3))
+    np.testing.assert_allclose((one.mass, other.mass), (0.25, 3.75))
+    np.testing.assert_allclose(other.inertia, 2.5 * np.eye(3))
 
 
 def test_only_some_groups_have_mass() -> None:
     body = '<body><geom type="box" size="1 1 1"/><geom size="1" group="4"/></body>'
     check(first(body, '<compiler inertiagrouprange="0 2"/>'), box((2, 2, 2)))
+    ball = 4 / 3 * np.pi * 1000
+    check(
+        first(body, '<compiler inertiagrouprange="1 4"/>'),
+        (ball, np.zeros(3), 0.4 * ball * np.eye(3)),
+    )
 
 
 def prism(rectangles: Sequence[tuple[float, ...]], outline: list[tuple[float, float]]) -> str:
@@ -204,6 +219,8 @@ def of_mesh(attributes: str, geom: str = "") -> Body:
 def test_exact_and_convex_meshes() -> None:
     check(of_mesh(f'{U_SHAPE} inertia="exact"'), U_SOLID)
     check(of_mesh(f'{U_SHAPE} inertia="convex"'), box((3, 2, 2), (1.5, 1, 1)))
+    small = of_mesh(f'{U_SHAPE} inertia="convex" scale="0.1 0.1 0.1"')
+    check(small, box((0.3, 0.2, 0.2), (0.15, 0.1, 0.1)))
     mirrored = of_mesh(f'{U_SHAPE} inertia="exact" scale="1 1 -2"')
     stretched = [
         ((3, 1, 4), (1.5, 0.5, -2)),

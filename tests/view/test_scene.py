@@ -9,7 +9,7 @@ import pinocchio as pin
 import pytest
 from numpy.testing import assert_allclose
 
-from pinloop.description import NamedFrame
+from pinloop.description import GROUND, Body, Description, Joint, NamedFrame, constant
 from pinloop.mechanism import Mechanism, build
 from pinloop.pairs import PAIR_NAMES, make_pair
 from pinloop.view.commands import packed
@@ -213,3 +213,39 @@ def test_the_same_robot_gives_the_same_bytes() -> None:
         [packed(command) for command in make_scene(arm(*shapes)).commands(DOWN)] for _ in range(2)
     )
     assert first == second
+
+
+def test_the_points_to_be_seen_move_with_the_robot() -> None:
+    scene = make_scene(arm(visual("tube", "link", "cylinder", (0.1, 0.6), at(0.3, 0, 0))))
+    for q, low, high in (
+        ([0.0], (0.2, -0.1, -0.1), (0.4, 0.1, 0.5)),
+        (DOWN, (-0.3, -0.1, -0.2), (0.3, 0.1, 0.0)),
+    ):
+        points = scene.points(q)
+        assert_allclose(points.min(axis=0), low, atol=1e-12)
+        assert_allclose(points.max(axis=0), high, atol=1e-12)
+
+
+def floating_triangle() -> Mechanism:
+    """A floating plate with three feet on hinges at the corners of a triangle."""
+    corners = {"foot_a": (0.9, 0, 0), "foot_b": (0, 0.9, 0), "foot_c": (0, 0, 0.9)}
+    masses = {"inertia": constant(0.01 * np.eye(3))}
+    joints = [Joint("float", make_pair("free"), GROUND, "plate", at(5, 5, 5), at(0, 0, 0))]
+    for name, corner in corners.items():
+        joints.append(
+            Joint(f"hinge_{name}", make_pair("revolute"), "plate", name, at(*corner), at(0, 0, 0))
+        )
+    bodies = tuple(Body(name, 1.0, **masses) for name in ("plate", *corners))
+    return build(Description("plate", bodies, tuple(joints)))
+
+
+def test_sticks_of_a_platform_meet_in_its_middle() -> None:
+    page = played(floating_triangle())
+    sticks = page.below("skeleton", "plate", "stick 0") + page.below("skeleton", "plate", "stick 1")
+    # The centre of the corners, 5 m away in each direction; nothing leads to the free joint.
+    for path in sticks:
+        half = page.geometry(*path)["height"] / 2
+        ends = [moved(page.matrix(*path), (0, s * half, 0)) for s in (-1, 1)]
+        assert min(np.linalg.norm(end - (5.3, 5.3, 5.3)) for end in ends) < 1e-12
+    assert len([path for path in page.below("skeleton") if path[2].startswith("stick")]) == 3
+    assert not page.below("skeleton", "ground")

@@ -102,7 +102,7 @@ def christoffel(robot: Mechanism, q: ArrayLike) -> Array:
     weight = np.array(pin.rnea(model, data, q, rest, rest))
 
     def form(v: Array) -> Array:
-        return np.array(pin.rnea(model, data, q, v, rest)) - weight
+        return np.asarray(pin.rnea(model, data, q, v, rest) - weight)
 
     single = [form(unit[b]) for b in range(n)]
     gamma = np.zeros((n, n, n))

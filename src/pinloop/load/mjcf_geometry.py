@@ -79,8 +79,7 @@ class Mesh:
                 faces = _triples(element, "face").astype(np.int64)
         if faces.min() < 0 or faces.max() >= len(vertices):
             raise element.error(f"has faces that use other than its {len(vertices)} vertices")
-        moved = (vertices - self.shift) @ self.turn * self.scale
-        return moved, faces[:, ::-1] if np.prod(self.scale) < 0 else faces
+        return (vertices - self.shift) @ self.turn * self.scale, faces
 
 
 @dataclass(frozen=True, eq=False)

@@ -115,7 +115,7 @@ def mesh_moments(vertices: Array, faces: NDArray[np.int64], method: str) -> Mome
 
     Args:
         vertices: corners [m], shape (n, 3).
-        faces: triangles, counter-clockwise seen from outside, shape (m, 3).
+        faces: triangles, all counter-clockwise seen from the same side, shape (m, 3).
         method: "exact" (signed pyramids, closed surface), "legacy" (their absolute volumes, which
             overcounts what is not convex), or "shell" (the surface alone).
     """

@@ -1,0 +1,266 @@
+"""Steps on a Lie group times a vector space: Munthe-Kaas (paper 2, eqs. 35-36).
+
+State ``(q, v)`` with ``q`` on a group whose velocities are left trivialised. A stage lives in the
+algebra, ``q_j = q (+) Psi_j``, and moves there with ``dexpinv(-Psi_j) v_j``; velocities are a
+vector space. All a step needs of the group is a `Manifold`; a robot is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import BadValue
+from .tableaux import TABLEAUX, Tableau
+
+__all__ = ["Attempt", "Manifold", "MuntheKaas", "Step", "StepControl"]
+
+Array = NDArray[np.float64]
+RightHandSide = Callable[[float, Array, Array], Array]
+
+
+class Manifold(Protocol):
+    """What a step needs to know of the configuration group."""
+
+    def integrate(self, q: Array, step: Array) -> Array:
+        """Return ``q (+) step``."""
+        ...
+
+    def dexp_inv(self, q: Array, psi: Array, v: Array) -> Array:
+        """Rate of ``psi`` when ``q (+) psi`` moves with velocity ``v``: ``dexpinv(-psi) v``."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A step taken, with all that dense output needs.
+
+    Args:
+        manifold: the group.
+        t0: start [s].
+        t1: end [s].
+        q0: configuration at the start, shape (nq,).
+        v0: velocity at the start, shape (nv,).
+        a0: acceleration at the start, shape (nv,).
+        psi: step in the algebra, shape (nv,): ``q1 = q0 (+) psi``.
+        q1: configuration at the end.
+        v1: velocity at the end.
+        a1: acceleration at the end.
+    """
+
+    manifold: Manifold
+    t0: float
+    t1: float
+    q0: Array
+    v0: Array
+    a0: Array
+    psi: Array
+    q1: Array
+    v1: Array
+    a1: Array
+
+    def __call__(self, t: float) -> tuple[Array, Array]:
+        """State inside the step, by quintic Hermite interpolation in the algebra."""
+        h = self.t1 - self.t0
+        s = (t - self.t0) / h
+        rate0, rate1 = h * self.v0, h * self._rate(self.psi, self.v1)
+        bend0 = h * h * self._bend(np.zeros_like(self.psi), self.v0, self.a0)
+        bend1 = h * h * self._bend(self.psi, self.v1, self.a1)
+        psi, slope = _hermite(s, self.psi, rate0, rate1, bend0, bend1)
+        q = self.manifold.integrate(self.q0, psi)
+        return q, self._velocity(psi, slope / h)
+
+    def _rate(self, psi: Array, v: Array) -> Array:
+        return self.manifold.dexp_inv(self.q0, psi, v)
+
+    def _bend(self, psi: Array, v: Array, a: Array) -> Array:
+        """Second derivative of the algebra coordinates: ``d/dt (dexpinv(-psi) v)``."""
+        rate = self._rate(psi, v)
+        size = float(np.abs(rate).max(initial=0.0))
+        if size == 0.0:
+            return self._rate(psi, a)
+        eps = 1e-6 / size
+        turned = self._rate(psi + eps * rate, v) - self._rate(psi - eps * rate, v)
+        return self._rate(psi, a) + turned / (2 * eps)
+
+    def _velocity(self, psi: Array, rate: Array) -> Array:
+        """Velocity whose algebra rate is ``rate``: ``dexp(-psi) rate``, by inverting columns."""
+        columns = np.column_stack([self._rate(psi, unit) for unit in np.eye(len(rate))])
+        return np.asarray(np.linalg.solve(columns, rate))
+
+
+def _hermite(
+    s: float, end: Array, r0: Array, r1: Array, b0: Array, b1: Array
+) -> tuple[Array, Array]:
+    """Quintic from 0 to ``end`` with given first and second derivatives; value and derivative."""
+    p3 = 10 * end - 6 * r0 - 4 * r1 - 1.5 * b0 + 0.5 * b1
+    p4 = -15 * end + 8 * r0 + 7 * r1 + 1.5 * b0 - b1
+    p5 = 6 * end - 3 * r0 - 3 * r1 - 0.5 * b0 + 0.5 * b1
+    value = s * (r0 + s * (0.5 * b0 + s * (p3 + s * (p4 + s * p5))))
+    slope = r0 + s * (b0 + s * (3 * p3 + s * (4 * p4 + s * 5 * p5)))
+    return value, slope
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """What trying a step gives.
+
+    Args:
+        psi: step in the algebra, shape (nv,).
+        q: configuration at the end.
+        v: velocity at the end.
+        a: acceleration at the end if it was needed, else None.
+        errors: per error estimate of the tableau the errors of ``psi`` and of ``v``.
+    """
+
+    psi: Array
+    q: Array
+    v: Array
+    a: Array | None
+    errors: list[tuple[Array, Array]]
+
+
+@dataclass(frozen=True)
+class MuntheKaas:
+    """A Runge-Kutta-Munthe-Kaas method.
+
+    Args:
+        name: "euler", "heun", "rk4", "bs32", "dopri5" or "dop853".
+        step: fixed step [s]; controlled by the error if None (bs32, dopri5, dop853).
+        rtol: tolerated error relative to the size of the state.
+        atol: tolerated absolute error: rad and rad/s, lengths in characteristic lengths.
+        smallest: smallest step [s]; below it a run fails.
+        largest: largest step [s].
+    """
+
+    name: str = "dopri5"
+    step: float | None = None
+    rtol: float = 1e-8
+    atol: float = 1e-8
+    smallest: float = 1e-12
+    largest: float = np.inf
+
+    def __post_init__(self) -> None:
+        if self.name not in TABLEAUX:
+            raise BadValue(f"no method '{self.name}'; known: {', '.join(TABLEAUX)}")
+        if self.step is not None and not 0 < self.step < np.inf:
+            raise BadValue(f"step is {self.step} s; it must be positive")
+        if self.step is None and not self.tableau.errors:
+            raise BadValue(f"method '{self.name}' has no error estimate; give it step=")
+        if not (self.rtol >= 0 and self.atol > 0):
+            raise BadValue(f"rtol is {self.rtol} and atol is {self.atol}; they must be positive")
+
+    @property
+    def tableau(self) -> Tableau:
+        """The coefficients."""
+        return TABLEAUX[self.name]
+
+    def attempt(
+        self,
+        manifold: Manifold,
+        f: RightHandSide,
+        t: float,
+        h: float,
+        state: tuple[Array, Array, Array],
+    ) -> Attempt:
+        """Try one step; pure.
+
+        Args:
+            manifold: the group.
+            f: acceleration as a function of t, q, v.
+            t: start [s].
+            h: step [s].
+            state: configuration, velocity and acceleration at the start.
+
+        Returns:
+            The state reached and the error estimates.
+        """
+        tableau = self.tableau
+        q, v, a = state
+        rates, accelerations = [v], [a]
+        for j in range(1, tableau.stages):
+            weights = h * tableau.a[j, :j]
+            psi = _combine(weights, rates)
+            v_j = v + _combine(weights, accelerations)
+            q_j = manifold.integrate(q, psi)
+            rates.append(manifold.dexp_inv(q, psi, v_j))
+            accelerations.append(f(t + tableau.c[j] * h, q_j, v_j))
+        psi = _combine(h * tableau.b, rates)
+        v1 = v + _combine(h * tableau.b, accelerations)
+        q1 = manifold.integrate(q, psi)
+        errors: list[tuple[Array, Array]] = []
+        a1: Array | None = None
+        if self.step is None:
+            rates.append(manifold.dexp_inv(q, psi, v1))
+            a1 = f(t + h, q1, v1)
+            accelerations.append(a1)
+            for weights in tableau.errors:
+                count = len(weights)
+                errors.append(
+                    (
+                        _combine(h * weights, rates[:count]),
+                        _combine(h * weights, accelerations[:count]),
+                    )
+                )
+        return Attempt(psi, q1, v1, a1, errors)
+
+
+def _combine(weights: Array, vectors: list[Array]) -> Array:
+    """Weighted sum of vectors."""
+    return np.asarray(weights @ np.array(vectors[: len(weights)]))
+
+
+class StepControl:
+    """PI control of the step by the error in the algebra and in the velocity.
+
+    Args:
+        method: method and tolerances.
+        scale: size of one unit of each velocity coordinate, shape (nv,): the characteristic length
+            for linear ones.
+    """
+
+    def __init__(self, method: MuntheKaas, scale: Array) -> None:
+        self._method, self._scale = method, scale
+        self._last = 1e-4
+        order = method.tableau.error_order + 1
+        self._alpha, self._beta = 0.7 / order, 0.4 / order
+
+    def first_step(self, v: Array, a: Array, span: float) -> float:
+        """A cautious first step: the state changes by the root of the tolerance."""
+        speed = float(np.max(np.abs(v) / self._scale, initial=0.0))
+        bend = float(np.sqrt(np.max(np.abs(a) / self._scale, initial=0.0)))
+        order = self._method.tableau.error_order + 1
+        part = (self._method.rtol + self._method.atol) ** (1 / order)
+        guess = part / max(speed, bend, 1e-3 / span)
+        return float(min(guess, 0.1 * span, self._method.largest))
+
+    def error(self, errors: list[tuple[Array, Array]], v0: Array, v1: Array) -> float:
+        """Error over tolerance: a step is good if this is at most 1."""
+        size = np.maximum(np.abs(v0), np.abs(v1))
+        norms = [max(self._norm(e_q, self._scale), self._norm(e_v, size)) for e_q, e_v in errors]
+        if len(norms) == 1:
+            return norms[0]
+        fifth, third = norms  # dop853: Hairer, Norsett, Wanner II.10
+        if fifth == 0.0 and third == 0.0:
+            return 0.0
+        return fifth**2 / float(np.sqrt(fifth**2 + 0.01 * third**2))
+
+    def factor(self, error: float, *, accepted: bool) -> float:
+        """By how much to change the step."""
+        error = max(error, 1e-10)
+        if not accepted:
+            return float(max(0.2, 0.9 * error ** (-self._alpha - self._beta)))
+        factor = 0.9 * error**-self._alpha * self._last**self._beta
+        self._last = max(error, 1e-4)
+        return float(min(5.0, max(0.2, factor)))
+
+    def _norm(self, x: Array, size: Array) -> float:
+        """Root mean square of ``x`` over its tolerance."""
+        if len(x) == 0:
+            return 0.0
+        tolerance = self._method.atol * self._scale + self._method.rtol * np.abs(size)
+        return float(np.sqrt(np.mean((x / tolerance) ** 2)))

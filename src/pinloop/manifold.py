@@ -1,0 +1,44 @@
+"""The configuration group of a robot, as the integrators want it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from .mechanism import Mechanism
+
+__all__ = ["RobotManifold"]
+
+Array = NDArray[np.float64]
+
+
+class RobotManifold:
+    """Configurations of a robot: joint by joint a vector space, SO(3), SE(3), ...
+
+    Args:
+        robot: the mechanism.
+    """
+
+    def __init__(self, robot: Mechanism) -> None:
+        self._model = robot.model
+        curved = np.zeros(robot.nv, dtype=bool)
+        for name in robot.joints:
+            at = robot.coordinates(name)
+            # Joints stored as cosine and sine (nq = 2) commute like a vector space.
+            curved[at.v] = at.nq != at.nv and at.nv > 1
+        self._curved = np.flatnonzero(curved)
+
+    def integrate(self, q: Array, step: Array) -> Array:
+        """Return ``q (+) step``."""
+        return np.asarray(pin.integrate(self._model, q, step))
+
+    def dexp_inv(self, q: Array, psi: Array, v: Array) -> Array:
+        """``dexpinv(-psi) v``: solve with the right Jacobian of the exponential map."""
+        if len(self._curved) == 0:
+            return v
+        rate = v.copy()
+        at = self._curved
+        dexp = pin.dIntegrate(self._model, q, psi, pin.ARG1)[np.ix_(at, at)]
+        rate[at] = np.linalg.solve(dexp, v[at])
+        return rate

@@ -1,0 +1,119 @@
+"""Back to the constraint manifold after a step: no gains, nothing to tune (paper 1, section 5.3).
+
+Position first, then velocity, each only when its residual exceeds the tolerance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from .dynamics import EquationsOfMotion
+from .errors import BadValue
+from .partition import dependent_coordinates
+from .saddle import Saddle
+
+__all__ = ["Projection", "Projector"]
+
+Array = NDArray[np.float64]
+
+_ITERATIONS = 25
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Projective stabilization.
+
+    Args:
+        tol: residual above which a state is projected: rad, and characteristic lengths.
+        coordinates: what moves. "optimal": the dependent coordinates of optimal partitioning, own
+            sets for positions and velocities; "mass": all of them, by the smallest shift in the
+            kinetic metric; or names of the joints that shall be corrected.
+    """
+
+    tol: float = 1e-11
+    coordinates: Literal["optimal", "mass"] | Sequence[str] = "optimal"
+
+    def __post_init__(self) -> None:
+        if not self.tol > 0:
+            raise BadValue(f"tol is {self.tol}; it must be positive")
+        if isinstance(self.coordinates, str) and self.coordinates not in ("optimal", "mass"):
+            raise BadValue(
+                f"coordinates is '{self.coordinates}'; give 'optimal', 'mass' or a list of joints"
+            )
+
+
+class Projector:
+    """A projection for the rows of certain equations.
+
+    Args:
+        equations: equations of motion with their rows.
+        projection: what to correct, and when.
+    """
+
+    def __init__(self, equations: EquationsOfMotion, projection: Projection) -> None:
+        self._equations, self._projection = equations, projection
+        self._rows = equations.rows
+        self._model = equations.robot.model
+        chosen = projection.coordinates
+        self._fixed_set: NDArray[np.intp] | None = None
+        if not isinstance(chosen, str):
+            at = [equations.robot.coordinates(joint).v for joint in chosen]
+            columns = [k for part in at for k in range(part.start, part.stop)]
+            self._fixed_set = np.array(columns, dtype=np.intp)
+
+    def apply(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
+        """Project a state if it is off the manifold; says whether it was moved."""
+        q, moved = self.position(t, q)
+        v, turned = self.velocity(t, q, v)
+        return q, v, moved or turned
+
+    def position(self, t: float, q: Array) -> tuple[Array, bool]:
+        """Configuration on the manifold, by Newton's method along the chosen coordinates."""
+        holonomic = self._rows.holonomic
+        if not holonomic.any():
+            return q, False
+        scale = self._rows.scale[holonomic]
+        residual = scale * self._equations.residual(t, q)[holonomic]
+        error = float(np.linalg.norm(residual))
+        moved = False
+        rest = np.zeros(self._equations.robot.nv)
+        while error > self._projection.tol and not moved:
+            for _ in range(_ITERATIONS):
+                J = scale[:, None] * self._equations.terms(t, q, rest)[0][holonomic]
+                step = self._correction(self._equations.mass(q), J, -residual)
+                trial = pin.normalize(self._model, pin.integrate(self._model, q, step))
+                new = scale * self._equations.residual(t, trial)[holonomic]
+                if not np.linalg.norm(new) < error:
+                    break
+                q, residual, error = trial, new, float(np.linalg.norm(new))
+                if error < 1e-3 * self._projection.tol:
+                    break
+            moved = True
+        return q, moved
+
+    def velocity(self, t: float, q: Array, v: Array) -> tuple[Array, bool]:
+        """Velocity that all rows allow."""
+        if len(self._rows) == 0:
+            return v, False
+        J, b, _ = self._equations.terms(t, q, v)
+        J, rest = self._rows.scale[:, None] * J, self._rows.scale * (J @ v - b)
+        if float(np.linalg.norm(rest)) <= self._projection.tol:
+            return v, False
+        return v + self._correction(self._equations.mass(q), J, -rest), True
+
+    def _correction(self, M: Array, J: Array, b: Array) -> Array:
+        """Shift with ``J shift = b``."""
+        if self._projection.coordinates == "mass":
+            return Saddle(M, J).project(b)
+        columns = self._fixed_set
+        if columns is None:
+            columns, _ = dependent_coordinates(M, J)
+        shift = np.zeros(J.shape[1])
+        shift[columns] = np.linalg.lstsq(J[:, columns], b, rcond=1e-10)[0]
+        return shift

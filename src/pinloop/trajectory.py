@@ -1,0 +1,263 @@
+"""What happened: states over time with dense evaluation, analysis, saving and export."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pinocchio as pin
+import yaml
+from numpy.typing import ArrayLike, NDArray
+
+from .analysis import (
+    EnergyBalance,
+    Momenta,
+    Reaction,
+    closure_residuals,
+    energy_balance,
+    momenta,
+    reactions,
+)
+from .dynamics import EquationsOfMotion
+from .errors import BadValue, LoadError
+from .integrate import Step
+from .load.save import loops_document, write_urdf
+from .loading import load
+from .manifold import RobotManifold
+from .mechanism import Mechanism
+
+__all__ = ["State", "Trajectory", "load_trajectory"]
+
+Array = NDArray[np.float64]
+
+_FORMAT = "pinloop-trajectory-1"
+
+
+class State(NamedTuple):
+    """A state, or several with a leading axis."""
+
+    t: Any
+    q: Array
+    v: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """A simulated motion.
+
+    Args:
+        robot: the mechanism.
+        t: times of the states [s], shape (k,).
+        q: configurations, shape (k, nq).
+        v: velocities, shape (k, nv).
+        a: accelerations, shape (k, nv).
+        psi: steps in the algebra that lead from each state to the next, shape (k - 1, nv).
+        mode: number of the mode that each state is in, shape (k,).
+        message: how the run ended.
+        equations: equations of motion of the run; without its forces and rows if it was loaded.
+        evaluations: number of evaluations of the accelerations.
+        rejected: number of rejected steps.
+    """
+
+    robot: Mechanism
+    t: Array
+    q: Array
+    v: Array
+    a: Array
+    psi: Array
+    mode: NDArray[np.int64]
+    message: str
+    equations: EquationsOfMotion = field(repr=False)
+    evaluations: int = 0
+    rejected: int = 0
+
+    def __repr__(self) -> str:
+        return (
+            f"<Trajectory of '{self.robot.name}': {len(self.t)} states, "
+            f"t = {self.t[0]:.6g} ... {self.t[-1]:.6g} s, {self.message}>"
+        )
+
+    def __call__(self, t: ArrayLike) -> State:
+        """State at one time or several, between the stored ones by interpolation in the algebra.
+
+        Raises:
+            BadValue: a time outside the run.
+        """
+        times = np.atleast_1d(np.asarray(t, dtype=float))
+        if not np.all(np.isfinite(times)) or times.min() < self.t[0] or times.max() > self.t[-1]:
+            raise BadValue(
+                f"time {t!s} s is outside the run, which goes from {self.t[0]:.6g} to "
+                f"{self.t[-1]:.6g} s"
+            )
+        states = [self._at(time) for time in times]
+        if np.ndim(t) == 0:
+            return State(float(times[0]), *states[0])
+        return State(times, np.array([q for q, _ in states]), np.array([v for _, v in states]))
+
+    def _at(self, time: float) -> tuple[Array, Array]:
+        k = int(np.searchsorted(self.t, time, side="right")) - 1
+        if self.t[k] == time or k == len(self.t) - 1:
+            return self.q[k].copy(), self.v[k].copy()
+        q, v = self._step(k)(time)
+        return np.asarray(pin.normalize(self.robot.model, q)), v
+
+    def _step(self, k: int) -> Step:
+        """The step from state k to the next, for dense output."""
+        return Step(
+            RobotManifold(self.robot),
+            float(self.t[k]),
+            float(self.t[k + 1]),
+            self.q[k],
+            self.v[k],
+            self.a[k],
+            self.psi[k],
+            self.q[k + 1],
+            self.v[k + 1],
+            self.a[k + 1],
+        )
+
+    def energy(self) -> EnergyBalance:
+        """Energies and work over time [J]."""
+        return energy_balance(self.equations, self.t, self.q, self.v, self._at)
+
+    def closure(self) -> Array:
+        """Norm of the closure residual of all loop rows over time, shape (k,), m and rad."""
+        return closure_residuals(self.robot, self.q)
+
+    def momentum(self) -> Momenta:
+        """Generalized momenta, and momenta about the centre of mass, over time."""
+        return momenta(self.equations, self.t, self.q, self.v)
+
+    def reactions(self, loop: str, frame: str | None = None) -> Reaction:
+        """Wrench in a loop joint over time: what its body B feels from its body A.
+
+        Args:
+            loop: name of the loop joint.
+            frame: frame in which the wrench is given; frame B of the joint by default.
+        """
+        return reactions(self.equations, loop, frame, self.t, self.q, self.v)
+
+    def placement(self, name: str) -> tuple[pin.SE3, ...]:
+        """Placement in the world of a body or frame at every stored time."""
+        frame = self.robot.frame_id(name)
+        data = self.robot.model.createData()
+        found = []
+        for q in self.q:
+            pin.forwardKinematics(self.robot.model, data, q)
+            found.append(pin.updateFramePlacement(self.robot.model, data, frame).copy())
+        return tuple(found)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the run with its robot to an ``.npz`` file; `load_trajectory` reads it back.
+
+        Forces and rows beyond loops and couplings are code and are not saved.
+        """
+        target = Path(path).with_suffix(".npz")
+        description = self.robot.description
+        robot = {
+            "format": _FORMAT,
+            "urdf": write_urdf(description),
+            "loops": yaml.safe_dump(loops_document(description)),
+            "message": self.message,
+            "evaluations": self.evaluations,
+            "rejected": self.rejected,
+        }
+        np.savez_compressed(
+            target,
+            robot=np.array(json.dumps(robot)),
+            t=self.t, q=self.q, v=self.v, a=self.a, psi=self.psi, mode=self.mode,
+        )  # fmt: skip
+        return target
+
+    def columns(self) -> dict[str, Array]:
+        """Time, coordinates and velocities as named columns with units."""
+        table: dict[str, Array] = {"t [s]": self.t}
+        for name in self.robot.joints:
+            at = self.robot.coordinates(name)
+            for k, label in enumerate(_labels(at.nq)):
+                unit = _unit(self.robot, at.v.start + k) if at.nq == at.nv else "-"
+                table[f"q.{name}{label} [{unit}]"] = self.q[:, at.q.start + k]
+        for name in self.robot.joints:
+            at = self.robot.coordinates(name)
+            for k, label in enumerate(_labels(at.nv)):
+                unit = _unit(self.robot, at.v.start + k)
+                table[f"v.{name}{label} [{unit}/s]"] = self.v[:, at.v.start + k]
+        table["mode"] = self.mode.astype(float)
+        return table
+
+    def to_csv(self, path: str | Path) -> Path:
+        """Write times, coordinates and velocities as CSV, units in the column names."""
+        target = Path(path)
+        table = self.columns()
+        with target.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(table)
+            writer.writerows(_rows(table.values()))
+        return target
+
+    def to_parquet(self, path: str | Path) -> Path:
+        """Write times, coordinates and velocities as Parquet (needs the extra ``parquet``)."""
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError:
+            raise BadValue(
+                "Parquet needs pyarrow: pip install 'pinloop[parquet]', or use to_csv"
+            ) from None
+        target = Path(path)
+        pyarrow.parquet.write_table(pyarrow.table(self.columns()), target)
+        return target
+
+
+def _labels(count: int) -> list[str]:
+    return [""] if count == 1 else [f".{k}" for k in range(count)]
+
+
+def _unit(robot: Mechanism, column: int) -> str:
+    return "m" if robot.is_translation[column] else "rad"
+
+
+def _rows(columns: Iterable[Array]) -> Iterable[list[str]]:
+    for row in zip(*columns, strict=True):
+        yield [repr(float(value)) for value in row]
+
+
+def load_trajectory(path: str | Path) -> Trajectory:
+    """Read a run that `Trajectory.save` wrote.
+
+    Args:
+        path: the ``.npz`` file.
+
+    Raises:
+        LoadError: the file is not there or holds no run.
+    """
+    source = str(path)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {key: file[key] for key in ("t", "q", "v", "a", "psi", "mode")}
+            data = json.loads(str(file["robot"]))
+    except FileNotFoundError:
+        raise LoadError("no such file", source=source) from None
+    except (KeyError, ValueError, OSError, EOFError) as error:
+        raise LoadError(f"is no saved trajectory: {error}", source=source) from None
+    if data.get("format") != _FORMAT:
+        raise LoadError(f"has format '{data.get('format')}', not {_FORMAT}", source=source)
+    robot = load(data["urdf"], loops=yaml.safe_load(data["loops"]), kinematics_only=True)
+    return Trajectory(
+        robot=robot,
+        t=arrays["t"],
+        q=arrays["q"],
+        v=arrays["v"],
+        a=arrays["a"],
+        psi=arrays["psi"],
+        mode=arrays["mode"],
+        message=data["message"],
+        equations=EquationsOfMotion(robot),
+        evaluations=data["evaluations"],
+        rejected=data["rejected"],
+    )
