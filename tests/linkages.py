@@ -1,4 +1,4 @@
-"""More closed linkages as screw tables, and how a reduction is judged; no test lives here.
+"""More closed linkages as screw tables; no test lives here.
 
 Like `mechanisms`: axes and points in the assembled reference configuration, planar linkages in the
 xz plane.
@@ -6,20 +6,16 @@ xz plane.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
 
-import pinloop as pl
-from pinloop.closing import nearby_assembly, scaled_jacobian
-from pinloop.constraints import Constraints
 from pinloop.description import GROUND
 
 from .mechanisms import TURN, X, Y, Z, planar
-from .tables import Array, Table, joint, table
+from .tables import Table, joint, table
 
 # -- planar ---------------------------------------------------------------------------------
 
@@ -393,51 +389,3 @@ def together(name: str, *tables: Table) -> Table:
     """One table of several, which may share bodies."""
     joints = [entry for entries in tables for entry in entries["joints"]]
     return table(name, *deepcopy(joints))
-
-
-# -- how a reduction is judged --------------------------------------------------------------
-
-SMALL = 1e-8
-"""Singular values of a Jacobian without unit below this are zero."""
-
-
-def jacobians(robot: pl.Mechanism, q: Array) -> tuple[Array, Array]:
-    """All rows and the reduced rows of a regularized robot, without unit."""
-    full = scaled_jacobian(robot, Constraints(robot, full=True), q)
-    return full, scaled_jacobian(robot, Constraints(robot), q)
-
-
-def rank(jacobian: Array) -> int:
-    """Number of singular values that are not zero."""
-    return 0 if jacobian.size == 0 else int(np.linalg.matrix_rank(jacobian, tol=SMALL))
-
-
-def lost(robot: pl.Mechanism, q: Array) -> float:
-    """How much motion that the reduced rows allow the full ones forbid, 0 if nothing is lost."""
-    full, reduced = jacobians(robot, q)
-    _, values, directions = np.linalg.svd(np.vstack([reduced, np.zeros((1, robot.nv))]))
-    allowed = directions[int(np.sum(values > SMALL)) :]
-    return float(np.abs(full @ allowed.T).max(initial=0.0))
-
-
-def configurations(
-    robot: pl.Mechanism, rng: np.random.Generator, walk: int, restarts: int
-) -> Iterator[Array]:
-    """The reference, others on its branch, and others from random guesses; all assembled."""
-    q = pl.assemble(robot, limits=False)
-    yield q
-    for _ in range(walk):
-        step = nearby_assembly(robot, q, rng)
-        if step is not None:
-            q = step
-            yield q
-    for _ in range(restarts):
-        spread = np.where(robot.is_translation, 0.5 * robot.length, 2.0)
-        guess = robot.integrate(robot.neutral, rng.uniform(-1, 1, robot.nv) * spread)
-        try:
-            yield pl.assemble(robot, guess, limits=False, seed=int(rng.integers(1000)))
-        except pl.LoopNotClosed:
-            continue
-
-
-Maker = Callable[[], Table]
