@@ -228,6 +228,15 @@ def test_a_loop_between_closing_frames_that_is_declared_wins(name: str) -> None:
     assert [(loop.name, loop.pair.name) for loop in loaded.loops] == [(name, "revolute")]
     assert loaded.warnings == ()
     assert_parallelogram(loaded)
+    entry["a"], entry["b"] = entry["b"], entry["a"]
+    assert len(pl.load(WITH_FRAMES, loops={"loops": [entry]}).loops) == 1
+
+
+@pytest.mark.parametrize("name", ["x", "closing_x"])
+def test_a_loop_of_the_same_name_wins_wherever_it_is(name: str) -> None:
+    entry = {"name": name, "pair": "revolute", "a": {"body": "coupler", "xyz": [2, 0, 0.5]}}
+    entry["b"] = {"body": "rocker", "xyz": [0, 1, 0.5]}
+    assert_parallelogram(pl.load(WITH_FRAMES, loops={"loops": [entry]}))
 
 
 def test_mujoco_connects_closing_sites_once() -> None:
@@ -259,6 +268,14 @@ def test_gravity_may_be_replaced() -> None:
     for bad in ("down", [1, 2], [1, 2, np.nan], [[1, 2, 3]], 9.81, {"z": 1}):
         with pytest.raises(pl.BadValue, match="gravity is"):
             pl.load(URDF, gravity=bad)  # type: ignore[arg-type]
+
+
+def test_closing_frames_that_are_joined_by_the_tree_are_joined() -> None:
+    """A loop that the user leaves to choice may come into the tree, and is still the loop."""
+    entry = {"name": "mine", "pair": "revolute", "axis": [0, 0, 1], "cut": None}
+    entry |= {"a": {"frame": "closing_x_1"}, "b": {"frame": "closing_x_2"}}
+    loaded = pl.load(WITH_FRAMES, loops={"loops": [entry], "free": ["j1", "j2", "j3"]})
+    assert len(loaded.loops) == 1 and len(loaded.joints) == 3
 
 
 def test_a_floating_base_is_carried_by_six_coordinates() -> None:

@@ -13,7 +13,6 @@ from itertools import permutations
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
-from scipy.linalg import qr
 
 from .lie import Subspace, identify, span
 from .mechanism import Mechanism
@@ -261,6 +260,8 @@ def _orthonormal_rows(seen: Array, pair: Pair, length: float) -> Array:
     rank = int(np.sum(values > 1e-8 * max(values[0], 1e-300))) if values[0] > 1e-12 else 0
     if rank == pair.rows:
         return np.eye(pair.rows)
+    from scipy.linalg import qr  # not needed to load a robot, and slow to import
+
     basis, _ = np.linalg.qr(directions[:, :rank] / scale[:, None])
     # Pivoting on the projector picks unit vectors wherever the space contains them.
     rows = qr(basis @ basis.T, pivoting=True)[0][:, :rank].T

@@ -10,11 +10,11 @@ one is returned, and which of its entries are determined. Knows no robot.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from .errors import SingularMass
 
@@ -26,6 +26,14 @@ _WELL_CONDITIONED = 1e-9
 """Reciprocal condition of ``J M^-1 J'`` down to which its Cholesky factor is used."""
 _RANK = 1e-9
 """Singular values of ``L^-1 J'`` below this fraction of the largest one count as zero."""
+
+
+@cache
+def _lapack() -> Any:
+    """LAPACK, imported when it is first needed: SciPy's linear algebra takes its time."""
+    from scipy.linalg import lapack
+
+    return lapack
 
 
 class Saddle:
@@ -43,7 +51,7 @@ class Saddle:
 
     def __init__(self, M: Array, J: Array, scale: Array | None = None) -> None:
         self._scale = np.ones(len(J)) if scale is None else scale
-        self._L, info = lapack.dpotrf(M, lower=1, clean=1)
+        self._L, info = _lapack().dpotrf(M, lower=1, clean=1)
         if info != 0:
             raise SingularMass(
                 f"the mass matrix is not positive definite (coordinate {abs(info) - 1}); some body "
@@ -55,8 +63,8 @@ class Saddle:
         if len(J):
             gram = self._Y.T @ self._Y
             size = float(np.abs(gram).sum(axis=0).max())
-            factor, info = lapack.dpotrf(gram, lower=1)
-            if info == 0 and lapack.dpocon(factor, size, uplo="L")[0] > _WELL_CONDITIONED:
+            factor, info = _lapack().dpotrf(gram, lower=1)
+            if info == 0 and _lapack().dpocon(factor, size, uplo="L")[0] > _WELL_CONDITIONED:
                 self._S = factor
 
     @property
@@ -92,7 +100,7 @@ class Saddle:
             return _backward(self._L, free), np.zeros(0)
         missing = self._scale * b - self._Y.T @ free
         if self._S is not None:
-            lam = lapack.dpotrs(self._S, missing, lower=1)[0]
+            lam = _lapack().dpotrs(self._S, missing, lower=1)[0]
             step = self._Y @ lam
         else:
             U, values, V = self._singular
@@ -124,9 +132,9 @@ def _forward(L: Array, B: Array) -> Array:
     """``L^-1 B``."""
     if B.size == 0:
         return np.zeros(B.shape)
-    return np.asarray(lapack.dtrtrs(L, B, lower=1)[0]).reshape(B.shape)
+    return np.asarray(_lapack().dtrtrs(L, B, lower=1)[0]).reshape(B.shape)
 
 
 def _backward(L: Array, b: Array) -> Array:
     """``L^-T b``."""
-    return np.asarray(lapack.dtrtrs(L, b, lower=1, trans=1)[0]).reshape(b.shape)
+    return np.asarray(_lapack().dtrtrs(L, b, lower=1, trans=1)[0]).reshape(b.shape)

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr
 
 from .closing import nearby_assembly, numerical_rank, scaled_jacobian
 from .constraints import Constraints
@@ -37,6 +36,8 @@ def drop_sampled(robot: Mechanism, q: Array, samples: int, seed: int) -> Mechani
         samples: number of configurations to sample, and of fresh ones to check.
         seed: seed of the random motions.
     """
+    from scipy.linalg import qr  # not needed to load a robot, and slow to import
+
     report = robot.regularization
     assert report is not None
     rng = np.random.default_rng(seed)

@@ -35,7 +35,7 @@ RICH = robot(
         '<visual><geometry><cylinder radius="0.5" length="2"/></geometry></visual>'
         '<collision><geometry><sphere radius="0.25"/></geometry></collision>',
     ),
-    link("q", inertial(2.0, TENSOR)),
+    link("q", inertial(1.0, np.eye(3), (0, 0, 0.5))),
     link("tool", ""),
     joint(
         "j", "base", "p", "revolute", xyz=(0.1, 0.2, 0.3), rpy=(1.1, -0.7, 0.4), axis=(0.6, 0, 0.8),
@@ -107,7 +107,7 @@ def test_what_urchin_makes_up_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "rich.urdf"
     path.write_text(RICH)
     weights = [body.mass for body in by_urchin(path).description.bodies]
-    assert weights == [0, 1.5, 2, 0]
+    assert weights == [0, 1.5, 1, 0]
 
 
 def test_no_file_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,6 +151,13 @@ def test_colors_come_from_the_visual_or_by_name() -> None:
     inside += visual('<material name="none"/>') + visual("")
     colors = [shape.color for shape in pl.load(robot(link("base", inside), red)).geometry]
     assert colors == [(1, 0, 0, 0.5), (0, 0, 1, 1), (0, 0, 1, 1), None, None]
+    # A colour of its own counts, even under a name that means another one.
+    other = '<material name="red"><color rgba="0 1 0 1"/></material>'
+    unnamed = '<material><color rgba="0.1 0.2 0.3 1"/></material>'
+    inside = visual(other) + visual(unnamed)
+    inside += visual('<material name="red"><color rgba="1 1 0 1"/></material>')
+    colors = [shape.color for shape in pl.load(robot(link("base", inside), red)).geometry]
+    assert colors == [(0, 1, 0, 1), (0.1, 0.2, 0.3, 1), (1, 1, 0, 1)]
 
 
 def test_meshes_are_looked_up_and_a_missing_one_is_no_failure(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr
 
 from ..partition import dependent_coordinates
 from ..saddle import Saddle
@@ -150,6 +149,8 @@ class _BoundVoronets(BoundFormulation):
 
     def _choose(self, M: Array, rows: Array) -> None:
         """Choose dependent velocities, and as many independent rows."""
+        from scipy.linalg import qr  # not needed to load a robot, and slow to import
+
         self._dependent, _ = dependent_coordinates(M, rows)
         columns = rows[:, self._dependent]
         if columns.size == 0:

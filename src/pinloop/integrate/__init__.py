@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from .munthe_kaas import Attempt, Manifold, MuntheKaas, Step, StepControl
-from .tableaux import TABLEAUX, Tableau
+from .tableaux import METHODS, Tableau, get_tableau
 
-__all__ = ["TABLEAUX", "Attempt", "Manifold", "MuntheKaas", "Step", "StepControl", "Tableau"]
+__all__ = [
+    "METHODS",
+    "Attempt",
+    "Manifold",
+    "MuntheKaas",
+    "Step",
+    "StepControl",
+    "Tableau",
+    "get_tableau",
+]

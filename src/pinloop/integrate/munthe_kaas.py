@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BadValue
-from .tableaux import TABLEAUX, Tableau
+from .tableaux import METHODS, Tableau, get_tableau
 
 __all__ = ["Attempt", "Manifold", "MuntheKaas", "Step", "StepControl"]
 
@@ -145,8 +145,8 @@ class MuntheKaas:
     largest: float = np.inf
 
     def __post_init__(self) -> None:
-        if self.name not in TABLEAUX:
-            raise BadValue(f"no method '{self.name}'; known: {', '.join(TABLEAUX)}")
+        if self.name not in METHODS:
+            raise BadValue(f"no method '{self.name}'; known: {', '.join(METHODS)}")
         if self.step is not None and not 0 < self.step < np.inf:
             raise BadValue(f"step is {self.step} s; it must be positive")
         if self.step is None and not self.tableau.errors:
@@ -157,7 +157,7 @@ class MuntheKaas:
     @property
     def tableau(self) -> Tableau:
         """The coefficients."""
-        return TABLEAUX[self.name]
+        return get_tableau(self.name)
 
     def attempt(
         self,

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.integrate import DOP853, RK23, RK45
 
-__all__ = ["TABLEAUX", "Tableau"]
+__all__ = ["METHODS", "Tableau", "get_tableau"]
 
 Array = NDArray[np.float64]
 
@@ -59,34 +58,60 @@ def _lower(*rows: tuple[float, ...]) -> Array:
     return a
 
 
-def _scipy(name: str, method: type[RK23] | type[RK45], order: int) -> Tableau:
-    """Tableau of one of SciPy's embedded methods; its error weights include the last derivative."""
-    a = np.zeros((method.n_stages, method.n_stages))
-    a[:, : method.A.shape[1]] = method.A
-    return Tableau(name, a, np.array(method.B), (np.array(method.E),), order, order - 1)
+_EULER = Tableau("euler", np.zeros((1, 1)), np.array([1.0]), (), 1, 0)
+
+_HEUN = Tableau("heun", _lower((1.0,)), np.array([0.5, 0.5]), (), 2, 0)
+
+_RK4 = Tableau(
+    "rk4",
+    _lower((1 / 2,), (0, 1 / 2), (0, 0, 1)),
+    np.array([1, 2, 2, 1]) / 6,
+    (),
+    4,
+    0,
+)
+
+_BS32 = Tableau(
+    "bs32",
+    _lower((1 / 2,), (0, 3 / 4)),
+    np.array([2, 3, 4]) / 9,
+    (np.array([-5 / 72, 1 / 12, 1 / 9, -1 / 8]),),
+    3,
+    2,
+)
+
+_DOPRI5 = Tableau(
+    "dopri5",
+    _lower(
+        (1 / 5,),
+        (3 / 40, 9 / 40),
+        (44 / 45, -56 / 15, 32 / 9),
+        (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
+        (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
+    ),
+    np.array([35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84]),
+    (np.array([71 / 57600, 0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40]),),
+    5,
+    4,
+)
 
 
 def _dop853() -> Tableau:
+    """Dormand-Prince 8(5,3); its 80 coefficients are SciPy's, which is slow to import."""
+    from scipy.integrate import DOP853
+
     errors = (np.array(DOP853.E5), np.array(DOP853.E3))
     return Tableau("dop853", np.array(DOP853.A), np.array(DOP853.B), errors, 8, 7)
 
 
-TABLEAUX: dict[str, Tableau] = {
-    tableau.name: tableau
-    for tableau in (
-        Tableau("euler", np.zeros((1, 1)), np.array([1.0]), (), 1, 0),
-        Tableau("heun", _lower((1.0,)), np.array([0.5, 0.5]), (), 2, 0),
-        Tableau(
-            "rk4",
-            _lower((0.5,), (0.0, 0.5), (0.0, 0.0, 1.0)),
-            np.array([1.0, 2.0, 2.0, 1.0]) / 6,
-            (),
-            4,
-            0,
-        ),
-        _scipy("bs32", RK23, 3),
-        _scipy("dopri5", RK45, 5),
-        _dop853(),
-    )
-}
-"""The methods by name."""
+_KNOWN = {tableau.name: tableau for tableau in (_EULER, _HEUN, _RK4, _BS32, _DOPRI5)}
+
+METHODS: tuple[str, ...] = (*_KNOWN, "dop853")
+"""Names of all methods."""
+
+
+def get_tableau(name: str) -> Tableau:
+    """The tableau of a method, by its name in `METHODS`."""
+    if name not in _KNOWN and name in METHODS:
+        _KNOWN[name] = _dop853()
+    return _KNOWN[name]
