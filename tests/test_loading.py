@@ -272,7 +272,7 @@ def test_gravity_may_be_replaced() -> None:
 
 def test_closing_frames_that_are_joined_by_the_tree_are_joined() -> None:
     """A loop that the user leaves to choice may come into the tree, and is still the loop."""
-    entry = {"name": "mine", "pair": "revolute", "axis": [0, 0, 1], "cut": None}
+    entry: dict[str, Any] = {"name": "mine", "pair": "revolute", "axis": [0, 0, 1], "cut": None}
     entry |= {"a": {"frame": "closing_x_1"}, "b": {"frame": "closing_x_2"}}
     loaded = pl.load(WITH_FRAMES, loops={"loops": [entry], "free": ["j1", "j2", "j3"]})
     assert len(loaded.loops) == 1 and len(loaded.joints) == 3

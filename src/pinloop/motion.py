@@ -163,7 +163,8 @@ class MotionNetwork:
             return []
         old = int(self._bounds[a, b])
         new = self.algebras.meet(old, algebra)
-        if self.algebras.dim(new) == self.algebras.dim(old):
+        # Where screws meet, the bound on both may be larger than either: keep what is there.
+        if self.algebras.dim(new) >= self.algebras.dim(old):
             return []
         self._bounds[a, b] = self._bounds[b, a] = new
         return [(a, b)]

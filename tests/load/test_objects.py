@@ -70,13 +70,12 @@ def same_robot(one: pl.Mechanism, other: pl.Mechanism) -> None:
     assert one.actuated == other.actuated and one.drives == other.drives
     rng = np.random.default_rng(2)
     q, v = rng.uniform(-1, 1, one.nq), rng.normal(size=one.nv)
-    forces = [pin.rnea(r.model, r.model.createData(), q, v, v) for r in (one, other)]
-    np.testing.assert_allclose(*forces, rtol=1e-9, atol=1e-12)
-    constraints = [pl.Constraints(r) for r in (one, other)]
-    assert constraints[0].labels == constraints[1].labels
-    J, K = (c.jacobian(q) for c in constraints)
-    np.testing.assert_allclose(J, K, atol=1e-12)
-    np.testing.assert_allclose(*(c.residual(q) for c in constraints), atol=1e-12)
+    forces, expected = (pin.rnea(r.model, r.model.createData(), q, v, v) for r in (one, other))
+    np.testing.assert_allclose(forces, expected, rtol=1e-9, atol=1e-12)
+    first, second = pl.Constraints(one), pl.Constraints(other)
+    assert first.labels == second.labels
+    np.testing.assert_allclose(first.jacobian(q), second.jacobian(q), atol=1e-12)
+    np.testing.assert_allclose(first.residual(q), second.residual(q), atol=1e-12)
     for label in (
         "lowerPositionLimit", "upperPositionLimit", "upperEffortLimit", "upperVelocityLimit",
         "damping", "upperDryFrictionLimit", "armature", "rotorGearRatio",
