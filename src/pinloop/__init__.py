@@ -48,6 +48,7 @@ from .rows import AngularMomentum, NoSlip, Pfaffian, Prescribed, Rolling
 from .simulate import simulate
 from .stabilization import Projection
 from .trajectory import Trajectory, load_trajectory
+from .view import save_html, view
 
 __all__ = [
     "PAIR_NAMES",
@@ -100,7 +101,9 @@ __all__ = [
     "load_trajectory",
     "regularize",
     "relative_projections",
+    "save_html",
     "simulate",
+    "view",
 ]
 
 __version__ = "0.1.0"

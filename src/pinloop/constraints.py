@@ -163,6 +163,8 @@ class Constraints:
     def _twist_jacobian(self, loop: LoopJoint, data: pin.Data) -> Array:
         """``J_B - Ad(T^-1) J_A`` at the state that the data holds."""
         model = self.robot.model
+        if self.robot.nv == 0:  # Pinocchio reads past the end of an empty Jacobian
+            return np.zeros((6, 0))
         J_a = pin.getFrameJacobian(model, data, loop.frame_a, pin.LOCAL)
         J_b = pin.getFrameJacobian(model, data, loop.frame_b, pin.LOCAL)
         relative = J_b - _relative(data, loop).toActionMatrixInverse() @ J_a

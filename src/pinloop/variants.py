@@ -87,7 +87,7 @@ def in_absolute_coordinates(
         if body not in welded:
             groups.setdefault(seat.parentJoint, []).append(body)
     cut = [
-        replace(joint, cut=True, coordinates="", lower=(), upper=())
+        replace(joint, cut=True)
         for joint in description.joints
         if joint.pair.name not in ("fixed", "free") or joint.cut is True
     ]

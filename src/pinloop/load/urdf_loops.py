@@ -226,6 +226,14 @@ def _gazebo_joint(element: Element, description: Description) -> Joint:
     return _closing(element, pair, (parent, child), (on_parent, on_child), (axes[0], second))
 
 
+def _scoped(description: Description, name: str) -> str:
+    """Body that a name with model scopes (``model::link``) means: the longest end that is one."""
+    bodies = {body.name for body in description.bodies}
+    while name not in bodies and "::" in name:
+        name = name.partition("::")[2]
+    return name
+
+
 def drake_constraints(root: Element, description: Description) -> Description:
     """Add Drake's ball constraints; other constraints of Drake are warned of."""
     joints: list[Joint] = []
@@ -243,7 +251,7 @@ def drake_constraints(root: Element, description: Description) -> Description:
         points: list[pin.SE3] = []
         for body, point in (("body_A", "p_AP"), ("body_B", "p_BQ")):
             end = element.need(f"drake:ball_constraint_{body}")
-            ends.append((end.get("name") or end.text).strip().split("::")[-1])
+            ends.append(_scoped(description, (end.get("name") or end.text).strip()))
             where = element.need(f"drake:ball_constraint_{point}")
             text = where.get("value") or where.text
             points.append(pin.SE3(np.eye(3), where.numbers(text, 3, "value")))
