@@ -23,11 +23,12 @@ HEAVY = (
 )
 """For seeing robots and for the command line: imported when these are used."""
 
-MOST_MODULES = 560
-"""494 were counted beyond Pinocchio and NumPy with SciPy 1.17 and Pydantic 2.14, all included."""
+MOST_MODULES = 500
+"""442 of other packages were counted beyond those of Pinocchio and NumPy (with SciPy 1.17 and
+Pydantic 2.14, which make up half of them)."""
 
 MOST_SECONDS = 0.5
-"""0.34 s of processor time were measured on two cores of a busy machine."""
+"""0.34 s of processor time were measured, beyond Pinocchio and NumPy, on a machine with 2 cores."""
 
 
 def asked(program: str) -> list[str]:
@@ -45,10 +46,11 @@ def test_only_what_is_needed_is_imported() -> None:
 
 def test_the_number_of_modules() -> None:
     program = (
-        "import sys, pinocchio, numpy; before = len(sys.modules); import pinloop; "
-        "print(len(sys.modules) - before)"
+        "import sys, pinocchio, numpy; before = set(sys.modules); import pinloop; "
+        "print(*(set(sys.modules) - before))"
     )
-    assert int(asked(program)[0]) <= MOST_MODULES
+    others = [name for name in asked(program) if name.partition(".")[0] != "pinloop"]
+    assert len(others) <= MOST_MODULES
 
 
 def test_the_time() -> None:

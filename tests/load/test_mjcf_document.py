@@ -43,6 +43,7 @@ def same(T: Array, expected: Array) -> None:
         ('euler="0.1 0.2 0.3"', None),
         ('xyaxes="0 1 0 -1 5 0"', turn((0, 0, 1), np.pi / 2)),
         ('zaxis="1 0 1"', turn((0, 1, 0), np.pi / 4)),
+        ('zaxis="0 1 1"', turn((1, 0, 0), -np.pi / 4)),
         ('zaxis="0 0 -2"', turn((1, 0, 0), np.pi)),
         ("", np.eye(4)),
     ],
@@ -101,10 +102,13 @@ def test_default_classes() -> None:
 
 def test_an_own_orientation_replaces_that_of_the_class() -> None:
     description = read(
-        f"""<mujoco><default><site euler="0 90 0" pos="0 0 1"/></default><worldbody><body>{MASS}
-        <site name="own" quat="1 1 0 0"/><site name="class"/></body></worldbody></mujoco>"""
+        f"""<mujoco><default><site euler="0 90 0" pos="0 0 1"/><default class="c">
+        <site zaxis="0 -1 0"/></default></default><worldbody><body>{MASS}
+        <site name="own" quat="1 1 0 0"/><site name="class"/><site name="nested" class="c"/>
+        </body></worldbody></mujoco>"""
     )
-    own, inherited = (frame.placement.homogeneous for frame in description.frames)
+    own, inherited, nested = (frame.placement.homogeneous for frame in description.frames)
+    same(nested, own)
     same(own, shift((0, 0, 1)) @ turn((1, 0, 0), np.pi / 2))
     same(inherited, shift((0, 0, 1)) @ turn((0, 1, 0), np.pi / 2))
 
@@ -119,7 +123,9 @@ def test_includes_are_put_in_place(tmp_path: Path) -> None:
     (tmp_path / "sub" / "arm.xml").write_text(
         f'<x><body name="arm">{MASS}<joint class="c"/><include file="hand.xml"/></body></x>'
     )
-    (tmp_path / "hand.xml").write_text(f'<x><body name="hand" pos="0 0 1">{MASS}</body></x>')
+    (tmp_path / "hand.xml").write_text(
+        f'<x><body name="hand" pos="0 0 1">{MASS}</body><body name="cup"/></x>'
+    )
     (tmp_path / "defaults.xml").write_text(
         '<mujocoinclude><default class="c"><joint damping="4"/></default></mujocoinclude>'
     )
@@ -127,7 +133,7 @@ def test_includes_are_put_in_place(tmp_path: Path) -> None:
         <include file="sub/arm.xml"/><body name="last"/></worldbody></mujoco>"""
     description = read(text, tmp_path)
     assert description.name == "two files"
-    assert [body.name for body in description.bodies] == ["arm", "hand", "last"]
+    assert [body.name for body in description.bodies] == ["arm", "hand", "cup", "last"]
     assert joint_named(description, "hand_fixed").parent == "arm"
     assert joint_named(description, "arm_hinge").damping == (4.0,)
     (tmp_path / "hand.xml").write_text('<x><include file="hand.xml"/></x>')
