@@ -331,6 +331,19 @@ def test_constraint_forces_do_no_work_on_motions_that_keep_the_loops_closed(
     assert gap[1] < 0.02 * gap[0] + 1e-14
 
 
+@every_case
+def test_wrench_at_b_does_the_work_of_the_multipliers(case: Case) -> None:
+    """Power of the wrench on B along any relative twist, against ``lam' J v``."""
+    robot, rng = bench(case, "SO3xR3"), np.random.default_rng(30)
+    rows, (loop,) = pl.Constraints(robot), robot.loops
+    q, v, lam = hand.random_q(robot, rng), rng.normal(size=robot.nv), rng.normal(size=len(rows))
+    power = lam @ rows.jacobian(q) @ v
+    twist = rows.twist_jacobian(q, loop) @ v
+    data = robot.model.createData()
+    pin.framesForwardKinematics(robot.model, data, q)
+    assert rows.wrench(data, "close", lam) @ twist == pytest.approx(power, rel=1e-9, abs=1e-12)
+
+
 def test_bad_states_are_refused() -> None:
     robot = tables.build(m.four_bar())
     rows = pl.Constraints(robot)

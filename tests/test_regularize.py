@@ -1,19 +1,10 @@
-"""Tests of `pinloop.regularize` and `pinloop.bounds`: the right rows, and never one too few.
-
-Rows of a single loop by hand: with the motion algebras of both chains, dim(A + B + cut) - dim(cut).
-A group of dimension d that holds the whole loop gives d - dim(cut) at most.
-"""
+"""Tests of `pinloop.regularize` and `pinloop.bounds`: the right rows, and never one too few."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
@@ -21,148 +12,27 @@ import pytest
 
 import pinloop as pl
 from pinloop.closing import null_space
-from pinloop.description import GROUND
 from pinloop.mechanism import build
 
 from . import linkages as k
 from . import mechanisms as m
-from .reductions import configurations, jacobians, lost, rank
-from .tables import Array, Table, joint, table
-
-Maker = Callable[[], Table]
-
-
-def flat_spherical() -> Table:
-    return m.spherical_four_bar(flat=True)
-
-
-def geared_five_bar() -> Table:
-    gear = {"name": "gear", "joint": "m2", "source": "m1", "ratio": -1.0}
-    return m.five_bar() | {"couplings": [gear]}
-
-
-def idle_turn() -> Table:
-    """A hinge in line with the cut hinge, and a slide across: the turn is idle, the slide held."""
-    return table(
-        "idle turn",
-        joint("turn", "revolute", GROUND, "spinner", [0, 0, 0], m.Z),
-        joint("slide", "prismatic", GROUND, "slider", [0, 0, 0], m.X),
-        joint("close", "revolute", "slider", "spinner", [0, 0, 1], m.Z, cut=True),
-    )
-
-
-# Rows of all pairs, rows that are left, rank in general.
-KNOWN: dict[str, tuple[Maker, int, int, int]] = {
-    # Planar, dim 3: 3 - 1 per hinge or slide that is cut, whatever the number of bars.
-    "four-bar": (m.four_bar, 5, 2, 2),
-    "parallelogram": (m.parallelogram, 5, 2, 2),
-    "five-bar": (m.five_bar, 5, 2, 2),
-    "slider-crank": (m.slider_crank, 5, 2, 2),
-    "scotch yoke": (k.scotch_yoke, 5, 2, 2),
-    "oldham": (k.oldham, 5, 2, 2),
-    "collinear three-bar": (k.collinear_three_bar, 5, 2, 2),
-    "floating four-bar": (k.floating_four_bar, 5, 2, 2),
-    "planar 3-RRR": (k.planar_3rrr, 10, 4, 4),
-    # The coupling is one row more, and stays.
-    "geared five-bar": (geared_five_bar, 6, 3, 3),
-    # 8 bars, 12 hinges, 5 loops: one freedom in 7 coordinates, where 10 planar rows leave none.
-    "hoberman 4": (k.hoberman, 25, 10, 6),
-    "triple parallelogram": (k.triple_parallelogram, 10, 4, 3),
-    # Planar chains, other cuts: 3 less what the pair leaves free in the plane.
-    "four-bar with ball": (lambda: k.four_bar_with("spherical"), 3, 2, 2),
-    "four-bar with sleeve": (lambda: k.four_bar_with("cylindrical"), 4, 2, 2),
-    "four-bar welded": (lambda: k.four_bar_with("fixed"), 6, 3, 3),
-    "four-bar with table": (lambda: k.four_bar_with("planar"), 3, 0, 0),
-    "four-bar with cross slide": (lambda: k.four_bar_with("planar_translation"), 4, 1, 1),
-    "four-bar with shifts": (lambda: k.four_bar_with("spatial_translation"), 3, 1, 1),
-    "four-bar with schoenflies": (lambda: k.four_bar_with("schoenflies"), 2, 0, 0),
-    # Spherical, dim 3; the universal joint sees one of three rotations.
-    "spherical four-bar": (m.spherical_four_bar, 5, 2, 2),
-    "flat spherical four-bar": (flat_spherical, 5, 2, 2),
-    "spherical five-bar": (k.spherical_five_bar, 5, 2, 2),
-    "cardan": (k.cardan, 5, 2, 2),
-    "cardan cut in its cross": (lambda: k.cardan("cross"), 4, 1, 1),
-    # Cylindrical, dim 2; translations, dim 2 and 3; parallel screws, dim 3; Schoenflies, dim 4.
-    "screw jack": (m.screw_jack, 5, 1, 1),
-    "differential screw": (k.differential_screw, 5, 1, 1),
-    "plunger": (k.plunger, 4, 0, 0),
-    "wedge": (k.wedge, 5, 1, 1),
-    "translator": (k.translator, 5, 2, 2),
-    "screw four-bar": (k.screw_four_bar, 5, 2, 2),
-    "schoenflies loop": (k.schoenflies_loop, 5, 3, 3),
-    # One body twice on one axis.
-    "door": (m.door, 5, 0, 0),
-    "idle turn": (idle_turn, 5, 1, 1),
-    # Two planes at right angles: 3 + 3 - 1 shift in common, less the cut hinge.
-    "sarrus": (m.sarrus, 5, 4, 4),
-    # Paper 5, section 7.2: 4 + 4 - 1 for the three shifts that two legs leave.
-    "3-PRRR": (k.prrr3, 10, 7, 7),
-    # Nothing in common: all rows stay, and are needed.
-    "rssr": (m.rssr, 3, 3, 3),
-    "spinning rods": (m.spinning_rods, 6, 6, 6),
-    "tip on plane": (m.tip_on_plane, 1, 1, 1),
-    "rod pendulums": (m.rod_pendulums, 1, 1, 1),
-    "ball loop": (m.ball_loop, 2, 2, 2),
-    "3-UPU": (lambda: k.upu(3), 8, 8, 8),
-    # Paradoxical: nothing in common, but not all needed.
-    "double cardan": (m.double_cardan, 4, 4, 3),
-    "bent double cardan": (k.bent_double_cardan, 4, 4, 3),
-    "4-UPU": (lambda: k.upu(4), 12, 12, 11),
-    "universal delta": (k.universal_delta, 20, 20, 14),
-    "bennett": (m.bennett, 5, 5, 2),
-    "goldberg": (k.goldberg, 5, 5, 3),
-}
-NAMES = list(KNOWN)
-
-OTHERS: dict[str, Maker] = {
-    "four-bar with cross": lambda: k.four_bar_with("universal"),
-    "cardan cut at its input": lambda: k.cardan("input"),
-    "screw trap": k.screw_trap,
-    "slanted triple parallelogram": lambda: k.triple_parallelogram(in_line=False),
-    "two four-bars": lambda: k.together("two", m.four_bar(), k.cardan()),
-    "gear pair": m.gear_pair,
-    "planar 3R": m.planar_3r,
-}
-"""Mechanisms whose rows are looked at elsewhere or not at all."""
-
-URDF = Path(__file__).parents[1] / "urdf"
-SHIPPED = {
-    "fourbar": 2,
-    "fivebar": 2,
-    "sevenbar": 4,
-    "palletizer": 6,
-    "spherical_fourbar": 2,
-    "spherical_threebar": 3,
-    "prrr3": 7,
-    "delta": 15,
-    "stewart": 18,
-    "bricard": 5,
-    "planar_3r": 0,
-    "six_axis_arm": 0,
-}
-"""Rows that shipped robots keep: 2 per planar loop, and see the paper for the others."""
-
-
-@cache
-def robot_called(name: str) -> pl.Mechanism:
-    if (URDF / f"{name}.urdf").is_file():
-        return pl.load(URDF / f"{name}.urdf")
-    return pl.from_screws((KNOWN[name][0] if name in KNOWN else OTHERS[name])())
-
-
-@cache
-def reduced_called(name: str) -> pl.Mechanism:
-    return pl.regularize(robot_called(name))
-
-
-def report_of(robot: pl.Mechanism) -> pl.Regularization:
-    assert robot.regularization is not None
-    return robot.regularization
-
-
-def rows_of(entries: Table) -> int:
-    return report_of(pl.regularize(pl.from_screws(entries))).rows
-
+from .known_linkages import (
+    FAR,
+    KNOWN,
+    NAMES,
+    OTHERS,
+    SHIPPED,
+    URDF,
+    Maker,
+    assert_nothing_lost,
+    idle_turn,
+    reduced_called,
+    report_of,
+    robot_called,
+    rows_of,
+)
+from .reductions import configurations, jacobians, rank
+from .tables import Array, Table, table
 
 # -- how many rows --------------------------------------------------------------------------
 
@@ -218,14 +88,6 @@ def test_loop_by_loop_alone_leaves_a_row_too_much_on_the_3_prrr() -> None:
 
 
 # -- never one too few ----------------------------------------------------------------------
-
-
-def assert_nothing_lost(robot: pl.Mechanism, q: Array) -> None:
-    """Same rank and same kernel of the reduced rows as of the full ones, closed loops given."""
-    assert np.linalg.norm(pl.Constraints(robot, full=True).residual(q)) < 1e-9 * (1 + robot.length)
-    full, reduced = jacobians(robot, q)
-    assert rank(full) == rank(reduced)
-    assert lost(robot, q) < 1e-6
 
 
 @pytest.mark.parametrize("name", [*NAMES, *OTHERS, *SHIPPED])
@@ -354,9 +216,6 @@ def test_an_idle_turn_of_the_cut_joint_is_not_a_slide() -> None:
         assert abs(held[0]) == pytest.approx(1, abs=1e-12)
 
 
-FAR = pin.SE3(pin.exp3(np.array([0.3, -1.0, 0.5])), np.array([600.0, -800.0, 20.0]))
-
-
 @pytest.mark.parametrize("size", [1e-3, 1.0, 100.0])
 @pytest.mark.parametrize(
     "name",
@@ -384,179 +243,3 @@ def test_axes_are_parallel_only_if_they_are(off: float, rows: int) -> None:
     right = k.moved(table("right", *m.five_bar()["joints"][2:4]), tilt)
     close = m.five_bar()["joints"][4]
     assert rows_of(k.together("leaning", left, right, table("close", close))) == rows
-
-
-# -- other cuts -----------------------------------------------------------------------------
-
-ONE_LOOP = [
-    "four-bar", "five-bar", "slider-crank", "sarrus", "spherical four-bar", "schoenflies loop",
-    "screw jack", "wedge", "cardan", "rssr", "bennett", "idle turn", "geared five-bar",
-    "double cardan", "plunger",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ONE_LOOP)
-def test_alternatives_promise_what_cutting_there_gives(name: str) -> None:
-    robot = robot_called(name)
-    (loop,) = report_of(reduced_called(name)).loops
-    held = {coupled for coupling in robot.couplings for coupled in coupling.joints}
-    expected = {
-        j.name
-        for j in robot.description.joints
-        if j.name != loop.loop and j.pair.name != "universal" and j.name not in held
-    }
-    assert {found.joint for found in loop.alternatives} == expected
-    for found in loop.alternatives:
-        cut = pl.regularize(robot, cut=[found.joint])
-        assert [other.name for other in cut.loops] == [found.joint]
-        report = report_of(cut)
-        assert (report.loops[0].rows, report.mobility) == (found.rows, found.mobility)
-        assert cut.nv - report.rows == found.mobility
-
-
-def with_rod() -> Table:
-    """A four-bar whose rocker is tied to a pendulum by a rod."""
-    tie = table(
-        "pendulum",
-        joint("swing", "spherical", GROUND, "swing", [2, 0, 0]),
-        joint("tie", "rod", "rocker", "swing", [1.2, 0, 0.5], point2=[2, 0.3, 0.6], cut=True),
-    )
-    return k.together("four-bar with rod", m.four_bar(), tie)
-
-
-MANY_LOOPS: list[Maker] = [
-    k.prrr3,
-    m.spinning_rods,
-    k.planar_3rrr,
-    k.triple_parallelogram,
-    with_rod,
-    lambda: k.together("two", m.four_bar(), m.double_cardan()),
-]
-
-
-@pytest.mark.parametrize("make", MANY_LOOPS)
-def test_alternatives_with_several_loops(make: Maker) -> None:
-    robot = pl.from_screws(make())
-    report = report_of(pl.regularize(robot))
-    cuts = [loop.name for loop in robot.loops]
-    for loop in report.loops:
-        for found in loop.alternatives:
-            names = [found.joint if name == loop.loop else name for name in cuts]
-            other = report_of(pl.regularize(robot, cut=names))
-            rows = {found.loop: found.rows for found in other.loops}
-            assert (rows[found.joint], other.mobility) == (found.rows, found.mobility)
-
-
-def test_recut_finds_the_cut_that_leaves_least() -> None:
-    # The middle hinges of the legs do not see that the legs are planar: 5 rows, one too many.
-    bad = pl.from_screws(k.marked(m.sarrus(), "a2"))
-    assert report_of(pl.regularize(bad)).rows == 5
-    assert [loop.name for loop in pl.regularize(bad).loops] == ["a2"]
-    good = pl.regularize(bad, recut=True)
-    assert (report_of(good).rows, report_of(good).mobility) == (4, 1)
-    assert "a2" in good.joints
-    for q in configurations(good, np.random.default_rng(6), walk=20, restarts=2):
-        assert_nothing_lost(good, q)
-
-
-def test_recut_leaves_alone_what_is_good() -> None:
-    for name in ("four-bar", "sarrus", "3-PRRR", "rssr"):
-        robot = robot_called(name)
-        again = pl.regularize(robot, recut=True)
-        assert again.joints == robot.joints
-        assert report_of(again).rows == report_of(reduced_called(name)).rows
-
-
-def test_recut_cuts_no_joint_that_a_coupling_needs() -> None:
-    gear = {"name": "gear", "joint": "a3", "source": "b3", "ratio": 1.0}
-    entries = k.marked(m.sarrus(), "a2") | {"couplings": [gear]}
-    robot = pl.regularize(pl.from_screws(entries), recut=True)
-    assert {"a3", "b3"} <= set(robot.joints)
-    assert report_of(robot).couplings == ("gear",)
-    assert report_of(robot).rows == 4 + 1
-
-
-def test_what_the_user_cuts_stays_cut() -> None:
-    robot = robot_called("sarrus")
-    for recut in (False, True):
-        cut = pl.regularize(robot, cut=["a2"], recut=recut)
-        assert [loop.name for loop in cut.loops] == ["a2"]
-        assert report_of(cut).rows == 5
-    assert [loop.name for loop in pl.regularize(robot, cut="b2").loops] == ["b2"]
-    assert pl.regularize(robot, cut=[]).joints == robot.joints
-    two = pl.regularize(robot_called("planar 3-RRR"), cut=["a1", "b2"], recut=True)
-    assert {loop.name for loop in two.loops} == {"a1", "b2"}
-
-
-def test_bad_arguments_are_named() -> None:
-    robot = robot_called("sarrus")
-    with pytest.raises(pl.UnknownName, match=r"b33.*did you mean 'b3'"):
-        pl.regularize(robot, cut=["b33"])
-    for cut in (3, [3], [None]):
-        with pytest.raises(pl.BadValue, match="cut"):
-            pl.regularize(robot, cut=cut)  # type: ignore[arg-type]
-    with pytest.raises(pl.LoadError, match="'b1', 'b2'"):
-        pl.regularize(robot, cut=["b1", "b2"])
-    for samples in (0, -1):
-        with pytest.raises(pl.BadValue, match="samples"):
-            pl.regularize(robot, sampled=True, samples=samples)
-    with pytest.raises(pl.LoopNotClosed):
-        pl.regularize(m.stretched_four_bar(2.0))
-
-
-def test_a_robot_that_cannot_move_is_no_crash() -> None:
-    # In a process of its own, because Pinocchio may take the interpreter down with it.
-    program = (
-        "import pinloop as pl; from tests.tables import joint, table\n"
-        "weld = joint('w', 'fixed', 'ground', 'b')\n"
-        "cut = joint('c', 'revolute', 'ground', 'b', [0, 0, 0], [0, 0, 1], cut=True)\n"
-        "robot = pl.from_screws(table('welded', weld, cut))\n"
-        "assert pl.Constraints(robot).jacobian(robot.neutral).shape == (5, 0)\n"
-        "assert pl.regularize(robot).regularization.rows == 0\n"
-        "assert pl.diagnose(robot).mobility == 0\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=Path(__file__).parents[1], capture_output=True
-    )
-    assert done.returncode == 0, done.stderr.decode()
-
-
-# -- the report -----------------------------------------------------------------------------
-
-
-def test_rows_keep_their_names_where_they_are_the_pairs_own() -> None:
-    assert set(pl.Constraints(reduced_called("four-bar")).labels) == {"close: v_x", "close: v_y"}
-    labels = pl.Constraints(reduced_called("geared five-bar")).labels
-    assert "gear" in labels and len(set(labels)) == 3
-    # A radial hinge at the distance d of the centre sees w and v = d w x z together.
-    U = report_of(reduced_called("spherical four-bar")).selection("close")
-    assert np.all(np.sum(np.abs(U) > 1e-9, axis=1) > 1)
-
-
-def test_report_names_the_algebras() -> None:
-    (loop,) = report_of(reduced_called("five-bar")).loops
-    assert (loop.loop, loop.pair, loop.root) == ("close", "revolute", GROUND)
-    assert loop.algebra_a == loop.algebra_b == loop.tied == "planar, normal y"
-    (loop,) = report_of(reduced_called("spherical five-bar")).loops
-    assert loop.algebra_b == "fixed" and loop.algebra_a == "spherical, about (1, 2, 3)"
-    first, second = report_of(reduced_called("3-PRRR")).loops
-    assert {first.algebra_a, first.algebra_b} == {"Schoenflies, axis x", "Schoenflies, axis y"}
-    # Leg and platform, which the first loop lets shift only, and the leg turns about z.
-    assert second.tied == "Schoenflies, axis z"
-    away = pl.regularize(pl.from_screws(k.moved(k.spherical_five_bar(), FAR)))
-    name = report_of(away).loops[0].algebra_a
-    centre = FAR.act(np.array([1.0, 2.0, 3.0]))
-    assert name == f"spherical, about ({', '.join(f'{value:.4g}' for value in centre)})"
-
-
-def test_report_prints_and_goes_to_json() -> None:
-    report = report_of(reduced_called("3-PRRR"))
-    values = json.loads(json.dumps(report.as_dict()))
-    assert values["rows"] == 7 and [loop["rows"] for loop in values["loops"]] == [4, 3]
-    np.testing.assert_array_equal(values["loops"][0]["selection"], report.loops[0].selection)
-    text = str(report)
-    assert "10 rows -> 7, estimated mobility 3" in text and "Schoenflies, axis x" in text
-    for loop in report.loops:
-        assert f"{loop.loop}: revolute, 5 rows -> {loop.rows}" in text
-        assert all(found.joint in text for found in loop.alternatives)
-    assert "sampled" not in text

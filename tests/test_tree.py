@@ -198,6 +198,19 @@ def test_position_limits_hold_for_the_pair_whichever_way_it_is_walked(
         assert min(apart) < 1e-12, f"{pair} must reach {matrix}"
 
 
+@every_variant
+@both_ways
+def test_limits_are_used_or_named(pair: str, coordinates: str, forward: bool) -> None:
+    """A joint with a quaternion or a circle has no place for them: then a warning says so."""
+    dof = pair_of(pair).dof
+    limits = {"lower": (-1.0,) * dof, "upper": (1.0,) * dof}
+    robot = one_joint(pair, coordinates, forward, pin.SE3.Identity(), pin.SE3.Identity(), **limits)
+    finite = np.isfinite(robot.model.lowerPositionLimit)
+    assert finite.all() or not finite.any()
+    warned = any("'joint'" in text and "limits" in text for text in robot.warnings)
+    assert warned == (dof > 0 and not finite.all())
+
+
 def test_drive_reflects_its_rotor_into_the_mass_matrix() -> None:
     """The kinetic energy of the rotor is half its inertia times the reduced speed squared."""
     entry = m.planar_3r()

@@ -13,6 +13,7 @@ from .constraints import Constraints
 from .dynamics import EquationsOfMotion
 from .errors import UnknownName
 from .mechanism import Mechanism
+from .saddle import Saddle
 
 __all__ = [
     "EnergyBalance",
@@ -150,7 +151,7 @@ def reactions(
         raise UnknownName("loop joint", loop, joints, robot.name)
     joint = joints[loop]
     target = robot.frame_id(frame or f"{loop}/B")
-    data = robot.model.createData()
+    data, full = robot.model.createData(), Constraints(robot, full=True)
     wrenches, unique = [], []
     for time, place, rate in zip(t, q, v, strict=True):
         motion = equations.motion(time, place, rate)
@@ -158,7 +159,9 @@ def reactions(
         pin.framesForwardKinematics(robot.model, data, place)
         wrench = pin.Force(rows.wrench(data, loop, motion.multipliers[part]))
         wrenches.append(data.oMf[target].actInv(data.oMf[joint.frame_b].act(wrench)).vector.copy())
-        unique.append(bool(motion.determined[part].all()))
+        # Regularization drops rows because they are redundant: that makes no reaction unique.
+        saddle = Saddle(equations.mass(place), full.jacobian(place))
+        unique.append(bool(saddle.determined[full.rows_of[loop]].all()))
     table = np.array(wrenches).reshape(-1, 6)
     name = frame or f"{loop}/B"
     return Reaction(t, name, table[:, :3], table[:, 3:], np.array(unique, dtype=bool))

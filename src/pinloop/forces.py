@@ -69,6 +69,17 @@ def _value(signal: Signal, t: float) -> float:
     return float(signal(t)) if callable(signal) else float(signal)
 
 
+def _numbers(values: ArrayLike, what: str, count: int) -> Array:
+    """``values`` as an array of ``count`` numbers."""
+    try:
+        array = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise BadValue(f"{what} is {values!r}, which is not made of numbers") from None
+    if array.shape != (count,):
+        raise BadValue(f"{what} has shape {array.shape}; it must be ({count},)")
+    return array
+
+
 def _one_axis(robot: Mechanism, joint: str, who: str) -> tuple[int, int]:
     """Indices in q and v of a joint with one coordinate."""
     at = robot.coordinates(joint)
@@ -318,7 +329,7 @@ class PointForce(Force):
         def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
             given = self.force(t) if callable(self.force) else self.force
             J = pin.getFrameJacobian(model, data, frame, axes).reshape(6, -1)
-            return np.asarray(np.asarray(given, dtype=float) @ J[:3])
+            return np.asarray(_numbers(given, f"force on '{self.frame}'", 3) @ J[:3])
 
         return _Simple(f"force on {self.frame}", torque)
 
@@ -339,12 +350,6 @@ class TorqueFunction(Force):
         """Wrap the function; its result is checked for shape."""
 
         def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
-            tau = np.asarray(self.function(t, q.copy(), v.copy()), dtype=float)
-            if tau.shape != (robot.nv,):
-                raise BadValue(
-                    f"force '{self.name}' has shape {tau.shape}; robot '{robot.name}' needs "
-                    f"({robot.nv},)"
-                )
-            return tau
+            return _numbers(self.function(t, q.copy(), v.copy()), f"'{self.name}'", robot.nv)
 
         return _Simple(self.name, torque)

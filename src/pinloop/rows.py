@@ -52,6 +52,9 @@ class BoundRow(ABC):
     angular: bool
     """Whether it measures angles [rad] rather than lengths [m]."""
 
+    moving: bool = False
+    """Whether the row does work: its ``b`` is not zero."""
+
     def begin(self, q: Array, v: Array) -> None:
         """Take what the row needs from the state at which a run starts; by default nothing."""
         return
@@ -231,6 +234,7 @@ class Prescribed(Row):
 
 class _BoundPrescribed(BoundRow):
     holonomic = True
+    moving = True
 
     def __init__(self, robot: Mechanism, row: Prescribed) -> None:
         at = robot.coordinates(row.joint)
@@ -308,6 +312,7 @@ class RowSet:
     Attributes:
         labels: one label per row.
         holonomic: mask of the rows that restrict positions.
+        moving: whether some row prescribes a motion, so that it does work.
         scale: unit of each multiplier, so that forces and torques compare: 1 for angular rows, one
             over the robot's length for linear ones.
     """
@@ -316,6 +321,7 @@ class RowSet:
         self.robot = robot
         self.loops = Constraints(robot)
         self._extra = tuple(row.bind(robot) for row in rows)
+        self.moving = any(row.moving for row in self._extra)
         self.labels = self.loops.labels + sum((row.labels for row in self._extra), ())
         holonomic = [True] * len(self.loops)
         angular = list(self.loops.angular)

@@ -108,6 +108,9 @@ def simulate(
 
 def _span(start: float, until: float, save_every: float | None) -> float:
     """Length of the run, after checking its ends."""
+    for name, value in (("start", start), ("until", until)):
+        if not isinstance(value, (int, float)):
+            raise BadValue(f"{name} is {value!r}; it must be a time in seconds")
     if not (np.isfinite(start) and np.isfinite(until) and until > start):
         raise BadValue(f"until is {until} s and start is {start} s; the end must come after")
     if save_every is not None and not 0 < save_every < np.inf:
@@ -140,15 +143,16 @@ def _consistent(equations: EquationsOfMotion, t: float, q: Array, v: Array) -> t
             residuals=full.by_name(gap),
         )
     projector = Projector(equations, Projection(tol=TOLERANCE * 1e-3, coordinates="mass"))
-    q, _ = projector.position(t, q)
     gap = (rows.scale * equations.residual(t, q))[rows.holonomic]
+    near, _ = projector.position(t, q)
     if np.linalg.norm(gap) > _CONSISTENT:
         raise LoopNotClosed(
             f"robot '{robot.name}': the rows contradict the start configuration (residual "
             f"{np.linalg.norm(gap):.3g}); start where prescribed motions start",
-            q=q,
+            q=near,
             residuals=dict(zip(rows.labels, equations.residual(t, q), strict=True)),
         )
+    q = near
     J, b, _ = equations.terms(t, q, v)
     near, _ = projector.velocity(t, q, v)
     size = max(1.0, float(np.abs(v).max(initial=0.0)), float(np.abs(b).max(initial=0.0)))
@@ -234,7 +238,9 @@ class _Run:
             a_next = attempt.a
             q_projected, v_projected, moved = self._project(t_next, q, v)
             if moved:
-                psi = psi + pin.difference(self.equations.robot.model, q, q_projected)
+                shift = pin.difference(self.equations.robot.model, q, q_projected)
+                # First order in the shift, which is as small as the error of the step.
+                psi = psi + self.manifold.dexp_inv(self.kept[-1][1], psi, shift)
                 q, v, a_next = q_projected, v_projected, None
             self._watch_loops(t_next, q)
             a = self._acceleration(t_next, q, v) if a_next is None else a_next

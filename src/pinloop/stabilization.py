@@ -95,6 +95,11 @@ class Projector:
                 if error < 1e-3 * self._projection.tol:
                     break
             moved = True
+        if error > self._projection.tol and self._fixed_set is not None:
+            raise BadValue(
+                f"the coordinates {list(self._projection.coordinates)} cannot close the rows (a "
+                f"residual of {error:.1e} is left); name as many as there are independent rows"
+            )
         return q, moved
 
     def velocity(self, t: float, q: Array, v: Array) -> tuple[Array, bool]:

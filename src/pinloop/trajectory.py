@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 import pinocchio as pin
@@ -157,7 +158,9 @@ class Trajectory:
 
         Forces and rows beyond loops and couplings are code and are not saved.
         """
-        target = Path(path).with_suffix(".npz")
+        target = Path(path)
+        if target.suffix != ".npz":
+            target = target.with_name(f"{target.name}.npz")
         description = self.robot.description
         robot = {
             "format": _FORMAT,
@@ -243,7 +246,7 @@ def load_trajectory(path: str | Path) -> Trajectory:
             data = json.loads(str(file["robot"]))
     except FileNotFoundError:
         raise LoadError("no such file", source=source) from None
-    except (KeyError, ValueError, OSError, EOFError) as error:
+    except (KeyError, ValueError, OSError, EOFError, BadZipFile) as error:
         raise LoadError(f"is no saved trajectory: {error}", source=source) from None
     if data.get("format") != _FORMAT:
         raise LoadError(f"has format '{data.get('format')}', not {_FORMAT}", source=source)

@@ -63,7 +63,7 @@ class EquationsOfMotion:
     ) -> None:
         self.robot = robot
         self.rows = RowSet(robot, rows)
-        self.forces: tuple[BoundForce, ...] = tuple(force.bind(robot) for force in forces)
+        self.forces = _with_unique_names([force.bind(robot) for force in forces])
         self._formulation = (formulation or Augmented()).bind(self.rows.scale)
         self._model = robot.model
         self._data = robot.model.createData()
@@ -116,10 +116,9 @@ class EquationsOfMotion:
             for force in self.forces
             if not force.conservative
         }
-        b = self.rows.terms(t, q, v, self._data)[1]
-        if np.any(b):
-            lam = self._solve(t, q, v)[1]
-            powers["prescribed motion"] = float(lam @ b)
+        if self.rows.moving:
+            b = self.rows.terms(t, q, v, self._data)[1]
+            powers["prescribed motion"] = float(self._solve(t, q, v)[1] @ b)
         return powers
 
     def _solve(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array, Array]:
@@ -148,6 +147,16 @@ class EquationsOfMotion:
                 raise BadValue(f"force '{force.name}' is not finite at t = {t:.6g} s")
             total += tau
         return total
+
+
+def _with_unique_names(forces: list[BoundForce]) -> tuple[BoundForce, ...]:
+    """Number forces of the same name, so that each has its own line in energy balances."""
+    seen: dict[str, int] = {}
+    for force in forces:
+        seen[force.name] = seen.get(force.name, 0) + 1
+        if seen[force.name] > 1:
+            force.name = f"{force.name} ({seen[force.name]})"
+    return tuple(forces)
 
 
 def _symmetric(M: Array) -> Array:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import SingularMass
 from ..partition import dependent_coordinates
 from ..saddle import Saddle
 
@@ -77,7 +78,10 @@ class _BoundProjected(BoundFormulation):
     def solve(self, M: Array, J: Array, f: Array, gamma: Array) -> tuple[Array, Array]:
         rows = self._scale[:, None] * J
         # In coordinates z = L' a the metric is the identity and J^+ an ordinary pseudoinverse.
-        L = np.linalg.cholesky(M)
+        try:
+            L = np.linalg.cholesky(M)
+        except np.linalg.LinAlgError:
+            raise SingularMass("the mass matrix is not positive definite") from None
         inverse = np.linalg.inv(L)
         plus = np.linalg.pinv(rows @ inverse.T, rcond=1e-9)
         free = inverse @ f

@@ -151,6 +151,11 @@ class MuntheKaas:
             raise BadValue(f"step is {self.step} s; it must be positive")
         if self.step is None and not self.tableau.errors:
             raise BadValue(f"method '{self.name}' has no error estimate; give it step=")
+        if not 0 < self.smallest <= self.largest:
+            raise BadValue(
+                f"smallest is {self.smallest} s and largest is {self.largest} s; they must be "
+                "positive and in order"
+            )
         if not (self.rtol >= 0 and self.atol > 0):
             raise BadValue(f"rtol is {self.rtol} and atol is {self.atol}; they must be positive")
 
