@@ -127,7 +127,7 @@ def collinear_three_bar() -> Table:
         "collinear three-bar",
         joint("left", "revolute", GROUND, "left", [0, 0, 0], TURN),
         joint("right", "revolute", GROUND, "right", X, TURN),
-        joint("close", "revolute", "left", "right", 0.4 * X, TURN, cut=True),
+        joint("hold", "revolute", "left", "right", 0.4 * X, TURN, cut=True),
     )
 
 

@@ -24,7 +24,7 @@ from .mutations import break_bytes, break_data, break_lines, break_xml
 from .robots_to_break import BESIDE, PIECES, TABLES, XML
 
 fuzz = settings(
-    max_examples=120,
+    max_examples=200,
     derandomize=True,
     deadline=None,
     database=None,

@@ -157,7 +157,7 @@ def reactions(
         motion = equations.motion(time, place, rate)
         part = rows.rows_of[loop]
         pin.framesForwardKinematics(robot.model, data, place)
-        wrench = pin.Force(rows.wrench(data, loop, motion.multipliers[part]))
+        wrench = pin.Force(equations.loop_wrench(place, loop, motion.multipliers[part]))
         wrenches.append(data.oMf[target].actInv(data.oMf[joint.frame_b].act(wrench)).vector.copy())
         # Regularization drops rows because they are redundant: that makes no reaction unique.
         saddle = Saddle(equations.mass(place), full.jacobian(place))

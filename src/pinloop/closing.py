@@ -204,7 +204,13 @@ def _clamped(problem: Problem, q: Array) -> Array:
 
 
 def nearby_assembly(
-    robot: Mechanism, q: Array, rng: np.random.Generator, *, full: bool = True
+    robot: Mechanism,
+    q: Array,
+    rng: np.random.Generator,
+    *,
+    full: bool = True,
+    held: tuple[str, ...] = (),
+    reach: float = 0.5,
 ) -> Array | None:
     """Another assembled configuration on the branch of ``q``, or None if none was found.
 
@@ -215,13 +221,16 @@ def nearby_assembly(
         q: an assembled configuration, shape (nq,).
         rng: source of the motion.
         full: close all rows, also those that regularization has removed.
+        held: joints that stay where they are.
+        reach: largest part of the motion, radians and characteristic lengths.
     """
-    problem = Problem(robot, Constraints(robot, full=full), (), {}, limits=False)
-    null = null_space(problem.jacobian(q)).T
+    problem = Problem(robot, Constraints(robot, full=full), held, {}, limits=False)
+    lock = np.eye(robot.nv)[rows_of(robot, held)]
+    null = null_space(np.vstack([problem.jacobian(q), lock])).T
     if len(null) == 0:
         return None
     motion = rng.normal(size=len(null)) @ null
-    motion *= rng.uniform(0.1, 0.5) / max(np.abs(motion))
+    motion *= rng.uniform(0.2 * reach, reach) / max(np.abs(motion))
     start = pin.integrate(robot.model, q, motion * problem.column_scale)
     closed, error = _descend(problem, start)
     return closed if error < TOLERANCE else None

@@ -18,7 +18,7 @@ from .errors import LoadError
 from .graph import SpanningTree, TreeEdge
 from .pairs import MotionGroup
 
-__all__ = ["build_model"]
+__all__ = ["build_model", "coordinate_names"]
 
 Array = NDArray[np.float64]
 
@@ -168,6 +168,30 @@ _MOTIONS: dict[str, tuple[str, ...]] = {
     "zyx": ("Rz", "Ry", "Rx"),
 }
 """Pairs as products of one-axis motions, in the order of their coordinates."""
+
+
+_OWN_AXES = {
+    "spherical": ("wx", "wy", "wz"),
+    "free": ("vx", "vy", "vz", "wx", "wy", "wz"),
+    "revolute": ("wz",),
+    "prismatic": ("vz",),
+    "helical": ("wz",),
+}
+
+
+def coordinate_names(tree: SpanningTree, joint: str) -> tuple[str, ...]:
+    """Names of a tree joint's velocities in order: "v" or "w" and the axis of the pair frame.
+
+    Args:
+        tree: the spanning tree that the joint belongs to.
+        joint: name of the joint.
+    """
+    edge = next(edge for edge in tree.edges if edge.joint.name == joint)
+    kind = edge.joint.coordinates if edge.joint.coordinates == "zyx" else edge.joint.pair.name
+    if kind in _OWN_AXES:
+        return _OWN_AXES[kind]
+    names = tuple({"P": "v", "R": "w"}[motion[0]] + motion[1] for motion in _MOTIONS[kind])
+    return names[:: edge.orientation]
 
 
 def _joint_of_many(joint: Joint, orientation: int) -> object:

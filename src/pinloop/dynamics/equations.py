@@ -98,6 +98,11 @@ class EquationsOfMotion:
         self._kinematics(q, v)
         return self._applied(t, q, v)
 
+    def loop_wrench(self, q: Array, loop: str, multipliers: Array) -> Array:
+        """Wrench of a loop joint on its body B, at and in frame B, force first, shape (6,)."""
+        pin.framesForwardKinematics(self._model, self._data, q)
+        return self.rows.loops.wrench(self._data, loop, multipliers)
+
     def energies(self, t: float, q: Array, v: Array) -> tuple[float, float, dict[str, float]]:
         """Kinetic energy, potential energy of gravity, and stored energy by force [J]."""
         model, data = self._model, self._data

@@ -1,0 +1,196 @@
+"""Modes: which joints are locked and which loops are open; the equations of motion of each.
+
+A lock is a row, not another model: coordinates never change (DESIGN, section 1). A loop that opens
+takes its rows along, and the regularization of the others is done again without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from .dynamics import EquationsOfMotion, Formulation
+from .errors import BadValue, UnknownName
+from .forces import Force
+from .mechanism import Mechanism
+from .regularize import regularize
+from .rows import BoundRow, Row, Terms
+from .tree import coordinate_names
+
+__all__ = ["Locked", "ModalSystem", "Mode"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Locked:
+    """A locked joint.
+
+    Args:
+        joint: name of the joint.
+        axes: names of the locked degrees of freedom ("vx", "wz", ...); all of them if empty.
+    """
+
+    joint: str
+    axes: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Name of the lock among the reactions."""
+        return f"lock:{self.joint}"
+
+
+@dataclass(frozen=True)
+class Mode:
+    """What is locked and what is open.
+
+    Args:
+        locks: locked joints; names may be given.
+        opened: names of the loop joints that are open.
+    """
+
+    locks: tuple[Locked, ...] = ()
+    opened: frozenset[str] = field(default_factory=frozenset)
+
+    def __post_init__(self) -> None:
+        given: Iterable[str | Locked] = (
+            [self.locks] if isinstance(self.locks, (str, Locked)) else self.locks
+        )
+        locks = tuple(Locked(one) if isinstance(one, str) else one for one in given)
+        names = [lock.joint for lock in locks]
+        for name in names:
+            if names.count(name) > 1:
+                raise BadValue(f"joint '{name}' is locked twice")
+        opened = [self.opened] if isinstance(self.opened, str) else self.opened
+        object.__setattr__(self, "locks", tuple(sorted(locks, key=lambda lock: lock.joint)))
+        object.__setattr__(self, "opened", frozenset(opened))
+
+    def lock_of(self, joint: str) -> Locked | None:
+        """The lock of a joint, or None."""
+        return next((lock for lock in self.locks if lock.joint == joint), None)
+
+    def __str__(self) -> str:
+        parts = [lock.label for lock in self.locks] + [f"open:{n}" for n in sorted(self.opened)]
+        return ", ".join(parts) or "free"
+
+
+@dataclass(frozen=True)
+class _LockRow(Row):
+    """Rows that hold a locked joint where it is."""
+
+    lock: Locked
+
+    def bind(self, robot: Mechanism) -> BoundRow:
+        return _BoundLock(robot, self.lock)
+
+
+class _BoundLock(BoundRow):
+    # Velocities are held; positions follow exactly, because a locked velocity is exactly zero.
+    holonomic = False
+
+    def __init__(self, robot: Mechanism, lock: Locked) -> None:
+        columns = locked_columns(robot, lock)
+        self._J = np.eye(robot.nv)[columns]
+        several = len(columns) > 1 or lock.axes
+        names = coordinate_names(robot.tree, lock.joint)
+        start = robot.coordinates(lock.joint).v.start
+        self.labels = tuple(
+            f"{lock.label}.{names[column - start]}" if several else lock.label for column in columns
+        )
+        self.angular = not bool(robot.is_translation[columns].any())
+
+    def terms(self, t: float, q: Array, v: Array, data: pin.Data) -> Terms:
+        zeros = np.zeros(len(self._J))
+        return self._J, zeros, zeros
+
+
+def locked_columns(robot: Mechanism, lock: Locked) -> list[int]:
+    """Velocity coordinates that a lock holds.
+
+    Raises:
+        BadValue: the joint has no such degree of freedom, or no coordinate at all.
+    """
+    at = robot.coordinates(lock.joint)
+    if not lock.axes:
+        return list(range(at.v.start, at.v.stop))
+    names = coordinate_names(robot.tree, lock.joint)
+    for axis in lock.axes:
+        if axis not in names:
+            raise BadValue(
+                f"joint '{lock.joint}' has no degree of freedom '{axis}'; it has {', '.join(names)}"
+            )
+    return [at.v.start + names.index(axis) for axis in lock.axes]
+
+
+class ModalSystem:
+    """The equations of motion of a robot in each of its modes, built when first needed.
+
+    Args:
+        robot: the mechanism.
+        rows: constraint rows beyond loops and couplings.
+        forces: what acts besides gravity.
+        formulation: how reactions are eliminated.
+        regularization: remove redundant loop rows in every mode.
+    """
+
+    def __init__(
+        self,
+        robot: Mechanism,
+        *,
+        rows: Sequence[Row] = (),
+        forces: Sequence[Force] = (),
+        formulation: Formulation | None = None,
+        regularization: bool = True,
+    ) -> None:
+        self.robot = robot
+        self._rows, self._forces = tuple(rows), tuple(forces)
+        self._formulation = formulation
+        self._regularization = regularization
+        self._robots: dict[frozenset[str], Mechanism] = {}
+        self._equations: dict[Mode, EquationsOfMotion] = {}
+
+    def check(self, mode: Mode) -> None:
+        """Check that the robot has what a mode names."""
+        for lock in mode.locks:
+            locked_columns(self.robot, lock)
+        known = [loop.name for loop in self.robot.loops]
+        for name in mode.opened:
+            if name not in known:
+                raise UnknownName("loop joint", name, known, self.robot.name)
+
+    def mechanism(self, opened: frozenset[str]) -> Mechanism:
+        """The robot without its open loops, regularized if asked for."""
+        if opened not in self._robots:
+            robot = self.robot.without_loops(opened) if opened else self.robot
+            if self._regularization and robot.loops and robot.regularization is None:
+                robot = regularize(robot)
+            self._robots[opened] = robot
+        return self._robots[opened]
+
+    def equations(self, mode: Mode) -> EquationsOfMotion:
+        """Equations of motion of a mode; its lock rows come last."""
+        if mode not in self._equations:
+            self.check(mode)
+            locks = [_LockRow(lock) for lock in mode.locks]
+            self._equations[mode] = EquationsOfMotion(
+                self.mechanism(mode.opened),
+                rows=[*self._rows, *locks],
+                forces=self._forces,
+                formulation=self._formulation,
+            )
+        return self._equations[mode]
+
+    def locked(self, mode: Mode) -> NDArray[np.bool_]:
+        """Mask of the locked velocity coordinates, shape (nv,)."""
+        mask = np.zeros(self.robot.nv, dtype=bool)
+        for lock in mode.locks:
+            mask[locked_columns(self.robot, lock)] = True
+        return mask
+
+    def begin(self, mode: Mode, q: Array, v: Array) -> None:
+        """Let rows take what they need from the state at which a mode starts."""
+        self.equations(mode).rows.begin(q, v)

@@ -1,0 +1,211 @@
+"""Velocity jump and impulse when the mode changes, momentum kept (paper 4)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .closing import nearby_assembly, null_space, numerical_rank
+from .dynamics import Augmented, EquationsOfMotion, Formulation, Projected
+from .errors import BadValue, InconsistentVelocity, PinloopWarning
+from .mechanism import Mechanism
+from .modes import ModalSystem, Mode
+from .saddle import Saddle
+
+__all__ = ["Transition", "make_transition", "transition"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Transition:
+    """A change of the mode at one instant.
+
+    Args:
+        t: time [s].
+        q: configuration, shape (nq,); it does not jump.
+        v_minus: velocity before, shape (nv,).
+        v_plus: velocity after, shape (nv,).
+        before: mode before.
+        after: mode after.
+        labels: label of each row after the change.
+        impulse: impulse of each row [N m s, N s]; the smallest one where rows are redundant.
+        determined: per row, whether its impulse is unique.
+        wrenches: impulsive wrench of each closed loop joint on its body B, at and in frame B, force
+            first [N s, N m s], shape (6,).
+        energy_loss: kinetic energy lost [J]; never negative.
+        momentum_before: generalised momenta ``M v`` before, shape (nv,).
+        momentum_after: generalised momenta after.
+        rank_before: independent rows before, and in general around q.
+        rank_after: independent rows after, and in general around q.
+        events: names of the events that caused it.
+    """
+
+    t: float
+    q: Array
+    v_minus: Array
+    v_plus: Array
+    before: Mode
+    after: Mode
+    labels: tuple[str, ...]
+    impulse: Array
+    determined: NDArray[np.bool_]
+    wrenches: dict[str, Array]
+    energy_loss: float
+    momentum_before: Array
+    momentum_after: Array
+    rank_before: tuple[int, int]
+    rank_after: tuple[int, int]
+    events: tuple[str, ...] = ()
+
+    @property
+    def regular(self) -> bool:
+        """Whether the ranks of the rows before and after are constant around q (definition 1)."""
+        return (
+            self.rank_before[0] == self.rank_before[1] and self.rank_after[0] == self.rank_after[1]
+        )
+
+    def impulse_of(self, label: str) -> Array:
+        """Impulses of the rows whose label starts with a name, e.g. ``"lock:elbow"``."""
+        rows = [k for k, name in enumerate(self.labels) if name.startswith(label)]
+        if not rows:
+            raise BadValue(f"no row is called '{label}'; rows: {', '.join(self.labels)}")
+        return self.impulse[rows]
+
+
+def transition(
+    robot: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    before: Mode,
+    after: Mode,
+    form: Formulation | None = None,
+) -> Transition:
+    """Velocity after a change of locks and loops, with the momentum balance kept.
+
+    ``M dv = J+' L``, ``J+ (v + dv) = 0``: the velocity after is the one nearest to ``v`` in the
+    kinetic metric that the rows after the change allow.
+
+    Args:
+        robot: the mechanism.
+        q: assembled configuration, shape (nq,).
+        v: velocity before, shape (nv,).
+        before: mode before.
+        after: mode after.
+        form: `Augmented` (paper 4, eq. 22), `Projected` (eq. 32) or `Voronets` (eq. 37); they give
+            the same velocity.
+
+    Raises:
+        InconsistentVelocity: ``v`` is no velocity of the mode before.
+    """
+    q, v = robot.checked_configuration(q), robot.checked_velocity(v)
+    system = ModalSystem(robot, regularization=robot.regularization is not None)
+    J, b, _ = system.equations(before).terms(0.0, q, v)
+    off = float(np.linalg.norm(J @ v - b))
+    if off > 1e-6 * max(1.0, float(np.abs(v).max(initial=0.0))):
+        raise InconsistentVelocity(
+            f"robot '{robot.name}': this is no velocity of the mode before ({before}): its rows "
+            f"are violated by {off:.3g}",
+            v=v,
+            residual=off,
+        )
+    return make_transition(system, 0.0, q, v, before, after, form)
+
+
+def make_transition(
+    system: ModalSystem,
+    t: float,
+    q: Array,
+    v: Array,
+    before: Mode,
+    after: Mode,
+    form: Formulation | None = None,
+    events: tuple[str, ...] = (),
+) -> Transition:
+    """The transition between two modes of a system; see `transition`."""
+    old, new = system.equations(before), system.equations(after)
+    M = new.mass(q)
+    J, b, _ = new.terms(t, q, v)
+    scale = new.rows.scale
+    saddle = Saddle(M, J, scale)
+    dv, impulse = _jump(form, old, new, t, q, v)
+    v_plus = v + dv
+    # Locked velocities are zero to the last bit, so that positions stay where they are.
+    v_plus[system.locked(after)] = 0.0
+    left = float(np.linalg.norm(scale * (J @ v_plus - b)))
+    ranks_before, ranks_after = _ranks(system, before, q), _ranks(system, after, q)
+    made = Transition(
+        t, q.copy(), v.copy(), v_plus, before, after, new.rows.labels, impulse, saddle.determined,
+        _wrenches(new, t, q, v, impulse), 0.5 * float(dv @ M @ dv), M @ v, M @ v_plus,
+        ranks_before, ranks_after, events,
+    )  # fmt: skip
+    if not made.regular or left > 1e-8 * max(1.0, float(np.abs(v).max(initial=0.0))):
+        warnings.warn(
+            f"robot '{system.robot.name}' at t = {t:.6g} s: the change from mode '{before}' to "
+            f"'{after}' is singular (ranks {ranks_before} and {ranks_after} here and around); "
+            "the velocity after is the least-squares one",
+            PinloopWarning,
+            stacklevel=3,
+        )
+    return made
+
+
+def _jump(
+    form: Formulation | None, old: EquationsOfMotion, new: EquationsOfMotion,
+    t: float, q: Array, v: Array,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Velocity jump and impulses of all rows after the change, in one of the three forms."""
+    M = new.mass(q)
+    J, b, _ = new.terms(t, q, v)
+    scale = new.rows.scale
+    rest = np.zeros(len(M))
+    if form is None or isinstance(form, Augmented):
+        return Saddle(M, J, scale).solve(rest, b - J @ v)
+    # Persistent rows hold before and after; what they forbid, v does not contain.
+    persistent = np.array([label in old.rows.labels for label in new.rows.labels], dtype=bool)
+    J1, J2 = (scale[:, None] * J)[persistent], (scale[:, None] * J)[~persistent]
+    wanted = (scale * (b - J @ v))[~persistent]
+    if isinstance(form, Projected):
+        plus = Saddle(M, J1)
+        N1 = np.eye(len(M)) - np.column_stack([plus.project(column) for column in J1.T])
+        dv, _ = Saddle(M, J2 @ N1).solve(rest, wanted)
+    else:
+        F = null_space(J1)
+        du, _ = Saddle(F.T @ M @ F, J2 @ F).solve(np.zeros(F.shape[1]), wanted)
+        dv = F @ du
+    impulse = np.linalg.lstsq((scale[:, None] * J).T, M @ dv, rcond=1e-9)[0]
+    return dv, scale * impulse
+
+
+def _ranks(system: ModalSystem, mode: Mode, q: Array) -> tuple[int, int]:
+    """Rank of the rows of a mode at q, and the largest one at configurations around."""
+    equations = system.equations(mode)
+    rest = np.zeros(system.robot.nv)
+
+    def rank(place: Array) -> int:
+        J = equations.rows.scale[:, None] * equations.terms(0.0, place, rest)[0]
+        return numerical_rank(np.asarray(np.linalg.svd(J, compute_uv=False))) if J.size else 0
+
+    here = rank(q)
+    rng = np.random.default_rng(0)
+    locked = [lock.joint for lock in mode.locks if not lock.axes]
+    around = here
+    for _ in range(3):
+        near = nearby_assembly(equations.robot, q, rng, held=tuple(locked), reach=1e-2)
+        if near is not None:
+            around = max(around, rank(near))
+    return here, around
+
+
+def _wrenches(
+    equations: EquationsOfMotion, t: float, q: Array, v: Array, impulse: Array
+) -> dict[str, Array]:
+    """Impulsive wrench of every closed loop joint."""
+    rows = equations.rows.loops
+    return {
+        loop.name: equations.loop_wrench(q, loop.name, impulse[rows.rows_of[loop.name]])
+        for loop in equations.robot.loops
+    }

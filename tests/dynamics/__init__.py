@@ -1,0 +1,1 @@
+"""Tests of the equations of motion, one module per module of `pinloop.dynamics`."""

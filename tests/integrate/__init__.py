@@ -1,0 +1,1 @@
+"""Tests of the integrators, one module per module of `pinloop.integrate`."""

@@ -1,0 +1,1 @@
+"""Physics: closed forms, balances, and answers that may not depend on how one asks."""
