@@ -16,6 +16,9 @@ import pinocchio as pin
 
 import pinloop as pl
 from pinloop.closing import nearby_assembly
+from pinloop.description import GROUND, Body, Coordinates, Description, Joint, constant
+from pinloop.mechanism import build
+from pinloop.pairs import make_pair
 from pinloop.rows import Row
 
 from . import linkages as ll
@@ -152,3 +155,31 @@ def carried(robot: pl.Mechanism, q: Array, v: Array, there: pl.Mechanism) -> tup
         if "Composite" in there.model.joints[at.index].shortname():
             rates[at.v.start : at.v.start + 3] = carrier.rotation @ local.linear
     return other, rates
+
+
+# -- robots of one body -----------------------------------------------------------------------
+
+
+def one_body(
+    pair: str = "free",
+    *,
+    mass: float = 1.0,
+    com: Sequence[float] = (0.0, 0.0, 0.0),
+    inertia: Sequence[float] = (1.0, 1.0, 1.0),
+    coordinates: Coordinates = "",
+    gravity: Sequence[float] = (0.0, 0.0, -9.81),
+) -> pl.Mechanism:
+    """A body called "body" on a joint called "joint" at the origin; principal axes along x, y, z.
+
+    Args:
+        pair: pair between ground and body; its axis is z.
+        mass: mass [kg].
+        com: centre of mass in the body [m].
+        inertia: principal moments about the centre of mass [kg m^2].
+        coordinates: variant of the joint's coordinates.
+        gravity: gravity [m/s^2].
+    """
+    body = Body("body", mass, constant(com), constant(np.diag(inertia)))
+    unit = pin.SE3.Identity()
+    joint = Joint("joint", make_pair(pair), GROUND, "body", unit, unit, coordinates=coordinates)
+    return build(Description("one body", (body,), (joint,), gravity=constant(gravity)))

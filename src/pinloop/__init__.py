@@ -25,6 +25,16 @@ from .errors import (
     SingularMass,
     UnknownName,
 )
+from .events import (
+    Event,
+    JointLimits,
+    close_loop,
+    lock,
+    open_loop,
+    stop_when,
+    unlock,
+    when,
+)
 from .forces import (
     PD,
     Damper,
@@ -40,6 +50,7 @@ from .holonomy import Holonomy, holonomic
 from .integrate import MuntheKaas
 from .loading import from_screws, load
 from .mechanism import Mechanism
+from .modes import Locked, Mode
 from .pairs import PAIR_NAMES
 from .partition import dependent_coordinates, relative_projections
 from .reduction import Regularization
@@ -48,6 +59,7 @@ from .rows import AngularMomentum, NoSlip, Pfaffian, Prescribed, Rolling
 from .simulate import simulate
 from .stabilization import Projection
 from .trajectory import Trajectory, load_trajectory
+from .transitions import Transition, transition
 from .view import save_html, view
 
 __all__ = [
@@ -60,14 +72,18 @@ __all__ = [
     "Damper",
     "Diagnosis",
     "EquationsOfMotion",
+    "Event",
     "Holonomy",
     "InconsistentVelocity",
     "JointDamping",
     "JointFriction",
+    "JointLimits",
     "JointSpring",
     "LoadError",
+    "Locked",
     "LoopNotClosed",
     "Mechanism",
+    "Mode",
     "MuntheKaas",
     "NoSlip",
     "Pfaffian",
@@ -85,11 +101,13 @@ __all__ = [
     "Torque",
     "TorqueFunction",
     "Trajectory",
+    "Transition",
     "UnknownName",
     "Voronets",
     "__version__",
     "assemble",
     "christoffel",
+    "close_loop",
     "consistent_velocity",
     "coriolis",
     "dependent_coordinates",
@@ -99,11 +117,17 @@ __all__ = [
     "inverse_dynamics",
     "load",
     "load_trajectory",
+    "lock",
+    "open_loop",
     "regularize",
     "relative_projections",
     "save_html",
     "simulate",
+    "stop_when",
+    "transition",
+    "unlock",
     "view",
+    "when",
 ]
 
 __version__ = "0.1.0"

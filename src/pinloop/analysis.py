@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 
 from .constraints import Constraints
 from .dynamics import EquationsOfMotion
-from .errors import UnknownName
+from .errors import BadValue, UnknownName
 from .mechanism import Mechanism
 from .saddle import Saddle
 
 __all__ = [
     "EnergyBalance",
+    "LockReaction",
     "Momenta",
     "Reaction",
     "closure_residuals",
     "energy_balance",
+    "lock_reactions",
     "momenta",
     "reactions",
 ]
@@ -94,32 +96,63 @@ class Reaction:
     determined: NDArray[np.bool_]
 
 
+@dataclass(frozen=True, eq=False)
+class LockReaction:
+    """What a lock holds over time.
+
+    Args:
+        t: times, shape (k,).
+        labels: label of each locked degree of freedom.
+        effort: torque or force of the lock on the joint, shape (k, n) [N m, N].
+        determined: whether it is unique, shape (k, n).
+    """
+
+    t: Array
+    labels: tuple[str, ...]
+    effort: Array
+    determined: NDArray[np.bool_]
+
+
 def energy_balance(
-    equations: EquationsOfMotion, t: Array, q: Array, v: Array, dense: Dense
+    equations: Sequence[EquationsOfMotion],
+    t: Array,
+    q: Array,
+    v: Array,
+    dense: Dense,
+    losses: Mapping[int, float],
 ) -> EnergyBalance:
-    """Energies at the given states, and work between them by Gauss' quadrature on dense output."""
-    states = [equations.energies(*state) for state in zip(t, q, v, strict=True)]
-    stored = {name: np.array([s[2][name] for s in states]) for name in states[0][2]}
-    names = list(equations.powers(t[0], q[0], v[0]))
-    work = {name: np.zeros(len(t)) for name in names}
-    if names:
-        nodes, weights = np.polynomial.legendre.leggauss(4)
-        for k in range(1, len(t)):
-            half = 0.5 * (t[k] - t[k - 1])
-            done = dict.fromkeys(names, 0.0)
-            for node, weight in zip(nodes, weights, strict=True):
-                time = t[k - 1] + half * (1 + node)
-                for name, power in equations.powers(time, *dense(time)).items():
-                    done[name] = done.get(name, 0.0) + weight * half * power
-            for name in names:
-                work[name][k] = work[name][k - 1] + done[name]
-    return EnergyBalance(
-        t,
-        np.array([s[0] for s in states]),
-        np.array([s[1] for s in states]),
-        stored,
-        work,
-    )
+    """Energies at the given states, and work between them by Gauss' quadrature on dense output.
+
+    Args:
+        equations: equations of motion that hold at each state.
+        t: times, shape (k,).
+        q: configurations, shape (k, nq).
+        v: velocities, shape (k, nv).
+        dense: state inside a step as a function of time.
+        losses: energy lost in the jump that leads to a state, by index of the state.
+    """
+    states = [e.energies(*state) for e, *state in zip(equations, t, q, v, strict=True)]
+    stored = {name: np.array([s[2].get(name, 0.0) for s in states]) for name in states[0][2]}
+    work: dict[str, Array] = {
+        name: np.zeros(len(t)) for name in equations[0].powers(t[0], q[0], v[0])
+    }
+    if losses:
+        work["impulses"] = np.zeros(len(t))
+    nodes, weights = np.polynomial.legendre.leggauss(4)
+    for k in range(1, len(t)):
+        for line in work.values():
+            line[k] = line[k - 1]
+        if k in losses:
+            work["impulses"][k] -= losses[k]
+        half = 0.5 * (t[k] - t[k - 1])
+        if half == 0.0 or not work:
+            continue
+        for node, weight in zip(nodes, weights, strict=True):
+            time = t[k - 1] + half * (1 + node)
+            for name, power in equations[k].powers(time, *dense(time)).items():
+                work[name][k] += weight * half * power
+    kinetic, potential = (np.array([s[part] for s in states]) for part in (0, 1))
+    return EnergyBalance(t, kinetic, potential, stored, work)
 
 
 def closure_residuals(robot: Mechanism, q: Array) -> Array:
@@ -142,26 +175,68 @@ def momenta(equations: EquationsOfMotion, t: Array, q: Array, v: Array) -> Momen
 
 
 def reactions(
-    equations: EquationsOfMotion, loop: str, frame: str | None, t: Array, q: Array, v: Array
+    equations: Sequence[EquationsOfMotion],
+    robot: Mechanism,
+    loop: str,
+    frame: str | None,
+    t: Array,
+    q: Array,
+    v: Array,
 ) -> Reaction:
-    """Wrench in a loop joint at the given states, at the origin and in the axes of ``frame``."""
-    robot, rows = equations.robot, equations.rows.loops
+    """Wrench in a loop joint at the given states, at the origin and in the axes of ``frame``.
+
+    Zero while the loop is open.
+    """
     joints = {joint.name: joint for joint in robot.loops}
     if loop not in joints:
         raise UnknownName("loop joint", loop, joints, robot.name)
-    joint = joints[loop]
+    base = robot.frame_id(f"{loop}/B")
     target = robot.frame_id(frame or f"{loop}/B")
     data, full = robot.model.createData(), Constraints(robot, full=True)
-    wrenches, unique = [], []
-    for time, place, rate in zip(t, q, v, strict=True):
-        motion = equations.motion(time, place, rate)
-        part = rows.rows_of[loop]
+    wrenches: list[Array] = []
+    unique: list[bool] = []
+    for here, time, place, rate in zip(equations, t, q, v, strict=True):
+        if loop not in here.rows.loops.rows_of:
+            wrenches.append(np.zeros(6))
+            unique.append(True)
+            continue
+        motion = here.motion(time, place, rate)
+        wrench = here.loop_wrench(place, loop, motion.multipliers[here.rows.loops.rows_of[loop]])
         pin.framesForwardKinematics(robot.model, data, place)
-        wrench = pin.Force(equations.loop_wrench(place, loop, motion.multipliers[part]))
-        wrenches.append(data.oMf[target].actInv(data.oMf[joint.frame_b].act(wrench)).vector.copy())
+        turned = data.oMf[target].actInv(data.oMf[base].act(pin.Force(wrench)))
+        wrenches.append(turned.vector.copy())
         # Regularization drops rows because they are redundant: that makes no reaction unique.
-        saddle = Saddle(equations.mass(place), full.jacobian(place))
+        J, _, _ = here.terms(time, place, rate)
+        rows = np.vstack([full.jacobian(place), J[len(here.rows.loops) :]])
+        saddle = Saddle(here.mass(place), rows)
         unique.append(bool(saddle.determined[full.rows_of[loop]].all()))
     table = np.array(wrenches).reshape(-1, 6)
     name = frame or f"{loop}/B"
     return Reaction(t, name, table[:, :3], table[:, 3:], np.array(unique, dtype=bool))
+
+
+def lock_reactions(
+    equations: Sequence[EquationsOfMotion], lock: str, t: Array, q: Array, v: Array
+) -> LockReaction:
+    """Torques and forces with which a lock holds its joint; zero while it does not."""
+    labels = sorted(
+        {
+            label
+            for here in set(equations)
+            for label in here.rows.labels
+            if label == lock or label.startswith(f"{lock}.")
+        }
+    )
+    if not labels:
+        raise BadValue(f"nothing was locked as '{lock}' in this run")
+    efforts = np.zeros((len(t), len(labels)))
+    unique = np.ones((len(t), len(labels)), dtype=bool)
+    for k, (here, *state) in enumerate(zip(equations, t, q, v, strict=True)):
+        motion = None
+        for column, label in enumerate(labels):
+            if label in here.rows.labels:
+                motion = motion or here.motion(*state)
+                row = here.rows.labels.index(label)
+                efforts[k, column] = motion.multipliers[row]
+                unique[k, column] = motion.determined[row]
+    return LockReaction(t, tuple(labels), efforts, unique)

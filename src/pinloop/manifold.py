@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
@@ -21,17 +23,32 @@ class RobotManifold:
     """
 
     def __init__(self, robot: Mechanism) -> None:
-        self._model = robot.model
+        self._robot, self._model = robot, robot.model
         curved = np.zeros(robot.nv, dtype=bool)
         for name in robot.joints:
             at = robot.coordinates(name)
             # Joints stored as cosine and sine (nq = 2) commute like a vector space.
             curved[at.v] = at.nq != at.nv and at.nv > 1
         self._curved = np.flatnonzero(curved)
+        self._held: list[slice] = []
+
+    def hold(self, joints: Iterable[str]) -> None:
+        """Keep the coordinates of joints to the last bit: they do not move at all."""
+        self._held = [self._robot.coordinates(name).q for name in joints]
 
     def integrate(self, q: Array, step: Array) -> Array:
         """Return ``q (+) step``."""
-        return np.asarray(pin.integrate(self._model, q, step))
+        return self._kept(q, pin.integrate(self._model, q, step))
+
+    def normalize(self, q: Array) -> Array:
+        """``q`` with quaternions of unit length."""
+        return self._kept(q, pin.normalize(self._model, q))
+
+    def _kept(self, q: Array, moved: Array) -> Array:
+        moved = np.asarray(moved)
+        for cells in self._held:
+            moved[cells] = q[cells]
+        return moved
 
     def dexp_inv(self, q: Array, psi: Array, v: Array) -> Array:
         """``dexpinv(-psi) v``: solve with the right Jacobian of the exponential map."""

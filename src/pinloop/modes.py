@@ -135,6 +135,9 @@ class ModalSystem:
         forces: what acts besides gravity.
         formulation: how reactions are eliminated.
         regularization: remove redundant loop rows in every mode.
+
+    Attributes:
+        current: the mode that a run is in, for guards that ask for reactions.
     """
 
     def __init__(
@@ -150,6 +153,7 @@ class ModalSystem:
         self._rows, self._forces = tuple(rows), tuple(forces)
         self._formulation = formulation
         self._regularization = regularization
+        self.current = Mode()
         self._robots: dict[frozenset[str], Mechanism] = {}
         self._equations: dict[Mode, EquationsOfMotion] = {}
 
@@ -190,6 +194,12 @@ class ModalSystem:
         for lock in mode.locks:
             mask[locked_columns(self.robot, lock)] = True
         return mask
+
+    def lock_reaction(self, joint: str, t: float, q: Array, v: Array) -> float:
+        """Torque or force with which a lock of one degree of freedom holds, in the current mode."""
+        equations = self.equations(self.current)
+        motion = equations.motion(t, q, v)
+        return float(motion.multipliers[equations.rows.labels.index(f"lock:{joint}")])
 
     def begin(self, mode: Mode, q: Array, v: Array) -> None:
         """Let rows take what they need from the state at which a mode starts."""

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import pinocchio as pin
 from numpy.typing import NDArray
 
 from .dynamics import EquationsOfMotion
 from .errors import BadValue
+from .manifold import RobotManifold
 from .partition import dependent_coordinates
 from .saddle import Saddle
 
@@ -54,12 +54,22 @@ class Projector:
     Args:
         equations: equations of motion with their rows.
         projection: what to correct, and when.
+        locked: mask of the velocity coordinates that must not be touched, shape (nv,).
+        manifold: configuration group, which may hold joints; that of the robot by default.
     """
 
-    def __init__(self, equations: EquationsOfMotion, projection: Projection) -> None:
+    def __init__(
+        self,
+        equations: EquationsOfMotion,
+        projection: Projection,
+        locked: NDArray[np.bool_] | None = None,
+        manifold: RobotManifold | None = None,
+    ) -> None:
         self._equations, self._projection = equations, projection
+        none = np.zeros(equations.robot.nv, dtype=bool)
+        self._free = np.flatnonzero(~(none if locked is None else locked))
         self._rows = equations.rows
-        self._model = equations.robot.model
+        self._manifold = manifold or RobotManifold(equations.robot)
         chosen = projection.coordinates
         self._fixed_set: NDArray[np.intp] | None = None
         if not isinstance(chosen, str):
@@ -87,7 +97,7 @@ class Projector:
             for _ in range(_ITERATIONS):
                 J = scale[:, None] * self._equations.terms(t, q, rest)[0][holonomic]
                 step = self._correction(self._equations.mass(q), J, -residual)
-                trial = pin.normalize(self._model, pin.integrate(self._model, q, step))
+                trial = self._manifold.normalize(self._manifold.integrate(q, step))
                 new = scale * self._equations.residual(t, trial)[holonomic]
                 if not np.linalg.norm(new) < error:
                     break
@@ -113,12 +123,15 @@ class Projector:
         return v + self._correction(self._equations.mass(q), J, -rest), True
 
     def _correction(self, M: Array, J: Array, b: Array) -> Array:
-        """Shift with ``J shift = b``."""
+        """Shift with ``J shift = b`` that leaves locked coordinates alone."""
+        free = self._free
+        shift = np.zeros(J.shape[1])
+        M, rows = M[np.ix_(free, free)], J[:, free]
         if self._projection.coordinates == "mass":
-            return Saddle(M, J).project(b)
+            shift[free] = Saddle(M, rows).project(b)
+            return shift
         columns = self._fixed_set
         if columns is None:
-            columns, _ = dependent_coordinates(M, J)
-        shift = np.zeros(J.shape[1])
+            columns = free[dependent_coordinates(M, rows)[0]]
         shift[columns] = np.linalg.lstsq(J[:, columns], b, rcond=1e-10)[0]
         return shift

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 from zipfile import BadZipFile
 
 import numpy as np
@@ -17,10 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from .analysis import (
     EnergyBalance,
+    LockReaction,
     Momenta,
     Reaction,
     closure_residuals,
     energy_balance,
+    lock_reactions,
     momenta,
     reactions,
 )
@@ -31,6 +33,8 @@ from .load.save import loops_document, write_urdf
 from .loading import load
 from .manifold import RobotManifold
 from .mechanism import Mechanism
+from .modes import Locked, ModalSystem, Mode
+from .transitions import Transition
 
 __all__ = ["State", "Trajectory", "load_trajectory"]
 
@@ -58,9 +62,13 @@ class Trajectory:
         v: velocities, shape (k, nv).
         a: accelerations, shape (k, nv).
         psi: steps in the algebra that lead from each state to the next, shape (k - 1, nv).
-        mode: number of the mode that each state is in, shape (k,).
+        mode: number in ``modes`` of the mode that each state is in, shape (k,). Where the mode
+            changes, one time has two states, before and after.
+        modes: the modes that occurred.
         message: how the run ended.
-        equations: equations of motion of the run; without its forces and rows if it was loaded.
+        system: equations of motion by mode; without forces and rows if the run was loaded.
+        transitions: changes of the mode, with jumps and impulses.
+        events: time and name of everything that happened.
         evaluations: number of evaluations of the accelerations.
         rejected: number of rejected steps.
     """
@@ -72,8 +80,11 @@ class Trajectory:
     a: Array
     psi: Array
     mode: NDArray[np.int64]
+    modes: tuple[Mode, ...]
     message: str
-    equations: EquationsOfMotion = field(repr=False)
+    system: ModalSystem = field(repr=False)
+    transitions: tuple[Transition, ...] = ()
+    events: tuple[tuple[float, str], ...] = ()
     evaluations: int = 0
     rejected: int = 0
 
@@ -122,26 +133,48 @@ class Trajectory:
             self.a[k + 1],
         )
 
+    @property
+    def equations(self) -> tuple[EquationsOfMotion, ...]:
+        """Equations of motion that hold at each state."""
+        return tuple(self.system.equations(self.modes[number]) for number in self.mode)
+
     def energy(self) -> EnergyBalance:
-        """Energies and work over time [J]."""
-        return energy_balance(self.equations, self.t, self.q, self.v, self._at)
+        """Energies and work over time [J]; impulses are a line of their own."""
+        losses: dict[int, float] = {}
+        changes = np.flatnonzero(np.diff(self.mode) != 0) + 1
+        for index, change in zip(changes, self.transitions, strict=False):
+            losses[int(index)] = change.energy_loss
+        state = self.t, self.q, self.v
+        return energy_balance(self.equations, *state, self._at, losses)
 
     def closure(self) -> Array:
-        """Norm of the closure residual of all loop rows over time, shape (k,), m and rad."""
-        return closure_residuals(self.robot, self.q)
+        """Norm of the closure residual of the closed loops over time, shape (k,), m and rad."""
+        residuals = np.zeros(len(self.t))
+        for number, mode in enumerate(self.modes):
+            here = self.mode == number
+            residuals[here] = closure_residuals(self.system.mechanism(mode.opened), self.q[here])
+        return residuals
 
     def momentum(self) -> Momenta:
         """Generalized momenta, and momenta about the centre of mass, over time."""
-        return momenta(self.equations, self.t, self.q, self.v)
+        return momenta(self.equations[0], self.t, self.q, self.v)
 
-    def reactions(self, loop: str, frame: str | None = None) -> Reaction:
-        """Wrench in a loop joint over time: what its body B feels from its body A.
+    @overload
+    def reactions(self, name: str, frame: str) -> Reaction: ...
+    @overload
+    def reactions(self, name: str, frame: None = None) -> Reaction | LockReaction: ...
+    def reactions(self, name: str, frame: str | None = None) -> Reaction | LockReaction:
+        """Wrench in a loop joint over time, or torque of a lock.
 
         Args:
-            loop: name of the loop joint.
-            frame: frame in which the wrench is given; frame B of the joint by default.
+            name: name of the loop joint: what its body B feels from its body A. Or
+                ``"lock:<joint>"``: what the lock exerts on the joint.
+            frame: frame in which the wrench is given; frame B of the loop joint by default.
         """
-        return reactions(self.equations, loop, frame, self.t, self.q, self.v)
+        state = self.t, self.q, self.v
+        if name.startswith("lock:"):
+            return lock_reactions(self.equations, name, *state)
+        return reactions(self.equations, self.robot, name, frame, *state)
 
     def placement(self, name: str) -> tuple[pin.SE3, ...]:
         """Placement in the world of a body or frame at every stored time."""
@@ -156,7 +189,8 @@ class Trajectory:
     def save(self, path: str | Path) -> Path:
         """Write the run with its robot to an ``.npz`` file; `load_trajectory` reads it back.
 
-        Forces and rows beyond loops and couplings are code and are not saved.
+        Forces and rows beyond loops and couplings are code and are not saved, nor are the impulses
+        of transitions.
         """
         target = Path(path)
         if target.suffix != ".npz":
@@ -169,6 +203,14 @@ class Trajectory:
             "message": self.message,
             "evaluations": self.evaluations,
             "rejected": self.rejected,
+            "modes": [
+                {
+                    "locks": [[lock.joint, list(lock.axes)] for lock in mode.locks],
+                    "opened": sorted(mode.opened),
+                }
+                for mode in self.modes
+            ],
+            "events": [list(event) for event in self.events],
         }
         np.savez_compressed(
             target,
@@ -259,8 +301,16 @@ def load_trajectory(path: str | Path) -> Trajectory:
         a=arrays["a"],
         psi=arrays["psi"],
         mode=arrays["mode"],
+        modes=tuple(
+            Mode(
+                tuple(Locked(joint, tuple(axes)) for joint, axes in mode["locks"]),
+                frozenset(mode["opened"]),
+            )
+            for mode in data["modes"]
+        ),
         message=data["message"],
-        equations=EquationsOfMotion(robot),
+        system=ModalSystem(robot),
+        events=tuple((float(t), str(name)) for t, name in data["events"]),
         evaluations=data["evaluations"],
         rejected=data["rejected"],
     )

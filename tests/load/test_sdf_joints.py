@@ -79,6 +79,7 @@ def test_the_axis_is_z_by_default() -> None:
         ("1.9", '<xyz expressed_in="a">1 0 0</xyz>', PLACE),
         ("1.9", '<xyz expressed_in="__model__">1 0 0</xyz>', PLACE),
         ("1.6", "<xyz>1 0 0</xyz>", LINK_B),
+        ("1.5", "<xyz>1 0 0</xyz>", LINK_B),
         ("1.5", "<xyz>1 0 0</xyz><use_parent_model_frame>1</use_parent_model_frame>", PLACE),
         ("1.6", "<xyz>1 0 0</xyz><use_parent_model_frame>false</use_parent_model_frame>", LINK_B),
         ("1.4", "<xyz>1 0 0</xyz>", PLACE),
@@ -111,7 +112,8 @@ def test_a_screw_advances(pitch: str, advance: float) -> None:
 
 @pytest.mark.parametrize("kind", ["universal", "revolute2"])
 def test_a_universal_joint_turns_about_axis_then_axis2(kind: str) -> None:
-    rest = axis("0 3 0", limit("<lower>-1</lower>")) + axis(
+    friction = "<dynamics><friction>1</friction></dynamics>"
+    rest = axis("0 3 0", friction + limit("<lower>-1</lower>")) + axis(
         "1 0 0", "<dynamics><damping>2</damping></dynamics>" + limit("<effort>5</effort>"), "axis2"
     )
     description = model(joint(kind, "<pose>0 0 1 0 0 0</pose>" + rest))
@@ -121,6 +123,14 @@ def test_a_universal_joint_turns_about_axis_then_axis2(kind: str) -> None:
     found = joint_named(description, "j")
     assert (found.lower, found.upper) == ((-1.0, -np.inf), (np.inf, np.inf))
     assert (found.effort, found.damping) == ((np.inf, 5.0), (0.0, 2.0))
+    assert found.friction == (1.0, 0.0)
+
+
+def test_axes_that_are_nearly_perpendicular_are_made_so() -> None:
+    description = model(joint("universal", axis("0 0 1") + axis("1 0 5e-5", tag="axis2")))
+    R = joint_named(description, "j").frame_child.rotation
+    np.testing.assert_allclose(R.T @ R, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(R, np.eye(3), atol=1e-4)
 
 
 def test_ball_and_fixed_joints() -> None:
@@ -142,6 +152,14 @@ def test_limits_and_dynamics() -> None:
         assert (found.lower, found.upper) == (lower, upper)
         assert (found.effort, found.velocity) == ((3.0,), (4.0,))
         assert (found.damping, found.friction) == ((5.0,), (6.0,))
+
+
+def test_limits_may_be_one_sided_or_zero() -> None:
+    text = limit("<lower>-inf</lower><upper>0.5</upper><effort>0</effort>")
+    description = model(joint("revolute", axis("0 0 1", text + "<dynamics/>")))
+    found = joint_named(description, "j")
+    assert (found.lower, found.upper, found.effort) == ((-np.inf,), (0.5,), (0.0,))
+    assert (found.damping, description.warnings) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -261,6 +279,13 @@ def test_a_gearbox_couples_the_angles_to_its_reference(
     assert {joint.name for joint in description.joints} == {"first", "second", "root_joint"}
 
 
+def test_a_gearbox_has_ratio_one_by_default() -> None:
+    box = "<gearbox_reference_body>a</gearbox_reference_body>"
+    joints = joint("revolute", name="ab") + joint("continuous", name="ac", ends="ac")
+    description = model(joints + joint("gearbox", box, "box", "bc"), link("c"))
+    np.testing.assert_array_equal(description.couplings[0].polynomials, [(0, 1), (0, 1)])
+
+
 def test_a_gearbox_without_its_joints_is_not_read() -> None:
     first = joint("revolute", in_a("0 1 0"), "first", "ab")
     for second in (
@@ -280,10 +305,12 @@ def test_a_mimic_couples_two_joints() -> None:
         joint("revolute")
         + joint("prismatic", axis("0 0 1", mimic), "k", "bc")
         + joint("ball", name="l", ends="cd")
-        + joint("revolute", axis("0 0 1", '<mimic joint="l"/>'), "n", "de"),
-        link("c") + link("d") + link("e"),
+        + joint("revolute", axis("0 0 1", '<mimic joint="l"/>'), "n", "de")
+        + joint("revolute", axis("0 0 1", '<mimic joint="j"/>'), "o", "ef"),
+        link("c") + link("d") + link("e") + link("f"),
     )
-    (coupling,) = description.couplings
+    coupling, plain = description.couplings
+    np.testing.assert_array_equal(plain.polynomials, [(0, 1), (0, -1)])
     assert (coupling.name, coupling.joints) == ("k_mimics_j", ("k", "j"))
     # q_k = 3 (q_j - 0.2) + 0.5
     np.testing.assert_allclose(coupling.polynomials, [(0.1, 1.0), (0.0, -3.0)])

@@ -9,7 +9,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -42,12 +41,15 @@ def received(viewer: Viewer) -> Played:
     async def listen() -> list[bytes]:
         socket = await websocket_connect(f"ws://{address.netloc}/")
         messages: list[bytes] = []
-        with closing(socket):
-            count = len(make_scene(ROBOT).commands(ROBOT.neutral))
-            while len(messages) < count:
-                message = await asyncio.wait_for(socket.read_message(), 10)
-                assert isinstance(message, bytes)
-                messages.append(message)
+        count = len(make_scene(ROBOT).commands(ROBOT.neutral))
+        while len(messages) < count:
+            message = await asyncio.wait_for(socket.read_message(), 10)
+            assert isinstance(message, bytes)
+            messages.append(message)
+        # The connection is closed when the server has agreed to it: then there is no message more.
+        socket.close()
+        while await asyncio.wait_for(socket.read_message(), 10) is not None:
+            pass
         return messages
 
     page = Played(())

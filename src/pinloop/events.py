@@ -1,0 +1,276 @@
+"""Events: what to look for during a run, and what then. Frozen values; nothing here steps.
+
+An event is an action with the instant at which it happens: a time, or a guard, a function of the
+state whose zero is looked for. Events never touch Pinocchio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import BadValue
+from .modes import Locked, Mode
+
+__all__ = [
+    "Action",
+    "BoundEvent",
+    "CloseLoop",
+    "Event",
+    "JointLimits",
+    "Lock",
+    "OpenLoop",
+    "Report",
+    "Stop",
+    "Unlock",
+    "close_loop",
+    "lock",
+    "open_loop",
+    "stop_when",
+    "unlock",
+    "when",
+]
+
+Array = NDArray[np.float64]
+Guard = Callable[[float, Array, Array], float]
+
+
+class Action(Protocol):
+    """What an event does to the mode."""
+
+    @property
+    def name(self) -> str:
+        """Name for messages."""
+        ...
+
+    def apply(self, mode: Mode) -> Mode:
+        """Mode afterwards.
+
+        Raises:
+            BadValue: the mode does not allow it.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Lock:
+    """Lock a joint where it is."""
+
+    joint: str
+    axes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name for messages."""
+        return f"lock {self.joint}"
+
+    def apply(self, mode: Mode) -> Mode:
+        """Add the lock."""
+        if mode.lock_of(self.joint) is not None:
+            raise BadValue(f"joint '{self.joint}' is locked already; unlock it first")
+        return replace(mode, locks=(*mode.locks, Locked(self.joint, self.axes)))
+
+
+@dataclass(frozen=True)
+class Unlock:
+    """Release a locked joint."""
+
+    joint: str
+
+    @property
+    def name(self) -> str:
+        """Name for messages."""
+        return f"unlock {self.joint}"
+
+    def apply(self, mode: Mode) -> Mode:
+        """Take the lock out."""
+        if mode.lock_of(self.joint) is None:
+            raise BadValue(f"joint '{self.joint}' is not locked; there is nothing to unlock")
+        kept = tuple(one for one in mode.locks if one.joint != self.joint)
+        return replace(mode, locks=kept)
+
+
+@dataclass(frozen=True)
+class OpenLoop:
+    """Open a loop joint: it lets go."""
+
+    loop: str
+
+    @property
+    def name(self) -> str:
+        """Name for messages."""
+        return f"open {self.loop}"
+
+    def apply(self, mode: Mode) -> Mode:
+        """Take the loop out."""
+        if self.loop in mode.opened:
+            raise BadValue(f"loop '{self.loop}' is open already")
+        return replace(mode, opened=mode.opened | {self.loop})
+
+
+@dataclass(frozen=True)
+class CloseLoop:
+    """Close an open loop joint whose frames have met.
+
+    Args:
+        loop: name of the loop joint.
+        tolerance: residual up to which its frames count as met, m and rad.
+    """
+
+    loop: str
+    tolerance: float = 1e-4
+
+    @property
+    def name(self) -> str:
+        """Name for messages."""
+        return f"close {self.loop}"
+
+    def apply(self, mode: Mode) -> Mode:
+        """Put the loop back."""
+        if self.loop not in mode.opened:
+            raise BadValue(f"loop '{self.loop}' is closed already")
+        return replace(mode, opened=mode.opened - {self.loop})
+
+
+@dataclass(frozen=True)
+class Stop:
+    """End the run."""
+
+    name: str = "stop"
+
+    def apply(self, mode: Mode) -> Mode:
+        """Change nothing."""
+        return mode
+
+
+@dataclass(frozen=True)
+class Report:
+    """Only remember that it happened."""
+
+    name: str = "report"
+
+    def apply(self, mode: Mode) -> Mode:
+        """Change nothing."""
+        return mode
+
+
+@dataclass(frozen=True)
+class Event:
+    """An action and the instant at which it happens.
+
+    Made by `lock`, `unlock`, `open_loop`, `close_loop`, `when`, `stop_when`.
+
+    Args:
+        action: what happens.
+        at: time [s]; None if a guard decides.
+        guard: function of t, q, v whose zero is looked for; None if a time decides.
+        direction: +1 rising zeros only, -1 falling ones, 0 both.
+        name: name for messages.
+    """
+
+    action: Action
+    at: float | None = None
+    guard: Guard | None = None
+    direction: int = 0
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        """Name for messages."""
+        return self.name or self.action.name
+
+
+def lock(joint: str, at: float | None = None, *, axes: Sequence[str] = ()) -> Event:
+    """Lock a joint, or some of its degrees of freedom, at a time or as the action of `when`.
+
+    Args:
+        joint: name of the joint.
+        at: time [s].
+        axes: names of the degrees of freedom ("vx", "wz", ...); all by default.
+    """
+    return Event(Lock(joint, tuple(axes)), at)
+
+
+def unlock(joint: str, at: float | None = None) -> Event:
+    """Release a locked joint at a time, or as the action of `when`."""
+    return Event(Unlock(joint), at)
+
+
+def open_loop(loop: str, at: float | None = None) -> Event:
+    """Open a loop joint at a time, or as the action of `when`."""
+    return Event(OpenLoop(loop), at)
+
+
+def close_loop(loop: str, at: float | None = None, *, tolerance: float = 1e-4) -> Event:
+    """Close an open loop joint: when its frames meet, or at a time at which they must have met.
+
+    Args:
+        loop: name of the loop joint.
+        at: time [s]; by default when the frames are nearest to each other, within the tolerance.
+        tolerance: residual up to which the frames count as met, m and rad.
+    """
+    return Event(CloseLoop(loop, tolerance), at)
+
+
+def when(guard: Guard, action: Event, direction: int = 0, *, name: str = "") -> Event:
+    """Do something when a function of the state passes through zero.
+
+    Args:
+        guard: function of t, q, v.
+        action: what then, e.g. ``pl.lock("elbow")``.
+        direction: +1 rising zeros only, -1 falling ones, 0 both.
+        name: name for messages.
+    """
+    if not callable(guard):
+        raise BadValue(f"the guard of an event is {guard!r}; it must be a function of t, q, v")
+    if direction not in (-1, 0, 1):
+        raise BadValue(f"the direction of an event is {direction}; it must be -1, 0 or 1")
+    if not isinstance(action, Event):
+        raise BadValue(f"the action of an event is {action!r}; give e.g. pl.lock('elbow')")
+    return Event(action.action, None, guard, direction, name)
+
+
+def stop_when(guard: Guard, direction: int = 0, *, name: str = "stop") -> Event:
+    """End the run when a function of the state passes through zero."""
+    return when(guard, Event(Stop(name)), direction, name=name)
+
+
+@dataclass(frozen=True)
+class JointLimits:
+    """Watch the position limits of joints.
+
+    Args:
+        joints: names of the joints; all limited ones by default.
+        impact: let a joint that hits its limit stay there (plastic impact, momentum kept) until it
+            is pulled away; without it hits are only reported.
+    """
+
+    joints: tuple[str, ...] | None = None
+    impact: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class BoundEvent:
+    """An event as a run watches it.
+
+    Args:
+        label: name for messages.
+        action: what happens.
+        guard: function of t, q, v whose zero is looked for; None for an event at a time.
+        at: time [s] of an event at a time.
+        direction: +1 rising zeros only, -1 falling ones, 0 both.
+        active: whether it is watched in a mode.
+        accept: whether a zero that was found counts.
+    """
+
+    label: str
+    action: Action
+    guard: Guard | None
+    at: float | None
+    direction: int
+    active: Callable[[Mode], bool]
+    accept: Callable[[float, Array, Array], bool]

@@ -1,0 +1,78 @@
+"""Is a start state one that the rows allow? Projects what nearly is, offers the nearest if not."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .assembly import assemble
+from .closing import TOLERANCE
+from .constraints import Constraints
+from .dynamics import EquationsOfMotion
+from .errors import InconsistentVelocity, LoopNotClosed
+from .stabilization import Projection, Projector
+
+__all__ = ["consistent_start"]
+
+Array = NDArray[np.float64]
+
+_CONSISTENT = 1e-6
+"""Residual of a start state up to which it is projected silently: rad, characteristic lengths."""
+
+
+def consistent_start(
+    equations: EquationsOfMotion, locked: NDArray[np.bool_], t: float, q: Array, v: Array
+) -> tuple[Array, Array]:
+    """The start state on the manifold; an error that offers it if the given one is far off.
+
+    Args:
+        equations: equations of motion of the mode at the start.
+        locked: mask of the locked velocity coordinates.
+        t: start [s].
+        q: configuration, shape (nq,).
+        v: velocity, shape (nv,).
+    """
+    robot, rows = equations.robot, equations.rows
+    full = Constraints(robot, full=True)
+    gap = full.residual(q)
+    if np.linalg.norm(np.where(full.angular, 1.0, 1 / robot.length) * gap) > _CONSISTENT:
+        near = assemble(robot, q)
+        raise LoopNotClosed(
+            f"robot '{robot.name}': the start configuration is not assembled (residual "
+            f"{np.linalg.norm(gap):.3g}); start from pl.assemble(robot, q), which this error "
+            "carries as .q",
+            q=near,
+            residuals=full.by_name(gap),
+        )
+    projector = Projector(equations, Projection(tol=TOLERANCE * 1e-3, coordinates="mass"), locked)
+    gap = (rows.scale * equations.residual(t, q))[rows.holonomic]
+    near, _ = projector.position(t, q)
+    if np.linalg.norm(gap) > _CONSISTENT:
+        raise LoopNotClosed(
+            f"robot '{robot.name}': the rows contradict the start configuration (residual "
+            f"{np.linalg.norm(gap):.3g}); start where prescribed motions start",
+            q=near,
+            residuals=dict(zip(rows.labels, equations.residual(t, q), strict=True)),
+        )
+    q = near
+    J, b, _ = equations.terms(t, q, v)
+    near, _ = projector.velocity(t, q, np.where(locked, 0.0, v))
+    size = max(1.0, float(np.abs(v).max(initial=0.0)), float(np.abs(b).max(initial=0.0)))
+    if np.linalg.norm(rows.scale * (J @ near - b)) > 1e-8 * size:
+        raise InconsistentVelocity(
+            f"robot '{robot.name}': the rows contradict each other at the start: no velocity "
+            "meets them all; take one out",
+            v=near,
+            residual=float(np.linalg.norm(rows.scale * (J @ near - b))),
+        )
+    off = float(np.linalg.norm(rows.scale * (J @ v - b)))
+    if off > _CONSISTENT * size:
+        worst = rows.labels[int(np.argmax(np.abs(rows.scale * (J @ v - b))))]
+        raise InconsistentVelocity(
+            f"robot '{robot.name}': the start velocity violates row '{worst}' (residual "
+            f"{off:.3g}); use pl.consistent_velocity, or the nearest one, which this error "
+            "carries as .v",
+            v=near,
+            residual=off,
+        )
+    return q, near

@@ -1,0 +1,243 @@
+"""Where events happen inside a step: sides of guards, roots on dense output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .constraints import Constraints
+from .errors import BadValue
+from .events import BoundEvent, CloseLoop, Event, JointLimits, Lock, Report, Unlock
+from .modes import ModalSystem, Mode
+
+__all__ = ["Watcher", "bind_events"]
+
+Array = NDArray[np.float64]
+Dense = Callable[[float], tuple[Array, Array]]
+
+_SAMPLES = 8
+"""Points of a step at which guards are looked at, so that pairs of zeros are not missed."""
+
+
+def bind_events(
+    system: ModalSystem, events: Sequence[Event | JointLimits], start: float, until: float
+) -> list[BoundEvent]:
+    """Bind events to a robot: check names and times, add the guards that need the robot."""
+    bound: list[BoundEvent] = []
+    for event in events:
+        if isinstance(event, JointLimits):
+            bound += _limit_events(system, event)
+        elif isinstance(event, Event):
+            bound.append(_bind(system, event, start, until))
+        else:
+            raise BadValue(f"{event!r} is no event; use pl.lock, pl.when, pl.stop_when, ...")
+    return bound
+
+
+def _bind(system: ModalSystem, event: Event, start: float, until: float) -> BoundEvent:
+    action = event.action
+    if isinstance(action, Lock):
+        system.check(action.apply(Mode()))
+    elif isinstance(action, Unlock):
+        system.robot.coordinates(action.joint)
+    elif isinstance(action, CloseLoop):
+        system.check(Mode(opened=frozenset({action.loop})))
+    else:
+        system.check(action.apply(Mode()))
+    bound = BoundEvent(
+        event.label, action, event.guard, event.at, event.direction, _always, _whatever
+    )
+    if event.at is not None:
+        if not start <= event.at <= until:
+            raise BadValue(
+                f"event '{event.label}' is at t = {event.at} s, outside the run from {start} to "
+                f"{until} s"
+            )
+        return bound
+    if event.guard is None:
+        if not isinstance(action, CloseLoop):
+            raise BadValue(f"event '{event.label}' has neither a time (at=) nor a guard (pl.when)")
+        return _meeting(system, action, bound)
+    return bound
+
+
+def _always(mode: Mode) -> bool:
+    return True
+
+
+def _whatever(t: float, q: Array, v: Array) -> bool:
+    return True
+
+
+def _meeting(system: ModalSystem, action: CloseLoop, bound: BoundEvent) -> BoundEvent:
+    """Close a loop where its frames are nearest: the residual stops shrinking there."""
+    rows = Constraints(system.robot, full=True)
+    part = rows.rows_of[action.loop]
+
+    def approach(t: float, q: Array, v: Array) -> float:
+        return float(rows.residual(q)[part] @ (rows.jacobian(q)[part] @ v))
+
+    def near(t: float, q: Array, v: Array) -> bool:
+        return float(np.linalg.norm(rows.residual(q)[part])) <= action.tolerance
+
+    return replace(
+        bound,
+        guard=approach,
+        direction=1,
+        active=lambda mode: action.loop in mode.opened,
+        accept=near,
+    )
+
+
+def _limit_events(system: ModalSystem, limits: JointLimits) -> list[BoundEvent]:
+    """Hits of position limits, and with plastic impact their release."""
+    robot = system.robot
+    lower, upper = robot.model.lowerPositionLimit, robot.model.upperPositionLimit
+    bound: list[BoundEvent] = []
+    for name in limits.joints or robot.joints:
+        at = robot.coordinates(name)
+        if (at.nq, at.nv) != (1, 1):
+            continue
+        i = at.q.start
+        for sign, end, limit in ((-1, "lower", lower[i]), (1, "upper", upper[i])):
+            if not np.isfinite(limit):
+                continue
+            label = f"{end} limit of {name}"
+            bound.append(_hit(name, i, float(limit), sign, label, limits.impact))
+            if limits.impact:
+                bound.append(_release(system, name, i, float(limit), sign))
+    return bound
+
+
+def _hit(joint: str, i: int, limit: float, sign: int, label: str, impact: bool) -> BoundEvent:
+    action = Lock(joint) if impact else Report(label)
+    return BoundEvent(
+        label,
+        action,
+        lambda t, q, v: float(sign * (q[i] - limit)),
+        None,
+        1,
+        lambda mode: mode.lock_of(joint) is None,
+        _whatever,
+    )
+
+
+def _release(system: ModalSystem, joint: str, i: int, limit: float, sign: int) -> BoundEvent:
+    """A joint leaves its limit when the stop would have to pull."""
+
+    def pull(t: float, q: Array, v: Array) -> float:
+        return float(sign * system.lock_reaction(joint, t, q, v))
+
+    def at_limit(t: float, q: Array, v: Array) -> bool:
+        return bool(abs(q[i] - limit) < 1e-6)
+
+    end = "lower" if sign < 0 else "upper"
+    return BoundEvent(
+        f"release from {end} limit of {joint}",
+        Unlock(joint),
+        pull,
+        None,
+        1,
+        lambda mode: mode.lock_of(joint) is not None,
+        at_limit,
+    )
+
+
+class Watcher:
+    """Keeps on which side of zero every guard is, and finds the next event in a step.
+
+    Args:
+        events: the events of the run.
+        start: start of the run [s].
+    """
+
+    def __init__(self, events: list[BoundEvent], start: float) -> None:
+        self._timed = sorted(
+            (event for event in events if event.at is not None), key=lambda event: event.at or 0.0
+        )
+        self._guarded = [event for event in events if event.guard is not None]
+        self._sides = np.zeros(len(self._guarded))
+        self._done = 0
+        self._start = start
+
+    def look(self, mode: Mode, t: float, q: Array, v: Array) -> None:
+        """See on which side the guards are at the start of a run or after a change."""
+        for k, event in enumerate(self._guarded):
+            if event.active(mode):
+                value = _value(event, t, q, v)
+                # A guard that has just been at zero keeps the side it was going to.
+                self._sides[k] = np.sign(value) if abs(value) > 1e-9 else self._sides[k]
+            else:
+                self._sides[k] = 0.0
+
+    def next_time(self) -> float:
+        """Time of the next event at a time."""
+        return float(self._timed[self._done].at or 0.0) if self._done < len(self._timed) else np.inf
+
+    def due(self, t: float) -> list[BoundEvent]:
+        """Events at a time whose time has come; each is returned once."""
+        found = []
+        while self._done < len(self._timed) and (self._timed[self._done].at or 0.0) <= t:
+            found.append(self._timed[self._done])
+            self._done += 1
+        return found
+
+    def first_root(
+        self, mode: Mode, t0: float, t1: float, dense: Dense
+    ) -> tuple[float, list[BoundEvent]] | None:
+        """The first zero of a guard in a step, with all events that happen there."""
+        active = [k for k, event in enumerate(self._guarded) if event.active(mode)]
+        if not active:
+            return None
+        last = t0
+        for t in t0 + (t1 - t0) * np.arange(1, _SAMPLES + 1) / _SAMPLES:
+            q, v = dense(t)
+            sides = {k: float(np.sign(_value(self._guarded[k], t, q, v))) for k in active}
+            crossed = [k for k in active if sides[k] * self._sides[k] < 0]
+            roots = {k: _root(self._guarded[k], last, t, self._sides[k], dense) for k in crossed}
+            counting = {
+                k: root for k, root in roots.items() if self._counts(k, sides[k], root, dense)
+            }
+            if counting:
+                first = min(counting.values())
+                together = [
+                    k for k, root in counting.items() if root - first <= 1e-10 * max(1.0, first)
+                ]
+                for k in active:
+                    if k in together or (k in roots and roots[k] <= first):
+                        self._sides[k] = sides[k]
+                return first, [self._guarded[k] for k in together]
+            for k in active:
+                self._sides[k] = sides[k] or self._sides[k]
+            last = t
+        return None
+
+    def _counts(self, k: int, side: float, root: float, dense: Dense) -> bool:
+        """Whether a zero goes in the right direction, and is wanted."""
+        event = self._guarded[k]
+        return event.direction in (0, int(side)) and event.accept(root, *dense(root))
+
+
+def _value(event: BoundEvent, t: float, q: Array, v: Array) -> float:
+    """Value of a guard, which must be a finite number."""
+    assert event.guard is not None
+    value = float(event.guard(t, q, v))
+    if not np.isfinite(value):
+        raise BadValue(f"the guard of event '{event.label}' is {value} at t = {t:.6g} s")
+    return value
+
+
+def _root(event: BoundEvent, t0: float, t1: float, side0: float, dense: Dense) -> float:
+    """Zero of a guard between two times, by bisection and secants (Brent)."""
+    from scipy.optimize import brentq  # slow to import
+
+    def value(t: float) -> float:
+        return _value(event, t, *dense(t))
+
+    # At the start of the bracket the guard may still be at the zero it came from.
+    if value(t0) * side0 <= 0:
+        return t0
+    return float(brentq(value, t0, t1, xtol=1e-14 * max(1.0, abs(t1)), rtol=8.9e-16))
