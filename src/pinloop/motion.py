@@ -21,25 +21,31 @@ from .lie import EVERYTHING, NOTHING, Subspace, identify, span
 __all__ = ["Algebras", "MotionNetwork"]
 
 
+_EQUAL = 1e-8
+"""Subspaces whose projectors differ by less are the same."""
+
+
 class Algebras:
     """Interned subspaces of se(3): equal ones share a number, each operation is done once."""
 
     def __init__(self) -> None:
         self._spaces: list[Subspace] = []
-        self._numbers: dict[bytes, int] = {}
+        self._numbers: dict[bytes, list[int]] = {}
         self._results: dict[tuple[str, int, int], int] = {}
         self.nothing = self.number(NOTHING)
         self.everything = self.number(EVERYTHING)
 
     def number(self, space: Subspace) -> int:
         """Number of a subspace; a new one if no equal subspace is known."""
-        # Adding zero removes the sign of -0.0.
-        key = (np.round(space.projector, 6) + 0.0).tobytes()
-        found = self._numbers.get(key)
-        if found is None:
-            found = self._numbers[key] = len(self._spaces)
-            self._spaces.append(space)
-        return found
+        # Rounding finds the candidates only; adding zero removes the sign of -0.0.
+        projector = space.projector
+        bucket = self._numbers.setdefault((np.round(projector, 6) + 0.0).tobytes(), [])
+        for number in bucket:
+            if np.abs(self._spaces[number].projector - projector).max() < _EQUAL:
+                return number
+        bucket.append(len(self._spaces))
+        self._spaces.append(space)
+        return bucket[-1]
 
     def __getitem__(self, number: int) -> Subspace:
         return self._spaces[number]

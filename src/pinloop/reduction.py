@@ -20,12 +20,14 @@ class CutAlternative:
     Args:
         joint: the joint that would be cut.
         rows: rows of its loop after reduction.
+        total_rows: rows of all loops after reduction.
         mobility: estimated mobility of the whole mechanism, nv - rows; more means that fewer
             superfluous rows are left.
     """
 
     joint: str
     rows: int
+    total_rows: int
     mobility: int
 
 

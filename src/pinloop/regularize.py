@@ -110,7 +110,8 @@ def _exchanged(reference: Reference, loop: str, other: str) -> CutAlternative:
     bounds = process(reference, sorted(cuts, key=reference.order.__getitem__))
     rows = {bound.edge.name: bound.rows for bound in bounds}
     dofs = sum(edge.dof for name, edge in reference.edges.items() if name not in rows)
-    return CutAlternative(other, rows[other], dofs - sum(rows.values()) - reference.couplings)
+    total = sum(rows.values())
+    return CutAlternative(other, rows[other], total, dofs - total - reference.couplings)
 
 
 def _best_cuts(robot: Mechanism, fixed: list[str]) -> Mechanism:
@@ -118,11 +119,11 @@ def _best_cuts(robot: Mechanism, fixed: list[str]) -> Mechanism:
     for _ in range(len(robot.description.joints)):
         reference = Reference.of(robot, assemble(robot))
         rows = {b.edge.name: b.rows for b in process(reference, reference.cuts)}
-        best = (robot.nv - sum(rows.values()) - reference.couplings, 0)
+        best = (robot.nv - sum(rows.values()) - reference.couplings, -sum(rows.values()))
         exchange: tuple[str, str] | None = None
         for loop, alternatives in _alternatives(reference).items():
             for found in alternatives:
-                gain = (found.mobility, rows[loop] - found.rows)
+                gain = (found.mobility, -found.total_rows)
                 if gain > best and loop not in fixed:
                     best, exchange = gain, (loop, found.joint)
         if exchange is None:

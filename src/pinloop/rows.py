@@ -201,11 +201,13 @@ class _BoundMomentum(BoundRow):
             self._value = float((self._map(q) @ v)[0])
 
     def terms(self, t: float, q: Array, v: Array, data: pin.Data) -> Terms:
-        rate = pin.computeCentroidalMapTimeVariation(self._model, self._data, q, v)
-        rate = np.array(rate).reshape(6, -1)[3:]
         J = self._map(q)
         value = self._value if self._value is not None else float((J @ v)[0])
-        return J, np.array([value]), np.array([self._axis @ rate @ v])
+        # Not the time variation of the map: Pinocchio's forgets that the motion subspace of some
+        # joints (universal, composite) moves.
+        rest = np.zeros(len(v))
+        drift = pin.computeCentroidalMomentumTimeVariation(self._model, self._data, q, v, rest)
+        return J, np.array([value]), np.array([self._axis @ drift.angular])
 
     def _map(self, q: Array) -> Array:
         centroidal = pin.computeCentroidalMap(self._model, self._data, q)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..closing import null_space
 from ..errors import BadValue, InconsistentVelocity
 from ..forces import Force
+from ..holonomy import group_bracket
 from ..mechanism import Mechanism
 from ..rows import Row
 from .equations import EquationsOfMotion
@@ -115,7 +116,37 @@ def christoffel(robot: Mechanism, q: ArrayLike) -> Array:
 
 
 def coriolis(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
-    """Coriolis matrix ``C`` of the tree, shape (nv, nv), with ``dM/dt - 2 C`` skew."""
+    """Coriolis matrix ``C`` of the tree, shape (nv, nv), with ``dM/dt - 2 C`` skew.
+
+    ``C v`` is the Coriolis and centrifugal force. ``C = (dM/dt + K) / 2`` with the skew matrix
+    ``K_ab = (D_b p)_a - (D_a p)_b + 2 p.[e_a, e_b]``, ``p = M v``: derivatives along the joints'
+    motions, and the bracket of the configuration group where velocities are no coordinate rates.
+    (Pinocchio's own matrix leaves out terms of joints whose motion subspace moves.)
+    """
     q, v = robot.checked_configuration(q), robot.checked_velocity(v)
-    model = robot.model
-    return np.array(pin.computeCoriolisMatrix(model, model.createData(), q, v))
+    momentum = _mass(robot, q) @ v
+    slopes = [_mass_slope(robot, q, unit) for unit in np.eye(robot.nv)]
+    D = np.array([slope @ v for slope in slopes])  # D[a, b] = (D_a p)_b
+    brackets = np.array(
+        [
+            [momentum @ group_bracket(robot, x, y) for y in np.eye(robot.nv)]
+            for x in np.eye(robot.nv)
+        ]
+    ).reshape(robot.nv, robot.nv)
+    rate = np.einsum("a,abc->bc", v, np.array(slopes).reshape(robot.nv, robot.nv, robot.nv))
+    return np.asarray(0.5 * (rate + D.T - D) + brackets)
+
+
+def _mass(robot: Mechanism, q: Array) -> Array:
+    """Mass matrix of the tree."""
+    M = np.triu(pin.crba(robot.model, robot.model.createData(), q))
+    return np.asarray(M + np.triu(M, 1).T)
+
+
+def _mass_slope(robot: Mechanism, q: Array, motion: Array, step: float = 2e-3) -> Array:
+    """Derivative of the mass matrix along a motion, by central differences of fourth order."""
+
+    def mass(s: float) -> Array:
+        return _mass(robot, pin.integrate(robot.model, q, s * step * motion))
+
+    return (8 * (mass(1) - mass(-1)) - (mass(2) - mass(-2))) / (12 * step)
