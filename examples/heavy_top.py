@@ -89,7 +89,7 @@ def main(until: float = 1.0, plot: str | None = None) -> dict[str, Drift]:
     pivot = [float(d.pivot.max()) for d in both]
     missed = [float(np.linalg.norm(d.end - true)) for d in both]
 
-    print(f"heavy top, {until} s, RK4 with {STEP} s       SE(3)    SO(3)xR3   paper")
+    print(f"heavy top, {until} s, RK4 with {STEP} s        SE(3)    SO(3)xR3   paper")
     print(_row("kinetic energy at the start [kJ]", *(d.kinetic[0] / 1e3 for d in both), "13.97"))
     print(_row("drift of the pivot [m]", *pivot, "accuracy of the computation | visible"))
     print(_row("drift of the energy / energy", *energy, "two orders of magnitude apart"))
@@ -105,7 +105,7 @@ def main(until: float = 1.0, plot: str | None = None) -> dict[str, Drift]:
 
 
 def _row(label: str, first: float, second: float, paper: str) -> str:
-    return f"{label:38s}{first:9.3g}{second:12.3g}   {paper}"
+    return f"{label:38s}{first:10.4g}{second:12.4g}   {paper}"
 
 
 def _plot(both: tuple[Drift, Drift], path: str) -> None:
@@ -116,7 +116,7 @@ def _plot(both: tuple[Drift, Drift], path: str) -> None:
         left.semilogy(d.t[1:], np.maximum(d.pivot[1:], 1e-17), label=name)
         lost = np.abs(d.kinetic[1:] / d.kinetic[0] - 1)
         right.semilogy(d.t[1:], np.maximum(lost, 1e-16), label=name)
-    left.set(title="Heavy top: drift of the pivot", xlabel="t [s]", ylabel="m")
+    left.set(title="Heavy top: drift of the pivot [m]", xlabel="t [s]")
     right.set(title="Drift of the kinetic energy, relative", xlabel="t [s]")
     for axes in (left, right):
         axes.grid(alpha=0.3)
