@@ -28,7 +28,7 @@ BASE_1, BASE_2, APEX = np.array([[0, 0, 0], [0.24, 0, 0], [0.12, 0.16, 0]])
 """Joints at the start [m]."""
 SWING = np.array([10.0, 0, 0])
 """Angular velocity of the triangle about the line through the base joints [rad/s]."""
-SPINS = 20.0, -30.0
+SPINS = 20.0, 30.0
 """Of the boxes about the lines through their own joints [rad/s]."""
 STEP = 1e-3
 

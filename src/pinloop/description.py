@@ -112,9 +112,14 @@ class Joint:
     armature: tuple[float, ...] = ()
 
 
-def coordinate_count(joint: Joint) -> int:
-    """Length of a tree joint's part of the configuration."""
-    if joint.coordinates == "zyx":
+def coordinate_count(joint: Joint, orientation: int = 1) -> int:
+    """Length of a tree joint's part of the configuration.
+
+    Args:
+        joint: the joint.
+        orientation: -1 if the tree walks the joint against its direction.
+    """
+    if joint.coordinates == "zyx" or (joint.pair.name == "planar" and orientation < 0):
         return 3
     extra = {"spherical": 1, "free": 1, "planar": 1}.get(joint.pair.name, 0)
     return joint.pair.dof + extra + (joint.coordinates == "circle")

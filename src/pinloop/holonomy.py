@@ -94,20 +94,26 @@ def _slope(rows: RowSet, q: Array, motion: Array, step: float = 1e-5) -> Array:
 
 
 def group_bracket(robot: Mechanism, x: Array, y: Array) -> Array:
-    """Lie bracket of the configuration group, joint by joint, of two velocities, shape (nv,).
+    """Lie bracket of the configuration group of two velocities, joint by joint, shape (nv,).
 
-    The difference of going along x, y and along y, x at second order: with the map
-    ``q (+) psi`` it is ``d/ds d/dt`` of the rate ``dexpinv``, which `pin.dIntegrate` knows; zero on
-    joints that are vector spaces.
+    Zero on joints that are vector spaces; the cross product on SO(3), the screw product on SE(3)
+    and SE(2).
     """
-    model, q = robot.model, robot.neutral
-    # dexp(-s x) y = y - s/2 [x, y] + O(s^2); the odd part in s is the bracket.
-    step = 1e-3
-
-    def dexp(s: float) -> Array:
-        return np.asarray(pin.dIntegrate(model, q, s * x, pin.ARG1) @ y)
-
-    coarse = (dexp(-step) - dexp(step)) / step
-    fine = (dexp(-step / 2) - dexp(step / 2)) / (step / 2)
-    # Richardson: the next odd term is of third order.
-    return (4 * fine - coarse) / 3
+    bracket = np.zeros(robot.nv)
+    for edge in robot.tree.edges:
+        joint = edge.joint
+        if joint.pair.name not in ("spherical", "free", "planar") or joint.coordinates == "zyx":
+            continue
+        at = robot.coordinates(joint.name)
+        a, b = x[at.v], y[at.v]
+        if at.nq == at.nv:
+            continue  # a planar joint walked backwards has a coordinate per degree of freedom
+        if joint.pair.name == "spherical":
+            bracket[at.v] = np.cross(a, b)
+        elif joint.pair.name == "planar":
+            bracket[at.v] = (b[2] * a[1] - a[2] * b[1], a[2] * b[0] - b[2] * a[0], 0.0)
+        elif joint.coordinates == "SO3xR3":
+            bracket[at.v][3:] = np.cross(a[3:], b[3:])
+        else:
+            bracket[at.v] = pin.Motion(a).cross(pin.Motion(b)).vector
+    return bracket

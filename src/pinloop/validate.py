@@ -287,7 +287,7 @@ def check_cuts(description: Description, tree: SpanningTree) -> Description:
             )
     for edge in tree.edges:
         joint = edge.joint
-        if joint.lower and len(joint.lower) != coordinate_count(joint):
+        if joint.lower and len(joint.lower) != coordinate_count(joint, edge.orientation):
             warnings.append(f"joint '{joint.name}': position limits on rotations are not used")
     return replace(description, warnings=(*description.warnings, *warnings))
 
