@@ -295,7 +295,7 @@ def test_ball_rolls_down_a_plane_with_five_sevenths_of_gravity() -> None:
         expected = 0.5 * 5 / 7 * 9.81 * np.sin(slope) * t**2 * down
         np.testing.assert_allclose(q[:3], expected, atol=1e-8)
     # Friction and normal force of the plane, from Newton's law in the world.
-    motion = run.equations.motion(0.0, run.q[0], run.v[0])
+    motion = run.equations[0].motion(0.0, run.q[0], run.v[0])
     push = mass * (5 / 7 * 9.81 * np.sin(slope) * down + [0, 0, 9.81])
     np.testing.assert_allclose(motion.multipliers, push, rtol=1e-10, atol=1e-10)
 

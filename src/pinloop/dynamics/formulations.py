@@ -99,10 +99,11 @@ class Voronets(Formulation):
     partitioning and are chosen again when they get bad.
 
     Args:
-        condition: condition number of the dependent columns above which to choose again.
+        condition: condition number of the dependent columns, and size of ``F`` in the kinetic
+            metric, above which to choose again.
     """
 
-    condition: float = 1e3
+    condition: float = 1e2
 
     def bind(self, scale: Array) -> BoundFormulation:
         """Return the formulation with work space."""
@@ -118,12 +119,13 @@ class _BoundVoronets(BoundFormulation):
 
     def solve(self, M: Array, J: Array, f: Array, gamma: Array) -> tuple[Array, Array]:
         rows = self._scale[:, None] * J
-        F = self._complement(rows)
+        size = np.sqrt(np.diagonal(M))
+        F = self._complement(rows, size)
         if F is None:
             self._choose(M, rows)
-            F = self._complement(rows)
+            F = self._complement(rows, size)
         if F is None:  # dependent columns are bad whatever is chosen: close to a singularity
-            F = self._complement(rows, forced=True)
+            F = self._complement(rows, size, forced=True)
         assert F is not None
         drift = np.zeros(len(M))
         block = rows[np.ix_(self._rows, self._dependent)]
@@ -133,8 +135,14 @@ class _BoundVoronets(BoundFormulation):
         lam = np.linalg.lstsq(rows.T, M @ a - f, rcond=1e-9)[0]
         return a, self._scale * lam
 
-    def _complement(self, rows: Array, *, forced: bool = False) -> Array | None:
-        """``F`` with ``J F = 0``; None if the present choice is not good here."""
+    def _complement(self, rows: Array, size: Array, *, forced: bool = False) -> Array | None:
+        """``F`` with ``J F = 0``; None if the present choice is not good here.
+
+        Args:
+            rows: the rows.
+            size: size of each velocity coordinate in the kinetic metric.
+            forced: take the present choice as it is.
+        """
         n = rows.shape[1]
         if not self._chosen:
             return None
@@ -145,11 +153,14 @@ class _BoundVoronets(BoundFormulation):
         F = np.zeros((n, len(independent)))
         F[independent, np.arange(len(independent))] = 1.0
         F[self._dependent] = -_solve(block, rows[np.ix_(self._rows, independent)])
+        if forced:
+            return F
+        # Dependent velocities that are large against the independent ones: choose others.
+        gain = np.abs(F) * size[:, None] / size[independent]
         # Rows that were dependent where the choice was made may have become independent.
-        size = float(np.abs(rows).max(initial=1e-300)) * float(np.abs(F).max(initial=1.0))
-        if not forced and np.abs(rows @ F).max(initial=0.0) > 1e-8 * size:
-            return None
-        return F
+        scale = float(np.abs(rows).max(initial=1e-300)) * float(np.abs(F).max(initial=1.0))
+        missed = np.abs(rows @ F).max(initial=0.0) > 1e-8 * scale
+        return None if missed or gain.max(initial=0.0) > self._condition else F
 
     def _choose(self, M: Array, rows: Array) -> None:
         """Choose dependent velocities, and as many independent rows."""

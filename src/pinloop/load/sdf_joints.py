@@ -13,7 +13,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..description import GROUND, Coupling, Joint
+from ..description import Coupling, Joint
 from ..pairs import Pair, align_z, make_pair
 from .sdf_scope import Frame, Scope
 from .sdf_source import truth
@@ -357,6 +357,5 @@ def _cut_loops(joints: Sequence[Joint], forced: set[str]) -> list[Joint]:
             one, other = root(joint.parent), root(joint.child)
             if one != other:
                 marks[joint.name] = None
-                # The ground stays the root of its island.
-                island[other if one == GROUND else one] = one if one == GROUND else other
+                island[one] = other
     return [replace(joint, cut=marks[joint.name]) for joint in joints]
