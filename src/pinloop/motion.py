@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .lie import EVERYTHING, NOTHING, Subspace, identify, span
 
@@ -132,18 +131,20 @@ class MotionNetwork:
 
     def __init__(self, size: int, algebras: Algebras) -> None:
         self.algebras = algebras
-        self._bounds: NDArray[np.int64] = np.full((size, size), algebras.everything)
-        np.fill_diagonal(self._bounds, algebras.nothing)
+        # Lists, because single entries are read and written all the time.
+        self._bounds = [[algebras.everything] * size for _ in range(size)]
+        for group in range(size):
+            self._bounds[group][group] = algebras.nothing
 
     def copy(self) -> MotionNetwork:
         """A network that can be tightened without changing this one."""
-        other = MotionNetwork(len(self._bounds), self.algebras)
-        other._bounds[:] = self._bounds
+        other = MotionNetwork(0, self.algebras)
+        other._bounds = [row.copy() for row in self._bounds]
         return other
 
     def number(self, a: int, b: int) -> int:
         """Number of the algebra in which the relative motion of two groups lies."""
-        return int(self._bounds[a, b])
+        return self._bounds[a][b]
 
     def tighten(self, ties: Iterable[tuple[int, int, int]]) -> None:
         """Take further bounds (group, group, algebra) into account, and all that follows."""
@@ -158,19 +159,20 @@ class MotionNetwork:
 
     def _through(self, a: int, b: int, c: int) -> list[tuple[int, int]]:
         """Bound a-c by way of b."""
-        step = int(self._bounds[b, c])
-        if step == self.algebras.everything:
+        step, old = self._bounds[b][c], self._bounds[a][c]
+        if step == self.algebras.everything or old == self.algebras.nothing:
             return []
-        return self._narrow(a, c, self.algebras.join(int(self._bounds[a, b]), step))
+        way = self.algebras.join(self._bounds[a][b], step)
+        return [] if way in (old, self.algebras.everything) else self._narrow(a, c, way)
 
     def _narrow(self, a: int, b: int, algebra: int) -> list[tuple[int, int]]:
         """Intersect one bound; returns the pair if that made it smaller."""
         if a == b:
             return []
-        old = int(self._bounds[a, b])
+        old = self._bounds[a][b]
         new = self.algebras.meet(old, algebra)
         # Where screws meet, the bound on both may be larger than either: keep what is there.
         if self.algebras.dim(new) >= self.algebras.dim(old):
             return []
-        self._bounds[a, b] = self._bounds[b, a] = new
+        self._bounds[a][b] = self._bounds[b][a] = new
         return [(a, b)]
