@@ -142,7 +142,9 @@ class Shapes:
             return None
         if kind == "mesh":
             mesh = self._mesh_of(element)
-            return mesh and Geom(element, name, body, frame * document.pose(element), None, mesh)
+            if mesh is None:
+                return None
+            return Geom(element, name, body, frame * document.pose(element), None, mesh)
         if element.get("mesh") is not None:
             document.warn(element, f"is a {kind} fitted to a mesh, which is not read; size it")
             return None
@@ -168,7 +170,8 @@ class Shapes:
         assert shape is not None
         touches = any(geom.element.number(bits, 1.0) != 0 for bits in ("contype", "conaffinity"))
         seen = geom.element.number("group", 0.0) <= 2 or not touches
-        roles: list[Literal["visual", "collision"]] = ["visual"] * seen + ["collision"] * touches
+        roles: list[Literal["visual", "collision"]] = ["visual"] if seen else []
+        roles += ["collision"] if touches else []
         color = self._color(geom)
         return [Geometry(geom.name, geom.body, role, shape, placement, color) for role in roles]
 

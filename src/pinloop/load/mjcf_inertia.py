@@ -89,10 +89,11 @@ def primitive_moments(shape: Shape) -> Moments:
         volume, moments = 4 / 3 * np.pi * r**3, np.full(3, 0.4 * r**2)
     elif shape.kind == "box":
         squares = np.square(shape.size)
-        volume, moments = np.prod(shape.size), (squares.sum() - squares) / 12
+        volume, moments = float(np.prod(shape.size)), (squares.sum() - squares) / 12
     elif shape.kind == "ellipsoid":
         squares = np.square(shape.size)
-        volume, moments = 4 / 3 * np.pi * np.prod(shape.size), (squares.sum() - squares) / 5
+        volume = 4 / 3 * np.pi * float(np.prod(shape.size))
+        moments = (squares.sum() - squares) / 5
     else:
         r, h = shape.size
         rod = np.pi * r**2 * h
