@@ -99,12 +99,12 @@ def main(until: float = UNTIL, plot: str | None = None) -> dict[str, float]:
         for run in (reference, free, held)
     ]
 
-    print(f"satellite, {until} s, angular momentum {momentum:.4f} kg m^2/s       paper")
-    print(f"reference, dop853: error of energy [J]     {lost:9.1e}   1.1e-9")
-    print(f"    error of angular momentum [kg m^2/s]   {worst['reference']:9.1e}   1.6e-9")
-    print(f"Euler, step {STEP} s: the same             {worst['free']:9.1e}   grows")
-    print(f"Euler, half the step                       {worst['finer']:9.1e}")
-    print(f"Euler, step {STEP} s, law as a row         {worst['held']:9.1e}   eliminated")
+    print(f"satellite, {until} s, angular momentum {momentum:.4f} kg m^2/s     paper")
+    print(_row("reference, dop853: error of energy [J]", lost, "1.1e-9"))
+    print(_row("  error of angular momentum [kg m^2/s]", worst["reference"], "1.6e-9"))
+    print(_row(f"Euler, step {STEP} s: the same", worst["free"], "grows"))
+    print(_row("Euler, half the step", worst["finer"], ""))
+    print(_row(f"Euler, step {STEP} s, the law as a row", worst["held"], "eliminated"))
     print("body at the end: {:.3f} deg; Euler {:.3f}; with the law {:.3f}".format(*angles))
 
     assert lost < 1.1e-9 and worst["reference"] < 1.6e-9
@@ -114,6 +114,10 @@ def main(until: float = UNTIL, plot: str | None = None) -> dict[str, float]:
     if plot:
         _plot(reference, (free.t, drift, rest), plot)
     return worst
+
+
+def _row(label: str, value: float, paper: str) -> str:
+    return f"{label:42s}{value:9.1e}   {paper}"
 
 
 def _plot(run: pl.Trajectory, euler: tuple[np.ndarray, ...], path: str) -> None:

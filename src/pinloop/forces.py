@@ -136,7 +136,7 @@ class JointFriction(Force):
         coefficients: per joint [N m, N]; those of the robot's file by default.
     """
 
-    speed: float = 1e-2
+    speed: float = 0.1
     coefficients: Mapping[str, float] | None = None
 
     def bind(self, robot: Mechanism) -> BoundForce:

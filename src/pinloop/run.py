@@ -184,7 +184,7 @@ class Run:
                     t_next = root
             t, (q, v, a) = t_next, state
             self._keep(t, q, v, a, step.psi)
-            due += self.watcher.due(t * (1 + 1e-13))
+            due += self.watcher.due(t + 1e-13 * abs(t))
             t, q, v, a, stopped = self._happen(t, q, v, a, due)
             report(t)
         return "stopped by an event" if stopped else "done"
@@ -196,6 +196,7 @@ class Run:
         if not due:
             return t, q, v, a, False
         before = self.mode
+        self.watcher.note(due, t, q, v)
         q, v = self._change(t, q, v, due)
         if self.mode != before:
             a = self._acceleration(t, q, v)

@@ -160,18 +160,31 @@ class Watcher:
         )
         self._guarded = [event for event in events if event.guard is not None]
         self._sides = np.zeros(len(self._guarded))
+        self._at_root: dict[int, float] = {}
         self._done = 0
         self._start = start
+
+    def note(self, happening: list[BoundEvent], t: float, q: Array, v: Array) -> None:
+        """Remember how far from zero the guards are whose events are about to happen."""
+        self._at_root = {
+            k: abs(_value(event, t, q, v))
+            for k, event in enumerate(self._guarded)
+            if any(event is one for one in happening)
+        }
 
     def look(self, mode: Mode, t: float, q: Array, v: Array) -> None:
         """See on which side the guards are at the start of a run or after a change."""
         for k, event in enumerate(self._guarded):
-            if event.active(mode):
-                value = _value(event, t, q, v)
-                # A guard that has just been at zero keeps the side it was going to.
-                self._sides[k] = np.sign(value) if abs(value) > 1e-9 else self._sides[k]
-            else:
+            if not event.active(mode):
                 self._sides[k] = 0.0
+                continue
+            value = _value(event, t, q, v)
+            # A guard whose event has just happened is at zero but for the error of the root: it
+            # keeps the side it was going to, unless the change has moved it away from there.
+            error = 10 * self._at_root.get(k, 0.0) + 1e-12
+            if abs(value) > error or not self._sides[k]:
+                self._sides[k] = np.sign(value)
+        self._at_root = {}
 
     def next_time(self) -> float:
         """Time of the next event at a time."""
