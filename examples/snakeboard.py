@@ -1,18 +1,18 @@
 """Snakeboard: dependent coordinates for positions and for velocities (paper 1, section 5.4.2).
 
-Coupler B, boards A (rear) and C (front) with wheels, and rotor D, in absolute planar coordinates
-``(x, y, theta)`` of each: 12 coordinates, 6 rows of the pins, and 2 non-holonomic rows of the wheels,
-which do not slip sideways. A constant force at the centre of mass pushes along the coupler; PD
-drives (P = 10, D = 0.1) steer the wheels with 1 Hz and 0.5 rad, here against each other.
+Coupler B, boards A (rear) and C (front) with wheels and rotor D in absolute coordinates: x, y and
+theta of each, 6 rows of the pins, and 2 non-holonomic rows of the wheels, which do not slip
+sideways. A constant force at the centre of mass pushes along the coupler; PD drives (P = 10,
+D = 0.1) steer the wheels with 1 Hz and 0.5 rad, here against each other. Masses, lengths and force
+are estimates for a demonstrator.
 
-The relative projections on the constraint space (eq. 67) differ between positions and velocities,
-and with them the best dependent coordinates. Then each reference state takes one Euler step of
-0.01 s, whose velocity is projected with the optimal set, and with the set whose best coordinate is
-replaced by the best one outside (eight of the twelve are dependent; headings of boards and rotor
-cannot be, as no row contains their rates, which leaves one). eps integrates ``dv' M dv`` of the
-correction. Paper: 0.00003e-5 and 0.47836e-5. Asserted: the sums of the projections, which are the
-numbers of rows; sets that differ; wheels, pins and energy of the reference; eps more than 1000
-times smaller with the optimal set. Masses, lengths and force are estimates for a demonstrator.
+Relative projections on the constraint space (eq. 67) differ between positions and velocities, and
+so do the best dependent coordinates. Every state of the reference takes one Euler step of 0.01 s,
+whose velocity is projected with the optimal set, and with the set whose best coordinate is replaced
+by the best outside. (The paper says by the 7th smallest; but eight coordinates are dependent, and
+the headings of A, C and D never are, which leaves one.) eps integrates ``dv' M dv`` of the shifts.
+Asserted: the sums of the projections, that the sets differ, wheels, pins and energy of the
+reference, and eps at least 1000 times smaller with the optimal set (paper: 16000).
 """
 
 from __future__ import annotations
@@ -23,50 +23,36 @@ from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 import pinloop as pl
 
-Array = NDArray[np.float64]
-
-ARM = 0.25
-"""From the centre of the coupler to the pins of the boards [m]."""
 BODIES = {"A": (0.8, 0.004), "B": (2.0, 0.042), "C": (0.8, 0.004), "D": (2.4, 0.07)}
 """Mass [kg] and inertia about the vertical [kg m^2]."""
-PINS = {"A": -ARM, "C": ARM, "D": 0.0}
-"""Where the bodies sit on the coupler [m]."""
-FORCE = 2.0
-"""[N]"""
-STIFFNESS, DAMPING, AMPLITUDE, STEP = 10.0, 0.1, 0.5, 0.01
+PINS = {"A": -0.25, "C": 0.25, "D": 0.0}
+"""Where the bodies' centres sit on the coupler [m]."""
+FORCE, STIFFNESS, DAMPING, AMPLITUDE, STEP = 2.0, 10.0, 0.1, 0.5, 0.01
 
 
 class Result(NamedTuple):
-    """What the run and the steps from it give, over time."""
+    """Per time, at position and velocity level: projections and dependent sets; ``dv' M dv``."""
 
-    run: pl.Trajectory
-    t: Array
-    positions: Array
-    """Relative projections of the coordinates at position level, shape (k, 12)."""
-    velocities: Array
-    """The same at velocity level."""
-    best: tuple[list[list[int]], list[list[int]]]
-    """Dependent coordinates at the two levels, best first."""
-    errors: Array
-    """``dv' M dv`` of the corrections, optimal and sub-optimal, shape (k, 2)."""
+    t: np.ndarray
+    projections: np.ndarray
+    sets: list[list[list[int]]]
+    errors: np.ndarray
 
 
 def mechanism() -> pl.Mechanism:
-    """Each body carried by two slides and a hinge of its own; the pins are loops."""
-    model = pin.Model()
+    """Each body on two slides and a hinge of its own; the pins are loops."""
+    model, one = pin.Model(), pin.SE3.Identity()
     model.name, model.gravity = "snakeboard", pin.Motion.Zero()
     for name, (mass, inertia) in BODIES.items():
         joint = 0
-        motions = (pin.JointModelPX(), "x"), (pin.JointModelPY(), "y"), (pin.JointModelRZ(), "theta")
-        for motion, label in motions:
-            joint = model.addJoint(joint, motion, pin.SE3.Identity(), f"{label}_{name}")
+        for kind, x in zip(("PX", "PY", "RZ"), ("x", "y", "theta"), strict=True):
+            joint = model.addJoint(joint, getattr(pin, f"JointModel{kind}")(), one, f"{x}_{name}")
         tensor = inertia * np.diag([0.5, 0.5, 1.0])
-        model.appendBodyToJoint(joint, pin.Inertia(mass, np.zeros(3), tensor), pin.SE3.Identity())
-        model.addBodyFrame(name, joint, pin.SE3.Identity(), 0)
+        model.appendBodyToJoint(joint, pin.Inertia(mass, np.zeros(3), tensor), one)
+        model.addBodyFrame(name, joint, one, 0)
     pins = [
         {"name": f"pin_{name}", "pair": "revolute", "axis": [0, 0, 1]}
         | {"a": {"body": "B", "xyz": [x, 0, 0]}, "b": {"body": name}}
@@ -75,26 +61,25 @@ def mechanism() -> pl.Mechanism:
     return pl.load(model, loops={"format": "pinloop-loops-1", "loops": pins})
 
 
+def steer(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Torques of the PD drives between the coupler and the boards, on the 12 coordinates."""
+    tau, phase = np.zeros(12), 2 * np.pi * t
+    for board, sign in ((2, -1), (8, 1)):
+        angle, rate = sign * AMPLITUDE * np.array([np.sin(phase), 2 * np.pi * np.cos(phase)])
+        torque = STIFFNESS * (angle - q[board] + q[5]) + DAMPING * (rate - v[board] + v[5])
+        tau[[board, 5]] += torque, -torque
+    return tau
+
+
 def reference(until: float) -> pl.Trajectory:
-    """Motion with tight tolerances."""
+    """Motion with tight tolerances, from rest along x."""
     robot = mechanism()
-    theta = {name: robot.coordinates(f"theta_{name}").v.start for name in BODIES}
-
-    def steer(t: float, q: Array, v: Array) -> Array:
-        tau, phase = np.zeros(robot.nv), 2 * np.pi * t
-        for board, sign in (("A", -1), ("C", 1)):
-            target = sign * AMPLITUDE * np.array([np.sin(phase), 2 * np.pi * np.cos(phase)])
-            error = target - [x[theta[board]] - x[theta["B"]] for x in (q, v)]
-            torque = STIFFNESS * error[0] + DAMPING * error[1]
-            tau[theta[board]] += torque
-            tau[theta["B"]] -= torque
-        return tau
-
+    push = pl.PointForce("B", (FORCE, 0, 0), local=True)
     return pl.simulate(
         robot,
         robot.configuration({f"x_{name}": x for name, x in PINS.items()}),
         until=until,
-        forces=[pl.PointForce("B", (FORCE, 0, 0), local=True), pl.TorqueFunction(steer, "steering")],
+        forces=[push, pl.TorqueFunction(steer, "steering")],
         rows=[pl.NoSlip(board, (0, 1, 0)) for board in ("A", "C")],
         method=pl.MuntheKaas("dop853", rtol=1e-10, atol=1e-11),
     )
@@ -102,25 +87,65 @@ def reference(until: float) -> pl.Trajectory:
 
 def steps(run: pl.Trajectory) -> Result:
     """Projections along the run, and one Euler step from every state."""
-    eom, robot = run.equations, run.robot
-    holonomic = eom.rows.holonomic
+    eom, projections, sets, errors = run.equations, [], [], []
     t = np.arange(0.0, run.t[-1] - STEP / 2, STEP)
-    positions, velocities, errors = [], [], []
-    best: tuple[list[list[int]], list[list[int]]] = [], []
-    for state in zip(*run(t), strict=True):
-        time, q, v = state
-        M, J = eom.mass(q), eom.terms(*state)[0]
-        for rows, found, sets in ((J[holonomic], positions, best[0]), (J, velocities, best[1])):
-            found.append(pl.relative_projections(M, rows))
-            sets.append(pl.dependent_coordinates(M, rows)[0].tolist())
-        a = eom.acceleration(*state)
-        q, v = robot.integrate(q, STEP * v), v + STEP * a
-        M, (J, b, _) = eom.mass(q), eom.terms(time + STEP, q, v)
+    for time, q, v in zip(*run(t), strict=True):
+        M, J = eom.mass(q), eom.terms(time, q, v)[0]
+        levels = J[eom.rows.holonomic], J
+        projections.append([pl.relative_projections(M, rows) for rows in levels])
+        sets.append([pl.dependent_coordinates(M, rows)[0].tolist() for rows in levels])
+        euler = v + STEP * eom.acceleration(time, q, v)
+        there = run.robot.integrate(q, STEP * v)
+        M, (J, b, _) = eom.mass(there), eom.terms(time + STEP, there, euler)
         optimal = pl.dependent_coordinates(M, J)[0].tolist()
         outside = [i for i in np.argsort(-pl.relative_projections(M, J)) if i not in optimal]
-        errors.append([])
         for columns in (optimal, [*optimal[1:], outside[0]]):
-            shift = np.zeros(robot.nv)
-            shift[columns] = np.linalg.lstsq(J[:, columns], b - J @ v, rcond=None)[0]
-            errors[-1].append(shift @ M @ shift)
-    return Result(run, t, np.array(positions), np.array(velocities), best, np.array(errors))
+            shift = np.zeros(12)
+            shift[columns] = np.linalg.lstsq(J[:, columns], b - J @ euler, rcond=None)[0]
+            errors.append(shift @ M @ shift)
+    return Result(t, np.array(projections), sets, np.array(errors).reshape(-1, 2))
+
+
+def main(until: float = 5.0, plot: str | None = None) -> Result:
+    """Print projections, sets and errors, and check them."""
+    run = reference(until)
+    result, names = steps(run), run.robot.joints
+    slips = [run.equations.terms(*s)[0] @ s[2] for s in zip(run.t, run.q, run.v, strict=True)]
+    print(f"snakeboard, {until} s; at the end:     " + "".join(f"{name:>8s}" for name in names))
+    for k, level in enumerate(("positions", "velocities")):
+        print(f"projection of {level:20s}" + "".join(f"{x:8.3f}" for x in result.projections[-1, k]))
+        print("    dependent: " + ", ".join(names[i] for i in result.sets[-1][k]))
+    optimal, worse = STEP * result.errors.sum(axis=0)
+    ratios = result.errors[1:, 1] / result.errors[1:, 0]
+    print(f"eps: optimal {optimal:.3g} (paper 0.00003e-5), else {worse:.3g} (paper 0.47836e-5)")
+    print(f"ratio {worse / optimal:.0f} (paper 16000); median of steps {np.median(ratios):.0f}")
+
+    assert np.allclose(result.projections.sum(axis=2), [6, 8], atol=1e-9)
+    assert np.abs(np.diff(result.projections, axis=1)).max() > 0.4
+    assert all(set(first) != set(second[:6]) for first, second in result.sets)
+    assert np.abs(slips).max() < 1e-9 and run.closure().max() < 1e-9
+    assert np.abs(run.energy().error).max() < 1e-7
+    assert worse > 1000 * optimal
+    if plot:
+        _plot(result, names, plot)
+    return result
+
+
+def _plot(result: Result, names: tuple[str, ...], path: str) -> None:
+    """Figure 8 of the paper."""
+    figure = import_module("matplotlib.figure").Figure(figsize=(12, 4.5), layout="constrained")
+    titles = "Relative projection of configuration coordinates (6 rows)", "velocities (8 rows)"
+    for level, axes in enumerate(figure.subplots(1, 2, sharey=True)):
+        for i, name in enumerate(names):
+            style = {"color": f"C{i // 3}", "ls": ("-", "--", ":")[i % 3], "lw": 1 + (11 - i) // 3}
+            axes.plot(result.t, result.projections[:, level, i], label=name, **style)
+        axes.set(xlabel="t [s]", title=titles[level])
+        axes.grid(alpha=0.3)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right center")
+    figure.savefig(path, dpi=150)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Snakeboard: relative projections.")
+    parser.add_argument("--plot", metavar="PNG", help="draw the projections (needs matplotlib)")
+    main(plot=parser.parse_args().plot)

@@ -43,6 +43,16 @@ def idle_turn() -> Table:
     )
 
 
+def locked() -> Table:
+    """Hinge, slide and hinge along three axes: what each allows the others forbid."""
+    return k.chain(
+        "locked",
+        ("revolute", [0, 0, 0], m.Z, None),
+        ("prismatic", [0, 0, 0], m.X, None),
+        ("revolute", [0.3, 0.2, 0], m.Y, None),
+    )
+
+
 # Rows of all pairs, rows that are left, rank in general.
 KNOWN: dict[str, tuple[Maker, int, int, int]] = {
     # Planar, dim 3: 3 - 1 per hinge or slide that is cut, whatever the number of bars.
@@ -85,6 +95,9 @@ KNOWN: dict[str, tuple[Maker, int, int, int]] = {
     # One body twice on one axis.
     "door": (m.door, 5, 0, 0),
     "idle turn": (idle_turn, 5, 1, 1),
+    # A hinge and a slide across; the cut hinge at a right angle to both cannot turn, so nothing is
+    # swept and both twists are seen as they are: 1 + 1.
+    "locked": (locked, 5, 2, 2),
     # Two planes at right angles: 3 + 3 - 1 shift in common, less the cut hinge.
     "sarrus": (m.sarrus, 5, 4, 4),
     # Paper 5, section 7.2: 4 + 4 - 1 for the three shifts that two legs leave.

@@ -12,6 +12,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.closing import null_space
+from pinloop.description import GROUND
 from pinloop.mechanism import build
 
 from . import linkages as k
@@ -32,7 +33,7 @@ from .known_linkages import (
     rows_of,
 )
 from .reductions import configurations, jacobians, rank
-from .tables import Array, Table, table
+from .tables import Array, Table, joint, table
 
 # -- how many rows --------------------------------------------------------------------------
 
@@ -156,13 +157,27 @@ def in_turned_reference(entries: Table, loop: str, motion: Array) -> pl.Mechanis
     return build(replace(description, joints=joints))
 
 
+def bent_universal() -> Table:
+    """A hinge, and a universal joint whose z axis is that of the hinge once it is bent by 0.5."""
+    return table(
+        "bent universal",
+        joint("turn", "revolute", GROUND, "arm", [0, 0, 0], [0, -np.sin(0.5), np.cos(0.5)]),
+        joint("close", "universal", GROUND, "arm", [0, 0, 0], m.Z, axis2=m.X, cut=True),
+    )
+
+
 x, y, z, rx, ry, rz = np.eye(6)
 TURNED: list[tuple[Maker, str, Array, int]] = [
     (m.four_bar, "close", 2.0 * rz, 2),
+    # A right angle: the one direction that the rows leave out becomes one that they need.
+    (m.sarrus, "b3", np.pi / 2 * rz, 4),
+    (lambda: k.turned_over(m.sarrus(), "b3"), "b3", np.pi / 2 * rz, 4),
     (m.sarrus, "b3", 1.1 * rz, 4),
-    (lambda: k.turned_over(m.sarrus(), "b3"), "b3", 1.1 * rz, 4),
-    (k.prrr3, "hinge_y3", -0.7 * rz, 7),
-    (idle_turn, "close", 0.9 * rz, 1),
+    (k.prrr3, "hinge_y3", -np.pi / 2 * rz, 7),
+    (idle_turn, "close", np.pi / 2 * rz, 1),
+    (lambda: k.turned_over(idle_turn(), "close"), "close", np.pi / 2 * rz, 1),
+    # A hinge along z of B: bent, the universal joint about z of A and x of B does not allow it.
+    (bent_universal, "close", 0.5 * rx, 1),
     (k.oldham, "groove", 0.2 * z, 2),
     (m.screw_jack, "thread", 3.0 * (rz + m.PITCH * z), 1),
     (m.rssr, "close", rx - 0.3 * ry + 2 * rz, 3),
@@ -206,6 +221,39 @@ def test_it_does_not_matter_which_side_of_a_cut_is_the_parent(
                 assert_nothing_lost(robot, q)
 
 
+def test_a_loop_joint_that_is_turned_over_is_so_throughout() -> None:
+    # Of the two sides of b3 only the one on leg b stays in a plane: that has to be A.
+    robot = pl.from_screws(k.turned_over(m.sarrus(), "b3"))
+    (before,), (after,) = robot.loops, pl.regularize(robot).loops
+    assert (after.body_a, after.body_b) == (before.body_b, before.body_a) == ("b_high", "platform")
+    assert (after.frame_a, after.frame_b) == (before.frame_b, before.frame_a)
+    assert after.loop.chain_a == before.loop.chain_b == ("b1", "b2")
+    assert after.loop.chain_b == before.loop.chain_a == ("a1", "a2", "a3")
+    assert after.loop.root == before.loop.root
+    (loop,) = report_of(pl.regularize(robot)).loops
+    assert (loop.algebra_a, loop.algebra_b) == ("planar, normal y", "planar, normal x")
+    assert robot.loops[0].body_a == "platform"
+
+
+@pytest.mark.parametrize("first", ["along", "across"])
+def test_the_order_of_the_loops_is_searched(first: str) -> None:
+    # A nut on a thread with two guides. The guide along the thread leaves steps of whole turns, so
+    # that the one across is still needed after it; after that one nothing is left to forbid.
+    axes = {"along": m.Z, "across": m.X}
+    names = [first, *(axes.keys() - {first})]
+    guides = [joint(n, "prismatic", GROUND, "nut", [0, 0, 0], axes[n], cut=True) for n in names]
+    thread = joint("thread", "helical", GROUND, "nut", [0, 0, 0], m.Z, pitch=0.1)
+    robot = pl.regularize(pl.from_screws(table("guides", thread, *guides)))
+    assert [loop.name for loop in robot.loops] == names
+    assert [(loop.loop, loop.rows) for loop in report_of(robot).loops] == [
+        ("across", 1),
+        ("along", 0),
+    ]
+    for turn in (0.0, 2 * np.pi):
+        full, reduced = jacobians(robot, robot.configuration({"thread": turn}))
+        assert rank(full) == rank(reduced) == 1
+
+
 def test_an_idle_turn_of_the_cut_joint_is_not_a_slide() -> None:
     # Seen from the spinner, the slide's axis turns; a row for its first direction would not do.
     robot = reduced_called("idle turn")
@@ -219,8 +267,8 @@ def test_an_idle_turn_of_the_cut_joint_is_not_a_slide() -> None:
 @pytest.mark.parametrize("size", [1e-3, 1.0, 100.0])
 @pytest.mark.parametrize(
     "name",
-    ["four-bar", "hoberman 4", "spherical five-bar", "sarrus", "3-PRRR", "screw jack",
-     "screw four-bar", "schoenflies loop", "rssr", "bennett", "idle turn", "cardan"],
+    ["four-bar", "hoberman 4", "spherical five-bar", "sarrus", "3-PRRR", "screw jack", "door",
+     "screw four-bar", "schoenflies loop", "rssr", "bennett", "idle turn", "cardan", "plunger"],
 )  # fmt: skip
 def test_units_and_places_do_not_matter(name: str, size: float) -> None:
     make, full, reduced, needed = KNOWN[name]

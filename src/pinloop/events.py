@@ -62,6 +62,7 @@ class Lock:
 
     joint: str
     axes: tuple[str, ...] = ()
+    at_limit: bool = False
 
     @property
     def name(self) -> str:
@@ -72,7 +73,8 @@ class Lock:
         """Add the lock."""
         if mode.lock_of(self.joint) is not None:
             raise BadValue(f"joint '{self.joint}' is locked already; unlock it first")
-        return replace(mode, locks=(*mode.locks, Locked(self.joint, self.axes)))
+        lock = Locked(self.joint, self.axes, self.at_limit)
+        return replace(mode, locks=(*mode.locks, lock))
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,10 @@ class CloseLoop:
 
     loop: str
     tolerance: float = 1e-4
+
+    def __post_init__(self) -> None:
+        if not self.tolerance > 0:
+            raise BadValue(f"the tolerance of a closing loop is {self.tolerance}; it must be > 0")
 
     @property
     def name(self) -> str:
@@ -178,6 +184,10 @@ class Event:
     direction: int = 0
     name: str = ""
 
+    def __post_init__(self) -> None:
+        if self.at is not None and not isinstance(self.at, (int, float)):
+            raise BadValue(f"event '{self.label}' is at {self.at!r}; give a time in seconds")
+
     @property
     def label(self) -> str:
         """Name for messages."""
@@ -192,7 +202,8 @@ def lock(joint: str, at: float | None = None, *, axes: Sequence[str] = ()) -> Ev
         at: time [s].
         axes: names of the degrees of freedom ("vx", "wz", ...); all by default.
     """
-    return Event(Lock(joint, tuple(axes)), at)
+    held = Locked(joint, tuple(axes) if not isinstance(axes, str) else (axes,))
+    return Event(Lock(held.joint, held.axes), at)
 
 
 def unlock(joint: str, at: float | None = None) -> Event:
@@ -231,6 +242,11 @@ def when(guard: Guard, action: Event, direction: int = 0, *, name: str = "") -> 
         raise BadValue(f"the direction of an event is {direction}; it must be -1, 0 or 1")
     if not isinstance(action, Event):
         raise BadValue(f"the action of an event is {action!r}; give e.g. pl.lock('elbow')")
+    if action.at is not None or action.guard is not None:
+        raise BadValue(
+            f"the action '{action.label}' of an event has an instant of its own; leave its time or "
+            "guard out"
+        )
     return Event(action.action, None, guard, direction, name)
 
 
@@ -252,6 +268,10 @@ class JointLimits:
     joints: tuple[str, ...] | None = None
     impact: bool = False
 
+    def __post_init__(self) -> None:
+        if isinstance(self.joints, str):
+            object.__setattr__(self, "joints", (self.joints,))
+
 
 @dataclass(frozen=True, eq=False)
 class BoundEvent:
@@ -265,6 +285,7 @@ class BoundEvent:
         direction: +1 rising zeros only, -1 falling ones, 0 both.
         active: whether it is watched in a mode.
         accept: whether a zero that was found counts.
+        at_once: whether it has happened already where it starts to be watched.
     """
 
     label: str
@@ -274,3 +295,4 @@ class BoundEvent:
     direction: int
     active: Callable[[Mode], bool]
     accept: Callable[[float, Array, Array], bool]
+    at_once: Callable[[float, Array, Array], bool] | None = None

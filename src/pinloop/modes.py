@@ -33,10 +33,18 @@ class Locked:
     Args:
         joint: name of the joint.
         axes: names of the locked degrees of freedom ("vx", "wz", ...); all of them if empty.
+        at_limit: whether a position limit holds the joint, which can only push.
     """
 
     joint: str
     axes: tuple[str, ...] = ()
+    at_limit: bool = False
+
+    def __post_init__(self) -> None:
+        axes = (self.axes,) if isinstance(self.axes, str) else tuple(self.axes)
+        if not isinstance(self.joint, str) or not all(isinstance(axis, str) for axis in axes):
+            raise BadValue(f"a lock needs the name of a joint, not {self.joint!r} {axes}")
+        object.__setattr__(self, "axes", axes)
 
     @property
     def label(self) -> str:
@@ -57,10 +65,10 @@ class Mode:
     opened: frozenset[str] = field(default_factory=frozenset)
 
     def __post_init__(self) -> None:
-        given: Iterable[str | Locked] = (
-            [self.locks] if isinstance(self.locks, (str, Locked)) else self.locks
-        )
-        locks = tuple(Locked(one) if isinstance(one, str) else one for one in given)
+        given = [self.locks] if isinstance(self.locks, (str, Locked)) else self.locks
+        if not isinstance(given, Iterable) or not isinstance(self.opened, Iterable):
+            raise BadValue(f"a mode is made of joints and loops, not {given!r}, {self.opened!r}")
+        locks = tuple(one if isinstance(one, Locked) else Locked(one) for one in given)
         names = [lock.joint for lock in locks]
         for name in names:
             if names.count(name) > 1:

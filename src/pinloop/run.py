@@ -80,6 +80,9 @@ class Run:
             raise self._failed(str(failure), failure.reason) from None
         except PinloopError as error:
             raise self._failed(str(error), type(error).__name__) from error
+        except Exception as error:  # of a force or guard of the user's: the run is not lost
+            name = type(error).__name__
+            raise self._failed(f"a force or guard raised {name}: {error}", name) from error
         return self._trajectory(message)
 
     # -- modes ------------------------------------------------------------------------------
@@ -158,7 +161,8 @@ class Run:
         a = self._acceleration(t, q, v)
         self._keep(t, q, v, a, None)
         self.watcher.look(self.mode, t, q, v)
-        t, q, v, a, stopped = self._happen(t, q, v, a, self.watcher.due(t))
+        first = self.watcher.due(t) + self.watcher.at_once(self.mode, t, q, v)
+        t, q, v, a, stopped = self._happen(t, q, v, a, first)
         h = self.method.step or self.control.first_step(v, a, self.until - t)
         while t < self.until and not stopped:
             end = min(self.until, self.watcher.next_time())
@@ -202,7 +206,11 @@ class Run:
             a = self._acceleration(t, q, v)
             self._keep(t, q, v, a, np.zeros(len(v)))
         self.watcher.look(self.mode, t, q, v)
-        return t, q, v, a, any(isinstance(event.action, Stop) for event in due)
+        stopped = any(isinstance(event.action, Stop) for event in due)
+        again = self.watcher.at_once(self.mode, t, q, v) if self.mode != before else []
+        if again and not stopped:
+            return self._happen(t, q, v, a, again)
+        return t, q, v, a, stopped
 
     def _finish(
         self, t: float, t_next: float, state: tuple[Array, Array, Array], attempt: Attempt
@@ -347,14 +355,15 @@ def sampled(run: Trajectory, every: float) -> Trajectory:
     changes = np.flatnonzero(np.diff(run.mode) != 0)
     fixed = np.unique(np.concatenate([[0, len(run.t) - 1], changes, changes + 1]))
     between = [time for time in grid if np.min(np.abs(run.t[fixed] - time)) > 1e-9 * every]
-    states = [(float(run.t[k]), run.q[k], run.v[k], run.a[k], int(run.mode[k])) for k in fixed]
+    # The place in the full run decides the order of states at one time.
+    states = [(float(run.t[k]), run.q[k], run.v[k], run.a[k], int(run.mode[k]), k) for k in fixed]
     for time in between:
         k = int(np.searchsorted(run.t, time, side="right")) - 1
         _, q, v = run(time)
         equations = run.system.equations(run.modes[run.mode[k]])
-        states.append((float(time), q, v, equations.acceleration(time, q, v), int(run.mode[k])))
-    order = {mode: k for k, mode in enumerate(dict.fromkeys(run.mode.tolist()))}
-    states.sort(key=lambda state: (state[0], order[state[4]]))
+        a = equations.acceleration(time, q, v)
+        states.append((float(time), q, v, a, int(run.mode[k]), k))
+    states.sort(key=lambda state: (state[0], state[5]))
     t, q, v, a, mode = (np.array([state[k] for state in states]) for k in range(5))
     model = run.robot.model
     psi = [pin.difference(model, q[k], q[k + 1]) for k in range(len(t) - 1)]

@@ -86,7 +86,9 @@ def simulate(
     system = ModalSystem(
         robot, rows=rows, forces=acting, formulation=formulation, regularization=regularization
     )
-    mode = mode or Mode()
+    mode = Mode() if mode is None else mode
+    if not isinstance(mode, Mode):
+        raise BadValue(f"mode is {mode!r}; give pl.Mode(locks=('elbow',))")
     equations = system.equations(mode)
     q0 = robot.checked_configuration(q).copy()
     v0 = np.zeros(robot.nv) if v is None else robot.checked_velocity(v).copy()

@@ -70,7 +70,8 @@ class Transition:
 
     def impulse_of(self, label: str) -> Array:
         """Impulses of the rows whose label starts with a name, e.g. ``"lock:elbow"``."""
-        rows = [k for k, name in enumerate(self.labels) if name.startswith(label)]
+        starts = (f"{label}.", f"{label}:")
+        rows = [k for k, name in enumerate(self.labels) if name == label or name.startswith(starts)]
         if not rows:
             raise BadValue(f"no row is called '{label}'; rows: {', '.join(self.labels)}")
         return self.impulse[rows]
@@ -102,6 +103,11 @@ def transition(
         InconsistentVelocity: ``v`` is no velocity of the mode before.
     """
     q, v = robot.checked_configuration(q), robot.checked_velocity(v)
+    for mode in (before, after):
+        if not isinstance(mode, Mode):
+            raise BadValue(f"{mode!r} is no mode; give pl.Mode(locks=('elbow',))")
+    if form is not None and not isinstance(form, Formulation):
+        raise BadValue(f"form is {form!r}; give pl.Augmented(), pl.Projected() or pl.Voronets()")
     system = ModalSystem(robot, regularization=robot.regularization is not None)
     J, b, _ = system.equations(before).terms(0.0, q, v)
     off = float(np.linalg.norm(J @ v - b))

@@ -26,6 +26,8 @@ def bind_events(
     system: ModalSystem, events: Sequence[Event | JointLimits], start: float, until: float
 ) -> list[BoundEvent]:
     """Bind events to a robot: check names and times, add the guards that need the robot."""
+    if isinstance(events, (Event, JointLimits)):
+        events = [events]
     bound: list[BoundEvent] = []
     for event in events:
         if isinstance(event, JointLimits):
@@ -97,41 +99,71 @@ def _limit_events(system: ModalSystem, limits: JointLimits) -> list[BoundEvent]:
     robot = system.robot
     lower, upper = robot.model.lowerPositionLimit, robot.model.upperPositionLimit
     bound: list[BoundEvent] = []
-    for name in limits.joints or robot.joints:
+    for name in robot.joints if limits.joints is None else limits.joints:
         at = robot.coordinates(name)
-        if (at.nq, at.nv) != (1, 1):
-            continue
+        single = (at.nq, at.nv) == (1, 1)
         i = at.q.start
+        if limits.joints is not None and not (
+            single and (np.isfinite(lower[i]) or np.isfinite(upper[i]))
+        ):
+            raise BadValue(f"joint '{name}' has no position limits that could be watched")
+        if not single:
+            continue
         for sign, end, limit in ((-1, "lower", lower[i]), (1, "upper", upper[i])):
             if not np.isfinite(limit):
                 continue
             label = f"{end} limit of {name}"
-            bound.append(_hit(name, i, float(limit), sign, label, limits.impact))
+            bound.append(_hit(system, name, float(limit), sign, label, limits.impact))
             if limits.impact:
-                bound.append(_release(system, name, i, float(limit), sign))
+                bound.append(_release(system, name, float(limit), sign))
     return bound
 
 
-def _hit(joint: str, i: int, limit: float, sign: int, label: str, impact: bool) -> BoundEvent:
-    action = Lock(joint) if impact else Report(label)
+def _hit(
+    system: ModalSystem, joint: str, limit: float, sign: int, label: str, impact: bool
+) -> BoundEvent:
+    """A joint reaches a limit; with impact it stays there."""
+    at = system.robot.coordinates(joint)
+    i, j = at.q.start, at.v.start
+
+    def beyond(t: float, q: Array, v: Array) -> float:
+        return float(sign * (q[i] - limit))
+
+    def pressed(t: float, q: Array, v: Array) -> bool:
+        """At the limit already, and on the way out."""
+        if beyond(t, q, v) < -1e-9 or sign * v[j] < -1e-9:
+            return False
+        if sign * v[j] > 1e-9:
+            return True
+        a = system.equations(system.current).acceleration(t, q, v)
+        return bool(sign * a[j] > 1e-9)
+
+    action = Lock(joint, at_limit=True) if impact else Report(label)
     return BoundEvent(
         label,
         action,
-        lambda t, q, v: float(sign * (q[i] - limit)),
+        beyond,
         None,
         1,
         lambda mode: mode.lock_of(joint) is None,
         _whatever,
+        pressed if impact else None,
     )
 
 
-def _release(system: ModalSystem, joint: str, i: int, limit: float, sign: int) -> BoundEvent:
+def _release(system: ModalSystem, joint: str, limit: float, sign: int) -> BoundEvent:
     """A joint leaves its limit when the stop would have to pull."""
+    i = system.robot.coordinates(joint).q.start
 
     def pull(t: float, q: Array, v: Array) -> float:
         return float(sign * system.lock_reaction(joint, t, q, v))
 
-    def at_limit(t: float, q: Array, v: Array) -> bool:
+    def held(mode: Mode) -> bool:
+        lock = mode.lock_of(joint)
+        return lock is not None and lock.at_limit
+
+    def here(t: float, q: Array, v: Array) -> bool:
+        """The other limit has a release of its own."""
         return bool(abs(q[i] - limit) < 1e-6)
 
     end = "lower" if sign < 0 else "upper"
@@ -141,8 +173,9 @@ def _release(system: ModalSystem, joint: str, i: int, limit: float, sign: int) -
         pull,
         None,
         1,
-        lambda mode: mode.lock_of(joint) is not None,
-        at_limit,
+        held,
+        here,
+        lambda t, q, v: here(t, q, v) and pull(t, q, v) > 1e-9,
     )
 
 
@@ -160,17 +193,19 @@ class Watcher:
         )
         self._guarded = [event for event in events if event.guard is not None]
         self._sides = np.zeros(len(self._guarded))
-        self._at_root: dict[int, float] = {}
+        self._zero = np.zeros(len(self._guarded))
         self._done = 0
         self._start = start
 
     def note(self, happening: list[BoundEvent], t: float, q: Array, v: Array) -> None:
-        """Remember how far from zero the guards are whose events are about to happen."""
-        self._at_root = {
-            k: abs(_value(event, t, q, v))
-            for k, event in enumerate(self._guarded)
-            if any(event is one for one in happening)
-        }
+        """Remember how far from zero the guards are whose events are about to happen.
+
+        Roots have an error. Until it has left this band, such a guard counts as being at zero: it
+        keeps the side it was going to, and does not trigger again where it stands.
+        """
+        for k, event in enumerate(self._guarded):
+            if any(event is one for one in happening):
+                self._zero[k] = 10 * abs(_value(event, t, q, v)) + 1e-12
 
     def look(self, mode: Mode, t: float, q: Array, v: Array) -> None:
         """See on which side the guards are at the start of a run or after a change."""
@@ -178,13 +213,15 @@ class Watcher:
             if not event.active(mode):
                 self._sides[k] = 0.0
                 continue
-            value = _value(event, t, q, v)
-            # A guard whose event has just happened is at zero but for the error of the root: it
-            # keeps the side it was going to, unless the change has moved it away from there.
-            error = 10 * self._at_root.get(k, 0.0) + 1e-12
-            if abs(value) > error or not self._sides[k]:
-                self._sides[k] = np.sign(value)
-        self._at_root = {}
+            self._sides[k] = self._side(k, _value(event, t, q, v)) or self._sides[k]
+
+    def at_once(self, mode: Mode, t: float, q: Array, v: Array) -> list[BoundEvent]:
+        """Events that have happened already where they start to be watched."""
+        return [
+            event
+            for event in self._guarded
+            if event.at_once is not None and event.active(mode) and event.at_once(t, q, v)
+        ]
 
     def next_time(self) -> float:
         """Time of the next event at a time."""
@@ -208,7 +245,7 @@ class Watcher:
         last = t0
         for t in t0 + (t1 - t0) * np.arange(1, _SAMPLES + 1) / _SAMPLES:
             q, v = dense(t)
-            sides = {k: float(np.sign(_value(self._guarded[k], t, q, v))) for k in active}
+            sides = {k: self._side(k, _value(self._guarded[k], t, q, v)) for k in active}
             crossed = [k for k in active if sides[k] * self._sides[k] < 0]
             roots = {k: _root(self._guarded[k], last, t, self._sides[k], dense) for k in crossed}
             counting = {
@@ -228,6 +265,13 @@ class Watcher:
             last = t
         return None
 
+    def _side(self, k: int, value: float) -> float:
+        """Sign of a guard, zero as long as it has not left the zero it was last at."""
+        if abs(value) <= self._zero[k]:
+            return 0.0
+        self._zero[k] = 0.0
+        return float(np.sign(value))
+
     def _counts(self, k: int, side: float, root: float, dense: Dense) -> bool:
         """Whether a zero goes in the right direction, and is wanted."""
         event = self._guarded[k]
@@ -237,7 +281,12 @@ class Watcher:
 def _value(event: BoundEvent, t: float, q: Array, v: Array) -> float:
     """Value of a guard, which must be a finite number."""
     assert event.guard is not None
-    value = float(event.guard(t, q, v))
+    try:
+        value = float(event.guard(t, q, v))
+    except (TypeError, ValueError) as error:
+        raise BadValue(
+            f"the guard of event '{event.label}' must return a number for t, q, v: {error}"
+        ) from error
     if not np.isfinite(value):
         raise BadValue(f"the guard of event '{event.label}' is {value} at t = {t:.6g} s")
     return value

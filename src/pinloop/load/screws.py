@@ -156,7 +156,7 @@ def read_screws(data: dict[str, Any], source: str) -> Description:
     need_unique([body.name for body in table.bodies], "body", source)
     names = [joint.name for joint in table.joints] + [row.name for row in table.couplings]
     need_unique(names, "joint or coupling", source)
-    bodies = {body.name for body in table.bodies}
+    bodies = [body.name for body in table.bodies]
     warnings: list[str] = []
     joints = []
     for index, entry in enumerate(table.joints):
