@@ -1,10 +1,9 @@
 """Snakeboard: dependent coordinates for positions and for velocities (paper 1, section 5.4.2).
 
 Coupler B, boards A (rear) and C (front) with wheels and rotor D in absolute coordinates: x, y and
-theta of each, 6 rows of the pins, and 2 non-holonomic rows of the wheels, which do not slip
-sideways. A constant force at the centre of mass pushes along the coupler; PD drives (P = 10,
-D = 0.1) steer the wheels with 1 Hz and 0.5 rad, here against each other. Masses, lengths and force
-are estimates for a demonstrator.
+theta of each, 6 rows of the pins, and 2 non-holonomic rows of the wheels, which do not slip. A force
+at the centre of mass pushes along the coupler; PD drives (P = 10, D = 0.1) steer the wheels with
+1 Hz and 0.5 rad, here against each other. Masses, lengths and force are estimates.
 
 Relative projections on the constraint space (eq. 67) differ between positions and velocities, and
 so do the best dependent coordinates. Every state of the reference takes one Euler step of 0.01 s,
@@ -111,14 +110,14 @@ def main(until: float = 5.0, plot: str | None = None) -> Result:
     run = reference(until)
     result, names = steps(run), run.robot.joints
     slips = [run.equations.terms(*s)[0] @ s[2] for s in zip(run.t, run.q, run.v, strict=True)]
-    print(f"snakeboard, {until} s; at the end:     " + "".join(f"{name:>8s}" for name in names))
+    print(f"snakeboard, {until} s; projections:    " + "".join(f"{name:>8s}" for name in names))
     for k, level in enumerate(("positions", "velocities")):
-        print(f"projection of {level:20s}" + "".join(f"{x:8.3f}" for x in result.projections[-1, k]))
+        print(f"{level:34s}" + "".join(f"{x:8.3f}" for x in result.projections[-1, k]))
         print("    dependent: " + ", ".join(names[i] for i in result.sets[-1][k]))
     optimal, worse = STEP * result.errors.sum(axis=0)
-    ratios = result.errors[1:, 1] / result.errors[1:, 0]
+    steps_ratio = np.median(result.errors[1:, 1] / result.errors[1:, 0])
     print(f"eps: optimal {optimal:.3g} (paper 0.00003e-5), else {worse:.3g} (paper 0.47836e-5)")
-    print(f"ratio {worse / optimal:.0f} (paper 16000); median of steps {np.median(ratios):.0f}")
+    print(f"ratio {worse / optimal:.0f} (paper 16000), in the median step {steps_ratio:.0f}")
 
     assert np.allclose(result.projections.sum(axis=2), [6, 8], atol=1e-9)
     assert np.abs(np.diff(result.projections, axis=1)).max() > 0.4

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Protocol
 
 import numpy as np
@@ -185,7 +186,7 @@ class Event:
     name: str = ""
 
     def __post_init__(self) -> None:
-        if self.at is not None and not isinstance(self.at, (int, float)):
+        if self.at is not None and not isinstance(self.at, Real):
             raise BadValue(f"event '{self.label}' is at {self.at!r}; give a time in seconds")
 
     @property

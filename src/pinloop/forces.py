@@ -77,6 +77,8 @@ def _numbers(values: ArrayLike, what: str, count: int) -> Array:
         raise BadValue(f"{what} is {values!r}, which is not made of numbers") from None
     if array.shape != (count,):
         raise BadValue(f"{what} has shape {array.shape}; it must be ({count},)")
+    if not np.all(np.isfinite(array)):
+        raise BadValue(f"{what} is not finite: {array}")
     return array
 
 
@@ -193,8 +195,10 @@ class Torque(Force):
 
     def bind(self, robot: Mechanism) -> BoundForce:
         """Look the joint up."""
-        _, iv = _one_axis(robot, self.joint, "Torque")
-        unit = np.eye(robot.nv)[iv]
+        at = robot.coordinates(self.joint)
+        if at.nv != 1:
+            raise BadValue(f"Torque needs a joint with one axis; '{self.joint}' has {at.nv}")
+        unit = np.eye(robot.nv)[at.v.start]
         return _Simple(f"torque {self.joint}", lambda t, q, v, data: _value(self.value, t) * unit)
 
 

@@ -20,6 +20,9 @@ class RobotManifold:
 
     Args:
         robot: the mechanism.
+
+    Attributes:
+        curved: mask of the velocity coordinates of joints that are no vector space, shape (nv,).
     """
 
     def __init__(self, robot: Mechanism) -> None:
@@ -29,6 +32,7 @@ class RobotManifold:
             at = robot.coordinates(name)
             # Joints stored as cosine and sine (nq = 2) commute like a vector space.
             curved[at.v] = at.nq != at.nv and at.nv > 1
+        self.curved = curved
         self._curved = np.flatnonzero(curved)
         self._held: list[slice] = []
 

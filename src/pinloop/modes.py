@@ -21,7 +21,7 @@ from .regularize import regularize
 from .rows import BoundRow, Row, Terms
 from .tree import coordinate_names
 
-__all__ = ["Locked", "ModalSystem", "Mode"]
+__all__ = ["Locked", "ModalSystem", "Mode", "locked_columns"]
 
 Array = NDArray[np.float64]
 

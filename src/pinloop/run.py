@@ -16,7 +16,7 @@ from .errors import BadValue, PinloopError, PinloopWarning, SimulationFailed
 from .events import BoundEvent, CloseLoop, Stop
 from .integrate import Attempt, MuntheKaas, Step, StepControl
 from .manifold import RobotManifold
-from .modes import ModalSystem, Mode
+from .modes import ModalSystem, Mode, locked_columns
 from .stabilization import Projection, Projector
 from .trajectory import Trajectory
 from .transitions import Transition, make_transition
@@ -94,6 +94,15 @@ class Run:
         self.equations: EquationsOfMotion = self.system.equations(mode)
         self.system.begin(mode, q, v)
         self.locked = self.system.locked(mode)
+        # A locked axis of a curved joint stands still, but its algebra coordinate does not.
+        whole = [
+            k
+            for lock in mode.locks
+            if not lock.axes
+            for k in locked_columns(self.system.robot, lock)
+        ]
+        self.exact = self.locked & ~self.manifold.curved
+        self.exact[whole] = True
         # A joint that is locked as a whole keeps its coordinates to the last bit.
         self.manifold.hold(lock.joint for lock in mode.locks if not lock.axes)
         self.projector = (
@@ -173,7 +182,7 @@ class Run:
                 t_next = min(planned, end)
                 attempt = self._attempt(t, t_next - t, (q, v, a))
                 # Steps that events cut short do not count: t_k = t0 + k h.
-                count = int(np.floor((t_next - self.start) / self.method.step * (1 + 1e-12)))
+                count = self._whole_steps(t_next)
             else:
                 t_next, attempt, h = self._controlled(t, h, end, (q, v, a))
             step, state = self._finish(t, t_next, (q, v, a), attempt)
@@ -183,7 +192,7 @@ class Run:
                 root, due = found
                 if root < t_next:
                     step, state = self._shortened(step, root)
-                    count = int(np.floor((root - self.start) / (self.method.step or np.inf)))
+                    count = self._whole_steps(root)
                     h = max(h, t_next - root)
                     t_next = root
             t, (q, v, a) = t_next, state
@@ -192,6 +201,10 @@ class Run:
             t, q, v, a, stopped = self._happen(t, q, v, a, due)
             report(t)
         return "stopped by an event" if stopped else "done"
+
+    def _whole_steps(self, t: float) -> int:
+        """Fixed steps up to a time; times far from zero carry the rounding of the start."""
+        return int(np.floor((t - self.start) / (self.method.step or np.inf) + 1e-6))
 
     def _happen(
         self, t: float, q: Array, v: Array, a: Array, due: list[BoundEvent]
@@ -222,7 +235,7 @@ class Run:
             shift = pin.difference(self.system.robot.model, q, q_new)
             # First order in the shift, which is as small as the error of the step.
             psi = psi + self.manifold.dexp_inv(state[0], psi, shift)
-            psi[self.locked] = 0.0
+            psi[self.exact] = 0.0
             a = None
         self._watch_loops(q_new)
         a_new = self._acceleration(t_next, q_new, v_new) if a is None else a
@@ -236,7 +249,7 @@ class Run:
         q, v, _ = self._project(root, q, v)
         a = self._acceleration(root, q, v)
         psi = pin.difference(self.system.robot.model, step.q0, q)
-        psi[self.locked] = 0.0
+        psi[self.exact] = 0.0
         short = replace(step, t1=root, psi=psi, q1=q, v1=v, a1=a)
         return short, (q, v, a)
 

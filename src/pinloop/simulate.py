@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -103,7 +104,7 @@ def simulate(
 def _span(start: float, until: float, save_every: float | None) -> float:
     """Length of the run, after checking its ends."""
     for name, value in (("start", start), ("until", until)):
-        if not isinstance(value, (int, float)):
+        if not isinstance(value, Real):
             raise BadValue(f"{name} is {value!r}; it must be a time in seconds")
     if not (np.isfinite(start) and np.isfinite(until) and until > start):
         raise BadValue(f"until is {until} s and start is {start} s; the end must come after")

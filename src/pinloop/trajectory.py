@@ -115,13 +115,17 @@ class Trajectory:
         k = int(np.searchsorted(self.t, time, side="right")) - 1
         if self.t[k] == time or k == len(self.t) - 1:
             return self.q[k].copy(), self.v[k].copy()
-        q, v = self._step(k)(time)
-        return np.asarray(pin.normalize(self.robot.model, q)), v
+        # What is locked as a whole stays to the last bit here too.
+        manifold = RobotManifold(self.robot)
+        locks = self.modes[self.mode[k]].locks
+        manifold.hold(lock.joint for lock in locks if not lock.axes)
+        q, v = self._step(k, manifold)(time)
+        return manifold.normalize(q), v
 
-    def _step(self, k: int) -> Step:
+    def _step(self, k: int, manifold: RobotManifold) -> Step:
         """The step from state k to the next, for dense output."""
         return Step(
-            RobotManifold(self.robot),
+            manifold,
             float(self.t[k]),
             float(self.t[k + 1]),
             self.q[k],
