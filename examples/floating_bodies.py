@@ -94,10 +94,10 @@ def main(until: float = 1.0, plot: str | None = None) -> dict[str, Drift]:
     )
 
     print(f"floating bodies, {until} s, RK4 with {STEP} s  SE(3)    SO(3)xR3   paper")
-    print(_row("violation of the joint [m]", *opening, "similar"))
-    print(_row("drift of the kinetic energy / energy", *energy, "similar"))
-    print(_row("drift of the linear momentum, relative", *linear, ""))
-    print(_row("drift of the angular momentum", *angular, ""))
+    print(_row("violation of the joint [m]", opening, "similar"))
+    print(_row("drift of the kinetic energy / energy", energy, "similar"))
+    print(_row("drift of the linear momentum, relative", linear, ""))
+    print(_row("drift of the angular momentum", angular, ""))
 
     assert min(opening) > 1e-13 and max(opening) < 10 * min(opening)
     assert max(energy) < 10 * min(energy)
@@ -108,8 +108,8 @@ def main(until: float = 1.0, plot: str | None = None) -> dict[str, Drift]:
     return {"SE3": both[0], "SO3xR3": both[1]}
 
 
-def _row(label: str, first: float, second: float, paper: str) -> str:
-    return f"{label:38s}{first:9.2g}{second:12.2g}   {paper}"
+def _row(label: str, numbers: list[float], paper: str) -> str:
+    return f"{label:38s}{numbers[0]:9.2g}{numbers[1]:12.2g}   {paper}"
 
 
 def _plot(both: tuple[Drift, Drift], path: str) -> None:

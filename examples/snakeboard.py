@@ -1,17 +1,16 @@
 """Snakeboard: dependent coordinates for positions and for velocities (paper 1, section 5.4.2).
 
 Coupler B, boards A (rear) and C (front) with wheels and rotor D in absolute coordinates: x, y and
-theta of each, 6 rows of the pins, and 2 non-holonomic rows of the wheels, which do not slip. A force
-at the centre of mass pushes along the coupler; PD drives (P = 10, D = 0.1) steer the wheels with
-1 Hz and 0.5 rad, here against each other. Masses, lengths and force are estimates.
+theta of each, 6 rows of the pins, 2 non-holonomic rows of the wheels, which do not slip. A force at
+the centre of mass pushes along the coupler; PD drives (P = 10, D = 0.1) steer the wheels with 1 Hz
+and 0.5 rad, here against each other. Masses, lengths and force are estimates.
 
 Relative projections on the constraint space (eq. 67) differ between positions and velocities, and
 so do the best dependent coordinates. Every state of the reference takes one Euler step of 0.01 s,
 whose velocity is projected with the optimal set, and with the set whose best coordinate is replaced
-by the best outside. (The paper says by the 7th smallest; but eight coordinates are dependent, and
-the headings of A, C and D never are, which leaves one.) eps integrates ``dv' M dv`` of the shifts.
-Asserted: the sums of the projections, that the sets differ, wheels, pins and energy of the
-reference, and eps at least 1000 times smaller with the optimal set (paper: 16000).
+by the best outside (paper: the 7th smallest; but eight of the twelve are dependent, and the headings
+of A, C and D never are, which leaves one). eps integrates ``dv' M dv`` of the shifts. Asserted: sums
+of the projections, sets that differ, wheels, pins, energy, and eps 1000 times smaller at optimum.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ def reference(until: float) -> pl.Trajectory:
 
 def steps(run: pl.Trajectory) -> Result:
     """Projections along the run, and one Euler step from every state."""
-    eom, projections, sets, errors = run.equations, [], [], []
+    eom, projections, sets, errors = run.equations[0], [], [], []
     t = np.arange(0.0, run.t[-1] - STEP / 2, STEP)
     for time, q, v in zip(*run(t), strict=True):
         M, J = eom.mass(q), eom.terms(time, q, v)[0]
@@ -109,7 +108,7 @@ def main(until: float = 5.0, plot: str | None = None) -> Result:
     """Print projections, sets and errors, and check them."""
     run = reference(until)
     result, names = steps(run), run.robot.joints
-    slips = [run.equations.terms(*s)[0] @ s[2] for s in zip(run.t, run.q, run.v, strict=True)]
+    slips = [run.equations[0].terms(*s)[0] @ s[2] for s in zip(run.t, run.q, run.v, strict=True)]
     print(f"snakeboard, {until} s; projections:    " + "".join(f"{name:>8s}" for name in names))
     for k, level in enumerate(("positions", "velocities")):
         print(f"{level:34s}" + "".join(f"{x:8.3f}" for x in result.projections[-1, k]))

@@ -88,9 +88,9 @@ def main(until: float = 1.0, plot: str | None = None) -> dict[str, Drift]:
     energy = [float(np.abs(d.energy).max()) for d in both]
 
     print(f"double pendulum, {until} s, RK4 with {STEP} s  SE(3)    SO(3)xR3   paper")
-    print(_row("violation of joint 1 [m]", *one, "SE(3) better"))
-    print(_row("violation of joint 2 [m]", *two, "larger than that of joint 1"))
-    print(_row("drift of energy / kinetic energy", *energy, "comparable"))
+    print(_row("violation of joint 1 [m]", one, "SE(3) better"))
+    print(_row("violation of joint 2 [m]", two, "larger than that of joint 1"))
+    print(_row("drift of energy / kinetic energy", energy, "comparable"))
 
     assert one[0] < 1e-13 and one[1] > 1e6 * one[0]
     assert all(second > first for first, second in zip(one, two, strict=True))
@@ -101,8 +101,8 @@ def main(until: float = 1.0, plot: str | None = None) -> dict[str, Drift]:
     return {"SE3": both[0], "SO3xR3": both[1]}
 
 
-def _row(label: str, first: float, second: float, paper: str) -> str:
-    return f"{label:38s}{first:9.2g}{second:12.2g}   {paper}"
+def _row(label: str, numbers: list[float], paper: str) -> str:
+    return f"{label:38s}{numbers[0]:9.2g}{numbers[1]:12.2g}   {paper}"
 
 
 def _plot(both: tuple[Drift, Drift], path: str) -> None:

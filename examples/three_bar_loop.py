@@ -79,10 +79,10 @@ def main(until: float = 1.0, plot: str | None = None) -> dict[str, Drift]:
     energy = [float(np.abs(d.energy).max()) for d in both]
 
     print(f"three-bar loop, {until} s, RK4 with {STEP} s   SE(3)    SO(3)xR3   paper")
-    print(_row("violation of joint 1, base [m]", *one, "perfect on SE(3)"))
-    print(_row("violation of joint 2, between [m]", *two, "similar"))
-    print(_row("violation of joint 3, base [m]", *three, "perfect on SE(3)"))
-    print(_row("drift of energy / kinetic energy", *energy, "similar"))
+    print(_row("violation of joint 1, base [m]", one, "perfect on SE(3)"))
+    print(_row("violation of joint 2, between [m]", two, "similar"))
+    print(_row("violation of joint 3, base [m]", three, "perfect on SE(3)"))
+    print(_row("drift of energy / kinetic energy", energy, "similar"))
 
     for base in (one, three):
         assert base[0] < 1e-13 and base[1] > 1e5 * base[0]
@@ -93,8 +93,8 @@ def main(until: float = 1.0, plot: str | None = None) -> dict[str, Drift]:
     return {"SE3": both[0], "SO3xR3": both[1]}
 
 
-def _row(label: str, first: float, second: float, paper: str) -> str:
-    return f"{label:38s}{first:9.2g}{second:12.2g}   {paper}"
+def _row(label: str, numbers: list[float], paper: str) -> str:
+    return f"{label:38s}{numbers[0]:9.2g}{numbers[1]:12.2g}   {paper}"
 
 
 def _plot(both: tuple[Drift, Drift], path: str) -> None:

@@ -190,6 +190,10 @@ class Run:
             due: list[BoundEvent] = []
             if found is not None:
                 root, due = found
+                if root <= t:  # it was exactly at zero where the step started
+                    t, q, v, a, stopped = self._happen(t, q, v, a, due)
+                    count = self._whole_steps(t)
+                    continue
                 if root < t_next:
                     step, state = self._shortened(step, root)
                     count = self._whole_steps(root)

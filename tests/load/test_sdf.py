@@ -157,7 +157,7 @@ def test_nested_models_have_names_of_their_own() -> None:
     description = model(
         f"""{link("a")}
         <model name="arm" placement_frame="grip"><pose>0 0 1 0 0 0.5</pose>
-          {link("a", "1 0 0 0 0 0")}{link("b")}<frame name="grip" attached_to="a"/>
+          {link("a", "1 0 0 0 0 0")}{link("b", "0 0 2 0 0 0")}<frame name="grip" attached_to="a"/>
           <joint name="j" type="revolute"><parent>a</parent><child>b</child></joint></model>
         <model name="tool"><pose relative_to="arm::b">0 1 0 0 0 0</pose>{link("t")}</model>
         <frame name="f" attached_to="arm"/>
@@ -169,8 +169,10 @@ def test_nested_models_have_names_of_their_own() -> None:
     found = placements(description, {})
     grip = shift((0, 0, 1)) @ turn((0, 0, 1), 0.5)
     same(found["arm::a"], grip)
-    same(found["arm::b"], grip @ shift((-1, 0, 0)))
-    same(found["tool::t"], grip @ shift((-1, 1, 0)))
+    same(found["arm::b"], grip @ shift((-1, 0, 2)))
+    same(found["tool::t"], grip @ shift((-1, 1, 2)))
+    assert joint_named(description, "j").child == "arm::a"
+    assert joint_named(description, "k").parent == "arm::b"
     frames = {frame.name: frame.body for frame in description.frames}
     assert frames == {"arm::grip": "arm::a", "f": "arm::a"}
 
@@ -203,12 +205,18 @@ def test_included_models(tmp_path: Path) -> None:
     expected = shift((0, 1, 1)) @ turn((1, 0, 0), 0.4) @ turn((0, 0, 1), np.pi / 2)
     same(found["left::finger"], expected)
     assert description.geometry[0].shape.path == tmp_path / "hand" / "meshes" / "palm.stl"
+    direct = model("<include><uri>plain/model.sdf</uri></include>", directory=tmp_path)
+    assert [body.name for body in direct.bodies] == ["plain::p"]
     with pytest.raises(LoadError, match=r"robot.sdf:1: .*'model://foot', which is not found"):
         model(f"{link('a')}<include><uri>model://foot</uri></include>", directory=tmp_path)
     (tmp_path / "plain" / "model.sdf").write_text(
         f"<model name='p'>{link('p')}<include><uri>model://plain</uri></include></model>"
     )
     with pytest.raises(LoadError, match="which includes this file"):
+        model("<include><uri>plain</uri></include>", directory=tmp_path)
+    two = f"<sdf><model name='p'>{link('p')}</model><model name='q'/></sdf>"
+    (tmp_path / "plain" / "model.sdf").write_text(two)
+    with pytest.raises(LoadError, match="may hold one"):
         model("<include><uri>plain</uri></include>", directory=tmp_path)
 
 
@@ -236,6 +244,13 @@ def test_a_world_may_hold_scenery(tmp_path: Path) -> None:
         ("", "has no <link>"),
         (link("a") + link("a"), "already taken"),
         (link("world"), "a name that SDF reserves"),
+        (link("__a__"), "a name that SDF reserves"),
+        (f'<model name="n" placement_frame="world">{link("a")}</model>', "not inside it"),
+        (
+            f"""<model name="n" placement_frame="f">{link("a")}<frame name="f"><pose
+            relative_to="g"/></frame><frame name="g"><pose relative_to="f"/></frame></model>""",
+            "not inside it",
+        ),
         (link("a", "1 2 3"), "3 numbers where 6 are needed"),
         ('<link name="a"><pose rotation_format="axis"/></link>', "it is euler_rpy or quat_xyzw"),
         ('<link name="a"><pose relative_to="x"/></link>', "frame 'x', which does not exist"),
@@ -262,6 +277,7 @@ def test_mistakes_name_file_and_line(text: str, message: str) -> None:
         ("<robot/>", "must be <sdf> or <model>"),
         ('<sdf version="1.9"/>', "holds no <model>"),
         ('<sdf version="new"><model name="m"/></sdf>', "version 'new'"),
+        ('<sdf version="1.x"><model name="m"/></sdf>', "version '1.x'"),
         ('<sdf><world name="a"/><world name="b"/></sdf>', "the second world"),
         (f'<sdf><model name="m">{link("a")}</model><model name="n"/></sdf>', "2 models (m, n)"),
     ],
@@ -269,6 +285,10 @@ def test_mistakes_name_file_and_line(text: str, message: str) -> None:
 def test_mistakes_in_the_file(text: str, message: str) -> None:
     with pytest.raises(LoadError, match=re.escape(message)):
         read(text)
+
+
+def test_a_name_may_start_like_a_reserved_one() -> None:
+    assert model(link("__a")).bodies[0].name == "__a"
 
 
 def test_models_do_not_nest_without_end() -> None:

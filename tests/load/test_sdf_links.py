@@ -51,12 +51,22 @@ def test_mass_properties() -> None:
     np.testing.assert_allclose(body.inertia, R @ own @ R.T, atol=1e-12)
 
 
+def test_parts_of_an_inertial_that_are_missing() -> None:
+    first, second = model(
+        link("a", rest="<inertial><mass>2</mass><inertia><ixx>2</ixx></inertia></inertial>")
+        + link("b", rest=f"<inertial>{UNIT}</inertial>")
+    ).bodies
+    np.testing.assert_array_equal(first.inertia, np.diag((2, 1, 1)))
+    assert (first.mass, second.mass) == (2.0, 1.0)
+
+
 def test_missing_masses_are_one_and_said() -> None:
     text = link("a", rest="") + link("b", rest="<inertial><mass>3</mass></inertial>")
     description = model(
         text + '<joint name="j" type="fixed"><parent>a</parent><child>b</child></joint>'
     )
     assert [body.mass for body in description.bodies] == [1.0, 3.0]
+    np.testing.assert_array_equal(description.bodies[0].com, np.zeros(3))
     for body in description.bodies:
         np.testing.assert_array_equal(body.inertia, np.eye(3))
     assert "robot.sdf:1: <link name='a'> has no <inertial>" in description.warnings[0]
@@ -99,7 +109,7 @@ def test_meshes_colours_and_names(tmp_path: Path) -> None:
     green = "<material><ambient>0 1 0</ambient></material><transparency>0.25</transparency>"
     relative = '<pose relative_to="b">0 0 1 0 0 0</pose>'
     description = model(
-        link("a", rest=MASS + visual(mesh, red) + visual(ball, green + relative))
+        link("a", "1 0 0 0 0 0", MASS + visual(mesh, red) + visual(ball, green + relative))
         + link("b", "5 0 0 0 0 0", MASS + visual(ball))
         + '<joint name="j" type="fixed"><parent>a</parent><child>b</child></joint>',
         directory=tmp_path,
@@ -111,7 +121,12 @@ def test_meshes_colours_and_names(tmp_path: Path) -> None:
     assert first.color == (1.0, 0.0, 0.0, 0.5)
     assert second.color == (0.0, 1.0, 0.0, 0.75)
     assert third.color is None
-    same(second.placement.homogeneous, shift((5, 0, 1)))
+    same(second.placement.homogeneous, shift((4, 0, 1)))
+    twice = visual("<mesh><uri>a.stl</uri></mesh>")
+    shapes = model(link("a", rest=MASS + 3 * twice + visual(ball, tag="collision")), tmp_path)
+    names = [(shape.role, shape.name) for shape in shapes.geometry]
+    assert names == [("visual", "v"), ("visual", "a::v"), ("visual", "a::v_2"), ("collision", "v")]
+    assert shapes.geometry[0].shape.size == (1.0, 1.0, 1.0)
 
 
 def test_what_is_not_read_is_said() -> None:
@@ -119,7 +134,7 @@ def test_what_is_not_read_is_said() -> None:
     lost = visual("<mesh><uri>model://x/lost.dae</uri></mesh>", name="l")
     description = read(
         f"""<sdf version="1.9"><model name="m"><plugin/><drake:ball_constraint/><self_collide/>
-<link name="a"><sensor/><light/><gravity>false</gravity>{MASS}
+<link name="a"><sensor/><light/><gravity>false</gravity><kinematic>1</kinematic>{MASS}
 {plane}
 {lost}{visual("<empty/>", name="e")}
 <wings/><velocity_decay><linear>1</linear></velocity_decay></link>
@@ -130,6 +145,7 @@ def test_what_is_not_read_is_said() -> None:
         "robot.sdf:6: <gizmo> in <model> is not read",
         "robot.sdf:5: <wings> in <link name='a'> is not read",
         "robot.sdf:2: <link name='a'> switches gravity off",
+        "robot.sdf:2: <link name='a'> is kinematic",
         "robot.sdf:5: <velocity_decay> is not read",
         "robot.sdf:3: <visual name='p'> is a <plane>, which is not read",
         "robot.sdf:4: <mesh> names the file 'model://x/lost.dae', which does not exist",
@@ -146,6 +162,11 @@ def test_what_is_not_read_is_said() -> None:
         ("<visual name='v'/>", "needs a <geometry>"),
         ("<visual name='v'><geometry/></visual>", "give it a shape"),
         (visual("<mesh/>"), "needs a <uri>"),
+        (visual("<box/>"), "needs a <size>"),
+        (visual("<sphere/>"), "needs a <radius>"),
+        (visual("<cylinder><radius>1</radius></cylinder>"), "needs a <length>"),
+        (visual("<ellipsoid/>"), "needs a <radii>"),
+        (visual("<empty/>", "<pose>1</pose>") + "<gravity>x</gravity>", "must be true or false"),
     ],
 )
 def test_mistakes(text: str, message: str) -> None:

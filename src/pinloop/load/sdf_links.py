@@ -126,13 +126,13 @@ def _shape(element: Element, scope: Scope, warnings: list[str]) -> Shape | None:
         warnings.append(str(element.error(f"is a <{shape.tag}>, which is not read")))
         return None
     if shape.tag == "box":
-        return Shape("box", _positive(shape, shape.text_vector("size", (1.0, 1.0, 1.0))))
+        return Shape("box", _positive(shape, shape.text_vector("size")))
     if shape.tag == "ellipsoid":
-        return Shape("ellipsoid", _positive(shape, shape.text_vector("radii", (1.0, 1.0, 1.0))))
-    radius = shape.text_number("radius", 1.0 if shape.tag == "sphere" else 0.5)
+        return Shape("ellipsoid", _positive(shape, shape.text_vector("radii")))
+    radius = shape.text_number("radius")
     if shape.tag == "sphere":
         return Shape("sphere", _positive(shape, np.array([radius])))
-    size = _positive(shape, np.array([radius, shape.text_number("length", 1.0)]))
+    size = _positive(shape, np.array([radius, shape.text_number("length")]))
     return Shape("cylinder" if shape.tag == "cylinder" else "capsule", size)
 
 
