@@ -8,9 +8,9 @@ and 0.5 rad, here against each other. Masses, lengths and force are estimates.
 Relative projections on the constraint space (eq. 67) differ between positions and velocities, and
 so do the best dependent coordinates. Every state of the reference takes one Euler step of 0.01 s,
 whose velocity is projected with the optimal set, and with the set whose best coordinate is replaced
-by the best outside (paper: the 7th smallest; but eight of the twelve are dependent, and the headings
-of A, C and D never are, which leaves one). eps integrates ``dv' M dv`` of the shifts. Asserted: sums
-of the projections, sets that differ, wheels, pins, energy, and eps 1000 times smaller at optimum.
+by the best outside (paper: the 7th smallest; but eight of twelve are dependent, and the headings of
+A, C and D never are, which leaves one). eps integrates ``dv' M dv`` of the shifts. Asserted: sums
+of the projections, sets that differ, wheels, pins, energy, and eps 1000 times smaller if optimal.
 """
 
 from __future__ import annotations

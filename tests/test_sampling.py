@@ -7,6 +7,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
+from pinloop import sampling
 from pinloop.closing import nearby_assembly
 
 from . import linkages as k
@@ -140,11 +141,19 @@ def test_what_does_not_move_tells_nothing(make: Maker) -> None:
     assert report.rows == report_of(pl.regularize(robot)).rows
 
 
+@pytest.mark.parametrize("name", ["four-bar", "sarrus", "3-PRRR", "rssr", "stewart"])
+def test_a_wrong_guess_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Somebody believes that the last row follows from the others: closing without it shows better.
+    monkeypatch.setattr(sampling, "_left_null", lambda rows: np.eye(len(rows))[:, -1:])
+    report = report_of(sampled(robot_called(name)))
+    assert report.sampled_rows == 0 and report.rows == report_of(reduced_called(name)).rows
+    assert report.residual is not None and report.residual > 1e-9
+
+
 @pytest.mark.parametrize("size", [1.0, 1e-3])
 @pytest.mark.parametrize("beside", [None, m.four_bar])
 def test_a_first_instant_of_motion_is_no_motion(beside: Maker | None, size: float) -> None:
-    # The flat truss seems to move, always at the same place; its second row holds it. Beside a
-    # large linkage that moves, only closing the loops without that row shows it.
+    # The flat truss seems to move, always at the same place; its second row holds it.
     flat = k.moved(k.collinear_three_bar(), pin.SE3.Identity(), size)
     robot = pl.from_screws(flat if beside is None else k.together("both", flat, beside()))
     reduced = sampled(robot)

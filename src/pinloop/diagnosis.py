@@ -17,7 +17,7 @@ from .closing import nearby_assembly, null_space, numerical_rank, scaled_jacobia
 from .constraints import Constraints
 from .errors import LoopNotClosed
 from .mechanism import Mechanism
-from .regularize import regularize
+from .regularize import count_rows
 
 __all__ = ["Diagnosis", "LoopSummary", "diagnose"]
 
@@ -182,7 +182,7 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
     ranks = tuple(_rank(jacobian) for jacobian in jacobians)
     locks = [_locks(robot, constraints, q) for q in configurations]
     idle, idle_dof = _idle(robot, [np.vstack(pair) for pair in zip(jacobians, locks, strict=True)])
-    reduced = _reduced_rows(robot) if assembled else None
+    reduced = _reduced_rows(robot, q) if assembled else None
     names = constraints.by_name(neutral)
     rows, rank = len(constraints), max(ranks)
     return Diagnosis(
@@ -210,11 +210,9 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
     )
 
 
-def _reduced_rows(robot: Mechanism) -> int:
+def _reduced_rows(robot: Mechanism, q: Array) -> int:
     """Rows that regularization leaves."""
-    report = robot.regularization or regularize(robot).regularization
-    assert report is not None
-    return report.rows
+    return count_rows(robot, q) if robot.regularization is None else robot.regularization.rows
 
 
 def _summaries(robot: Mechanism, neutral: dict[str, float]) -> tuple[LoopSummary, ...]:

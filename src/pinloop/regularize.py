@@ -22,7 +22,7 @@ from .mechanism import LoopJoint, Mechanism, build
 from .reduction import CutAlternative, LoopReduction, Regularization
 from .sampling import drop_sampled
 
-__all__ = ["regularize"]
+__all__ = ["count_rows", "regularize"]
 
 Array = NDArray[np.float64]
 
@@ -81,6 +81,18 @@ def regularize(
     report = Regularization(loops, kept, full, rows, robot.nv - rows)
     reduced = replace(robot, regularization=report)
     return drop_sampled(reduced, q, samples, seed) if sampled else reduced
+
+
+def count_rows(robot: Mechanism, q: Array) -> int:
+    """Rows that regularization leaves, couplings included, without the report.
+
+    Args:
+        robot: the mechanism.
+        q: an assembled configuration, shape (nq,).
+    """
+    reference = Reference.of(robot, q)
+    bounds = process(reference, reference.cuts)
+    return sum(bound.rows for bound in bounds) + len(robot.couplings)
 
 
 def _alternatives(reference: Reference) -> dict[str, tuple[CutAlternative, ...]]:

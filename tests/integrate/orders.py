@@ -120,7 +120,7 @@ def four_bar(**options: Any) -> Case:
         q_end, v_end = _four_bar_end()
         return float(np.abs(q - q_end).max() + np.abs(v - v_end).max())
 
-    steps = {"euler": 100, "heun": 40, "bs32": 30, "rk4": 30, "dopri5": 12, "dop853": 4}
+    steps = {"euler": 100, "heun": 40, "bs32": 30, "rk4": 30, "dopri5": 24, "dop853": 4}
     return Case(machine, machine.neutral, v, 0.2, error, steps, options)
 
 

@@ -258,7 +258,7 @@ def segment(element: Element) -> tuple[pin.SE3, float] | None:
     """Placement and half length of an element with `fromto`, or None.
 
     MuJoCo's documentation says that z points from the first to the second point; its compiler
-    (2.0 to 4.0) turns it the other way, and that is what positions of sites depend on.
+    (as of 4.0.0) turns it the other way, and the orientation of a site depends on it.
     """
     text = element.get("fromto")
     if text is None:

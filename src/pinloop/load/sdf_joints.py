@@ -39,7 +39,7 @@ _PARTS = (
     "gearbox_reference_body", "thread_pitch", "screw_thread_pitch",
 )  # fmt: skip
 _UNLIMITED = 1e16
-"""What stands for infinity in versions before 1.9."""
+"""What stands for infinity in older versions."""
 
 
 @dataclass
