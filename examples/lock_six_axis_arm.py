@@ -34,6 +34,7 @@ START = np.radians([-40.0, -10.0, -20.0, 0.0, -60.0, 0.0])
 LOCKS = (("joint_1", 0.1), ("joint_2", 0.2), ("joint_3", 0.3))
 UNTIL = 0.5
 MODES = [pl.Mode(tuple(pl.Locked(name) for name, _ in LOCKS[:k])) for k in range(4)]
+TITLES = ("velocity set to zero", "momentum kept")
 
 
 class Story(NamedTuple):
@@ -43,6 +44,8 @@ class Story(NamedTuple):
     q: Array
     v: Array
     momentum: Array
+    arm: Array
+    """Shoulder, elbow, wrist and tool [m], shape (k, 4, 3)."""
 
 
 def arm(rotors: bool) -> pl.Mechanism:
@@ -70,7 +73,10 @@ def story(parts: list[pl.Trajectory]) -> Story:
     pieces = []
     for run in parts:
         locked = np.array([run.system.locked(run.modes[number]) for number in run.mode])
-        pieces.append((run.t, run.q, run.v, np.where(locked, np.nan, run.momentum().generalized)))
+        momentum = np.where(locked, np.nan, run.momentum().generalized)
+        frames = [run.placement(name) for name in ("joint_2", "joint_3", "joint_5", "tool0")]
+        arm = np.array([[place.translation for place in places] for places in zip(*frames)])
+        pieces.append((run.t, run.q, run.v, momentum, arm))
     return Story(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
 
 
@@ -101,7 +107,7 @@ def check(robot: pl.Mechanism, v: Array, run: pl.Trajectory) -> None:
 
 
 def main(plot: str | None = None) -> dict[bool, float]:
-    """Both robots, both switches; returns how far apart the tools end, with rotors and without."""
+    """Returns how far apart the two switches end the tool [m], with rotors and without."""
     apart, told = {}, {}
     for rotors in (False, True):
         robot = arm(rotors)
@@ -110,29 +116,28 @@ def main(plot: str | None = None) -> dict[bool, float]:
         run = pl.simulate(robot, START, v, until=UNTIL, events=events)
         check(robot, v, run)
         told[rotors] = one, other = story(naive(robot, v)), story([run])
-        print(f"{'with' if rotors else 'without'} rotor inertia")
+        print("with rotor inertia" if rotors else "without rotor inertia")
         for (name, time), change in zip(LOCKS, run.transitions, strict=True):
             assert jump(one, time) > 1e-2 and jump(other, time) < 1e-12
-            print(f"  {name} at {time:.1f} s: {change.energy_loss:6.2f} J lost, momenta of free ", end="")
-            print(f"joints jump by {100 * jump(one, time):.0f} % ({100 * jump(other, time):.0e} %)")
-        ends = [robot.placement(end.q[-1], "tool0").translation for end in (one, other)]
-        apart[rotors] = float(np.linalg.norm(ends[1] - ends[0]))
-        more = np.array2string(GEAR * (other.q - one.q[-1])[-1, :3], precision=2)
+            jumps = f"{100 * jump(one, time):3.0f} % ({100 * jump(other, time):.0e} %)"
+            print(f"  {name} locks: {change.energy_loss:6.2f} J lost, free momenta jump by {jumps}")
+        apart[rotors] = float(np.linalg.norm(other.arm[-1, -1] - one.arm[-1, -1]))
+        more = np.array2string(GEAR * (other.q[-1] - one.q[-1])[:3], precision=2)
         print(f"  motors 1, 2, 3 end {more} rad further than in the naive run,")
         print(f"  the tool {1e3 * apart[rotors]:.0f} mm from where that puts it")
         assert apart[rotors] > 0.05
     if plot:
-        _plot(told, apart, plot)
+        _plot(told, plot)
     return apart
 
 
-def _plot(told: dict[bool, tuple[Story, Story]], apart: dict[bool, float], path: str) -> None:
-    """Motors with rotor inertia, and where the arm ends with and without."""
+def _plot(told: dict[bool, tuple[Story, Story]], path: str) -> None:
+    """Motors, with rotor inertia, and the arm from the side, with and without."""
     figure: Any = import_module("matplotlib.figure").Figure(figsize=(15, 9), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=(2, 1))
     rows = left.subplots(3, 2, sharex=True, sharey="row")
-    labels = ("motor rates [rad/s]", "motor angles [rad]", "momenta at the motors [mN m s]")
-    for column, one, title in zip(rows.T, told[True], ("velocity set to zero", "momentum kept"), strict=True):
+    labels = ("rates [rad/s]", "angles from the start [rad]", "momenta, free motors [mN m s]")
+    for column, one, title in zip(rows.T, told[True], TITLES, strict=True):
         values = GEAR * one.v, GEAR * (one.q - START), 1e3 * one.momentum / GEAR
         for axes, lines, label in zip(column, values, labels, strict=True):
             for k, line in enumerate(lines.T):
@@ -141,21 +146,23 @@ def _plot(told: dict[bool, tuple[Story, Story]], apart: dict[bool, float], path:
             axes.grid(alpha=0.3)
             for _, time in LOCKS:
                 axes.axvline(time, color="0.5", ls="--", lw=1)
-        column[0].set_title(title, weight="bold")
+        column[0].set_title(f"motors, {title}", weight="bold")
         column[2].set_xlabel("time [s]")
     rows[0, 1].legend(title="motor", ncols=2)
-    for k, rotors in enumerate((True, False)):
-        axes = right.add_subplot(2, 1, k + 1, projection="3d")
-        robot = arm(rotors)
-        chain = ("joint_2", "joint_3", "joint_5", "tool0")
-        for one, color, name in zip(told[rotors], ("#888888", "#c44e00"), ("naive", "consistent"), strict=True):
-            path3 = np.array([robot.placement(q, "tool0").translation for q in one.q])
-            axes.plot(*path3.T, color=color, lw=1)
-            arm_ = np.array([[0, 0, 0]] + [robot.placement(one.q[-1], f).translation for f in chain])
-            axes.plot(*arm_.T, color=color, lw=4, label=name, marker="o")
-        axes.set_title(f"{'with' if rotors else 'without'} rotors: {1e3*apart[rotors]:.0f} mm apart")
-        axes.set_aspect("equal")
-        axes.legend()
+    for axes, rotors in zip(right.subplots(2, 1), (True, False), strict=True):
+        heading = told[rotors][0].q[-1, 0]
+        flat = np.array([[np.cos(heading), 0], [np.sin(heading), 0], [0, 1]])
+        sides = [one.arm @ flat for one in told[rotors]]
+        axes.plot(*sides[0][0].T, "o-", color="0.85", lw=6, label="start")
+        for side, color, title in zip(sides, ("0.45", "#c44e00"), TITLES, strict=True):
+            axes.plot(*side[:, -1].T, color=color, lw=1, ls=":")
+            axes.plot(*side[-1].T, "o-", color=color, lw=4, label=f"end, {title}")
+        gap = np.linalg.norm(told[rotors][1].arm[-1, -1] - told[rotors][0].arm[-1, -1])
+        where = f"{'with' if rotors else 'without'} rotor inertia"
+        axes.set_title(f"side view, {where}: tools {1e3 * gap:.0f} mm apart", weight="bold")
+        axes.set(xlabel="reach [m]", ylabel="height [m]", aspect="equal", xlim=(-0.3, 1.5))
+        axes.legend(loc="lower left")
+        axes.grid(alpha=0.3)
     figure.savefig(path, dpi=130)
 
 
