@@ -7,9 +7,8 @@ stretched and horizontal, `planar_3r.urdf` has an estimate of the section, the l
 0.6 s and 1.2 s, the step is 1 ms.
 
 Asserted: momenta of unlocked joints jump naively and do not jump consistently; the consistent
-energy drops by 0.5 dv' M dv and never rises, while the naive one falls 50 times as much at the
-first lock and rises at the second, out of nothing; locked angles stay equal to the last bit; the
-three forms of the transition agree.
+energy drops by 0.5 dv' M dv and never rises, the naive one rises at the second lock, out of
+nothing; locked angles stay equal to the last bit; eqs. 22, 32 and 37 agree.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +35,8 @@ class History(NamedTuple):
     t: Array
     q: Array
     v: Array
-    momentum: Array
-    """Generalized momenta, NaN where the joint is locked [N m s]."""
-    energy: Array
-    """Total energy; zero is the height of joint 1 at rest [J]."""
+    momentum: Array  # generalized, NaN where the joint is locked [N m s]
+    energy: Array  # total; zero is the height of joint 1, at rest [J]
 
 
 def consistent(robot: pl.Mechanism, until: float, method: pl.MuntheKaas) -> History:
@@ -75,7 +72,8 @@ def jumps(story: History, time: float) -> tuple[float, float]:
     """Largest relative jump of a momentum that is not locked, and energy step [J], at a lock."""
     before, after = np.flatnonzero(story.t == time)
     p = story.momentum
-    jump = np.nanmax(np.abs(p[after] - p[before])) / np.nanmax(np.abs(p[before]))
+    free = ~np.isnan(p[after])
+    jump = np.abs((p[after] - p[before])[free]).max() / np.abs(p[before][free]).max()
     return float(jump), float(story.energy[after] - story.energy[before])
 
 
@@ -93,8 +91,7 @@ def check(robot: pl.Mechanism, story: History, name: str, time: float) -> float:
         np.testing.assert_allclose(one.v_plus, story.v[after], rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(one.impulse, made[0].impulse, rtol=1e-12, atol=1e-12)
     print(f"    {name}: impulse of the lock {made[0].impulse_of(f'lock:{name}')[0]:.3f} N m s")
-    dv = story.v[after] - v
-    return float(0.5 * dv @ pl.EquationsOfMotion(robot).mass(q) @ dv)
+    return float(0.5 * (dv := story.v[after] - v) @ pl.EquationsOfMotion(robot).mass(q) @ dv)
 
 
 def main(until: float = 2.0, step: float = 1e-3, plot: str | None = None) -> dict[str, History]:
@@ -109,8 +106,7 @@ def main(until: float = 2.0, step: float = 1e-3, plot: str | None = None) -> dic
         lost = check(robot, stories["consistent"], name, time)
         assert found["consistent"][0] < 1e-12 and found["naive"][0] > 1e-2
         assert abs(found["consistent"][1] + lost) < 1e-9 and lost > 0
-    first, second = (jumps(stories["naive"], time)[1] for _, time in LOCKS)
-    assert first < 50 * jumps(stories["consistent"], LOCKS[0][1])[1] and second > 10
+    assert jumps(stories["naive"], LOCKS[1][1])[1] > 10
     rise = float(np.diff(stories["consistent"].energy).max())
     assert rise < 1e-8 * (step / 1e-3) ** 4
     tips = [robot.placement(story.q[-1], "tool0").translation for story in stories.values()]
@@ -123,7 +119,7 @@ def main(until: float = 2.0, step: float = 1e-3, plot: str | None = None) -> dic
 
 def _plot(stories: dict[str, History], path: str) -> None:
     """Angles, velocities, momenta and energy of both runs side by side."""
-    figure: Any = import_module("matplotlib.figure").Figure(figsize=(11, 10), layout="constrained")
+    figure = import_module("matplotlib.figure").Figure(figsize=(11, 10), layout="constrained")
     rows = figure.subplots(4, 2, sharex=True, sharey="row")
     titles = ("velocity set to zero", "momentum kept (paper 4, eq. 22)")
     names = ("angles [deg]", "velocities [rad/s]", "momenta, free joints [N m s]", "energy [J]")
@@ -134,7 +130,6 @@ def _plot(stories: dict[str, History], path: str) -> None:
             for k, (line, color) in enumerate(zip(lines.T, colors, strict=True)):
                 axes.plot(story.t, line, label=f"joint {k + 1}", color=color)
             axes.set_ylabel(label if title is titles[0] else "")
-            axes.grid(alpha=0.3)
             for _, time in LOCKS:
                 axes.axvline(time, color="0.5", ls="--", lw=1)
         top = column[0].get_xaxis_transform()

@@ -44,12 +44,12 @@ def idle_turn() -> Table:
 
 
 def locked() -> Table:
-    """Hinge, slide across it and oblique hinge: what each allows the others forbid."""
+    """Hinge along z, oblique slide, hinge along y: what each allows the others forbid."""
     return k.chain(
         "locked",
         ("revolute", [0, 0, 0], m.Z, None),
-        ("prismatic", [0, 0, 0], m.X, None),
-        ("revolute", [0.3, 0.2, 0], np.array([1.0, 2.0, 2.0]), None),
+        ("prismatic", [0, 0, 0], m.X + m.Z, None),
+        ("revolute", [0.3, 0.2, 0], m.Y, None),
     )
 
 
@@ -95,8 +95,8 @@ KNOWN: dict[str, tuple[Maker, int, int, int]] = {
     # One body twice on one axis.
     "door": (m.door, 5, 0, 0),
     "idle turn": (idle_turn, 5, 1, 1),
-    # A hinge and a slide across; the oblique hinge that is cut cannot turn, so nothing is
-    # swept and both twists are seen as they are: 1 + 1.
+    # Hinge and slide keep all directions but z; the hinge along y that is cut cannot turn, so the
+    # slide's direction stays one: 1 + 1.
     "locked": (locked, 5, 2, 2),
     # Two planes at right angles: 3 + 3 - 1 shift in common, less the cut hinge.
     "sarrus": (m.sarrus, 5, 4, 4),

@@ -17,7 +17,7 @@ from pinloop.mechanism import build
 
 from . import motion_by_hand as hand
 from . import tables
-from .states import allowed, dense, one_body, rank
+from .states import allowed, one_body, rank
 from .tables import Array, Table, joint
 
 Y, Z = np.eye(3)[1:]
@@ -27,7 +27,8 @@ FREE = pl.Mode()
 
 def mode_rows(robot: pl.Mechanism, mode: pl.Mode, q: Array) -> tuple[Array, Array]:
     """Rows that a mode puts on the velocities (all of them), and the unit of each row."""
-    loops = pl.Constraints(robot.without_loops(mode.opened), full=True)
+    closed = robot.without_loops(mode.opened)
+    loops = pl.Constraints(closed, full=True)
     J = loops.jacobian(q)
     scale = np.where(np.array(loops.angular, dtype=bool), 1.0, 1 / robot.length)
     columns = [
@@ -40,10 +41,23 @@ def mode_rows(robot: pl.Mechanism, mode: pl.Mode, q: Array) -> tuple[Array, Arra
 
 
 def jump(robot: pl.Mechanism, q: Array, v: Array, after: pl.Mode) -> tuple[Array, Array]:
-    """Velocity after a change and the smallest impulses, by one dense system (eq. 22)."""
+    """Velocity after a change and the smallest impulses, by least squares.
+
+    Gauss: of all velocities that the mode allows, the nearest one in the kinetic metric.
+    """
     J, scale = mode_rows(robot, after, q)
-    dv, impulse = dense(hand.mass_matrix(robot, q), J, np.zeros(robot.nv), -J @ v, scale)
-    return v + dv, impulse
+    M = hand.mass_matrix(robot, q)
+    root = np.linalg.cholesky(M).T
+    F = allowed(scale[:, None] * J)
+    v_plus = F @ np.linalg.lstsq(root @ F, root @ v, rcond=None)[0]
+    impulse = np.linalg.lstsq((scale[:, None] * J).T, M @ (v_plus - v), rcond=1e-9)[0]
+    return v_plus, scale * impulse
+
+
+def assert_same_velocity(robot: pl.Mechanism, q: Array, got: Array, want: Array, size: Array) -> None:
+    """Two velocities agree to 1e-12 in the kinetic metric, relative to a third one."""
+    M = hand.mass_matrix(robot, q)
+    assert (got - want) @ M @ (got - want) <= 1e-24 * max(1e-6, float(size @ M @ size))
 
 
 def moving_in(

@@ -265,7 +265,7 @@ def test_forces_add_up_and_each_has_a_line_of_its_own() -> None:
     [
         (pl.JointSpring("cranck", 1.0), "did you mean 'crank'"),
         (pl.JointSpring("ball", 1.0), "JointSpring needs a joint with one coordinate; 'ball'"),
-        (pl.Torque("ball", 1.0), "Torque needs a joint with one coordinate"),
+        (pl.Torque("ball", 1.0), "Torque needs a joint with one axis"),
         (pl.PD("ball", 1.0, 1.0), "PD needs a joint with one coordinate"),
         (pl.JointDamping({"cranck": 1.0}), "did you mean 'crank'"),
         (pl.JointFriction(coefficients={"cranck": 1.0}), "did you mean 'crank'"),

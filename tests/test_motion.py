@@ -63,7 +63,7 @@ def test_equal_subspaces_share_a_number() -> None:
     assert algebras.number(EVERYTHING) == algebras.everything != plane
 
 
-@pytest.mark.parametrize("off", [1e-3, 1e-5])
+@pytest.mark.parametrize("off", [1e-3, 1e-5, 3e-7])
 def test_nearly_equal_subspaces_do_not(off: float) -> None:
     algebras = Algebras()
     tilt = pin.SE3(pin.exp3(np.array([off, 0, 0])), np.zeros(3))

@@ -282,10 +282,10 @@ def test_units_and_places_do_not_matter(name: str, size: float) -> None:
         assert max(ranks) == needed
 
 
-@pytest.mark.parametrize(("off", "rows"), [(1e-3, 4), (1e-13, 2)])
+@pytest.mark.parametrize(("off", "rows"), [(1e-3, 4), (3e-7, 4), (1e-13, 2)])
 def test_axes_are_parallel_only_if_they_are(off: float, rows: int) -> None:
-    # One chain of a five-bar leans out of the plane of the other. A ball closes it: 2 of its 3
-    # rows if all is in one plane; two planes give all 3, seen with a hinge 3 + 3 - 1 - 1 = 4.
+    # One chain of a five-bar leans out of the plane of the other. Two planes have one direction in
+    # common: 3 + 3 - 1, less the hinge that closes the loop in one of them.
     tilt = pin.SE3(pin.exp3(off * m.X), np.zeros(3))
     left = table("left", *m.five_bar()["joints"][:2])
     right = k.moved(table("right", *m.five_bar()["joints"][2:4]), tilt)

@@ -44,6 +44,7 @@ def test_alternatives_promise_what_cutting_there_gives(name: str) -> None:
         assert [other.name for other in cut.loops] == [found.joint]
         report = report_of(cut)
         assert (report.loops[0].rows, report.mobility) == (found.rows, found.mobility)
+        assert found.total_rows == found.rows
         assert cut.nv - report.rows == found.mobility
 
 
@@ -78,6 +79,7 @@ def test_alternatives_with_several_loops(make: Maker) -> None:
             other = report_of(pl.regularize(robot, cut=names))
             rows = {found.loop: found.rows for found in other.loops}
             assert (rows[found.joint], other.mobility) == (found.rows, found.mobility)
+            assert sum(rows.values()) == found.total_rows
 
 
 def test_recut_finds_the_cut_that_leaves_least() -> None:

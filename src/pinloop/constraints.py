@@ -71,6 +71,10 @@ class Constraints:
             coupling.name: [robot.coordinates(joint) for joint in coupling.joints]
             for coupling in self._couplings
         }
+        self._polynomials = {
+            coupling.name: [_derivatives(polynomial) for polynomial in coupling.polynomials]
+            for coupling in self._couplings
+        }
 
     def _append(self, name: str, labels: list[str], angular: Iterable[bool]) -> None:
         start = len(self.labels)
@@ -191,13 +195,27 @@ class Constraints:
 
     def _terms(self, coupling: Coupling, q: Array, derivative: int) -> list[float]:
         """``derivative``-th derivatives of the polynomials of a coupling at ``q``."""
-        values = []
-        for polynomial, at in zip(coupling.polynomials, self._columns[coupling.name], strict=True):
-            function = np.polynomial.Polynomial(polynomial)
-            if derivative:
-                function = function.deriv(derivative)
-            values.append(float(function(q[at.q.start])))
-        return values
+        columns = self._columns[coupling.name]
+        return [
+            _horner(coefficients[derivative], float(q[at.q.start]))
+            for coefficients, at in zip(self._polynomials[coupling.name], columns, strict=True)
+        ]
+
+
+def _derivatives(polynomial: tuple[float, ...]) -> list[tuple[float, ...]]:
+    """Coefficients of a polynomial and its first two derivatives, lowest power first."""
+    found = [polynomial]
+    for _ in range(2):
+        found.append(tuple(k * c for k, c in enumerate(found[-1]))[1:])
+    return found
+
+
+def _horner(coefficients: tuple[float, ...], x: float) -> float:
+    """Value of a polynomial."""
+    value = 0.0
+    for coefficient in reversed(coefficients):
+        value = value * x + coefficient
+    return value
 
 
 def _relative(data: pin.Data, loop: LoopJoint) -> pin.SE3:

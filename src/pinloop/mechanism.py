@@ -94,6 +94,7 @@ class Mechanism:
         loops: the loop joints.
         tree: spanning tree and fundamental loops.
         regularization: which loop rows are left, if redundant ones have been removed.
+        given_length: characteristic length of the robot that this one was made from.
     """
 
     description: Description
@@ -101,6 +102,7 @@ class Mechanism:
     loops: tuple[LoopJoint, ...]
     tree: SpanningTree
     regularization: Regularization | None = None
+    given_length: float | None = None
 
     def __repr__(self) -> str:
         return (
@@ -186,8 +188,10 @@ class Mechanism:
         """Characteristic length [m], to weigh translations against rotations.
 
         Root mean square distance of the joint frames from their centre at neutral, 1 m if they all
-        coincide.
+        coincide. A robot keeps it when loops are taken out.
         """
+        if self.given_length is not None:
+            return self.given_length
         data = self.model.createData()
         pin.framesForwardKinematics(self.model, data, self.neutral)
         kinds = (pin.FrameType.JOINT, pin.FrameType.OP_FRAME)
@@ -358,7 +362,7 @@ class Mechanism:
             actuated = tuple(name for name in actuated if name not in gone)
         drives = tuple(drive for drive in self.description.drives if drive.joint not in gone)
         changed = replace(self.description, joints=kept, actuated=actuated, drives=drives)
-        return build(changed, kinematics_only=True)
+        return replace(build(changed, kinematics_only=True), given_length=self.length)
 
     def absolute(self, space: Space = "auto") -> Mechanism:
         """Return the same robot in absolute coordinates: one free joint per body.

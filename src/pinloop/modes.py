@@ -109,7 +109,7 @@ class _BoundLock(BoundRow):
         self.labels = tuple(
             f"{lock.label}.{names[column - start]}" if several else lock.label for column in columns
         )
-        self.angular = not bool(robot.is_translation[columns].any())
+        self.angular = tuple(not bool(linear) for linear in robot.is_translation[columns])
 
     def terms(self, t: float, q: Array, v: Array, data: pin.Data) -> Terms:
         zeros = np.zeros(len(self._J))

@@ -49,8 +49,8 @@ class BoundRow(ABC):
     """One label per row."""
     holonomic: bool
     """Whether the row restricts positions."""
-    angular: bool
-    """Whether it measures angles [rad] rather than lengths [m]."""
+    angular: tuple[bool, ...]
+    """Per row, whether it measures angles [rad] rather than lengths [m]."""
 
     moving: bool = False
     """Whether the row does work: its ``b`` is not zero."""
@@ -88,7 +88,7 @@ class NoSlip(Row):
 
 class _BoundNoSlip(BoundRow):
     holonomic = False
-    angular = False
+    angular = (False,)
 
     def __init__(self, robot: Mechanism, frame: int, axis: Array, label: str) -> None:
         self._model, self._frame, self._axis = robot.model, frame, axis
@@ -132,7 +132,7 @@ class Rolling(Row):
 
 class _BoundRolling(BoundRow):
     holonomic = False
-    angular = False
+    angular = (False, False, False)
 
     def __init__(
         self, robot: Mechanism, row: Rolling, frame: int, normal: Array, axle: Array | None
@@ -189,7 +189,7 @@ class AngularMomentum(Row):
 
 class _BoundMomentum(BoundRow):
     holonomic = False
-    angular = True
+    angular = (True,)
     labels = ("angular momentum",)
 
     def __init__(self, robot: Mechanism, axis: Array, value: float | None) -> None:
@@ -243,7 +243,7 @@ class _BoundPrescribed(BoundRow):
         self._q, self._v, self._motion = at.q.start, at.v.start, row.motion
         self._J = np.eye(robot.nv)[at.v]
         self.labels = (f"prescribed {row.joint}",)
-        self.angular = not bool(robot.is_translation[at.v.start])
+        self.angular = (not bool(robot.is_translation[at.v.start]),)
 
     def residual(self, t: float, q: Array, data: pin.Data) -> Array:
         return np.array([q[self._q] - self._motion(t)[0]])
@@ -275,7 +275,6 @@ class Pfaffian(Row):
 
 class _BoundPfaffian(BoundRow):
     holonomic = False
-    angular = True
 
     def __init__(self, robot: Mechanism, row: Pfaffian) -> None:
         self._model, self._row = robot.model, row
@@ -286,6 +285,7 @@ class _BoundPfaffian(BoundRow):
                 "velocity"
             )
         self.labels = tuple(f"{row.name}: {k + 1}" for k in range(shape[0]))
+        self.angular = (True,) * shape[0]
 
     def matrix(self, q: Array) -> Array:
         """``A`` at a configuration."""
@@ -329,7 +329,7 @@ class RowSet:
         angular = list(self.loops.angular)
         for row in self._extra:
             holonomic += [row.holonomic] * len(row.labels)
-            angular += [row.angular] * len(row.labels)
+            angular += row.angular
         self.holonomic = np.array(holonomic, dtype=bool)
         self.scale = np.where(np.array(angular, dtype=bool), 1.0, 1 / robot.length)
 

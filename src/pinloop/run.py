@@ -68,8 +68,8 @@ class Run:
     def go(self, mode: Mode, q: Array, v: Array, report: Report) -> Trajectory:
         """Step until the end, a failure, or Ctrl-C."""
         message = "done"
+        self._enter(mode, q, v)
         try:
-            self._enter(mode, q, v)
             message = self._steps(q, v, report)
         except KeyboardInterrupt:
             if not self.kept:
@@ -282,13 +282,12 @@ class Run:
             h = (t_next - t) * shrink
 
     def _attempt(self, t: float, h: float, state: tuple[Array, Array, Array]) -> Attempt:
-        attempt = self.method.attempt(self.manifold, self._acceleration, t, h, state)
-        if self.method.step is not None and not np.all(np.isfinite(attempt.v)):
-            raise _StepFailedError("the state became infinite; take a smaller step", "not finite")
-        return attempt
+        return self.method.attempt(self.manifold, self._acceleration, t, h, state)
 
     def _acceleration(self, t: float, q: Array, v: Array) -> Array:
         self.evaluations += 1
+        if self.method.step is not None and not (np.all(np.isfinite(v)) and np.all(np.isfinite(q))):
+            raise _StepFailedError("the state became infinite; take a smaller step", "not finite")
         a = self.equations.acceleration(t, q, v)
         a[self.locked] = 0.0
         return a

@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 
 _WELL_CONDITIONED = 1e-9
 """Reciprocal condition of ``J M^-1 J'`` down to which its Cholesky factor is used."""
+_NOISE = 1e-12
+"""Rounding noise of rows of size one."""
 _RANK = 1e-9
 """Singular values of ``L^-1 J'`` below this fraction of the largest one count as zero."""
 
@@ -44,12 +46,16 @@ class Saddle:
         J: rows, shape (m, n).
         scale: unit of each row's multiplier, shape (m,), so that the smallest multipliers do not
             depend on the unit of length; 1 by default.
+        floor: singular values of ``L^-1 J'`` below which rows are rounding noise; by default that
+            of rows of size one.
 
     Raises:
         SingularMass: ``M`` is not positive definite.
     """
 
-    def __init__(self, M: Array, J: Array, scale: Array | None = None) -> None:
+    def __init__(
+        self, M: Array, J: Array, scale: Array | None = None, floor: float | None = None
+    ) -> None:
         self._scale = np.ones(len(J)) if scale is None else scale
         self._L, info = _lapack().dpotrf(M, lower=1, clean=1)
         if info != 0:
@@ -59,12 +65,16 @@ class Saddle:
             )
         rows = self._scale[:, None] * J
         self._Y = _forward(self._L, rows.T)
+        self._floor = (
+            _NOISE / np.sqrt(np.min(np.diagonal(M), initial=1.0)) if floor is None else floor
+        )
         self._S: Array | None = None
         if len(J):
             gram = self._Y.T @ self._Y
             size = float(np.abs(gram).sum(axis=0).max())
             factor, info = _lapack().dpotrf(gram, lower=1)
-            if info == 0 and _lapack().dpocon(factor, size, uplo="L")[0] > _WELL_CONDITIONED:
+            inverse = _lapack().dpocon(factor, size, uplo="L")[0] if info == 0 else 0.0
+            if inverse > _WELL_CONDITIONED and inverse * size > self._floor**2:
                 self._S = factor
 
     @property
@@ -124,7 +134,7 @@ class Saddle:
         if self._Y.shape[1] == 0:
             return np.zeros((len(self._L), 0)), np.zeros(0), np.zeros((0, 0))
         U, values, V = np.linalg.svd(self._Y, full_matrices=False)
-        rank = int(np.sum(values > _RANK * values[0])) if values[0] > 0 else 0
+        rank = int(np.sum(values > max(_RANK * float(values[0]), self._floor)))
         return U[:, :rank], values[:rank], V[:rank]
 
 

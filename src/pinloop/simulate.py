@@ -104,8 +104,9 @@ def simulate(
 def _span(start: float, until: float, save_every: float | None) -> float:
     """Length of the run, after checking its ends."""
     for name, value in (("start", start), ("until", until)):
-        if not isinstance(value, Real):
+        if not isinstance(value, Real) or isinstance(value, bool):
             raise BadValue(f"{name} is {value!r}; it must be a time in seconds")
+    start, until = float(start), float(until)
     if not (np.isfinite(start) and np.isfinite(until) and until > start):
         raise BadValue(f"until is {until} s and start is {start} s; the end must come after")
     if save_every is not None and not 0 < save_every < np.inf:

@@ -23,6 +23,8 @@ __all__ = ["Projection", "Projector"]
 Array = NDArray[np.float64]
 
 _ITERATIONS = 25
+_REACHABLE = 1e-8
+"""Residual at which rows count as not to be met: rad, characteristic lengths."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +107,10 @@ class Projector:
                 if error < 1e-3 * self._projection.tol:
                     break
             moved = True
-        if error > self._projection.tol and self._fixed_set is not None:
+        if moved and error > 10 * max(self._projection.tol, _REACHABLE):
             raise BadValue(
-                f"the coordinates {list(self._projection.coordinates)} cannot close the rows (a "
-                f"residual of {error:.1e} is left); name as many as there are independent rows"
+                f"the rows cannot be closed at t = {t:.6g} s: a residual of {error:.1e} is left; "
+                + self._advice()
             )
         return q, moved
 
@@ -116,11 +118,28 @@ class Projector:
         """Velocity that all rows allow."""
         if len(self._rows) == 0:
             return v, False
+        before = v
         J, b, _ = self._equations.terms(t, q, v)
         J, rest = self._rows.scale[:, None] * J, self._rows.scale * (J @ v - b)
         if float(np.linalg.norm(rest)) <= self._projection.tol:
             return v, False
-        return v + self._correction(self._equations.mass(q), J, -rest), True
+        v = v + self._correction(self._equations.mass(q), J, -rest)
+        left = float(np.linalg.norm(rest + J @ (v - before)))
+        if left > _REACHABLE * max(1.0, float(np.abs(v).max())):
+            raise BadValue(
+                f"no velocity meets the rows at t = {t:.6g} s: a residual of {left:.1e} is left; "
+                + self._advice()
+            )
+        return v, True
+
+    def _advice(self) -> str:
+        """What to do when the rows cannot be met."""
+        if self._fixed_set is None:
+            return "they contradict each other"
+        return (
+            f"the coordinates {list(self._projection.coordinates)} are too few; name as many as "
+            "there are independent rows"
+        )
 
     def _correction(self, M: Array, J: Array, b: Array) -> Array:
         """Shift with ``J shift = b`` that leaves locked coordinates alone."""

@@ -10,6 +10,7 @@ from .closing import TOLERANCE
 from .constraints import Constraints
 from .dynamics import EquationsOfMotion
 from .errors import InconsistentVelocity, LoopNotClosed
+from .saddle import Saddle
 from .stabilization import Projection, Projector
 
 __all__ = ["consistent_start"]
@@ -56,7 +57,11 @@ def consistent_start(
         )
     q = near
     J, b, _ = equations.terms(t, q, v)
-    near, _ = projector.velocity(t, q, np.where(locked, 0.0, v))
+    free = np.flatnonzero(~locked)
+    near = np.where(locked, 0.0, v)
+    if len(rows):
+        shift = Saddle(equations.mass(q)[np.ix_(free, free)], J[:, free], rows.scale)
+        near[free] += shift.project(b - J @ near)
     size = max(1.0, float(np.abs(v).max(initial=0.0)), float(np.abs(b).max(initial=0.0)))
     if np.linalg.norm(rows.scale * (J @ near - b)) > 1e-8 * size:
         raise InconsistentVelocity(

@@ -100,8 +100,15 @@ class Trajectory:
         Raises:
             BadValue: a time outside the run.
         """
-        times = np.atleast_1d(np.asarray(t, dtype=float))
-        if not np.all(np.isfinite(times)) or times.min() < self.t[0] or times.max() > self.t[-1]:
+        try:
+            times = np.atleast_1d(np.asarray(t, dtype=float))
+        except (TypeError, ValueError):
+            raise BadValue(f"time {t!r} is not made of numbers") from None
+        if (
+            times.ndim != 1
+            or times.size == 0
+            or not np.all((times >= self.t[0]) & (times <= self.t[-1]))
+        ):
             raise BadValue(
                 f"time {t!s} s is outside the run, which goes from {self.t[0]:.6g} to "
                 f"{self.t[-1]:.6g} s"
@@ -109,7 +116,8 @@ class Trajectory:
         states = [self._at(time) for time in times]
         if np.ndim(t) == 0:
             return State(float(times[0]), *states[0])
-        return State(times, np.array([q for q, _ in states]), np.array([v for _, v in states]))
+        q = np.array([q for q, _ in states]).reshape(-1, self.robot.nq)
+        return State(times, q, np.array([v for _, v in states]).reshape(-1, self.robot.nv))
 
     def _at(self, time: float) -> tuple[Array, Array]:
         k = int(np.searchsorted(self.t, time, side="right")) - 1
@@ -228,8 +236,11 @@ class Trajectory:
         table: dict[str, Array] = {"t [s]": self.t}
         for name in self.robot.joints:
             at = self.robot.coordinates(name)
+            # Of a joint with a quaternion, or a cosine and sine, the translations come first.
+            lengths = int(np.sum(self.robot.is_translation[at.v]))
             for k, label in enumerate(_labels(at.nq)):
-                unit = _unit(self.robot, at.v.start + k) if at.nq == at.nv else "-"
+                plain = "m" if k < lengths else "-"
+                unit = _unit(self.robot, at.v.start + k) if at.nq == at.nv else plain
                 table[f"q.{name}{label} [{unit}]"] = self.q[:, at.q.start + k]
         for name in self.robot.joints:
             at = self.robot.coordinates(name)
@@ -287,15 +298,16 @@ def load_trajectory(path: str | Path) -> Trajectory:
     """
     source = str(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {key: file[key] for key in ("t", "q", "v", "a", "psi", "mode")}
             data = json.loads(str(file["robot"]))
     except FileNotFoundError:
         raise LoadError("no such file", source=source) from None
     except (KeyError, ValueError, OSError, EOFError, BadZipFile) as error:
         raise LoadError(f"is no saved trajectory: {error}", source=source) from None
-    if data.get("format") != _FORMAT:
-        raise LoadError(f"has format '{data.get('format')}', not {_FORMAT}", source=source)
+    found = data.get("format") if isinstance(data, dict) else None
+    if found != _FORMAT:
+        raise LoadError(f"has format '{found}', not {_FORMAT}", source=source)
     robot = load(data["urdf"], loops=yaml.safe_load(data["loops"]), kinematics_only=True)
     return Trajectory(
         robot=robot,

@@ -174,13 +174,16 @@ def _jump(
     persistent = np.array([label in old.rows.labels for label in new.rows.labels], dtype=bool)
     J1, J2 = (scale[:, None] * J)[persistent], (scale[:, None] * J)[~persistent]
     wanted = (scale * (b - J @ v))[~persistent]
+    # Activated rows that depend on persistent ones leave rounding noise, which is no row.
+    size = float(np.linalg.norm(J2 @ np.linalg.solve(M, J2.T), 2)) if len(J2) else 0.0
+    floor = 1e-8 * np.sqrt(size)
     if isinstance(form, Projected):
         plus = Saddle(M, J1)
         N1 = np.eye(len(M)) - np.column_stack([plus.project(column) for column in J1.T])
-        dv, _ = Saddle(M, J2 @ N1).solve(rest, wanted)
+        dv, _ = Saddle(M, J2 @ N1, floor=floor).solve(rest, wanted)
     else:
         F = null_space(J1)
-        du, _ = Saddle(F.T @ M @ F, J2 @ F).solve(np.zeros(F.shape[1]), wanted)
+        du, _ = Saddle(F.T @ M @ F, J2 @ F, floor=floor).solve(np.zeros(F.shape[1]), wanted)
         dv = F @ du
     impulse = np.linalg.lstsq((scale[:, None] * J).T, M @ dv, rcond=1e-9)[0]
     return dv, scale * impulse
