@@ -44,8 +44,7 @@ class Story(NamedTuple):
 
 def naive(robot: pl.Mechanism, v: Array) -> list[pl.Trajectory]:
     """Run to each lock, zero the velocity of its joint, start again with the joint locked."""
-    parts: list[pl.Trajectory] = []
-    q, t = START, 0.0
+    parts, q, t = list[pl.Trajectory](), START, 0.0
     for k, (mode, end) in enumerate(zip(MODES, (*TIMES, UNTIL), strict=True)):
         v = np.where(np.arange(robot.nv) < k, 0.0, v)
         parts.append(pl.simulate(robot, q, v, start=t, until=end, mode=mode))

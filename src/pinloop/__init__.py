@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .analysis import EnergyBalance, LockReaction, Momenta, Reaction
 from .assembly import assemble, consistent_velocity
 from .constraints import Constraints
 from .diagnosis import Diagnosis, diagnose
@@ -71,6 +72,7 @@ __all__ = [
     "Constraints",
     "Damper",
     "Diagnosis",
+    "EnergyBalance",
     "EquationsOfMotion",
     "Event",
     "Holonomy",
@@ -80,10 +82,12 @@ __all__ = [
     "JointLimits",
     "JointSpring",
     "LoadError",
+    "LockReaction",
     "Locked",
     "LoopNotClosed",
     "Mechanism",
     "Mode",
+    "Momenta",
     "MuntheKaas",
     "NoSlip",
     "Pfaffian",
@@ -93,6 +97,7 @@ __all__ = [
     "Prescribed",
     "Projected",
     "Projection",
+    "Reaction",
     "Regularization",
     "Rolling",
     "SimulationFailed",

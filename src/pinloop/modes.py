@@ -7,7 +7,7 @@ takes its rows along, and the regularization of the others is done again without
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
@@ -52,30 +52,34 @@ class Locked:
         return f"lock:{self.joint}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Mode:
     """What is locked and what is open.
 
     Args:
-        locks: locked joints; names may be given.
+        locks: locked joints, or their names.
         opened: names of the loop joints that are open.
     """
 
-    locks: tuple[Locked, ...] = ()
-    opened: frozenset[str] = field(default_factory=frozenset)
+    locks: tuple[Locked, ...]
+    opened: frozenset[str]
 
-    def __post_init__(self) -> None:
-        given = [self.locks] if isinstance(self.locks, (str, Locked)) else self.locks
-        if not isinstance(given, Iterable) or not isinstance(self.opened, Iterable):
-            raise BadValue(f"a mode is made of joints and loops, not {given!r}, {self.opened!r}")
-        locks = tuple(one if isinstance(one, Locked) else Locked(one) for one in given)
-        names = [lock.joint for lock in locks]
+    def __init__(
+        self,
+        locks: str | Locked | Iterable[str | Locked] = (),
+        opened: str | Iterable[str] = (),
+    ) -> None:
+        given = [locks] if isinstance(locks, (str, Locked)) else locks
+        if not isinstance(given, Iterable) or not isinstance(opened, Iterable):
+            raise BadValue(f"a mode is made of joints and loops, not {given!r}, {opened!r}")
+        made = [one if isinstance(one, Locked) else Locked(one) for one in given]
+        names = [lock.joint for lock in made]
         for name in names:
             if names.count(name) > 1:
                 raise BadValue(f"joint '{name}' is locked twice")
-        opened = [self.opened] if isinstance(self.opened, str) else self.opened
-        object.__setattr__(self, "locks", tuple(sorted(locks, key=lambda lock: lock.joint)))
-        object.__setattr__(self, "opened", frozenset(opened))
+        object.__setattr__(self, "locks", tuple(sorted(made, key=lambda lock: lock.joint)))
+        loops = [opened] if isinstance(opened, str) else opened
+        object.__setattr__(self, "opened", frozenset(loops))
 
     def lock_of(self, joint: str) -> Locked | None:
         """The lock of a joint, or None."""

@@ -80,9 +80,9 @@ class Run:
             raise self._failed(str(failure), failure.reason) from None
         except PinloopError as error:
             raise self._failed(str(error), type(error).__name__) from error
-        except Exception as error:  # of a force or guard of the user's: the run is not lost
+        except Exception as error:  # whatever it is, the run so far is not lost
             name = type(error).__name__
-            raise self._failed(f"a force or guard raised {name}: {error}", name) from error
+            raise self._failed(f"{name}: {error}", name) from error
         return self._trajectory(message)
 
     # -- modes ------------------------------------------------------------------------------

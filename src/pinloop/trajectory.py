@@ -97,6 +97,9 @@ class Trajectory:
     def __call__(self, t: ArrayLike) -> State:
         """State at one time or several, between the stored ones by interpolation in the algebra.
 
+        The interpolation is of fifth order: with "dop853" and tight tolerances the stored states
+        are more accurate than what lies between them.
+
         Raises:
             BadValue: a time outside the run.
         """
@@ -305,9 +308,18 @@ def load_trajectory(path: str | Path) -> Trajectory:
         raise LoadError("no such file", source=source) from None
     except (KeyError, ValueError, OSError, EOFError, BadZipFile) as error:
         raise LoadError(f"is no saved trajectory: {error}", source=source) from None
-    found = data.get("format") if isinstance(data, dict) else None
-    if found != _FORMAT:
-        raise LoadError(f"has format '{found}', not {_FORMAT}", source=source)
+    if not isinstance(data, dict):
+        raise LoadError("is no saved trajectory: its robot is no table", source=source)
+    if data.get("format") != _FORMAT:
+        raise LoadError(f"has format '{data.get('format')}', not {_FORMAT}", source=source)
+    try:
+        return _from_saved(arrays, data)
+    except (KeyError, TypeError, ValueError) as error:
+        raise LoadError(f"is no saved trajectory: {error}", source=source) from None
+
+
+def _from_saved(arrays: dict[str, Array], data: dict[str, Any]) -> Trajectory:
+    """The run that a file holds."""
     robot = load(data["urdf"], loops=yaml.safe_load(data["loops"]), kinematics_only=True)
     return Trajectory(
         robot=robot,
@@ -316,7 +328,7 @@ def load_trajectory(path: str | Path) -> Trajectory:
         v=arrays["v"],
         a=arrays["a"],
         psi=arrays["psi"],
-        mode=arrays["mode"],
+        mode=arrays["mode"].astype(np.int64),
         modes=tuple(
             Mode(
                 tuple(Locked(joint, tuple(axes)) for joint, axes in mode["locks"]),

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .closing import nearby_assembly, null_space, numerical_rank
+from .constraints import Constraints
 from .dynamics import Augmented, EquationsOfMotion, Formulation, Projected
 from .errors import BadValue, InconsistentVelocity, PinloopWarning
 from .mechanism import Mechanism
@@ -36,6 +37,9 @@ class Transition:
         determined: per row, whether its impulse is unique.
         wrenches: impulsive wrench of each closed loop joint on its body B, at and in frame B, force
             first [N s, N m s], shape (6,).
+        determined_wrenches: per closed loop joint, whether its wrench is unique. Rows that
+            regularization drops are redundant: they make the impulses of the others unique, but
+            not the wrench.
         energy_loss: kinetic energy lost [J]; never negative.
         momentum_before: generalised momenta ``M v`` before, shape (nv,).
         momentum_after: generalised momenta after.
@@ -54,6 +58,7 @@ class Transition:
     impulse: Array
     determined: NDArray[np.bool_]
     wrenches: dict[str, Array]
+    determined_wrenches: dict[str, bool]
     energy_loss: float
     momentum_before: Array
     momentum_after: Array
@@ -145,8 +150,8 @@ def make_transition(
     ranks_before, ranks_after = _ranks(system, before, q), _ranks(system, after, q)
     made = Transition(
         t, q.copy(), v.copy(), v_plus, before, after, new.rows.labels, impulse, saddle.determined,
-        _wrenches(new, t, q, v, impulse), 0.5 * float(dv @ M @ dv), M @ v, M @ v_plus,
-        ranks_before, ranks_after, events,
+        _wrenches(new, t, q, v, impulse), _determined(new, J, M, q), 0.5 * float(dv @ M @ dv),
+        M @ v, M @ v_plus, ranks_before, ranks_after, events,
     )  # fmt: skip
     if not made.regular or left > 1e-8 * max(1.0, float(np.abs(v).max(initial=0.0))):
         warnings.warn(
@@ -207,6 +212,16 @@ def _ranks(system: ModalSystem, mode: Mode, q: Array) -> tuple[int, int]:
         if near is not None:
             around = max(around, rank(near))
     return here, around
+
+
+def _determined(equations: EquationsOfMotion, J: Array, M: Array, q: Array) -> dict[str, bool]:
+    """Whether the wrench of every closed loop joint is unique."""
+    full = Constraints(equations.robot, full=True)
+    saddle = Saddle(M, np.vstack([full.jacobian(q), J[len(equations.rows.loops) :]]))
+    return {
+        loop.name: bool(saddle.determined[full.rows_of[loop.name]].all())
+        for loop in equations.robot.loops
+    }
 
 
 def _wrenches(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .constraints import Constraints
-from .errors import BadValue
+from .errors import BadValue, PinloopError
 from .events import BoundEvent, CloseLoop, Event, JointLimits, Lock, Report, Unlock
 from .modes import ModalSystem, Mode
 
@@ -283,9 +283,12 @@ def _value(event: BoundEvent, t: float, q: Array, v: Array) -> float:
     assert event.guard is not None
     try:
         value = float(event.guard(t, q, v))
-    except (TypeError, ValueError) as error:
+    except PinloopError:
+        raise
+    except Exception as error:
         raise BadValue(
-            f"the guard of event '{event.label}' must return a number for t, q, v: {error}"
+            f"the guard of event '{event.label}' must return a number for t, q, v, but raised "
+            f"{type(error).__name__}: {error}"
         ) from error
     if not np.isfinite(value):
         raise BadValue(f"the guard of event '{event.label}' is {value} at t = {t:.6g} s")

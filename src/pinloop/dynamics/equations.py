@@ -12,7 +12,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..errors import BadValue
+from ..errors import BadValue, PinloopError
 from ..forces import BoundForce, Force
 from ..mechanism import Mechanism
 from ..rows import Row, RowSet
@@ -147,7 +147,14 @@ class EquationsOfMotion:
     def _applied(self, t: float, q: Array, v: Array) -> Array:
         total = np.zeros(self.robot.nv)
         for force in self.forces:
-            tau = force.torque(t, q, v, self._data)
+            try:
+                tau = force.torque(t, q, v, self._data)
+            except PinloopError:
+                raise
+            except Exception as error:
+                raise BadValue(
+                    f"force '{force.name}' raised {type(error).__name__} at t = {t:.6g} s: {error}"
+                ) from error
             if not np.all(np.isfinite(tau)):
                 raise BadValue(f"force '{force.name}' is not finite at t = {t:.6g} s")
             total += tau

@@ -180,4 +180,7 @@ def _solve(A: Array, B: Array) -> Array:
     """``A^-1 B``, also for empty systems."""
     if A.size == 0:
         return np.zeros(B.shape)
-    return np.asarray(np.linalg.solve(A, B))
+    try:
+        return np.asarray(np.linalg.solve(A, B))
+    except np.linalg.LinAlgError:
+        raise SingularMass("the mass matrix of the minimal velocities is singular") from None
