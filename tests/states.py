@@ -95,7 +95,9 @@ def moving(
 # -- oracles ----------------------------------------------------------------------------------
 
 
-def dense(M: Array, J: Array, f: Array, b: Array, scale: Array | None = None) -> tuple[Array, Array]:
+def dense(
+    M: Array, J: Array, f: Array, b: Array, scale: Array | None = None
+) -> tuple[Array, Array]:
     """``M x = f + J' lam``, ``J x = b`` by one dense system; the smallest ``lam / scale``.
 
     ``b`` is replaced by the closest value (in scaled rows) that the rows can take.

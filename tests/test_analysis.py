@@ -105,7 +105,7 @@ def test_wrenches_in_other_frames() -> None:
 
 def test_unknown_names() -> None:
     run = swinging(pendulum(ground_first=True), 0.1, 0.0, 0.01)
-    with pytest.raises(pl.UnknownName, match="no loop joint 'pivott'.*did you mean 'pivot'"):
+    with pytest.raises(pl.UnknownName, match=r"no loop joint 'pivott'.*did you mean 'pivot'"):
         run.reactions("pivott")
     with pytest.raises(pl.UnknownName, match="no body or frame 'moon'"):
         run.reactions("pivot", "moon")
@@ -154,7 +154,7 @@ def test_wrenches_carry_every_body(name: str, space: Any) -> None:
 
 @pytest.mark.parametrize("name", ["four-bar", "rssr", "delta", "stewart", "sarrus", "tip-on-plane"])
 def test_wrenches_do_the_work_of_the_constraint_forces(name: str) -> None:
-    """On any motion, allowed or not: ``J' lam . v`` is the wrenches on the opening of their joints."""
+    """On any motion, allowed or not: ``J' lam . v`` is what wrenches do on opening joints."""
     machine = robot(name)
     run = pl.simulate(machine, *moving(machine, 2), until=0.01)
     equations = pl.EquationsOfMotion(machine)
@@ -203,7 +203,9 @@ UNIQUE = {
 
 @pytest.mark.parametrize("name", UNIQUE)
 @pytest.mark.parametrize("regularization", [False, True])
-def test_unique_reactions_are_marked_whatever_rows_are_used(name: str, regularization: bool) -> None:
+def test_unique_reactions_are_marked_whatever_rows_are_used(
+    name: str, regularization: bool
+) -> None:
     machine = robot(name)
     run = pl.simulate(
         machine, *moving(machine, 5), until=0.01, losses=False, regularization=regularization
@@ -219,9 +221,7 @@ def test_only_what_the_plane_leaves_open_is_unknown() -> None:
     motion = pl.EquationsOfMotion(machine).motion(0.0, *moving(machine, 6))
     unique = {
         label.split(": ")[1]
-        for label, determined in zip(
-            pl.Constraints(machine).labels, motion.determined, strict=True
-        )
+        for label, determined in zip(pl.Constraints(machine).labels, motion.determined, strict=True)
         if determined
     }
     assert unique == {"v_x", "v_y"}  # of the joint frame, whose z is the hinge's axis

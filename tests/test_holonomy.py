@@ -45,7 +45,9 @@ def jacobian(machine: pl.Mechanism, rows: Sequence[Row], q: Array) -> Array:
 # -- the bracket of the group ---------------------------------------------------------------
 
 
-def commutator(step: Callable[[Array, int, float], Array], machine: pl.Mechanism, q: Array) -> Array:
+def commutator(
+    step: Callable[[Array, int, float], Array], machine: pl.Mechanism, q: Array
+) -> Array:
     """``[x, y]`` from the flows: forward along x and y, back along x and y, divided by size^2.
 
     Args:
@@ -97,7 +99,9 @@ def test_brackets_by_hand() -> None:
 # -- the tensor -----------------------------------------------------------------------------
 
 
-def tensor_from_flows(machine: pl.Mechanism, rows: Sequence[Row], q: Array, at: pl.Holonomy) -> Array:
+def tensor_from_flows(
+    machine: pl.Mechanism, rows: Sequence[Row], q: Array, at: pl.Holonomy
+) -> Array:
     """``A_ij = -J [X_i, X_j]`` for fields X of allowed motions: a cyclic way opens the rows."""
 
     def rates(p: Array, motion: Array) -> Array:
@@ -237,7 +241,10 @@ def snakeboard() -> tuple[pl.Mechanism, list[Row]]:
 
         return row
 
-    return machine, [pl.Pfaffian("front", axle("front", 0.3)), pl.Pfaffian("rear", axle("rear", -0.3))]
+    return machine, [
+        pl.Pfaffian("front", axle("front", 0.3)),
+        pl.Pfaffian("rear", axle("rear", -0.3)),
+    ]
 
 
 def test_snakeboard() -> None:

@@ -34,9 +34,7 @@ TILT, AXLE = (0.3, -0.2, 1.0), (0.2, 1.0, -0.1)
 def terms(machine: pl.Mechanism, row: Row, q: Array, v: Array, t: float = 0.0) -> tuple[Array, ...]:
     """``J``, ``b`` and ``gamma`` of one row alone (behind those of the loops)."""
     first = len(pl.Constraints(machine))
-    return tuple(
-        part[first:] for part in pl.EquationsOfMotion(machine, rows=[row]).terms(t, q, v)
-    )
+    return tuple(part[first:] for part in pl.EquationsOfMotion(machine, rows=[row]).terms(t, q, v))
 
 
 def some_state(machine: pl.Mechanism, seed: int) -> tuple[Array, Array, Array]:
@@ -184,7 +182,9 @@ def test_gamma_is_the_rate_of_the_violation(case: str, kind: str) -> None:
     assert max(gamma_error(machine, row, seed) for seed in (6, 7, 8)) < 1e-8
 
 
-def knife(machine: pl.Mechanism) -> tuple[Callable[[Array], Array], Callable[[Array, Array], Array]]:
+def knife(
+    machine: pl.Mechanism,
+) -> tuple[Callable[[Array], Array], Callable[[Array, Array], Array]]:
     """Rows and their rate for a planar body: ``v_y - x w = 0`` and ``cos(x) v_x = 0``."""
 
     def matrix(q: Array) -> Array:

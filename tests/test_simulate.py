@@ -50,7 +50,7 @@ def test_lists_and_missing_velocities_will_do() -> None:
 
 
 def test_a_start_that_is_slightly_open_is_closed_silently() -> None:
-    q = BAR.neutral + [1e-7, -1e-7, 2e-7]
+    q = BAR.neutral + np.array([1e-7, -1e-7, 2e-7])
     run = pl.simulate(BAR, q, RATE + 1e-8, until=0.1)
     assert np.abs(pl.Constraints(BAR).residual(run.q[0])).max() < 1e-12
     assert np.abs(pl.Constraints(BAR).jacobian(run.q[0]) @ run.v[0]).max() < 1e-11
@@ -148,7 +148,9 @@ def test_quaternions_that_are_no_rotations_are_refused() -> None:
         pl.simulate(machine, 2 * machine.neutral, until=0.1)
 
 
-@pytest.mark.parametrize("until", [np.float64(0.1), np.float32(0.125), np.int64(1), 1, Fraction(1, 8)])
+@pytest.mark.parametrize(
+    "until", [np.float64(0.1), np.float32(0.125), np.int64(1), 1, Fraction(1, 8)]
+)
 def test_times_may_be_any_numbers(until: Any) -> None:
     run = pl.simulate(BAR, BAR.neutral, until=until, method=pl.MuntheKaas("rk4", step=0.05))
     assert run.t[-1] == float(until)
@@ -296,7 +298,9 @@ def test_ctrl_c_before_the_first_state_is_not_swallowed() -> None:
 def test_a_force_that_is_not_a_number_fails_with_what_there_is(
     method: pl.MuntheKaas, save_every: float | None
 ) -> None:
-    with pytest.raises(pl.SimulationFailed, match=r"at t = 0\.(3|29\d+) s: .*'tau' is not finite") as caught:
+    with pytest.raises(
+        pl.SimulationFailed, match=r"at t = 0\.(3|29\d+) s: .*'tau' is not finite"
+    ) as caught:
         pl.simulate(
             BAR, BAR.neutral, RATE, until=1.0, method=method,
             tau=stopping(0.3, lambda: np.nan), save_every=save_every,
@@ -389,9 +393,7 @@ def test_regularization_changes_the_rows_but_not_the_motion(name: str) -> None:
         pl.simulate(machine, q, v, until=0.2, losses=False, regularization=flag)
         for flag in (True, False)
     ]
-    np.testing.assert_allclose(
-        machine.difference(runs[0].q[-1], runs[1].q[-1]), 0, atol=1e-6
-    )
+    np.testing.assert_allclose(machine.difference(runs[0].q[-1], runs[1].q[-1]), 0, atol=1e-6)
     rows = [len(run.equations[0].rows) for run in runs]
     assert rows[0] <= rows[1] == len(pl.Constraints(machine))
     for run in runs:

@@ -18,7 +18,9 @@ from .states import SHIPPED, SMALL, moving, one_body, robot
 from .tables import Array
 
 
-def short(machine: pl.Mechanism, seed: int = 1, until: float = 0.03, **options: Any) -> pl.Trajectory:
+def short(
+    machine: pl.Mechanism, seed: int = 1, until: float = 0.03, **options: Any
+) -> pl.Trajectory:
     return pl.simulate(machine, *moving(machine, seed), until=until, **options)
 
 
@@ -176,7 +178,9 @@ def test_files_that_hold_no_run(tmp_path: Path) -> None:
         broken("odd", robot=np.array("{")): "is no saved trajectory",
         broken("other", robot=np.array(text.replace("trajectory-1", "trajectory-9"))): "has format",
         broken("list", robot=np.array("[1, 2]")): "is no saved trajectory",
-        broken("bare", robot=np.array('{"format": "pinloop-trajectory-1"}')): "is no saved trajectory",
+        broken(
+            "bare", robot=np.array('{"format": "pinloop-trajectory-1"}')
+        ): "is no saved trajectory",
     }
     for file, message in cases.items():
         with pytest.raises(pl.LoadError, match=message) as caught:

@@ -20,7 +20,7 @@ from .modes import ModalSystem, Mode, locked_columns
 from .stabilization import Projection, Projector
 from .trajectory import Trajectory
 from .transitions import Transition, make_transition
-from .watching import Watcher
+from .watching import Watcher, refined_root
 
 __all__ = ["Run", "sampled"]
 
@@ -29,6 +29,8 @@ Report = Callable[[float], None]
 
 _TORN = 1e-6
 """Closure residual of the full rows at which loops count as torn."""
+_CORRECTIONS = 3
+"""How often the root of an event is corrected by the state that a step to it gives."""
 _CHATTER = 100
 """So many events within a millionth of the run are chatter."""
 
@@ -195,10 +197,9 @@ class Run:
                     count = self._whole_steps(t)
                     continue
                 if root < t_next:
-                    step, state = self._shortened(step, root)
-                    count = self._whole_steps(root)
                     h = max(h, t_next - root)
-                    t_next = root
+                    t_next, step, state = self._shortened(step, root, due)
+                    count = self._whole_steps(t_next)
             t, (q, v, a) = t_next, state
             self._keep(t, q, v, a, step.psi)
             due += self.watcher.due(t + 1e-13 * abs(t))
@@ -246,16 +247,25 @@ class Run:
         step = Step(self.manifold, t, t_next, *state, psi, q_new, v_new, a_new)
         return step, (q_new, v_new, a_new)
 
-    def _shortened(self, step: Step, root: float) -> tuple[Step, tuple[Array, Array, Array]]:
-        """A step that ends at a root inside it."""
-        q, v = step(root)
-        v[self.locked] = 0.0
-        q, v, _ = self._project(root, q, v)
-        a = self._acceleration(root, q, v)
-        psi = pin.difference(self.system.robot.model, step.q0, q)
-        psi[self.exact] = 0.0
-        short = replace(step, t1=root, psi=psi, q1=q, v1=v, a1=a)
-        return short, (q, v, a)
+    def _shortened(
+        self, step: Step, root: float, events: list[BoundEvent]
+    ) -> tuple[float, Step, tuple[Array, Array, Array]]:
+        """A step that ends at a root inside it: taken again, so that it is as good as any step.
+
+        The root of the dense output is corrected by what the method gives there.
+        """
+        start = step.q0, step.v0, step.a0
+        guarded = [event for event in events if event.guard is not None]
+        for _ in range(_CORRECTIONS):
+            attempt = self._attempt(step.t0, root - step.t0, start)
+            taken, state = self._finish(step.t0, root, start, attempt)
+            if not guarded:
+                break
+            better = refined_root(guarded[0], root, state[:2], step, step.t1 - step.t0)
+            if not step.t0 < better < step.t1 or abs(better - root) <= 1e-15 * max(1.0, abs(root)):
+                break
+            root = better
+        return taken.t1, taken, state
 
     def _controlled(
         self, t: float, h: float, end: float, state: tuple[Array, Array, Array]

@@ -57,7 +57,7 @@ class Saddle:
         self, M: Array, J: Array, scale: Array | None = None, floor: float | None = None
     ) -> None:
         self._scale = np.ones(len(J)) if scale is None else scale
-        self._L, info = _lapack().dpotrf(M, lower=1, clean=1)
+        self._L, info = (M, 0) if M.size == 0 else _lapack().dpotrf(M, lower=1, clean=1)
         if info != 0:
             raise SingularMass(
                 f"the mass matrix is not positive definite (coordinate {abs(info) - 1}); some body "
@@ -69,7 +69,7 @@ class Saddle:
             _NOISE / np.sqrt(np.min(np.diagonal(M), initial=1.0)) if floor is None else floor
         )
         self._S: Array | None = None
-        if len(J):
+        if self._Y.size:
             gram = self._Y.T @ self._Y
             size = float(np.abs(gram).sum(axis=0).max())
             factor, info = _lapack().dpotrf(gram, lower=1)
@@ -131,8 +131,8 @@ class Saddle:
     @cached_property
     def _singular(self) -> tuple[Array, Array, Array]:
         """Singular vectors and values of ``L^-1 J'``, without the vanishing ones."""
-        if self._Y.shape[1] == 0:
-            return np.zeros((len(self._L), 0)), np.zeros(0), np.zeros((0, 0))
+        if self._Y.size == 0:
+            return np.zeros((len(self._L), 0)), np.zeros(0), np.zeros((0, self._Y.shape[1]))
         U, values, V = np.linalg.svd(self._Y, full_matrices=False)
         rank = int(np.sum(values > max(_RANK * float(values[0]), self._floor)))
         return U[:, :rank], values[:rank], V[:rank]

@@ -13,7 +13,7 @@ from .errors import BadValue, PinloopError
 from .events import BoundEvent, CloseLoop, Event, JointLimits, Lock, Report, Unlock
 from .modes import ModalSystem, Mode
 
-__all__ = ["Watcher", "bind_events"]
+__all__ = ["Watcher", "bind_events", "refined_root"]
 
 Array = NDArray[np.float64]
 Dense = Callable[[float], tuple[Array, Array]]
@@ -193,27 +193,31 @@ class Watcher:
         )
         self._guarded = [event for event in events if event.guard is not None]
         self._sides = np.zeros(len(self._guarded))
-        self._zero = np.zeros(len(self._guarded))
+        # Roots have an error. Until it has left this band, a guard whose event has just happened
+        # counts as being at zero; negative: it is nowhere near one.
+        self._band = np.full(len(self._guarded), -1.0)
+        # How large it was in the last step, for what is rounding.
+        self._size = np.zeros(len(self._guarded))
         self._done = 0
         self._start = start
 
     def note(self, happening: list[BoundEvent], t: float, q: Array, v: Array) -> None:
-        """Remember how far from zero the guards are whose events are about to happen.
-
-        Roots have an error. Until it has left this band, such a guard counts as being at zero: it
-        keeps the side it was going to, and does not trigger again where it stands.
-        """
+        """Remember how far from zero the guards are whose events are about to happen."""
         for k, event in enumerate(self._guarded):
             if any(event is one for one in happening):
-                self._zero[k] = 10 * abs(_value(event, t, q, v)) + 1e-12
+                self._band[k] = 10 * abs(_value(event, t, q, v)) + 1e-10 * self._size[k]
 
     def look(self, mode: Mode, t: float, q: Array, v: Array) -> None:
         """See on which side the guards are at the start of a run or after a change."""
         for k, event in enumerate(self._guarded):
             if not event.active(mode):
-                self._sides[k] = 0.0
+                self._sides[k], self._band[k] = 0.0, -1.0
                 continue
-            self._sides[k] = self._side(k, _value(event, t, q, v)) or self._sides[k]
+            value = _value(event, t, q, v)
+            if value == 0.0:
+                # The change has put it there, or the run starts there: no zero to be found.
+                self._band[k] = max(self._band[k], 0.0)
+            self._sides[k] = self._side(k, value) or self._sides[k]
 
     def at_once(self, mode: Mode, t: float, q: Array, v: Array) -> list[BoundEvent]:
         """Events that have happened already where they start to be watched."""
@@ -243,23 +247,31 @@ class Watcher:
         if not active:
             return None
         last = t0
-        for t in t0 + (t1 - t0) * np.arange(1, _SAMPLES + 1) / _SAMPLES:
+        self._size[:] = 0.0
+        for sample in range(1, _SAMPLES + 1):
+            t = t1 if sample == _SAMPLES else t0 + (t1 - t0) * sample / _SAMPLES
             q, v = dense(t)
-            sides = {k: self._side(k, _value(self._guarded[k], t, q, v)) for k in active}
-            crossed = [k for k in active if sides[k] * self._sides[k] < 0]
-            roots = {k: _root(self._guarded[k], last, t, self._sides[k], dense) for k in crossed}
-            counting = {
-                k: root for k, root in roots.items() if self._counts(k, sides[k], root, dense)
-            }
+            values = {k: _value(self._guarded[k], t, q, v) for k in active}
+            sides = {k: self._side(k, values[k]) for k in active}
+            for k in active:
+                self._size[k] = max(self._size[k], abs(values[k]))
+            roots: dict[int, tuple[float, float]] = {}
+            for k in active:
+                if sides[k] * self._sides[k] < 0:
+                    root = _root(self._guarded[k], last, t, self._sides[k], dense)
+                    roots[k] = root, sides[k]
+                elif t == t1 and values[k] == 0.0 and self._band[k] < 0 and self._sides[k]:
+                    roots[k] = t1, -self._sides[k]  # exactly at zero where the step ends
+            counting = [
+                k for k, (root, side) in roots.items() if self._counts(k, side, root, dense)
+            ]
             if counting:
-                first = min(counting.values())
-                together = [
-                    k for k, root in counting.items() if root - first <= 1e-10 * max(1.0, first)
-                ]
-                for k in active:
-                    if k in together or (k in roots and roots[k] <= first):
-                        self._sides[k] = sides[k]
-                return first, [self._guarded[k] for k in together]
+                first = min(roots[k][0] for k in counting)
+                near = first + 1e-10 * max(1.0, abs(first))
+                for k, (root, side) in roots.items():
+                    if root <= near:
+                        self._sides[k] = side
+                return first, [self._guarded[k] for k in counting if roots[k][0] <= near]
             for k in active:
                 self._sides[k] = sides[k] or self._sides[k]
             last = t
@@ -267,22 +279,44 @@ class Watcher:
 
     def _side(self, k: int, value: float) -> float:
         """Sign of a guard, zero as long as it has not left the zero it was last at."""
-        if abs(value) <= self._zero[k]:
+        if abs(value) <= self._band[k]:
             return 0.0
-        self._zero[k] = 0.0
+        if value != 0.0:
+            self._band[k] = -1.0
         return float(np.sign(value))
 
-    def _counts(self, k: int, side: float, root: float, dense: Dense) -> bool:
+    def _counts(self, k: int, root: float, side: float, dense: Dense) -> bool:
         """Whether a zero goes in the right direction, and is wanted."""
         event = self._guarded[k]
         return event.direction in (0, int(side)) and event.accept(root, *dense(root))
+
+
+def refined_root(
+    event: BoundEvent, t: float, state: tuple[Array, Array], dense: Dense, step: float
+) -> float:
+    """A better root than that of the dense output, from the state that a step to it really gives.
+
+    Args:
+        event: the event with its guard.
+        t: root on the dense output [s].
+        state: configuration and velocity that the method gives at ``t``.
+        dense: state inside the step, for the slope of the guard.
+        step: length of the step [s].
+    """
+    value = _value(event, t, *state)
+    gap = 1e-4 * step
+    slope = (_value(event, t + gap, *dense(t + gap)) - _value(event, t - gap, *dense(t - gap))) / (
+        2 * gap
+    )
+    return t if slope == 0.0 else t - value / slope
 
 
 def _value(event: BoundEvent, t: float, q: Array, v: Array) -> float:
     """Value of a guard, which must be a finite number."""
     assert event.guard is not None
     try:
-        value = float(event.guard(t, q, v))
+        # Copies: a guard must not be able to move the robot.
+        value = float(event.guard(t, q.copy(), v.copy()))
     except PinloopError:
         raise
     except Exception as error:

@@ -20,8 +20,21 @@ from .. import mechanisms as m
 from .. import motion_by_hand as hand
 from .. import tables
 from ..states import (
-    SHIPPED, SMALL, SPACES, Space, allowed, assembled, body_motion, carried, close, dense, moving,
-    one_body, rank, regularized, robot,
+    SHIPPED,
+    SMALL,
+    SPACES,
+    Space,
+    allowed,
+    assembled,
+    body_motion,
+    carried,
+    close,
+    dense,
+    moving,
+    one_body,
+    rank,
+    regularized,
+    robot,
 )  # fmt: skip
 from ..tables import Array
 

@@ -24,7 +24,9 @@ def planned(machine: pl.Mechanism, seed: int) -> tuple[Array, Array, Array]:
     return q, v, a + (np.linalg.lstsq(J, -gamma, rcond=1e-9)[0] if len(J) else 0.0)
 
 
-def fed_back(machine: pl.Mechanism, q: Array, v: Array, joints: tuple[str, ...], tau: Array) -> Array:
+def fed_back(
+    machine: pl.Mechanism, q: Array, v: Array, joints: tuple[str, ...], tau: Array
+) -> Array:
     """Acceleration under torques at the named joints."""
     total, used = np.zeros(machine.nv), 0
     for name in joints:
@@ -73,7 +75,9 @@ def test_delta_with_its_arms_and_the_spin_of_its_rods_driven() -> None:
     close(fed_back(machine, q, v, machine.joints, tau), a, 1e-8)
 
 
-@pytest.mark.parametrize("case", ["four-bar by all joints", "redundant five-bar", "redundant planar"])
+@pytest.mark.parametrize(
+    "case", ["four-bar by all joints", "redundant five-bar", "redundant planar"]
+)
 def test_with_too_many_motors_the_smallest_torques(case: str) -> None:
     name, joints = CASES[case]
     assert joints is not None
@@ -139,10 +143,11 @@ def test_refusals() -> None:
         pl.inverse_dynamics(bar, q, v, a, actuated=["m1"])
     with pytest.raises(pl.BadValue, match="do not determine"):
         pl.inverse_dynamics(bar, q, v, a, actuated=[])
+    nudge = np.array([0.1, 0.0, 0.0, 0.0])
     with pytest.raises(pl.InconsistentVelocity, match="do not allow this velocity"):
-        pl.inverse_dynamics(bar, q, v + [0.1, 0, 0, 0], a)
+        pl.inverse_dynamics(bar, q, v + nudge, a)
     with pytest.raises(pl.InconsistentVelocity, match="do not allow this acceleration") as caught:
-        pl.inverse_dynamics(bar, q, v, a + [0.1, 0, 0, 0])
+        pl.inverse_dynamics(bar, q, v, a + nudge)
     assert caught.value.residual > 1e-3
     with pytest.raises(pl.UnknownName, match="did you mean 'm1'"):
         pl.inverse_dynamics(bar, q, v, a, actuated=["m11"])

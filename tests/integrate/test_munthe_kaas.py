@@ -96,9 +96,7 @@ def test_inputs_of_a_step_stay_as_they_are() -> None:
     copies = [part.copy() for part in (q, v, psi)]
     manifold.dexp_inv(q, psi, v)[:] = np.nan
     manifold.integrate(q, psi)[:] = np.nan
-    pl.MuntheKaas("rk4", step=0.1).attempt(
-        manifold, lambda t, q, v: -v, 0.0, 0.1, (q, v, -v)
-    )
+    pl.MuntheKaas("rk4", step=0.1).attempt(manifold, lambda t, q, v: -v, 0.0, 0.1, (q, v, -v))
     for part, copy in zip((q, v, psi), copies, strict=True):
         np.testing.assert_array_equal(part, copy)
 
@@ -172,9 +170,7 @@ def test_order_of_convergence(case: str, name: str) -> None:
 def fixed(until: float, step: float, start: float = 0.0, **options: Any) -> pl.Trajectory:
     machine = robot("planar_3r")
     method = MuntheKaas("rk4", step=step)
-    return pl.simulate(
-        machine, machine.neutral, until=until, start=start, method=method, **options
-    )
+    return pl.simulate(machine, machine.neutral, until=until, start=start, method=method, **options)
 
 
 @pytest.mark.parametrize("start", [0.0, -2.5, 1000.0])
@@ -278,9 +274,7 @@ def test_dense_output_nearly_closes_the_loops() -> None:
     rows = pl.Constraints(case.robot)
     inside = run(np.linspace(0, 2, 301))
     gaps = [np.abs(rows.residual(q)).max() for q in inside.q]
-    slips = [
-        np.abs(rows.jacobian(q) @ v).max() for q, v in zip(inside.q, inside.v, strict=True)
-    ]
+    slips = [np.abs(rows.jacobian(q) @ v).max() for q, v in zip(inside.q, inside.v, strict=True)]
     assert max(gaps) < 1e-7 and max(slips) < 1e-5
 
 
@@ -386,8 +380,9 @@ def test_steps_shrink_at_a_jump_and_grow_again() -> None:
 
 def test_the_first_step_is_cautious() -> None:
     control = StepControl(MuntheKaas("dopri5", rtol=1e-8), np.ones(2))
-    rest, fast = control.first_step(np.zeros(2), np.zeros(2), 10.0), control.first_step(
-        np.array([1e3, 0.0]), np.zeros(2), 10.0
+    rest, fast = (
+        control.first_step(np.zeros(2), np.zeros(2), 10.0),
+        control.first_step(np.array([1e3, 0.0]), np.zeros(2), 10.0),
     )
     assert 0 < fast < 1e-3 * rest and rest <= 1.0
     assert control.first_step(np.zeros(2), np.array([0.0, 1e8]), 10.0) < 1e-4
@@ -449,9 +444,7 @@ def test_methods_that_cannot_be(options: dict[str, Any], message: str) -> None:
 def test_the_same_input_gives_the_same_bytes(formulation: Any) -> None:
     machine = robot("rssr")
     q, v = moving(machine, 8)
-    runs = [
-        pl.simulate(machine, q, v, until=0.3, formulation=formulation) for _ in range(2)
-    ]
+    runs = [pl.simulate(machine, q, v, until=0.3, formulation=formulation) for _ in range(2)]
     for part in ("t", "q", "v", "a", "psi"):
         assert getattr(runs[0], part).tobytes() == getattr(runs[1], part).tobytes()
     assert runs[0].evaluations == runs[1].evaluations
