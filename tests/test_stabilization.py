@@ -148,7 +148,7 @@ def test_mass_projection_is_the_shortest_way_in_the_kinetic_metric(name: str) ->
     gaps = []
     for size in (2e-2, 1e-2):
         _, q, _ = off(machine, 4, size)
-        root = np.linalg.cholesky(hand.mass_matrix(machine, q)).T
+        root = np.linalg.cholesky(hand.mass_matrix(machine, q)).T.astype(float)
         expected = shortest(machine, q, root)
         moved, _ = projector(machine, WAYS["mass"]).position(0.0, q)
         gaps.append(np.linalg.norm(root @ machine.difference(q, moved) - expected))

@@ -72,8 +72,13 @@ class Lock:
 
     def apply(self, mode: Mode) -> Mode:
         """Add the lock."""
-        if mode.lock_of(self.joint) is not None:
+        held = mode.lock_of(self.joint)
+        if held is not None and self.at_limit:
+            return mode  # what is locked cannot fall on its stop
+        if held is not None and not held.at_limit:
             raise BadValue(f"joint '{self.joint}' is locked already; unlock it first")
+        if held is not None:  # a lock takes over from the stop that the joint lies on
+            mode = Unlock(self.joint).apply(mode)
         lock = Locked(self.joint, self.axes, self.at_limit)
         return replace(mode, locks=(*mode.locks, lock))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .saddle import Saddle
+from .saddle import RANK, Saddle
 
 __all__ = ["dependent_coordinates", "relative_projections"]
 
@@ -31,7 +31,9 @@ def relative_projections(M: Array, J: Array) -> Array:
     return np.asarray(np.diagonal(Saddle(M, J).constraint_metric()) / np.diagonal(M))
 
 
-def dependent_coordinates(M: Array, J: Array) -> tuple[NDArray[np.intp], Array]:
+def dependent_coordinates(
+    M: Array, J: Array, tolerance: float = RANK
+) -> tuple[NDArray[np.intp], Array]:
     """Coordinates that are best expressed by the others: as many as there are independent rows.
 
     The largest relative projections one by one may give a singular set; so the largest *remaining*
@@ -41,12 +43,13 @@ def dependent_coordinates(M: Array, J: Array) -> tuple[NDArray[np.intp], Array]:
     Args:
         M: mass matrix, shape (n, n).
         J: rows, shape (m, n).
+        tolerance: fraction of the largest singular value below which rows count as dependent.
 
     Returns:
         Indices of the dependent coordinates, shape (rank,), best first, and what was left of the
         projection of each when it was chosen.
     """
-    saddle = Saddle(M, J)
+    saddle = Saddle(M, J, tolerance=tolerance)
     size = np.sqrt(np.diagonal(M))
     rest = saddle.constraint_metric() / np.outer(size, size)
     chosen: list[int] = []

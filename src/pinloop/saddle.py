@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from .errors import SingularMass
 
-__all__ = ["Saddle"]
+__all__ = ["RANK", "Saddle"]
 
 Array = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ _WELL_CONDITIONED = 1e-9
 """Reciprocal condition of ``J M^-1 J'`` down to which its Cholesky factor is used."""
 _NOISE = 1e-12
 """Rounding noise of rows of size one."""
-_RANK = 1e-9
+RANK = 1e-9
 """Singular values of ``L^-1 J'`` below this fraction of the largest one count as zero."""
 
 
@@ -46,6 +46,8 @@ class Saddle:
         J: rows, shape (m, n).
         scale: unit of each row's multiplier, shape (m,), so that the smallest multipliers do not
             depend on the unit of length; 1 by default.
+        tolerance: singular values of ``L^-1 J'`` below this fraction of the largest one count as
+            zero.
         floor: singular values of ``L^-1 J'`` below which rows are rounding noise; by default that
             of rows of size one.
 
@@ -54,10 +56,19 @@ class Saddle:
     """
 
     def __init__(
-        self, M: Array, J: Array, scale: Array | None = None, floor: float | None = None
+        self,
+        M: Array,
+        J: Array,
+        scale: Array | None = None,
+        *,
+        tolerance: float = RANK,
+        floor: float | None = None,
     ) -> None:
+        self._tolerance = tolerance
         self._scale = np.ones(len(J)) if scale is None else scale
-        self._L, info = (M, 0) if M.size == 0 else _lapack().dpotrf(M, lower=1, clean=1)
+        factored = (M, 0) if M.size == 0 else _lapack().dpotrf(M, lower=1, clean=1)
+        self._L: Array = factored[0]
+        info = int(factored[1])
         if info != 0:
             raise SingularMass(
                 f"the mass matrix is not positive definite (coordinate {abs(info) - 1}); some body "
@@ -74,7 +85,7 @@ class Saddle:
             size = float(np.abs(gram).sum(axis=0).max())
             factor, info = _lapack().dpotrf(gram, lower=1)
             inverse = _lapack().dpocon(factor, size, uplo="L")[0] if info == 0 else 0.0
-            if inverse > _WELL_CONDITIONED and inverse * size > self._floor**2:
+            if inverse > max(_WELL_CONDITIONED, tolerance**2) and inverse * size > self._floor**2:
                 self._S = factor
 
     @property
@@ -134,7 +145,7 @@ class Saddle:
         if self._Y.size == 0:
             return np.zeros((len(self._L), 0)), np.zeros(0), np.zeros((0, self._Y.shape[1]))
         U, values, V = np.linalg.svd(self._Y, full_matrices=False)
-        rank = int(np.sum(values > max(_RANK * float(values[0]), self._floor)))
+        rank = int(np.sum(values > max(self._tolerance * float(values[0]), self._floor)))
         return U[:, :rank], values[:rank], V[:rank]
 
 

@@ -16,7 +16,7 @@ from .dynamics import EquationsOfMotion
 from .errors import BadValue
 from .manifold import RobotManifold
 from .partition import dependent_coordinates
-from .saddle import Saddle
+from .saddle import RANK, Saddle
 
 __all__ = ["Projection", "Projector"]
 
@@ -98,7 +98,7 @@ class Projector:
         while error > self._projection.tol and not moved:
             for _ in range(_ITERATIONS):
                 J = scale[:, None] * self._equations.terms(t, q, rest)[0][holonomic]
-                step = self._correction(self._equations.mass(q), J, -residual)
+                step = self._correction(self._equations.mass(q), J, -residual, error)
                 trial = self._manifold.normalize(self._manifold.integrate(q, step))
                 new = scale * self._equations.residual(t, trial)[holonomic]
                 if not np.linalg.norm(new) < error:
@@ -123,7 +123,7 @@ class Projector:
         J, rest = self._rows.scale[:, None] * J, self._rows.scale * (J @ v - b)
         if float(np.linalg.norm(rest)) <= self._projection.tol:
             return v, False
-        v = v + self._correction(self._equations.mass(q), J, -rest)
+        v = v + self._correction(self._equations.mass(q), J, -rest, 0.0)
         left = float(np.linalg.norm(rest + J @ (v - before)))
         if left > _REACHABLE * max(1.0, float(np.abs(v).max())):
             raise BadValue(
@@ -141,16 +141,21 @@ class Projector:
             "there are independent rows"
         )
 
-    def _correction(self, M: Array, J: Array, b: Array) -> Array:
-        """Shift with ``J shift = b`` that leaves locked coordinates alone."""
+    def _correction(self, M: Array, J: Array, b: Array, error: float) -> Array:
+        """Shift with ``J shift = b`` that leaves locked coordinates alone.
+
+        Rows that depend on each other on the manifold gain rank off it, by as much as the
+        position error.
+        """
+        tolerance = min(max(RANK, 10 * error), 1e-2)
         free = self._free
         shift = np.zeros(J.shape[1])
         M, rows = M[np.ix_(free, free)], J[:, free]
         if self._projection.coordinates == "mass":
-            shift[free] = Saddle(M, rows).project(b)
+            shift[free] = Saddle(M, rows, tolerance=tolerance).project(b)
             return shift
         columns = self._fixed_set
         if columns is None:
-            columns = free[dependent_coordinates(M, rows)[0]]
-        shift[columns] = np.linalg.lstsq(J[:, columns], b, rcond=1e-10)[0]
+            columns = free[dependent_coordinates(M, rows, tolerance)[0]]
+        shift[columns] = np.linalg.lstsq(J[:, columns], b, rcond=tolerance)[0]
         return shift

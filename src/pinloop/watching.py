@@ -262,9 +262,7 @@ class Watcher:
                     roots[k] = root, sides[k]
                 elif t == t1 and values[k] == 0.0 and self._band[k] < 0 and self._sides[k]:
                     roots[k] = t1, -self._sides[k]  # exactly at zero where the step ends
-            counting = [
-                k for k, (root, side) in roots.items() if self._counts(k, side, root, dense)
-            ]
+            counting = [k for k, found in roots.items() if self._counts(k, *found, dense)]
             if counting:
                 first = min(roots[k][0] for k in counting)
                 near = first + 1e-10 * max(1.0, abs(first))

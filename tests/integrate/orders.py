@@ -20,6 +20,17 @@ from ..states import carried, one_body, robot
 from ..tables import Array
 
 ORDERS = {"euler": 1, "heun": 2, "bs32": 3, "rk4": 4, "dopri5": 5, "dop853": 8}
+SPACES = {
+    "SE3": one_body(),
+    "SO3xR3": one_body(coordinates="SO3xR3"),
+    "ball joint": one_body("spherical"),
+    "plane": one_body("planar"),
+    "wheel": one_body("revolute", coordinates="circle"),
+    "all pairs": robot("every-pair"),
+    "delta": robot("delta"),
+    "arm": robot("six-axis-arm"),
+}
+"""Robots with all kinds of configuration groups."""
 GRAVITY = np.array([0.0, 0.0, -9.81])
 PRINCIPAL = (0.36, 0.306, 0.09)
 SPIN = np.array([1.0, 4.0, 2.0])

@@ -74,7 +74,7 @@ def weight(tree: Tree, a: Array) -> Array:
 
 def defect(a: Array, b: Array, size: int) -> float:
     """By how much weights miss the order conditions of all trees with ``size`` nodes."""
-    return max(abs(b @ weight(tree, a) - 1 / density(tree)) for tree in trees(size))
+    return max(abs(float(b @ weight(tree, a)) - 1 / density(tree)) for tree in trees(size))
 
 
 def with_end(tableau: Tableau, count: int) -> Array:

@@ -16,7 +16,7 @@ from ..errors import BadValue, PinloopError
 from ..forces import BoundForce, Force
 from ..mechanism import Mechanism
 from ..rows import Row, RowSet
-from ..saddle import Saddle
+from ..saddle import RANK, Saddle
 from .formulations import Augmented, Formulation
 
 __all__ = ["EquationsOfMotion", "Motion"]
@@ -68,6 +68,7 @@ class EquationsOfMotion:
         self._model = robot.model
         self._data = robot.model.createData()
         self._rest = np.zeros(robot.nv)
+        self._dependent: bool | None = None
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration, shape (nv,); inputs are not checked."""
@@ -99,9 +100,19 @@ class EquationsOfMotion:
         return self._applied(t, q, v)
 
     def loop_wrench(self, q: Array, loop: str, multipliers: Array) -> Array:
-        """Wrench of a loop joint on its body B, at and in frame B, force first, shape (6,)."""
-        pin.framesForwardKinematics(self._model, self._data, q)
-        return self.rows.loops.wrench(self._data, loop, multipliers)
+        """Wrench of a loop joint on its body B, at and in frame B, force first, shape (6,).
+
+        A and B are those of the robot's description, also where regularization turned them over.
+        """
+        data = self._data
+        pin.framesForwardKinematics(self._model, data, q)
+        wrench = self.rows.loops.wrench(data, loop, multipliers)
+        joint = next(joint for joint in self.robot.loops if joint.name == loop)
+        declared = next(one for one in self.robot.description.joints if one.name == loop)
+        if (declared.parent, declared.child) == (joint.body_a, joint.body_b):
+            return wrench
+        far = data.oMf[joint.frame_a].actInv(data.oMf[joint.frame_b])
+        return -np.array(far.act(pin.Force(wrench)).vector)
 
     def energies(self, t: float, q: Array, v: Array) -> tuple[float, float, dict[str, float]]:
         """Kinetic energy, potential energy of gravity, and stored energy by force [J]."""
@@ -134,8 +145,23 @@ class EquationsOfMotion:
         tau = self._applied(t, q, v)
         nle = np.array(pin.nonLinearEffects(model, data, q, v))
         M = _symmetric(pin.crba(model, data, q))
-        a, lam = self._formulation.solve(M, J, tau - nle, gamma)
+        tolerance = self._tolerance(t, q, M, J)
+        a, lam = self._formulation.solve(M, J, tau - nle, gamma, tolerance)
         return a, lam, J, M
+
+    def _tolerance(self, t: float, q: Array, M: Array, J: Array) -> float:
+        """Part of the largest singular value below which rows count as dependent.
+
+        Rows that are dependent on the manifold only (paradoxical linkages: Bennett, Bricard) gain
+        rank off it, inside the stages of a step, by as much as the loops are open there. Taken for
+        independent they would kick.
+        """
+        if self._dependent is None:
+            self._dependent = Saddle(M, J, self.rows.scale).rank < len(J)
+        if not self._dependent:
+            return RANK
+        gap = self.rows.scale * self.rows.residual(t, q, self._data)
+        return min(max(RANK, 10 * float(np.linalg.norm(gap))), 1e-2)
 
     def _kinematics(self, q: Array, v: Array) -> None:
         """Placements, velocities, joint Jacobians, and accelerations without joint acceleration."""

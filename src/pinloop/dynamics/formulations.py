@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..errors import SingularMass
 from ..partition import dependent_coordinates
-from ..saddle import Saddle
+from ..saddle import RANK, Saddle
 
 __all__ = ["Augmented", "BoundFormulation", "Formulation", "Projected", "Voronets"]
 
@@ -37,8 +37,18 @@ class BoundFormulation(ABC):
     """A formulation that may remember choices from one evaluation to the next."""
 
     @abstractmethod
-    def solve(self, M: Array, J: Array, f: Array, gamma: Array) -> tuple[Array, Array]:
-        """Accelerations, shape (n,), and reactions, shape (m,)."""
+    def solve(
+        self, M: Array, J: Array, f: Array, gamma: Array, tolerance: float = RANK
+    ) -> tuple[Array, Array]:
+        """Accelerations, shape (n,), and reactions, shape (m,).
+
+        Args:
+            M: mass matrix, shape (n, n).
+            J: rows, shape (m, n).
+            f: forces, shape (n,).
+            gamma: velocity-dependent part of the rows, shape (m,).
+            tolerance: fraction of the largest singular value below which rows count as dependent.
+        """
 
 
 @dataclass(frozen=True)
@@ -54,8 +64,10 @@ class _BoundAugmented(BoundFormulation):
     def __init__(self, scale: Array) -> None:
         self._scale = scale
 
-    def solve(self, M: Array, J: Array, f: Array, gamma: Array) -> tuple[Array, Array]:
-        return Saddle(M, J, self._scale).solve(f, -gamma)
+    def solve(
+        self, M: Array, J: Array, f: Array, gamma: Array, tolerance: float = RANK
+    ) -> tuple[Array, Array]:
+        return Saddle(M, J, self._scale, tolerance=tolerance).solve(f, -gamma)
 
 
 @dataclass(frozen=True)
@@ -75,7 +87,9 @@ class _BoundProjected(BoundFormulation):
     def __init__(self, scale: Array) -> None:
         self._scale = scale
 
-    def solve(self, M: Array, J: Array, f: Array, gamma: Array) -> tuple[Array, Array]:
+    def solve(
+        self, M: Array, J: Array, f: Array, gamma: Array, tolerance: float = RANK
+    ) -> tuple[Array, Array]:
         rows = self._scale[:, None] * J
         # In coordinates z = L' a the metric is the identity and J^+ an ordinary pseudoinverse.
         try:
@@ -83,7 +97,7 @@ class _BoundProjected(BoundFormulation):
         except np.linalg.LinAlgError:
             raise SingularMass("the mass matrix is not positive definite") from None
         inverse = np.linalg.inv(L)
-        plus = np.linalg.pinv(rows @ inverse.T, rcond=1e-9)
+        plus = np.linalg.pinv(rows @ inverse.T, rcond=tolerance)
         free = inverse @ f
         along = free - plus @ (rows @ (inverse.T @ free))
         a = inverse.T @ (along - plus @ (self._scale * gamma))
@@ -117,30 +131,35 @@ class _BoundVoronets(BoundFormulation):
         self._rows = np.zeros(0, dtype=np.intp)
         self._chosen = False
 
-    def solve(self, M: Array, J: Array, f: Array, gamma: Array) -> tuple[Array, Array]:
+    def solve(
+        self, M: Array, J: Array, f: Array, gamma: Array, tolerance: float = RANK
+    ) -> tuple[Array, Array]:
         rows = self._scale[:, None] * J
         size = np.sqrt(np.diagonal(M))
-        F = self._complement(rows, size)
+        F = self._complement(rows, size, tolerance)
         if F is None:
-            self._choose(M, rows)
-            F = self._complement(rows, size)
+            self._choose(M, rows, tolerance)
+            F = self._complement(rows, size, tolerance)
         if F is None:  # dependent columns are bad whatever is chosen: close to a singularity
-            F = self._complement(rows, size, forced=True)
+            F = self._complement(rows, size, tolerance, forced=True)
         assert F is not None
         drift = np.zeros(len(M))
         block = rows[np.ix_(self._rows, self._dependent)]
         drift[self._dependent] = -_solve(block, (self._scale * gamma)[self._rows])
         du = _solve(F.T @ M @ F, F.T @ (f - M @ drift))
         a = F @ du + drift
-        lam = np.linalg.lstsq(rows.T, M @ a - f, rcond=1e-9)[0]
+        lam = np.linalg.lstsq(rows.T, M @ a - f, rcond=tolerance)[0]
         return a, self._scale * lam
 
-    def _complement(self, rows: Array, size: Array, *, forced: bool = False) -> Array | None:
+    def _complement(
+        self, rows: Array, size: Array, tolerance: float, *, forced: bool = False
+    ) -> Array | None:
         """``F`` with ``J F = 0``; None if the present choice is not good here.
 
         Args:
             rows: the rows.
             size: size of each velocity coordinate in the kinetic metric.
+            tolerance: part of a row that may be left where it depends on the others.
             forced: take the present choice as it is.
         """
         n = rows.shape[1]
@@ -159,14 +178,14 @@ class _BoundVoronets(BoundFormulation):
         gain = np.abs(F) * size[:, None] / size[independent]
         # Rows that were dependent where the choice was made may have become independent.
         scale = float(np.abs(rows).max(initial=1e-300)) * float(np.abs(F).max(initial=1.0))
-        missed = np.abs(rows @ F).max(initial=0.0) > 1e-8 * scale
+        missed = np.abs(rows @ F).max(initial=0.0) > max(1e-8, 10 * tolerance) * scale
         return None if missed or gain.max(initial=0.0) > self._condition else F
 
-    def _choose(self, M: Array, rows: Array) -> None:
+    def _choose(self, M: Array, rows: Array, tolerance: float) -> None:
         """Choose dependent velocities, and as many independent rows."""
         from scipy.linalg import qr  # not needed to load a robot, and slow to import
 
-        self._dependent, _ = dependent_coordinates(M, rows)
+        self._dependent, _ = dependent_coordinates(M, rows, tolerance)
         columns = rows[:, self._dependent]
         if columns.size == 0:
             self._rows = np.zeros(0, dtype=np.intp)

@@ -1,0 +1,159 @@
+"""Tests of the step control: errors, factors, limits, and methods that cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pinloop as pl
+from pinloop.integrate import MuntheKaas, StepControl
+from pinloop.manifold import RobotManifold
+
+from ..states import robot
+from ..tables import Array
+from .orders import free_body
+
+every_controlled = pytest.mark.parametrize("name", ["bs32", "dopri5", "dop853"])
+
+
+@every_controlled
+def test_error_falls_with_the_tolerance(name: str) -> None:
+    case = free_body("")
+    found, evaluations = [], []
+    for tolerance in (1e-4, 1e-6, 1e-8):
+        run = pl.simulate(
+            case.robot, case.q, case.v, until=case.until,
+            method=MuntheKaas(name, rtol=tolerance, atol=tolerance),
+        )  # fmt: skip
+        found.append(case.error(run.q[-1], run.v[-1]))
+        evaluations.append(run.evaluations)
+        assert found[-1] < 1e3 * tolerance
+    assert found[0] > 3 * found[1] > 9 * found[2]
+    assert evaluations == sorted(evaluations) and evaluations[0] < evaluations[2]
+
+
+@every_controlled
+def test_the_first_try_knows_the_error_of_a_step(name: str) -> None:
+    """The estimate is of the size of the true error of one step of the lower formula or larger."""
+    case = free_body("")
+    method = MuntheKaas(name)
+    manifold = RobotManifold(case.robot)
+    equations = pl.EquationsOfMotion(case.robot)
+    state = case.q, case.v, equations.acceleration(0.0, case.q, case.v)
+    estimates, true = [], []
+    for h in (0.1, 0.05):
+        attempt = method.attempt(manifold, equations.acceleration, 0.0, h, state)
+        fine = state
+        for k in range(20):
+            part = MuntheKaas("dop853").attempt(
+                manifold, equations.acceleration, k * h / 20, h / 20, fine
+            )
+            assert part.a is not None
+            fine = part.q, part.v, part.a
+        estimates.append(max(np.abs(e[1]).max() for e in attempt.errors))
+        true.append(float(np.abs(attempt.v - fine[1]).max()))
+        assert attempt.a is not None
+        np.testing.assert_allclose(
+            attempt.a, equations.acceleration(h, attempt.q, attempt.v), rtol=1e-12
+        )
+    assert estimates[0] > true[0] and estimates[1] > true[1]
+    lowest = {"bs32": 3, "dopri5": 5, "dop853": 4}[name]
+    assert np.log2(estimates[0] / estimates[1]) == pytest.approx(lowest, abs=0.7)
+
+
+def kick(at: float, size: float) -> Callable[[float, Array, Array], Array]:
+    """Torques that jump at a time."""
+    return lambda t, q, v: size * (t > at) * np.ones(len(v))
+
+
+def test_steps_stay_within_the_largest() -> None:
+    machine = robot("planar_3r")
+    method = MuntheKaas(largest=0.013)
+    run = pl.simulate(machine, machine.neutral, until=0.5, method=method)
+    assert np.diff(run.t).max() <= 0.013 * (1 + 1e-12)
+    assert np.diff(run.t).max() > 0.0129
+
+
+def test_steps_below_the_smallest_fail_with_what_there_is() -> None:
+    machine = robot("planar_3r")
+    with pytest.raises(pl.SimulationFailed, match=r"step fell below 0\.001 s") as caught:
+        pl.simulate(
+            machine, machine.neutral, until=0.5, tau=kick(0.2, 1e4),
+            method=MuntheKaas(smallest=1e-3, rtol=1e-6),
+        )  # fmt: skip
+    assert caught.value.reason == "step too small"
+    run = caught.value.trajectory
+    assert 0.1 < run.t[-1] <= 0.2 and len(run.t) > 3 and run.rejected > 0
+    assert np.all(np.diff(run.t) >= 1e-3)
+
+
+def test_steps_shrink_at_a_jump_and_grow_again() -> None:
+    machine = robot("planar_3r")
+    run = pl.simulate(machine, machine.neutral, until=0.5, tau=kick(0.2, 500.0))
+    steps = np.diff(run.t)
+    at = int(np.argmin(np.abs(run.t - 0.2)))
+    assert steps[at - 1 : at + 1].min() < 0.1 * np.median(steps[: at // 2])
+    assert steps[-3] > 10 * steps[at - 1 : at + 1].min()
+    assert run.rejected > 0
+
+
+def test_the_first_step_is_cautious() -> None:
+    control = StepControl(MuntheKaas("dopri5", rtol=1e-8), np.ones(2))
+    rest, fast = (
+        control.first_step(np.zeros(2), np.zeros(2), 10.0),
+        control.first_step(np.array([1e3, 0.0]), np.zeros(2), 10.0),
+    )
+    assert 0 < fast < 1e-3 * rest and rest <= 1.0
+    assert control.first_step(np.zeros(2), np.array([0.0, 1e8]), 10.0) < 1e-4
+    small = StepControl(MuntheKaas("dopri5", largest=1e-7), np.ones(2))
+    assert small.first_step(np.zeros(2), np.zeros(2), 10.0) == 1e-7
+
+
+def test_factors_of_the_control() -> None:
+    control = StepControl(MuntheKaas("dopri5"), np.ones(1))
+    assert control.factor(1e-9, accepted=True) == 5.0
+    assert control.factor(1e9, accepted=False) == 0.2
+    assert 0.2 <= control.factor(2.0, accepted=False) < 0.9
+    assert control.factor(1.0, accepted=True) < 1.0
+    e = [(np.array([2e-8]), np.array([0.0]))]
+    assert control.error(e, np.zeros(1), np.zeros(1)) == pytest.approx(2 / 2, rel=1e-12)
+    # Velocities are judged relative to their size: 1e-8 + 1e-8 * 99.
+    e = [(np.array([0.0]), np.array([2e-6]))]
+    assert control.error(e, np.array([99.0]), np.zeros(1)) == pytest.approx(2.0, rel=1e-12)
+
+
+def test_lengths_are_judged_in_characteristic_lengths() -> None:
+    """The same machine ten times as large, at the same angles, takes the same steps."""
+    control = [StepControl(MuntheKaas("dopri5"), np.array([1.0, scale])) for scale in (1.0, 10.0)]
+    small = [(np.array([1e-7, 2e-7]), np.array([3e-7, 1e-7]))]
+    large = [(e * [1, 10], f * [1, 10]) for e, f in small]
+    v = np.array([2.0, 3.0])
+    assert control[0].error(small, v, v) == pytest.approx(
+        control[1].error(large, v * [1, 10], v * [1, 10])
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"name": "rk5"}, "no method 'rk5'; known: euler"),
+        ({"name": "rk4"}, "no error estimate; give it step="),
+        ({"name": "euler"}, "no error estimate"),
+        ({"step": 0.0}, "step is 0"),
+        ({"step": -1.0}, "step is -1"),
+        ({"step": np.inf}, "step is inf"),
+        ({"step": np.nan}, "step is nan"),
+        ({"rtol": -1e-3}, "rtol is -0.001"),
+        ({"atol": 0.0}, "atol is 0"),
+        ({"atol": np.nan}, "atol is nan"),
+        ({"smallest": -1.0}, "smallest is -1"),
+        ({"largest": 0.0}, "largest is 0"),
+        ({"smallest": 1.0, "largest": 0.1}, "in order"),
+    ],
+)
+def test_methods_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(pl.BadValue, match=message):
+        MuntheKaas(**options)
