@@ -269,6 +269,9 @@ def test_forces_add_up_and_each_has_a_line_of_its_own() -> None:
         (pl.PD("ball", 1.0, 1.0), "PD needs a joint with one coordinate"),
         (pl.JointDamping({"cranck": 1.0}), "did you mean 'crank'"),
         (pl.JointFriction(coefficients={"cranck": 1.0}), "did you mean 'crank'"),
+        (pl.JointDamping({"crank": "x"}), "'crank'.*not made of numbers"),  # type: ignore[dict-item]
+        (pl.JointDamping({"crank": [1, 2]}), "'crank'.*not 2"),  # type: ignore[dict-item]
+        (pl.JointFriction(coefficients={"crank": np.nan}), "'crank'.*not finite"),
         (pl.JointFriction(speed=0.0), "speed 0"),
         (pl.JointFriction(speed=float("nan")), "speed nan"),
         (pl.Spring("coupler", "nowhere", 1.0), "no body or frame 'nowhere'"),

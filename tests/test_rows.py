@@ -6,6 +6,7 @@ Meanings come from placements and point masses by finite differences on the mani
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -257,6 +258,8 @@ def test_rows_stand_in_order_with_labels_masks_and_scales() -> None:
         (pl.NoSlip("couple", (0, 0, 1)), "did you mean 'coupler'"),
         (pl.NoSlip("coupler", (0, 0, 0)), "direction of 3 numbers"),
         (pl.NoSlip("coupler", (0, np.nan, 1)), "direction of 3 numbers"),
+        (pl.NoSlip("coupler", "x"), "direction of 3 numbers"),  # type: ignore[arg-type]
+        (pl.Rolling("coupler", "x"), "radius x"),  # type: ignore[arg-type]
         (pl.Rolling("nothing", 1.0), "no body or frame 'nothing'"),
         (pl.Rolling("coupler", 0.0), "radius 0"),
         (pl.Rolling("coupler", -1.0), "radius -1"),
@@ -272,6 +275,39 @@ def test_rows_stand_in_order_with_labels_masks_and_scales() -> None:
 def test_rows_that_cannot_be(row: Row, message: str) -> None:
     with pytest.raises(pl.PinloopError, match=message):
         pl.EquationsOfMotion(robot("rssr"), rows=[row])
+
+
+def after(t: float, early: object, late: object) -> object:
+    """A value that goes wrong after some time."""
+    return early if t < 0.2 else late
+
+
+def raising(*_: object) -> Any:
+    raise ZeroDivisionError("mine")
+
+
+ROW_FUNCTIONS: dict[str, Any] = {
+    "two values": pl.Prescribed("crank", lambda t: (0.0, 0.0)),  # type: ignore[arg-type,return-value]
+    "text": pl.Prescribed("crank", lambda t: "abc"),  # type: ignore[arg-type,return-value]
+    "no number": pl.Prescribed("crank", lambda t: (0.0, 0.0, np.nan)),
+    "no number later": pl.Prescribed("crank", lambda t: (0.0, after(t, 0.0, np.nan), 0.0)),  # type: ignore[arg-type,return-value]
+    "no place later": pl.Prescribed("crank", lambda t: (after(t, 0.0, np.nan), 0.0, 0.0)),  # type: ignore[arg-type,return-value]
+    "raising": pl.Prescribed("crank", raising),
+    "own text": pl.Pfaffian("crank", lambda q: "abc"),
+    "own raising": pl.Pfaffian("crank", raising),
+    "own without numbers": pl.Pfaffian("crank", lambda q: [np.nan, 0.0, 0.0]),
+    "own of two shapes": pl.Pfaffian("crank", lambda q: np.zeros((1 if q[0] == 0 else 2, 3))),
+    "own rate": pl.Pfaffian("crank", lambda q: np.zeros((1, 3)), lambda q, v: [1.0, 2.0]),
+    "own rate raising": pl.Pfaffian("crank", lambda q: np.zeros((1, 3)), raising),
+}
+
+
+@pytest.mark.parametrize("case", ROW_FUNCTIONS)
+def test_values_of_row_functions_are_checked(case: str) -> None:
+    """At the start or later, by name."""
+    machine = robot("four-bar")
+    with pytest.raises(pl.PinloopError, match="crank"):
+        pl.simulate(machine, machine.neutral, until=0.5, rows=[ROW_FUNCTIONS[case]])
 
 
 def test_a_wheel_that_lies_flat_has_no_contact_point() -> None:

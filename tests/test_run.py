@@ -45,7 +45,9 @@ def test_the_grid_of_fixed_steps_goes_on_after_an_event(start: float, at: float,
     assert run.events[0][0] == pytest.approx(when, abs=1e-12 * max(1.0, abs(start)))
     grid = [start + k * 0.1 for k in range(7)]
     found = [min(abs(run.t - time)) for time in grid]
-    close(np.array(found), np.zeros(7), 0.0 if abs(start) < 100 and at in (0.25, 0.3) else 1e-11)
+    close(np.array(found), np.zeros(7), 1e-12 * max(1.0, abs(start)))
+    if at == 0.25:  # to the last bit, where the event is not beside the grid
+        assert max(found[:6]) == 0.0 and run.t[-1] == start + 0.6
     # The event's time comes twice, and no step is taken that leads nowhere.
     steps = np.diff(run.t)
     assert np.sum(steps == 0.0) == 1
@@ -55,7 +57,9 @@ def test_the_grid_of_fixed_steps_goes_on_after_an_event(start: float, at: float,
 
 
 def test_controlled_steps_stay_long_after_events() -> None:
-    crowd = [act("j2", at=0.3 + k * 1e-7) for k in range(4) for act in [(pl.lock, pl.unlock)[k % 2]]]
+    crowd = [
+        act("j2", at=0.3 + k * 1e-7) for k in range(4) for act in [(pl.lock, pl.unlock)[k % 2]]
+    ]
     guard = pl.when(lambda t, q, v: t - 0.35, pl.lock("j2"))
     run, plain = arm([*crowd, guard]), arm([])
     assert len(run.t) < len(plain.t) + 25
@@ -81,9 +85,7 @@ def test_modes_and_transitions_tell_one_story() -> None:
             ):  # fmt: skip
                 assert kept.tobytes() == told.tobytes()
             assert not run.psi[k].any()
-        assert run.transitions[1].events == ("lock j3", "unlock j2") or set(
-            run.transitions[1].events
-        ) == {"unlock j2", "lock j3"}
+        assert set(run.transitions[1].events) == {"unlock j2", "lock j3"}
         assert sorted(t for t, _ in run.events) == [0.2, 0.41, 0.41, 0.5]
         # Asked at the time of a change, the run answers with the state after it.
         assert run(0.2).v[1] == 0.0 and run(0.2 - 1e-9).v[1] != 0.0
@@ -190,7 +192,11 @@ def test_states_at_intervals_and_at_both_sides_of_every_change(every: float) -> 
             there = np.flatnonzero(full.t == time)[0 if before else -1]
             state = full.q[there], full.v[there], full.mode[there]
         else:
-            state = full(time).q, full(time).v, full.mode[np.searchsorted(full.t, time) - (time > 0)]
+            state = (
+                full(time).q,
+                full(time).v,
+                full.mode[np.searchsorted(full.t, time) - (time > 0)],
+            )
         close(run.q[k], state[0], 1e-12)
         close(run.v[k], state[1], 1e-11)
         assert run.mode[k] == state[2]
@@ -205,8 +211,7 @@ def test_a_saved_run_remembers_its_modes(tmp_path: Path) -> None:
     q, v = moving(machine, 3)
     loop = machine.loops[0].name
     events = [
-        pl.lock("arm_1", at=0.02), pl.lock("ball_1a", at=0.04, axes=["wx"])
-        if "ball_1a" in machine.joints else pl.lock("arm_2", at=0.04),
+        pl.lock("arm_1", at=0.02), pl.lock("elbow_1a", at=0.04, axes=["wx"]),
         pl.open_loop(loop, at=0.05),
     ]  # fmt: skip
     run = pl.simulate(machine, q, v, until=0.07, events=events, losses=False)
@@ -230,7 +235,7 @@ def test_a_saved_stop_against_a_limit_remembers_it(tmp_path: Path) -> None:
     pendulum = s.between(s.hanging(), -0.3, 3.0)
     run = pl.simulate(pendulum, [0.0], until=0.5, events=[pl.JointLimits(impact=True)])
     back = pl.load_trajectory(run.save(tmp_path / "limit"))
-    assert back.modes == run.modes and back.modes[1] != pl.Mode("joint") or True
+    assert back.modes == run.modes and back.modes[1] != pl.Mode("joint")
     assert back.events == run.events and back.mode.tolist() == run.mode.tolist()
 
 
@@ -245,7 +250,7 @@ def test_tables_have_a_column_with_the_mode(tmp_path: Path) -> None:
     assert [float(row[column]) for row in rows[1:]] == run.v[:, 1].tolist()
 
 
-def test_a_run_with_every_joint_locked_stands_still() -> None:
+def test_a_run_with_every_joint_locked_stands_still(capfd: pytest.CaptureFixture[str]) -> None:
     machine = robot("planar-3R")
     run = pl.simulate(machine, [0.1, 0.2, 0.3], until=0.5, mode=pl.Mode(machine.joints))
     assert np.all(run.q == [0.1, 0.2, 0.3]) and not run.v.any() and run.t[-1] == 0.5
@@ -254,3 +259,4 @@ def test_a_run_with_every_joint_locked_stands_still() -> None:
     wheel = one_body("free")
     free = pl.simulate(wheel, wheel.neutral, until=0.2, mode=pl.Mode("joint"))
     assert np.all(free.q == wheel.neutral)
+    assert capfd.readouterr() == ("", "")  # LAPACK complains there

@@ -138,3 +138,19 @@ def test_quaternions_that_are_no_rotations_are_refused() -> None:
 def test_times_may_be_any_numbers(until: Any) -> None:
     run = pl.simulate(BAR, BAR.neutral, until=until, method=pl.MuntheKaas("rk4", step=0.05))
     assert run.t[-1] == float(until)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"forces": ["spring"]}, "spring"),
+        ({"rows": ["no slip"]}, "no slip"),
+        ({"method": "rk4"}, "MuntheKaas"),
+        ({"formulation": pl.Voronets}, "Voronets"),
+        ({"stabilization": "mass"}, "Projection"),
+        ({"tau": np.zeros(3)}, "tau"),
+    ],
+)
+def test_arguments_of_the_wrong_kind(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(pl.PinloopError, match=message):
+        pl.simulate(BAR, BAR.neutral, until=0.1, **arguments)
