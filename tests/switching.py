@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+
 import numpy as np
 import pinocchio as pin
 
@@ -54,15 +55,15 @@ def jump(robot: pl.Mechanism, q: Array, v: Array, after: pl.Mode) -> tuple[Array
     return v_plus, scale * impulse
 
 
-def assert_same_velocity(robot: pl.Mechanism, q: Array, got: Array, want: Array, size: Array) -> None:
+def assert_same_velocity(
+    robot: pl.Mechanism, q: Array, got: Array, want: Array, size: Array
+) -> None:
     """Two velocities agree to 1e-12 in the kinetic metric, relative to a third one."""
     M = hand.mass_matrix(robot, q)
     assert (got - want) @ M @ (got - want) <= 1e-24 * max(1e-6, float(size @ M @ size))
 
 
-def moving_in(
-    robot: pl.Mechanism, q: Array, mode: pl.Mode, seed: int, speed: float = 2.0
-) -> Array:
+def moving_in(robot: pl.Mechanism, q: Array, mode: pl.Mode, seed: int, speed: float = 2.0) -> Array:
     """A velocity that a mode allows."""
     free = allowed(mode_rows(robot, mode, q)[0])
     v = free @ np.random.default_rng(seed).normal(size=free.shape[1])
@@ -142,6 +143,7 @@ def couple(pair: str, cut: str, *, gravity: float = 0.0, offset: float = 0.0) ->
         gravity: gravity along -y [m/s^2].
         offset: distance of the centres of mass from the axis [m].
     """
+    place: Table = {} if cut == "fixed" else {"axis": Z}
     entries = {
         "name": "couple",
         "gravity": [0, -gravity, 0],
@@ -149,8 +151,6 @@ def couple(pair: str, cut: str, *, gravity: float = 0.0, offset: float = 0.0) ->
                    round_body("right", 3.0, 0.2, [offset, 0, 0])],
         "joints": [joint("a", pair, GROUND, "left", [0, 0, 0], Z),
                    joint("b", pair, GROUND, "right", [0, 0, 0], Z),
-                   joint("coupling", cut, "left", "right", [1, 0, 0], Z, cut=True)],
+                   joint("coupling", cut, "left", "right", [1, 0, 0], cut=True, **place)],
     }  # fmt: skip
-    if cut == "fixed":
-        entries["joints"][-1].pop("axis")
     return tables.build(entries)

@@ -23,12 +23,12 @@ RK4 = pl.MuntheKaas("rk4", step=0.1)
 
 
 def arm(events: Sequence[Any] = EVENTS, **more: Any) -> pl.Trajectory:
-    settings = {"until": 0.6} | more
+    settings: dict[str, Any] = {"until": 0.6} | more
     machine = robot("planar-3R")
     return pl.simulate(machine, machine.neutral, [1.0, 2.0, 0.3], events=events, **settings)
 
 
-# -- steps around events --------------------------------------------------------------------------
+# -- steps around events ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("start", [0.0, -0.7, 3.0, 1e3])
@@ -107,7 +107,7 @@ def test_nothing_that_is_given_is_changed() -> None:
     assert events == list(EVENTS)
 
 
-# -- what fails -----------------------------------------------------------------------------------
+# -- what fails -------------------------------------------------------------------------------
 
 
 def failing(message: str, events: Sequence[Any], **more: Any) -> pl.SimulationFailed:
@@ -139,7 +139,7 @@ def test_what_the_mode_does_not_allow_ends_the_run_with_what_there_is() -> None:
 
 def test_chatter_ends_the_run_and_tells_its_history() -> None:
     # The wind drives the carriage on while the shutter moves, and back while it stands. The shutter
-    # is locked when the carriage goes forward and released when it goes back: both at once, for ever.
+    # is locked when the carriage goes forward and released when it goes back: both at once, always.
     pair = s.couple("prismatic", "fixed")
 
     def wind(t: float, q: Array, v: Array) -> list[float]:
@@ -149,7 +149,7 @@ def test_chatter_ends_the_run_and_tells_its_history() -> None:
         pl.when(lambda t, q, v: v[0], pl.lock("b"), 1, name="shut"),
         pl.when(lambda t, q, v: v[0], pl.unlock("b"), -1, name="open"),
     ]
-    with pytest.raises(pl.SimulationFailed, match="events within .*they chatter") as caught:
+    with pytest.raises(pl.SimulationFailed, match=r"events within .*they chatter") as caught:
         pl.simulate(
             pair, [0.0, 0.0], [-0.5, 1.0], until=2.0, tau=wind, events=events,
             mode=pl.Mode(opened="coupling"), method=pl.MuntheKaas("rk4", step=0.01),
@@ -174,7 +174,7 @@ def test_many_events_are_no_chatter_if_time_goes_on() -> None:
     assert len(run.events) == len(run.transitions) == np.floor((480 - 0.1) / np.pi) + 1 > 150
 
 
-# -- what is kept -----------------------------------------------------------------------------------
+# -- what is kept -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("every", [0.1, 0.07, 0.2, 0.41])

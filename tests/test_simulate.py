@@ -75,6 +75,15 @@ def test_starting_later_is_only_another_clock() -> None:
     np.testing.assert_allclose(late.q[-1], early.q[-1], atol=1e-7)
 
 
+def test_kept_accelerations_are_those_of_the_projected_states() -> None:
+    """Where a projection moves the end of a step, what was computed before is not used again."""
+    loose = pl.MuntheKaas(rtol=1e-3, atol=1e-3)
+    run = pl.simulate(BAR, BAR.neutral, RATE, until=1.0, method=loose)
+    equations = pl.EquationsOfMotion(BAR)
+    for t, q, v, a in zip(run.t, run.q, run.v, run.a, strict=True):
+        close(a, equations.acceleration(t, q, v), 1e-9)
+
+
 # -- what acts --------------------------------------------------------------------------------
 
 

@@ -51,6 +51,17 @@ def test_a_start_that_is_open_is_refused_with_the_nearest_closed_one(regularizat
     pl.simulate(BAR, error.q, until=0.05)
 
 
+@pytest.mark.parametrize("size", [1e-5, 1e-3])
+def test_what_is_more_than_rounding_is_not_closed_silently(size: float) -> None:
+    with pytest.raises(pl.LoopNotClosed):
+        pl.simulate(BAR, BAR.neutral + size, until=0.1)
+    with pytest.raises(pl.InconsistentVelocity):
+        pl.simulate(BAR, BAR.neutral, RATE + 10 * size, until=0.1)
+    with pytest.raises(pl.LoopNotClosed, match="start where prescribed motions start"):
+        row = pl.Prescribed("crank", lambda t: (10 * size, 0.0, 0.0))
+        pl.simulate(BAR, BAR.neutral, until=0.1, rows=[row])
+
+
 def test_a_velocity_that_opens_a_loop_is_refused_with_the_nearest_allowed_one() -> None:
     v = np.array([3.0, 0.0, 0.0])
     with pytest.raises(pl.InconsistentVelocity, match=r"violates row 'close: v_[xy]'") as caught:

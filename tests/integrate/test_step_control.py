@@ -71,7 +71,7 @@ def kick(at: float, size: float) -> Callable[[float, Array, Array], Array]:
 
 def test_steps_stay_within_the_largest() -> None:
     machine = robot("planar_3r")
-    method = MuntheKaas(largest=0.013)
+    method = MuntheKaas(rtol=1e-3, atol=1e-3, largest=0.013)
     run = pl.simulate(machine, machine.neutral, until=0.5, method=method)
     assert np.diff(run.t).max() <= 0.013 * (1 + 1e-12)
     assert np.diff(run.t).max() > 0.0129
@@ -123,6 +123,20 @@ def test_factors_of_the_control() -> None:
     # Velocities are judged relative to their size: 1e-8 + 1e-8 * 99.
     e = [(np.array([0.0]), np.array([2e-6]))]
     assert control.error(e, np.array([99.0]), np.zeros(1)) == pytest.approx(2.0, rel=1e-12)
+
+
+def test_the_two_estimates_of_dop853_are_combined() -> None:
+    """``e5^2 / sqrt(e5^2 + 0.01 e3^2)`` (Hairer, Norsett, Wanner, II.10)."""
+    control = StepControl(MuntheKaas("dop853"), np.ones(1))
+    none = np.zeros(1)
+
+    def error(fifth: float, third: float) -> float:
+        pairs = [(np.array([2e-8 * e]), none) for e in (fifth, third)]
+        return control.error(pairs, none, none)
+
+    assert error(3.0, 40.0) == pytest.approx(9 / 5)
+    assert error(0.1, 0.0) == pytest.approx(0.1)
+    assert error(0.0, 5.0) == 0.0 and error(0.0, 0.0) == 0.0
 
 
 def test_lengths_are_judged_in_characteristic_lengths() -> None:

@@ -33,14 +33,15 @@ def momentum(machine: pl.Mechanism, name: str, q: Array, v: Array) -> Array:
     velocity = R @ twist.linear + np.cross(w, centre)
     linear = body.mass * velocity
     angular = R @ body.inertia @ R.T @ w + np.cross(p + centre, linear)
-    return np.r_[linear, angular]
+    return np.concatenate([linear, angular])
 
 
 def in_world(machine: pl.Mechanism, q: Array, loop: str, wrench: Array) -> Array:
     """A wrench at and in frame B of a loop joint as force and torque about the world's origin."""
     frame = machine.placement(q, f"{loop}/B")
     force = frame.rotation @ wrench[:3]
-    return np.r_[force, frame.rotation @ wrench[3:] + np.cross(frame.translation, force)]
+    torque = frame.rotation @ wrench[3:] + np.cross(frame.translation, force)
+    return np.concatenate([force, torque])
 
 
 # -- Newton and Euler, body by body -------------------------------------------------------------

@@ -27,6 +27,7 @@ SPATIAL = [
     "tip-on-plane",
     "rod-pendulums",
 ]
+FORMULATIONS: tuple[Any, ...] = (pl.Augmented(), pl.Projected(), pl.Voronets())
 every_machine = pytest.mark.parametrize("name", SPATIAL)
 
 
@@ -256,11 +257,7 @@ PARADOXICAL = ["bennett", "bricard", "goldberg"]
 
 
 @pytest.mark.parametrize("name", PARADOXICAL)
-@pytest.mark.parametrize(
-    "formulation",
-    [pl.Augmented(), pl.Projected(), pl.Voronets()],
-    ids=["augmented", "projected", "voronets"],
-)
+@pytest.mark.parametrize("formulation", FORMULATIONS, ids=lambda f: type(f).__name__)
 def test_paradoxical_linkages_with_any_formulation_and_step(name: str, formulation: Any) -> None:
     machine = robot(name)
     ends = []
@@ -301,3 +298,30 @@ def test_paradoxical_linkages_move_as_their_geometry_says(name: str) -> None:
 def hand_potential(machine: pl.Mechanism, q: Array) -> float:
     data = machine.model.createData()
     return float(pin.computePotentialEnergy(machine.model, data, q))
+
+
+# -- through configurations in which rows lose rank ---------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["parallelogram", "triple-parallelogram"])
+@pytest.mark.parametrize("formulation", FORMULATIONS, ids=lambda f: type(f).__name__)
+@pytest.mark.parametrize("way", ["optimal", "mass"])
+def test_flattening_linkages_pass_on_their_branch(name: str, formulation: Any, way: Any) -> None:
+    """All bars come to lie in line five times; at speed the linkage goes on as it came."""
+    machine = robot(name)
+    q, v = moving(machine, 1, speed=8.0)
+    for method in (pl.MuntheKaas(), pl.MuntheKaas("rk4", step=0.01)):
+        run = pl.simulate(
+            machine,
+            q,
+            v,
+            until=2.0,
+            method=method,
+            formulation=formulation,
+            stabilization=pl.Projection(coordinates=way),
+        )
+        signs = np.sign(v)  # all cranks stay parallel
+        turned = signs * (run.q - q)
+        np.testing.assert_allclose(turned, np.tile(turned[:, :1], machine.nv), atol=1e-6)
+        assert turned[-1, 0] > 4 * np.pi
+        assert np.abs(run.energy().error).max() < 1e-5 * run.energy().kinetic.max()

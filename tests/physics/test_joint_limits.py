@@ -1,4 +1,4 @@
-"""Physics of joint limits: hits are reported, or the joint comes to rest on a stop that only pushes."""
+"""Physics of joint limits: hits are reported, or the joint rests on a stop that only pushes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def fall(angle: float, rate: float, until: float, meet: float) -> tuple[float, f
         lambda t, y: [y[1], -WEIGHT / INERTIA * np.cos(y[0])], (0, until), [angle, rate],
         method="DOP853", rtol=1e-12, atol=1e-12, events=lambda t, y: y[0] - meet,
     )  # fmt: skip
-    return found.t_events[0][0], found.y_events[0][0][1]
+    assert found.t_events and found.y_events
+    return float(found.t_events[0][0]), float(found.y_events[0][0][1])
 
 
 # -- only reported ------------------------------------------------------------------------------

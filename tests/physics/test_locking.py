@@ -50,7 +50,7 @@ def stands(run: pl.Trajectory, joint: str, axes: tuple[str, ...] = ()) -> None:
         assert np.all(q[:, places] == run.q[held][0, places])
 
 
-# -- the last bit ---------------------------------------------------------------------------------
+# -- the last bit -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("joint", [name for name in m.TREE_PAIRS if name != "fixed"])
@@ -113,8 +113,9 @@ def test_every_integrator_and_formulation_holds_a_joint_in_a_loop(
 def test_every_stabilization_leaves_locked_joints_alone(
     stabilization: pl.Projection | None, formulation: Formulation
 ) -> None:
-    cases = (("ball-loop", "middle", ()), ("tip-on-plane", "elbow", ("wx",)), ("delta", "arm_1", ()))
-    for name, joint, axes in cases:
+    for name, joint, axes in (
+        ("ball-loop", "middle", ()), ("tip-on-plane", "elbow", ("wx",)), ("delta", "arm_1", ()),
+    ):  # fmt: skip
         machine = regularized(name)
         q, v = moving(machine, 2)
         run = pl.simulate(
@@ -139,7 +140,7 @@ def test_dense_output_fits_the_states_while_one_axis_of_a_ball_is_locked(axis: s
     assert max(np.linalg.norm(pl.Constraints(machine).residual(q)) for q in dense.q) < 1e-8
 
 
-# -- the same motion as without the joint -----------------------------------------------------------
+# -- the same motion as without the joint -----------------------------------------------------
 
 
 def reduced_motion(
@@ -154,7 +155,7 @@ def reduced_motion(
 
     def slope(t: float, y: Array) -> Array:
         a = pin.aba(small, data, y[: small.nq], y[small.nq :], np.zeros(small.nv))
-        return np.r_[y[small.nq :], a]
+        return np.concatenate([y[small.nq :], a])
 
     start = np.r_[q[kept], v[kept]]
     end = solve_ivp(slope, span, start, method="DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
@@ -206,7 +207,7 @@ def test_a_loop_with_a_lock_moves_like_the_same_robot_with_a_weld(
     assert moved > 0.1
 
 
-# -- what a lock holds ------------------------------------------------------------------------------
+# -- what a lock holds ------------------------------------------------------------------------
 
 
 def held_by(run: pl.Trajectory, joint: str, tau: Any) -> Array:
@@ -271,7 +272,7 @@ def test_reactions_of_an_axis_bear_its_name() -> None:
     close(found.effort[run.mode == 1, 0], np.array(needed)[run.mode == 1], 1e-11)
 
 
-# -- energy -------------------------------------------------------------------------------------------
+# -- energy -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["planar_3r", "delta", "ball-loop", "stewart"])
@@ -289,6 +290,26 @@ def test_the_energy_balance_closes_with_impulses_as_a_line(name: str) -> None:
     assert np.abs(energy.error).max() < 2e-7 * max(1.0, energy.kinetic.max())
     jumps = [k for k in range(1, len(run.t)) if run.mode[k] != run.mode[k - 1]]
     close(np.diff(energy.kinetic)[np.array(jumps) - 1], -np.array(lost), 1e-10)
+
+
+def test_a_driven_joint_keeps_its_motion_when_another_one_locks() -> None:
+    machine = regularized("five-bar")
+    drive = pl.Prescribed(
+        "m1", lambda t: (0.2 * np.sin(3 * t), 0.6 * np.cos(3 * t), -1.8 * np.sin(3 * t))
+    )
+    v = pl.consistent_velocity(machine, machine.neutral, {"m1": 0.6, "m2": 1.0})
+    run = pl.simulate(
+        machine, machine.neutral, v, until=0.2, rows=[drive], events=[pl.lock("m2", at=0.1)]
+    )
+    (made,) = run.transitions
+    assert made.v_plus[0] == pytest.approx(0.6 * np.cos(0.3), rel=1e-10)
+    assert made.v_plus[2] == 0.0 and abs(made.v_minus[2]) > 0.3
+    # The drive feels the jump and does work in it: what is dissipated is not what the robot loses.
+    spent = made.impulse_of("prescribed m1")[0] * made.v_plus[0]
+    lost = s.kinetic(machine, made.q, made.v_minus) - s.kinetic(machine, made.q, made.v_plus)
+    assert made.energy_loss == pytest.approx(lost + spent, rel=1e-9) and abs(spent) > 0.1
+    assert np.abs(run.energy().error).max() < 1e-7
+    stands(run, "m2")
 
 
 def test_a_joint_that_is_released_goes_on_from_where_it_stood() -> None:
