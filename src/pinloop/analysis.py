@@ -119,7 +119,7 @@ def energy_balance(
     q: Array,
     v: Array,
     dense: Dense,
-    losses: Mapping[int, float],
+    jumps: Mapping[int, tuple[float, float]],
 ) -> EnergyBalance:
     """Energies at the given states, and work between them by Gauss' quadrature on dense output.
 
@@ -129,21 +129,24 @@ def energy_balance(
         q: configurations, shape (k, nq).
         v: velocities, shape (k, nv).
         dense: state inside a step as a function of time.
-        losses: energy lost in the jump that leads to a state, by index of the state.
+        jumps: energy lost in the jump that leads to a state, and work of prescribed motions in it,
+            by index of the state.
     """
     states = [e.energies(*state) for e, *state in zip(equations, t, q, v, strict=True)]
     stored = {name: np.array([s[2].get(name, 0.0) for s in states]) for name in states[0][2]}
     work: dict[str, Array] = {
         name: np.zeros(len(t)) for name in equations[0].powers(t[0], q[0], v[0])
     }
-    if losses:
+    if jumps:
         work["impulses"] = np.zeros(len(t))
     nodes, weights = np.polynomial.legendre.leggauss(4)
     for k in range(1, len(t)):
         for line in work.values():
             line[k] = line[k - 1]
-        if k in losses:
-            work["impulses"][k] -= losses[k]
+        if k in jumps:
+            work["impulses"][k] -= jumps[k][0]
+            if "prescribed motion" in work:
+                work["prescribed motion"][k] += jumps[k][1]
         half = 0.5 * (t[k] - t[k - 1])
         if half == 0.0 or not work:
             continue

@@ -69,17 +69,19 @@ def _value(signal: Signal, t: float) -> float:
     return float(signal(t)) if callable(signal) else float(signal)
 
 
-def _numbers(values: ArrayLike, what: str, count: int) -> Array:
-    """``values`` as an array of ``count`` numbers."""
+def _numbers(values: ArrayLike, what: str, count: int | None) -> Array:
+    """``values`` as an array of ``count`` numbers, or as one number if None."""
     try:
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
         raise BadValue(f"{what} is {values!r}, which is not made of numbers") from None
-    if array.shape != (count,):
+    if count is None and array.size != 1:
+        raise BadValue(f"{what} has one number, not {array.size}")
+    if count is not None and array.shape != (count,):
         raise BadValue(f"{what} has shape {array.shape}; it must be ({count},)")
     if not np.all(np.isfinite(array)):
         raise BadValue(f"{what} is not finite: {array}")
-    return array
+    return array.reshape(()) if count is None else array
 
 
 def _one_axis(robot: Mechanism, joint: str, who: str) -> tuple[int, int]:
@@ -125,7 +127,7 @@ class JointDamping(Force):
         if self.coefficients is not None:
             damping = np.zeros(robot.nv)
             for joint, value in self.coefficients.items():
-                damping[robot.coordinates(joint).v] = value
+                damping[robot.coordinates(joint).v] = float(_numbers(value, f"'{joint}'", None))
         return _Simple("joint damping", lambda t, q, v, data: -damping * v)
 
 
@@ -149,7 +151,7 @@ class JointFriction(Force):
         if self.coefficients is not None:
             friction = np.zeros(robot.nv)
             for joint, value in self.coefficients.items():
-                friction[robot.coordinates(joint).v] = value
+                friction[robot.coordinates(joint).v] = float(_numbers(value, f"'{joint}'", None))
         return _Simple("joint friction", lambda t, q, v, data: -friction * np.tanh(v / self.speed))
 
 

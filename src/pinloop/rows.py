@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 import pinocchio as pin
@@ -123,8 +124,10 @@ class Rolling(Row):
 
     def bind(self, robot: Mechanism) -> BoundRow:
         """Look the frame up."""
-        if not self.radius > 0:
-            raise BadValue(f"Rolling('{self.frame}') has radius {self.radius} m; it must be > 0")
+        if not isinstance(self.radius, Real) or not self.radius > 0:
+            raise BadValue(
+                f"Rolling('{self.frame}') has radius {self.radius} m; it must be a number > 0"
+            )
         normal = _unit(self.normal, f"normal of Rolling('{self.frame}')")
         axle = None if self.axle is None else _unit(self.axle, f"axle of Rolling('{self.frame}')")
         return _BoundRolling(robot, self, robot.frame_id(self.frame), normal, axle)
@@ -246,11 +249,15 @@ class _BoundPrescribed(BoundRow):
         self.angular = (not bool(robot.is_translation[at.v.start]),)
 
     def residual(self, t: float, q: Array, data: pin.Data) -> Array:
-        return np.array([q[self._q] - self._motion(t)[0]])
+        return np.array([q[self._q] - self._at(t)[0]])
 
     def terms(self, t: float, q: Array, v: Array, data: pin.Data) -> Terms:
-        _, rate, acceleration = self._motion(t)
+        _, rate, acceleration = self._at(t)
         return self._J, np.array([rate]), np.array([-acceleration])
+
+    def _at(self, t: float) -> Array:
+        """Position, velocity and acceleration at a time, checked."""
+        return _result(self.labels[0], (3,), lambda: self._motion(t))
 
 
 @dataclass(frozen=True)
@@ -278,23 +285,26 @@ class _BoundPfaffian(BoundRow):
 
     def __init__(self, robot: Mechanism, row: Pfaffian) -> None:
         self._model, self._row = robot.model, row
-        shape = np.shape(np.atleast_2d(row.rows(robot.neutral)))
+        given = _result(row.name, None, lambda: np.atleast_2d(row.rows(robot.neutral)))
+        shape = given.shape
         if len(shape) != 2 or shape[1] != robot.nv:
             raise BadValue(
                 f"rows '{row.name}' have shape {shape}; they need {robot.nv} columns, one per "
                 "velocity"
             )
+        self._shape = shape
         self.labels = tuple(f"{row.name}: {k + 1}" for k in range(shape[0]))
         self.angular = (True,) * shape[0]
 
     def matrix(self, q: Array) -> Array:
         """``A`` at a configuration."""
-        return np.atleast_2d(np.asarray(self._row.rows(q), dtype=float))
+        return _result(self._row.name, self._shape, lambda: np.atleast_2d(self._row.rows(q)))
 
     def terms(self, t: float, q: Array, v: Array, data: pin.Data) -> Terms:
         A = self.matrix(q)
-        if self._row.rate is not None:
-            gamma = np.atleast_1d(np.asarray(self._row.rate(q, v), dtype=float))
+        given = self._row.rate
+        if given is not None:
+            gamma = _result(self._row.name, (len(A),), lambda: np.atleast_1d(given(q, v)))
         else:
             step = 1e-6 / max(1.0, float(np.abs(v).max(initial=0.0)))
             ahead, behind = (
@@ -360,9 +370,25 @@ class RowSet:
         )
 
 
+def _result(name: str, shape: tuple[int, ...] | None, call: Callable[[], ArrayLike]) -> Array:
+    """What a function of the user's returns, checked for kind, shape and finite numbers."""
+    try:
+        values = np.asarray(call(), dtype=float)
+    except Exception as error:
+        raise BadValue(f"row '{name}' raised {type(error).__name__}: {error}") from error
+    if shape is not None and values.shape != shape:
+        raise BadValue(f"row '{name}' gave shape {values.shape}; it must be {shape}")
+    if not np.all(np.isfinite(values)):
+        raise BadValue(f"row '{name}' gave {values}, which is not finite")
+    return values
+
+
 def _unit(vector: ArrayLike, what: str) -> Array:
     """``vector`` normalised."""
-    values = np.asarray(vector, dtype=float)
+    try:
+        values = np.asarray(vector, dtype=float)
+    except (TypeError, ValueError):
+        raise BadValue(f"{what} is {vector!r}; it must be a direction of 3 numbers") from None
     size = float(np.linalg.norm(values))
     if values.shape != (3,) or not np.isfinite(size) or size < 1e-12:
         raise BadValue(f"{what} is {vector!r}; it must be a direction of 3 numbers")

@@ -256,16 +256,23 @@ class Run:
         """
         start = step.q0, step.v0, step.a0
         guarded = [event for event in events if event.guard is not None]
+        best: tuple[float, Step, tuple[Array, Array, Array]] | None = None
+        least = np.inf
         for _ in range(_CORRECTIONS):
             attempt = self._attempt(step.t0, root - step.t0, start)
             taken, state = self._finish(step.t0, root, start, attempt)
             if not guarded:
+                return root, taken, state
+            better, off = refined_root(guarded[0], root, state[:2], step, step.t1 - step.t0)
+            # A guard that jumps has no slope to follow: its first root is the best.
+            if best is not None and off >= 0.5 * least:
                 break
-            better = refined_root(guarded[0], root, state[:2], step, step.t1 - step.t0)
-            if not step.t0 < better < step.t1 or abs(better - root) <= 1e-15 * max(1.0, abs(root)):
+            best, least = (root, taken, state), off
+            if off == 0.0 or not step.t0 < better < step.t1:
                 break
             root = better
-        return taken.t1, taken, state
+        assert best is not None
+        return best
 
     def _controlled(
         self, t: float, h: float, end: float, state: tuple[Array, Array, Array]

@@ -151,11 +151,13 @@ class Saddle:
 
 def _forward(L: Array, B: Array) -> Array:
     """``L^-1 B``."""
-    if B.size == 0:
+    if B.size == 0 or L.size == 0:
         return np.zeros(B.shape)
     return np.asarray(_lapack().dtrtrs(L, B, lower=1)[0]).reshape(B.shape)
 
 
 def _backward(L: Array, b: Array) -> Array:
     """``L^-T b``."""
+    if L.size == 0:
+        return np.zeros(b.shape)
     return np.asarray(_lapack().dtrtrs(L, b, lower=1, trans=1)[0]).reshape(b.shape)

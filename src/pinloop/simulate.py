@@ -79,6 +79,12 @@ def simulate(
         SimulationFailed: the run could not go on; carries the trajectory so far.
     """
     span = _span(start, until, save_every)
+    if method is not None and not isinstance(method, MuntheKaas):
+        raise BadValue(f"{method!r} is no method; write e.g. pl.MuntheKaas('rk4', step=1e-3)")
+    if stabilization is not None and not isinstance(stabilization, Projection):
+        raise BadValue(
+            f"{stabilization!r} is no stabilization; write e.g. pl.Projection(coordinates='mass')"
+        )
     acting = [*forces]
     if losses:
         acting += _losses(robot)

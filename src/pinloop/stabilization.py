@@ -107,7 +107,7 @@ class Projector:
                 if error < 1e-3 * self._projection.tol:
                     break
             moved = True
-        if moved and error > 10 * max(self._projection.tol, _REACHABLE):
+        if not np.isfinite(error) or (moved and error > 10 * max(self._projection.tol, _REACHABLE)):
             raise BadValue(
                 f"the rows cannot be closed at t = {t:.6g} s: a residual of {error:.1e} is left; "
                 + self._advice()
@@ -125,7 +125,8 @@ class Projector:
             return v, False
         v = v + self._correction(self._equations.mass(q), J, -rest, 0.0)
         left = float(np.linalg.norm(rest + J @ (v - before)))
-        if left > _REACHABLE * max(1.0, float(np.abs(v).max())):
+        # Close to a singularity the rows may miss a little; it passes.
+        if not left <= 100 * _REACHABLE * max(1.0, float(np.abs(v).max())):
             raise BadValue(
                 f"no velocity meets the rows at t = {t:.6g} s: a residual of {left:.1e} is left; "
                 + self._advice()

@@ -155,12 +155,12 @@ class Trajectory:
 
     def energy(self) -> EnergyBalance:
         """Energies and work over time [J]; impulses are a line of their own."""
-        losses: dict[int, float] = {}
+        jumps: dict[int, tuple[float, float]] = {}
         changes = np.flatnonzero(np.diff(self.mode) != 0) + 1
         for index, change in zip(changes, self.transitions, strict=False):
-            losses[int(index)] = change.energy_loss
+            jumps[int(index)] = change.energy_loss, change.drive_work
         state = self.t, self.q, self.v
-        return energy_balance(self.equations, *state, self._at, losses)
+        return energy_balance(self.equations, *state, self._at, jumps)
 
     def closure(self) -> Array:
         """Norm of the closure residual of the closed loops over time, shape (k,), m and rad."""
@@ -220,7 +220,7 @@ class Trajectory:
             "rejected": self.rejected,
             "modes": [
                 {
-                    "locks": [[lock.joint, list(lock.axes)] for lock in mode.locks],
+                    "locks": [[lock.joint, list(lock.axes), lock.at_limit] for lock in mode.locks],
                     "opened": sorted(mode.opened),
                 }
                 for mode in self.modes
@@ -331,7 +331,7 @@ def _from_saved(arrays: dict[str, Array], data: dict[str, Any]) -> Trajectory:
         mode=arrays["mode"].astype(np.int64),
         modes=tuple(
             Mode(
-                tuple(Locked(joint, tuple(axes)) for joint, axes in mode["locks"]),
+                tuple(Locked(name, tuple(axes), limit) for name, axes, limit in mode["locks"]),
                 frozenset(mode["opened"]),
             )
             for mode in data["modes"]

@@ -40,7 +40,8 @@ class Transition:
         determined_wrenches: per closed loop joint, whether its wrench is unique. Rows that
             regularization drops are redundant: they make the impulses of the others unique, but
             not the wrench.
-        energy_loss: kinetic energy lost [J]; never negative.
+        energy_loss: kinetic energy that the impulses destroy, ``0.5 dv' M dv`` [J]; never negative.
+        drive_work: work of prescribed motions during the jump [J]; zero without any.
         momentum_before: generalised momenta ``M v`` before, shape (nv,).
         momentum_after: generalised momenta after.
         rank_before: independent rows before, and in general around q.
@@ -60,6 +61,7 @@ class Transition:
     wrenches: dict[str, Array]
     determined_wrenches: dict[str, bool]
     energy_loss: float
+    drive_work: float
     momentum_before: Array
     momentum_after: Array
     rank_before: tuple[int, int]
@@ -151,7 +153,7 @@ def make_transition(
     made = Transition(
         t, q.copy(), v.copy(), v_plus, before, after, new.rows.labels, impulse, saddle.determined,
         _wrenches(new, t, q, v, impulse), _determined(new, J, M, q), 0.5 * float(dv @ M @ dv),
-        M @ v, M @ v_plus, ranks_before, ranks_after, events,
+        float(impulse @ b),         M @ v, M @ v_plus, ranks_before, ranks_after, events,
     )  # fmt: skip
     if not made.regular or left > 1e-8 * max(1.0, float(np.abs(v).max(initial=0.0))):
         warnings.warn(

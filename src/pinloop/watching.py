@@ -198,13 +198,14 @@ class Watcher:
         self._band = np.full(len(self._guarded), -1.0)
         # How large it was in the last step, for what is rounding.
         self._size = np.zeros(len(self._guarded))
+        self._crossed: set[int] = set()
         self._done = 0
         self._start = start
 
     def note(self, happening: list[BoundEvent], t: float, q: Array, v: Array) -> None:
         """Remember how far from zero the guards are whose events are about to happen."""
         for k, event in enumerate(self._guarded):
-            if any(event is one for one in happening):
+            if k in self._crossed or any(event is one for one in happening):
                 self._band[k] = 10 * abs(_value(event, t, q, v)) + 1e-10 * self._size[k]
 
     def look(self, mode: Mode, t: float, q: Array, v: Array) -> None:
@@ -248,6 +249,7 @@ class Watcher:
             return None
         last = t0
         self._size[:] = 0.0
+        self._crossed = set()
         for sample in range(1, _SAMPLES + 1):
             t = t1 if sample == _SAMPLES else t0 + (t1 - t0) * sample / _SAMPLES
             q, v = dense(t)
@@ -266,9 +268,9 @@ class Watcher:
             if counting:
                 first = min(roots[k][0] for k in counting)
                 near = first + 1e-10 * max(1.0, abs(first))
-                for k, (root, side) in roots.items():
-                    if root <= near:
-                        self._sides[k] = side
+                self._crossed = {k for k, (root, _) in roots.items() if root <= near}
+                for k in self._crossed:
+                    self._sides[k] = roots[k][1]
                 return first, [self._guarded[k] for k in counting if roots[k][0] <= near]
             for k in active:
                 self._sides[k] = sides[k] or self._sides[k]
@@ -291,8 +293,10 @@ class Watcher:
 
 def refined_root(
     event: BoundEvent, t: float, state: tuple[Array, Array], dense: Dense, step: float
-) -> float:
+) -> tuple[float, float]:
     """A better root than that of the dense output, from the state that a step to it really gives.
+
+    Returns the root, and how far from zero the guard is at the given state.
 
     Args:
         event: the event with its guard.
@@ -306,7 +310,7 @@ def refined_root(
     slope = (_value(event, t + gap, *dense(t + gap)) - _value(event, t - gap, *dense(t - gap))) / (
         2 * gap
     )
-    return t if slope == 0.0 else t - value / slope
+    return (t if slope == 0.0 else t - value / slope), abs(value)
 
 
 def _value(event: BoundEvent, t: float, q: Array, v: Array) -> float:
@@ -337,4 +341,4 @@ def _root(event: BoundEvent, t0: float, t1: float, side0: float, dense: Dense) -
     # At the start of the bracket the guard may still be at the zero it came from.
     if value(t0) * side0 <= 0:
         return t0
-    return float(brentq(value, t0, t1, xtol=1e-14 * max(1.0, abs(t1)), rtol=8.9e-16))
+    return float(brentq(value, t0, t1, xtol=1e-14 * max(1.0, abs(t1)), rtol=8.9e-16, maxiter=1000))

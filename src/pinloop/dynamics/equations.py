@@ -61,6 +61,12 @@ class EquationsOfMotion:
         forces: Sequence[Force] = (),
         formulation: Formulation | None = None,
     ) -> None:
+        for kind, given, wanted in (("force", forces, Force), ("row", rows, Row)):
+            for one in given:
+                if not isinstance(one, wanted):
+                    raise BadValue(f"{one!r} is no {kind}; see the {kind}s of pinloop, e.g. pl.PD")
+        if formulation is not None and not isinstance(formulation, Formulation):
+            raise BadValue(f"{formulation!r} is no formulation; write e.g. pl.Voronets()")
         self.robot = robot
         self.rows = RowSet(robot, rows)
         self.forces = _with_unique_names([force.bind(robot) for force in forces])
@@ -156,12 +162,12 @@ class EquationsOfMotion:
         rank off it, inside the stages of a step, by as much as the loops are open there. Taken for
         independent they would kick.
         """
-        if self._dependent is None:
-            self._dependent = Saddle(M, J, self.rows.scale).rank < len(J)
-        if not self._dependent:
+        if self._dependent is False:
             return RANK
-        gap = self.rows.scale * self.rows.residual(t, q, self._data)
-        return min(max(RANK, 10 * float(np.linalg.norm(gap))), 1e-2)
+        gap = float(np.linalg.norm(self.rows.scale * self.rows.residual(t, q, self._data)))
+        if self._dependent is None and gap < 1e-9:  # on the manifold, where it shows
+            self._dependent = Saddle(M, J, self.rows.scale).rank < len(J)
+        return min(max(RANK, 10 * gap), 1e-2) if self._dependent is not False else RANK
 
     def _kinematics(self, q: Array, v: Array) -> None:
         """Placements, velocities, joint Jacobians, and accelerations without joint acceleration."""
