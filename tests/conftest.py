@@ -1,4 +1,4 @@
-"""One thread per test process: matrices here are small, and spinning BLAS threads fight for cores."""
+"""One thread per test process: matrices here are small, and spinning BLAS threads cost time."""
 
 import os
 

@@ -144,11 +144,11 @@ class Careful(Formulation, BoundFormulation):
         return self
 
     def solve(
-        self, M: Array, J: Array, f: Array, gamma: Array, tolerance: float = 0.0
+        self, M: Array, J: Array, f: Array, gamma: Array, max_rank: int | None = None
     ) -> tuple[Array, Array]:
         if np.linalg.eigvalsh(M)[0] < 1e-3:
             raise pl.SingularMass("the mass matrix is close to singular")
-        return pl.Augmented().bind(np.ones(len(J))).solve(M, J, f, gamma, tolerance)
+        return pl.Augmented().bind(np.ones(len(J))).solve(M, J, f, gamma, max_rank)
 
 
 def test_running_into_a_singular_mass_matrix_keeps_what_there_is() -> None:

@@ -32,7 +32,7 @@ def relative_projections(M: Array, J: Array) -> Array:
 
 
 def dependent_coordinates(
-    M: Array, J: Array, tolerance: float = RANK
+    M: Array, J: Array, tolerance: float = RANK, max_rank: int | None = None
 ) -> tuple[NDArray[np.intp], Array]:
     """Coordinates that are best expressed by the others: as many as there are independent rows.
 
@@ -44,12 +44,13 @@ def dependent_coordinates(
         M: mass matrix, shape (n, n).
         J: rows, shape (m, n).
         tolerance: fraction of the largest singular value below which rows count as dependent.
+        max_rank: number of rows that can be independent at all, if that is known to be less.
 
     Returns:
         Indices of the dependent coordinates, shape (rank,), best first, and what was left of the
         projection of each when it was chosen.
     """
-    saddle = Saddle(M, J, tolerance=tolerance)
+    saddle = Saddle(M, J, tolerance=tolerance, max_rank=max_rank)
     size = np.sqrt(np.diagonal(M))
     rest = saddle.constraint_metric() / np.outer(size, size)
     chosen: list[int] = []

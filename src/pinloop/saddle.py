@@ -48,6 +48,7 @@ class Saddle:
             depend on the unit of length; 1 by default.
         tolerance: singular values of ``L^-1 J'`` below this fraction of the largest one count as
             zero.
+        max_rank: number of rows that can be independent at all, if that is known to be less.
         floor: singular values of ``L^-1 J'`` below which rows are rounding noise; by default that
             of rows of size one.
 
@@ -62,9 +63,11 @@ class Saddle:
         scale: Array | None = None,
         *,
         tolerance: float = RANK,
+        max_rank: int | None = None,
         floor: float | None = None,
     ) -> None:
         self._tolerance = tolerance
+        self._max_rank = len(J) if max_rank is None else max_rank
         self._scale = np.ones(len(J)) if scale is None else scale
         factored = (M, 0) if M.size == 0 else _lapack().dpotrf(M, lower=1, clean=1)
         self._L: Array = factored[0]
@@ -80,7 +83,7 @@ class Saddle:
             _NOISE / np.sqrt(np.min(np.diagonal(M), initial=1.0)) if floor is None else floor
         )
         self._S: Array | None = None
-        if self._Y.size:
+        if self._Y.size and self._max_rank >= len(J):
             gram = self._Y.T @ self._Y
             size = float(np.abs(gram).sum(axis=0).max())
             factor, info = _lapack().dpotrf(gram, lower=1)
@@ -146,6 +149,7 @@ class Saddle:
             return np.zeros((len(self._L), 0)), np.zeros(0), np.zeros((0, self._Y.shape[1]))
         U, values, V = np.linalg.svd(self._Y, full_matrices=False)
         rank = int(np.sum(values > max(self._tolerance * float(values[0]), self._floor)))
+        rank = min(rank, self._max_rank)
         return U[:, :rank], values[:rank], V[:rank]
 
 

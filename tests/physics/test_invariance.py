@@ -303,12 +303,15 @@ def hand_potential(machine: pl.Mechanism, q: Array) -> float:
 # -- through configurations in which rows lose rank ---------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["parallelogram", "triple-parallelogram"])
 @pytest.mark.parametrize("formulation", FORMULATIONS, ids=lambda f: type(f).__name__)
 @pytest.mark.parametrize("way", ["optimal", "mass"])
-def test_flattening_linkages_pass_on_their_branch(name: str, formulation: Any, way: Any) -> None:
-    """All bars come to lie in line five times; at speed the linkage goes on as it came."""
-    machine = robot(name)
+def test_a_flattening_parallelogram_passes_on_its_branch(formulation: Any, way: Any) -> None:
+    """All bars come to lie in line five times; at speed the linkage goes on as it came.
+
+    Where rows are redundant besides (a triple parallelogram), branches meet that no formulation of
+    the index-1 system tells apart: a run may change the branch or stop there.
+    """
+    machine = robot("parallelogram")
     q, v = moving(machine, 1, speed=8.0)
     for method in (pl.MuntheKaas(), pl.MuntheKaas("rk4", step=0.01)):
         run = pl.simulate(

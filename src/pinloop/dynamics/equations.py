@@ -12,11 +12,12 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..closing import nearby_assembly
 from ..errors import BadValue, PinloopError
 from ..forces import BoundForce, Force
 from ..mechanism import Mechanism
 from ..rows import Row, RowSet
-from ..saddle import RANK, Saddle
+from ..saddle import Saddle
 from .formulations import Augmented, Formulation
 
 __all__ = ["EquationsOfMotion", "Motion"]
@@ -74,7 +75,7 @@ class EquationsOfMotion:
         self._model = robot.model
         self._data = robot.model.createData()
         self._rest = np.zeros(robot.nv)
-        self._dependent: bool | None = None
+        self._max_rank: int | None = None
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration, shape (nv,); inputs are not checked."""
@@ -151,23 +152,36 @@ class EquationsOfMotion:
         tau = self._applied(t, q, v)
         nle = np.array(pin.nonLinearEffects(model, data, q, v))
         M = _symmetric(pin.crba(model, data, q))
-        tolerance = self._tolerance(t, q, M, J)
-        a, lam = self._formulation.solve(M, J, tau - nle, gamma, tolerance)
+        max_rank = self._independent_rows(t, q, M, J)
+        a, lam = self._formulation.solve(M, J, tau - nle, gamma, max_rank)
         return a, lam, J, M
 
-    def _tolerance(self, t: float, q: Array, M: Array, J: Array) -> float:
-        """Part of the largest singular value below which rows count as dependent.
+    def _independent_rows(self, t: float, q: Array, M: Array, J: Array) -> int | None:
+        """Number of rows that can be independent, if that is less than there are; else None.
 
         Rows that are dependent on the manifold only (paradoxical linkages: Bennett, Bricard) gain
         rank off it, inside the stages of a step, by as much as the loops are open there. Taken for
-        independent they would kick.
+        independent they would kick; so the rank on the manifold, in general, is not exceeded.
         """
-        if self._dependent is False:
-            return RANK
-        gap = float(np.linalg.norm(self.rows.scale * self.rows.residual(t, q, self._data)))
-        if self._dependent is None and gap < 1e-9:  # on the manifold, where it shows
-            self._dependent = Saddle(M, J, self.rows.scale).rank < len(J)
-        return min(max(RANK, 10 * gap), 1e-2) if self._dependent is not False else RANK
+        if self._max_rank is None:
+            residual = self.rows.scale * self.rows.residual(t, q, self._data)
+            if np.linalg.norm(residual) > 1e-9:
+                return None
+            self._max_rank = Saddle(M, J, self.rows.scale).rank
+            if self._max_rank < len(J):
+                self._max_rank = max(self._max_rank, self._rank_around(t, q))
+        return None if self._max_rank == len(J) else self._max_rank
+
+    def _rank_around(self, t: float, q: Array) -> int:
+        """Largest rank at assembled configurations around one, which may be singular itself."""
+        rng = np.random.default_rng(0)
+        found = 0
+        for _ in range(4):
+            near = nearby_assembly(self.robot, q, rng, reach=0.05)
+            if near is not None:
+                J = self.terms(t, near, self._rest)[0]
+                found = max(found, Saddle(self.mass(near), J, self.rows.scale).rank)
+        return found
 
     def _kinematics(self, q: Array, v: Array) -> None:
         """Placements, velocities, joint Jacobians, and accelerations without joint acceleration."""

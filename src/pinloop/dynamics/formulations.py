@@ -38,7 +38,7 @@ class BoundFormulation(ABC):
 
     @abstractmethod
     def solve(
-        self, M: Array, J: Array, f: Array, gamma: Array, tolerance: float = RANK
+        self, M: Array, J: Array, f: Array, gamma: Array, max_rank: int | None = None
     ) -> tuple[Array, Array]:
         """Accelerations, shape (n,), and reactions, shape (m,).
 
@@ -47,7 +47,7 @@ class BoundFormulation(ABC):
             J: rows, shape (m, n).
             f: forces, shape (n,).
             gamma: velocity-dependent part of the rows, shape (m,).
-            tolerance: fraction of the largest singular value below which rows count as dependent.
+            max_rank: number of rows that can be independent at all, if that is less than m.
         """
 
 
@@ -65,9 +65,9 @@ class _BoundAugmented(BoundFormulation):
         self._scale = scale
 
     def solve(
-        self, M: Array, J: Array, f: Array, gamma: Array, tolerance: float = RANK
+        self, M: Array, J: Array, f: Array, gamma: Array, max_rank: int | None = None
     ) -> tuple[Array, Array]:
-        return Saddle(M, J, self._scale, tolerance=tolerance).solve(f, -gamma)
+        return Saddle(M, J, self._scale, max_rank=max_rank).solve(f, -gamma)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class _BoundProjected(BoundFormulation):
         self._scale = scale
 
     def solve(
-        self, M: Array, J: Array, f: Array, gamma: Array, tolerance: float = RANK
+        self, M: Array, J: Array, f: Array, gamma: Array, max_rank: int | None = None
     ) -> tuple[Array, Array]:
         rows = self._scale[:, None] * J
         # In coordinates z = L' a the metric is the identity and J^+ an ordinary pseudoinverse.
@@ -97,7 +97,7 @@ class _BoundProjected(BoundFormulation):
         except np.linalg.LinAlgError:
             raise SingularMass("the mass matrix is not positive definite") from None
         inverse = np.linalg.inv(L)
-        plus = np.linalg.pinv(rows @ inverse.T, rcond=tolerance)
+        plus = _pseudoinverse(rows @ inverse.T, max_rank)
         free = inverse @ f
         along = free - plus @ (rows @ (inverse.T @ free))
         a = inverse.T @ (along - plus @ (self._scale * gamma))
@@ -132,34 +132,34 @@ class _BoundVoronets(BoundFormulation):
         self._chosen = False
 
     def solve(
-        self, M: Array, J: Array, f: Array, gamma: Array, tolerance: float = RANK
+        self, M: Array, J: Array, f: Array, gamma: Array, max_rank: int | None = None
     ) -> tuple[Array, Array]:
         rows = self._scale[:, None] * J
         size = np.sqrt(np.diagonal(M))
-        F = self._complement(rows, size, tolerance)
+        F = self._complement(rows, size, max_rank)
         if F is None:
-            self._choose(M, rows, tolerance)
-            F = self._complement(rows, size, tolerance)
+            self._choose(M, rows, max_rank)
+            F = self._complement(rows, size, max_rank)
         if F is None:  # dependent columns are bad whatever is chosen: close to a singularity
-            F = self._complement(rows, size, tolerance, forced=True)
+            F = self._complement(rows, size, max_rank, forced=True)
         assert F is not None
         drift = np.zeros(len(M))
         block = rows[np.ix_(self._rows, self._dependent)]
         drift[self._dependent] = -_solve(block, (self._scale * gamma)[self._rows])
         du = _solve(F.T @ M @ F, F.T @ (f - M @ drift))
         a = F @ du + drift
-        lam = np.linalg.lstsq(rows.T, M @ a - f, rcond=tolerance)[0]
+        lam = np.linalg.lstsq(rows.T, M @ a - f, rcond=1e-9)[0]
         return a, self._scale * lam
 
     def _complement(
-        self, rows: Array, size: Array, tolerance: float, *, forced: bool = False
+        self, rows: Array, size: Array, max_rank: int | None, *, forced: bool = False
     ) -> Array | None:
         """``F`` with ``J F = 0``; None if the present choice is not good here.
 
         Args:
             rows: the rows.
             size: size of each velocity coordinate in the kinetic metric.
-            tolerance: part of a row that may be left where it depends on the others.
+            max_rank: number of rows that can be independent at all.
             forced: take the present choice as it is.
         """
         n = rows.shape[1]
@@ -178,14 +178,15 @@ class _BoundVoronets(BoundFormulation):
         gain = np.abs(F) * size[:, None] / size[independent]
         # Rows that were dependent where the choice was made may have become independent.
         scale = float(np.abs(rows).max(initial=1e-300)) * float(np.abs(F).max(initial=1.0))
-        missed = np.abs(rows @ F).max(initial=0.0) > max(1e-8, 10 * tolerance) * scale
+        full = len(self._rows) == (len(rows) if max_rank is None else max_rank)
+        missed = not full and np.abs(rows @ F).max(initial=0.0) > 1e-8 * scale
         return None if missed or gain.max(initial=0.0) > self._condition else F
 
-    def _choose(self, M: Array, rows: Array, tolerance: float) -> None:
+    def _choose(self, M: Array, rows: Array, max_rank: int | None) -> None:
         """Choose dependent velocities, and as many independent rows."""
         from scipy.linalg import qr  # not needed to load a robot, and slow to import
 
-        self._dependent, _ = dependent_coordinates(M, rows, tolerance)
+        self._dependent, _ = dependent_coordinates(M, rows, max_rank=max_rank)
         columns = rows[:, self._dependent]
         if columns.size == 0:
             self._rows = np.zeros(0, dtype=np.intp)
@@ -193,6 +194,17 @@ class _BoundVoronets(BoundFormulation):
             pivots = qr(columns.T, mode="r", pivoting=True)[1]
             self._rows = np.sort(pivots[: len(self._dependent)])
         self._chosen = True
+
+
+def _pseudoinverse(A: Array, max_rank: int | None) -> Array:
+    """Pseudoinverse with at most ``max_rank`` singular values."""
+    if A.size == 0:
+        return np.zeros(A.T.shape)
+    U, values, V = np.linalg.svd(A, full_matrices=False)
+    rank = min(
+        int(np.sum(values > RANK * values[0])), len(values) if max_rank is None else max_rank
+    )
+    return np.asarray((V[:rank].T / values[:rank]) @ U[:, :rank].T)
 
 
 def _solve(A: Array, B: Array) -> Array:
