@@ -263,7 +263,11 @@ class Watcher:
                     root = _root(self._guarded[k], last, t, self._sides[k], dense)
                     roots[k] = root, sides[k]
                 elif t == t1 and values[k] == 0.0 and self._band[k] < 0 and self._sides[k]:
-                    roots[k] = t1, -self._sides[k]  # exactly at zero where the step ends
+                    # Exactly at zero where the step ends: does it cross, or only touch?
+                    beyond = t1 + 1e-3 * (t1 - t0)
+                    side = float(np.sign(_value(self._guarded[k], beyond, *dense(beyond))))
+                    if side * self._sides[k] < 0:
+                        roots[k] = t1, side
             counting = [k for k, found in roots.items() if self._counts(k, *found, dense)]
             if counting:
                 first = min(roots[k][0] for k in counting)

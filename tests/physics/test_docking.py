@@ -166,7 +166,8 @@ def test_bodies_that_pass_each_other_dock_only_within_the_tolerance(
     assert made.t == pytest.approx(0.5, abs=1e-9)
     close(made.v_plus, np.tile([0.1, 0, 0], 2), 1e-10)  # (2 * 2.5 - 3 * 1.5) / 5
     close(made.v_plus[:3], made.v_plus[3:], 1e-14)
-    # The frames are brought together: now both bodies are at one place.
+    # The frames are brought together at once: now both bodies are at one place.
+    assert run.closure()[run.mode == 1].max() < 1e-10
     close(run.q[-1][:3], run.q[-1][3:], 1e-10)
     assert run.q[-1][0] == pytest.approx(run.q[run.mode == 1][0, 0] + 0.03, abs=1e-9)
 

@@ -75,6 +75,25 @@ def test_a_locked_joint_of_every_pair_stands_to_the_last_bit(joint: str) -> None
         stands(run, joint, axes)
 
 
+def test_a_quaternion_that_rounding_would_turn_stands_to_the_last_bit() -> None:
+    # Quaternions whose length is one only to the last digits: whoever normalises them, turns them.
+    pendulum, found = robot("double-pendulum"), 0
+    for seed in range(200):
+        q = assembled(pendulum, seed, walk=1)
+        if pin.normalize(pendulum.model, q).tobytes() == q.tobytes():
+            continue
+        found += 1
+        for stabilization in (pl.Projection(), None):
+            run = pl.simulate(
+                pendulum, q, until=0.02, mode=pl.Mode("lower"), stabilization=stabilization,
+                events=[pl.unlock("lower", at=0.018)], method=pl.MuntheKaas("rk4", step=0.005),
+            )  # fmt: skip
+            stands(run, "lower")
+        if found == 4:
+            return
+    raise AssertionError("no such quaternion")
+
+
 @pytest.mark.parametrize("name", ["ball-loop", "rssr", "double-pendulum", "floating-four-bar"])
 def test_quaternions_of_a_locked_joint_stand_to_the_last_bit(name: str) -> None:
     machine = regularized(name)
@@ -308,6 +327,7 @@ def test_a_driven_joint_keeps_its_motion_when_another_one_locks() -> None:
     spent = made.impulse_of("prescribed m1")[0] * made.v_plus[0]
     lost = s.kinetic(machine, made.q, made.v_minus) - s.kinetic(machine, made.q, made.v_plus)
     assert made.energy_loss == pytest.approx(lost + spent, rel=1e-9) and abs(spent) > 0.1
+    assert made.drive_work == pytest.approx(spent, rel=1e-12)
     assert np.abs(run.energy().error).max() < 1e-7
     stands(run, "m2")
 
