@@ -169,6 +169,18 @@ def test_zeros_at_one_instant_are_one_change_whatever_their_order() -> None:
             assert getattr(run, array).tobytes() == getattr(runs[0], array).tobytes()
 
 
+@pytest.mark.parametrize(("apart", "changes"), [(1e-12, 1), (1e-6, 2)])
+def test_zeros_as_near_as_rounding_are_one_instant(apart: float, changes: int) -> None:
+    events = [
+        pl.when(lambda t, q, v: t - 0.7 - apart, pl.lock("a")),
+        pl.when(lambda t, q, v: q[1] + 0.3, pl.lock("b")),
+    ]
+    for order in (events, events[::-1]):
+        run = two_carriages(events=order)
+        assert len(run.transitions) == changes and len(run.events) == 2
+        assert run.events[0][0] == pytest.approx(0.7, abs=1e-11)
+
+
 # -- never twice --------------------------------------------------------------------------------
 
 

@@ -236,6 +236,9 @@ def close_loop(loop: str, at: float | None = None, *, tolerance: float = 1e-4) -
 def when(guard: Guard, action: Event, direction: int = 0, *, name: str = "") -> Event:
     """Do something when a function of the state passes through zero.
 
+    Guards are looked at eight times in a step: two zeros closer together than that may be missed,
+    which ``largest=`` of the method prevents.
+
     Args:
         guard: function of t, q, v.
         action: what then, e.g. ``pl.lock("elbow")``.
