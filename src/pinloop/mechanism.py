@@ -63,7 +63,6 @@ class JointCoordinates:
         index: index of the joint in the `pin.Model`.
         q: its part of a configuration.
         v: its part of a velocity.
-        limited: whether a position limit is finite.
     """
 
     name: str
