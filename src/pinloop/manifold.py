@@ -23,6 +23,7 @@ class RobotManifold:
 
     Attributes:
         curved: mask of the velocity coordinates of joints that are no vector space, shape (nv,).
+        flat: whether none is.
     """
 
     def __init__(self, robot: Mechanism) -> None:
@@ -33,6 +34,7 @@ class RobotManifold:
             # Joints stored as cosine and sine (nq = 2) commute like a vector space.
             curved[at.v] = at.nq != at.nv and at.nv > 1
         self.curved = curved
+        self.flat = not curved.any()
         self._curved = np.flatnonzero(curved)
         self._held: list[slice] = []
 

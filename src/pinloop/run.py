@@ -14,10 +14,11 @@ from .constraints import Constraints
 from .dynamics import EquationsOfMotion
 from .errors import BadValue, PinloopError, PinloopWarning, SimulationFailed
 from .events import BoundEvent, CloseLoop, Stop
-from .integrate import Attempt, MuntheKaas, Step, StepControl
+from .integrate import MuntheKaas, Step
 from .manifold import RobotManifold
 from .modes import ModalSystem, Mode, locked_columns
 from .stabilization import Projection, Projector
+from .stepping import StepFailed, Stepper
 from .trajectory import Trajectory
 from .transitions import Transition, make_transition
 from .watching import Watcher, refined_root
@@ -58,9 +59,9 @@ class Run:
         self.start, self.until = span
         robot = system.robot
         self.manifold = RobotManifold(robot)
-        self.control = StepControl(method, np.where(robot.is_translation, robot.length, 1.0))
+        self.stepper = Stepper(robot, method, self.manifold, self._acceleration, self._project)
         self.watcher = Watcher(events, self.start)
-        self.evaluations, self.rejected = 0, 0
+        self.evaluations = 0
         self.kept: list[tuple[float, Array, Array, Array, int]] = []
         self.psi: list[Array] = []
         self.modes: list[Mode] = []
@@ -78,7 +79,7 @@ class Run:
                 raise
             message = f"interrupted at t = {self.kept[-1][0]:.6g} s"
             warnings.warn(message, PinloopWarning, stacklevel=3)
-        except _StepFailedError as failure:
+        except StepFailed as failure:
             raise self._failed(str(failure), failure.reason) from None
         except PinloopError as error:
             raise self._failed(str(error), type(error).__name__) from error
@@ -103,8 +104,8 @@ class Run:
             if not lock.axes
             for k in locked_columns(self.system.robot, lock)
         ]
-        self.exact = self.locked & ~self.manifold.curved
-        self.exact[whole] = True
+        self.stepper.exact = self.locked & ~self.manifold.curved
+        self.stepper.exact[whole] = True
         # A joint that is locked as a whole keeps its coordinates to the last bit.
         self.manifold.hold(lock.joint for lock in mode.locks if not lock.axes)
         self.projector = (
@@ -127,7 +128,7 @@ class Run:
         recent = [time for time, _ in self.log if t - time <= 1e-6 * (self.until - self.start)]
         if len(recent) > _CHATTER:
             history = ", ".join(dict.fromkeys(name for _, name in self.log[-10:]))
-            raise _StepFailedError(
+            raise StepFailed(
                 f"{len(recent)} events within {t - recent[0]:.3g} s ({history}): they chatter; "
                 "give the guards a gap between switching on and off",
                 "chatter",
@@ -155,7 +156,7 @@ class Run:
         gaps = residual.by_name(residual.residual(q))
         for action in closing:
             if gaps[action.loop] > action.tolerance:
-                raise _StepFailedError(
+                raise StepFailed(
                     f"loop '{action.loop}' shall close but is open by {gaps[action.loop]:.3g} "
                     f"(m and rad; tolerance {action.tolerance:g}); bring its frames together first",
                     "loop not met",
@@ -174,21 +175,19 @@ class Run:
         self.watcher.look(self.mode, t, q, v)
         first = self.watcher.due(t) + self.watcher.at_once(self.mode, t, q, v)
         t, q, v, a, stopped = self._happen(t, q, v, a, first)
-        h = self.method.step or self.control.first_step(v, a, self.until - t)
+        h = self.stepper.first_step(v, a, self.until - t)
         while t < self.until and not stopped:
             end = min(self.until, self.watcher.next_time())
             if self.method.step is not None:
                 planned = self.start + (count + 1) * self.method.step
                 if end - planned < 1e-9 * self.method.step:
                     planned = end
-                t_next = min(planned, end)
-                attempt = self._attempt(t, t_next - t, (q, v, a))
+                step = self.stepper.fixed(t, min(planned, end), (q, v, a))
                 # Steps that events cut short do not count: t_k = t0 + k h.
-                count = self._whole_steps(t_next)
+                count = self._whole_steps(step.t1)
             else:
-                t_next, attempt, h = self._controlled(t, h, end, (q, v, a))
-            step, state = self._finish(t, t_next, (q, v, a), attempt)
-            found = self.watcher.first_root(self.mode, t, t_next, step)
+                step, h = self.stepper.controlled(t, h, end, (q, v, a))
+            found = self.watcher.first_root(self.mode, t, step.t1, step)
             due: list[BoundEvent] = []
             if found is not None:
                 root, due = found
@@ -196,11 +195,11 @@ class Run:
                     t, q, v, a, stopped = self._happen(t, q, v, a, due)
                     count = self._whole_steps(t)
                     continue
-                if root < t_next:
-                    h = max(h, t_next - root)
-                    t_next, step, state = self._shortened(step, root, due)
-                    count = self._whole_steps(t_next)
-            t, (q, v, a) = t_next, state
+                if root < step.t1:
+                    h = max(h, step.t1 - root)
+                    step = self._shortened(step, root, due)
+                    count = self._whole_steps(step.t1)
+            t, q, v, a = step.t1, step.q1, step.v1, step.a1
             self._keep(t, q, v, a, step.psi)
             due += self.watcher.due(t + 1e-13 * abs(t))
             t, q, v, a, stopped = self._happen(t, q, v, a, due)
@@ -230,100 +229,55 @@ class Run:
             return self._happen(t, q, v, a, again)
         return t, q, v, a, stopped
 
-    def _finish(
-        self, t: float, t_next: float, state: tuple[Array, Array, Array], attempt: Attempt
-    ) -> tuple[Step, tuple[Array, Array, Array]]:
-        """Project the end of a step; returns the step with its end state."""
-        psi, q, v, a = attempt.psi, attempt.q, attempt.v, attempt.a
-        q_new, v_new, moved = self._project(t_next, q, v)
-        if moved:
-            shift = pin.difference(self.system.robot.model, q, q_new)
-            # First order in the shift, which is as small as the error of the step.
-            psi = psi + self.manifold.dexp_inv(state[0], psi, shift)
-            psi[self.exact] = 0.0
-            a = None
-        self._watch_loops(q_new)
-        a_new = self._acceleration(t_next, q_new, v_new) if a is None else a
-        step = Step(self.manifold, t, t_next, *state, psi, q_new, v_new, a_new)
-        return step, (q_new, v_new, a_new)
-
-    def _shortened(
-        self, step: Step, root: float, events: list[BoundEvent]
-    ) -> tuple[float, Step, tuple[Array, Array, Array]]:
+    def _shortened(self, step: Step, root: float, events: list[BoundEvent]) -> Step:
         """A step that ends at a root inside it: taken again, so that it is as good as any step.
 
         The root of the dense output is corrected by what the method gives there.
         """
         start = step.q0, step.v0, step.a0
         guarded = [event for event in events if event.guard is not None]
-        best: tuple[float, Step, tuple[Array, Array, Array]] | None = None
+        best: Step | None = None
         least = np.inf
         for _ in range(_CORRECTIONS):
-            attempt = self._attempt(step.t0, root - step.t0, start)
-            taken, state = self._finish(step.t0, root, start, attempt)
+            taken = self.stepper.fixed(step.t0, root, start)
             if not guarded:
-                return root, taken, state
-            better, off = refined_root(guarded[0], root, state[:2], step, step.t1 - step.t0)
+                return taken
+            reached = taken.q1, taken.v1
+            better, off = refined_root(guarded[0], root, reached, step, step.t1 - step.t0)
             # A guard that jumps has no slope to follow: its first root is the best.
             if best is not None and off >= 0.5 * least:
                 break
-            best, least = (root, taken, state), off
+            best, least = taken, off
             if off == 0.0 or not step.t0 < better < step.t1:
                 break
             root = better
         assert best is not None
         return best
 
-    def _controlled(
-        self, t: float, h: float, end: float, state: tuple[Array, Array, Array]
-    ) -> tuple[float, Attempt, float]:
-        """One accepted step of controlled size; returns its end, the attempt, the next size."""
-        while True:
-            h = min(h, self.method.largest)
-            last = t + h >= end - 1e-12 * max(abs(t), h)
-            t_next = end if last else t + h
-            if t_next - t < self.method.smallest and not last:
-                raise _StepFailedError(
-                    f"the step fell below {self.method.smallest:g} s; the motion is too stiff or "
-                    "jumps (loosen rtol and atol, or look for a discontinuous force)",
-                    "step too small",
-                )
-            attempt = self._attempt(t, t_next - t, state)
-            error = self.control.error(attempt.errors, state[1], attempt.v)
-            if np.isfinite(error) and error <= 1.0:
-                factor = self.control.factor(error, accepted=True)
-                # A step that had to end at an event does not make the next ones short.
-                return t_next, attempt, max(h, (t_next - t) * factor) if last else h * factor
-            self.rejected += 1
-            shrink = self.control.factor(error, accepted=False) if np.isfinite(error) else 0.2
-            h = (t_next - t) * shrink
-
-    def _attempt(self, t: float, h: float, state: tuple[Array, Array, Array]) -> Attempt:
-        return self.method.attempt(self.manifold, self._acceleration, t, h, state)
-
     def _acceleration(self, t: float, q: Array, v: Array) -> Array:
         self.evaluations += 1
         if self.method.step is not None and not (np.all(np.isfinite(v)) and np.all(np.isfinite(q))):
-            raise _StepFailedError("the state became infinite; take a smaller step", "not finite")
+            raise StepFailed("the state became infinite; take a smaller step", "not finite")
         a = self.equations.acceleration(t, q, v)
         a[self.locked] = 0.0
         return a
 
     def _project(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
-        normal = self.manifold.normalize(q)
         if self.projector is None:
-            return normal, v, False
-        return self.projector.apply(t, normal, v)
+            return q, v, False
+        moved = self.projector.apply(t, q, v)
+        self._watch_loops(moved[0])
+        return moved
 
     def _watch_loops(self, q: Array) -> None:
         """Rows that regularization dropped must stay closed by themselves."""
-        if self.watch is None or self.projector is None:
+        if self.watch is None:
             return
         residual = self.watch.residual(q)
         if np.linalg.norm(residual) > _TORN * max(1.0, self.system.robot.length):
             names = self.watch.by_name(residual)
             worst = max(names, key=lambda name: names[name])
-            raise _StepFailedError(
+            raise StepFailed(
                 f"loop '{worst}' is torn apart (residual {names[worst]:.3g}) although its "
                 "regularized rows are closed; simulate with regularization=False",
                 "loop torn apart",
@@ -354,7 +308,7 @@ class Run:
             transitions=tuple(self.transitions),
             events=tuple(self.log),
             evaluations=self.evaluations,
-            rejected=self.rejected,
+            rejected=self.stepper.rejected,
         )
 
     def _failed(self, message: str, reason: str) -> SimulationFailed:
@@ -364,14 +318,6 @@ class Run:
             trajectory=self._trajectory(reason) if self.kept else None,
             reason=reason,
         )
-
-
-class _StepFailedError(Exception):
-    """A step cannot be taken; turned into `SimulationFailed` with the trajectory."""
-
-    def __init__(self, message: str, reason: str) -> None:
-        super().__init__(message)
-        self.reason = reason
 
 
 def sampled(run: Trajectory, every: float) -> Trajectory:

@@ -75,6 +75,7 @@ class EquationsOfMotion:
         self._model = robot.model
         self._data = robot.model.createData()
         self._rest = np.zeros(robot.nv)
+        self._no_rows, self._no_rates = np.zeros((0, robot.nv)), np.zeros(0)
         self._max_rank: int | None = None
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
@@ -144,16 +145,26 @@ class EquationsOfMotion:
             powers["prescribed motion"] = float(self._solve(t, q, v)[1] @ b)
         return powers
 
-    def _solve(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array, Array]:
-        """Acceleration, reactions, Jacobian and mass matrix at a state."""
+    def system(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array, Array, int | None]:
+        """What a formulation solves: ``M``, ``f``, ``J``, ``gamma``, largest possible rank.
+
+        ``M a = f + J' lam``, ``J a + gamma = 0``, with the applied forces less ``nle`` in ``f``.
+        """
         model, data = self._model, self._data
+        if len(self.rows) == 0 and not self.forces:
+            f = -np.array(pin.nonLinearEffects(model, data, q, v))
+            return _symmetric(pin.crba(model, data, q)), f, self._no_rows, self._no_rates, None
         self._kinematics(q, v)
         J, _, gamma = self.rows.terms(t, q, v, data)
         tau = self._applied(t, q, v)
         nle = np.array(pin.nonLinearEffects(model, data, q, v))
         M = _symmetric(pin.crba(model, data, q))
-        max_rank = self._independent_rows(t, q, M, J)
-        a, lam = self._formulation.solve(M, J, tau - nle, gamma, max_rank)
+        return M, tau - nle, J, gamma, self._independent_rows(t, q, M, J)
+
+    def _solve(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array, Array]:
+        """Acceleration, reactions, Jacobian and mass matrix at a state."""
+        M, f, J, gamma, max_rank = self.system(t, q, v)
+        a, lam = self._formulation.solve(M, J, f, gamma, max_rank)
         return a, lam, J, M
 
     def _independent_rows(self, t: float, q: Array, M: Array, J: Array) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -24,7 +25,13 @@ RightHandSide = Callable[[float, Array, Array], Array]
 
 
 class Manifold(Protocol):
-    """What a step needs to know of the configuration group."""
+    """What a step needs to know of the configuration group.
+
+    Attributes:
+        flat: whether it is a vector space, where ``dexpinv`` is the identity.
+    """
+
+    flat: bool
 
     def integrate(self, q: Array, step: Array) -> Array:
         """Return ``q (+) step``."""
@@ -66,13 +73,23 @@ class Step:
     def __call__(self, t: float) -> tuple[Array, Array]:
         """State inside the step, by quintic Hermite interpolation in the algebra."""
         h = self.t1 - self.t0
-        s = (t - self.t0) / h
-        rate0, rate1 = h * self.v0, h * self._rate(self.psi, self.v1)
-        bend0 = h * h * self._bend(np.zeros_like(self.psi), self.v0, self.a0)
-        bend1 = h * h * self._bend(self.psi, self.v1, self.a1)
-        psi, slope = _hermite(s, self.psi, rate0, rate1, bend0, bend1)
+        psi, slope = _at(self._polynomial, (t - self.t0) / h)
         q = self.manifold.integrate(self.q0, psi)
-        return q, self._velocity(psi, slope / h)
+        return q, slope / h if self.manifold.flat else self._velocity(psi, slope / h)
+
+    @cached_property
+    def _polynomial(self) -> Array:
+        """Coefficients of the algebra coordinates in powers of the part of the step."""
+        h = self.t1 - self.t0
+        if self.manifold.flat:
+            return _hermite(self.psi, h * self.v0, h * self.v1, h * h * self.a0, h * h * self.a1)
+        return _hermite(
+            self.psi,
+            h * self.v0,
+            h * self._rate(self.psi, self.v1),
+            h * h * self._bend(np.zeros_like(self.psi), self.v0, self.a0),
+            h * h * self._bend(self.psi, self.v1, self.a1),
+        )
 
     def _rate(self, psi: Array, v: Array) -> Array:
         return self.manifold.dexp_inv(self.q0, psi, v)
@@ -93,16 +110,18 @@ class Step:
         return np.asarray(np.linalg.solve(columns, rate))
 
 
-def _hermite(
-    s: float, end: Array, r0: Array, r1: Array, b0: Array, b1: Array
-) -> tuple[Array, Array]:
-    """Quintic from 0 to ``end`` with given first and second derivatives; value and derivative."""
+def _hermite(end: Array, r0: Array, r1: Array, b0: Array, b1: Array) -> Array:
+    """Quintic from 0 to ``end`` with given first and second derivatives; its coefficients."""
     p3 = 10 * end - 6 * r0 - 4 * r1 - 1.5 * b0 + 0.5 * b1
     p4 = -15 * end + 8 * r0 + 7 * r1 + 1.5 * b0 - b1
     p5 = 6 * end - 3 * r0 - 3 * r1 - 0.5 * b0 + 0.5 * b1
-    value = s * (r0 + s * (0.5 * b0 + s * (p3 + s * (p4 + s * p5))))
-    slope = r0 + s * (b0 + s * (3 * p3 + s * (4 * p4 + s * 5 * p5)))
-    return value, slope
+    return np.array([r0, 0.5 * b0, p3, p4, p5])
+
+
+def _at(polynomial: Array, s: float) -> tuple[Array, Array]:
+    """Value and derivative of a quintic that starts at 0."""
+    powers = s ** np.arange(5)
+    return (s * powers) @ polynomial, (powers * np.arange(1, 6)) @ polynomial
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,115 @@
+"""One step: tried, accepted or made smaller, and its end put back on the constraint manifold.
+
+What happens between steps (events, modes, contacts) is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from .integrate import Attempt, MuntheKaas, Step, StepControl
+from .manifold import RobotManifold
+from .mechanism import Mechanism
+
+__all__ = ["StepFailed", "Stepper"]
+
+Array = NDArray[np.float64]
+State = tuple[Array, Array, Array]
+"""Configuration, velocity, acceleration."""
+
+
+class StepFailed(Exception):  # noqa: N818 - says what happened
+    """A step cannot be taken; whoever steps turns it into an error with the motion so far.
+
+    Args:
+        message: what is wrong and what to do.
+        reason: the same in a few words.
+    """
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Stepper:
+    """Takes steps of a method.
+
+    Args:
+        robot: the mechanism.
+        method: integrator.
+        manifold: configuration group of the robot.
+        acceleration: right-hand side, a function of t, q, v.
+        project: returns a state on the manifold and whether it has been moved.
+
+    Attributes:
+        exact: mask of the velocity coordinates whose steps in the algebra are zero to the last bit.
+        rejected: number of rejected steps.
+    """
+
+    def __init__(
+        self,
+        robot: Mechanism,
+        method: MuntheKaas,
+        manifold: RobotManifold,
+        acceleration: Callable[[float, Array, Array], Array],
+        project: Callable[[float, Array, Array], tuple[Array, Array, bool]],
+    ) -> None:
+        self.method, self.manifold = method, manifold
+        self.exact = np.zeros(robot.nv, dtype=bool)
+        self.rejected = 0
+        self._model = robot.model
+        self._acceleration, self._project = acceleration, project
+        self._control = StepControl(method, np.where(robot.is_translation, robot.length, 1.0))
+
+    def first_step(self, v: Array, a: Array, span: float) -> float:
+        """Size of a first step [s]."""
+        return self.method.step or self._control.first_step(v, a, span)
+
+    def fixed(self, t: float, t_next: float, state: State) -> Step:
+        """One step to a given time, whatever its error."""
+        return self._finish(t, t_next, state, self._attempt(t, t_next - t, state))
+
+    def controlled(self, t: float, h: float, end: float, state: State) -> tuple[Step, float]:
+        """One accepted step of at most ``h`` that does not pass ``end``; and the next size."""
+        method = self.method
+        while True:
+            h = min(h, method.largest)
+            last = t + h >= end - 1e-12 * max(abs(t), h)
+            t_next = end if last else t + h
+            if t_next - t < method.smallest and not last:
+                raise StepFailed(
+                    f"the step fell below {method.smallest:g} s; the motion is too stiff or "
+                    "jumps (loosen rtol and atol, or look for a discontinuous force)",
+                    "step too small",
+                )
+            attempt = self._attempt(t, t_next - t, state)
+            error = self._control.error(attempt.errors, state[1], attempt.v)
+            if np.isfinite(error) and error <= 1.0:
+                factor = self._control.factor(error, accepted=True)
+                # A step that had to end at an event does not make the next ones short.
+                size = max(h, (t_next - t) * factor) if last else h * factor
+                return self._finish(t, t_next, state, attempt), size
+            self.rejected += 1
+            shrink = self._control.factor(error, accepted=False) if np.isfinite(error) else 0.2
+            h = (t_next - t) * shrink
+
+    def _attempt(self, t: float, h: float, state: State) -> Attempt:
+        return self.method.attempt(self.manifold, self._acceleration, t, h, state)
+
+    def _finish(self, t: float, t_next: float, state: State, attempt: Attempt) -> Step:
+        """Project the end of a step."""
+        psi, a = attempt.psi, attempt.a
+        normal = self.manifold.normalize(attempt.q)
+        q_new, v_new, moved = self._project(t_next, normal, attempt.v)
+        if moved:
+            shift = pin.difference(self._model, attempt.q, q_new)
+            # First order in the shift, which is as small as the error of the step.
+            psi = psi + self.manifold.dexp_inv(state[0], psi, shift)
+            psi[self.exact] = 0.0
+            a = None
+        a_new = self._acceleration(t_next, q_new, v_new) if a is None else a
+        return Step(self.manifold, t, t_next, *state, psi, q_new, v_new, a_new)
