@@ -12,15 +12,13 @@ ground to machine precision, and is never worse than the worse of the two.
 
 from __future__ import annotations
 
-import argparse
 from importlib import import_module
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 import pinloop as pl
-
-Space = Literal["SE3", "SO3xR3", "auto"]
+from common.spaces import Space, free_run, joint_drift, start_program
 
 SPACES: tuple[Space, ...] = ("SE3", "SO3xR3", "auto")
 AUTO: dict[str, tuple[Space, ...]] = {
@@ -53,13 +51,9 @@ class Line(NamedTuple):
 
 def drifts(robot: pl.Mechanism, v: np.ndarray, until: float) -> dict[str, float]:
     """Largest violation of each joint [m], and largest drift of energy over kinetic energy."""
-    method = pl.MuntheKaas("rk4", step=1e-3)
-    run = pl.simulate(robot, robot.neutral, v, until=until, method=method, stabilization=None)
-    rows, energy = pl.Constraints(robot, full=True), run.energy()
-    openings = [rows.by_name(rows.residual(q)) for q in run.q]
-    found = {name: max(opening[name] for opening in openings) for name in openings[0]}
-    gain = np.abs(energy.total - energy.total[0]) / energy.kinetic[0]
-    return found | {"energy": float(gain.max())}
+    drift = joint_drift(free_run(robot, v, until))
+    found = {name: float(opening.max()) for name, opening in drift.opening.items()}
+    return found | {"energy": float(np.abs(drift.energy).max())}
 
 
 def spaces_of(robot: pl.Mechanism) -> tuple[Space, ...]:
@@ -128,6 +122,4 @@ def _plot(table: list[Line], path: str) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Four mechanisms in three configuration spaces.")
-    parser.add_argument("--plot", metavar="PNG", help="draw the table (needs matplotlib)")
-    main(plot=parser.parse_args().plot)
+    start_program(main, "Four mechanisms in three configuration spaces.")

@@ -11,16 +11,12 @@ choice.
 
 from __future__ import annotations
 
-import argparse
-from importlib import import_module
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 import pinloop as pl
-
-Array = NDArray[np.float64]
+from common.spaces import STEP, Array, Panel, Space, draw, free_run, print_table, start_program
 
 SIDES = np.array([0.2, 0.1, 0.05])
 """Of the boxes [m]."""
@@ -29,7 +25,6 @@ MASS = 2700.0 * float(np.prod(SIDES))
 SPIN_1, SPIN_2 = np.array([0, 0, -10.0]), np.array([1.0, -1, 2 * np.pi])
 """Angular velocities at the start [rad/s]."""
 HALF = np.array([0.1, 0, 0])
-STEP = 1e-3
 
 
 class Drift(NamedTuple):
@@ -71,13 +66,10 @@ def start(robot: pl.Mechanism) -> Array:
     return robot.velocity({"one@ground": [0, 0, 0, *SPIN_1], "two@ground": [*second, *SPIN_2]})
 
 
-def drift(space: Literal["SE3", "SO3xR3", "auto"], until: float, step: float = STEP) -> Drift:
+def drift(space: Space, until: float, step: float = STEP) -> Drift:
     """Integrate in one configuration space, freely."""
     robot = mechanism().absolute(space)
-    method = pl.MuntheKaas("rk4", step=step)
-    run = pl.simulate(
-        robot, robot.neutral, start(robot), until=until, method=method, stabilization=None
-    )
+    run = free_run(robot, start(robot), until, step)
     kinetic, momentum = run.energy().kinetic, run.momentum()
     energy = kinetic / kinetic[0] - 1
     return Drift(run.t, run.closure(), energy, momentum.linear, momentum.angular)
@@ -93,11 +85,13 @@ def main(until: float = 1.0, plot: str | None = None) -> dict[str, Drift]:
         for momenta in ([d.linear for d in both], [d.angular for d in both])
     )
 
-    print(f"floating bodies, {until} s, RK4 with {STEP} s  SE(3)    SO(3)xR3   paper")
-    print(_row("violation of the joint [m]", opening, "similar"))
-    print(_row("drift of the kinetic energy / energy", energy, "similar"))
-    print(_row("drift of the linear momentum, relative", linear, ""))
-    print(_row("drift of the angular momentum", angular, ""))
+    rows = (
+        ("violation of the joint [m]", opening, "similar"),
+        ("drift of the kinetic energy / energy", energy, "similar"),
+        ("drift of the linear momentum, relative", linear, ""),
+        ("drift of the angular momentum", angular, ""),
+    )
+    print_table("floating bodies", until, rows)
 
     assert min(opening) > 1e-13 and max(opening) < 10 * min(opening)
     assert max(energy) < 10 * min(energy)
@@ -108,26 +102,21 @@ def main(until: float = 1.0, plot: str | None = None) -> dict[str, Drift]:
     return {"SE3": both[0], "SO3xR3": both[1]}
 
 
-def _row(label: str, numbers: list[float], paper: str) -> str:
-    return f"{label:38s}{numbers[0]:9.2g}{numbers[1]:12.2g}   {paper}"
-
-
 def _plot(both: tuple[Drift, Drift], path: str) -> None:
     """Figures 9 and 10 of the paper."""
-    figure = import_module("matplotlib.figure").Figure(figsize=(10, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    for d, name in zip(both, ("SE(3)", "SO(3)×R³"), strict=True):
-        left.plot(d.t, 1e12 * d.opening, label=name)
-        right.plot(d.t, 1e12 * d.energy, label=name)
-    left.set(title="Floating bodies: violation of the joint [pm]", xlabel="t [s]")
-    right.set(title="Drift of the kinetic energy, relative [10⁻¹²]", xlabel="t [s]")
-    for axes in (left, right):
-        axes.grid(alpha=0.3)
-        axes.legend()
-    figure.savefig(path, dpi=150)
+    one, two = both
+    opening = Panel(
+        "Floating bodies: violation of the joint [pm]",
+        (1e12 * one.opening, 1e12 * two.opening),
+        logarithmic=False,
+    )
+    energy = Panel(
+        "Drift of the kinetic energy, relative [10⁻¹²]",
+        (1e12 * one.energy, 1e12 * two.energy),
+        logarithmic=False,
+    )
+    draw(path, one.t, [opening, energy], (1, 2), (10, 4))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Floating bodies in two configuration spaces.")
-    parser.add_argument("--plot", metavar="PNG", help="draw the drifts (needs matplotlib)")
-    main(plot=parser.parse_args().plot)
+    start_program(main, "Floating bodies in two configuration spaces.")

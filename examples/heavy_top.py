@@ -10,16 +10,12 @@ long it ran; here it is 1 s.
 
 from __future__ import annotations
 
-import argparse
-from importlib import import_module
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 import pinloop as pl
-
-Array = NDArray[np.float64]
+from common.spaces import STEP, Array, Panel, Space, draw, free_run, print_table, start_program
 
 MASS = 21.6
 INERTIA = np.diag([0.36, 0.306, 0.09])
@@ -27,7 +23,6 @@ CENTRE = np.array([0.5, 0.0, 0.0])
 """From the pivot [m]."""
 SPIN = np.pi * np.array([0.0, 20.0, 10.0])
 """Angular velocity at the start [rad/s]."""
-STEP = 1e-3
 
 
 class Drift(NamedTuple):
@@ -59,13 +54,10 @@ def start(robot: pl.Mechanism) -> Array:
     return robot.velocity({"top@ground": [*np.cross(SPIN, CENTRE), *SPIN]})
 
 
-def drift(space: Literal["SE3", "SO3xR3", "auto"], until: float, step: float = STEP) -> Drift:
+def drift(space: Space, until: float, step: float = STEP) -> Drift:
     """Integrate in one configuration space, freely."""
     robot = mechanism().absolute(space)
-    method = pl.MuntheKaas("rk4", step=step)
-    run = pl.simulate(
-        robot, robot.neutral, start(robot), until=until, method=method, stabilization=None
-    )
+    run = free_run(robot, start(robot), until, step)
     end = robot.placement(run.q[-1], "top").act(CENTRE)
     return Drift(run.t, run.closure(), run.energy().kinetic, end)
 
@@ -89,11 +81,13 @@ def main(until: float = 1.0, plot: str | None = None) -> dict[str, Drift]:
     pivot = [float(d.pivot.max()) for d in both]
     missed = [float(np.linalg.norm(d.end - true)) for d in both]
 
-    print(f"heavy top, {until} s, RK4 with {STEP} s        SE(3)    SO(3)xR3   paper")
-    print(_row("kinetic energy at the start [kJ]", [d.kinetic[0] / 1e3 for d in both], "13.97"))
-    print(_row("drift of the pivot [m]", pivot, "accuracy of the computation | visible"))
-    print(_row("drift of the energy / energy", energy, "two orders of magnitude apart"))
-    print(_row("centre of mass at the end, error [m]", missed, ""))
+    rows = (
+        ("kinetic energy at the start [kJ]", [d.kinetic[0] / 1e3 for d in both], "13.97"),
+        ("drift of the pivot [m]", pivot, "accuracy of the computation | visible"),
+        ("drift of the energy / energy", energy, "two orders of magnitude apart"),
+        ("centre of mass at the end, error [m]", missed, ""),
+    )
+    print_table("heavy top", until, rows, digits=4)
 
     assert abs(rigid.kinetic[0] - 13.97e3) < 5.0
     assert pivot[0] < 1e-13 and pivot[1] > 1e6 * pivot[0]
@@ -104,27 +98,16 @@ def main(until: float = 1.0, plot: str | None = None) -> dict[str, Drift]:
     return {"SE3": rigid, "SO3xR3": split}
 
 
-def _row(label: str, numbers: list[float], paper: str) -> str:
-    return f"{label:38s}{numbers[0]:10.4g}{numbers[1]:12.4g}   {paper}"
-
-
 def _plot(both: tuple[Drift, Drift], path: str) -> None:
     """Figures 2 and 3 of the paper, on one logarithmic scale each."""
-    figure = import_module("matplotlib.figure").Figure(figsize=(10, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    for d, name in zip(both, ("SE(3)", "SO(3)×R³"), strict=True):
-        left.semilogy(d.t[1:], np.maximum(d.pivot[1:], 1e-17), label=name)
-        lost = np.abs(d.kinetic[1:] / d.kinetic[0] - 1)
-        right.semilogy(d.t[1:], np.maximum(lost, 1e-16), label=name)
-    left.set(title="Heavy top: drift of the pivot [m]", xlabel="t [s]")
-    right.set(title="Drift of the kinetic energy, relative", xlabel="t [s]")
-    for axes in (left, right):
-        axes.grid(alpha=0.3)
-        axes.legend()
-    figure.savefig(path, dpi=150)
+    one, two = both
+    lost, more = (np.abs(d.kinetic / d.kinetic[0] - 1) for d in both)
+    panels = [
+        Panel("Heavy top: drift of the pivot [m]", (one.pivot, two.pivot)),
+        Panel("Drift of the kinetic energy, relative", (lost, more)),
+    ]
+    draw(path, one.t, panels, (1, 2), (10, 4))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Heavy top in two configuration spaces.")
-    parser.add_argument("--plot", metavar="PNG", help="draw the drifts (needs matplotlib)")
-    main(plot=parser.parse_args().plot)
+    start_program(main, "Heavy top in two configuration spaces.")

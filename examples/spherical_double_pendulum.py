@@ -11,16 +11,21 @@ Masses follow from the density of the paper's heavy top; 1 s is our choice.
 
 from __future__ import annotations
 
-import argparse
-from importlib import import_module
-from typing import Literal, NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 import pinloop as pl
-
-Array = NDArray[np.float64]
+from common.spaces import (
+    STEP,
+    Array,
+    JointDrift,
+    Space,
+    draw,
+    free_run,
+    joint_drift,
+    joint_panels,
+    print_table,
+    start_program,
+)
 
 SIDES = np.array([0.2, 0.1, 0.05])
 """Of the boxes [m]."""
@@ -29,17 +34,6 @@ MASS = 2700.0 * float(np.prod(SIDES))
 SPIN_1, SPIN_2 = np.array([10.0, 0, 0]), np.pi * np.array([10.0, 10, 20])
 """Angular velocities at the start [rad/s]."""
 HALF = np.array([0.1, 0, 0])
-STEP = 1e-3
-
-
-class Drift(NamedTuple):
-    """How far a run leaves the joints and the energy over time."""
-
-    t: Array
-    opening: dict[str, Array]
-    """Per joint how far its two points are apart [m]."""
-    energy: Array
-    """Gain of total energy over the kinetic energy of the start."""
 
 
 def mechanism() -> pl.Mechanism:
@@ -68,59 +62,33 @@ def start(robot: pl.Mechanism) -> Array:
     return robot.velocity({"one@ground": [*first, *SPIN_1], "two@ground": [*second, *SPIN_2]})
 
 
-def drift(space: Literal["SE3", "SO3xR3", "auto"], until: float, step: float = STEP) -> Drift:
+def drift(space: Space, until: float, step: float = STEP) -> JointDrift:
     """Integrate in one configuration space, freely."""
     robot = mechanism().absolute(space)
-    method = pl.MuntheKaas("rk4", step=step)
-    run = pl.simulate(
-        robot, robot.neutral, start(robot), until=until, method=method, stabilization=None
-    )
-    rows, energy = pl.Constraints(robot, full=True), run.energy()
-    openings = [rows.by_name(rows.residual(q)) for q in run.q]
-    opening = {name: np.array([o[name] for o in openings]) for name in openings[0]}
-    return Drift(run.t, opening, (energy.total - energy.total[0]) / energy.kinetic[0])
+    return joint_drift(free_run(robot, start(robot), until, step))
 
 
-def main(until: float = 1.0, plot: str | None = None) -> dict[str, Drift]:
+def main(until: float = 1.0, plot: str | None = None) -> dict[str, JointDrift]:
     """Compare the two spaces; returns their drifts."""
     both = drift("SE3", until), drift("SO3xR3", until)
     one, two = ([float(d.opening[f"joint_{k}"].max()) for d in both] for k in (1, 2))
     energy = [float(np.abs(d.energy).max()) for d in both]
 
-    print(f"double pendulum, {until} s, RK4 with {STEP} s  SE(3)    SO(3)xR3   paper")
-    print(_row("violation of joint 1 [m]", one, "SE(3) better"))
-    print(_row("violation of joint 2 [m]", two, "larger than that of joint 1"))
-    print(_row("drift of energy / kinetic energy", energy, "comparable"))
+    rows = (
+        ("violation of joint 1 [m]", one, "SE(3) better"),
+        ("violation of joint 2 [m]", two, "larger than that of joint 1"),
+        ("drift of energy / kinetic energy", energy, "comparable"),
+    )
+    print_table("double pendulum", until, rows)
 
     assert one[0] < 1e-13 and one[1] > 1e6 * one[0]
     assert all(second > first for first, second in zip(one, two, strict=True))
     assert min(two) > 1e-7 and max(two) < 10 * min(two)
     assert max(energy) < 10 * min(energy)
-    if plot:
-        _plot(both, plot)
+    if plot:  # figures 5 to 7 of the paper
+        draw(plot, both[0].t, joint_panels(*both), (1, 3), (12, 4))
     return {"SE3": both[0], "SO3xR3": both[1]}
 
 
-def _row(label: str, numbers: list[float], paper: str) -> str:
-    return f"{label:38s}{numbers[0]:9.2g}{numbers[1]:12.2g}   {paper}"
-
-
-def _plot(both: tuple[Drift, Drift], path: str) -> None:
-    """Figures 5 to 7 of the paper."""
-    figure = import_module("matplotlib.figure").Figure(figsize=(12, 4), layout="constrained")
-    panels = figure.subplots(1, 3)
-    for d, name in zip(both, ("SE(3)", "SO(3)×R³"), strict=True):
-        for axes, values in zip(panels, (*d.opening.values(), np.abs(d.energy)), strict=True):
-            axes.semilogy(d.t[1:], np.maximum(values[1:], 1e-17), label=name)
-    titles = ("Violation of joint 1 [m]", "Violation of joint 2 [m]", "Energy drift, relative")
-    for axes, title in zip(panels, titles, strict=True):
-        axes.set(title=title, xlabel="t [s]")
-        axes.grid(alpha=0.3)
-        axes.legend()
-    figure.savefig(path, dpi=150)
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Double pendulum in two configuration spaces.")
-    parser.add_argument("--plot", metavar="PNG", help="draw the drifts (needs matplotlib)")
-    main(plot=parser.parse_args().plot)
+    start_program(main, "Double pendulum in two configuration spaces.")

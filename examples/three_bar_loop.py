@@ -11,17 +11,23 @@ starts swinging and its boxes spinning as below. 1 s is our choice.
 
 from __future__ import annotations
 
-import argparse
-from importlib import import_module
 from pathlib import Path
-from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 import pinloop as pl
-
-Array = NDArray[np.float64]
+from common.spaces import (
+    STEP,
+    Array,
+    JointDrift,
+    Space,
+    draw,
+    free_run,
+    joint_drift,
+    joint_panels,
+    print_table,
+    start_program,
+)
 
 ROBOT = Path(__file__).parents[1] / "urdf" / "spherical_threebar.urdf"
 BASE_1, BASE_2, APEX = np.array([[0, 0, 0], [0.24, 0, 0], [0.12, 0.16, 0]])
@@ -30,17 +36,6 @@ SWING = np.array([10.0, 0, 0])
 """Angular velocity of the triangle about the line through the base joints [rad/s]."""
 SPINS = 20.0, 30.0
 """Of the boxes about the lines through their own joints [rad/s]."""
-STEP = 1e-3
-
-
-class Drift(NamedTuple):
-    """How far a run leaves the joints and the energy over time."""
-
-    t: Array
-    opening: dict[str, Array]
-    """Per joint how far its two points are apart [m]."""
-    energy: Array
-    """Gain of total energy over the kinetic energy of the start."""
 
 
 def mechanism() -> pl.Mechanism:
@@ -58,61 +53,35 @@ def start(robot: pl.Mechanism) -> Array:
     return robot.velocity(rates)
 
 
-def drift(space: Literal["SE3", "SO3xR3", "auto"], until: float, step: float = STEP) -> Drift:
+def drift(space: Space, until: float, step: float = STEP) -> JointDrift:
     """Integrate in one configuration space, freely."""
     robot = mechanism().absolute(space)
-    method = pl.MuntheKaas("rk4", step=step)
-    run = pl.simulate(
-        robot, robot.neutral, start(robot), until=until, method=method, stabilization=None
-    )
-    rows, energy = pl.Constraints(robot, full=True), run.energy()
-    openings = [rows.by_name(rows.residual(q)) for q in run.q]
-    opening = {name: np.array([o[name] for o in openings]) for name in openings[0]}
-    return Drift(run.t, opening, (energy.total - energy.total[0]) / energy.kinetic[0])
+    return joint_drift(free_run(robot, start(robot), until, step))
 
 
-def main(until: float = 1.0, plot: str | None = None) -> dict[str, Drift]:
+def main(until: float = 1.0, plot: str | None = None) -> dict[str, JointDrift]:
     """Compare the two spaces; returns their drifts."""
     both = drift("SE3", until), drift("SO3xR3", until)
     names = ("ball_1", "ball_2", "ball_3")
     one, two, three = ([float(d.opening[name].max()) for d in both] for name in names)
     energy = [float(np.abs(d.energy).max()) for d in both]
 
-    print(f"three-bar loop, {until} s, RK4 with {STEP} s   SE(3)    SO(3)xR3   paper")
-    print(_row("violation of joint 1, base [m]", one, "perfect on SE(3)"))
-    print(_row("violation of joint 2, between [m]", two, "similar"))
-    print(_row("violation of joint 3, base [m]", three, "perfect on SE(3)"))
-    print(_row("drift of energy / kinetic energy", energy, "similar"))
+    rows = (
+        ("violation of joint 1, base [m]", one, "perfect on SE(3)"),
+        ("violation of joint 2, between [m]", two, "similar"),
+        ("violation of joint 3, base [m]", three, "perfect on SE(3)"),
+        ("drift of energy / kinetic energy", energy, "similar"),
+    )
+    print_table("three-bar loop", until, rows)
 
     for base in (one, three):
         assert base[0] < 1e-13 and base[1] > 1e5 * base[0]
     assert min(two) > 1e-10 and max(two) < 10 * min(two)
     assert max(energy) < 10 * min(energy)
-    if plot:
-        _plot(both, plot)
+    if plot:  # figures 12 to 15 of the paper
+        draw(plot, both[0].t, joint_panels(*both), (2, 2), (11, 7))
     return {"SE3": both[0], "SO3xR3": both[1]}
 
 
-def _row(label: str, numbers: list[float], paper: str) -> str:
-    return f"{label:38s}{numbers[0]:9.2g}{numbers[1]:12.2g}   {paper}"
-
-
-def _plot(both: tuple[Drift, Drift], path: str) -> None:
-    """Figures 12 to 15 of the paper."""
-    figure = import_module("matplotlib.figure").Figure(figsize=(11, 7), layout="constrained")
-    panels = figure.subplots(2, 2).ravel()
-    for d, name in zip(both, ("SE(3)", "SO(3)×R³"), strict=True):
-        for axes, values in zip(panels, (*d.opening.values(), np.abs(d.energy)), strict=True):
-            axes.semilogy(d.t[1:], np.maximum(values[1:], 1e-17), label=name)
-    joints = [f"Violation of joint {k} [m]" for k in (1, 2, 3)]
-    for axes, title in zip(panels, (*joints, "Energy drift, relative"), strict=True):
-        axes.set(title=title, xlabel="t [s]")
-        axes.grid(alpha=0.3)
-        axes.legend()
-    figure.savefig(path, dpi=150)
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Three-bar loop in two configuration spaces.")
-    parser.add_argument("--plot", metavar="PNG", help="draw the drifts (needs matplotlib)")
-    main(plot=parser.parse_args().plot)
+    start_program(main, "Three-bar loop in two configuration spaces.")

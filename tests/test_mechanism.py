@@ -1,4 +1,7 @@
-"""Tests of `pinloop.mechanism`: coordinates by name, placements, payloads, and what is refused."""
+"""Tests of `pinloop.mechanism`: coordinates by name, placements, payloads, and what is refused.
+
+With it `pinloop.coordinates`, `pinloop.checks` and the payloads of `pinloop.variants`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.rows`: what rows mean, their derivatives, and rolling bodies in closed form.
+"""Tests of `pinloop.rows` and `pinloop.row_kinds`: meanings, derivatives, rolling in closed form.
 
 Meanings come from placements and point masses by finite differences on the manifold.
 """

@@ -16,7 +16,7 @@ from pinloop.stabilization import Projector
 from . import mechanisms as m
 from . import motion_by_hand as hand
 from . import tables
-from .states import close, moving, rank, robot
+from .states import close, moving, one_body, rank, robot
 from .tables import Array
 
 WAYS: dict[str, Any] = {
@@ -154,6 +154,19 @@ def test_mass_projection_is_the_shortest_way_in_the_kinetic_metric(name: str) ->
         gaps.append(np.linalg.norm(root @ machine.difference(q, moved) - expected))
         assert gaps[-1] < 2 * size * np.linalg.norm(expected)
     assert gaps[1] < 0.4 * gaps[0]
+
+
+@pytest.mark.parametrize("name", ["bennett", "bricard", "prrr3"])
+def test_rows_that_depend_on_each_other_on_the_manifold_only_do_not_lead_astray(name: str) -> None:
+    """The shortest way back is no longer than that to where the robot came from."""
+    machine = robot(name)
+    for seed in range(4):
+        for size in (1e-6, 1e-4):
+            q, near, _ = off(machine, seed, size)
+            moved, _ = projector(machine, WAYS["mass"]).position(0.0, near)
+            root = np.linalg.cholesky(hand.mass_matrix(machine, q)).T
+            back, way = (np.linalg.norm(root @ machine.difference(near, end)) for end in (q, moved))
+            assert way < 1.1 * back
 
 
 @every_machine
@@ -326,6 +339,26 @@ def test_rows_that_come_to_contradict_each_other_stop_the_run(
             machine, machine.neutral, until=1.0, rows=rows, regularization=regularization,
             stabilization=WAYS[way],
         )  # fmt: skip
+
+
+@every_way
+@pytest.mark.parametrize(("gap", "met"), [(2e-9, True), (2e-7, False), (2e-3, False)])
+def test_rates_that_contradict_each_other_are_met_half_way_or_refused(
+    way: str, gap: float, met: bool
+) -> None:
+    """One joint with two rates: the best velocity misses each by half of their difference."""
+    arm = one_body("revolute")
+    (name,) = arm.joints
+    slow = pl.Prescribed(name, lambda t: (0.0, 1.0, 0.0))
+    fast = pl.Prescribed(name, lambda t: (0.0, 1.0 + gap, 0.0))
+    project = projector(arm, WAYS[way], (slow, fast))
+    if met:
+        v, moved = project.velocity(0.0, arm.neutral, np.zeros(1))
+        assert moved and v[0] == pytest.approx(1.0 + gap / 2, rel=0, abs=1e-12)
+        return
+    left = f"a residual of {gap / np.sqrt(2):.1e} is left; they contradict each other"
+    with pytest.raises(pl.BadValue, match=left):
+        project.velocity(0.0, arm.neutral, np.zeros(1))
 
 
 # -- what cannot be -------------------------------------------------------------------------

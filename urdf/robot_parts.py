@@ -17,6 +17,12 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Vector = tuple[float, float, float]
 
+DEGREE = math.pi / 180
+X: Vector = (1.0, 0.0, 0.0)
+Y: Vector = (0.0, 1.0, 0.0)
+Z: Vector = (0.0, 0.0, 1.0)
+ORIGIN: Vector = (0.0, 0.0, 0.0)
+
 ALUMINIUM = 2700.0
 """Density [kg/m^3]."""
 STEEL = 7850.0

@@ -8,10 +8,20 @@ from __future__ import annotations
 
 import math
 
-from robot_parts import Joint, Link, LoopJoint, Robot, Vector, beam, box, drum, hinge, pipe
-
-Y: Vector = (0.0, 1.0, 0.0)
-DEGREE = math.pi / 180
+from robot_parts import (
+    DEGREE,
+    Joint,
+    Link,
+    LoopJoint,
+    Robot,
+    Vector,
+    Y,
+    beam,
+    box,
+    drum,
+    hinge,
+    pipe,
+)
 
 ARM = 0.95
 """Length of the upper arm, of the drive rod and of the rear levelling rod [m]."""

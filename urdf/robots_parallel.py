@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 from robot_parts import (
+    DEGREE,
+    ORIGIN,
     Joint,
     Limit,
     Link,
@@ -12,6 +14,9 @@ from robot_parts import (
     Robot,
     Solid,
     Vector,
+    X,
+    Y,
+    Z,
     ball,
     beam,
     box,
@@ -19,12 +24,6 @@ from robot_parts import (
     hinge,
     pipe,
 )
-
-DEGREE = math.pi / 180
-X: Vector = (1.0, 0.0, 0.0)
-Y: Vector = (0.0, 1.0, 0.0)
-Z: Vector = (0.0, 0.0, 1.0)
-ORIGIN: Vector = (0.0, 0.0, 0.0)
 
 
 def _around(azimuth: float, point: Vector) -> Vector:

@@ -10,6 +10,8 @@ import math
 
 from robot_parts import (
     ALUMINIUM,
+    DEGREE,
+    ORIGIN,
     Joint,
     Link,
     LoopJoint,
@@ -23,8 +25,6 @@ from robot_parts import (
 )
 
 AXIS: Vector = (0.0, -1.0, 0.0)
-ORIGIN: Vector = (0.0, 0.0, 0.0)
-DEGREE = math.pi / 180
 
 
 def _unit_bar(name: str, end: Vector, color: str, layer: float = 0.0) -> Link:

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import math
 
-from robot_parts import ALUMINIUM, Joint, Link, Robot, Vector, ball, beam, box, drum, hinge, pipe
-
-Y: Vector = (0.0, 1.0, 0.0)
-DEGREE = math.pi / 180
-
+from robot_parts import (
+    ALUMINIUM,
+    DEGREE,
+    Joint,
+    Link,
+    Robot,
+    Vector,
+    Y,
+    ball,
+    beam,
+    box,
+    drum,
+    hinge,
+    pipe,
+)
 
 _PLANAR_3R = """
 Planar 3R pendulum: three bars on parallel horizontal axes, swinging under gravity.

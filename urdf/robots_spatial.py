@@ -7,12 +7,17 @@ from itertools import pairwise
 
 from robot_parts import (
     ALUMINIUM,
+    DEGREE,
+    ORIGIN,
     Joint,
     Link,
     LoopJoint,
     Robot,
     Solid,
     Vector,
+    X,
+    Y,
+    Z,
     ball,
     beam,
     box,
@@ -20,13 +25,6 @@ from robot_parts import (
     hinge,
     pipe,
 )
-
-DEGREE = math.pi / 180
-X: Vector = (1.0, 0.0, 0.0)
-Y: Vector = (0.0, 1.0, 0.0)
-Z: Vector = (0.0, 0.0, 1.0)
-ORIGIN: Vector = (0.0, 0.0, 0.0)
-
 
 _SPHERICAL_FOURBAR = """
 Spherical four-bar linkage: four revolute axes through one point, the origin. 1 degree of freedom;

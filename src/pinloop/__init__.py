@@ -56,7 +56,7 @@ from .pairs import PAIR_NAMES
 from .partition import dependent_coordinates, relative_projections
 from .reduction import Regularization
 from .regularize import regularize
-from .rows import AngularMomentum, NoSlip, Pfaffian, Prescribed, Rolling
+from .row_kinds import AngularMomentum, NoSlip, Pfaffian, Prescribed, Rolling
 from .simulate import simulate
 from .stabilization import Projection
 from .trajectory import Trajectory, load_trajectory

@@ -22,6 +22,7 @@ __all__ = [
     "PinloopWarning",
     "SimulationFailed",
     "SingularMass",
+    "StopFailed",
     "UnknownName",
 ]
 
@@ -136,3 +137,16 @@ class SimulationFailed(PinloopError):
         super().__init__(message)
         self.trajectory = trajectory
         self.reason = reason
+
+
+class StopFailed(PinloopError):
+    """A stop could not be computed to its end; what was computed is not lost.
+
+    Args:
+        message: what happened, when, and what to try.
+        result: everything up to the failure.
+    """
+
+    def __init__(self, message: str, result: Any) -> None:
+        super().__init__(message)
+        self.result = result

@@ -15,6 +15,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
+from .checks import flat_numbers
+from .coordinates import JointCoordinates, joint_coordinates, linear_coordinates
 from .description import GROUND, Coupling, Description, Drive, Geometry
 from .errors import BadValue, UnknownName
 from .graph import FundamentalLoop, SpanningTree, spanning_tree
@@ -24,7 +26,7 @@ from .tree import build_model
 from .validate import check_cuts, check_description, check_masses
 from .variants import Space, in_absolute_coordinates, with_payload
 
-__all__ = ["JointCoordinates", "LoopJoint", "Mechanism", "build"]
+__all__ = ["LoopJoint", "Mechanism", "build"]
 
 Array = NDArray[np.float64]
 
@@ -52,33 +54,6 @@ class LoopJoint:
     frame_a: int
     frame_b: int
     loop: FundamentalLoop
-
-
-@dataclass(frozen=True)
-class JointCoordinates:
-    """Where a tree joint stands in q and v.
-
-    Args:
-        name: name of the joint.
-        index: index of the joint in the `pin.Model`.
-        q: its part of a configuration.
-        v: its part of a velocity.
-    """
-
-    name: str
-    index: int
-    q: slice
-    v: slice
-
-    @property
-    def nq(self) -> int:
-        """Number of coordinates."""
-        return int(self.q.stop - self.q.start)
-
-    @property
-    def nv(self) -> int:
-        """Number of degrees of freedom."""
-        return int(self.v.stop - self.v.start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,15 +184,7 @@ class Mechanism:
     @cached_property
     def is_translation(self) -> NDArray[np.bool_]:
         """Per velocity coordinate, whether it is a linear one [m/s], shape (nv,)."""
-        data = self.model.createData()
-        pin.computeJointJacobians(self.model, data, self.neutral)
-        linear = np.zeros(self.nv, dtype=bool)
-        for name in self.joints:
-            at = self.coordinates(name)
-            # Pinocchio drops an axis of length one: nv = 1 gives shape (6,).
-            jacobian = pin.getJointJacobian(self.model, data, at.index, pin.LOCAL).reshape(6, -1)
-            linear[at.v] = np.linalg.norm(jacobian[3:, at.v], axis=0) < 1e-12
-        return linear
+        return linear_coordinates(self.model)
 
     # -- coordinates ------------------------------------------------------------------------
 
@@ -225,14 +192,7 @@ class Mechanism:
         """Where tree joint ``joint`` stands in q and v."""
         if joint == "universe" or not self.model.existJointName(joint):
             raise self._unknown_joint(joint)
-        index = self.model.getJointId(joint)
-        kind = self.model.joints[index]
-        return JointCoordinates(
-            joint,
-            index,
-            slice(kind.idx_q, kind.idx_q + kind.nq),
-            slice(kind.idx_v, kind.idx_v + kind.nv),
-        )
+        return joint_coordinates(self.model, joint)
 
     def _unknown_joint(self, joint: str) -> BadValue | UnknownName:
         if joint in {loop.name for loop in self.loops}:
@@ -257,12 +217,7 @@ class Mechanism:
         q = self.neutral if start is None else self.checked_configuration(start).copy()
         for joint, value in values.items():
             at = self.coordinates(joint)
-            cell = _numbers(value, f"joint '{joint}'")
-            if at.nq == 2 and at.nv == 1 and cell.size == 1:
-                cell = np.array([np.cos(cell[0]), np.sin(cell[0])])
-            if cell.size != at.nq:
-                raise BadValue(f"joint '{joint}' has {at.nq} coordinates, not {cell.size}")
-            q[at.q] = cell
+            q[at.q] = at.part(value)
         return self.checked_configuration(q)
 
     def velocity(self, rates: Mapping[str, ArrayLike]) -> Array:
@@ -270,12 +225,12 @@ class Mechanism:
         v = np.zeros(self.nv)
         for joint, rate in rates.items():
             at = self.coordinates(joint)
-            v[at.v] = _numbers(rate, f"the rate of joint '{joint}'", at.nv)
+            v[at.v] = flat_numbers(rate, f"the rate of joint '{joint}'", at.nv)
         return v
 
     def checked_configuration(self, q: ArrayLike) -> Array:
         """Return ``q`` as an array after checking its length, its numbers and its quaternions."""
-        array = _numbers(q, f"a configuration of robot '{self.name}'", self.nq)
+        array = flat_numbers(q, f"a configuration of robot '{self.name}'", self.nq)
         if not pin.isNormalized(self.model, array, 1e-6):
             raise BadValue(
                 f"the configuration of robot '{self.name}' has a quaternion or a cosine and sine "
@@ -285,7 +240,7 @@ class Mechanism:
 
     def checked_velocity(self, v: ArrayLike) -> Array:
         """Return ``v`` as an array after checking its length and its numbers."""
-        return _numbers(v, f"a velocity of robot '{self.name}'", self.nv)
+        return flat_numbers(v, f"a velocity of robot '{self.name}'", self.nv)
 
     def integrate(self, q: ArrayLike, v: ArrayLike) -> Array:
         """Configuration reached from ``q`` along the constant velocity ``v`` in unit time."""
@@ -335,17 +290,7 @@ class Mechanism:
                 [kg m^2], shape (3, 3); a point mass by default.
         """
         index = self.frame_id(frame)
-        weight = float(_numbers(mass, "the mass of the payload", 1)[0])
-        if weight < 0:
-            raise BadValue(f"a payload of {mass} kg does not exist; its mass must be >= 0")
-        centre = _numbers(com, "the centre of mass of the payload", 3)
-        flat = np.zeros(9) if inertia is None else np.ravel(inertia)
-        tensor = _numbers(flat, "the inertia of the payload", 9).reshape(3, 3)
-        if not np.allclose(tensor, tensor.T) or np.linalg.eigvalsh(tensor)[0] < 0:
-            raise BadValue(
-                "the inertia of the payload must be symmetric with principal moments >= 0"
-            )
-        changed = with_payload(self.description, self.model, index, weight, centre, tensor)
+        changed = with_payload(self.description, self.model, index, mass, com, inertia)
         return build(changed, kinematics_only=True)
 
     def without_loops(self, names: Iterable[str]) -> Mechanism:
@@ -395,21 +340,6 @@ class Mechanism:
         from .load.save import save
 
         return save(self.description, path)
-
-
-def _numbers(values: ArrayLike, what: str, count: int | None = None) -> Array:
-    """Return ``values`` as a flat array after checking that they are (``count``) finite numbers."""
-    try:
-        array = np.atleast_1d(np.asarray(values, dtype=float))
-    except (TypeError, ValueError):
-        raise BadValue(f"{what} is {values!r}, which is not made of numbers") from None
-    if array.ndim != 1:
-        raise BadValue(f"{what} has shape {array.shape}; it must be flat")
-    if count is not None and array.size != count:
-        raise BadValue(f"{what} has {count} numbers, not {array.size}")
-    if not np.all(np.isfinite(array)):
-        raise BadValue(f"{what} is not finite at index {int(np.argmin(np.isfinite(array)))}")
-    return array
 
 
 def build(description: Description, *, kinematics_only: bool = False) -> Mechanism:

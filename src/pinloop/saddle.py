@@ -47,7 +47,7 @@ class Saddle:
         scale: unit of each row's multiplier, shape (m,), so that the smallest multipliers do not
             depend on the unit of length; 1 by default.
         tolerance: singular values of ``L^-1 J'`` below this fraction of the largest one count as
-            zero.
+            zero; more than rounding where rows come from a state off the manifold.
         max_rank: number of rows that can be independent at all, if that is known to be less.
         floor: singular values of ``L^-1 J'`` below which rows are rounding noise; by default that
             of rows of size one.

@@ -24,7 +24,8 @@ Array = NDArray[np.float64]
 
 _ITERATIONS = 25
 _REACHABLE = 1e-8
-"""Residual at which rows count as not to be met: rad, characteristic lengths."""
+"""Residual at which rows count as not to be met: rad, characteristic lengths; for velocities per
+unit of the largest one."""
 
 
 @dataclass(frozen=True)
@@ -125,8 +126,9 @@ class Projector:
             return v, False
         v = v + self._correction(self._equations.mass(q), J, -rest, 0.0)
         left = float(np.linalg.norm(rest + J @ (v - before)))
-        # Close to a singularity the rows may miss a little; it passes.
-        if not left <= 100 * _REACHABLE * max(1.0, float(np.abs(v).max())):
+        # Even past singularities only rounding is left. More is left of a run that has strayed from
+        # its branch there: it must stop before the rows take its speed away.
+        if not left <= _REACHABLE * max(1.0, float(np.abs(v).max())):
             raise BadValue(
                 f"no velocity meets the rows at t = {t:.6g} s: a residual of {left:.1e} is left; "
                 + self._advice()
@@ -146,7 +148,7 @@ class Projector:
         """Shift with ``J shift = b`` that leaves locked coordinates alone.
 
         Rows that depend on each other on the manifold gain rank off it, by as much as the
-        position error.
+        position error: taken for independent, they would send the robot far away.
         """
         tolerance = min(max(RANK, 10 * error), 1e-2)
         free = self._free

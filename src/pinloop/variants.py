@@ -13,9 +13,11 @@ from typing import Literal
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from .checks import flat_numbers
 from .description import GROUND, Body, Description, Joint, constant
+from .errors import BadValue
 from .pairs import MotionGroup, make_pair
 
 __all__ = ["Space", "in_absolute_coordinates", "with_payload"]
@@ -30,8 +32,8 @@ def with_payload(
     model: pin.Model,
     frame: int,
     mass: float,
-    com: Array,
-    inertia: Array,
+    com: ArrayLike,
+    inertia: ArrayLike | None,
 ) -> Description:
     """Return the description with a body welded to a frame.
 
@@ -41,8 +43,13 @@ def with_payload(
         frame: index of the frame in the model.
         mass: mass [kg].
         com: centre of mass in the frame [m], shape (3,).
-        inertia: rotational inertia about the centre of mass, axes of the frame, shape (3, 3).
+        inertia: rotational inertia about the centre of mass, axes of the frame [kg m^2], shape
+            (3, 3); None for a point mass.
+
+    Raises:
+        BadValue: no body has such a mass or inertia.
     """
+    payload = _payload(mass, com, inertia)
     taken = {body.name for body in description.bodies}
     taken |= {joint.name for joint in description.joints}
     candidates = ("payload" if k == 1 else f"payload_{k}" for k in count(1))
@@ -57,9 +64,22 @@ def with_payload(
     joint = Joint(f"{name}_mount", weld, carrier, name, placement, pin.SE3.Identity(), cut=False)
     return replace(
         description,
-        bodies=(*description.bodies, Body(name, mass, constant(com), constant(inertia))),
+        bodies=(*description.bodies, replace(payload, name=name)),
         joints=(*description.joints, joint),
     )
+
+
+def _payload(mass: float, com: ArrayLike, inertia: ArrayLike | None) -> Body:
+    """A payload as a body, checked."""
+    weight = float(flat_numbers(mass, "the mass of the payload", 1)[0])
+    if weight < 0:
+        raise BadValue(f"a payload of {mass} kg does not exist; its mass must be >= 0")
+    centre = flat_numbers(com, "the centre of mass of the payload", 3)
+    flat = np.zeros(9) if inertia is None else np.ravel(inertia)
+    tensor = flat_numbers(flat, "the inertia of the payload", 9).reshape(3, 3)
+    if not np.allclose(tensor, tensor.T) or np.linalg.eigvalsh(tensor)[0] < 0:
+        raise BadValue("the inertia of the payload must be symmetric with principal moments >= 0")
+    return Body("payload", weight, constant(centre), constant(tensor))
 
 
 def in_absolute_coordinates(

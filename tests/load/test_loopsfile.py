@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from pinloop.description import GROUND, Body, Coupling, Description, Drive
 from pinloop.errors import LoadError, PinloopError, UnknownName
 from pinloop.load.entries import locate
-from pinloop.load.loopsfile import apply_loops, json_schema, parse_loops
-from pinloop.load.yamltools import read_yaml
+from pinloop.load.loopsfile import LoopsFile, apply_loops, json_schema
+from pinloop.load.yamltools import read_yaml, validated
 from pinloop.pairs import make_pair
 
 from .by_hand import (
@@ -59,13 +59,15 @@ gravity: [0, -9.81, 0]
 
 def apply(text: str, description: Description | None = None) -> Description:
     chain = open_chain() if description is None else description
-    return apply_loops(chain, parse_loops(read_yaml(text, "x.loops.yaml"), "x.loops.yaml"), "x")
+    return apply_loops(
+        chain, validated(LoopsFile, read_yaml(text, "x.loops.yaml"), "x.loops.yaml"), "x"
+    )
 
 
 def loop(**entry: Any) -> Description:
     """The open chain with one loop between the world and the rocker."""
     entry = {"name": "l", "a": {"body": "world"}, "b": {"body": "rocker"}} | entry
-    return apply_loops(open_chain(), parse_loops({"loops": [entry]}, "dict"), "dict")
+    return apply_loops(open_chain(), validated(LoopsFile, {"loops": [entry]}, "dict"), "dict")
 
 
 def test_everything_is_added() -> None:
@@ -381,7 +383,7 @@ def test_mutated_documents(data: st.DataObject) -> None:
         if not paths(document):
             break
     try:
-        robot = apply_loops(open_chain(), parse_loops(document, "dict"), "dict")
+        robot = apply_loops(open_chain(), validated(LoopsFile, document, "dict"), "dict")
     except PinloopError:
         return
     for joint in robot.joints:

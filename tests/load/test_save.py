@@ -28,14 +28,14 @@ from pinloop.description import (
 )
 from pinloop.errors import BadValue, LoadError
 from pinloop.graph import spanning_tree
-from pinloop.load.loopsfile import apply_loops, parse_loops
+from pinloop.load.loopsfile import LoopsFile, apply_loops
 from pinloop.load.packages import make_resolver
 from pinloop.load.reversal import reversed_joint
 from pinloop.load.save import loops_document, save, write_urdf
 from pinloop.load.save_poses import urdf_poses
 from pinloop.load.urdf import read_urdf
 from pinloop.load.xmltools import parse_xml
-from pinloop.load.yamltools import read_yaml
+from pinloop.load.yamltools import read_yaml, validated
 from pinloop.loading import load
 from pinloop.pairs import PAIR_NAMES, Pair, make_pair
 from pinloop.tree import build_model
@@ -57,7 +57,7 @@ def reread(path: Path) -> Description:
     root = parse_xml(path.read_bytes(), path.name)
     tree = read_urdf(root, resolve=make_resolver(folder))
     loops = read_yaml((folder / f"{stem}.loops.yaml").read_bytes(), f"{stem}.loops.yaml")
-    robot = apply_loops(tree, parse_loops(loops, "loops"), "loops")
+    robot = apply_loops(tree, validated(LoopsFile, loops, "loops"), "loops")
     check_description(robot)
     return robot
 
@@ -448,7 +448,7 @@ def test_document_is_a_loops_file(tmp_path: Path) -> None:
     robot = full_robot(tmp_path)
     document = loops_document(robot)
     assert yaml.safe_load(yaml.safe_dump(document)) == document
-    assert parse_loops(document, "d").actuated == ("elbow", "shoulder")
+    assert validated(LoopsFile, document, "d").actuated == ("elbow", "shoulder")
     assert document["couplings"][0] == {
         "name": "belt", "joint": "elbow", "source": "shoulder", "ratio": -1 / 3, "offset": 0.1,
     }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .munthe_kaas import Attempt, Manifold, MuntheKaas, Step, StepControl
+from .munthe_kaas import Attempt, Manifold, MuntheKaas, Step, StepControl, hermite
 from .tableaux import METHODS, Tableau, get_tableau
 
 __all__ = [
@@ -14,4 +14,5 @@ __all__ = [
     "StepControl",
     "Tableau",
     "get_tableau",
+    "hermite",
 ]

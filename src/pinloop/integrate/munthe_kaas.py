@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..errors import BadValue
 from .tableaux import METHODS, Tableau, get_tableau
 
-__all__ = ["Attempt", "Manifold", "MuntheKaas", "Step", "StepControl"]
+__all__ = ["Attempt", "Manifold", "MuntheKaas", "Step", "StepControl", "hermite"]
 
 Array = NDArray[np.float64]
 RightHandSide = Callable[[float, Array, Array], Array]
@@ -77,13 +77,17 @@ class Step:
         q = self.manifold.integrate(self.q0, psi)
         return q, slope / h if self.manifold.flat else self._velocity(psi, slope / h)
 
+    def along(self, t: float) -> Array:
+        """Algebra coordinates inside the step, shape (nv,): ``q(t) = q0 (+) psi(t)``."""
+        return _at(self._polynomial, (t - self.t0) / (self.t1 - self.t0))[0]
+
     @cached_property
     def _polynomial(self) -> Array:
         """Coefficients of the algebra coordinates in powers of the part of the step."""
         h = self.t1 - self.t0
         if self.manifold.flat:
-            return _hermite(self.psi, h * self.v0, h * self.v1, h * h * self.a0, h * h * self.a1)
-        return _hermite(
+            return hermite(self.psi, h * self.v0, h * self.v1, h * h * self.a0, h * h * self.a1)
+        return hermite(
             self.psi,
             h * self.v0,
             h * self._rate(self.psi, self.v1),
@@ -110,7 +114,7 @@ class Step:
         return np.asarray(np.linalg.solve(columns, rate))
 
 
-def _hermite(end: Array, r0: Array, r1: Array, b0: Array, b1: Array) -> Array:
+def hermite(end: Array, r0: Array, r1: Array, b0: Array, b1: Array) -> Array:
     """Quintic from 0 to ``end`` with given first and second derivatives; its coefficients."""
     p3 = 10 * end - 6 * r0 - 4 * r1 - 1.5 * b0 + 0.5 * b1
     p4 = -15 * end + 8 * r0 + 7 * r1 + 1.5 * b0 - b1

@@ -31,7 +31,7 @@ from .entries import (
 from .reversal import reversed_joint
 from .srdf import without_passive
 from .xmltools import pose_rpy
-from .yamltools import Direction, Name, Number, Vector3, validated
+from .yamltools import Direction, Name, Number, Vector3
 
 __all__ = [
     "FORMAT",
@@ -42,7 +42,6 @@ __all__ = [
     "LossesEntry",
     "apply_loops",
     "json_schema",
-    "parse_loops",
 ]
 
 FORMAT: Literal["pinloop-loops-1"] = "pinloop-loops-1"
@@ -153,19 +152,6 @@ def json_schema() -> dict[str, Any]:
     """Return the JSON schema of the loops file."""
     schema = LoopsFile.model_json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
-def parse_loops(data: object, source: str) -> LoopsFile:
-    """Check what a loops file holds.
-
-    Args:
-        data: what `read_yaml` returned, or a dict of the same form.
-        source: name of the file, for messages.
-
-    Raises:
-        LoadError: says what is wrong, and in which line where it can be known.
-    """
-    return validated(LoopsFile, data, source)
 
 
 def apply_loops(description: Description, loops: LoopsFile, source: str) -> Description:

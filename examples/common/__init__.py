@@ -1,0 +1,1 @@
+"""What several examples share. Nothing here is a program of its own."""

@@ -1,0 +1,50 @@
+"""What users hand over, checked: numbers and directions. Knows no robot."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import BadValue
+
+__all__ = ["flat_numbers", "unit_vector"]
+
+Array = NDArray[np.float64]
+
+
+def flat_numbers(values: ArrayLike, what: str, count: int | None = None) -> Array:
+    """Return ``values`` as a flat array after checking that they are (``count``) finite numbers.
+
+    Args:
+        values: what was given.
+        what: its name, for messages.
+        count: how many numbers it must have; any number by default.
+    """
+    try:
+        array = np.atleast_1d(np.asarray(values, dtype=float))
+    except (TypeError, ValueError):
+        raise BadValue(f"{what} is {values!r}, which is not made of numbers") from None
+    if array.ndim != 1:
+        raise BadValue(f"{what} has shape {array.shape}; it must be flat")
+    if count is not None and array.size != count:
+        raise BadValue(f"{what} has {count} numbers, not {array.size}")
+    if not np.all(np.isfinite(array)):
+        raise BadValue(f"{what} is not finite at index {int(np.argmin(np.isfinite(array)))}")
+    return array
+
+
+def unit_vector(vector: ArrayLike, what: str) -> Array:
+    """Return ``vector`` at unit length, shape (3,).
+
+    Args:
+        vector: what was given.
+        what: its name, for messages.
+    """
+    try:
+        values = np.asarray(vector, dtype=float)
+    except (TypeError, ValueError):
+        raise BadValue(f"{what} is {vector!r}; it must be a direction of 3 numbers") from None
+    size = float(np.linalg.norm(values))
+    if values.shape != (3,) or not np.isfinite(size) or size < 1e-12:
+        raise BadValue(f"{what} is {vector!r}; it must be a direction of 3 numbers")
+    return values / size

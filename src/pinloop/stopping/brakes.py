@@ -1,0 +1,272 @@
+"""The brakes of a robot: one `JointBrake` per joint, the chain before them, and faults.
+
+A frozen value: changing it means getting another one. The format of its file is in `brakefile`,
+guesses from a robot are in `template`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import BadValue, UnknownName
+from ..mechanism import Mechanism
+from .brakefile import Contents, read_brakes, write_brakes
+from .jointbrake import Chain, JointBrake, Kind, Side, Source
+from .parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS, FrozenTable, Parameter, Value
+from .template import guess
+
+__all__ = ["Assumption", "Brakes", "Chain", "JointBrake", "Kind", "Side", "Source"]
+
+
+_LONG = 0.5
+"""Times above it [s] are suspicious: brakes of robots need hundredths of a second."""
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """A number that a result rests on.
+
+    Args:
+        joint: name of the joint; empty for the chain.
+        parameter: name of the parameter.
+        value: its value; None where the parameter says that there is none.
+        unit: unit of the value; empty if it has none.
+        source: where it comes from.
+        given: whether somebody gave it; if not, it is the default.
+    """
+
+    joint: str
+    parameter: str
+    value: Value
+    unit: str
+    source: Source
+    given: bool = True
+
+
+@dataclass(frozen=True)
+class Brakes:
+    """Brakes of a robot.
+
+    Args:
+        joints: per joint, by name, its brake. A joint that is not here has neither brake nor drive,
+            and the friction of the robot's file.
+        chain: from the signal to the command.
+        faults: what has been done to them, in words.
+        source: file they came from, or "template"; not compared.
+        robot: name of the robot that they were made for, if known.
+    """
+
+    joints: Mapping[str, JointBrake]
+    chain: Chain = field(default_factory=Chain)
+    faults: tuple[str, ...] = ()
+    source: str = field(default="", compare=False)
+    robot: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.joints, Mapping):
+            raise BadValue(f"brakes are given by joint, as a dict, not as {self.joints!r}")
+        for name, brake in self.joints.items():
+            if not isinstance(name, str) or not isinstance(brake, JointBrake):
+                raise BadValue(f"the brake of joint {name!r} is {brake!r}; it must be a JointBrake")
+        if not isinstance(self.chain, Chain):
+            raise BadValue(f"the chain of brakes is {self.chain!r}; it must be a Chain")
+        object.__setattr__(self, "joints", FrozenTable(self.joints))
+        object.__setattr__(self, "faults", tuple(self.faults))
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> Brakes:
+        """Read a brake file (docs/brakes.md).
+
+        Raises:
+            LoadError: names file, line and key.
+        """
+        contents = read_brakes(path)
+        return cls(contents.joints, contents.chain, contents.faults, str(path), contents.robot)
+
+    @classmethod
+    def template(cls, robot: Mechanism) -> Brakes:
+        """Guess brakes from what a robot's file says: a start for editing, no data.
+
+        Limits, losses and drives of the robot are marked "robot", everything else "assumed".
+
+        Raises:
+            BadValue: the robot has no actuated joint with one degree of freedom.
+        """
+        joints, chain = guess(robot)
+        return cls(joints, chain, (), "template", robot.name)
+
+    def to_yaml(self, path: str | Path) -> Path:
+        """Write a brake file for editing; `from_yaml` reads the same back.
+
+        Raises:
+            BadValue: it cannot be written, or there are no brakes.
+        """
+        contents = Contents(self.joints, self.chain, self.faults, self.robot)
+        return write_brakes(path, contents, self.source)
+
+    def missing(self, joint: str) -> Brakes:
+        """Return the same with the brake of ``joint`` gone; gear, friction and drive stay."""
+        self._braked(joint)
+        return self._with_fault(joint, "missing", kind="none")
+
+    def late(self, joint: str, by: float) -> Brakes:
+        """Return the same with the brake of ``joint`` coming ``by`` [s] later."""
+        if not (math.isfinite(by) and by >= 0):
+            raise BadValue(f"the brake of '{joint}' cannot be late by {by} s; give a time >= 0")
+        delay = self._braked(joint).delay + by
+        return self._with_fault(joint, f"late by {by:g} s", delay=delay)
+
+    def weak(self, joint: str, factor: float) -> Brakes:
+        """Return the same with both torques of the brake of ``joint`` times ``factor``, 0 to 1."""
+        if not 0 <= factor <= 1:
+            raise BadValue(
+                f"a weak brake of '{joint}' has a fraction of its torque, 0 to 1, not {factor}"
+            )
+        brake = self._braked(joint)
+        if brake.kind == "tooth":
+            raise BadValue(f"joint '{joint}' has a tooth brake: it has no torque to be weak in")
+        static = None if brake.static_torque is None else brake.static_torque * factor
+        torques = {"dynamic_torque": brake.dynamic_torque * factor, "static_torque": static}
+        return self._with_fault(joint, f"at {100 * factor:g} % of its torque", **torques)
+
+    def at_band(self, band: float | Mapping[str, float]) -> Brakes:
+        """Return the same with brakes elsewhere in their bands.
+
+        Args:
+            band: -1 (low end) to 1 (high end), for all joints or per joint; the others stay.
+        """
+        bands = band if isinstance(band, Mapping) else dict.fromkeys(self.joints, band)
+        changed = {name: replace(self._joint(name), band=at) for name, at in bands.items()}
+        return replace(self, joints={**self.joints, **changed})
+
+    def for_robot(self, robot: Mechanism) -> Brakes:
+        """Check that every brake sits on a joint of ``robot`` with one degree of freedom.
+
+        Returns:
+            The same object.
+
+        Raises:
+            UnknownName: the robot has no such joint.
+            BadValue: the joint is fixed, closes a loop or has several degrees of freedom.
+        """
+        for name in self.joints:
+            dof = robot.coordinates(name).nv
+            if dof != 1:
+                raise BadValue(
+                    f"joint '{name}' of robot '{robot.name}' has {dof} degrees of freedom; only "
+                    "joints with one can have a brake"
+                )
+        return self
+
+    def uncovered(self, robot: Mechanism) -> tuple[str, ...]:
+        """Actuated joints of ``robot`` that have no entry here: nothing would stop them."""
+        moving = (name for name in robot.actuated if name in robot.joints)
+        return tuple(name for name in moving if name not in self.joints)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Numbers that are possible but suspicious, one sentence each."""
+        found = [
+            f"chain: {name} is {value:g} s, more than half a second; times are in seconds"
+            for name in CHAIN_PARAMETERS
+            if (value := getattr(self.chain, name)) > _LONG
+        ]
+        for name, brake in self.joints.items():
+            found += [f"joint '{name}': {sentence}" for sentence in _suspicions(brake)]
+        return tuple(found)
+
+    def assumptions(self, robot: Mechanism | None = None) -> tuple[Assumption, ...]:
+        """Every number that a stop rests on, chain first, with its provenance.
+
+        What stands for another number has its value: a static torque that is not given is the
+        dynamic one. Parameters that this kind of brake does not have are left out.
+
+        Args:
+            robot: gives sliding joints their units, and a rotor inertia that is not given its
+                value; without it units are those of turning joints.
+        """
+        chain = [
+            Assumption(
+                "",
+                name,
+                getattr(self.chain, name),
+                parameter.unit,
+                self.chain.sources.get(name, "assumed"),
+                name in self.chain.sources,
+            )
+            for name, parameter in CHAIN_PARAMETERS.items()
+        ]
+        rows = [
+            _assumption(name, brake, key, parameter, robot)
+            for name, brake in self.joints.items()
+            for key, parameter in JOINT_PARAMETERS.items()
+            if brake.uses(key)
+        ]
+        return (*chain, *rows)
+
+    def _joint(self, joint: str) -> JointBrake:
+        if joint not in self.joints:
+            raise UnknownName("brake of joint", joint, self.joints, self.robot)
+        return self.joints[joint]
+
+    def _braked(self, joint: str) -> JointBrake:
+        """The entry of a joint whose brake can fail."""
+        brake = self._joint(joint)
+        if brake.kind == "none":
+            raise BadValue(f"joint '{joint}' has no brake that could fail (kind: none)")
+        return brake
+
+    def _with_fault(self, joint: str, fault: str, **changes: Any) -> Brakes:
+        changed = replace(self._joint(joint), **changes)
+        return replace(
+            self,
+            joints={**self.joints, joint: changed},
+            faults=(*self.faults, f"brake of {joint} {fault}"),
+        )
+
+
+def _suspicions(brake: JointBrake) -> list[str]:
+    """What is suspicious about the numbers of one joint."""
+    found = []
+    ratio = brake.gear_ratio
+    if ratio < 1:
+        found.append(f"gear_ratio is {ratio:g}; it is motor turns per joint turn, mostly above 1")
+    if brake.efficiency < 0.3:
+        found.append(f"efficiency is {brake.efficiency:g}; it is a fraction, mostly above 0.3")
+    if brake.kind == "none":
+        return found
+    if brake.kind == "friction" and brake.static == 0:
+        found.append("has a friction brake without torque; write kind: none if it has no brake")
+    if brake.kind == "friction" and brake.static > 2 * brake.dynamic_torque:
+        found.append(
+            f"static_torque is {brake.static:g}, more than twice dynamic_torque "
+            f"({brake.dynamic_torque:g}); 1.0 to 1.3 times is usual"
+        )
+    for name, value in (("delay", brake.delay), ("rise", brake.rise)):
+        if value > _LONG:
+            found.append(f"{name} is {value:g} s, more than half a second; times are in seconds")
+    return found
+
+
+def _assumption(
+    joint: str, brake: JointBrake, key: str, parameter: Parameter, robot: Mechanism | None
+) -> Assumption:
+    """One parameter of one joint, with the value that stands for it where it is not given."""
+    sliding = False
+    value, source = getattr(brake, key), brake.sources.get(key, "assumed")
+    if key == "static_torque":
+        value = brake.static
+    elif key == "rotor_inertia" and value is None:
+        source = "robot"
+    if robot is not None:
+        row = robot.coordinates(joint).v.start
+        sliding = bool(robot.is_translation[row])
+        if key == "rotor_inertia" and value is None:
+            value = float(robot.model.armature[row]) / brake.gear_ratio**2
+    unit = parameter.unit_at(sliding=sliding, side=brake.side)
+    # The place in the band is chosen, not found out: it cannot be missing.
+    return Assumption(joint, key, value, unit, source, key == "band" or key in brake.sources)

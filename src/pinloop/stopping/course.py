@@ -1,0 +1,411 @@
+"""The course of a stop: phases one after another, until all stand and are held, or time is up.
+
+The only loop over the time of a stop; its steps are those of `stepping`. Between the steps all
+joints that may stick or slide are decided together, which the events of `simulate`, one mode
+change each, cannot do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..dynamics import EquationsOfMotion
+from ..integrate import MuntheKaas, Step
+from ..manifold import RobotManifold
+from ..stabilization import Projection, Projector
+from ..stepping import StepFailed, Stepper
+from ..transitions import Transition
+from .crossing import Crossing, Watched, first_crossing
+from .deciding import Moment, next_phase
+from .drivetrain import Drivetrain
+from .equations import StopEquations
+from .impact import impact
+from .phase import Phase
+from .reference import Reference
+from .schedule import Category, Category1, Schedule
+
+__all__ = ["Course", "Kept", "Standstill"]
+
+Array = NDArray[np.float64]
+
+_CORRECTIONS = 4
+"""How often the root of an event is corrected by the state that a step to it gives."""
+_CHATTER = 200
+"""So many changes within a millisecond are chatter."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """A state, and the phase that it is in."""
+
+    t: float
+    q: Array
+    v: Array
+    a: Array
+    phase: int
+
+
+@dataclass(frozen=True)
+class Standstill:
+    """When everything that a stop has to stop counts as standing.
+
+    Args:
+        speed: residual speed that is irrelevant [rad/s, m/s].
+        dwell: how long it must stay below [s], where nothing holds it.
+    """
+
+    speed: float = 1e-3
+    dwell: float = 0.1
+
+
+class Course:
+    """A stop, from the signal on.
+
+    Args:
+        equations: equations of the robot with its loops, without forces.
+        train: brakes, gears, friction, drives.
+        reference: what the drives follow.
+        schedule: when power goes and brakes come.
+        category: category of the stop.
+        method: integrator.
+        standstill: what counts as standing.
+        drive_off: from cutting the power until the torque of the drives is gone [s].
+        tiny: speed that counts as zero [rad/s, m/s].
+    """
+
+    def __init__(
+        self,
+        equations: EquationsOfMotion,
+        train: Drivetrain,
+        reference: Reference,
+        schedule: Schedule,
+        category: Category,
+        method: MuntheKaas,
+        standstill: Standstill,
+        drive_off: float,
+        tiny: float,
+    ) -> None:
+        self.robot, self.train, self.reference = equations.robot, train, reference
+        self.schedule, self.category, self.standstill = schedule, category, standstill
+        self.equations = StopEquations(equations, train)
+        self.manifold = RobotManifold(self.robot)
+        self.stepper = Stepper(
+            self.robot, method, self.manifold, self.equations.acceleration, self._project
+        )
+        self.kept: list[Kept] = []
+        self.psi: list[Array] = []
+        self.phases: list[Phase] = []
+        self.transitions: list[Transition] = []
+        self.log: list[tuple[float, str]] = []
+        self.blocked = np.zeros(self.robot.nv, dtype=np.int64)
+        self.caught = np.zeros(self.robot.nv, dtype=bool)
+        self.fast = np.zeros(self.robot.nv, dtype=bool)
+        self.stands_since: float | None = None
+        self.tiny, self.done = tiny, -1.0
+        self.drive_off = drive_off
+        self.simple = np.array(
+            [self.robot.coordinates(name).nv == 1 for name in train.names], dtype=bool
+        )
+        model = self.robot.model
+        self.data = model.createData()
+        kinds = pin.FrameType.JOINT, pin.FrameType.OP_FRAME
+        self.points = [k for k, frame in enumerate(model.frames) if frame.type in kinds]
+
+    def go(self, q: Array, v: Array, until: float, report: Callable[[float], None]) -> bool:
+        """Run from the signal on; says whether all stand."""
+        t = 0.0
+        q, v, a = self._begin(t, q, v, ("signal",))
+        h = self.stepper.first_step(v, a, until)
+        while t < until:
+            t, q, v, a = self._timed(t, q, v, a)
+            if self._stands(t, q, v, a):
+                return True
+            end = min([until, *(instant for instant in self._breaks() if instant > t)])
+            if not v.any() and not a.any():
+                t = end  # nothing moves before something changes
+                self._keep(t, q, v, a, np.zeros(self.robot.nv))
+                continue
+            t, q, v, a, h = self._step(t, h, end, (q, v, a))
+            report(t)
+        return self._stands(t, q, v, a)
+
+    # -- steps ------------------------------------------------------------------------------
+
+    def _step(
+        self, t: float, h: float, end: float, state: tuple[Array, Array, Array]
+    ) -> tuple[float, Array, Array, Array, float]:
+        """One step, cut short where something happens in it."""
+        equations = self.equations
+        equations.excess = -np.inf
+        step, h_next = self.stepper.controlled(t, h, end, state)
+        excess = equations.excess
+        found = first_crossing(step, self._watched(), equations, excess, self.tiny)
+        if found is None:
+            self._keep(step.t1, step.q1, step.v1, step.a1, step.psi)
+            return step.t1, step.q1, step.v1, step.a1, h_next
+        if found.t > t:
+            step = self._shortened(step, found)
+            self._keep(step.t1, step.q1, step.v1, step.a1, step.psi)
+        q, v, t = (step.q1, step.v1, step.t1) if found.t > t else (step.q0, step.v0, t)
+        if found.watched is None:
+            loose = equations.loosest(t, q, v)
+            names = tuple(f"{self.train.names[k]} comes loose" for k in loose)
+            return (t, *self._begin(t, q, v, names, loose), h_next)
+        one = found.watched
+        v = v.copy()
+        if one.cell is None:
+            v[one.column] = one.level(t)
+        else:
+            self.blocked[one.column] |= 1 if one.sign < 0 else 2
+            v = self._hit(t, q, v, one.name)
+        return (t, *self._begin(t, q, v, (one.name,)), h_next)
+
+    def _shortened(self, step: Step, found: Crossing) -> Step:
+        """The step taken again to where something happens, corrected by what the method gives."""
+        root, best, least = found.t, step, np.inf
+        slack = 1e-4 * (step.t1 - step.t0)
+        for _ in range(_CORRECTIONS):
+            taken = self.stepper.fixed(step.t0, root, (step.q0, step.v0, step.a0))
+            value = found.guard(root, taken.q1, taken.v1)
+            if abs(value) >= 0.5 * least:
+                break
+            best, least = taken, abs(value)
+            ahead, behind = min(root + slack, step.t1), max(root - slack, step.t0)
+            rise = found.guard(ahead, *step(ahead)) - found.guard(behind, *step(behind))
+            if value == 0.0 or rise == 0.0:
+                break
+            root -= value * (ahead - behind) / rise
+            if not step.t0 < root < step.t1:
+                break
+        return best
+
+    def _project(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
+        """On the manifold, with what is pinned exactly where it belongs."""
+        phase = self.phase
+        v = v.copy()
+        v[phase.stuck] = 0.0
+        if phase.follow.any():
+            v[phase.follow] = phase.piece.v(t)[phase.follow]
+        if self.projector is None:
+            return q, v, False
+        return self.projector.apply(t, q, v)
+
+    # -- what happens -----------------------------------------------------------------------
+
+    def _begin(
+        self,
+        t: float,
+        q: Array,
+        v: Array,
+        events: tuple[str, ...],
+        loose: Mapping[int, int] = MappingProxyType({}),
+    ) -> tuple[Array, Array, Array]:
+        """Let a phase begin: decide all joints; returns the state in it."""
+        self.log += [(t, name) for name in events]
+        self._look_for_chatter(t)
+        piece = self.reference.at(t)
+        drives = self.reference.follows & (t < self.schedule.off)
+        v = v.copy()
+        level = np.where(drives, piece.v(t), 0.0)
+        may_rest = self.train.dry | drives | (self.blocked > 0)
+        v[may_rest & (np.abs(v) <= self.tiny)] = 0.0
+        met = drives & (np.abs(v - level) <= self.tiny)
+        v[met] = level[met]
+        ramp, slope = self.schedule.ramp(self.train, t)
+        off = t >= self.schedule.off
+        limited = t >= self.schedule.command
+        now = Moment(t, q, v, ramp, slope, piece, drives, limited, off, self.blocked, loose)
+        self.phase = next_phase(self.equations, now)
+        # A joint that has left a tooth is no longer blocked by it, except by one without play.
+        self.blocked[~self.phase.stuck & ~self.fast] = 0
+        self.equations.enter(self.phase)
+        self.phases.append(self.phase)
+        self.stepper.exact = self.phase.stuck
+        self.manifold.hold(lock.joint for lock in self.phase.mode.locks)
+        self.projector = None
+        if len(self.equations.equations.rows):
+            self.projector = Projector(
+                self.equations.equations, Projection(), self.phase.pinned, self.manifold
+            )
+        q, v, _ = self._project(t, q, v)
+        a = self.equations.acceleration(t, q, v)
+        self._keep(t, q, v, a, np.zeros(self.robot.nv))
+        return q, v, a
+
+    def _timed(self, t: float, q: Array, v: Array, a: Array) -> tuple[float, Array, Array, Array]:
+        """Let begin what begins at this instant."""
+        names = []
+        if self._controlled_stop_is_over(t, v):
+            begin = t + self.train.delay
+            full = (begin + self.train.rise)[self.train.has_brake].max(initial=t)
+            late = self._limit() <= t
+            off = t + self.drive_off if late else full
+            self.schedule = replace(self.schedule, brake=t, off=off)
+            names.append("time limit" if late else "drives stand")
+        due = [instant for instant in self._breaks() if self.done < instant <= t]
+        if not names and not due:
+            return t, q, v, a
+        self.done = t
+        names += self._named(due)
+        v = self._engage_teeth(t, q, v)
+        return (t, *self._begin(t, q, v, tuple(names)))
+
+    def _controlled_stop_is_over(self, t: float, v: Array) -> bool:
+        """Whether the brakes of category 1 are due."""
+        if not isinstance(self.category, Category1) or np.isfinite(self.schedule.brake):
+            return False
+        stand = t >= self.reference.starts[-1] and not v[self.reference.follows].any()
+        return bool(stand or t >= self._limit())
+
+    def _limit(self) -> float:
+        """When brakes come in category 1 in any case."""
+        limit = self.category.time_limit if isinstance(self.category, Category1) else None
+        return np.inf if limit is None else self.schedule.command + limit
+
+    def _breaks(self) -> list[float]:
+        """Instants at which something changes by itself."""
+        waiting = [] if np.isfinite(self.schedule.brake) else [self._limit()]
+        instants = {*self.schedule.breaks(self.train), *self.reference.starts, *waiting}
+        return sorted(instant for instant in instants if np.isfinite(instant))
+
+    def _named(self, due: list[float]) -> list[str]:
+        """What happens at some instants."""
+        begin, full = self.schedule.engagement(self.train)
+        names = []
+        for instant in due:
+            if instant == self.schedule.command and instant > 0:
+                names.append("command")
+            if instant == self.schedule.off:
+                names.append("power off")
+            for column in np.flatnonzero(self.train.has_brake):
+                if begin[column] == instant:
+                    names.append(f"brake of {self.train.names[column]} engages")
+                elif full[column] == instant:
+                    names.append(f"brake of {self.train.names[column]} has its full torque")
+        return names or ["reference"]
+
+    def _engage_teeth(self, t: float, q: Array, v: Array) -> Array:
+        """Let teeth fall whose time has come; those without play catch at once."""
+        begin, _ = self.schedule.engagement(self.train)
+        falling = self.train.teeth & (begin <= t) & ~self.caught
+        self.caught |= falling
+        fast = falling & (self.train.pitch == 0.0)
+        self.fast |= fast
+        self.blocked[fast] = 3
+        return self._hit(t, q, v, "teeth engage") if fast.any() else v
+
+    def _hit(self, t: float, q: Array, v: Array, name: str) -> Array:
+        """Velocity after teeth or stops have been hit."""
+        mode = self.phase.mode
+        made = impact(self.equations, t, q, v, self.blocked, (mode, mode), (name,))
+        if made.energy_loss > 0.0:
+            self.transitions.append(made)
+        return made.v_plus
+
+    def _watched(self) -> list[Watched]:
+        """What may happen to the joints in this phase besides coming loose."""
+        phase, names = self.phase, self.train.names
+        found = []
+        for column in np.flatnonzero(~phase.pinned):
+            way, pull = phase.sliding.direction[column], phase.sliding.pull[column]
+            name = names[column]
+            if way:
+                found.append(Watched(column, None, way, _zero, f"{name} comes to rest"))
+            if pull:
+                level = self._reference_of(column)
+                found.append(Watched(column, None, -pull, level, f"{name} meets its drive"))
+            if self.caught[column] and not self.fast[column]:
+                found += self._next_teeth(column)
+        return found
+
+    def _reference_of(self, column: int) -> Callable[[float], float]:
+        piece = self.phase.piece
+        return lambda t: float(piece.v(t)[column])
+
+    def _next_teeth(self, column: int) -> list[Watched]:
+        """The teeth on both sides of a joint."""
+        cell = self.robot.coordinates(self.train.names[column]).q.start
+        pitch, offset = self.train.pitch[column], self.train.tooth[column]
+        place = (self.kept[-1].q[cell] - offset) / pitch
+        # A joint that leaves a tooth is on one side of it, whatever rounding says.
+        way = np.sign(self.kept[-1].v[column]) or np.sign(self.kept[-1].a[column])
+        below = round(place) if abs(place - round(place)) < 1e-9 else int(np.floor(place))
+        if abs(place - round(place)) < 1e-9 and way < 0:
+            below -= 1
+        name = f"{self.train.names[column]} hits a tooth"
+        levels = offset + pitch * below, offset + pitch * (below + 1)
+        return [
+            Watched(column, cell, 1.0, _constant(levels[0]), name),
+            Watched(column, cell, -1.0, _constant(levels[1]), name),
+        ]
+
+    # -- the end ----------------------------------------------------------------------------
+
+    def _stands(self, t: float, q: Array, v: Array, a: Array) -> bool:
+        """Whether all stand, and nothing more will happen."""
+        if not self._slow(q, v):
+            self.stands_since = None
+            return False
+        if self.stands_since is None:
+            self.stands_since = t
+        waiting = any(instant > t for instant in self._breaks())
+        waiting |= isinstance(self.category, Category1) and not np.isfinite(self.schedule.brake)
+        held = not v.any() and not a.any()
+        return not waiting and (held or t - self.stands_since >= self.standstill.dwell)
+
+    def _slow(self, q: Array, v: Array) -> bool:
+        """Whether no joint with one axis, and no joint or frame in space, moves noticeably."""
+        limit = self.standstill.speed
+        if np.abs(v[self.simple]).max(initial=0.0) > limit:
+            return False
+        if self.simple.all():
+            return True
+        model, data = self.robot.model, self.data
+        pin.forwardKinematics(model, data, q, v)
+        pin.updateFramePlacements(model, data)
+        return all(
+            np.linalg.norm(pin.getFrameVelocity(model, data, k, pin.LOCAL).linear) <= limit
+            for k in self.points
+        )
+
+    def step(self, k: int) -> Step:
+        """The step from state k to the next, for what lies between them."""
+        one, two = self.kept[k], self.kept[k + 1]
+        # Not the manifold of the run, which holds the joints that are stuck at the end.
+        return Step(
+            RobotManifold(self.robot),
+            one.t,
+            two.t,
+            one.q,
+            one.v,
+            one.a,
+            self.psi[k],
+            two.q,
+            two.v,
+            two.a,
+        )
+
+    def _look_for_chatter(self, t: float) -> None:
+        recent = [name for time, name in self.log if t - time <= 1e-3]
+        if len(recent) > _CHATTER:
+            names = ", ".join(dict.fromkeys(recent[-10:]))
+            raise StepFailed(f"{len(recent)} changes within a millisecond ({names})", "chatter")
+
+    def _keep(self, t: float, q: Array, v: Array, a: Array, psi: Array) -> None:
+        if self.kept:
+            self.psi.append(psi)
+        self.kept.append(Kept(t, q.copy(), v.copy(), a.copy(), len(self.phases) - 1))
+
+
+def _zero(t: float) -> float:
+    return 0.0
+
+
+def _constant(value: float) -> Callable[[float], float]:
+    return lambda t: value

@@ -1,0 +1,156 @@
+"""Where in a step a speed passes zero, a drive is met, a tooth is hit, or a joint comes loose.
+
+Speeds and angles of joints with one degree of freedom are polynomials in a step, those of its dense
+output, also where other joints are curved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..integrate import Step, hermite
+from .equations import StopEquations
+
+__all__ = ["Crossing", "Guard", "first_crossing"]
+
+Array = NDArray[np.float64]
+Guard = Callable[[float, Array, Array], float]
+
+_SAMPLES = 8
+"""Parts of a step in which guards are looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """A coordinate that is watched: ``sign (x - level(t))`` is positive until something happens.
+
+    Args:
+        column: velocity coordinate.
+        cell: its coordinate in q, if the angle is watched; None for the speed.
+        sign: see above.
+        level: value at which something happens, over time.
+        name: what happens then.
+    """
+
+    column: int
+    cell: int | None
+    sign: float
+    level: Callable[[float], float]
+    name: str
+
+    def guard(self, t: float, q: Array, v: Array) -> float:
+        """Positive until it happens."""
+        value = v[self.column] if self.cell is None else q[self.cell]
+        return float(self.sign * (value - self.level(t)))
+
+
+@dataclass(frozen=True, eq=False)
+class Crossing:
+    """Something that happens in a step.
+
+    Args:
+        t: when, on the dense output [s].
+        watched: the coordinate it happens to; None where something pinned comes loose.
+        guard: passes zero there.
+    """
+
+    t: float
+    watched: Watched | None
+    guard: Guard
+
+
+def first_crossing(
+    step: Step, watched: list[Watched], equations: StopEquations, excess: float, band: float
+) -> Crossing | None:
+    """The first thing that happens in a step.
+
+    Args:
+        step: the step.
+        watched: the coordinates to look at.
+        equations: the equations, which know when something pinned comes loose.
+        excess: largest excess seen at the stages of the step.
+        band: how far beyond zero a guard that starts at zero must get to count.
+    """
+    found = _first_of_watched(step, watched, band)
+    loose = _first_loose(step, equations, excess, step.t1 if found is None else found.t)
+    return found if loose is None else loose
+
+
+def _first_of_watched(step: Step, watched: list[Watched], band: float) -> Crossing | None:
+    if not watched:
+        return None
+    h = step.t1 - step.t0
+    columns = [one.column for one in watched]
+    p = hermite(
+        step.psi[columns], h * step.v0[columns], h * step.v1[columns],
+        h * h * step.a0[columns], h * h * step.a1[columns],
+    )  # fmt: skip
+    parts = np.linspace(0.0, 1.0, _SAMPLES + 1)
+    powers = parts[:, None] ** np.arange(5)
+    travel = (parts[:, None] * powers) @ p
+    speed = (powers * np.arange(1, 6)) @ p / h
+    first: Crossing | None = None
+    for k, one in enumerate(watched):
+        values = speed[:, k] if one.cell is None else step.q0[one.cell] + travel[:, k]
+        levels = np.array([one.level(step.t0 + part * h) for part in parts])
+        root = _root(one, one.sign * (values - levels), parts, step, p[:, k], band)
+        if root is not None and (first is None or root < first.t):
+            first = Crossing(root, one, one.guard)
+    return first
+
+
+def _root(
+    one: Watched, values: Array, parts: Array, step: Step, p: Array, band: float
+) -> float | None:
+    """Where a guard passes from positive to negative, on the polynomial of its coordinate."""
+    below = np.flatnonzero(values[1:] < -band)
+    if not len(below):
+        # Exactly at zero where the step ends, after having been positive.
+        return step.t1 if values[-1] <= 0.0 and values.max() > band else None
+    end = int(below[0]) + 1
+    above = np.flatnonzero(values[:end] > 0.0)
+    if not len(above):
+        return step.t0
+    from scipy.optimize import brentq  # slow to import
+
+    h = step.t1 - step.t0
+    powers = np.arange(5)
+
+    def value(s: float) -> float:
+        if one.cell is None:
+            x = float((s**powers * (powers + 1)) @ p) / h
+        else:
+            x = float(step.q0[one.cell] + s * (s**powers @ p))
+        return one.sign * (x - one.level(step.t0 + s * h))
+
+    s = float(brentq(value, parts[above[-1]], parts[end], xtol=1e-14))
+    return step.t0 + s * h
+
+
+def _first_loose(
+    step: Step, equations: StopEquations, excess: float, end: float
+) -> Crossing | None:
+    """Where the torque that pins a joint passes its bound, before ``end``."""
+    redundant = equations.phase.redundant
+    if not redundant and not excess > 0.0:
+        return None
+    from scipy.optimize import brentq  # slow to import
+
+    def over(t: float) -> float:
+        return equations.coming_loose(t, *step(t))
+
+    last = step.t0
+    for s in np.linspace(0.0, 1.0, (2 if redundant else _SAMPLES) + 1)[1:]:
+        t = step.t0 + s * (end - step.t0)
+        if over(t) > 0.0:
+            if over(last) >= 0.0:
+                root = last
+            else:
+                root = float(brentq(over, last, t, xtol=1e-13))
+            return Crossing(root, None, lambda t, q, v: -equations.coming_loose(t, q, v))
+        last = t
+    return None

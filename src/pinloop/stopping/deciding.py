@@ -1,0 +1,194 @@
+"""Who sticks and who slides from now on: all joints are decided together (STOPPING: 6, 7).
+
+What stands still against the ground, or runs with its drive, sticks if the torque that this takes
+is within what pins it, at standstill. Those that break away have only what is left while they
+slide, and then the others are looked at again: the set of those that slide only grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..modes import Locked, Mode
+from ..saddle import Saddle
+from .drivetrain import Drivetrain, Sliding
+from .equations import StopEquations
+from .gauss import Contacts, Decision, decide
+from .phase import Phase, gear_contacts, pinned_bounds
+from .reference import Piece
+
+__all__ = ["Moment", "next_phase"]
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """What is known at the instant at which a phase begins.
+
+    Args:
+        t: time [s].
+        q: configuration, shape (nq,).
+        v: velocity, shape (nv,); exactly that of the ground or the drive where one is met.
+        ramp: part of the brake torque, shape (nv,).
+        slope: its rate from now on [1/s].
+        piece: reference of the drives from now on.
+        drives: mask of the coordinates with a drive that has power.
+        limited: whether the torque of the drives is limited.
+        shorted: whether the motors are shorted.
+        blocked: directions blocked by teeth and stops, see `Phase`.
+        loose: coordinates that have just come loose, with the direction in which they go.
+    """
+
+    t: float
+    q: Array
+    v: Array
+    ramp: Array
+    slope: Array
+    piece: Piece
+    drives: Mask
+    limited: bool
+    shorted: bool
+    blocked: NDArray[np.int64]
+    loose: Mapping[int, int]
+
+
+def next_phase(equations: StopEquations, now: Moment) -> Phase:
+    """Decide who sticks, who follows and who slides, all together."""
+    train = equations.train
+    phase = _as_if_all_stuck(train, now)
+    M, f, J, gamma, _ = equations.equations.system(now.t, now.q, now.v)
+    broken = dict(now.loose)
+    while True:
+        contacts, force = _contacts(train, phase, now, f, broken)
+        made = decide(M, force, J, gamma, contacts)
+        new = {
+            int(column): int(side)
+            for column, side in zip(contacts.columns, made.side, strict=True)
+            if side and phase.pinned[column] and int(column) not in broken
+        }
+        if not new:
+            break
+        broken |= new
+    return _settled(train, phase, now, contacts, made, broken, M, J)
+
+
+def _as_if_all_stuck(train: Drivetrain, now: Moment) -> Phase:
+    """The phase in which everything sticks that has no speed against ground or drive."""
+    reference, rate = now.piece.v(now.t), now.piece.a(now.t)
+    with_drive = now.drives & (now.v == reference)
+    # A drive that stands still and shall stay so helps to hold; one that starts is followed.
+    follow = with_drive & ((reference != 0.0) | (rate != 0.0))
+    stuck = (now.v == 0.0) & (train.dry | with_drive | (now.blocked > 0)) & ~follow
+    pull = np.where(now.drives & ~with_drive, np.sign(reference - now.v), 0.0)
+    direction = np.where(train.dry & ~stuck, np.sign(now.v), 0.0)
+    direction[follow] = np.where(reference != 0.0, np.sign(reference), np.sign(rate))[follow]
+    sliding = Sliding(
+        direction,
+        pull,
+        now.t,
+        now.ramp,
+        now.slope,
+        bool(now.drives.any()),
+        now.limited,
+        now.shorted,
+    )
+    return Phase(sliding, stuck, follow, now.piece, now.blocked, Mode())
+
+
+def _contacts(
+    train: Drivetrain, phase: Phase, now: Moment, f: Array, broken: Mapping[int, int]
+) -> tuple[Contacts, Array]:
+    """Contacts of what may stick and of gears with losses; and the forces of everything else."""
+    t, v, sliding = now.t, now.v, phase.sliding
+    at = np.flatnonzero(phase.pinned)
+    low, high = pinned_bounds(train, phase, t, v)
+    for column in broken:
+        if phase.stuck[column]:
+            lost = _lost(train, phase, t, column)
+            low[column], high[column] = low[column] + lost, high[column] - lost
+    # Where a rotor behind a lossy gear would have to be accelerated once it moves.
+    lossy = train.lossy
+    behind = lossy / train.efficiency
+    up = np.where(phase.follow, lossy * _gain(train, low, sliding.direction), behind)
+    down = np.where(phase.follow, lossy * _gain(train, high, sliding.direction), behind)
+    target = np.where(phase.follow, now.piece.a(t), 0.0)
+    before = train.motor_side(t, v, sliding)
+    gears = np.flatnonzero((lossy > 0) & ~phase.pinned)
+    kinks = gear_contacts(train, gears, before, sliding.direction)
+    before[at] = before[gears] = 0.0
+    force = f + train.joint_side(t, v, sliding) + train.through_gear(before, sliding.direction)
+    pinned = Contacts(at, target[at], low[at], high[at], up[at], down[at])
+    return _joined(pinned, kinks), force
+
+
+def _gain(train: Drivetrain, torque: Array, direction: Array) -> Array:
+    return np.where(torque * direction > 0, train.efficiency, 1.0 / train.efficiency)
+
+
+def _lost(train: Drivetrain, phase: Phase, t: float, column: int) -> float:
+    """What a brake holds less once it slides."""
+    powered = phase.sliding.powered & (phase.sliding.pull == 0.0)
+    held = train.hold(t, phase.sliding, 1, powered & phase.stuck)[column]
+    if not np.isfinite(held):
+        return 0.0
+    return float(held - train.hold(t, phase.sliding, 0, powered & phase.stuck)[column])
+
+
+def _joined(one: Contacts, other: Contacts) -> Contacts:
+    return Contacts(
+        *(
+            np.concatenate([getattr(one, name), getattr(other, name)])
+            for name in ("columns", "target", "low", "high", "inertia_up", "inertia_down")
+        )
+    )
+
+
+def _settled(
+    train: Drivetrain,
+    phase: Phase,
+    now: Moment,
+    contacts: Contacts,
+    made: Decision,
+    broken: Mapping[int, int],
+    M: Array,
+    J: Array,
+) -> Phase:
+    """The phase in which those that broke away slide."""
+    stuck, follow = phase.stuck.copy(), phase.follow.copy()
+    direction, pull = phase.sliding.direction.copy(), phase.sliding.pull.copy()
+    for column, side, torque in zip(contacts.columns, made.side, made.torque, strict=True):
+        if not (stuck[column] or follow[column]):
+            continue
+        way = int(side)
+        if way == 0 and int(column) in broken and not now.blocked[column]:
+            # It has just come loose, and its acceleration still is next to nothing.
+            k = int(np.flatnonzero(contacts.columns == column)[0])
+            end = contacts.low[k] if broken[int(column)] > 0 else contacts.high[k]
+            way = broken[int(column)] if abs(torque - end) <= 1e-6 * (1.0 + abs(end)) else 0
+        if way == 0:
+            continue
+        if now.drives[column] and pull[column] == 0.0:
+            pull[column] = -way
+        if stuck[column]:
+            direction[column] = way
+        stuck[column] = follow[column] = False
+    locks = [Locked(train.names[column]) for column in np.flatnonzero(stuck)]
+    pinned = np.flatnonzero(stuck | follow)
+    settled = replace(
+        phase,
+        sliding=replace(phase.sliding, direction=direction, pull=pull),
+        stuck=stuck,
+        follow=follow,
+        mode=Mode(locks),
+    )
+    if len(J) == 0 or len(pinned) == 0:
+        return settled
+    rows = np.vstack([J, np.eye(J.shape[1])[pinned]])
+    independent = Saddle(M, J).rank + len(pinned)
+    return replace(settled, redundant=Saddle(M, rows).rank < independent)

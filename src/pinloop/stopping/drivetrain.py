@@ -1,0 +1,226 @@
+"""Torques of brakes, gears, friction and drives as functions of time and speed, for all joints.
+
+Arrays over the velocity coordinates of a robot; a joint without entry has the friction and the
+damping of its file. Which joints stick is decided elsewhere: here it is given.
+
+Between motor and joint is a gear of ratio N and efficiency eta. What the motor side gives,
+``S = N (torques of brake and drive) - N^2 (rotor inertia) a``, reaches the joint as
+
+    f(S) = eta S     where the power flows to the joint (S v > 0),
+    f(S) = S / eta   where it flows to the motor (S v < 0).
+
+Without loss (eta = 1) the rotor is part of the mass matrix, as its armature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import BadValue
+from ..mechanism import Mechanism
+from .brakes import Brakes, JointBrake
+
+__all__ = ["Drivetrain", "Sliding"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sliding:
+    """What stays the same while no joint changes between sticking and sliding.
+
+    Arrays may have leading axes, for many instants at once.
+
+    Args:
+        direction: sign of the motion of each coordinate against the ground, 0 at rest.
+        pull: sign of the torque of a drive that cannot follow, 0 otherwise.
+        start: time at which it begins [s].
+        ramp: part of the brake torque at ``start``, 0 to 1, shape (nv,).
+        slope: its rate [1/s].
+        powered: whether the drives have power.
+        limited: whether the torque of the drives is; before the command they do whatever it takes.
+        shorted: whether the motors are shorted.
+    """
+
+    direction: Array
+    pull: Array
+    start: float | Array
+    ramp: Array
+    slope: Array
+    powered: bool
+    limited: bool | NDArray[np.bool_]
+    shorted: bool | NDArray[np.bool_]
+
+    def engaged(self, t: Array | float) -> Array:
+        """Part of the brake torque at time ``t``."""
+        return np.asarray(self.ramp + self.slope * (t - self.start))
+
+
+class Drivetrain:
+    """Brakes, gears, friction and drives of a robot.
+
+    Args:
+        robot: the mechanism.
+        brakes: the brakes, of joints with one degree of freedom.
+
+    Attributes:
+        names: joint of each velocity coordinate.
+        columns: velocity coordinate by name of the joints with an entry.
+        reflected: inertia of the rotors at the joints [kg m^2], shape (nv,).
+        lossy: inertia of the rotors behind gears with losses [kg m^2], shape (nv,); not in the
+            mass matrix.
+        efficiency: of the gears, shape (nv,).
+        delay: from the command to the first torque [s], shape (nv,).
+        rise: from the first to the full torque [s], shape (nv,).
+        limit: largest torque of the drive at the joint, before losses [N m], shape (nv,).
+        teeth: mask of the coordinates with a tooth brake.
+    """
+
+    def __init__(self, robot: Mechanism, brakes: Brakes) -> None:
+        self.robot, self.brakes = robot, brakes
+        entries = {name: _checked(robot, name, brake) for name, brake in brakes.joints.items()}
+        self.columns = {name: robot.coordinates(name).v.start for name in entries}
+        self.names = [
+            name for name in robot.joints for _ in range(robot.coordinates(name).nv)
+        ]
+        nv = robot.nv
+        single = np.array([robot.coordinates(name).nv == 1 for name in self.names], dtype=bool)
+        self._coulomb = np.where(single, robot.model.upperDryFrictionLimit, 0.0)
+        self._viscous = np.array(robot.model.damping)
+        self.reflected = np.array(robot.model.armature)
+        self.efficiency, self.limit = np.ones(nv), np.full(nv, np.inf)
+        self.delay, self.rise = np.zeros(nv), np.zeros(nv)
+        self._extra, self._shape = np.zeros(nv), np.full(nv, np.inf)
+        self._short = np.zeros(nv)
+        self.motor_brake, self.joint_brake = np.zeros((2, nv)), np.zeros((2, nv))
+        self.teeth = np.zeros(nv, dtype=bool)
+        self.pitch, self.tooth = np.zeros(nv), np.zeros(nv)
+        for name, brake in entries.items():
+            self._enter(self.columns[name], brake)
+        self.lossy = np.where(self.efficiency < 1.0, self.reflected, 0.0)
+        self._stribeck = bool(self._extra.any())
+        self.has_brake = (self.motor_brake[1] + self.joint_brake[1] > 0) | self.teeth
+
+    def _enter(self, i: int, brake: JointBrake) -> None:
+        ratio = brake.gear_ratio
+        self._coulomb[i], self._viscous[i] = brake.coulomb, brake.viscous
+        if brake.breakaway is not None and brake.breakaway > brake.coulomb:
+            self._extra[i], self._shape[i] = brake.breakaway - brake.coulomb, brake.stribeck_speed
+        if brake.rotor_inertia is not None:
+            self.reflected[i] = ratio**2 * brake.rotor_inertia
+        self.efficiency[i] = brake.efficiency
+        self._short[i] = ratio**2 * brake.short_circuit
+        if brake.drive_torque is not None:
+            self.limit[i] = ratio * brake.drive_torque
+        if brake.kind == "none":
+            return
+        self.delay[i], self.rise[i] = brake.delay, brake.rise
+        if brake.kind == "tooth":
+            self.teeth[i], self.pitch[i], self.tooth[i] = True, brake.pitch, brake.tooth_offset
+            self.rise[i] = 0.0
+            return
+        torques = brake.factor * np.array([brake.dynamic_torque, brake.static])
+        if brake.side == "motor":
+            self.motor_brake[:, i] = ratio * torques
+        else:
+            self.joint_brake[:, i] = torques
+
+    @property
+    def dry(self) -> NDArray[np.bool_]:
+        """Mask of the coordinates that may stick, or whose losses depend on the direction."""
+        friction = self._coulomb + self._extra > 0
+        return np.asarray(friction | self.has_brake | (self.efficiency < 1.0))
+
+    def friction(self, v: Array) -> Array:
+        """Size of the dry friction at a speed (Stribeck), [N m]."""
+        if not self._stribeck:
+            return self._coulomb
+        return np.asarray(self._coulomb + self._extra * np.exp(-((v / self._shape) ** 2)))
+
+    def viscous(self, v: Array) -> Array:
+        """Viscous torque at the joint [N m]."""
+        return -self._viscous * v
+
+    def shorted(self, v: Array, sliding: Sliding) -> Array:
+        """Torque of shorted motors, at the joint and before losses [N m]."""
+        return np.asarray(-self._short * v * sliding.shorted)
+
+    def drive(self, sliding: Sliding) -> Array:
+        """Largest torque of the drives at the joints, before losses [N m]."""
+        return np.where(sliding.limited, self.limit, np.inf)
+
+    def dragged(self, sliding: Sliding) -> Array:
+        """Torque of drives that cannot follow, at the joints and before losses [N m]."""
+        return np.asarray(sliding.pull * np.where(sliding.pull == 0.0, 0.0, self.drive(sliding)))
+
+    def joint_side(self, t: Array | float, v: Array, sliding: Sliding) -> Array:
+        """Torque of what acts at the joint itself while it slides [N m]."""
+        brake = sliding.engaged(t) * self.joint_brake[0]
+        return self.viscous(v) - sliding.direction * (brake + self.friction(v))
+
+    def motor_side(self, t: Array | float, v: Array, sliding: Sliding) -> Array:
+        """Torque of what acts through the gear while it slides, before losses [N m]."""
+        brake = sliding.engaged(t) * self.motor_brake[0]
+        rest = self.dragged(sliding) - sliding.direction * brake
+        return np.asarray(rest + self.shorted(v, sliding))
+
+    def through_gear(self, S: Array, direction: Array) -> Array:
+        """What of a torque before the gears arrives at the joints, shape (nv,)."""
+        return np.asarray(S * np.where(S * direction > 0, self.efficiency, 1.0 / self.efficiency))
+
+    def gain_of(self, S: Array, direction: Array, columns: NDArray[np.intp]) -> Array:
+        """Torque behind the gears of some coordinates over that before them."""
+        efficiency = self.efficiency[columns]
+        return np.where(S * direction > 0, efficiency, 1.0 / efficiency)
+
+    def hold(self, t: Array | float, sliding: Sliding, kind: int, powered: Array) -> Array:
+        """Torque up to which a joint at rest is held, from both sides [N m].
+
+        Args:
+            t: time [s].
+            sliding: for the part of the brake torque.
+            kind: 1 for what holds at rest, 0 for what is left once it slides.
+            powered: per coordinate, whether its drive helps to hold.
+        """
+        part = sliding.engaged(t)
+        motor = part * self.motor_brake[kind] + np.where(powered, self.drive(sliding), 0.0)
+        joint = part * self.joint_brake[kind] + self._coulomb + self._extra
+        return np.asarray(motor / self.efficiency + joint)
+
+    def followed(
+        self, t: float, v: Array, a: Array, sliding: Sliding
+    ) -> tuple[Array, Array]:
+        """Least and largest torque behind the gear with which drives can follow a motion [N m].
+
+        Args:
+            t: time [s].
+            v: speed that is followed.
+            a: its acceleration.
+            sliding: direction of the motion, and the part of the brake torque.
+        """
+        rest = self.shorted(v, sliding) - self.lossy * a
+        rest = rest - sliding.direction * sliding.engaged(t) * self.motor_brake[0]
+        low, high = rest - self.drive(sliding), rest + self.drive(sliding)
+        return (
+            self.through_gear(low, sliding.direction),
+            self.through_gear(high, sliding.direction),
+        )
+
+
+def _checked(robot: Mechanism, name: str, brake: JointBrake) -> JointBrake:
+    """A brake whose joint can have one."""
+    at = robot.coordinates(name)
+    if at.nv != 1:
+        raise BadValue(
+            f"joint '{name}' of robot '{robot.name}' has {at.nv} degrees of freedom; a brake needs "
+            "a joint with one"
+        )
+    if brake.kind == "tooth" and brake.pitch > 0 and at.nq != 1:
+        raise BadValue(
+            f"the tooth brake of joint '{name}' needs an angle that counts turns; the joint is "
+            "stored as cosine and sine: give it pitch 0, or load it as 'continuous'"
+        )
+    return brake

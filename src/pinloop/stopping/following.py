@@ -1,0 +1,199 @@
+"""`Follower`: where the other joints of a robot go when some joints move as recorded.
+
+Positions by small steps, so that the loops stay on their assembly branch; velocities from the
+linearised loops. What the recording is and where it comes from is in `recorded`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..assembly import assemble, consistent_velocity
+from ..closing import TOLERANCE, Problem, limited_coordinates, null_space, search
+from ..constraints import Constraints
+from ..errors import InconsistentVelocity, LoopNotClosed
+from ..mechanism import Mechanism
+
+__all__ = ["STRIDE", "Follower"]
+
+Array = NDArray[np.float64]
+
+STRIDE = 0.1
+"""How far a joint may move between two closures of the loops: radians, characteristic lengths."""
+
+_OFF = 0.01
+"""How far recorded joints may be off if they follow from others: radians, characteristic lengths."""
+
+_RATE_OFF = 0.1
+"""The same for rates: part of the largest rate, or of one radian or length per second."""
+
+_DEPENDENT = 1e-6
+"""A joint follows from others if so little of its motion is left when they stand still."""
+
+
+class Follower:
+    """Closes the loops of a robot around recorded joints.
+
+    Args:
+        robot: a mechanism with loops or couplings.
+        joints: the recorded joints, each with one degree of freedom.
+    """
+
+    def __init__(self, robot: Mechanism, joints: tuple[str, ...]) -> None:
+        self._robot = robot
+        self._joints = joints
+        self._columns = np.array([robot.coordinates(name).v.start for name in joints])
+        self._problem = Problem(robot, Constraints(robot, full=True), (), {}, limits=True)
+        self._scale = self._problem.column_scale[self._columns]
+
+    def begin(self, values: Mapping[str, float], time: float, guess: ArrayLike | None) -> Array:
+        """Configuration at the first sample, on the assembly branch of ``guess``.
+
+        The recorded joints go there from the assembly nearest to the guess on a straight line.
+        Where the loops do not let them, any assembly with the first sample is taken.
+
+        Args:
+            values: coordinates of the recorded joints [rad, m].
+            time: time of the first sample [s].
+            guess: configuration, shape (nq,); neutral by default.
+        """
+        robot = self._robot
+        home = assemble(robot, guess)
+        goal = robot.configuration(values, home)
+        way = robot.difference(home, goal)
+        count = int(np.ceil(np.abs(way / self._problem.column_scale).max(initial=0.0) / STRIDE))
+        q: Array | None = home
+        for k in range(1, count):
+            q = None if q is None else self._closed(q, robot.integrate(home, k / count * way))
+        q = None if q is None else self._closed(q, goal)
+        return self._assembled(home, values, time) if q is None else q
+
+    def next(self, q: Array, values: Mapping[str, float], time: float) -> Array:
+        """Configuration a stride further on.
+
+        Args:
+            q: configuration before, shape (nq,).
+            values: coordinates of the recorded joints [rad, m].
+            time: when they are there [s], for messages.
+        """
+        goal = self._robot.configuration(values, q)
+        found = self._closed(q, goal)
+        if found is None:
+            other = self._assembled(q, values, time)
+            raise LoopNotClosed(
+                f"robot '{self._robot.name}' cannot follow the recorded motion to t = {time:.6g} "
+                "s without a jump to another assembly or beyond the limits of its passive "
+                "joints; start from another one with guess=",
+                q=other,
+                residuals={},
+            )
+        change = self._robot.difference(found, goal)[self._columns]
+        turning = ~self._robot.is_translation[self._columns]
+        change[turning] -= 2 * np.pi * np.round(change[turning] / (2 * np.pi))
+        worst = int(np.argmax(np.abs(change / self._scale)))
+        if abs(change[worst]) > _OFF * self._scale[worst]:
+            name = self._joints[worst]
+            raise LoopNotClosed(
+                f"joint '{name}' is recorded at {values[name]:.6g} at t = {time:.6g} s, but the "
+                f"loops of robot '{self._robot.name}' put it {-change[worst]:+.3g} away when the "
+                "other recorded joints stand as recorded; correct its zero, sign or unit, or "
+                "leave it out of the recording",
+                q=found,
+                residuals={name: float(abs(change[worst]))},
+            )
+        return found
+
+    def velocity(self, q: Array, rates: Mapping[str, float], time: float) -> Array:
+        """Velocity at ``q`` with the recorded rates, shape (nv,).
+
+        Args:
+            q: an assembled configuration, shape (nq,).
+            rates: rates of the recorded joints [rad/s, m/s].
+            time: when [s], for messages.
+        """
+        held, _ = self._held(q)
+        wanted = np.array([rates[name] for name in self._joints]) / self._scale
+        try:
+            v = consistent_velocity(self._robot, q, {name: rates[name] for name in held})
+        except InconsistentVelocity:
+            # More rates than the loops leave free: the nearest ones that they allow.
+            free = null_space(self._problem.jacobian(q))
+            parts, *_ = np.linalg.lstsq(free[self._columns], wanted, rcond=1e-10)
+            v = self._problem.column_scale * (free @ parts)
+        off = np.abs(v[self._columns] / self._scale - wanted)
+        worst = int(np.argmax(off))
+        if off[worst] > _RATE_OFF * max(1.0, float(np.abs(wanted).max())):
+            name = self._joints[worst]
+            raise InconsistentVelocity(
+                f"the loops of robot '{self._robot.name}' do not allow the recorded rates at t = "
+                f"{time:.6g} s: joint '{name}' should move at {rates[name]:.4g}, but "
+                f"{v[self._columns[worst]]:.4g} is nearest; smooth the recording, or leave out "
+                "joints that follow from others",
+                v=v,
+                residual=float(np.linalg.norm(off)),
+            )
+        return v
+
+    def _closed(self, q: Array, goal: Array) -> Array | None:
+        """The assembly near ``q`` whose recorded joints stand as in ``goal``; None if none is."""
+        start = q.copy()
+        for name in self._joints:
+            at = self._robot.coordinates(name)
+            start[at.q] = goal[at.q]
+        for held in dict.fromkeys(self._held(q)):
+            found, error = search(replace(self._problem, held=held), start, seed=0, restarts=0)
+            if error < TOLERANCE:
+                return found
+        return None
+
+    def _assembled(self, q: Array, values: Mapping[str, float], time: float) -> Array:
+        """Any assembly with the recorded values; an error that says what is in the way."""
+        _, held = self._held(q)
+        goal = self._robot.configuration(values, q)
+        columns = {int(self._robot.coordinates(name).v.start) for name in held}
+        within = all(
+            low <= goal[i] <= high
+            for i, j, low, high in limited_coordinates(self._robot)
+            if j in columns
+        )
+        fixed = {name: values[name] for name in held}
+        try:
+            return assemble(self._robot, goal, fixed, limits=within)
+        except LoopNotClosed as error:
+            raise LoopNotClosed(
+                f"the recorded motion cannot be had at t = {time:.6g} s: {error}",
+                q=error.q,
+                residuals=error.residuals,
+                blocked_by=error.blocked_by,
+            ) from None
+
+    def _held(self, q: Array) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Joints to hold at their values, and fewer of them that are independent at ``q``.
+
+        The first are all actuated ones, and passive ones that do not follow from them. If they are
+        recorded with rounding, and more than the loops leave free, only the second can be held.
+        """
+        robot = self._robot
+        free = null_space(self._problem.jacobian(q))
+        rest = dict(zip(self._joints, free[self._columns], strict=True))
+        actuated = [name for name in self._joints if name in robot.actuated]
+        passive = [name for name in self._joints if name not in robot.actuated]
+        chosen: list[str] = []
+        for group in (actuated, passive):
+            left = list(group)
+            while left:
+                name = max(left, key=lambda n: float(np.linalg.norm(rest[n])))
+                size = float(np.linalg.norm(rest[name]))
+                if size < _DEPENDENT:
+                    break
+                left.remove(name)
+                chosen.append(name)
+                direction = rest[name] / size
+                rest = {n: row - (row @ direction) * direction for n, row in rest.items()}
+        picked = set(chosen)
+        every = tuple(n for n in self._joints if n in picked or n in actuated)
+        return every, tuple(n for n in self._joints if n in picked)

@@ -1,0 +1,74 @@
+"""Does the robot stay where it stopped? Static: at rest, brakes with their full torque."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .equations import StopEquations
+from .gauss import Contacts, decide
+from .phase import Phase
+
+__all__ = ["Holding", "holding"]
+
+Array = NDArray[np.float64]
+
+_STILL = 1e-2
+"""Acceleration of a joint that nothing holds, up to which it counts as balanced [rad/s^2, m/s^2]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Holding:
+    """What holds the joints at one configuration, per velocity coordinate, shape (nv,).
+
+    Args:
+        load: torque that holding takes [N m]; one that fits where loops leave it open.
+        hold: torque up to which brakes, friction and drives hold [N m]; infinite for teeth.
+        held: whether it is held.
+        balanced: whether it stays although nothing holds it.
+    """
+
+    load: Array
+    hold: Array
+    held: NDArray[np.bool_]
+    balanced: NDArray[np.bool_]
+
+    @property
+    def all_held(self) -> bool:
+        """Whether nothing starts to move."""
+        return bool(np.all(self.held | self.balanced))
+
+
+def holding(
+    equations: StopEquations, phase: Phase, t: float, q: Array, blocked: NDArray[np.int64]
+) -> Holding:
+    """Check statically what holds a robot.
+
+    Args:
+        equations: equations of the robot.
+        phase: the phase at the end, for the power and the brakes that have come.
+        t: time at the end [s].
+        q: configuration, shape (nq,).
+        blocked: directions in which teeth block, see `Phase`.
+    """
+    train = equations.train
+    M, f, J, gamma, _ = equations.equations.system(t, q, np.zeros(equations.equations.robot.nv))
+    sliding = replace(phase.sliding, direction=0.0 * f, pull=0.0 * f)
+    powered = phase.follow | (phase.stuck & sliding.powered)
+    hold = train.hold(t, sliding, 1, powered)
+    low = np.where(blocked & 1, -np.inf, -hold)
+    high = np.where(blocked & 2, np.inf, hold)
+    at = np.flatnonzero(train.dry | powered | (blocked > 0))
+    none = np.zeros(len(at))
+    rotors = (train.lossy / train.efficiency)[at]
+    made = decide(M, f, J, gamma, Contacts(at, none, low[at], high[at], rotors, rotors))
+    load, held = np.zeros(len(f)), np.zeros(len(f), dtype=bool)
+    held[at] = made.side == 0
+    balanced = ~held & (np.abs(made.a) <= _STILL)
+    balanced[at] = False
+    if not held[at].all():  # what it would take
+        made = decide(M, f, J, gamma, Contacts(at, none, none - np.inf, none + np.inf, none, none))
+    load[at] = made.torque
+    return Holding(load, np.where(blocked > 0, np.inf, hold), held, balanced)

@@ -1,0 +1,208 @@
+"""Convex polyhedra: hulls of points, polyhedra around round shapes, room around a hull.
+
+Geometry alone: no robot, no motion, no distance between bodies. Where a shape is replaced by a
+polyhedron the polyhedron holds the shape, and by how much it stands out is said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import ConvexHull, HalfspaceIntersection, QhullError
+
+__all__ = [
+    "Hull",
+    "around_ball",
+    "around_cylinder",
+    "hull_of",
+    "inside",
+    "simplified",
+    "with_room",
+]
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+_SIGNS = np.array(list(product((-1.0, 1.0), repeat=3)))
+"""Corners of the cube that holds the unit ball."""
+
+CUBE = float(np.sqrt(3.0))
+"""How far a hull with room for 1 stands out where the room is made of cubes."""
+
+_THIN = 1e-6
+"""Half thickness that flat sets of points are given [m]."""
+_MOST_PLANES = 250
+"""More planes than this are not tried to simplify a hull."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hull:
+    """A convex polyhedron.
+
+    Args:
+        vertices: its corners [m], shape (n, 3).
+        faces: indices of three corners each, anticlockwise from outside, shape (m, 3).
+        planes: outward unit normal ``n`` and offset ``d`` of each face's plane, shape (m, 4):
+            inside is ``n x + d <= 0``.
+    """
+
+    vertices: Array
+    faces: Indices
+    planes: Array
+
+
+def hull_of(points: Array) -> Hull:
+    """Convex hull of points; what is flat is made two micrometres thick.
+
+    Args:
+        points: the points [m], shape (n, 3).
+    """
+    try:
+        found = ConvexHull(points)
+    except QhullError:
+        found = ConvexHull((points[:, None] + _THIN * _SIGNS).reshape(-1, 3))
+    number = np.zeros(len(found.points), dtype=np.int64)
+    number[found.vertices] = np.arange(len(found.vertices))
+    first, second, third = (found.points[found.simplices[:, corner]] for corner in range(3))
+    turned = np.einsum(
+        "ij,ij->i", np.cross(second - first, third - first), found.equations[:, :3]
+    )  # fmt: skip
+    faces = number[found.simplices]
+    faces[turned < 0] = faces[turned < 0, ::-1]
+    return Hull(found.points[found.vertices].copy(), faces, found.equations.copy())
+
+
+def with_room(points: Array, room: float, slight: float) -> tuple[Hull, float]:
+    """Polyhedron that holds every point no farther than ``room`` from the hull of ``points``.
+
+    A convex set that holds a ball of radius ``r`` about ``c``, stretched from ``c`` by
+    ``1 + room / r``, holds its sum with a ball of radius ``room``: ``K + (room / r) (K - c)`` is
+    the stretched set, and ``K - c`` holds the ball. That adds no corner, but the farthest corner
+    moves by ``room R / r``. Where that is neither slight nor little, every corner becomes a cube
+    instead, whose corners stand out by ``sqrt(3) room``.
+
+    Args:
+        points: the points [m], shape (n, 3).
+        room: distance [m].
+        slight: how far the polyhedron may stand out in any case [m].
+
+    Returns:
+        The polyhedron, and how far it stands out of the hull of the points at most [m].
+    """
+    hull = hull_of(points)
+    centre = hull.vertices.mean(axis=0)
+    inner = -float(np.max(hull.planes[:, :3] @ centre + hull.planes[:, 3]))
+    outer = float(np.linalg.norm(hull.vertices - centre, axis=1).max())
+    if inner > 0 and room * outer / inner <= max(slight, CUBE * room):
+        factor = 1 + room / inner
+        planes = hull.planes.copy()
+        planes[:, 3] = factor * planes[:, 3] + (factor - 1) * (planes[:, :3] @ centre)
+        grown = Hull(centre + factor * (hull.vertices - centre), hull.faces, planes)
+        return grown, room * outer / inner
+    return hull_of((hull.vertices[:, None] + room * _SIGNS).reshape(-1, 3)), CUBE * room
+
+
+def inside(hull: Hull, points: Array) -> NDArray[np.bool_]:
+    """Which points lie in a hull.
+
+    Args:
+        hull: the hull.
+        points: the points [m], shape (n, 3).
+    """
+    within = np.all(
+        (points >= hull.vertices.min(axis=0)) & (points <= hull.vertices.max(axis=0)), axis=1
+    )
+    near = points[within]
+    within[within] = np.all(near @ hull.planes[:, :3].T + hull.planes[:, 3] <= 0, axis=1)
+    return within
+
+
+# -- round shapes ---------------------------------------------------------------------------
+
+
+def around_ball(radius: float, excess: float) -> tuple[Array, float]:
+    """Corners of a polyhedron that holds a ball about the origin.
+
+    Args:
+        radius: radius of the ball [m].
+        excess: how far the corners may stand out [m].
+
+    Returns:
+        The corners [m], shape (n, 3), and how far they stand out.
+    """
+    count = 12
+    while count < 600:
+        corners, reach = _unit_ball(count)
+        if radius * (reach - 1) <= excess:
+            break
+        count = int(1.3 * count)
+    return radius * corners, radius * (reach - 1)
+
+
+@lru_cache
+def _unit_ball(count: int) -> tuple[Array, float]:
+    """Corners, all at one distance, of a polyhedron that holds the unit ball; that distance."""
+    turn = np.pi * (1 + np.sqrt(5.0)) * (np.arange(count) + 0.5)
+    z = 1 - (2 * np.arange(count) + 1) / count
+    ring = np.sqrt(1 - z * z)
+    points = np.column_stack([ring * np.cos(turn), ring * np.sin(turn), z])
+    # The planes of the faces are nearer to the centre than the unit ball: move them out to it.
+    nearest = -float(np.max(ConvexHull(points).equations[:, 3]))
+    return points / nearest, 1 / nearest
+
+
+def around_cylinder(radius: float, length: float, excess: float) -> tuple[Array, float]:
+    """Corners of a prism about z that holds a cylinder about the origin.
+
+    Args:
+        radius: radius of the cylinder [m].
+        length: its full length along z [m].
+        excess: how far the corners may stand out [m].
+
+    Returns:
+        The corners [m], shape (2 n, 3), and how far they stand out.
+    """
+    half_side = np.arccos(radius / (radius + max(excess, 1e-3 * radius)))
+    count = max(4, int(np.ceil(np.pi / half_side)))
+    reach = radius / np.cos(np.pi / count)
+    angles = 2 * np.pi * np.arange(count) / count
+    ring = reach * np.column_stack([np.cos(angles), np.sin(angles), np.zeros(count)])
+    end = np.array([0.0, 0.0, length / 2])
+    return np.vstack([ring - end, ring + end]), float(reach - radius)
+
+
+# -- fewer corners --------------------------------------------------------------------------
+
+
+def simplified(hull: Hull, excess: float) -> Array:
+    """Corners of a polyhedron with fewer faces that holds a hull.
+
+    It is cut out of the hull's box by some of the hull's own planes: again and again by the plane
+    beyond which a corner stands out most, until none stands out of any plane by more than
+    ``excess``.
+
+    Args:
+        hull: the hull.
+        excess: how far a corner may stand out of the planes [m].
+
+    Returns:
+        The corners [m], shape (n, 3); those of the hull itself where there is nothing to gain.
+    """
+    low, high = hull.vertices.min(axis=0), hull.vertices.max(axis=0)
+    planes = np.vstack(
+        [np.column_stack([np.eye(3), -high]), np.column_stack([-np.eye(3), low])]
+    )  # fmt: skip
+    centre = hull.vertices.mean(axis=0)
+    while len(planes) < _MOST_PLANES:
+        corners = np.asarray(HalfspaceIntersection(planes, centre).intersections)
+        out = corners @ hull.planes[:, :3].T + hull.planes[:, 3]
+        beyond = np.flatnonzero(out.max(axis=1) > excess)
+        if len(beyond) == 0 or len(corners) >= len(hull.vertices):
+            break
+        worst = beyond[np.argsort(out[beyond].max(axis=1))[-4:]]
+        planes = np.vstack([planes, hull.planes[np.unique(np.argmax(out[worst], axis=1))]])
+    return corners if len(corners) < len(hull.vertices) else hull.vertices

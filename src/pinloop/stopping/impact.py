@@ -1,0 +1,63 @@
+"""A tooth or a stop is hit: the velocities jump, momentum is kept (DESIGN: 5.6).
+
+The velocity after is the nearest to the one before, in the kinetic metric, that rows and teeth
+allow; teeth only push. That is Gauss' principle again, with velocities for accelerations, momenta
+for forces and impulses for torques. Friction, being finite, has no part in it: joints that stuck
+may move afterwards.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..modes import Mode
+from ..saddle import Saddle
+from ..transitions import Transition
+from .equations import StopEquations
+from .gauss import Contacts, decide
+
+__all__ = ["impact"]
+
+Array = NDArray[np.float64]
+
+
+def impact(
+    equations: StopEquations,
+    t: float,
+    q: Array,
+    v: Array,
+    blocked: NDArray[np.int64],
+    modes: tuple[Mode, Mode],
+    events: tuple[str, ...],
+) -> Transition:
+    """Velocity after an impact.
+
+    Args:
+        equations: equations of the robot.
+        t: time [s].
+        q: configuration, shape (nq,).
+        v: velocity before, shape (nv,).
+        blocked: per coordinate the directions that are blocked: bit 1 up, bit 2 down.
+        modes: modes before and after.
+        events: what has happened.
+    """
+    train, rows = equations.train, equations.equations.rows
+    M, _, J, _, _ = equations.equations.system(t, q, v)
+    M = M + np.diag(train.lossy)  # losses have no time to act
+    at = np.flatnonzero(blocked)
+    rest = np.zeros(len(at))
+    low = np.where(blocked[at] & 1, -np.inf, 0.0)
+    high = np.where(blocked[at] & 2, np.inf, 0.0)
+    made = decide(M, M @ v, J, np.zeros(len(J)), Contacts(at, rest, low, high, rest, rest))
+    v_plus = made.a.copy()
+    v_plus[at[made.side == 0]] = 0.0
+    dv = v_plus - v
+    names = tuple(f"lock:{train.names[column]}" for column in at)
+    pinned = Saddle(M, np.vstack([J, np.eye(len(v))[at]]))
+    ranks = pinned.rank, pinned.rank
+    return Transition(
+        t, q.copy(), v.copy(), v_plus, *modes, (*rows.labels, *names),
+        np.concatenate([made.multipliers, made.torque]), pinned.determined, {}, {},
+        0.5 * float(dv @ M @ dv), 0.0, M @ v, M @ v_plus, ranks, ranks, events,
+    )  # fmt: skip

@@ -1,0 +1,230 @@
+"""Where the energy of a stop went, joint by joint: a sum that has to come out.
+
+Kinetic and potential energy at the signal, and the work of the drives, against what brakes,
+friction and gears turned into heat, what impacts destroyed, and what is left. The powers are
+integrated over the dense output of the steps (Gauss, four points), not taken from differences of
+energy: the closure error is a check of everything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..integrate import hermite
+from .course import Course
+from .drivetrain import Sliding
+from .phase import Phase
+
+__all__ = ["SINKS", "Ledger", "Peaks", "energy_ledger", "peaks"]
+
+Array = NDArray[np.float64]
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
+_NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
+SINKS = ("brake", "dry friction", "viscous friction", "short circuit", "gear losses")
+"""What turns motion into heat."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """Energies in and out [J].
+
+    Args:
+        kinetic_before: at the signal, rotors included.
+        kinetic_after: at the end.
+        potential_drop: potential energy that was given off; negative if the robot was lifted.
+        drive_work: work of the drives.
+        dissipated: per sink and velocity coordinate what became heat, shape (nv,).
+        impacts: what impacts destroyed.
+    """
+
+    kinetic_before: float
+    kinetic_after: float
+    potential_drop: float
+    drive_work: float
+    dissipated: dict[str, Array]
+    impacts: float
+
+    @property
+    def heat(self) -> float:
+        """All that became heat in brakes, friction and gears."""
+        return float(sum(values.sum() for values in self.dissipated.values()))
+
+    @property
+    def error(self) -> float:
+        """What is missing: in minus out."""
+        given = self.kinetic_before + self.potential_drop + self.drive_work
+        return given - self.heat - self.impacts - self.kinetic_after
+
+    @property
+    def relative_error(self) -> float:
+        """Size of the error over the energy at the signal, or over all that was turned over."""
+        whole = max(
+            self.kinetic_before,
+            abs(self.potential_drop),
+            self.heat,
+            1e-300,
+        )
+        base = self.kinetic_before if self.kinetic_before > 1e-9 * whole else whole
+        return abs(self.error) / base
+
+
+@dataclass(frozen=True, eq=False)
+class Peaks:
+    """Extremes over the stop, per velocity coordinate, shape (nv,).
+
+    Args:
+        speed: largest speed [rad/s, m/s].
+        torque: largest torque of brake, friction, gear and drive together [N m, N].
+        gear: largest torque that the gear carries, behind it [N m, N].
+    """
+
+    speed: Array
+    torque: Array
+    gear: Array
+
+
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """The instants at which powers are evaluated: steps, points of each step, coordinates."""
+
+    steps: NDArray[np.intp]
+    t: Array
+    v: Array
+    weights: Array
+    sliding: Sliding
+
+    def integral(self, power: Array) -> Array:
+        """Integral over time of powers per coordinate, shape (nv,)."""
+        return np.asarray((power * self.weights).sum(axis=(0, 1)))
+
+
+def energy_ledger(course: Course) -> Ledger:
+    """The ledger of a course."""
+    train, nodes = course.train, _nodes(course)
+    v, sliding = nodes.v, nodes.sliding
+    way = sliding.direction * v
+    brake = sliding.engaged(nodes.t) * (train.motor_brake[0] + train.joint_brake[0])
+    heat = {
+        "brake": nodes.integral(way * brake),
+        "dry friction": nodes.integral(way * train.friction(v)),
+        "viscous friction": nodes.integral(-train.viscous(v) * v),
+        "short circuit": nodes.integral(-train.shorted(v, sliding) * v),
+    }
+    drive = nodes.integral(train.dragged(sliding) * v)
+    gears, following = _behind_gears(course, nodes)
+    heat["gear losses"] = nodes.integral(gears)
+    first, last = course.kept[0], course.kept[-1]
+    kinetic0, potential0 = _energies(course, first.q, first.v)
+    kinetic1, potential1 = _energies(course, last.q, last.v)
+    return Ledger(
+        kinetic0,
+        kinetic1,
+        potential0 - potential1,
+        float((drive + nodes.integral(following)).sum()),
+        heat,
+        sum(transition.energy_loss for transition in course.transitions),
+    )
+
+
+def peaks(course: Course) -> Peaks:
+    """The extremes of a course, at its states and at the points of quadrature."""
+    train, nodes = course.train, _nodes(course)
+    speed = np.abs([kept.v for kept in course.kept]).max(axis=0)
+    speed = np.maximum(speed, np.abs(nodes.v).max(axis=(0, 1), initial=0.0))
+    torque, gear = np.zeros(len(speed)), np.zeros(len(speed))
+    for kept in course.kept:
+        phase = course.phases[kept.phase]
+        if course.equations.phase is not phase:
+            course.equations.enter(phase)
+        solved = course.equations.solve(kept.t, kept.q, kept.v)
+        # The gear also turns the rotor of a gear without losses, which is in the mass matrix.
+        # What the brake at the joint itself holds does not pass the gear.
+        held = np.where((train.joint_brake[1] > 0) & ~phase.follow, 0.0, solved.pinned)
+        carried = solved.behind + held - (train.reflected - train.lossy) * solved.a
+        torque = np.maximum(torque, np.abs(solved.torque))
+        gear = np.maximum(gear, np.abs(carried))
+    return Peaks(speed, torque, gear)
+
+
+def _nodes(course: Course) -> _Nodes:
+    """Points of quadrature in all steps in which something moves."""
+    kept = course.kept
+    moving = [
+        k
+        for k in range(len(kept) - 1)
+        if kept[k + 1].t > kept[k].t and (kept[k].v.any() or kept[k + 1].v.any())
+    ]
+    # The state after a step is in the phase of the step; one at the start of a phase in the next.
+    phases = [course.phases[kept[k].phase] for k in moving]
+    nv = course.robot.nv
+
+    def stacked(values: list[Array]) -> Array:
+        return np.array(values).reshape(len(moving), -1)
+
+    h = stacked([np.full(nv, kept[k + 1].t - kept[k].t) for k in moving])
+    p = hermite(
+        stacked([course.psi[k] for k in moving]),
+        h * stacked([kept[k].v for k in moving]), h * stacked([kept[k + 1].v for k in moving]),
+        h * h * stacked([kept[k].a for k in moving]),
+        h * h * stacked([kept[k + 1].a for k in moving]),
+    )  # fmt: skip
+    powers = _NODES[:, None] ** np.arange(5) * np.arange(1, 6)
+    h = h[:, None, :1]
+    v = np.einsum("gp,pkn->kgn", powers, p.reshape(5, len(moving), nv)) / h
+    t = np.array([kept[k].t for k in moving]).reshape(-1, 1, 1) + _NODES[:, None] * h
+    for row, k in enumerate(moving):
+        if not course.manifold.flat:
+            step = course.step(k)
+            v[row] = [step(time)[1] for time in t[row, :, 0]]
+    sliding = [phase.sliding for phase in phases]
+    return _Nodes(
+        np.array(moving, dtype=np.intp), t, v, _WEIGHTS[:, None] * h,
+        Sliding(
+            stacked([one.direction for one in sliding])[:, None],
+            stacked([one.pull for one in sliding])[:, None],
+            np.array([one.start for one in sliding]).reshape(-1, 1, 1),
+            stacked([one.ramp for one in sliding])[:, None],
+            stacked([one.slope for one in sliding])[:, None],
+            False,
+            np.array([one.limited for one in sliding], dtype=bool).reshape(-1, 1, 1),
+            np.array([one.shorted for one in sliding], dtype=bool).reshape(-1, 1, 1),
+        ),
+    )  # fmt: skip
+
+
+def _behind_gears(course: Course, nodes: _Nodes) -> tuple[Array, Array]:
+    """Powers lost in gears, and powers of drives that follow: these take the accelerations."""
+    lost, following = np.zeros(nodes.v.shape), np.zeros(nodes.v.shape)
+    train, equations = course.train, course.equations
+    for row, k in enumerate(nodes.steps):
+        phase = course.phases[course.kept[k].phase]
+        if not phase.follow.any() and not train.lossy.any():
+            continue
+        equations.enter(phase)
+        step = course.step(int(k))
+        for g, t in enumerate(nodes.t[row, :, 0]):
+            q, v = step(t)
+            lost[row, g], following[row, g] = _powers(course, phase, t, q, v)
+    return lost, following
+
+
+def _powers(course: Course, phase: Phase, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+    """Power lost in each gear, and power of each drive that follows [W]."""
+    train, sliding = course.train, phase.sliding
+    solved = course.equations.solve(t, q, v)
+    behind = solved.behind + np.where(phase.follow, solved.pinned, 0.0)
+    # f(S) has the sign of S: the direction of power is the same on both sides of the gear.
+    before = behind / np.where(behind * sliding.direction > 0, train.efficiency, 1 / train.efficiency)
+    brake = sliding.direction * sliding.engaged(t) * train.motor_brake[0]
+    drive = before + brake - train.shorted(v, sliding) + train.lossy * solved.a
+    return (before - behind) * v, np.where(phase.follow, drive * v, 0.0)
+
+
+def _energies(course: Course, q: Array, v: Array) -> tuple[float, float]:
+    """Kinetic energy with all rotors, and potential energy [J]."""
+    kinetic, potential, _ = course.equations.equations.energies(0.0, q, v)
+    return kinetic + 0.5 * float(v @ (course.train.lossy * v)), potential

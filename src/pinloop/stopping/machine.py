@@ -1,0 +1,92 @@
+"""The robot that stops: with its payload, its mounting, and the rotors of its motors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..description import Joint, constant
+from ..errors import BadValue
+from ..mechanism import Mechanism, build
+from .drivetrain import Drivetrain
+
+__all__ = ["Payload", "loaded", "tool_of"]
+
+Array = NDArray[np.float64]
+
+_TOOLS = ("tcp", "tool0", "tool", "ee", "end_effector", "flange")
+"""Names by which the frame of a tool is recognised, best first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Payload:
+    """What a robot carries.
+
+    Args:
+        mass: [kg].
+        com: centre of mass in ``frame`` [m], shape (3,).
+        inertia: about the centre of mass, axes of ``frame`` [kg m^2], shape (3, 3); a point mass
+            by default.
+        frame: body or frame that carries it; the tool of the robot by default.
+    """
+
+    mass: float
+    com: ArrayLike = (0.0, 0.0, 0.0)
+    inertia: ArrayLike | None = None
+    frame: str | None = None
+
+
+def tool_of(robot: Mechanism) -> str:
+    """The frame that is taken for the tool: one that is called so, or the farthest one out."""
+    own = {frame.name.lower(): frame.name for frame in robot.description.frames}
+    own |= {body.lower(): body for body in robot.bodies}
+    for name in _TOOLS:
+        if name in own:
+            return own[name]
+    deepest = max(
+        robot.model.frames,
+        key=lambda frame: len(robot.model.supports[frame.parentJoint]) if frame.name in own.values()
+        else -1,
+    )  # fmt: skip
+    return str(deepest.name)
+
+
+def loaded(
+    robot: Mechanism, train: Drivetrain, payload: Payload | float | None, gravity: ArrayLike | None
+) -> Mechanism:
+    """The robot with what it carries, as it is mounted, with its rotors.
+
+    Args:
+        robot: the mechanism.
+        train: knows the rotors; those behind gears with losses stay out of the mass matrix.
+        payload: what it carries; a number is a point mass at the tool [kg].
+        gravity: gravity in the robot's base [m/s^2], shape (3,); that of its file by default.
+    """
+    changed = robot
+    if payload is not None:
+        load = payload if isinstance(payload, Payload) else Payload(float(payload))
+        frame = tool_of(robot) if load.frame is None else load.frame
+        changed = changed.with_payload(frame, load.mass, load.com, load.inertia)
+    description = changed.description
+    if gravity is not None:
+        vector = np.asarray(gravity, dtype=float)
+        if vector.shape != (3,) or not np.all(np.isfinite(vector)):
+            raise BadValue(f"gravity is {gravity!r}; give three numbers in m/s^2")
+        description = replace(description, gravity=constant(vector))
+    armature = train.reflected - train.lossy
+    if not np.array_equal(armature, robot.model.armature):
+        joints = tuple(_with_rotor(joint, train, armature) for joint in description.joints)
+        description = replace(description, joints=joints)
+    if description is not changed.description:
+        changed = build(description, kinematics_only=True)
+    if changed is not robot:  # masses do not change which rows suffice
+        changed = replace(changed, regularization=robot.regularization, given_length=robot.length)
+    return changed
+
+
+def _with_rotor(joint: Joint, train: Drivetrain, armature: Array) -> Joint:
+    column = train.columns.get(joint.name)
+    return joint if column is None else replace(joint, armature=(float(armature[column]),))
+

@@ -1,0 +1,110 @@
+"""When brakes are commanded and power goes: the categories of a stop.
+
+Category 0 cuts the power at once. Category 1 brings the robot to rest under control, then brakes,
+then cuts the power. Category 2 brings it to rest and keeps the power.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import BadValue
+from .drivetrain import Drivetrain
+
+__all__ = ["Category0", "Category1", "Category2", "Schedule", "as_category"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Category0:
+    """Power is cut and brakes are commanded at once."""
+
+    number = 0
+
+
+@dataclass(frozen=True)
+class Category1:
+    """The drives bring the robot to rest; brakes when all stand, or at a time limit.
+
+    When all stand, the drives keep holding until the brakes have their full torque. At the time
+    limit the power is cut as in category 0, whatever the robot does.
+
+    Args:
+        on_path: slow down along the path, all joints together; otherwise each by its own ramp.
+        time_limit: from the command until brakes come in any case [s]; None: when all stand.
+    """
+
+    on_path: bool = False
+    time_limit: float | None = None
+    number = 1
+
+    def __post_init__(self) -> None:
+        if self.time_limit is not None and not 0 < self.time_limit < np.inf:
+            raise BadValue(f"time_limit is {self.time_limit} s; it must be positive")
+
+
+@dataclass(frozen=True)
+class Category2:
+    """The drives bring the robot to rest and hold it.
+
+    Args:
+        on_path: slow down along the path, all joints together; otherwise each by its own ramp.
+    """
+
+    on_path: bool = False
+    number = 2
+
+
+Category = Category0 | Category1 | Category2
+
+
+def as_category(category: int | Category) -> Category:
+    """A category from its number, with its defaults."""
+    if isinstance(category, (Category0, Category1, Category2)):
+        return category
+    known = {0: Category0(), 1: Category1(), 2: Category2()}
+    if isinstance(category, bool) or category not in known:
+        raise BadValue(f"category is {category!r}; it must be 0, 1 or 2, or e.g. pl.Category1()")
+    return known[category]
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Instants of a stop [s]; infinite while not known.
+
+    Args:
+        command: when the controller has decided to stop.
+        brake: when the brakes are commanded.
+        off: when the torque of the drives is gone.
+    """
+
+    command: float
+    brake: float
+    off: float
+
+    def engagement(self, train: Drivetrain) -> tuple[Array, Array]:
+        """When each brake begins to act, and when it has its full torque, shape (nv,)."""
+        begin = self.brake + train.delay
+        return begin, begin + train.rise
+
+    def breaks(self, train: Drivetrain) -> list[float]:
+        """Instants at which a torque jumps or changes its slope."""
+        instants = {self.command, self.off}
+        begin, full = self.engagement(train)
+        for instant in (begin, full):
+            instants |= set(instant[train.has_brake].tolist())
+        return sorted(instant for instant in instants if np.isfinite(instant))
+
+    def ramp(self, train: Drivetrain, t: float) -> tuple[Array, Array]:
+        """Part of the torque of each brake from ``t`` on, and its rate [1/s], shape (nv,)."""
+        begin, full = self.engagement(train)
+        if not np.isfinite(self.brake):
+            return np.zeros(len(begin)), np.zeros(len(begin))
+        rise = np.where(train.rise > 0, train.rise, 1.0)
+        rising = (begin <= t) & (t < full)
+        part = np.where(rising, (t - begin) / rise, np.where(full <= t, 1.0, 0.0))
+        return part, np.where(rising, 1.0 / rise, 0.0)

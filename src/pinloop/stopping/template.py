@@ -1,0 +1,272 @@
+"""Brakes guessed from what a robot's file says, as a start for editing.
+
+Limits, losses and drives are the robot's; the rest are usual values. The rules are told in
+docs/brakes.md, and every number carries a note that says how it was found.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..assembly import assemble
+from ..closing import null_space, scaled_jacobian
+from ..constraints import Constraints
+from ..errors import BadValue, LoopNotClosed, PinloopWarning
+from ..mechanism import Mechanism
+from .jointbrake import Chain, JointBrake, Source
+from .parameters import Value
+
+__all__ = ["guess", "worst_loads"]
+
+Array = NDArray[np.float64]
+
+_STOP_TIME = 0.4
+"""Time of a controlled stop from full speed [s]."""
+_STATIC_TO_DYNAMIC = 1.15
+_GRAVITY_MARGIN = 2.0
+_SPEED = {False: 2.0, True: 1.0}
+"""Full speed of a turning [rad/s] and of a sliding joint [m/s] whose file does not tell it."""
+_TREE_POSES, _LOOP_POSES = 200, 40
+_SINGULAR = 0.3
+"""Poses in which the drives move the robot so much worse than in the best one are left out: near a
+singular pose torques grow without bound and say nothing of the brake that was chosen."""
+
+
+def guess(robot: Mechanism) -> tuple[dict[str, JointBrake], Chain]:
+    """Guess brakes of all actuated joints with one degree of freedom, and the chain.
+
+    Raises:
+        BadValue: there is no such joint.
+        LoopNotClosed: the robot cannot be assembled.
+    """
+    names = _with_drive(robot)
+    gravity, inertia = worst_loads(robot, names)
+    joints = {
+        name: _Guess(robot, name, float(gravity[k]), float(inertia[k])).brake()
+        for k, name in enumerate(names)
+    }
+    return joints, Chain(sensor=0.005, controller=0.01, drive_off=0.005)
+
+
+def worst_loads(robot: Mechanism, names: list[str], seed: int = 0) -> tuple[Array, Array]:
+    """Largest gravity torques and inertias at joints over random poses.
+
+    In a pose, ``w`` is the motion with unit speed at one of the joints and none at the others; by
+    virtual power its joint carries ``w' g`` and sees ``w' M w``. Where the joints do not tell the
+    motion, the smallest motion is taken.
+
+    Args:
+        robot: the mechanism.
+        names: joints with one degree of freedom that hold the robot.
+        seed: seed of the poses.
+
+    Returns:
+        Per joint the largest torque [N m, N] and the largest inertia [kg m^2, kg].
+    """
+    constraints = Constraints(robot, full=True)
+    data = robot.model.createData()
+    rows = [robot.coordinates(name).v.start for name in names]
+    tree = not robot.loops and not robot.couplings
+    motions, ease = np.eye(robot.nv)[:, rows], 1.0
+    gravity, inertia, eases = [], [], []
+    for q in _poses(robot, names, tree, np.random.default_rng(seed)):
+        if not tree:
+            motions, ease = _motions(robot, constraints, q, rows)
+        load = pin.computeGeneralizedGravity(robot.model, data, q)
+        mass = pin.crba(robot.model, data, q)
+        mass = np.triu(mass) + np.triu(mass, 1).T
+        gravity.append(np.abs(motions.T @ load))
+        inertia.append(np.einsum("ij,ik,kj->j", motions, mass, motions))
+        eases.append(ease)
+    regular = np.array(eases) >= _SINGULAR * max(eases)
+    largest = np.max(np.array(gravity)[regular], axis=0)
+    weight = pin.computeTotalMass(robot.model) * np.linalg.norm(robot.gravity)
+    largest[largest < 1e-9 * weight * max(1.0, robot.length)] = 0.0
+    return largest, np.max(np.array(inertia)[regular], axis=0)
+
+
+def _motions(
+    robot: Mechanism, constraints: Constraints, q: Array, rows: list[int]
+) -> tuple[Array, float]:
+    """Motions with unit speed of one joint each, and how well the joints move the robot.
+
+    The latter is their smallest singular value: 0 in a singular pose.
+    """
+    free = null_space(scaled_jacobian(robot, constraints, q))
+    scale = np.where(robot.is_translation, robot.length, 1.0)
+    reach = free[rows]
+    motions = scale[:, None] * (free @ np.linalg.pinv(reach, rcond=1e-9)) / scale[rows]
+    return motions, float(np.linalg.svd(reach, compute_uv=False).min(initial=1.0))
+
+
+def _with_drive(robot: Mechanism) -> list[str]:
+    """Actuated joints that can have a brake; the others are named in a warning."""
+    closing = {loop.name for loop in robot.loops}
+    moving = [name for name in robot.actuated if name in robot.joints or name in closing]
+    names = [n for n in moving if n not in closing and robot.coordinates(n).nv == 1]
+    others = [name for name in moving if name not in names]
+    if not names:
+        raise BadValue(
+            f"robot '{robot.name}' has no actuated joint with one degree of freedom; there is "
+            "nothing to put brakes on"
+        )
+    if others:
+        warnings.warn(
+            f"robot '{robot.name}': no brakes for {', '.join(repr(name) for name in others)}; a "
+            "brake needs a tree joint with one degree of freedom",
+            PinloopWarning,
+            stacklevel=4,
+        )
+    return names
+
+
+def _poses(robot: Mechanism, names: list[str], tree: bool, rng: np.random.Generator) -> list[Array]:
+    """Random configurations within the joint limits, assembled if the robot is no tree."""
+    if tree:
+        joints = [name for name in robot.joints if robot.coordinates(name).nv == 1]
+        return [_scattered(robot, joints, robot.neutral, rng) for _ in range(_TREE_POSES)]
+    poses = [assemble(robot)]
+    for _ in range(_LOOP_POSES - 1):
+        try:
+            poses.append(assemble(robot, _scattered(robot, names, poses[-1], rng)))
+        except LoopNotClosed:
+            # Out of reach: another pose will do.
+            continue
+    return poses
+
+
+def _scattered(robot: Mechanism, names: list[str], start: Array, rng: np.random.Generator) -> Array:
+    """``start`` with the named joints anywhere within their limits."""
+    values = {}
+    for name in names:
+        at = robot.coordinates(name)
+        span = robot.length if robot.is_translation[at.v.start] else np.pi
+        low, high = -np.inf, np.inf
+        if at.nq == 1:
+            low = float(robot.model.lowerPositionLimit[at.q.start])
+            high = float(robot.model.upperPositionLimit[at.q.start])
+        if np.isinf(low):
+            low = -span if np.isinf(high) else min(-span, high - span)
+        if np.isinf(high):
+            high = max(span, low + span)
+        values[name] = rng.uniform(low, high)
+    return robot.configuration(values, start)
+
+
+def _rounded(value: float) -> float:
+    """Four digits: more would pretend to be known."""
+    return float(f"{value:.4g}")
+
+
+@dataclass
+class _Guess:
+    """The guess for one joint, number by number.
+
+    Args:
+        robot: the mechanism.
+        name: name of the joint.
+        gravity: largest torque of gravity [N m, N].
+        inertia: largest inertia at the joint [kg m^2, kg].
+    """
+
+    robot: Mechanism
+    name: str
+    gravity: float
+    inertia: float
+
+    def brake(self) -> JointBrake:
+        """The brake with provenance and notes."""
+        self._values: dict[str, Value] = {}
+        self._sources: dict[str, Source] = {}
+        self._notes: dict[str, str] = {}
+        row = self.robot.coordinates(self.name).v.start
+        model = self.robot.model
+        sliding = bool(self.robot.is_translation[row])
+        ratio = self._gear(float(model.armature[row]))
+        speed = self._deceleration(float(model.upperVelocityLimit[row]), sliding)
+        self._torques(float(model.upperEffortLimit[row]), ratio, speed / _STOP_TIME, sliding)
+        self._set("tolerance", 0.2, "assumed")
+        self._set("delay", 0.03, "assumed")
+        self._set("rise", 0.02, "assumed")
+        for key, losses in (("coulomb", model.upperDryFrictionLimit), ("viscous", model.damping)):
+            given = losses[row] > 0
+            self._set(
+                key,
+                float(losses[row]),
+                "robot" if given else "assumed",
+                "" if given else "the robot's file gives none",
+            )
+        values: dict[str, Any] = self._values
+        return JointBrake(**values, sources=self._sources, notes=self._notes)
+
+    def _set(self, key: str, value: Value, source: Source, note: str = "") -> None:
+        if isinstance(value, float) and source == "assumed":
+            value = _rounded(value)
+        self._values[key], self._sources[key] = value, source
+        if note:
+            self._notes[key] = note
+
+    def _gear(self, armature: float) -> float:
+        """Gear and rotor; returns the gear ratio."""
+        drive = self.robot.drives.get(self.name)
+        self._set("kind", "friction", "assumed")
+        if drive is None:
+            self._set("side", "joint", "assumed", "no gear is known; torques are the joint's")
+            self._set("gear_ratio", 1.0, "assumed", "the robot's file names no transmission")
+            return 1.0
+        ratio = abs(drive.reduction)
+        self._set("side", "motor", "assumed")
+        self._set("gear_ratio", ratio, "robot")
+        rotor = drive.rotor_inertia
+        # A joint may also name its armature, which then is what Pinocchio uses.
+        if rotor is not None and np.isclose(ratio**2 * rotor, armature, rtol=1e-6):
+            self._set("rotor_inertia", rotor, "robot")
+        return ratio
+
+    def _deceleration(self, limit: float, sliding: bool) -> float:
+        """Deceleration of controlled stops; returns full speed."""
+        unit = "m/s" if sliding else "rad/s"
+        known = np.isfinite(limit) and limit > 0
+        speed = limit if known else _SPEED[sliding]
+        of = "speed limit" if known else "assumed speed"
+        note = f"{of} {speed:.4g} {unit} / {_STOP_TIME:g} s"
+        self._set("deceleration", speed / _STOP_TIME, "assumed", note)
+        return speed
+
+    def _torques(self, effort: float, ratio: float, rate: float, sliding: bool) -> None:
+        """Brake and drive: the effort limit if there is one that carries gravity, else loads."""
+        unit = "N" if sliding else "N m"
+        geared = "" if ratio == 1 else f" / gear ratio {ratio:g}"
+        worst = f"largest gravity load {self.gravity:.4g} {unit}"
+        if 0 < effort < np.inf:
+            self._set(
+                "drive_torque",
+                _rounded(effort / ratio),
+                "robot",
+                f"effort limit {effort:g} {unit}{geared}",
+            )
+        known = 0 < effort < np.inf
+        static = effort
+        note = f"effort limit {effort:g} {unit}{geared}; {worst}"
+        if not known:
+            static = _GRAVITY_MARGIN * self.gravity + self.inertia * rate
+            mass = f"{self.inertia:.4g} {'kg' if sliding else 'kg m^2'}"
+            note = (
+                f"({_GRAVITY_MARGIN:g} x {worst} + largest inertia {mass} x deceleration){geared}; "
+                "the robot's file gives no effort limit"
+            )
+        elif effort <= self.gravity:
+            static = _GRAVITY_MARGIN * self.gravity
+            note = (
+                f"{_GRAVITY_MARGIN:g} x {worst}{geared}; the effort limit {effort:g} {unit} would "
+                "not hold it"
+            )
+        self._set("static_torque", static / ratio, "assumed", note)
+        dynamic = f"static_torque / {_STATIC_TO_DYNAMIC:g}"
+        self._set("dynamic_torque", static / ratio / _STATIC_TO_DYNAMIC, "assumed", dynamic)
