@@ -1,1 +1,28 @@
-"""Stop analysis: what a robot does after its power has gone and its brakes have been commanded."""
+"""Stopping robots: brakes, stick and slip, how far, how long, what it takes; whether it holds."""
+
+from __future__ import annotations
+
+from .brakes import Brakes, Chain, JointBrake
+from .course import Standstill
+from .machine import Payload
+from .recorded import JointTrajectory
+from .result import JointStop, PointStop, StopResult
+from .schedule import Category0, Category1, Category2
+from .stop import Trigger, stop
+
+__all__ = [
+    "Brakes",
+    "Category0",
+    "Category1",
+    "Category2",
+    "Chain",
+    "JointBrake",
+    "JointStop",
+    "JointTrajectory",
+    "Payload",
+    "PointStop",
+    "Standstill",
+    "StopResult",
+    "Trigger",
+    "stop",
+]

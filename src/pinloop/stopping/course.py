@@ -123,7 +123,10 @@ class Course:
         q, v, a = self._begin(t, q, v, ("signal",))
         h = self.stepper.first_step(v, a, until)
         while t < until:
-            t, q, v, a = self._timed(t, q, v, a)
+            changed = self._timed(t, q, v)
+            if changed is not None:
+                q, v, a = changed
+                continue
             if self._stands(t, q, v, a):
                 return True
             end = min([until, *(instant for instant in self._breaks() if instant > t)])
@@ -238,8 +241,8 @@ class Course:
         self._keep(t, q, v, a, np.zeros(self.robot.nv))
         return q, v, a
 
-    def _timed(self, t: float, q: Array, v: Array, a: Array) -> tuple[float, Array, Array, Array]:
-        """Let begin what begins at this instant."""
+    def _timed(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array] | None:
+        """Let begin what begins at this instant; the state after it, None if nothing does."""
         names = []
         if self._controlled_stop_is_over(t, v):
             begin = t + self.train.delay
@@ -250,11 +253,11 @@ class Course:
             names.append("time limit" if late else "drives stand")
         due = [instant for instant in self._breaks() if self.done < instant <= t]
         if not names and not due:
-            return t, q, v, a
+            return None
         self.done = t
         names += self._named(due)
         v = self._engage_teeth(t, q, v)
-        return (t, *self._begin(t, q, v, tuple(names)))
+        return self._begin(t, q, v, tuple(names))
 
     def _controlled_stop_is_over(self, t: float, v: Array) -> bool:
         """Whether the brakes of category 1 are due."""

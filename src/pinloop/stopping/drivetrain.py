@@ -83,9 +83,7 @@ class Drivetrain:
         self.robot, self.brakes = robot, brakes
         entries = {name: _checked(robot, name, brake) for name, brake in brakes.joints.items()}
         self.columns = {name: robot.coordinates(name).v.start for name in entries}
-        self.names = [
-            name for name in robot.joints for _ in range(robot.coordinates(name).nv)
-        ]
+        self.names = [name for name in robot.joints for _ in range(robot.coordinates(name).nv)]
         nv = robot.nv
         single = np.array([robot.coordinates(name).nv == 1 for name in self.names], dtype=bool)
         self._coulomb = np.where(single, robot.model.upperDryFrictionLimit, 0.0)
@@ -190,9 +188,7 @@ class Drivetrain:
         joint = part * self.joint_brake[kind] + self._coulomb + self._extra
         return np.asarray(motor / self.efficiency + joint)
 
-    def followed(
-        self, t: float, v: Array, a: Array, sliding: Sliding
-    ) -> tuple[Array, Array]:
+    def followed(self, t: float, v: Array, a: Array, sliding: Sliding) -> tuple[Array, Array]:
         """Least and largest torque behind the gear with which drives can follow a motion [N m].
 
         Args:

@@ -26,7 +26,7 @@ STRIDE = 0.1
 """How far a joint may move between two closures of the loops: radians, characteristic lengths."""
 
 _OFF = 0.01
-"""How far recorded joints may be off if they follow from others: radians, characteristic lengths."""
+"""How far recorded joints that follow from others may be off: radians, characteristic lengths."""
 
 _RATE_OFF = 0.1
 """The same for rates: part of the largest rate, or of one radian or length per second."""

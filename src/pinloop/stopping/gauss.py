@@ -30,10 +30,10 @@ __all__ = ["Contacts", "Decision", "decide"]
 
 Array = NDArray[np.float64]
 
-_TINY = 1e-11
-"""Accelerations below this fraction of the largest that the contacts see count as zero."""
+_TINY = 1e-13
+"""Rounding, as a fraction of what there is before the rows take their share."""
 _DEPENDENT = 1e-11
-"""Eigenvalues of the normalised ``A' A`` below this fraction of the largest one count as zero."""
+"""Eigenvalues of the response, that of a contact without rows being one, that count as zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,72 +86,78 @@ def decide(M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts) -> De
     """
     at, k = contacts.columns, len(contacts.columns)
     saddle = Saddle(M, J)
+    none = np.zeros(len(gamma))
     a0, lam0 = saddle.solve(f, -gamma)
     if k == 0:
         return Decision(a0, np.zeros(0), np.zeros(0, dtype=np.int64), lam0)
     units = np.zeros((k, len(f)))
     units[np.arange(k), at] = 1.0
-    answers = [saddle.solve(unit, np.zeros(len(gamma))) for unit in units]
+    answers = [saddle.solve(unit, none) for unit in units]
     response = np.array([x for x, _ in answers]).reshape(k, len(f))
-    # What the rows hold still whatever the torques are leaves noise here.
-    alone = np.linalg.solve(M, units.T)[at, np.arange(k)]
-    movable = np.flatnonzero(np.diagonal(response[:, at]) > 1e-12 * alone)
-    ahead = a0[at] - contacts.target
-    side = np.where(np.abs(ahead) > _TINY * (1.0 + np.abs(a0).max()), np.sign(ahead), 0.0)
-    side = side.astype(np.int64)
-    torque = np.clip(0.0, contacts.low, contacts.high)
-    if len(movable):
-        bounds = contacts.low, contacts.high, contacts.inertia_up, contacts.inertia_down
-        torque[movable], side[movable] = _in_the_box(
-            response[np.ix_(movable, at[movable])],
-            ahead[movable],
-            *(bound[movable] for bound in bounds),
-        )
+    # What rounding leaves is as large as what there was before the rows took their share.
+    inverse = np.linalg.solve(M, np.column_stack([units.T, f]))
+    alone = np.sqrt(inverse[at, np.arange(k)])
+    fit = saddle.project(-gamma)
+    size = float(
+        np.sqrt(abs(f @ inverse[:, k]))
+        + np.sqrt(abs(fit @ M @ fit))
+        + np.abs(contacts.target / alone).max()
+    )
+    torque, side = _in_the_box(response[:, at], a0[at] - contacts.target, contacts, alone, size)
     a = a0 + torque @ response
-    stuck = movable[side[movable] == 0]
-    a[at[stuck]] = contacts.target[stuck]
-    lam = lam0 + sum((tau * mu for tau, (_, mu) in zip(torque, answers, strict=True)), 0.0 * lam0)
+    a[at[side == 0]] = contacts.target[side == 0]
+    lam = lam0 + sum((tau * mu for tau, (_, mu) in zip(torque, answers, strict=True)), none)
     return Decision(a, torque, side, lam)
 
 
 def _in_the_box(
-    G: Array, offset: Array, low: Array, high: Array, up: Array, down: Array
+    G: Array, offset: Array, contacts: Contacts, alone: Array, size: float
 ) -> tuple[Array, NDArray[np.int64]]:
     """Torques and sides for ``r = offset + G torque``.
 
     A contact that moves against an inertia gives the torque of its bound and ``-inertia r``
     besides: one more variable, of one sign, with the cost ``p^2 / (2 inertia)``.
+
+    Args:
+        G: accelerations of the contacts per torque, shape (k, k).
+        offset: accelerations without their torques, against the targets, shape (k,).
+        contacts: the contacts.
+        alone: root of the acceleration per torque that each would have without rows, shape (k,).
+        size: root of twice the energy of acceleration, for what is rounding.
     """
     k = len(offset)
-    size = 1.0 / np.sqrt(np.diagonal(G))
-    behind, ahead = np.flatnonzero(down > 0), np.flatnonzero(up > 0)
+    fixed = np.diagonal(G) <= _DEPENDENT * alone**2  # by the rows, whatever the torques are
+    G = np.where(fixed[:, None] | fixed, 0.0, G)
+    light = 1e-14 / alone**2
+    up, down = contacts.inertia_up, contacts.inertia_down
+    ahead, behind = np.flatnonzero(up > light), np.flatnonzero(down > light)
     of = np.concatenate([np.arange(k), ahead, behind]).astype(np.intp)
-    unit = size[of]
-    H = unit[:, None] * G[np.ix_(of, of)] * unit
     cost = np.concatenate([np.zeros(k), 1.0 / up[ahead], 1.0 / down[behind]])
+    unit = 1.0 / np.sqrt(alone[of] ** 2 + cost)
+    H = unit[:, None] * G[np.ix_(of, of)] * unit
     H[np.arange(len(of)), np.arange(len(of))] += unit * cost * unit
-    lower = np.concatenate([low, np.full(len(ahead), -np.inf), np.zeros(len(behind))]) / unit
-    upper = np.concatenate([high, np.zeros(len(ahead)), np.full(len(behind), np.inf)]) / unit
-    x = unit * _box_minimum(H, unit * offset[of], lower, upper)
-    torque = np.bincount(of, weights=x, minlength=k)
+    lower = np.concatenate([contacts.low, np.full(len(ahead), -np.inf), np.zeros(len(behind))])
+    upper = np.concatenate([contacts.high, np.zeros(len(ahead)), np.full(len(behind), np.inf)])
+    lower, upper = lower / unit, upper / unit
+    x = _box_minimum(H, unit * offset[of], lower, upper, size)
+    torque = np.asarray(np.bincount(of, weights=x * unit, minlength=k), dtype=np.float64)
     rate = offset + G @ torque
-    noise = _TINY * (np.abs(offset) + np.abs(G) @ np.abs(torque))
-    return torque, np.where(np.abs(rate) > noise, np.sign(rate), 0.0).astype(np.int64)
+    noise = _TINY * alone * (size + float(alone @ np.abs(torque)))
+    within = ((lower < x) & (x < upper))[:k]
+    return torque, np.where(within | (np.abs(rate) <= noise), 0, np.sign(rate)).astype(np.int64)
 
 
-def _box_minimum(H: Array, g: Array, lower: Array, upper: Array) -> Array:
-    """Minimise ``0.5 x' H x + g' x`` in a box, ``H`` positive semidefinite with unit diagonal."""
+def _box_minimum(H: Array, g: Array, lower: Array, upper: Array, size: float) -> Array:
+    """Minimise ``0.5 x' H x + g' x`` in a box, ``H`` positive semidefinite, its diagonal <= 1."""
     x = np.clip(np.zeros(len(g)), lower, upper)
     free = (lower < x) & (x < upper)
-    size = np.abs(g).max(initial=0.0)
     for _ in range(100 + 20 * len(g) ** 2):
-        x, free = _minimum_of_free(H, g, lower, upper, x, free)
+        x, free = _minimum_of_free(H, g, lower, upper, x, free, size)
         slope = H @ x + g
-        noise = _TINY * (size + np.abs(H) @ np.abs(x))
         gain = np.where(x <= lower, -slope, slope)  # a bound variable can go one way only
         gain[free | (lower == upper)] = -np.inf
-        worst = int(np.argmax(gain - noise))
-        if gain[worst] <= noise[worst]:
+        worst = int(np.argmax(gain))
+        if gain[worst] <= _TINY * (size + np.abs(x).sum()):
             return x
         free[worst] = True
     raise PinloopError(
@@ -161,7 +167,7 @@ def _box_minimum(H: Array, g: Array, lower: Array, upper: Array) -> Array:
 
 
 def _minimum_of_free(
-    H: Array, g: Array, lower: Array, upper: Array, x: Array, free: NDArray[np.bool_]
+    H: Array, g: Array, lower: Array, upper: Array, x: Array, free: NDArray[np.bool_], size: float
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Go to the minimum over the free variables; those that meet a bound on the way stay there."""
     x, free = x.copy(), free.copy()
@@ -170,11 +176,11 @@ def _minimum_of_free(
         slope = (H @ x + g)[at]
         values, vectors = np.linalg.eigh(H[np.ix_(at, at)])
         along = vectors.T @ slope
-        solid = values > _DEPENDENT * max(float(values[-1]), 1.0)
+        solid = values > _DEPENDENT
         step = -vectors[:, solid] @ (along[solid] / values[solid])
         loose = vectors[:, ~solid] @ along[~solid]
         reach = 1.0
-        if np.abs(loose).max(initial=0.0) > 1e-9 * (np.abs(g).max() + np.abs(slope).max()):
+        if np.abs(loose).max(initial=0.0) > 10 * _DEPENDENT * (size + np.abs(x).sum()):
             step, reach = -loose, np.inf  # downhill without end, until a bound is met
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.where(step > 0, (upper[at] - x[at]) / step, (lower[at] - x[at]) / step)

@@ -262,9 +262,7 @@ class Leaves:
         origins: of the joints at the nodes [m], shape (n + 1, njoints, 3).
     """
 
-    def __init__(
-        self, run: Trajectory, fine: Callable[[list[Bounds]], NDArray[np.bool_]]
-    ) -> None:
+    def __init__(self, run: Trajectory, fine: Callable[[list[Bounds]], NDArray[np.bool_]]) -> None:
         self.robot = run.robot
         self._model = run.robot.model
         self._parts = _parts(run.robot)

@@ -218,7 +218,9 @@ def _powers(course: Course, phase: Phase, t: float, q: Array, v: Array) -> tuple
     solved = course.equations.solve(t, q, v)
     behind = solved.behind + np.where(phase.follow, solved.pinned, 0.0)
     # f(S) has the sign of S: the direction of power is the same on both sides of the gear.
-    before = behind / np.where(behind * sliding.direction > 0, train.efficiency, 1 / train.efficiency)
+    before = behind / np.where(
+        behind * sliding.direction > 0, train.efficiency, 1 / train.efficiency
+    )
     brake = sliding.direction * sliding.engaged(t) * train.motor_brake[0]
     drive = before + brake - train.shorted(v, sliding) + train.lossy * solved.a
     return (before - behind) * v, np.where(phase.follow, drive * v, 0.0)

@@ -117,9 +117,7 @@ def robot_links(robot: Mechanism, excess: float, thickness: float | None = None)
     return Links(tuple(pieces), shapes, bare)
 
 
-def frame_pieces(
-    robot: Mechanism, frames: Mapping[str, float], excess: float
-) -> tuple[Piece, ...]:
+def frame_pieces(robot: Mechanism, frames: Mapping[str, float], excess: float) -> tuple[Piece, ...]:
     """A ball about each of some frames.
 
     Args:
@@ -152,9 +150,7 @@ def positive(what: str, value: Any) -> float:
 # -- shapes ---------------------------------------------------------------------------------
 
 
-def _piece(
-    robot: Mechanism, geometry: Geometry, excess: float, meshes: dict[Path, Hull]
-) -> Piece:
+def _piece(robot: Mechanism, geometry: Geometry, excess: float, meshes: dict[Path, Hull]) -> Piece:
     """The piece that a shape is."""
     frame = robot.model.frames[robot.frame_id(geometry.body)]
     placement = frame.placement * geometry.placement

@@ -89,4 +89,3 @@ def loaded(
 def _with_rotor(joint: Joint, train: Drivetrain, armature: Array) -> Joint:
     column = train.columns.get(joint.name)
     return joint if column is None else replace(joint, armature=(float(armature[column]),))
-

@@ -47,9 +47,7 @@ class Phase:
         return self.stuck | self.follow
 
 
-def pinned_bounds(
-    train: Drivetrain, phase: Phase, t: float, v: Array
-) -> tuple[Array, Array]:
+def pinned_bounds(train: Drivetrain, phase: Phase, t: float, v: Array) -> tuple[Array, Array]:
     """Least and largest torque of what pins a coordinate, shape (nv,).
 
     Args:

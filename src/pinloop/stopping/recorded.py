@@ -6,7 +6,7 @@ file is in `recordfile`; what happens after the signal is in `stop`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BadValue
 from ..mechanism import Mechanism
-from .following import Follower
+from .following import STRIDE, Follower
 from .recordfile import read_table
 
 if TYPE_CHECKING:
@@ -88,9 +88,7 @@ class JointTrajectory:
         )
 
     @classmethod
-    def from_csv(
-        cls, path: str | Path, joints: Sequence[str] | None = None
-    ) -> JointTrajectory:
+    def from_csv(cls, path: str | Path, joints: Sequence[str] | None = None) -> JointTrajectory:
         """Read a recording: a header row, then one row per sample.
 
         The header names the time (``t`` or ``time``) and the joints, in any order, with units
@@ -216,7 +214,7 @@ class JointTrajectory:
                 self._named(rates)
             )
         follower = Follower(robot, self.joints)
-        q = follower.begin(self._named(self.values[0]), guess)
+        q = follower.begin(self._named(self.values[0]), self.start, guess)
         for time in self._stations(robot, t):
             q = follower.next(q, self._named(self.positions(time)), time)
         return q, follower.velocity(q, self._named(rates), t)
@@ -236,10 +234,10 @@ class JointTrajectory:
         for k, name in enumerate(self.joints):
             column = self._column(robot, name)
             unit = "m" if robot.is_translation[column] else "rad"
-            limit = float(robot.model.velocityLimit[column])
+            limit = float(robot.model.upperVelocityLimit[column])
             rates = np.abs(self._spline(times[k], 1)[:, k])
             worst = int(np.argmax(rates))
-            if 0 < limit < np.inf and rates[worst] > limit * (1 + 1e-9):
+            if 0 < limit and rates[worst] > limit * (1 + 1e-9):
                 said.append(
                     f"joint '{name}' reaches {rates[worst]:.4g} {unit}/s at t = "
                     f"{times[k][worst]:.4g} s, above its velocity limit of {limit:.4g} {unit}/s"
@@ -263,9 +261,7 @@ class JointTrajectory:
         turns = before * after < 0
         with np.errstate(divide="ignore", invalid="ignore"):
             zeros = self.t[:-1, None] + np.diff(self.t)[:, None] * before / (before - after)
-        return [
-            np.concatenate([self.t, zeros[turns[:, k], k]]) for k in range(len(self.joints))
-        ]
+        return [np.concatenate([self.t, zeros[turns[:, k], k]]) for k in range(len(self.joints))]
 
     def _named(self, numbers: Array) -> dict[str, float]:
         return dict(zip(self.joints, map(float, numbers), strict=True))
@@ -282,8 +278,8 @@ class JointTrajectory:
         times = np.append(self.t[self.t < last], last)
         steps = np.abs(np.diff(self._spline(times) / scale, axis=0)).max(axis=1, initial=0.0)
         way = np.concatenate([[0.0], np.cumsum(steps)])
-        count = int(np.ceil(way[-1] / _STRIDE))
-        inner = np.interp(np.arange(1, count) * _STRIDE, way, times)
+        count = int(np.ceil(way[-1] / STRIDE))
+        inner = np.interp(np.arange(1, count) * STRIDE, way, times)
         return np.unique(np.concatenate([[self.start], inner, [last]]))
 
     def _check(self, robot: Mechanism) -> None:
@@ -318,10 +314,6 @@ class JointTrajectory:
                 "joints with one can be recorded"
             )
         return int(at.v.start)
-
-
-_STRIDE = 0.1
-"""How far a joint may move between two closures of the loops: radians, characteristic lengths."""
 
 
 def _numbers(values: ArrayLike, what: str) -> Array:

@@ -9,7 +9,7 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,15 +27,19 @@ _TIME_UNITS = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs":
 _UNITS = {
     "rad": ("rad", 1.0),
     "mrad": ("rad", 1e-3),
+    "radians": ("rad", 1.0),
     "deg": ("rad", np.pi / 180),
+    "degrees": ("rad", np.pi / 180),
     "°": ("rad", np.pi / 180),
     "m": ("m", 1.0),
     "cm": ("m", 1e-2),
     "mm": ("m", 1e-3),
 }
 _BRACKETS = re.compile(r"(?P<name>.*?)\s*(?:\[(?P<square>[^\]]*)\]|\((?P<round>[^)]*)\))")
-_ENDING = re.compile(r"(?P<name>.+)_(?P<unit>[a-z]+)")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d*(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
+_SEPARATOR_LINE = re.compile(r'"?sep=.?"?', re.IGNORECASE)
+"""What spreadsheets write above a table to say how it is separated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,12 +89,16 @@ def read_table(path: str | Path, joints: Sequence[str] | None = None) -> RecordT
     Raises:
         LoadError: names the file, the line and the column.
     """
+    if isinstance(joints, str) or (joints is not None and not joints):
+        raise BadValue(f"joints is {joints!r}; give a list of joint names, or None for all")
     source = str(path)
     rows = list(_rows(_text(path), source))
     header, samples = _header(rows, source)
     width = len(header.cells)
-    while width and not header.cells[width - 1] and not any(
-        any(row.cells[width - 1 :]) for row in samples
+    while (
+        width
+        and not header.cells[width - 1]
+        and not any(any(row.cells[width - 1 :]) for row in samples)
     ):
         width -= 1  # every line ends with a separator
     time, columns = _columns(header, width, joints, source)
@@ -135,8 +143,8 @@ def _text(path: str | Path) -> str:
 
 def _rows(text: str, source: str) -> Iterator[_Row]:
     """The rows that are not empty, cells stripped."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    first = next((line for line in lines if not _is_separator_line(line)), "")
+    lines = (line for line in text.splitlines() if line.strip() and line.lstrip()[0] != "#")
+    first = next((line for line in lines if not _SEPARATOR_LINE.fullmatch(line.strip())), "")
     unquoted = re.sub(r'"[^"]*"', "", first)
     delimiter = next((mark for mark in ";\t" if mark in unquoted), ",")
     reader = csv.reader(
@@ -144,12 +152,134 @@ def _rows(text: str, source: str) -> Iterator[_Row]:
     )
     try:
         for cells in reader:
-            stripped = [cell.strip() for cell in cells]
-            # A comma that does not separate is a decimal point.
-            if delimiter != ",":
-                stripped = [_with_point(cell) for cell in stripped]
-            if any(stripped) and not _is_separator_line(delimiter.join(cells)):
-                yield _Row(reader.line_num, stripped)
+            row = _Row(reader.line_num, [cell.strip() for cell in cells])
+            if any(row.cells) and not _SEPARATOR_LINE.fullmatch(delimiter.join(cells).strip()):
+                yield row if delimiter == "," else _with_points(row)
     except csv.Error as error:
         raise LoadError(f"malformed CSV: {error}", source=source, line=reader.line_num) from None
-...
+
+
+def _with_points(row: _Row) -> _Row:
+    """Decimal commas turned into points, where commas do not separate columns."""
+    cells = [c.replace(",", ".") if _DECIMAL_COMMA.fullmatch(c) else c for c in row.cells]
+    return _Row(row.line, cells)
+
+
+def _header(rows: list[_Row], source: str) -> tuple[_Row, list[_Row]]:
+    """The header and the samples; a comment above bare numbers is their header."""
+    comment: _Row | None = None
+    for k, row in enumerate(rows):
+        if row.cells[0].startswith("#"):
+            comment = _Row(row.line, [row.cells[0].lstrip("# "), *row.cells[1:]])
+            continue
+        samples = [other for other in rows[k:] if not other.cells[0].startswith("#")]
+        if not all(_NUMBER.fullmatch(cell) for cell in row.cells if cell):
+            return row, samples[1:]
+        if comment is not None:
+            return comment, samples
+        raise LoadError(
+            "numbers stand where the header must be; the first row names the columns, e.g. "
+            "t,joint_1,joint_2",
+            source=source, line=row.line,
+        )  # fmt: skip
+    raise LoadError("has no rows; the first names the columns, e.g. t,joint_1", source=source)
+
+
+def _columns(
+    header: _Row, width: int, joints: Sequence[str] | None, source: str
+) -> tuple[_Column, list[_Column]]:
+    """The column of the time and those of the joints."""
+    times: list[_Column] = []
+    columns: dict[str, _Column] = {}
+    try:
+        for index, title in enumerate(header.cells[:width]):
+            if (time := _as_time(index, title)) is not None:
+                times.append(time)
+            elif (column := _as_joint(index, title, joints)) is not None:
+                if column.name in columns:
+                    raise BadValue(
+                        f"{column} and {columns[column.name]} are both joint '{column.name}'; "
+                        "take one out"
+                    )
+                columns[column.name] = column
+        if len(times) != 1:
+            found = " and ".join(map(str, times)) or "none"
+            raise BadValue(f"there must be one column of times, named t or time; found: {found}")
+        for name in joints or ():
+            if name not in columns:
+                raise UnknownName("column", name, header.cells[:width])
+        if not columns:
+            raise BadValue(
+                "there is no column of a joint; columns are separated by commas, semicolons or tabs"
+            )
+    except (BadValue, UnknownName) as error:
+        raise LoadError(str(error), source=source, line=header.line) from None
+    return times[0], list(columns.values())
+
+
+def _as_time(index: int, title: str) -> _Column | None:
+    """The column as one of times, if its title says so."""
+    name, unit = _parted(title, _TIME_UNITS)
+    if name.lower() not in _TIME_NAMES:
+        return None
+    column = _Column(index, title, name, "s", _TIME_UNITS.get(unit.lower() or "s", np.nan))
+    if np.isnan(column.factor):
+        raise BadValue(f"{column} has unit '{unit}'; known for times: {', '.join(_TIME_UNITS)}")
+    return column
+
+
+def _as_joint(index: int, title: str, joints: Sequence[str] | None) -> _Column | None:
+    """The column as one of a joint; None if it is not among those that are asked for."""
+    name, unit = _parted(title, _UNITS)
+    if joints is not None:
+        # The names that are asked for decide what is a name and what a unit. `Trajectory.to_csv`
+        # writes q. before coordinates.
+        ways = [(title, ""), (name, unit), (name.removeprefix("q."), unit)]
+        known = [way for way in ways if way[0] in joints]
+        if not known:
+            return None
+        name, unit = known[0]
+    column = _Column(index, title, name, "", 1.0)
+    if not name:
+        raise BadValue(
+            f"{column} has no name; name it or take it out (a table of pandas: index=False)"
+        )
+    if not unit:
+        return column
+    if unit.lower() not in _UNITS:
+        raise BadValue(
+            f"{column} has unit '{unit}'; known: {', '.join(_UNITS)}; if it is not the coordinate "
+            "of a joint, take it out or name the joints to read (joints=)"
+        )
+    si, factor = _UNITS[unit.lower()]
+    return _Column(index, title, name, si, factor)
+
+
+def _parted(title: str, units: Collection[str]) -> tuple[str, str]:
+    """Name and unit of a title: ``name [unit]``, ``name (unit)``, or ``name_unit`` if known."""
+    if found := _BRACKETS.fullmatch(title):
+        return found["name"], (found["square"] or found["round"] or "").strip()
+    name, _, unit = title.rpartition("_")
+    return (name, unit) if name and unit.lower() in units else (title, "")
+
+
+def _sample(row: _Row, width: int, columns: Sequence[_Column], source: str) -> list[float]:
+    """The numbers of a row, in SI units."""
+    if any(row.cells[width:]):
+        raise LoadError(
+            f"{len(row.cells)} cells, but the header has {width}; with decimal commas, columns "
+            "must be separated by semicolons",
+            source=source, line=row.line,
+        )  # fmt: skip
+    numbers = []
+    for column in columns:
+        cell = row.cells[column.index] if column.index < len(row.cells) else ""
+        number = float(cell) if _NUMBER.fullmatch(cell) else np.nan
+        if not np.isfinite(number):
+            what = f"{cell!r}, which is no finite number" if cell else "empty"
+            raise LoadError(
+                f"{column} is {what}; correct it or take the row out",
+                source=source, line=row.line,
+            )  # fmt: skip
+        numbers.append(number * column.factor)
+    return numbers

@@ -82,9 +82,7 @@ def ramps(start: float, v: Array, times: Array) -> tuple[Piece, ...]:
     return tuple(piece(begin) for begin in sorted({start, *ends[moving].tolist()}))
 
 
-def on_path(
-    start: float, duration: float, slope: Signal, bend: Signal
-) -> tuple[Piece, ...]:
+def on_path(start: float, duration: float, slope: Signal, bend: Signal) -> tuple[Piece, ...]:
     """Slow down along a path evenly: its parameter runs at 1 at first, at 0 at the end.
 
     Args:

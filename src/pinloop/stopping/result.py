@@ -231,9 +231,7 @@ def made_result(
 ) -> StopResult:
     """The result of a course that has ended."""
     last = course.kept[-1]
-    held = holding(
-        course.equations, course.phases[-1], last.t, last.q, course.phases[-1].blocked
-    )
+    held = holding(course.equations, course.phases[-1], last.t, last.q, course.phases[-1].blocked)
     outcome: Outcome = "stopped" if stands and held.all_held else "time-out"
     if not held.all_held:
         outcome = "does not hold"

@@ -239,9 +239,7 @@ class _Interval:
     excess: float
 
 
-def _intervals(
-    run: Trajectory, pieces: list[Piece], tolerance: float
-) -> list[list[_Interval]]:
+def _intervals(run: Trajectory, pieces: list[Piece], tolerance: float) -> list[list[_Interval]]:
     """Per piece the intervals into which its motion is divided."""
 
     def fine(bounds: list[Bounds]) -> NDArray[np.bool_]:
@@ -296,7 +294,7 @@ class _Path:
                 if trial <= fits:
                     trial = (fits + fails) // 2
                 tried = self._interval(first, trial)
-                if tried.excess + (1 + CUBE) * tried.room <= budget:
+                if tried.excess + CUBE * (tried.room + SLACK) <= budget:
                     best, fits, reach = tried, trial, 2 * (trial - first)
                 else:
                     fails = trial

@@ -69,9 +69,10 @@ def way_of(course: Course, column: int, reaction: float) -> Way:
         elif two.t <= reaction:
             turned = place + float(rates[column])
         marks = [place, place + float(rates[column])]
-        if one.v[column] * two.v[column] < 0.0 and min(
-            abs(one.v[column]), abs(two.v[column])
-        ) > course.tiny:
+        if (
+            one.v[column] * two.v[column] < 0.0
+            and min(abs(one.v[column]), abs(two.v[column])) > course.tiny
+        ):
             marks.insert(1, place + _turning(course, k, column))
         length += float(np.abs(np.diff(marks)).sum())
         largest = max(largest, *(abs(mark) for mark in marks))

@@ -1,0 +1,342 @@
+"""How near a moving robot comes to obstacles and to itself, and when it touches first.
+
+Distances are coal's, on a `pin.GeometryModel`; nothing here knows how two shapes are compared.
+
+**Nothing between samples is missed.** As seen from a body B (or from the ground), a point of a
+body A goes at most ``chord + A / 2`` in a leaf (see `leaves`), where the chord lies between its
+places at the leaf's ends and ``A`` bounds its acceleration: its velocity differs by no more than
+``A / 2`` from its mean. Added up over the leaves this is a *way*, and the distance of the two
+bodies changes by no more than the way does. `nearest` searches along it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..errors import BadValue, UnknownName
+from ..trajectory import Trajectory
+from .leaves import SLACK, Bounds, Leaves, checked_run
+from .links import Piece, positive, robot_links
+from .nearest import ACCURACY, TOUCH, first_touch, least
+from .obstacles import Obstacle, checked_obstacles
+
+__all__ = ["Approach", "SelfCollisions", "clearance", "self_collisions"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Approach:
+    """How near a body came to something.
+
+    Args:
+        body: name of the body.
+        other: name of the obstacle or of the other body.
+        distance: smallest distance found [m]; 0 if they touch.
+        at_least: they are nowhere nearer than this [m], between samples either.
+        t: instant of that distance, or of the first touch [s].
+        point: the point of the body nearest to the other at that instant, in the world [m].
+        other_point: the point of the other nearest to the body [m].
+    """
+
+    body: str
+    other: str
+    distance: float
+    at_least: float
+    t: float
+    point: Array
+    other_point: Array
+
+    def __repr__(self) -> str:
+        pair = f"'{self.body}' and '{self.other}'"
+        if self.touches:
+            return f"<Approach: {pair} touch at t = {self.t:.6g} s>"
+        return f"<Approach: {pair} {1000 * self.distance:.1f} mm apart at t = {self.t:.6g} s>"
+
+    @property
+    def touches(self) -> bool:
+        """Whether the two touch."""
+        return self.distance == 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class SelfCollisions:
+    """How near the bodies of a robot came to each other.
+
+    Args:
+        approaches: per pair of bodies that was looked at its approach, the nearest first.
+        excluded: why a pair of bodies was not looked at.
+    """
+
+    approaches: tuple[Approach, ...]
+    excluded: dict[tuple[str, str], str]
+
+    @property
+    def touching(self) -> tuple[Approach, ...]:
+        """The pairs that touch, the earliest first."""
+        touching = [approach for approach in self.approaches if approach.touches]
+        return tuple(sorted(touching, key=lambda approach: approach.t))
+
+
+def clearance(
+    run: Trajectory,
+    obstacles: Obstacle | Iterable[Obstacle],
+    *,
+    tolerance: float = 0.001,
+    ignore: Iterable[str] = (),
+    thickness: float | None = None,
+) -> dict[str, Approach]:
+    """Return how near the robot comes to each obstacle during a run.
+
+    Bodies are made of their collision shapes, or of the visual ones where there are no others;
+    meshes of the robot count as their convex hulls, meshes of obstacles as they are. Bodies welded
+    to the ground stand still and are left out.
+
+    Args:
+        run: the run.
+        obstacles: what stands around.
+        tolerance: how far above the smallest distance the one that is found may lie [m].
+        ignore: names of bodies to leave out.
+        thickness: of a robot without shapes: how thick its bodies are about their frames [m]; a
+            fiftieth of its characteristic length by default.
+
+    Returns:
+        Per name of an obstacle the approach of the body that comes nearest, or touches first.
+
+    Raises:
+        BadValue: an argument is impossible, or a mesh cannot be had.
+        UnknownName: the robot has no such body.
+    """
+    run, things = checked_run(run), checked_obstacles(obstacles)
+    left_out = {ignore} if isinstance(ignore, str) else set(ignore)
+    for name in left_out:
+        if name not in run.robot.bodies:
+            raise UnknownName("body", name, run.robot.bodies, run.robot.name)
+    scene = _Scene(run, positive("tolerance", tolerance), thickness, things)
+    moving = [
+        number
+        for number, piece in enumerate(scene.pieces)
+        if piece.joint and piece.body not in left_out
+    ]
+    if not moving:
+        raise BadValue(f"robot '{run.robot.name}' has no body that moves and is not ignored")
+    found = {}
+    for place, obstacle in enumerate(things, start=len(scene.pieces)):
+        found[obstacle.name] = scene.approach([(number, place) for number in moving])
+    return found
+
+
+def self_collisions(
+    run: Trajectory, *, tolerance: float = 0.001, thickness: float | None = None
+) -> SelfCollisions:
+    """Return how near the bodies of the robot come to each other during a run.
+
+    Left out are pairs that a joint joins, in the tree or closing a loop, that are welded to each
+    other, or that overlap at the start: shapes of neighbours often do. Shapes of the ground count
+    as a body.
+
+    Args:
+        run: the run.
+        tolerance: how far above the smallest distance the one that is found may lie [m].
+        thickness: of a robot without shapes: how thick its bodies are about their frames [m].
+
+    Raises:
+        BadValue: an argument is impossible, or a mesh cannot be had.
+    """
+    run = checked_run(run)
+    scene = _Scene(run, positive("tolerance", tolerance), thickness, [])
+    of_body: dict[str, list[int]] = {}
+    for number, piece in enumerate(scene.pieces):
+        of_body.setdefault(piece.body, []).append(number)
+    joined = {frozenset((joint.parent, joint.child)) for joint in run.robot.description.joints}
+    approaches, excluded = [], {}
+    for a, b in combinations(of_body, 2):
+        pairs = [(i, j) for i in of_body[a] for j in of_body[b]]
+        if scene.pieces[pairs[0][0]].joint == scene.pieces[pairs[0][1]].joint:
+            excluded[a, b] = "they are welded to each other"
+        elif frozenset((a, b)) in joined:
+            excluded[a, b] = "a joint joins them"
+        elif any(scene.at_start(pair) <= TOUCH for pair in pairs):
+            excluded[a, b] = "they overlap at the start"
+        else:
+            approaches.append(scene.approach(pairs))
+    approaches.sort(key=lambda approach: (approach.distance, approach.t))
+    return SelfCollisions(tuple(approaches), excluded)
+
+
+# -- pairs ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """How far the points of one piece may have gone as seen from another, over the leaves.
+
+    Args:
+        leaves: the motion.
+        passed: way at the nodes [m], not falling, shape (n + 1,).
+    """
+
+    leaves: Leaves
+    passed: Array
+
+    @property
+    def length(self) -> float:
+        """The whole way [m]."""
+        return float(self.passed[-1])
+
+    def place(self, way: float) -> tuple[int, float]:
+        """Leaf, and the part of it that is over, where so much of the way has been gone."""
+        leaf = int(np.searchsorted(self.passed, way, side="right")) - 1
+        leaf = min(max(leaf, 0), self.leaves.count - 1)
+        start, end = self.passed[leaf], self.passed[leaf + 1]
+        return leaf, float(
+            min(max((way - start) / (end - start), 0.0), 1.0)
+        ) if end > start else 0.0
+
+    def time(self, way: float) -> float:
+        """Instant at which so much of the way has been gone [s]."""
+        return self.leaves.time(*self.place(way))
+
+    def until(self, t: float) -> float:
+        """Way that has been gone at an instant [m]."""
+        times = self.leaves.times
+        leaf = min(int(np.searchsorted(times[:, 1], t)), self.leaves.count - 1)
+        start, end = times[leaf]
+        part = (t - start) / (end - start) if end > start else 1.0
+        return float(self.passed[leaf] + part * (self.passed[leaf + 1] - self.passed[leaf]))
+
+
+class _Scene:
+    """The pieces of a robot on their way, and obstacles, as coal compares them.
+
+    Args:
+        run: the run.
+        tolerance: how far above the smallest distance the one that is found may lie [m].
+        thickness: see `clearance`.
+        obstacles: what stands around.
+    """
+
+    def __init__(
+        self,
+        run: Trajectory,
+        tolerance: float,
+        thickness: float | None,
+        obstacles: list[Obstacle],
+    ) -> None:
+        self.pieces = robot_links(run.robot, tolerance, thickness).pieces
+        self._tolerance, self._obstacles = tolerance, obstacles
+
+        def fine(bounds: list[Bounds]) -> NDArray[np.bool_]:
+            good = np.ones(len(bounds[0].turn), dtype=bool)
+            for piece in self.pieces:
+                good &= bounds[piece.joint].acceleration(piece.radius) / 8 <= tolerance
+            return good
+
+        self._leaves = Leaves(run, fine)
+        self._model, self._data = run.robot.model, run.robot.model.createData()
+        self._shapes = _geometry_model(self.pieces, obstacles)
+        self._shapes_data = pin.GeometryData(self._shapes)
+        self._number = {
+            (pair.first, pair.second): number
+            for number, pair in enumerate(self._shapes.collisionPairs)
+        }
+
+    def at_start(self, pair: tuple[int, int]) -> float:
+        """Distance of a pair at the start [m], negative inside each other."""
+        obstacle = pair[1] - len(self.pieces)
+        distance = float(self._compare(pair, 0, 0.0).min_distance)
+        if obstacle >= 0:
+            piece = self.pieces[pair[0]]
+            middle = self._data.oMi[piece.joint].act(piece.points.mean(axis=0))
+            if self._obstacles[obstacle].surrounds(middle):
+                return min(distance, 0.0)
+        return distance
+
+    def approach(self, pairs: list[tuple[int, int]]) -> Approach:
+        """Of these pairs the one that touches first, or else comes nearest."""
+        starts = {pair: self.at_start(pair) for pair in pairs}
+        best, bound, where = np.inf, np.inf, (pairs[0], 0, 0.0)
+        touch = np.inf
+        for pair in sorted(pairs, key=lambda pair: starts[pair]):
+            way = self._way(pair)
+
+            def distance(x: float, pair: tuple[int, int] = pair, way: _Way = way) -> float:
+                if x == 0.0:
+                    return starts[pair]
+                return float(self._compare(pair, *way.place(x)).min_distance)
+
+            if touch == np.inf:
+                found = least(distance, way.length, self._tolerance, best)
+                bound = min(bound, found.bound)
+                if found.value < best:
+                    best, where = found.value, (pair, *way.place(found.at))
+                if found.value > TOUCH:
+                    continue
+                limit = found.at
+            else:
+                limit = way.until(touch)
+            first = first_touch(distance, limit)
+            if first is not None and way.time(first) < touch:
+                touch, where = way.time(first), (pair, *way.place(first))
+        return self._described(*where, 0.0 if best <= TOUCH else best, bound)
+
+    def _described(
+        self, pair: tuple[int, int], leaf: int, u: float, distance: float, bound: float
+    ) -> Approach:
+        result = self._compare(pair, leaf, u)
+        other = (
+            self.pieces[pair[1]].body
+            if pair[1] < len(self.pieces)
+            else self._obstacles[pair[1] - len(self.pieces)].name
+        )
+        return Approach(
+            self.pieces[pair[0]].body,
+            other,
+            distance,
+            max(0.0, min(bound, distance) - ACCURACY - SLACK),
+            self._leaves.time(leaf, u),
+            np.array(result.getNearestPoint1()),
+            np.array(result.getNearestPoint2()),
+        )
+
+    def _compare(self, pair: tuple[int, int], leaf: int, u: float) -> Any:
+        """What coal finds of a pair inside a leaf."""
+        q = self._leaves.configuration(leaf, u)
+        pin.updateGeometryPlacements(self._model, self._data, self._shapes, self._shapes_data, q)
+        return pin.computeDistance(self._shapes, self._shapes_data, self._number[pair])
+
+    def _way(self, pair: tuple[int, int]) -> _Way:
+        """How far the first of a pair may have gone as seen from the second."""
+        piece = self.pieces[pair[0]]
+        seen_from = self.pieces[pair[1]].joint if pair[1] < len(self.pieces) else 0
+        seen = self._leaves.relative(piece.joint, seen_from)
+        moved = np.diff(self._leaves.points(piece.joint, piece.points, seen_from), axis=0)
+        chord = np.sqrt(np.max(np.sum(moved * moved, axis=2), axis=1))
+        ways = np.minimum(chord + seen.acceleration(piece.radius) / 2, seen.velocity(piece.radius))
+        return _Way(self._leaves, np.concatenate([[0.0], np.cumsum(ways)]))
+
+
+def _geometry_model(pieces: tuple[Piece, ...], obstacles: list[Obstacle]) -> pin.GeometryModel:
+    """Pieces and obstacles, in this order, and the pairs that can move relative to each other."""
+    shapes = pin.GeometryModel()
+    for number, piece in enumerate(pieces):
+        name = f"{number}:{piece.body}"
+        shapes.addGeometryObject(
+            pin.GeometryObject(name, piece.joint, piece.placement, piece.solid)
+        )
+    for obstacle in obstacles:
+        shapes.addGeometryObject(
+            pin.GeometryObject(f"obstacle:{obstacle.name}", 0, obstacle.placement, obstacle.solid)
+        )
+    joints = [piece.joint for piece in pieces] + [0] * len(obstacles)
+    for i, j in combinations(range(len(joints)), 2):
+        if joints[i] != joints[j]:
+            shapes.addCollisionPair(pin.CollisionPair(i, j))
+    return shapes

@@ -1,0 +1,90 @@
+"""The least value of a function that cannot change faster than its argument, and its first zero.
+
+No robot is known here. A distance between two bodies is such a function of the way that the
+points of one of them may have gone as seen from the other: both searches use nothing but
+``|f(x) - f(y)| <= |x - y|``, so that nothing between their samples can be missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+__all__ = ["ACCURACY", "TOUCH", "Least", "first_touch", "least"]
+
+TOUCH = 1e-5
+"""Bodies that are not farther apart than this touch [m]."""
+ACCURACY = 3e-6
+"""Error of a distance by coal [m]: 2.1e-6 was the largest in 1,500 random pairs of shapes."""
+
+
+@dataclass(frozen=True)
+class Least:
+    """The least value of a function.
+
+    Args:
+        at: where it was found.
+        value: what was found.
+        bound: the function is nowhere below this.
+    """
+
+    at: float
+    value: float
+    bound: float
+
+
+def least(
+    f: Callable[[float], float], length: float, tolerance: float, enough: float = float("inf")
+) -> Least:
+    """Least value of ``f`` on [0, length] (Piyavskii and Shubert).
+
+    Between two samples ``f`` is at least ``(f(a) + f(b) - (b - a)) / 2``, and could be so small
+    only at one place, which is where it is sampled next; the lowest such place comes first.
+
+    Args:
+        f: the function.
+        length: end of its interval.
+        tolerance: how far the value found may lie above the least one.
+        enough: what lies above this is of no interest, nor is how far.
+
+    Returns:
+        What was found; no better than `TOUCH` if it is below that.
+    """
+    ends = [(x, f(x)) for x in dict.fromkeys((0.0, length))]
+    at, value = min(ends, key=lambda sample: sample[1])
+    (a, fa), (b, fb) = ends[0], ends[-1]
+    waiting = [((fa + fb - (b - a)) / 2, a, fa, b, fb)]
+    while value > TOUCH:
+        bound, a, fa, b, fb = waiting[0]
+        goal = min(value, enough)
+        # A value near zero has to be told from zero.
+        if bound >= goal - max(min(tolerance, goal / 2), ACCURACY):
+            return Least(at, value, min(bound, value))
+        heappop(waiting)
+        x = min(max((a + b + fa - fb) / 2, a), b)
+        fx = f(x)
+        if fx < value:
+            at, value = x, fx
+        heappush(waiting, ((fa + fx - (x - a)) / 2, a, fa, x, fx))
+        heappush(waiting, ((fx + fb - (b - x)) / 2, x, fx, b, fb))
+    return Least(at, value, 0.0)
+
+
+def first_touch(f: Callable[[float], float], length: float) -> float | None:
+    """First place on [0, length] where ``f`` is no more than `TOUCH`, or None (advancement).
+
+    From a place where ``f`` is ``d`` its next zero is at least ``d`` away.
+
+    Args:
+        f: the function.
+        length: end of its interval.
+    """
+    x = 0.0
+    while True:
+        value = f(x)
+        if value <= TOUCH:
+            return x
+        if x >= length:
+            return None
+        x = min(x + max(value - ACCURACY, ACCURACY), length)
