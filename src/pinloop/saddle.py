@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from .errors import SingularMass
 
-__all__ = ["RANK", "Saddle"]
+__all__ = ["RANK", "Saddle", "solve_mass"]
 
 Array = NDArray[np.float64]
 
@@ -151,6 +151,23 @@ class Saddle:
         rank = int(np.sum(values > max(self._tolerance * float(values[0]), self._floor)))
         rank = min(rank, self._max_rank)
         return U[:, :rank], values[:rank], V[:rank]
+
+
+def solve_mass(M: Array, f: Array) -> Array:
+    """``M^-1 f`` for a symmetric positive definite matrix.
+
+    Raises:
+        SingularMass: ``M`` is not positive definite.
+    """
+    if f.size == 0:
+        return np.zeros(f.shape)
+    _, x, info = _lapack().dposv(M, f, lower=1)
+    if info != 0:
+        raise SingularMass(
+            f"the mass matrix is not positive definite (coordinate {abs(info) - 1}); some body "
+            "moves without mass or inertia"
+        )
+    return np.asarray(x)
 
 
 def _forward(L: Array, B: Array) -> Array:

@@ -326,7 +326,7 @@ def test_a_rotor_too_light_to_matter(inertia: float) -> None:
 def test_a_rotor_too_heavy_to_move() -> None:
     for seed in range(10):
         p = redundant(seed, 5, 2)
-        heavy = np.full(5, 1e5) * np.diagonal(p.M)
+        heavy = np.full(5, 100.0) * np.diagonal(p.M)
         problem = p.with_rotors(heavy)
         decision = problem.decide()
         assert distance(p, decision.a, np.zeros(5)) <= 1e-2

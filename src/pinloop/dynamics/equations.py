@@ -76,6 +76,7 @@ class EquationsOfMotion:
         self._data = robot.model.createData()
         self._rest = np.zeros(robot.nv)
         self._no_rows, self._no_rates = np.zeros((0, robot.nv)), np.zeros(0)
+        self._upper = np.tri(robot.nv, dtype=bool).T
         self._max_rank: int | None = None
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
@@ -90,7 +91,7 @@ class EquationsOfMotion:
 
     def mass(self, q: Array) -> Array:
         """Mass matrix, shape (nv, nv)."""
-        return _symmetric(pin.crba(self._model, self._data, q))
+        return self._full(pin.crba(self._model, self._data, q))
 
     def residual(self, t: float, q: Array) -> Array:
         """Position residual of all rows, zeros for rows on velocities only."""
@@ -153,12 +154,12 @@ class EquationsOfMotion:
         model, data = self._model, self._data
         if len(self.rows) == 0 and not self.forces:
             f = -np.array(pin.nonLinearEffects(model, data, q, v))
-            return _symmetric(pin.crba(model, data, q)), f, self._no_rows, self._no_rates, None
+            return self._full(pin.crba(model, data, q)), f, self._no_rows, self._no_rates, None
         self._kinematics(q, v)
         J, _, gamma = self.rows.terms(t, q, v, data)
         tau = self._applied(t, q, v)
         nle = np.array(pin.nonLinearEffects(model, data, q, v))
-        M = _symmetric(pin.crba(model, data, q))
+        M = self._full(pin.crba(model, data, q))
         return M, tau - nle, J, gamma, self._independent_rows(t, q, M, J)
 
     def _solve(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array, Array]:
@@ -194,6 +195,10 @@ class EquationsOfMotion:
                 found = max(found, Saddle(self.mass(near), J, self.rows.scale).rank)
         return found
 
+    def _full(self, M: Array) -> Array:
+        """Full matrix of what `crba` writes to the upper triangle."""
+        return np.where(self._upper, M, M.T)
+
     def _kinematics(self, q: Array, v: Array) -> None:
         """Placements, velocities, joint Jacobians, and accelerations without joint acceleration."""
         model, data = self._model, self._data
@@ -226,9 +231,3 @@ def _with_unique_names(forces: list[BoundForce]) -> tuple[BoundForce, ...]:
         if seen[force.name] > 1:
             force.name = f"{force.name} ({seen[force.name]})"
     return tuple(forces)
-
-
-def _symmetric(M: Array) -> Array:
-    """Full matrix of what `crba` writes to the upper triangle."""
-    upper = np.triu(M)
-    return upper + np.triu(upper, 1).T

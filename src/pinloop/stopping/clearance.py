@@ -11,7 +11,7 @@ bodies changes by no more than the way does. `nearest` searches along it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -22,10 +22,12 @@ from numpy.typing import NDArray
 
 from ..errors import BadValue, UnknownName
 from ..trajectory import Trajectory
-from .leaves import SLACK, Bounds, Leaves, checked_run
-from .links import Piece, positive, robot_links
+from .leaves import SLACK, Leaves
+from .links import Piece, frame_pieces, positive, robot_links
+from .motionbounds import Bounds
 from .nearest import ACCURACY, TOUCH, first_touch, least
 from .obstacles import Obstacle, checked_obstacles
+from .steps import checked_run
 
 __all__ = ["Approach", "SelfCollisions", "clearance", "self_collisions"]
 
@@ -91,6 +93,7 @@ def clearance(
     *,
     tolerance: float = 0.001,
     ignore: Iterable[str] = (),
+    frames: Mapping[str, float] | None = None,
     thickness: float | None = None,
 ) -> dict[str, Approach]:
     """Return how near the robot comes to each obstacle during a run.
@@ -104,6 +107,8 @@ def clearance(
         obstacles: what stands around.
         tolerance: how far above the smallest distance the one that is found may lie [m].
         ignore: names of bodies to leave out.
+        frames: further points to look at (tool points, corners of a payload): radius of a ball
+            about it [m] by name of the frame.
         thickness: of a robot without shapes: how thick its bodies are about their frames [m]; a
             fiftieth of its characteristic length by default.
 
@@ -119,7 +124,7 @@ def clearance(
     for name in left_out:
         if name not in run.robot.bodies:
             raise UnknownName("body", name, run.robot.bodies, run.robot.name)
-    scene = _Scene(run, positive("tolerance", tolerance), thickness, things)
+    scene = _Scene(run, positive("tolerance", tolerance), thickness, things, frames or {})
     moving = [
         number
         for number, piece in enumerate(scene.pieces)
@@ -151,7 +156,7 @@ def self_collisions(
         BadValue: an argument is impossible, or a mesh cannot be had.
     """
     run = checked_run(run)
-    scene = _Scene(run, positive("tolerance", tolerance), thickness, [])
+    scene = _Scene(run, positive("tolerance", tolerance), thickness, [], {})
     of_body: dict[str, list[int]] = {}
     for number, piece in enumerate(scene.pieces):
         of_body.setdefault(piece.body, []).append(number)
@@ -221,6 +226,7 @@ class _Scene:
         tolerance: how far above the smallest distance the one that is found may lie [m].
         thickness: see `clearance`.
         obstacles: what stands around.
+        frames: see `clearance`.
     """
 
     def __init__(
@@ -229,8 +235,10 @@ class _Scene:
         tolerance: float,
         thickness: float | None,
         obstacles: list[Obstacle],
+        frames: Mapping[str, float],
     ) -> None:
-        self.pieces = robot_links(run.robot, tolerance, thickness).pieces
+        links = robot_links(run.robot, tolerance, thickness)
+        self.pieces = (*links.pieces, *frame_pieces(run.robot, frames, tolerance))
         self._tolerance, self._obstacles = tolerance, obstacles
 
         def fine(bounds: list[Bounds]) -> NDArray[np.bool_]:

@@ -151,15 +151,19 @@ class Course:
         found = first_crossing(step, self._watched(), equations, excess, self.tiny)
         if found is None:
             self._keep(step.t1, step.q1, step.v1, step.a1, step.psi)
+            self._look_for_motion(step)
             return step.t1, step.q1, step.v1, step.a1, h_next
         if found.t > t:
             step = self._shortened(step, found)
             self._keep(step.t1, step.q1, step.v1, step.a1, step.psi)
+            self._look_for_motion(step)
         q, v, t = (step.q1, step.v1, step.t1) if found.t > t else (step.q0, step.v0, t)
         if found.watched is None:
-            loose = equations.loosest(t, q, v)
-            names = tuple(f"{self.train.names[k]} comes loose" for k in loose)
-            return (t, *self._begin(t, q, v, names, loose), h_next)
+            loose, turned = equations.loose(t, q, v), equations.turning(t, q, v)
+            names = [f"{self.train.names[k]} comes loose" for k in loose]
+            names += [f"power turns round in the gear of {self.train.names[k]}" for k in turned]
+            names = names or ["undecided"]
+            return (t, *self._begin(t, q, v, tuple(names), loose, turned), h_next)
         one = found.watched
         v = v.copy()
         if one.cell is None:
@@ -208,6 +212,7 @@ class Course:
         v: Array,
         events: tuple[str, ...],
         loose: Mapping[int, int] = MappingProxyType({}),
+        turned: Mapping[int, int] = MappingProxyType({}),
     ) -> tuple[Array, Array, Array]:
         """Let a phase begin: decide all joints; returns the state in it."""
         self.log += [(t, name) for name in events]
@@ -222,8 +227,10 @@ class Course:
         v[met] = level[met]
         ramp, slope = self.schedule.ramp(self.train, t)
         off = t >= self.schedule.off
-        limited = t >= self.schedule.command
-        now = Moment(t, q, v, ramp, slope, piece, drives, limited, off, self.blocked, loose)
+        limited = self.category.number > 0 and t >= self.schedule.command
+        now = Moment(
+            t, q, v, ramp, slope, piece, drives, limited, off, self.blocked, loose, turned
+        )
         self.phase = next_phase(self.equations, now)
         # A joint that has left a tooth is no longer blocked by it, except by one without play.
         self.blocked[~self.phase.stuck & ~self.fast] = 0
@@ -315,7 +322,7 @@ class Course:
         """What may happen to the joints in this phase besides coming loose."""
         phase, names = self.phase, self.train.names
         found = []
-        for column in np.flatnonzero(~phase.pinned):
+        for column in map(int, np.flatnonzero(~phase.pinned)):
             way, pull = phase.sliding.direction[column], phase.sliding.pull[column]
             name = names[column]
             if way:
@@ -361,6 +368,13 @@ class Course:
         waiting |= isinstance(self.category, Category1) and not np.isfinite(self.schedule.brake)
         held = not v.any() and not a.any()
         return not waiting and (held or t - self.stands_since >= self.standstill.dwell)
+
+    def _look_for_motion(self, step: Step) -> None:
+        """What moved in a step has not stood since before, though it may stand at both ends."""
+        if np.abs(step.psi[self.simple]).max(initial=0.0) > self.standstill.speed * (
+            step.t1 - step.t0
+        ):
+            self.stands_since = None
 
     def _slow(self, q: Array, v: Array) -> bool:
         """Whether no joint with one axis, and no joint or frame in space, moves noticeably."""

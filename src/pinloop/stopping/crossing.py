@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..integrate import Step, hermite
 from .equations import StopEquations
 
-__all__ = ["Crossing", "Guard", "first_crossing"]
+__all__ = ["Crossing", "Guard", "Watched", "first_crossing"]
 
 Array = NDArray[np.float64]
 Guard = Callable[[float, Array, Array], float]
@@ -54,7 +54,7 @@ class Crossing:
 
     Args:
         t: when, on the dense output [s].
-        watched: the coordinate it happens to; None where something pinned comes loose.
+        watched: the coordinate it happens to; None where what the phase rests on ends.
         guard: passes zero there.
     """
 
@@ -71,13 +71,13 @@ def first_crossing(
     Args:
         step: the step.
         watched: the coordinates to look at.
-        equations: the equations, which know when something pinned comes loose.
-        excess: largest excess seen at the stages of the step.
+        equations: the equations, which know when their phase ends.
+        excess: how far beyond its end the phase was at the stages of the step.
         band: how far beyond zero a guard that starts at zero must get to count.
     """
     found = _first_of_watched(step, watched, band)
-    loose = _first_loose(step, equations, excess, step.t1 if found is None else found.t)
-    return found if loose is None else loose
+    ended = _first_beyond(step, equations, excess, step.t1 if found is None else found.t)
+    return found if ended is None else ended
 
 
 def _first_of_watched(step: Step, watched: list[Watched], band: float) -> Crossing | None:
@@ -131,26 +131,24 @@ def _root(
     return step.t0 + s * h
 
 
-def _first_loose(
+def _first_beyond(
     step: Step, equations: StopEquations, excess: float, end: float
 ) -> Crossing | None:
-    """Where the torque that pins a joint passes its bound, before ``end``."""
+    """Where what is pinned comes loose, or the power in a gear turns round, before ``end``."""
     redundant = equations.phase.redundant
     if not redundant and not excess > 0.0:
         return None
     from scipy.optimize import brentq  # slow to import
 
     def over(t: float) -> float:
-        return equations.coming_loose(t, *step(t))
+        return equations.beyond(t, *step(t))
 
     last = step.t0
     for s in np.linspace(0.0, 1.0, (2 if redundant else _SAMPLES) + 1)[1:]:
         t = step.t0 + s * (end - step.t0)
         if over(t) > 0.0:
-            if over(last) >= 0.0:
-                root = last
-            else:
-                root = float(brentq(over, last, t, xtol=1e-13))
-            return Crossing(root, None, lambda t, q, v: -equations.coming_loose(t, q, v))
+            # At the start of a phase it may be at its bound already.
+            root = last if over(last) >= 0.0 else float(brentq(over, last, t, xtol=1e-13))
+            return Crossing(root, None, lambda t, q, v: -equations.beyond(t, q, v))
         last = t
     return None

@@ -43,6 +43,7 @@ class Moment:
         shorted: whether the motors are shorted.
         blocked: directions blocked by teeth and stops, see `Phase`.
         loose: coordinates that have just come loose, with the direction in which they go.
+        turned: coordinates in whose gear the power has just turned round, with the new sign.
     """
 
     t: float
@@ -56,6 +57,7 @@ class Moment:
     shorted: bool
     blocked: NDArray[np.int64]
     loose: Mapping[int, int]
+    turned: Mapping[int, int]
 
 
 def next_phase(equations: StopEquations, now: Moment) -> Phase:
@@ -98,7 +100,7 @@ def _as_if_all_stuck(train: Drivetrain, now: Moment) -> Phase:
         now.limited,
         now.shorted,
     )
-    return Phase(sliding, stuck, follow, now.piece, now.blocked, Mode())
+    return Phase(sliding, stuck, follow, now.piece, np.zeros(len(now.v)), now.blocked, Mode())
 
 
 def _contacts(
@@ -115,20 +117,17 @@ def _contacts(
     # Where a rotor behind a lossy gear would have to be accelerated once it moves.
     lossy = train.lossy
     behind = lossy / train.efficiency
-    up = np.where(phase.follow, lossy * _gain(train, low, sliding.direction), behind)
-    down = np.where(phase.follow, lossy * _gain(train, high, sliding.direction), behind)
+    up = np.where(phase.follow, lossy * train.gain(np.sign(low), sliding.direction), behind)
+    down = np.where(phase.follow, lossy * train.gain(np.sign(high), sliding.direction), behind)
     target = np.where(phase.follow, now.piece.a(t), 0.0)
-    before = train.motor_side(t, v, sliding)
+    law = train.law(sliding)
+    before = law.motor_side(t, v)
     gears = np.flatnonzero((lossy > 0) & ~phase.pinned)
     kinks = gear_contacts(train, gears, before, sliding.direction)
     before[at] = before[gears] = 0.0
-    force = f + train.joint_side(t, v, sliding) + train.through_gear(before, sliding.direction)
+    force = f + law.joint_side(t, v) + train.through_gear(before, sliding.direction)
     pinned = Contacts(at, target[at], low[at], high[at], up[at], down[at])
     return _joined(pinned, kinks), force
-
-
-def _gain(train: Drivetrain, torque: Array, direction: Array) -> Array:
-    return np.where(torque * direction > 0, train.efficiency, 1.0 / train.efficiency)
 
 
 def _lost(train: Drivetrain, phase: Phase, t: float, column: int) -> float:
@@ -162,8 +161,11 @@ def _settled(
     """The phase in which those that broke away slide."""
     stuck, follow = phase.stuck.copy(), phase.follow.copy()
     direction, pull = phase.sliding.direction.copy(), phase.sliding.pull.copy()
+    power = np.zeros(len(direction))
     for column, side, torque in zip(contacts.columns, made.side, made.torque, strict=True):
         if not (stuck[column] or follow[column]):
+            # Beyond the kink the rotor takes more than all else gives.
+            power[column] = -int(side) or now.turned.get(int(column), 1)
             continue
         way = int(side)
         if way == 0 and int(column) in broken and not now.blocked[column]:
@@ -178,6 +180,9 @@ def _settled(
         if stuck[column]:
             direction[column] = way
         stuck[column] = follow[column] = False
+        if train.lossy[column] > 0:
+            # A joint that starts to move is dragged by its load, or by a drive at its limit.
+            power[column] = np.sign(torque) or -way
     locks = [Locked(train.names[column]) for column in np.flatnonzero(stuck)]
     pinned = np.flatnonzero(stuck | follow)
     settled = replace(
@@ -185,6 +190,7 @@ def _settled(
         sliding=replace(phase.sliding, direction=direction, pull=pull),
         stuck=stuck,
         follow=follow,
+        power=power,
         mode=Mode(locks),
     )
     if len(J) == 0 or len(pinned) == 0:

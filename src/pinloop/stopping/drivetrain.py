@@ -59,6 +59,44 @@ class Sliding:
         return np.asarray(self.ramp + self.slope * (t - self.start))
 
 
+@dataclass(frozen=True, eq=False)
+class Law:
+    """Torques while it is settled what slides and in which direction: functions of time and speed.
+
+    Args:
+        start: time at which it begins to hold [s].
+        joint: torque at the joints at ``start``, at rest, shape (nv,).
+        joint_rate: its rate [N m/s].
+        motor: torque before the gears at ``start``, at rest.
+        motor_rate: its rate [N m/s].
+        viscous: viscous coefficients at the joints.
+        shorted: viscous coefficients of the shorted motors.
+        extra: what dry friction is larger at rest than in motion; None if nowhere.
+        shape: speed over which that vanishes.
+    """
+
+    start: float
+    joint: Array
+    joint_rate: Array
+    motor: Array
+    motor_rate: Array
+    viscous: Array
+    shorted: Array
+    extra: Array | None
+    shape: Array
+
+    def joint_side(self, t: float, v: Array) -> Array:
+        """Torque of what acts at the joints themselves [N m]."""
+        torque = self.joint + self.joint_rate * (t - self.start) - self.viscous * v
+        if self.extra is not None:
+            torque -= self.extra * np.exp(-((v / self.shape) ** 2))
+        return np.asarray(torque)
+
+    def motor_side(self, t: float, v: Array) -> Array:
+        """Torque of what acts through the gears, before losses [N m]."""
+        return np.asarray(self.motor + self.motor_rate * (t - self.start) - self.shorted * v)
+
+
 class Drivetrain:
     """Brakes, gears, friction and drives of a robot.
 
@@ -73,6 +111,7 @@ class Drivetrain:
         lossy: inertia of the rotors behind gears with losses [kg m^2], shape (nv,); not in the
             mass matrix.
         efficiency: of the gears, shape (nv,).
+        has_losses: whether any gear has losses.
         delay: from the command to the first torque [s], shape (nv,).
         rise: from the first to the full torque [s], shape (nv,).
         limit: largest torque of the drive at the joint, before losses [N m], shape (nv,).
@@ -99,6 +138,7 @@ class Drivetrain:
         for name, brake in entries.items():
             self._enter(self.columns[name], brake)
         self.lossy = np.where(self.efficiency < 1.0, self.reflected, 0.0)
+        self.has_losses = bool((self.efficiency < 1.0).any())
         self._stribeck = bool(self._extra.any())
         self.has_brake = (self.motor_brake[1] + self.joint_brake[1] > 0) | self.teeth
 
@@ -154,27 +194,37 @@ class Drivetrain:
         """Torque of drives that cannot follow, at the joints and before losses [N m]."""
         return np.asarray(sliding.pull * np.where(sliding.pull == 0.0, 0.0, self.drive(sliding)))
 
-    def joint_side(self, t: Array | float, v: Array, sliding: Sliding) -> Array:
-        """Torque of what acts at the joint itself while it slides [N m]."""
-        brake = sliding.engaged(t) * self.joint_brake[0]
-        return self.viscous(v) - sliding.direction * (brake + self.friction(v))
-
-    def motor_side(self, t: Array | float, v: Array, sliding: Sliding) -> Array:
-        """Torque of what acts through the gear while it slides, before losses [N m]."""
-        brake = sliding.engaged(t) * self.motor_brake[0]
-        rest = self.dragged(sliding) - sliding.direction * brake
-        return np.asarray(rest + self.shorted(v, sliding))
+    def law(self, sliding: Sliding) -> Law:
+        """The torques of everything that slides, as long as that stays so."""
+        way = sliding.direction
+        return Law(
+            start=float(np.asarray(sliding.start)),
+            joint=-way * (sliding.ramp * self.joint_brake[0] + self._coulomb),
+            joint_rate=-way * sliding.slope * self.joint_brake[0],
+            motor=self.dragged(sliding) - way * sliding.ramp * self.motor_brake[0],
+            motor_rate=-way * sliding.slope * self.motor_brake[0],
+            viscous=self._viscous,
+            shorted=self._short * sliding.shorted,
+            extra=way * self._extra if self._stribeck else None,
+            shape=self._shape,
+        )
 
     def through_gear(self, S: Array, direction: Array) -> Array:
         """What of a torque before the gears arrives at the joints, shape (nv,)."""
-        return np.asarray(S * np.where(S * direction > 0, self.efficiency, 1.0 / self.efficiency))
+        return np.asarray(S * self.gain(np.sign(S), direction))
 
-    def gain_of(self, S: Array, direction: Array, columns: NDArray[np.intp]) -> Array:
-        """Torque behind the gears of some coordinates over that before them."""
-        efficiency = self.efficiency[columns]
-        return np.where(S * direction > 0, efficiency, 1.0 / efficiency)
+    def gain(self, power: Array, direction: Array) -> Array:
+        """Torque behind the gears over that before them.
 
-    def hold(self, t: Array | float, sliding: Sliding, kind: int, powered: Array) -> Array:
+        Args:
+            power: sign of the torque before the gears, shape (nv,).
+            direction: sign of the motion, shape (nv,).
+        """
+        return np.where(power * direction > 0, self.efficiency, 1.0 / self.efficiency)
+
+    def hold(
+        self, t: Array | float, sliding: Sliding, kind: int, powered: NDArray[np.bool_]
+    ) -> Array:
         """Torque up to which a joint at rest is held, from both sides [N m].
 
         Args:

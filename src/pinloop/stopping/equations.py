@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..dynamics import EquationsOfMotion
-from ..saddle import Saddle
+from ..errors import PinloopError
+from ..saddle import Saddle, solve_mass
 from .drivetrain import Drivetrain
-from .gauss import decide
-from .phase import Phase, gear_contacts, pinned_bounds
+from .phase import Phase, pinned_bounds
 
 __all__ = ["Solved", "StopEquations"]
 
 Array = NDArray[np.float64]
 
-_BRANCHES = 6
-"""So often the direction of power through lossy gears is tried before all are decided together."""
+_ROUNDING = 1e-7
+"""Torque in a gear that is no power in the wrong direction yet [N m]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,39 +52,49 @@ class StopEquations:
         self.equations, self.train = equations, train
         self.evaluations = 0
         self.excess = -np.inf  # largest since it was last reset: steps look at their own stages
-        self._gain = np.ones(equations.robot.nv)
+        self._no_force = np.zeros(equations.robot.nv)
 
     def enter(self, phase: Phase) -> None:
         """Let a phase begin."""
         self.phase = phase
         self._free, self._held = np.flatnonzero(~phase.pinned), np.flatnonzero(phase.pinned)
-        self._lossy = np.flatnonzero((self.train.lossy > 0) & ~phase.pinned)
+        self._rotors = np.flatnonzero(phase.power)
         self._follows = bool(phase.follow.any())
+        self._law = self.train.law(phase.sliding)
+        # Bounds that do not change in the phase.
+        self._bounds: tuple[Array, Array] | None = None
+        if not self._follows and not phase.sliding.slope[self._held].any():
+            self._bounds = pinned_bounds(self.train, phase, phase.sliding.start, self._law.joint)
+        n = len(phase.pinned)
+        self._free_free = self._free[:, None] * n + self._free
+        self._free_held = self._free[:, None] * n + self._held
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
-        """Acceleration, shape (nv,); notes how far what is pinned is from coming loose."""
+        """Acceleration, shape (nv,); notes how far the phase is from its end."""
         solved = self.solve(t, q, v)
-        if len(self._held) and not self.phase.redundant:
-            self.excess = max(self.excess, self._excess(t, v, solved))
+        self.excess = max(self.excess, self._beyond(t, v, solved))
         return solved.a
 
     def solve(self, t: float, q: Array, v: Array) -> Solved:
         """Acceleration and torques."""
         self.evaluations += 1
-        train, phase = self.train, self.phase
+        phase = self.phase
         M, f, J, gamma, cap = self.equations.system(t, q, v)
-        beside = train.joint_side(t, v, phase.sliding)
-        before = train.motor_side(t, v, phase.sliding)
+        beside, before = self._law.joint_side(t, v), self._law.motor_side(t, v)
         before[self._held] = 0.0
         a = np.zeros(len(v))
         if self._follows:
             a[phase.follow] = phase.piece.a(t)[phase.follow]
         applied = f + beside
-        if len(self._lossy):
-            behind, loops = self._through_lossy_gears(M, applied, before, J, gamma, cap, a)
-        else:
-            loops = self._accelerate(M, applied + before, J, gamma, cap, a)
-            behind = before
+        behind, rotors = before, self._rotors
+        if self.train.has_losses:
+            gain = self._gain(before)
+            behind = gain * before
+            heavier = (gain * self.train.lossy)[rotors]
+            M[rotors, rotors] += heavier
+        loops = self._accelerate(M, applied + behind, J, gamma, cap, a)
+        if len(rotors):
+            behind[rotors] -= heavier * a[rotors]
         pinned = np.zeros(len(v))
         held = self._held
         if len(held):
@@ -93,16 +103,17 @@ class StopEquations:
 
     def bounds(self, t: float, v: Array) -> tuple[Array, Array]:
         """Least and largest torque of what pins a coordinate, shape (nv,)."""
-        return pinned_bounds(self.train, self.phase, t, v)
+        return self._bounds or pinned_bounds(self.train, self.phase, t, v)
 
-    def coming_loose(self, t: float, q: Array, v: Array) -> float:
-        """How far a pinned joint is beyond what pins it; negative while all are held [N m]."""
-        if not len(self._held):
-            return -np.inf
-        return self._excess(t, v, self.solve(t, q, v), q)
+    def beyond(self, t: float, q: Array, v: Array) -> float:
+        """How far the phase is from its end [N m]; positive once it should have ended.
 
-    def loosest(self, t: float, q: Array, v: Array) -> dict[int, int]:
-        """Coordinates about to come loose, with the direction in which they will go."""
+        It ends when a joint that is pinned comes loose, or when the power in a gear turns round.
+        """
+        return self._beyond(t, v, self.solve(t, q, v), q)
+
+    def loose(self, t: float, q: Array, v: Array) -> dict[int, int]:
+        """Pinned coordinates at their bounds, with the direction in which they will go."""
         solved = self.solve(t, q, v)
         low, high = self.bounds(t, v)
         torque = self._balanced(t, q, v, solved) if self.phase.redundant else solved.pinned
@@ -113,13 +124,41 @@ class StopEquations:
             if torque[i] >= high[i] - size[i] or torque[i] <= low[i] + size[i]
         }
 
-    def _excess(self, t: float, v: Array, solved: Solved, q: Array | None = None) -> float:
-        low, high = self.bounds(t, v)
-        torque = solved.pinned
-        if self.phase.redundant and q is not None:
-            torque = self._balanced(t, q, v, solved)
+    def turning(self, t: float, q: Array, v: Array) -> dict[int, int]:
+        """Coordinates in whose gear the power turns round, with the new sign of its torque."""
+        if not len(self._rotors):
+            return {}
+        over = self._turned(self.solve(t, q, v))
+        return {
+            int(i): -int(self.phase.power[i])
+            for i, value in zip(self._rotors, over, strict=True)
+            if value >= -1e-6
+        }
+
+    def _beyond(self, t: float, v: Array, solved: Solved, q: Array | None = None) -> float:
+        worst = -np.inf
         held = self._held
-        return float(np.maximum(low - torque, torque - high)[held].max())
+        if len(held):
+            low, high = self.bounds(t, v)
+            torque = solved.pinned
+            if self.phase.redundant:
+                if q is None:
+                    return worst  # too dear for every stage
+                torque = self._balanced(t, q, v, solved)
+            worst = float(np.maximum(low - torque, torque - high)[held].max())
+        if len(self._rotors):
+            worst = max(worst, float(self._turned(solved).max()) - _ROUNDING)
+        return worst
+
+    def _turned(self, solved: Solved) -> Array:
+        """How far the torque behind gears has passed zero, per gear that turns a rotor [N m]."""
+        return -(self.phase.power * solved.behind)[self._rotors]
+
+    def _gain(self, before: Array) -> Array:
+        """Torque behind the gears over that before them."""
+        power = self.phase.power
+        sign = np.where(power != 0.0, power, np.sign(before))
+        return self.train.gain(sign, self.phase.sliding.direction)
 
     def _balanced(self, t: float, q: Array, v: Array, solved: Solved) -> Array:
         """Torques that are not unique, as evenly within their bounds as it goes (Chebyshev)."""
@@ -139,73 +178,41 @@ class StopEquations:
                 (solved.pinned - low)[held][finite[1]],
             ]
         )
-        cost = np.zeros(moves.shape[1] + 1)
-        cost[-1] = 1.0
+        # Unknown: the free part of the multipliers, and the largest excess, which is minimised; as
+        # small as it likes it may not get, where teeth take any torque.
+        least = -1.0 - float(np.abs(room).max(initial=0.0))
         best = linprog(
-            cost, np.column_stack([A, -np.ones(len(A))]), room, bounds=(None, None), method="highs"
+            np.eye(moves.shape[1] + 1)[-1],
+            np.column_stack([A, -np.ones(len(A))]),
+            room,
+            bounds=[(None, None)] * moves.shape[1] + [(least, None)],
+            method="highs",
         )
+        if best.x is None:
+            raise PinloopError(f"the torques that hold the joints cannot be shared: {best.message}")
         torque = solved.pinned.copy()
-        if best.status == 0:
-            torque[held] += moves @ best.x[:-1]
+        torque[held] += moves @ best.x[:-1]
         return torque
-
-    def _through_lossy_gears(
-        self, M: Array, applied: Array, before: Array,
-        J: Array, gamma: Array, cap: int | None, a: Array,
-    ) -> tuple[Array, Array]:  # fmt: skip
-        """Accelerate with the torques that gears let through; fills ``a``.
-
-        Returns:
-            What arrives behind the gears, without the rotors of lossless ones; and ``J' lam``.
-        """
-        at, train, phase = self._lossy, self.train, self.phase
-        inertia, direction = train.lossy[at], phase.sliding.direction[at]
-        gain = self._gain[at]
-        for _ in range(_BRANCHES):
-            heavy, pushed = M.copy(), before.copy()
-            heavy[at, at] += gain * inertia
-            pushed[at] = gain * before[at]
-            loops = self._accelerate(heavy, applied + pushed, J, gamma, cap, a)
-            S = before[at] - inertia * a[at]
-            found = train.gain_of(S, direction, at)
-            if np.array_equal(found, gain) or np.all((found == gain) | (np.abs(S) < 1e-9)):
-                self._gain[at] = gain
-                pushed[at] = gain * S
-                return pushed, loops
-            gain = found
-        return self._decided(M, applied, before, J, gamma, a)
-
-    def _decided(
-        self, M: Array, applied: Array, before: Array, J: Array, gamma: Array, a: Array
-    ) -> tuple[Array, Array]:
-        """The same by deciding the directions of power through all gears together."""
-        lossy, free, held = self._lossy, self._free, self._held
-        others = before.copy()
-        others[lossy] = 0.0
-        kinks = gear_contacts(self.train, lossy, before, self.phase.sliding.direction)
-        made = decide(
-            M[np.ix_(free, free)],
-            (applied + others)[free] - M[np.ix_(free, held)] @ a[held],
-            J[:, free],
-            gamma + J[:, held] @ a[held],
-            replace(kinks, columns=np.searchsorted(free, lossy)),
-        )
-        a[free] = made.a
-        others[lossy] = made.torque
-        return others, J.T @ made.multipliers
 
     def _accelerate(
         self, M: Array, f: Array, J: Array, gamma: Array, cap: int | None, a: Array
     ) -> Array:
         """Solve for the coordinates that are not pinned, fill ``a``, return ``J' lam``."""
         free, held = self._free, self._held
+        if len(J) == 0:
+            if len(held) == 0:
+                a[:] = solve_mass(M, f)
+            elif len(free):
+                rest = f[free] - M.take(self._free_held) @ a[held]
+                a[free] = solve_mass(M.take(self._free_free), rest)
+            return self._no_force
         if len(held) == 0:
             a[:], lam = Saddle(M, J, self.equations.rows.scale, max_rank=cap).solve(f, -gamma)
             return J.T @ lam
         if len(free) == 0:
-            return np.zeros(len(a))
+            return self._no_force
         given = a[held]
-        rest = f[free] - M[np.ix_(free, held)] @ given
-        part = Saddle(M[np.ix_(free, free)], J[:, free], self.equations.rows.scale, max_rank=cap)
+        rest = f[free] - M.take(self._free_held) @ given
+        part = Saddle(M.take(self._free_free), J[:, free], self.equations.rows.scale, max_rank=cap)
         a[free], lam = part.solve(rest, -gamma - J[:, held] @ given)
         return J.T @ lam

@@ -6,14 +6,14 @@ linearised loops. What the recording is and where it comes from is in `recorded`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..assembly import assemble, consistent_velocity
-from ..closing import TOLERANCE, Problem, limited_coordinates, null_space, search
+from ..closing import TOLERANCE, Problem, limited_coordinates, nearby_assembly, null_space, search
 from ..constraints import Constraints
 from ..errors import InconsistentVelocity, LoopNotClosed
 from ..mechanism import Mechanism
@@ -38,31 +38,41 @@ _DEPENDENT = 1e-6
 class Follower:
     """Closes the loops of a robot around recorded joints.
 
+    All actuated recorded joints are held at their values, and passive ones that do not follow from
+    them. Where these are more than the loops leave free, and numbers that were rounded contradict
+    each other, only as many as are independent.
+
     Args:
         robot: a mechanism with loops or couplings.
         joints: the recorded joints, each with one degree of freedom.
+        guess: configuration that picks the assembly branch, shape (nq,); neutral by default.
     """
 
-    def __init__(self, robot: Mechanism, joints: tuple[str, ...]) -> None:
+    def __init__(
+        self, robot: Mechanism, joints: tuple[str, ...], guess: ArrayLike | None = None
+    ) -> None:
         self._robot = robot
         self._joints = joints
         self._columns = np.array([robot.coordinates(name).v.start for name in joints])
         self._problem = Problem(robot, Constraints(robot, full=True), (), {}, limits=True)
         self._scale = self._problem.column_scale[self._columns]
+        self._home = assemble(robot, guess)
+        # At a dead centre a joint does not move at first order and would pass for dependent.
+        near = nearby_assembly(robot, self._home, np.random.default_rng(0))
+        self._base = self._independent(self._home if near is None else near)
+        self._held = tuple(n for n in joints if n in robot.actuated or n in self._base)
 
-    def begin(self, values: Mapping[str, float], time: float, guess: ArrayLike | None) -> Array:
-        """Configuration at the first sample, on the assembly branch of ``guess``.
+    def begin(self, values: Mapping[str, float], time: float) -> Array:
+        """Configuration at the first sample, on the assembly branch of the guess.
 
         The recorded joints go there from the assembly nearest to the guess on a straight line.
         Where the loops do not let them, any assembly with the first sample is taken.
 
         Args:
             values: coordinates of the recorded joints [rad, m].
-            time: time of the first sample [s].
-            guess: configuration, shape (nq,); neutral by default.
+            time: time of the first sample [s], for messages.
         """
-        robot = self._robot
-        home = assemble(robot, guess)
+        robot, home = self._robot, self._home
         goal = robot.configuration(values, home)
         way = robot.difference(home, goal)
         count = int(np.ceil(np.abs(way / self._problem.column_scale).max(initial=0.0) / STRIDE))
@@ -92,16 +102,14 @@ class Follower:
                 residuals={},
             )
         change = self._robot.difference(found, goal)[self._columns]
-        turning = ~self._robot.is_translation[self._columns]
-        change[turning] -= 2 * np.pi * np.round(change[turning] / (2 * np.pi))
         worst = int(np.argmax(np.abs(change / self._scale)))
         if abs(change[worst]) > _OFF * self._scale[worst]:
             name = self._joints[worst]
             raise LoopNotClosed(
                 f"joint '{name}' is recorded at {values[name]:.6g} at t = {time:.6g} s, but the "
-                f"loops of robot '{self._robot.name}' put it {-change[worst]:+.3g} away when the "
-                "other recorded joints stand as recorded; correct its zero, sign or unit, or "
-                "leave it out of the recording",
+                f"loops of robot '{self._robot.name}' put it at "
+                f"{values[name] - change[worst]:.6g} when the other recorded joints stand as "
+                "recorded; correct its zero, sign or unit",
                 q=found,
                 residuals={name: float(abs(change[worst]))},
             )
@@ -115,10 +123,9 @@ class Follower:
             rates: rates of the recorded joints [rad/s, m/s].
             time: when [s], for messages.
         """
-        held, _ = self._held(q)
         wanted = np.array([rates[name] for name in self._joints]) / self._scale
         try:
-            v = consistent_velocity(self._robot, q, {name: rates[name] for name in held})
+            v = consistent_velocity(self._robot, q, {name: rates[name] for name in self._held})
         except InconsistentVelocity:
             # More rates than the loops leave free: the nearest ones that they allow.
             free = null_space(self._problem.jacobian(q))
@@ -131,8 +138,7 @@ class Follower:
             raise InconsistentVelocity(
                 f"the loops of robot '{self._robot.name}' do not allow the recorded rates at t = "
                 f"{time:.6g} s: joint '{name}' should move at {rates[name]:.4g}, but "
-                f"{v[self._columns[worst]]:.4g} is nearest; smooth the recording, or leave out "
-                "joints that follow from others",
+                f"{v[self._columns[worst]]:.4g} is nearest; smooth the recording",
                 v=v,
                 residual=float(np.linalg.norm(off)),
             )
@@ -144,7 +150,7 @@ class Follower:
         for name in self._joints:
             at = self._robot.coordinates(name)
             start[at.q] = goal[at.q]
-        for held in dict.fromkeys(self._held(q)):
+        for held in self._choices(q):
             found, error = search(replace(self._problem, held=held), start, seed=0, restarts=0)
             if error < TOLERANCE:
                 return found
@@ -152,39 +158,41 @@ class Follower:
 
     def _assembled(self, q: Array, values: Mapping[str, float], time: float) -> Array:
         """Any assembly with the recorded values; an error that says what is in the way."""
-        _, held = self._held(q)
         goal = self._robot.configuration(values, q)
-        columns = {int(self._robot.coordinates(name).v.start) for name in held}
         within = all(
             low <= goal[i] <= high
             for i, j, low, high in limited_coordinates(self._robot)
-            if j in columns
+            if j in self._columns
         )
-        fixed = {name: values[name] for name in held}
-        try:
-            return assemble(self._robot, goal, fixed, limits=within)
-        except LoopNotClosed as error:
-            raise LoopNotClosed(
-                f"the recorded motion cannot be had at t = {time:.6g} s: {error}",
-                q=error.q,
-                residuals=error.residuals,
-                blocked_by=error.blocked_by,
-            ) from None
+        problems = []
+        for held in self._choices(q):
+            fixed = {name: values[name] for name in held}
+            try:
+                return assemble(self._robot, goal, fixed, limits=within)
+            except LoopNotClosed as error:
+                problems.append(error)
+        raise LoopNotClosed(
+            f"the recorded motion cannot be had at t = {time:.6g} s: {problems[0]}",
+            q=problems[0].q,
+            residuals=problems[0].residuals,
+            blocked_by=problems[0].blocked_by,
+        )
 
-    def _held(self, q: Array) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Joints to hold at their values, and fewer of them that are independent at ``q``.
+    def _choices(self, q: Array) -> Iterator[tuple[str, ...]]:
+        """Which joints to hold, starting from ``q``: all that should be, or as many as can be."""
+        yield self._held
+        if len(self._base) < len(self._held):
+            fewer = self._independent(q)
+            if len(fewer) == len(self._base):
+                yield fewer
 
-        The first are all actuated ones, and passive ones that do not follow from them. If they are
-        recorded with rounding, and more than the loops leave free, only the second can be held.
-        """
-        robot = self._robot
+    def _independent(self, q: Array) -> tuple[str, ...]:
+        """Recorded joints that move independently at ``q``, actuated ones first."""
         free = null_space(self._problem.jacobian(q))
         rest = dict(zip(self._joints, free[self._columns], strict=True))
-        actuated = [name for name in self._joints if name in robot.actuated]
-        passive = [name for name in self._joints if name not in robot.actuated]
         chosen: list[str] = []
-        for group in (actuated, passive):
-            left = list(group)
+        for actuated in (True, False):
+            left = [n for n in self._joints if (n in self._robot.actuated) == actuated]
             while left:
                 name = max(left, key=lambda n: float(np.linalg.norm(rest[n])))
                 size = float(np.linalg.norm(rest[name]))
@@ -194,6 +202,4 @@ class Follower:
                 chosen.append(name)
                 direction = rest[name] / size
                 rest = {n: row - (row @ direction) * direction for n, row in rest.items()}
-        picked = set(chosen)
-        every = tuple(n for n in self._joints if n in picked or n in actuated)
-        return every, tuple(n for n in self._joints if n in picked)
+        return tuple(chosen)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import PinloopError
-from ..saddle import Saddle
+from ..saddle import Saddle, solve_mass
 
 __all__ = ["Contacts", "Decision", "decide"]
 
@@ -95,7 +95,7 @@ def decide(M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts) -> De
     answers = [saddle.solve(unit, none) for unit in units]
     response = np.array([x for x, _ in answers]).reshape(k, len(f))
     # What rounding leaves is as large as what there was before the rows took their share.
-    inverse = np.linalg.solve(M, np.column_stack([units.T, f]))
+    inverse = solve_mass(M, np.column_stack([units.T, f]))
     alone = np.sqrt(inverse[at, np.arange(k)])
     fit = saddle.project(-gamma)
     size = float(

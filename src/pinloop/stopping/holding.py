@@ -16,7 +16,7 @@ __all__ = ["Holding", "holding"]
 Array = NDArray[np.float64]
 
 _STILL = 1e-2
-"""Acceleration of a joint that nothing holds, up to which it counts as balanced [rad/s^2, m/s^2]."""
+"""Acceleration up to which a joint that nothing holds counts as balanced [rad/s^2, m/s^2]."""
 
 
 @dataclass(frozen=True, eq=False)

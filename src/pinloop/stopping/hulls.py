@@ -113,9 +113,8 @@ def inside(hull: Hull, points: Array) -> NDArray[np.bool_]:
         hull: the hull.
         points: the points [m], shape (n, 3).
     """
-    within = np.all(
-        (points >= hull.vertices.min(axis=0)) & (points <= hull.vertices.max(axis=0)), axis=1
-    )
+    low, high = hull.vertices.min(axis=0), hull.vertices.max(axis=0)
+    within: NDArray[np.bool_] = np.all((points >= low) & (points <= high), axis=1)
     near = points[within]
     within[within] = np.all(near @ hull.planes[:, :3].T + hull.planes[:, 3] <= 0, axis=1)
     return within

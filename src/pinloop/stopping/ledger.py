@@ -163,7 +163,7 @@ def _nodes(course: Course) -> _Nodes:
     nv = course.robot.nv
 
     def stacked(values: list[Array]) -> Array:
-        return np.array(values).reshape(len(moving), -1)
+        return np.array(values).reshape(len(moving), nv)
 
     h = stacked([np.full(nv, kept[k + 1].t - kept[k].t) for k in moving])
     p = hermite(

@@ -5,25 +5,29 @@ Between stored states too: steps are polynomials, and their extremes are roots o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Real
 from typing import Literal
 
 import numpy as np
 import pinocchio as pin
+from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
-from scipy.special import comb
 
 from ..errors import BadValue
 from ..trajectory import Trajectory
-from .leaves import CONTROL, EVEN, Steps, checked_run, steps_of
+from .steps import BINOMIALS, CONTROL, EVEN, Steps, checked_run, steps_of
 
 __all__ = ["LimitPassed", "joint_limits"]
 
 Array = NDArray[np.float64]
+Kind = Literal["position", "velocity"]
+Side = Literal["lower", "upper"]
 
 _POWERS = np.array(
-    [[comb(5, i) * comb(i, j) * (-1) ** (i - j) for j in range(6)] for i in range(6)]
+    [[BINOMIALS[5, i] * BINOMIALS[i, j] * (-1) ** (i - j) for j in range(6)] for i in range(6)]
 )
 """From control points to coefficients of powers."""
 _SHORT = 1e-6
@@ -48,8 +52,8 @@ class LimitPassed:
 
     joint: str
     coordinate: int
-    kind: Literal["position", "velocity"]
-    side: Literal["lower", "upper"]
+    kind: Kind
+    side: Side
     limit: float
     t: float
     by: float
@@ -68,41 +72,48 @@ def joint_limits(run: Trajectory, *, tolerance: float = 1e-6) -> tuple[LimitPass
             [rad, m, rad/s, m/s].
     """
     run = checked_run(run)
-    if not (isinstance(tolerance, (int, float)) and 0 <= tolerance < np.inf):
+    if not isinstance(tolerance, Real) or not 0 <= float(tolerance) < np.inf:
         raise BadValue(f"tolerance is {tolerance!r}; it must be a number >= 0")
-    model, steps = run.robot.model, steps_of(run)
-    found: list[LimitPassed] = []
-    positions, velocities = _positions(run, steps), _velocities(run, steps)
-    for name in run.robot.joints:
-        at = run.robot.coordinates(name)
-        for kind, cells, stored, inner, limits in (
-            ("position", at.q, run.q, positions,
-             (model.lowerPositionLimit, model.upperPositionLimit)),
-            ("velocity", at.v, run.v, velocities,
-             (model.lowerVelocityLimit, model.upperVelocityLimit)),
-        ):  # fmt: skip
-            for cell in range(cells.start, cells.stop):
-                for side, sign in (("lower", -1), ("upper", 1)):
-                    limit = float(limits[side == "upper"][cell])
-                    if np.isfinite(limit):
-                        beyond = _Beyond(run.t, steps, sign * (stored[:, cell] - limit),
-                                         sign * (inner[:, :, cell] - limit))  # fmt: skip
-                        passed = beyond.passed(tolerance)
-                        if passed is not None:
-                            where = name, cell - cells.start, kind, side, limit
-                            found.append(LimitPassed(*where, *passed))
+    steps = steps_of(run)
+    motions = {"position": (run.q, _positions(run, steps)),
+               "velocity": (run.v, _velocities(run, steps))}  # fmt: skip
+    found = []
+    for joint, coordinate, cell, kind, side, limit in _limits(run):
+        stored, control = motions[kind]
+        sign = 1.0 if side == "upper" else -1.0
+        over = sign * (stored[:, cell] - limit), sign * (control[:, :, cell] - limit)
+        passed = _passed(run.t, steps, *over, float(tolerance))
+        if passed is not None:
+            found.append(LimitPassed(joint, coordinate, kind, side, limit, *passed))
     return tuple(sorted(found, key=lambda passed: passed.t))
+
+
+def _limits(run: Trajectory) -> Iterator[tuple[str, int, int, Kind, Side, float]]:
+    """All finite limits: joint, coordinate, its place in q or v, kind, side, value."""
+    model = run.robot.model
+    limits: tuple[tuple[Kind, Side, Array], ...] = (
+        ("position", "lower", model.lowerPositionLimit),
+        ("position", "upper", model.upperPositionLimit),
+        ("velocity", "lower", model.lowerVelocityLimit),
+        ("velocity", "upper", model.upperVelocityLimit),
+    )
+    for joint in run.robot.joints:
+        at = run.robot.coordinates(joint)
+        for kind, side, values in limits:
+            cells = at.q if kind == "position" else at.v
+            for coordinate, cell in enumerate(range(cells.start, cells.stop)):
+                if np.isfinite(values[cell]):
+                    yield joint, coordinate, cell, kind, side, float(values[cell])
 
 
 def _positions(run: Trajectory, steps: Steps) -> Array:
     """Control points of all coordinates on each step, shape (k, 6, nq)."""
-    model = run.robot.model
     values = np.zeros((len(steps.number), 6, run.robot.nq))
     for k, (here, step) in enumerate(zip(steps.number, steps.steps, strict=True)):
         values[k, 0], values[k, -1] = run.q[here], run.q[here + 1]
         for i in range(1, 5):
             psi = step.along(EVEN[i] * step.t1)
-            values[k, i] = pin.integrate(model, run.q[here], psi)
+            values[k, i] = pin.integrate(run.robot.model, run.q[here], psi)
     return np.asarray(CONTROL @ values)
 
 
@@ -110,54 +121,44 @@ def _velocities(run: Trajectory, steps: Steps) -> Array:
     """Control points of all velocities on each step, shape (k, 6, nv)."""
     values = np.zeros((len(steps.number), 6, run.robot.nv))
     for k, (here, step) in enumerate(zip(steps.number, steps.steps, strict=True)):
-        values[k, 0], values[k, -1] = run.v[here], run.v[here + 1]
+        ends = run.v[here], run.v[here + 1]
+        values[k] = ends[0] + EVEN[:, None] * (ends[1] - ends[0])
         if step.t1 > _SHORT:
             values[k, 1:-1] = [step(at * step.t1)[1] for at in EVEN[1:-1]]
-        else:
-            values[k, 1:-1] = run.v[here] + EVEN[1:-1, None] * (run.v[here + 1] - run.v[here])
     return np.asarray(CONTROL @ values)
 
 
-class _Beyond:
-    """How far one coordinate is beyond one limit, over a run.
+def _passed(
+    t: Array, steps: Steps, stored: Array, control: Array, tolerance: float
+) -> tuple[float, float, float] | None:
+    """When a limit is passed first, by how much at most, and when that is.
 
     Args:
         t: stored times [s].
-        steps: the steps of the run.
-        stored: at the stored times, shape (len(t),).
-        control: control points on each step, shape (k, 6).
+        steps: the steps between them.
+        stored: how far the coordinate is beyond the limit at the stored times, shape (len(t),).
+        control: control points of that on each step, shape (k, 6).
+        tolerance: passing it by less does not count.
     """
-
-    def __init__(self, t: Array, steps: Steps, stored: Array, control: Array) -> None:
-        self._t, self._steps, self._stored, self._control = t, steps, stored, control
-
-    def passed(self, tolerance: float) -> tuple[float, float, float] | None:
-        """When the limit is passed first, by how much at most, and when that is."""
-        k = int(np.argmax(self._stored))
-        by, worst = float(self._stored[k]), float(self._t[k])
-        over = np.flatnonzero(self._stored > tolerance)
-        first = float(self._t[over[0]]) if len(over) else np.inf
-        # A polynomial lies in the hull of its control points: most steps need no closer look.
-        for k in np.flatnonzero(self._control.max(axis=1) > tolerance):
-            here = self._steps.number[k]
-            start, length = float(self._t[here]), self._steps.steps[k].t1
-            powers = _powers(self._control[k])
-            for s in _roots(powers.deriv()):
-                if powers(s) > by:
-                    by, worst = float(powers(s)), start + s * length
-            if start < first:
-                cuts = [0.0, *_roots(powers - tolerance), 1.0]
-                beyond = [a for a, b in pairwise(cuts) if powers((a + b) / 2) > tolerance]
-                first = min([first, *(start + s * length for s in beyond)])
-        return (min(first, worst), by, worst) if by > tolerance else None
+    most = int(np.argmax(stored))
+    by, worst = float(stored[most]), float(t[most])
+    over = np.flatnonzero(stored > tolerance)
+    first = float(t[over[0]]) if len(over) else np.inf
+    # A polynomial lies in the hull of its control points: most steps need no closer look.
+    for k in np.flatnonzero(control.max(axis=1) > tolerance):
+        start, length = float(t[steps.number[k]]), steps.steps[k].t1
+        powers = Polynomial(_POWERS @ control[k])
+        for s in _roots(powers.deriv()):
+            if powers(s) > by:
+                by, worst = float(powers(s)), start + s * length
+        if start < first:
+            cuts = [0.0, *_roots(powers - tolerance), 1.0]
+            beyond = [a for a, b in pairwise(cuts) if powers((a + b) / 2) > tolerance]
+            first = min([first, *(start + s * length for s in beyond)])
+    return (min(first, worst), by, worst) if by > tolerance else None
 
 
-def _powers(control: Array) -> np.polynomial.Polynomial:
-    """A polynomial on [0, 1] from its control points."""
-    return np.polynomial.Polynomial(_POWERS @ control)
-
-
-def _roots(polynomial: np.polynomial.Polynomial) -> list[float]:
+def _roots(polynomial: Polynomial) -> list[float]:
     """Real roots inside (0, 1), rising."""
     roots = polynomial.trim(0.0).roots()
     real = roots[np.abs(roots.imag) < 1e-9].real

@@ -172,7 +172,8 @@ def _primitive(kind: str, size: tuple[float, ...], excess: float) -> tuple[Array
         corners = np.array([[i, j, k] for i in (-1, 1) for j in (-1, 1) for k in (-1, 1)])
         return corners * half, 0.0, coal.Box(*size)
     if kind == "cylinder":
-        return *around_cylinder(*size, excess), coal.Cylinder(*size)
+        radius, length = size
+        return *around_cylinder(radius, length, excess), coal.Cylinder(radius, length)
     if kind == "sphere":
         return *around_ball(size[0], excess), coal.Sphere(size[0])
     if kind == "capsule":
@@ -287,6 +288,6 @@ def _stand_ins(robot: Mechanism, excess: float, thickness: float | None) -> list
             hull = hull_of((np.array(anchors[name])[:, None] + ball).reshape(-1, 3))
             placement = frame.placement
             points = hull.vertices @ placement.rotation.T + placement.translation
-            joint = int(frame.parentJoint)
-            pieces.append(Piece(name, joint, points, out, convex(hull), placement))
+            carrier = int(frame.parentJoint)
+            pieces.append(Piece(name, carrier, points, out, convex(hull), placement))
     return pieces

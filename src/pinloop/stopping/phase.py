@@ -27,6 +27,7 @@ class Phase:
         stuck: mask of the coordinates at rest that are held.
         follow: mask of the coordinates whose drive follows its reference.
         piece: the reference.
+        power: sign of the torque before each gear with losses that turns a rotor, 0 for others.
         blocked: per coordinate the directions in which a tooth or stop blocks it: bit 1 up, bit 2
             down.
         mode: the stuck joints as locks.
@@ -37,6 +38,7 @@ class Phase:
     stuck: Mask
     follow: Mask
     piece: Piece
+    power: Array
     blocked: NDArray[np.int64]
     mode: Mode
     redundant: bool = False
@@ -82,13 +84,12 @@ def gear_contacts(
         before: torque before the gears without that of the rotors, shape (nv,).
         direction: sign of the motion, shape (nv,).
     """
-    inertia, ways = train.lossy[columns], direction[columns]
-    none = np.zeros(len(columns))
+    inertia, none = train.lossy, np.zeros(len(columns))
     return Contacts(
         columns,
-        before[columns] / inertia,
+        before[columns] / inertia[columns],
         none,
         none,
-        inertia * train.gain_of(none - 1.0, ways, columns),
-        inertia * train.gain_of(none + 1.0, ways, columns),
+        (inertia * train.gain(-np.ones_like(direction), direction))[columns],
+        (inertia * train.gain(np.ones_like(direction), direction))[columns],
     )

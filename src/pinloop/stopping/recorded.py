@@ -213,8 +213,8 @@ class JointTrajectory:
             return robot.configuration(self._named(values), guess), robot.velocity(
                 self._named(rates)
             )
-        follower = Follower(robot, self.joints)
-        q = follower.begin(self._named(self.values[0]), self.start, guess)
+        follower = Follower(robot, self.joints, guess)
+        q = follower.begin(self._named(self.values[0]), self.start)
         for time in self._stations(robot, t):
             q = follower.next(q, self._named(self.positions(time)), time)
         return q, follower.velocity(q, self._named(rates), t)
@@ -237,7 +237,7 @@ class JointTrajectory:
             limit = float(robot.model.upperVelocityLimit[column])
             rates = np.abs(self._spline(times[k], 1)[:, k])
             worst = int(np.argmax(rates))
-            if 0 < limit and rates[worst] > limit * (1 + 1e-9):
+            if limit > 0 and rates[worst] > limit * (1 + 1e-9):
                 said.append(
                     f"joint '{name}' reaches {rates[worst]:.4g} {unit}/s at t = "
                     f"{times[k][worst]:.4g} s, above its velocity limit of {limit:.4g} {unit}/s"

@@ -102,12 +102,13 @@ def read_table(path: str | Path, joints: Sequence[str] | None = None) -> RecordT
     ):
         width -= 1  # every line ends with a separator
     time, columns = _columns(header, width, joints, source)
-    if len(samples) < 2:
-        raise LoadError(
-            f"{len(samples)} samples; a motion needs at least 2 (better 4)",
-            source=source, line=header.line,
-        )  # fmt: skip
     numbers = np.array([_sample(row, width, (time, *columns), source) for row in samples])
+    if len(numbers) < 2:
+        raise LoadError(
+            f"{len(numbers)} samples; a motion needs at least 2 (better 4)",
+            source=source,
+            line=header.line,
+        )
     late = np.flatnonzero(np.diff(numbers[:, 0]) <= 0)
     if late.size:
         k = int(late[0])
@@ -204,14 +205,15 @@ def _columns(
                 columns[column.name] = column
         if len(times) != 1:
             found = " and ".join(map(str, times)) or "none"
-            raise BadValue(f"there must be one column of times, named t or time; found: {found}")
+            raise BadValue(
+                f"there must be one column of times, named t or time, separated from the others "
+                f"by commas, semicolons or tabs; found: {found}"
+            )
         for name in joints or ():
             if name not in columns:
                 raise UnknownName("column", name, header.cells[:width])
         if not columns:
-            raise BadValue(
-                "there is no column of a joint; columns are separated by commas, semicolons or tabs"
-            )
+            raise BadValue("there is no column of a joint beside that of the time")
     except (BadValue, UnknownName) as error:
         raise LoadError(str(error), source=source, line=header.line) from None
     return times[0], list(columns.values())
@@ -235,7 +237,7 @@ def _as_joint(index: int, title: str, joints: Sequence[str] | None) -> _Column |
         # The names that are asked for decide what is a name and what a unit. `Trajectory.to_csv`
         # writes q. before coordinates.
         ways = [(title, ""), (name, unit), (name.removeprefix("q."), unit)]
-        known = [way for way in ways if way[0] in joints]
+        known = [way for way in ways if way[0] in joints and way[1].lower() in ("", *_UNITS)]
         if not known:
             return None
         name, unit = known[0]

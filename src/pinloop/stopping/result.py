@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -13,12 +14,17 @@ from numpy.typing import NDArray
 from ..mechanism import Mechanism
 from ..modes import ModalSystem
 from ..trajectory import Trajectory
-from .brakes import Brakes, Chain
+from .brakes import Assumption, Brakes, Chain
 from .course import Course
+from .document import Document
+from .export import as_document, write_csv, write_json
 from .holding import Holding, holding
 from .ledger import Ledger, Peaks, energy_ledger, peaks
 from .machine import tool_of
+from .remarks import assumptions_of, warnings_of
 from .schedule import Category, Category0
+from .sheet import Sheet
+from .tables import stop_table
 from .ways import slips, stands_since, way_of
 
 __all__ = ["JointStop", "PointStop", "StopResult", "made_result"]
@@ -33,7 +39,7 @@ class JointStop:
 
     Args:
         name: name of the joint.
-        reaction_time: from the signal until its brake acts, or until it slows down under control [s].
+        reaction_time: from the signal until its brake acts, or until its drive slows it down [s].
         braking_time: from then until it stands for good [s].
         reaction_angle: how far it moves in the reaction time [rad], signed.
         braking_angle: how far it moves from then to the end [rad], signed.
@@ -42,7 +48,7 @@ class JointStop:
         peak_speed: [rad/s].
         impulse: sum of the impulses of teeth and stops on it, sizes [N m s].
         peak_torque: largest torque of brake, friction, gear and drive together [N m].
-        peak_gear_torque: largest torque that its gear carries; impulses spread over their time [N m].
+        peak_gear_torque: largest torque in its gear, impulses spread over their time [N m].
         gear_limit: what the gear may carry [N m]; None if not known.
         dissipated: what its brake, friction and gear turned into heat [J].
         slips: how often it came loose again after it had stood.
@@ -192,6 +198,47 @@ class StopResult:
         """Per joint with a brake entry, by name."""
         extremes = peaks(self.course)
         return {name: _joint(self, name, extremes) for name in self.brakes.joints}
+
+    @cached_property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """Every number of chain and brakes that the stop rests on, with its provenance."""
+        return assumptions_of(self)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the stop or its numbers, one sentence each."""
+        return warnings_of(self)
+
+    def table(self) -> Sheet:
+        """Everything that counts, for reading: print it, or let rich or a notebook show it."""
+        return stop_table(self)
+
+    def as_dict(self) -> Document:
+        """Everything that went in and came out, as `save_json` writes it."""
+        return as_document(self)
+
+    def save_json(self, path: str | Path, *, stamp: bool = False) -> Path:
+        """Write everything that went in and came out, with versions and digests of the files.
+
+        The form is that of docs/schemas/stop.schema.json. The same stop gives the same bytes.
+
+        Args:
+            path: file to write.
+            stamp: say when it was written.
+        """
+        return write_json(self, path, stamp=stamp)
+
+    def to_csv(self, path: str | Path, *, every: float | None = 1e-3) -> Path:
+        """Write states, torques, way of the tool and energies over time, units in the names.
+
+        Torques are those at the joints, see `stopping.series.Series`.
+
+        Args:
+            path: file to write.
+            every: interval of the rows [s]; None: the states that were computed, two where
+                something changes at once.
+        """
+        return write_csv(self, path, every)
 
     @property
     def tool(self) -> str:

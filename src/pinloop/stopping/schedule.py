@@ -66,7 +66,7 @@ def as_category(category: int | Category) -> Category:
     """A category from its number, with its defaults."""
     if isinstance(category, (Category0, Category1, Category2)):
         return category
-    known = {0: Category0(), 1: Category1(), 2: Category2()}
+    known: dict[int, Category] = {0: Category0(), 1: Category1(), 2: Category2()}
     if isinstance(category, bool) or category not in known:
         raise BadValue(f"category is {category!r}; it must be 0, 1 or 2, or e.g. pl.Category1()")
     return known[category]

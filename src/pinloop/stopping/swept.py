@@ -26,144 +26,27 @@ what polyhedra stand out of round shapes and the room around the hull, stays wit
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..description import GROUND
 from ..errors import BadValue
 from ..trajectory import Trajectory
-from .hulls import CUBE, Hull, inside, with_room
-from .leaves import SLACK, Bounds, Leaves, checked_run
+from .hulls import CUBE, Hull, with_room
+from .leaves import SLACK, Leaves
 from .links import Links, Piece, frame_pieces, positive, robot_links
+from .motionbounds import Bounds
+from .steps import checked_run
+from .volume import SweptVolume
 
 __all__ = ["SweptVolume", "swept_volume"]
 
 Array = NDArray[np.float64]
 
-_FORMATS = (".stl", ".ply", ".obj", ".glb")
 _SHAPE, _BEND, _TURN, _ROOM = 1 / 4, 1 / 32, 1 / 4, 1 / 8
 """Shares of the tolerance: round shapes, bending and turning within a leaf, room by stretching."""
-_LINES = 256
-"""Lines across the longer side by which a volume is measured."""
-
-
-@dataclass(frozen=True, eq=False)
-class SweptVolume:
-    """A volume that a robot does not leave during a run; made by `swept_volume`.
-
-    Args:
-        parts: convex polyhedra per body (or frame), in the world; their union is the volume.
-        tolerance: tolerance that was used [m]: larger than asked for if triangles were limited.
-        excess: no point of the volume is farther than this from a place where a piece of the
-            robot has been [m]. A mesh counts as its convex hull.
-        shapes: per body what it was made of: "collision" or "visual" shapes, "joint frames" (the
-            robot has no shapes: hulls of its joints, frames and centres of mass stand in), or
-            "frame".
-        bare: bodies without any shape, which are not in the volume.
-    """
-
-    parts: Mapping[str, tuple[Hull, ...]]
-    tolerance: float
-    excess: float
-    shapes: Mapping[str, str] = field(repr=False)
-    bare: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        return (
-            f"<SweptVolume of {len(self.parts)} bodies: {self.triangles} triangles, at most "
-            f"{1000 * self.excess:.1f} mm too large>"
-        )
-
-    @property
-    def triangles(self) -> int:
-        """Number of triangles."""
-        return sum(len(hull.faces) for hull in self._hulls)
-
-    @property
-    def bounds(self) -> Array:
-        """Lower and upper corner of the box that holds it [m], shape (2, 3)."""
-        low = np.min([hull.vertices.min(axis=0) for hull in self._hulls], axis=0)
-        return np.array([low, np.max([hull.vertices.max(axis=0) for hull in self._hulls], axis=0)])
-
-    @cached_property
-    def meshes(self) -> dict[str, tuple[Any, ...]]:
-        """Per body (or frame) its convex pieces, each a `trimesh.Trimesh`."""
-        return {
-            name: tuple(_trimesh(hull.vertices, hull.faces) for hull in hulls)
-            for name, hulls in self.parts.items()
-        }
-
-    def mesh(self, body: str | None = None) -> Any:
-        """All pieces in one `trimesh.Trimesh`; they overlap, what lies inside is not removed.
-
-        Args:
-            body: only the pieces of this body or frame.
-        """
-        if body is not None and body not in self.parts:
-            known = ", ".join(self.parts)
-            raise BadValue(f"'{body}' has no part in the swept volume; known: {known}")
-        hulls = self._hulls if body is None else self.parts[body]
-        starts = np.cumsum([0] + [len(hull.vertices) for hull in hulls])
-        faces = [hull.faces + start for hull, start in zip(hulls, starts, strict=False)]
-        return _trimesh(np.vstack([hull.vertices for hull in hulls]), np.vstack(faces))
-
-    def contains(self, points: ArrayLike) -> NDArray[np.bool_]:
-        """Whether points lie in the volume.
-
-        Args:
-            points: points in the world [m], shape (n, 3), or one of shape (3,).
-
-        Returns:
-            One value per point, shape (n,).
-        """
-        try:
-            asked = np.atleast_2d(np.asarray(points, dtype=float))
-        except (TypeError, ValueError):
-            raise BadValue(f"points are {points!r}; give an array of shape (n, 3)") from None
-        if asked.ndim != 2 or asked.shape[1] != 3 or not np.all(np.isfinite(asked)):
-            raise BadValue(f"points of shape {asked.shape} are not n points with finite x, y, z")
-        found = np.zeros(len(asked), dtype=bool)
-        for hull in self._hulls:
-            left = np.flatnonzero(~found)
-            found[left[inside(hull, asked[left])]] = True
-        return found
-
-    @cached_property
-    def volume(self) -> float:
-        """Volume of the union [m^3], an estimate by parallel lines.
-
-        On each of a grid of lines along the shortest side of `bounds`, 256 of them across the
-        longest side, the length inside the pieces is exact; the grid makes an error of the order
-        of its step times the surface along the lines, typically below one percent.
-        """
-        return _volume(self._hulls, self.bounds)
-
-    def export(self, path: str | Path) -> Path:
-        """Write the volume as STL, PLY, OBJ or GLB (there with one node per body).
-
-        Args:
-            path: the file; its suffix tells the format.
-        """
-        target = Path(path)
-        if target.suffix.lower() not in _FORMATS:
-            known = ", ".join(_FORMATS)
-            raise BadValue(f"a swept volume cannot be written as '{target.name}'; use {known}")
-        content = self.mesh()
-        if target.suffix.lower() == ".glb":
-            import trimesh
-
-            content = trimesh.Scene({name: self.mesh(name) for name in self.parts})
-        content.export(str(target))
-        return target
-
-    @cached_property
-    def _hulls(self) -> tuple[Hull, ...]:
-        return tuple(hull for hulls in self.parts.values() for hull in hulls)
 
 
 def swept_volume(
@@ -171,7 +54,7 @@ def swept_volume(
     *,
     tolerance: float = 0.005,
     frames: Mapping[str, float] | None = None,
-    max_triangles: int = 200_000,
+    max_triangles: int = 1_000_000,
     thickness: float | None = None,
 ) -> SweptVolume:
     """Return a volume that holds all bodies of the robot at every instant of a run.
@@ -252,19 +135,36 @@ def _intervals(run: Trajectory, pieces: list[Piece], tolerance: float) -> list[l
 
     leaves = Leaves(run, fine)
     bounds = leaves.from_ground()
+    nodes = _nodes(bounds, pieces, _BEND * tolerance)
+    firsts, whole = nodes[:-1], np.diff(nodes) == 1
     found = []
     for piece in pieces:
         seen, R = bounds[piece.joint], leaves.rotations[:, piece.joint]
         # ||R_1 - R_0||, and what w may do within the leaf, bound the angle turned through.
         chord = np.linalg.norm(R[1:] - R[:-1], axis=(1, 2)) / np.sqrt(2)
         turn = np.minimum(seen.turn, chord + (2 * seen.bend + seen.turn**2) / 4)
+        # On a way of the length l nothing is farther than l / 2 from a point of the chord.
+        ways = np.add.reduceat(seen.velocity(piece.radius), firsts)
+        bend = np.where(whole, seen.acceleration(piece.radius)[firsts] / 8, ways / 2)
         path = _Path(
-            leaves.points(piece.joint, piece.points),
-            seen.acceleration(piece.radius) / 8,
-            turn * piece.diameter,
+            leaves.points(piece.joint, piece.points, nodes=nodes),
+            bend,
+            np.add.reduceat(turn, firsts) * piece.diameter,
         )
         found.append(path.divided(tolerance * (1 - _ROOM) - piece.excess))
     return found
+
+
+def _nodes(bounds: list[Bounds], pieces: list[Piece], longest: float) -> NDArray[np.int64]:
+    """Nodes without those between tiny leaves, over which no piece goes farther than `longest`."""
+    ways = np.max([bounds[piece.joint].velocity(piece.radius) for piece in pieces], axis=0)
+    kept, since = [0], 0.0
+    for leaf, way in enumerate(ways.tolist()):
+        if leaf > kept[-1] and since + way > longest:
+            kept.append(leaf)
+            since = 0.0
+        since += way
+    return np.array([*kept, len(ways)])
 
 
 class _Path:
@@ -357,69 +257,3 @@ def _volume_of(
     return SweptVolume(
         {name: tuple(hulls) for name, hulls in parts.items()}, tolerance, worst, shapes, links.bare
     )
-
-
-# -- measuring ------------------------------------------------------------------------------
-
-
-def _trimesh(vertices: Array, faces: NDArray[np.int64]) -> Any:
-    import trimesh
-
-    return trimesh.Trimesh(vertices, faces, process=False)
-
-
-def _volume(hulls: tuple[Hull, ...], bounds: Array) -> float:
-    """Volume of a union of convex hulls by lines along the shortest side of its box."""
-    along, *across = np.argsort(bounds[1] - bounds[0], kind="stable")
-    size = bounds[1] - bounds[0]
-    step = float(size.max()) / _LINES
-    counts = [max(1, int(np.ceil(size[axis] / step))) for axis in across]
-    grids = [
-        bounds[0, axis] + size[axis] * (np.arange(count) + 0.5) / count
-        for axis, count in zip(across, counts, strict=True)
-    ]
-    lines, ends = [], []
-    for hull in hulls:
-        low, high = hull.vertices.min(axis=0), hull.vertices.max(axis=0)
-        spans = [
-            np.arange(*np.searchsorted(grid, (low[axis], high[axis])))
-            for grid, axis in zip(grids, across, strict=True)
-        ]
-        u, w = (cells.ravel() for cells in np.meshgrid(*spans, indexing="ij"))
-        if len(u):
-            start, end = _crossings(hull, along, across, grids[0][u], grids[1][w])
-            hit = end > start
-            lines.append((u * counts[1] + w)[hit])
-            ends.append(np.column_stack([start, end])[hit])
-    area = size[across[0]] * size[across[1]] / (counts[0] * counts[1])
-    if not lines:
-        return 0.0
-    return float(area * _covered(np.concatenate(lines), np.concatenate(ends)))
-
-
-def _crossings(
-    hull: Hull, along: int, across: list[int], u: Array, w: Array
-) -> tuple[Array, Array]:
-    """Where lines along an axis enter and leave a hull."""
-    slope = hull.planes[:, along]
-    rest = (
-        np.outer(u, hull.planes[:, across[0]])
-        + np.outer(w, hull.planes[:, across[1]])
-        + hull.planes[:, 3]
-    )  # fmt: skip
-    up, down = slope > 1e-12, slope < -1e-12
-    beside = np.any(rest[:, ~up & ~down] > 0, axis=1)
-    end = np.min(-rest[:, up] / slope[up], axis=1)
-    start = np.max(-rest[:, down] / slope[down], axis=1)
-    return start, np.where(beside, -np.inf, end)
-
-
-def _covered(line: NDArray[np.int64], ends: Array) -> float:
-    """Total length that intervals on lines cover together."""
-    order = np.lexsort((ends[:, 0], line))
-    line, start, end = line[order], ends[order, 0], ends[order, 1]
-    # Shift each line beyond the one before it, so that one running maximum serves them all.
-    span = float(end.max() - start.min()) + 1.0
-    start, end = start + line * span, end + line * span
-    reached = np.concatenate([[-np.inf], np.maximum.accumulate(end)[:-1]])
-    return float(np.sum(np.maximum(0.0, end - np.maximum(start, reached))))

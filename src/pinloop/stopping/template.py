@@ -7,7 +7,7 @@ docs/brakes.md, and every number carries a note that says how it was found.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -179,12 +179,12 @@ class _Guess:
     name: str
     gravity: float
     inertia: float
+    _values: dict[str, Value] = field(default_factory=dict, init=False)
+    _sources: dict[str, Source] = field(default_factory=dict, init=False)
+    _notes: dict[str, str] = field(default_factory=dict, init=False)
 
     def brake(self) -> JointBrake:
         """The brake with provenance and notes."""
-        self._values: dict[str, Value] = {}
-        self._sources: dict[str, Source] = {}
-        self._notes: dict[str, str] = {}
         row = self.robot.coordinates(self.name).v.start
         model = self.robot.model
         sliding = bool(self.robot.is_translation[row])

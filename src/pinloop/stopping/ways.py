@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,7 @@ def stands_since(course: Course, column: int) -> float | None:
 def slips(course: Course, column: int) -> int:
     """How often a joint that stood still came loose again."""
     stuck = [bool(phase.stuck[column]) for phase in course.phases]
-    return sum(before and not after for before, after in zip(stuck, stuck[1:], strict=False))
+    return sum(before and not after for before, after in pairwise(stuck))
 
 
 def way_of(course: Course, column: int, reaction: float) -> Way:

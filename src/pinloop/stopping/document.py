@@ -1,0 +1,213 @@
+"""What `StopResult.save_json` writes: the form of the document, and its JSON schema.
+
+SI units, in the names where they do not depend on the joint. JSON has no infinity: null stands for
+it where the description of a value says so.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import ConfigDict, Field, TypeAdapter, with_config
+from typing_extensions import TypedDict  # pydantic needs it below Python 3.12
+
+__all__ = [
+    "FORMAT",
+    "ChainRecord",
+    "Document",
+    "JointRecord",
+    "LedgerRecord",
+    "Numbers",
+    "ParameterRecord",
+    "PayloadRecord",
+    "RobotRecord",
+    "ToolRecord",
+    "json_schema",
+]
+
+FORMAT: Literal["pinloop-stop-1"] = "pinloop-stop-1"
+"""Version tag of the document."""
+
+_closed = with_config(ConfigDict(extra="forbid"))
+
+Numbers = list[float]
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+@_closed
+class ParameterRecord(TypedDict):
+    """A parameter of a brake file, with its provenance."""
+
+    value: Annotated[
+        float | str | None, Field(description="null: docs/brakes.md tells what nothing stands for")
+    ]
+    unit: str
+    source: Literal["measured", "datasheet", "robot", "assumed"]
+    given: Annotated[bool, Field(description="false: the default, which nobody gave")]
+    note: NotRequired[str]
+
+
+@_closed
+class RobotRecord(TypedDict):
+    """What was stopped, without its payload."""
+
+    name: str
+    file: Annotated[str | None, Field(description="null: it did not come from a file")]
+    sha256: Annotated[Digest | None, Field(description="of the file, when this was written")]
+    content_sha256: Annotated[
+        Digest | None,
+        Field(
+            description="of bodies, joints and loops as they were computed with, whatever files "
+            "they came from; null: a name of the robot fits into no URDF"
+        ),
+    ]
+
+
+@_closed
+class BrakesRecord(TypedDict):
+    """Brakes, gears, friction and drives; parameters without effect are left out."""
+
+    robot: str
+    file: str | None
+    sha256: Annotated[Digest | None, Field(description="of the file, when this was written")]
+    faults: list[str]
+    chain: dict[str, ParameterRecord]
+    joints: dict[str, dict[str, ParameterRecord]]
+
+
+@_closed
+class PayloadRecord(TypedDict):
+    """What the robot carried."""
+
+    frame: str
+    mass_kg: float
+    com_m: Annotated[Numbers, Field(description="centre of mass in the frame")]
+    inertia_kg_m2: Annotated[
+        list[Numbers], Field(description="about the centre of mass, axes of the frame")
+    ]
+
+
+@_closed
+class CategoryRecord(TypedDict):
+    """Category of the stop."""
+
+    number: Literal[0, 1, 2]
+    on_path: NotRequired[bool]
+    time_limit_s: NotRequired[float | None]
+
+
+@_closed
+class ChainRecord(TypedDict):
+    """From the signal to the command, as it was computed with."""
+
+    sensor_s: float
+    controller_s: float
+    drive_off_s: float
+    command_s: float
+
+
+@_closed
+class StateRecord(TypedDict):
+    """A state, joint by joint [rad, m, rad/s, m/s]; joints in space have several coordinates."""
+
+    q: dict[str, Numbers]
+    v: dict[str, Numbers]
+
+
+@_closed
+class JointRecord(TypedDict):
+    """The stop of a joint; its units are ``unit`` and ``torque_unit``."""
+
+    unit: Literal["rad", "m"]
+    torque_unit: Literal["N m", "N"]
+    reaction_time_s: float
+    braking_time_s: float
+    time_s: float
+    reaction_angle: float
+    braking_angle: float
+    angle: float
+    travel: Annotated[float, Field(description="length of the way, to and fro")]
+    excursion: Annotated[float, Field(description="largest distance from the start")]
+    peak_speed: float
+    impulse: float
+    peak_torque: float
+    peak_gear_torque: float
+    gear_limit: Annotated[float | None, Field(description="null: not known")]
+    gear_use: Annotated[float | None, Field(description="null: the limit is not known")]
+    dissipated_J: float
+    slips: int
+    load: float
+    hold: Annotated[float | None, Field(description="null: infinite, a tooth holds it")]
+    margin: Annotated[float | None, Field(description="null: infinite")]
+    state: Literal["held", "free", "moving"]
+
+
+@_closed
+class ToolRecord(TypedDict):
+    """The way of the tool."""
+
+    frame: str
+    start_m: Numbers
+    end_m: Numbers
+    reaction_length_m: float
+    braking_length_m: float
+    length_m: float
+    displacement_m: float
+    peak_speed_m_per_s: float
+
+
+@_closed
+class LedgerRecord(TypedDict):
+    """Energies in and out."""
+
+    kinetic_before_J: float
+    potential_drop_J: float
+    drive_work_J: float
+    dissipated_J: Annotated[
+        dict[str, dict[str, float]], Field(description="per sink and joint, all coordinates of it")
+    ]
+    impacts_J: float
+    kinetic_after_J: float
+    error_J: Annotated[float, Field(description="closure error, in minus out")]
+    relative_error: float
+
+
+@_closed
+class EventRecord(TypedDict):
+    """Something that happened."""
+
+    t_s: float
+    what: str
+
+
+@_closed
+class Document(TypedDict):
+    """A computed stop of a robot: what went in, what came out. A planning aid, no certificate."""
+
+    format: Literal["pinloop-stop-1"]
+    disclaimer: str
+    created: NotRequired[Annotated[str, Field(description="only if asked for; UTC, ISO 8601")]]
+    versions: dict[str, str]
+    settings: Annotated[dict[str, str], Field(description="further facts, as they were given")]
+    robot: RobotRecord
+    brakes: BrakesRecord
+    category: CategoryRecord
+    chain: ChainRecord
+    payload: PayloadRecord | None
+    gravity_m_per_s2: Numbers
+    signal: Annotated[StateRecord, Field(description="state when the signal came")]
+    end: Annotated[StateRecord, Field(description="state at the end")]
+    outcome: Literal["stopped", "does not hold", "time-out"]
+    stopping_time_s: float
+    reaction_time_s: float
+    joints: dict[str, JointRecord]
+    tool: ToolRecord
+    ledger: LedgerRecord
+    events: list[EventRecord]
+    warnings: list[str]
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON schema of the document."""
+    schema = TypeAdapter(Document).json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -1,0 +1,333 @@
+"""A stop as files: a time series as CSV, everything that went in and came out as JSON."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import math
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+import pinocchio as pin
+import scipy
+import yaml
+from numpy.typing import NDArray
+
+from ..description import Description
+from ..errors import BadValue
+from ..load.save import loops_document, write_urdf
+from ..mechanism import Mechanism
+from .brakes import Assumption
+from .document import (
+    FORMAT,
+    BrakesRecord,
+    CategoryRecord,
+    Document,
+    JointRecord,
+    LedgerRecord,
+    ParameterRecord,
+    PayloadRecord,
+    RobotRecord,
+    StateRecord,
+    ToolRecord,
+)
+from .figures import units_of
+from .files import written_whole
+from .remarks import PLANNING_AID
+from .schedule import Category0, Category1
+from .series import series_of
+from .setting import payload_of
+
+if TYPE_CHECKING:
+    from .result import JointStop, StopResult
+
+__all__ = ["as_document", "columns_of", "write_csv", "write_json"]
+
+Array = NDArray[np.float64]
+
+
+# -- time series --------------------------------------------------------------------------------
+
+
+def write_csv(result: StopResult, path: str | Path, every: float | None = 1e-3) -> Path:
+    """Write a stop over time as CSV, see `StopResult.to_csv`."""
+    table = columns_of(result, every)
+    with written_whole(path) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(table)
+        for row in zip(*table.values(), strict=True):
+            writer.writerow([repr(float(value)) for value in row])
+    return Path(path)
+
+
+def columns_of(result: StopResult, every: float | None = 1e-3) -> dict[str, Array]:
+    """The columns of the CSV file by name."""
+    robot, series = result.robot, series_of(result, every)
+    table: dict[str, Array] = {"t_s": series.t}
+    for name in robot.joints:
+        table |= dict(_motion(robot, name, series.q, series.v))
+        if name not in result.brakes.joints:
+            continue
+        column = robot.coordinates(name).v.start
+        kind = "force_N" if robot.is_translation[column] else "torque_N_m"
+        table |= {
+            f"{name}_{kind}": series.torque[:, column],
+            f"{name}_brake_{kind}": series.brake[:, column],
+            f"{name}_friction_{kind}": series.friction[:, column],
+            f"{name}_drive_{kind}": series.drive[:, column],
+        }
+    table |= {f"tool_{axis}_m": series.tool[:, k] for k, axis in enumerate("xyz")}
+    return table | {
+        "tool_speed_m_per_s": series.tool_speed,
+        "kinetic_energy_J": series.kinetic,
+        "potential_energy_J": series.potential,
+    }
+
+
+def _motion(robot: Mechanism, name: str, q: Array, v: Array) -> Iterator[tuple[str, Array]]:
+    """Coordinates and velocities of a joint."""
+    at = robot.coordinates(name)
+    units = ["m" if sliding else "rad" for sliding in robot.is_translation[at.v]]
+    labels = [""] if at.nv == 1 else [f"_{k}" for k in range(at.nv)]
+    if at.nv == 1:
+        angle = q[:, at.q.start]
+        if at.nq == 2:  # cosine and sine
+            angle = np.unwrap(np.arctan2(q[:, at.q.start + 1], angle))
+        yield f"{name}_position_{units[0]}", angle
+    else:
+        # Of a joint with a quaternion the translations come first.
+        plain = units if at.nq == at.nv else [unit for unit in units if unit == "m"]
+        for k in range(at.nq):
+            unit = f"_{plain[k]}" if k < len(plain) else ""
+            yield f"{name}_position_{k}{unit}", q[:, at.q.start + k]
+    for k, (label, unit) in enumerate(zip(labels, units, strict=True)):
+        yield f"{name}_velocity{label}_{unit}_per_s", v[:, at.v.start + k]
+
+
+# -- document -----------------------------------------------------------------------------------
+
+
+def write_json(
+    result: StopResult,
+    path: str | Path,
+    *,
+    settings: Mapping[str, str] | None = None,
+    stamp: bool = False,
+) -> Path:
+    """Write everything about a stop as JSON, see `StopResult.save_json`."""
+    document: dict[str, Any] = dict(as_document(result, settings))
+    if stamp:
+        from datetime import UTC, datetime
+
+        document["created"] = datetime.now(UTC).isoformat(timespec="seconds")
+    with written_whole(path) as file:
+        file.write(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+    return Path(path)
+
+
+def as_document(result: StopResult, settings: Mapping[str, str] | None = None) -> Document:
+    """Everything about a stop as a document, see `document`."""
+    chain = result.chain
+    return {
+        "format": FORMAT,
+        "disclaimer": PLANNING_AID,
+        "versions": _versions(),
+        "settings": dict(settings or {}),
+        "robot": _robot(result.course.train.robot),
+        "brakes": _brakes(result),
+        "category": _category(result),
+        "chain": {
+            "sensor_s": chain.sensor,
+            "controller_s": chain.controller,
+            "drive_off_s": chain.drive_off,
+            "command_s": chain.command,
+        },
+        "payload": _payload(result),
+        "gravity_m_per_s2": _numbers(result.robot.gravity),
+        "signal": _state(result, 0),
+        "end": _state(result, -1),
+        "outcome": result.outcome,
+        "stopping_time_s": result.stopping_time,
+        "reaction_time_s": result.reaction_time,
+        "joints": {name: _joint(result, joint) for name, joint in result.joints.items()},
+        "tool": _tool(result),
+        "ledger": _ledger(result),
+        "events": [{"t_s": float(t), "what": what} for t, what in result.events],
+        "warnings": list(result.warnings),
+    }
+
+
+def _versions() -> dict[str, str]:
+    from .. import __version__  # known once the package has been imported as a whole
+
+    return {
+        "pinloop": __version__,
+        "pinocchio": pin.__version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def _robot(robot: Mechanism) -> RobotRecord:
+    file, digest = _file(robot.description.source)
+    content = _content(robot.description)
+    return {"name": robot.name, "file": file, "sha256": digest, "content_sha256": content}
+
+
+def _file(name: str) -> tuple[str | None, str | None]:
+    """Name and digest of a file, if there is one of this name."""
+    path = Path(name)
+    try:
+        if not name or not path.is_file():
+            return None, None
+        return name, hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise BadValue(f"{name} cannot be read again: {error.strerror}") from None
+
+
+def _content(description: Description) -> str | None:
+    """Digest of what a robot is, without its looks: URDF and loops as `Mechanism.save` has them."""
+    bare = replace(description, geometry=())
+    try:
+        text = write_urdf(bare) + yaml.safe_dump(loops_document(bare))
+    except BadValue:  # a name that XML cannot hold: the document says null
+        return None
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _brakes(result: StopResult) -> BrakesRecord:
+    brakes = result.brakes
+    file, digest = _file(brakes.source)
+    chain: dict[str, ParameterRecord] = {}
+    joints: dict[str, dict[str, ParameterRecord]] = {name: {} for name in brakes.joints}
+    for row in result.assumptions:
+        record = brakes.joints[row.joint] if row.joint else brakes.chain
+        table = joints[row.joint] if row.joint else chain
+        table[row.parameter] = _parameter(row, record.notes.get(row.parameter))
+    return {
+        "robot": brakes.robot,
+        "file": file,
+        "sha256": digest,
+        "faults": list(brakes.faults),
+        "chain": chain,
+        "joints": joints,
+    }
+
+
+def _parameter(row: Assumption, note: str | None) -> ParameterRecord:
+    record: ParameterRecord = {
+        "value": row.value,
+        "unit": row.unit,
+        "source": row.source,
+        "given": row.given,
+    }
+    if note is not None:
+        record["note"] = note
+    return record
+
+
+def _category(result: StopResult) -> CategoryRecord:
+    category = result.category
+    record: CategoryRecord = {"number": cast(Literal[0, 1, 2], category.number)}
+    if not isinstance(category, Category0):
+        record["on_path"] = category.on_path
+    if isinstance(category, Category1):
+        record["time_limit_s"] = category.time_limit
+    return record
+
+
+def _payload(result: StopResult) -> PayloadRecord | None:
+    load = payload_of(result)
+    if load is None:
+        return None
+    return {
+        "frame": load.frame or "",
+        "mass_kg": load.mass,
+        "com_m": _numbers(load.com),
+        "inertia_kg_m2": [_numbers(row) for row in np.asarray(load.inertia)],
+    }
+
+
+def _state(result: StopResult, k: int) -> StateRecord:
+    robot, run = result.robot, result.run
+    at = {name: robot.coordinates(name) for name in robot.joints}
+    return {
+        "q": {name: _numbers(run.q[k, one.q]) for name, one in at.items()},
+        "v": {name: _numbers(run.v[k, one.v]) for name, one in at.items()},
+    }
+
+
+def _joint(result: StopResult, joint: JointStop) -> JointRecord:
+    turns = units_of(result.robot, joint.name).si == "rad"
+    return {
+        "unit": "rad" if turns else "m",
+        "torque_unit": "N m" if turns else "N",
+        "reaction_time_s": joint.reaction_time,
+        "braking_time_s": joint.braking_time,
+        "time_s": joint.time,
+        "reaction_angle": joint.reaction_angle,
+        "braking_angle": joint.braking_angle,
+        "angle": joint.angle,
+        "travel": joint.travel,
+        "excursion": joint.excursion,
+        "peak_speed": joint.peak_speed,
+        "impulse": float(joint.impulse),
+        "peak_torque": joint.peak_torque,
+        "peak_gear_torque": joint.peak_gear_torque,
+        "gear_limit": joint.gear_limit,
+        "gear_use": joint.gear_use,
+        "dissipated_J": joint.dissipated,
+        "slips": joint.slips,
+        "load": joint.load,
+        "hold": _finite(joint.hold),
+        "margin": _finite(joint.margin),
+        "state": joint.state,
+    }
+
+
+def _tool(result: StopResult) -> ToolRecord:
+    point = result.point()
+    return {
+        "frame": point.frame,
+        "start_m": _numbers(point.path[0]),
+        "end_m": _numbers(point.path[-1]),
+        "reaction_length_m": point.reaction_length,
+        "braking_length_m": point.braking_length,
+        "length_m": point.length,
+        "displacement_m": point.displacement,
+        "peak_speed_m_per_s": point.peak_speed,
+    }
+
+
+def _ledger(result: StopResult) -> LedgerRecord:
+    ledger, robot = result.ledger, result.robot
+    columns = {name: robot.coordinates(name).v for name in robot.joints}
+    heat = {
+        sink: {name: float(values[at].sum()) for name, at in columns.items()}
+        for sink, values in ledger.dissipated.items()
+    }
+    return {
+        "kinetic_before_J": ledger.kinetic_before,
+        "potential_drop_J": ledger.potential_drop,
+        "drive_work_J": ledger.drive_work,
+        "dissipated_J": heat,
+        "impacts_J": float(ledger.impacts),
+        "kinetic_after_J": ledger.kinetic_after,
+        "error_J": ledger.error,
+        "relative_error": ledger.relative_error,
+    }
+
+
+def _numbers(values: Any) -> list[float]:
+    return [float(value) for value in np.asarray(values, dtype=float)]
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinity."""
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,96 @@
+"""Numbers as people read them: degrees and millimetres, milliseconds, as many digits as count.
+
+The package computes in SI units; only tables and sentences use what is here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..mechanism import Mechanism
+from .parameters import Parameter, Value
+
+__all__ = [
+    "SLIDING",
+    "TURNING",
+    "Units",
+    "decimals",
+    "joint_value",
+    "listed",
+    "milliseconds",
+    "number",
+    "quantity",
+    "units_of",
+]
+
+
+@dataclass(frozen=True)
+class Units:
+    """Units of a joint with one axis.
+
+    Args:
+        way: unit in which its way is shown.
+        factor: from SI to that.
+        torque: unit of its torque.
+        si: unit in which its way is computed.
+    """
+
+    way: str
+    factor: float
+    torque: str
+    si: str
+
+
+TURNING = Units("deg", 180.0 / math.pi, "N m", "rad")
+SLIDING = Units("mm", 1000.0, "N", "m")
+
+
+def units_of(robot: Mechanism, joint: str) -> Units:
+    """Units of a joint with one axis."""
+    return SLIDING if robot.is_translation[robot.coordinates(joint).v.start] else TURNING
+
+
+def joint_value(robot: Mechanism, joint: str, q: Iterable[float]) -> float:
+    """Coordinate of a joint with one axis [rad, m], also if it is stored as cosine and sine."""
+    cells = list(q)[robot.coordinates(joint).q]
+    return math.atan2(cells[1], cells[0]) if len(cells) == 2 else float(cells[0])
+
+
+def decimals(values: Iterable[float], digits: int = 4, *, least: int = 0, most: int = 6) -> int:
+    """Decimals that give the largest of some numbers ``digits`` digits."""
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    if largest == 0.0:
+        return max(least, 1)
+    return min(most, max(least, digits - 1 - math.floor(math.log10(largest))))
+
+
+def number(value: float, places: int) -> str:
+    """A number with fixed decimals; what is rounded to zero has no sign."""
+    text = f"{value:.{places}f}"
+    return text.removeprefix("-") if float(text) == 0.0 else text
+
+
+def milliseconds(seconds: float) -> str:
+    """A time with four digits, in ms below 10 s."""
+    if seconds >= 10.0:
+        return f"{seconds:.4g} s"
+    return f"{1e3 * seconds:.4g} ms"
+
+
+def quantity(value: Value, unit: str, parameter: Parameter) -> tuple[str, str]:
+    """Value of a parameter and its unit, which is empty if there is none; times in ms."""
+    if value is None:
+        return parameter.otherwise, ""
+    if isinstance(value, str):
+        return value, ""
+    if unit == "s":
+        return f"{1e3 * value:g}", "ms"
+    return f"{value:g}", unit
+
+
+def listed(names: Iterable[str], most: int = 6) -> str:
+    """Names one after another, or how many there are."""
+    names = list(names)
+    return ", ".join(names) if len(names) <= most else f"{len(names)} joints"

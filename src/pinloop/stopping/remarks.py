@@ -1,0 +1,205 @@
+"""What a stop rests on, and what is odd about it, in sentences: assumptions and warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from .brakes import Assumption
+from .figures import decimals, listed, milliseconds, number, quantity, units_of
+from .limits import LimitPassed, joint_limits
+from .parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS
+from .sheet import printable
+
+if TYPE_CHECKING:
+    from .result import StopResult
+
+__all__ = ["PLANNING_AID", "assumption_lines", "assumptions_of", "warnings_of"]
+
+PLANNING_AID = (
+    "This is an aid for planning, no safety certificate: nothing in it replaces a measurement on "
+    "the machine or the risk assessment."
+)
+
+_CONTROLLED = ("drive_torque", "deceleration")
+"""Parameters without any effect in a stop of category 0."""
+_JOINED = "\N{NO-BREAK SPACE}"
+_CLOSURE = 1e-4
+"""Part of the energy that may be missing in the balance before the result is doubtful."""
+_MOST_VALUES = 6
+"""So many different values of a parameter are listed; of more, the range is said."""
+
+
+# -- assumptions --------------------------------------------------------------------------------
+
+
+def assumptions_of(result: StopResult) -> tuple[Assumption, ...]:
+    """Every number of chain and brakes that a stop rests on, with its provenance."""
+    # The robot that stopped has rotors behind gears with losses beside its mass matrix.
+    return result.brakes.assumptions(result.course.train.robot)
+
+
+def assumption_lines(rows: Iterable[Assumption], category: int) -> tuple[str, ...]:
+    """Assumptions in few lines: by provenance, equal numbers together.
+
+    Args:
+        rows: the assumptions, as `assumptions_of` gives them.
+        category: number of the category; what has no effect in it is left out.
+    """
+    kept = [
+        row
+        for row in rows
+        if row.parameter != "band" and not (category == 0 and row.parameter in _CONTROLLED)
+    ]
+    joints = list(dict.fromkeys(row.joint for row in kept if row.joint))
+    lines = []
+    for heading, chosen in (
+        ("assumed", [row for row in kept if row.source == "assumed" and row.given]),
+        ("not given, default taken", [r for r in kept if r.source == "assumed" and not r.given]),
+        ("from the robot's file", [row for row in kept if row.source == "robot"]),
+        ("from a data sheet", [row for row in kept if row.source == "datasheet"]),
+        ("measured", [row for row in kept if row.source == "measured"]),
+    ):
+        lines += [f"{heading}, {line}" for line in _grouped(chosen, joints)]
+    return tuple(lines)
+
+
+def _grouped(rows: Sequence[Assumption], joints: Sequence[str]) -> Iterator[str]:
+    """Rows of one provenance: the chain, what all joints share, what differs."""
+    chain = [_said(row) for row in rows if not row.joint]
+    if chain:
+        yield f"chain: {', '.join(chain)}"
+    tables: dict[str, dict[tuple[str, str], list[Assumption]]] = {}
+    for row in rows:
+        if row.joint:
+            tables.setdefault(row.parameter, {}).setdefault(_value(row), []).append(row)
+    common = [
+        _said(next(iter(values.values()))[0])
+        for values in tables.values()
+        if len(values) == 1 and len(next(iter(values.values()))) == len(joints)
+    ]
+    if common:
+        yield f"{'all joints' if len(joints) > 1 else printable(joints[0])}: {', '.join(common)}"
+    for values in tables.values():
+        if len(values) > 1 or len(next(iter(values.values()))) < len(joints):
+            yield _spread(values)
+
+
+def _value(row: Assumption) -> tuple[str, str]:
+    parameters = JOINT_PARAMETERS if row.joint else CHAIN_PARAMETERS
+    return quantity(row.value, row.unit, parameters[row.parameter])
+
+
+def _said(row: Assumption) -> str:
+    """Parameter, value and unit, not to be torn apart at the end of a line."""
+    return _JOINED.join((row.parameter, *" ".join(_value(row)).split()))
+
+
+def _spread(values: dict[tuple[str, str], list[Assumption]]) -> str:
+    """Different values of a parameter with their joints, or their range if there are many."""
+    (parameter,) = {row.parameter for alike in values.values() for row in alike}
+    units = {unit for _, unit in values}
+    common = next(iter(units)) if len(units) == 1 else ""
+    head = f"{parameter}{_JOINED}[{common.replace(' ', _JOINED)}]: " if common else f"{parameter}: "
+    texts = {key: key[0] if common else _JOINED.join(filter(None, key)) for key in values}
+    if len(values) > _MOST_VALUES and all(isinstance(r[0].value, float) for r in values.values()):
+        ends = sorted(values, key=lambda key: float(str(values[key][0].value)))
+        count = sum(map(len, values.values()))
+        return f"{head}{texts[ends[0]]} to {texts[ends[-1]]} ({count} joints)"
+    return head + ", ".join(
+        f"{texts[key]}{_JOINED}({listed(printable(row.joint) for row in alike)})"
+        for key, alike in values.items()
+    )
+
+
+# -- warnings -----------------------------------------------------------------------------------
+
+
+def warnings_of(result: StopResult) -> tuple[str, ...]:
+    """What is odd about a stop or its numbers, one sentence each, the gravest first."""
+    found = [
+        *_not_held(result),
+        *_limits_passed(result),
+        *_overloaded_gears(result),
+        *_uncovered(result),
+    ]
+    brakes, robot = result.brakes, result.robot
+    if brakes.robot and brakes.robot != robot.name:
+        found.append(f"the brakes were made for robot '{brakes.robot}', not for '{robot.name}'")
+    if result.ledger.relative_error > _CLOSURE:
+        found.append(
+            f"the energy balance misses {100 * result.ledger.relative_error:.2g} % of the energy: "
+            "the result is doubtful; tighten the tolerances of the method"
+        )
+    if not result.run.v[0].any():
+        found.append("nothing moved when the signal came")
+    return tuple(dict.fromkeys((*found, *brakes.warnings, *robot.warnings)))
+
+
+def _not_held(result: StopResult) -> Iterator[str]:
+    """Joints that nothing holds, or that did not come to rest."""
+    if result.outcome == "time-out":
+        yield (
+            f"the robot did not stop within {milliseconds(float(result.run.t[-1]))}; its times and "
+            "ways are those up to then"
+        )
+    for name, joint in result.joints.items():
+        torque = units_of(result.robot, name).torque
+        if abs(joint.load) > joint.hold:
+            yield (
+                f"joint '{name}' is not held: holding takes {abs(joint.load):.4g} {torque}, its "
+                f"brake, friction and drive hold {joint.hold:.4g} {torque}"
+            )
+
+
+def _limits_passed(result: StopResult) -> Iterator[str]:
+    for passed in joint_limits(result.run):
+        yield _limit_sentence(result, passed)
+
+
+def _limit_sentence(result: StopResult, passed: LimitPassed) -> str:
+    robot = result.robot
+    units = units_of(robot, passed.joint)
+    unit = units.way + ("/s" if passed.kind == "velocity" else "")
+    values = [units.factor * value for value in (passed.limit, passed.by)]
+    if robot.coordinates(passed.joint).nv > 1:  # several coordinates: no common unit
+        unit, values = "in SI units", [passed.limit, passed.by]
+    limit, by = (number(value, decimals([value], 3, most=4)) for value in values)
+    if passed.kind == "velocity":
+        since = "at the signal" if passed.t == 0 else f"from {milliseconds(passed.t)} on"
+        return (
+            f"joint '{passed.joint}' is faster than its velocity limit of {limit} {unit} {since}, "
+            f"by {by} {unit} at most"
+        )
+    when = "at the signal" if passed.t == 0 else f"after {milliseconds(passed.t)}"
+    return (
+        f"joint '{passed.joint}' passes its {passed.side} limit of {limit} {unit} {when}, by {by} "
+        f"{unit} at most; end stops are not part of the computation"
+    )
+
+
+def _overloaded_gears(result: StopResult) -> Iterator[str]:
+    unknown = []
+    for name, joint in result.joints.items():
+        torque = units_of(result.robot, name).torque
+        if joint.gear_limit is None:
+            unknown.append(name)
+        elif joint.peak_gear_torque > joint.gear_limit:
+            yield (
+                f"the gear of joint '{name}' carries {joint.peak_gear_torque:.4g} {torque}, more "
+                f"than the {joint.gear_limit:.4g} {torque} that it may"
+            )
+    if unknown:
+        who = "any joint" if len(unknown) == len(result.joints) > 1 else listed(unknown)
+        yield f"peak_gear_torque of {who} is not known: whether the gears bear the stop is open"
+
+
+def _uncovered(result: StopResult) -> Iterator[str]:
+    robot = result.robot
+    bare = result.brakes.uncovered(robot)
+    # Where the file does not say which joints of a loop have motors, those without may be passive.
+    if bare and (robot.description.actuated is not None or not robot.loops):
+        yield (
+            f"no brake, gear or drive is given for the actuated joints {listed(bare)}: nothing but "
+            "the friction of the robot's file stops them"
+        )

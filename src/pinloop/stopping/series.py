@@ -1,0 +1,182 @@
+"""A stop over time: states, torques by what exerts them, the way of the tool, energies."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..errors import BadValue
+from .course import Course
+from .phase import Phase
+
+if TYPE_CHECKING:
+    from .result import StopResult
+
+__all__ = ["Series", "series_of"]
+
+Array = NDArray[np.float64]
+
+_MOST = 10_000_000
+"""More instants are a mistake in the unit of their interval."""
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """A stop over time. Sliding joints: m and N for rad and N m.
+
+    Torques are those at the joints. While a joint moves, ``brake`` and ``drive`` are taken before
+    the losses of its gear. Where a joint stands, what holds it together is split in proportion
+    to what brake, dry friction and drive could hold. ``torque`` is the sum of the three, plus
+    what gears with losses take and their rotors need.
+
+    Args:
+        t: times [s], shape (k,).
+        q: configurations, shape (k, nq).
+        v: velocities, shape (k, nv).
+        torque: of brake, friction, gear and drive together [N m], shape (k, nv).
+        brake: of the brake [N m], shape (k, nv).
+        friction: of bearings and gear, dry and viscous [N m], shape (k, nv).
+        drive: of the drive, also when its motor is shorted [N m], shape (k, nv).
+        tool: place of the tool in the world [m], shape (k, 3).
+        tool_speed: its speed [m/s], shape (k,).
+        kinetic: kinetic energy, rotors included [J], shape (k,).
+        potential: potential energy [J], shape (k,).
+    """
+
+    t: Array
+    q: Array
+    v: Array
+    torque: Array
+    brake: Array
+    friction: Array
+    drive: Array
+    tool: Array
+    tool_speed: Array
+    kinetic: Array
+    potential: Array
+
+
+def series_of(result: StopResult, every: float | None = 1e-3) -> Series:
+    """Evaluate a stop at even times and at its end.
+
+    Args:
+        result: the stop.
+        every: interval [s]; None: the states that were computed. Where something changes at once
+            these have two rows with the same time, before and after; of even times it is the
+            state after.
+    """
+    course = result.course
+    stored, times = _instants(result.run.t, every)
+    robot = course.robot
+    states = _States(course)
+    q, v = np.zeros((len(times), robot.nq)), np.zeros((len(times), robot.nv))
+    torques = np.zeros((4, len(times), robot.nv))
+    energies = np.zeros((2, len(times)))
+    for row, (k, t) in enumerate(zip(stored, times, strict=True)):
+        q[row], v[row], phase = states.at(int(k), float(t))
+        torques[:, row] = _torques(course, phase, float(t), q[row], v[row])
+        energies[:, row] = _energies(course, q[row], v[row])
+    tool, speed = _way(result, q, v)
+    return Series(
+        times, q, v, torques[0], torques[1], torques[2], torques[3], tool, speed, *energies
+    )
+
+
+def _instants(kept: Array, every: float | None) -> tuple[NDArray[np.intp], Array]:
+    """The stored state that each instant follows on, and the instants."""
+    if every is None:
+        return np.arange(len(kept)), np.asarray(kept)
+    try:
+        interval = float(every)
+    except (TypeError, ValueError):
+        interval = math.nan
+    end = float(kept[-1])
+    if not (0 < interval < math.inf and end / interval < _MOST):
+        raise BadValue(
+            f"every is {every!r}; it is the interval of the rows in s, for example 0.001, or None "
+            "for the states that were computed"
+        )
+    # Neither accumulated nor with the last bits of a product, which nobody wants to read.
+    times = np.array([round(k * interval, 12) for k in range(int(end / interval) + 2)])
+    times = np.append(times[times < end], end)
+    return np.searchsorted(kept, times, side="right") - 1, times
+
+
+class _States:
+    """States of a course between the stored ones; enters the phase that each is in."""
+
+    def __init__(self, course: Course) -> None:
+        self._course = course
+        self._entered: Phase | None = None
+
+    def at(self, k: int, t: float) -> tuple[Array, Array, Phase]:
+        """State at ``t``, at or after stored state k, and its phase."""
+        course = self._course
+        kept = course.kept[k]
+        phase = course.phases[kept.phase]
+        if phase is not self._entered:
+            course.equations.enter(phase)
+            self._entered = phase
+        q, v = (kept.q, kept.v) if t == kept.t else course.step(k)(t)
+        return q, v, phase
+
+
+def _torques(course: Course, phase: Phase, t: float, q: Array, v: Array) -> Array:
+    """All torques together, and those of brakes, friction and drives, shape (4, nv)."""
+    train, sliding = course.train, phase.sliding
+    solved = course.equations.solve(t, q, v)
+    engaged, way = sliding.engaged(t), sliding.direction
+    brake = -way * engaged * (train.motor_brake[0] + train.joint_brake[0])
+    friction = train.viscous(v) - way * train.friction(v)
+    drive = train.dragged(sliding) + train.shorted(v, sliding)
+    follow, stuck = phase.follow, phase.stuck & ~phase.follow
+    if follow.any():
+        behind = solved.behind + solved.pinned
+        before = behind / np.where(behind * way > 0, train.efficiency, 1 / train.efficiency)
+        inside = before + way * engaged * train.motor_brake[0] + train.lossy * solved.a
+        drive = np.where(follow, inside, drive)
+    if stuck.any():
+        parts = _shares(course, phase, t) * solved.pinned
+        brake, friction, drive = (
+            np.where(stuck, part, moving)
+            for part, moving in zip(parts, (brake, friction, drive), strict=True)
+        )
+    return np.array([solved.torque, brake, friction, drive])
+
+
+def _shares(course: Course, phase: Phase, t: float) -> Array:
+    """What brake, dry friction and drive could hold at rest, as parts of one, shape (3, nv)."""
+    train, sliding = course.train, phase.sliding
+    brake = sliding.engaged(t) * (train.motor_brake[1] / train.efficiency + train.joint_brake[1])
+    brake = np.where(phase.blocked > 0, np.inf, brake)
+    powered = sliding.powered & (sliding.pull == 0.0)
+    drive = np.where(powered, train.drive(sliding) / train.efficiency, 0.0)
+    able = np.array([brake, train.friction(np.zeros(len(brake))), drive])
+    endless = np.isinf(able)
+    able = np.where(endless.any(axis=0), endless.astype(float), able)
+    whole = able.sum(axis=0)
+    # Nothing can hold, so nothing is held: the part does not matter.
+    return np.asarray(able / np.where(whole > 0, whole, 1.0))
+
+
+def _energies(course: Course, q: Array, v: Array) -> tuple[float, float]:
+    """Kinetic energy with all rotors, and potential energy [J]."""
+    kinetic, potential, _ = course.equations.equations.energies(0.0, q, v)
+    return kinetic + 0.5 * float(v @ (course.train.lossy * v)), potential
+
+
+def _way(result: StopResult, q: Array, v: Array) -> tuple[Array, Array]:
+    """Places and speeds of the tool."""
+    model, frame = result.robot.model, result.robot.frame_id(result.tool)
+    data = model.createData()
+    places, speeds = np.zeros((len(q), 3)), np.zeros(len(q))
+    for row, state in enumerate(zip(q, v, strict=True)):
+        pin.forwardKinematics(model, data, *state)
+        places[row] = pin.updateFramePlacement(model, data, frame).translation
+        speeds[row] = np.linalg.norm(pin.getFrameVelocity(model, data, frame, pin.LOCAL).linear)
+    return places, speeds

@@ -1,0 +1,84 @@
+"""The dense output of a run as polynomials: what lies between two stored states, exactly.
+
+No bounds here and no geometry. A `Trajectory` moves along ``q0 (+) psi(s)`` with a polynomial
+``psi`` of fifth order in the algebra, ``s`` from 0 to 1 over a step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import comb
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import BadValue
+from ..integrate import Step
+from ..manifold import RobotManifold
+from ..trajectory import Trajectory
+
+__all__ = [
+    "BINOMIALS",
+    "CONTROL",
+    "EVEN",
+    "Steps",
+    "bernstein",
+    "checked_run",
+    "steps_of",
+]
+
+Array = NDArray[np.float64]
+
+EVEN = np.linspace(0.0, 1.0, 6)
+"""Six even instants of a step."""
+BINOMIALS = np.array([[float(comb(i, j)) for j in range(6)] for i in range(6)])
+"""Binomial coefficients up to the fifth row, zero beyond the diagonal."""
+
+
+def bernstein(u: ArrayLike) -> Array:
+    """Values at ``u`` of the six Bernstein polynomials of fifth order, shape (..., 6)."""
+    x = np.asarray(u, dtype=float)[..., None]
+    k = np.arange(6)
+    return np.asarray(BINOMIALS[5] * x**k * (1 - x) ** (5 - k))
+
+
+CONTROL = np.linalg.inv(bernstein(EVEN))
+"""From values at six even instants to control points."""
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The steps of a run that take time, as polynomials.
+
+    Args:
+        number: index of the stored state at which each starts, shape (k,).
+        steps: the steps, each from 0 to its length [s].
+        psi: control points of ``psi``, shape (k, 6, nv).
+    """
+
+    number: NDArray[np.int64]
+    steps: tuple[Step, ...]
+    psi: Array
+
+
+def checked_run(run: Any) -> Trajectory:
+    """Return a run after checking that it is one."""
+    if not isinstance(run, Trajectory):
+        raise BadValue(f"{run!r} is no trajectory; give the result of pl.simulate or of a stop")
+    return run
+
+
+def steps_of(run: Trajectory) -> Steps:
+    """The dense output of a run as polynomials."""
+    manifold = RobotManifold(run.robot)
+    number = np.flatnonzero(np.diff(run.t) > 0)
+    psi = np.zeros((len(number), 6, run.robot.nv))
+    steps = []
+    for k, here in enumerate(number):
+        h = float(run.t[here + 1] - run.t[here])
+        (q0, q1), (v0, v1), (a0, a1) = ((x[here], x[here + 1]) for x in (run.q, run.v, run.a))
+        steps.append(Step(manifold, 0.0, h, q0, v0, a0, run.psi[here], q1, v1, a1))
+        psi[k, 1:-1] = [steps[-1].along(h * at) for at in EVEN[1:-1]]
+        psi[k, -1] = run.psi[here]
+    return Steps(number, tuple(steps), CONTROL @ psi)

@@ -1,0 +1,179 @@
+"""Robots of a few numbers and their brakes, for the tests of `stop`; no test lives here.
+
+Inertias of one joint are chosen so that mass matrices can be written down by hand. The random arms
+are drawn so that what their brakes are asked to do differs in every one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import pinloop as pl
+from pinloop.description import GROUND
+
+from ..tables import Array, Table, joint
+
+G = 9.81
+X, Y, Z = np.eye(3)
+
+
+def solid(name: str, mass: float, com: ArrayLike = (0, 0, 0), inertia: float = 0.1) -> Table:
+    """A body that turns equally hard about all axes through its centre of mass."""
+    return {"name": name, "mass": mass, "com": com, "inertia": inertia * np.eye(3)}
+
+
+def made(bodies: list[Table], joints: list[Table], **more: Any) -> pl.Mechanism:
+    return pl.from_screws({"bodies": bodies, "joints": joints} | more)
+
+
+# -- one joint ------------------------------------------------------------------------------------
+
+
+def wheel(inertia: float = 2.0) -> pl.Mechanism:
+    """A wheel on a vertical axis through its centre [kg m^2]."""
+    where = ([0, 0, 0], Z)
+    return made(
+        [solid("wheel", 1.0, inertia=inertia)], [joint("axis", "revolute", GROUND, "wheel", *where)]
+    )
+
+
+def slider(mass: float = 2.0, slope: float = 0.0) -> pl.Mechanism:
+    """A carriage on a rail that rises with a slope [rad]."""
+    rail = [np.cos(slope), 0, np.sin(slope)]
+    return made(
+        [solid("carriage", mass)],
+        [joint("axis", "prismatic", GROUND, "carriage", [0, 0, 0], rail)],
+    )
+
+
+def pendulum(mass: float = 2.0, length: float = 0.5, inertia: float = 0.6) -> pl.Mechanism:
+    """A beam that lies along x at angle 0; positive angles raise it.
+
+    Args:
+        mass: [kg].
+        length: from the axis to the centre of mass [m].
+        inertia: about the axis, more than mass times length squared [kg m^2].
+    """
+    beam = solid("beam", mass, [length, 0, 0], inertia - mass * length**2)
+    return made([beam], [joint("axis", "revolute", GROUND, "beam", [0, 0, 0], -Y)])
+
+
+# -- several joints -------------------------------------------------------------------------------
+
+
+def carriages(*masses: float) -> pl.Mechanism:
+    """Carriages a, b, ... beside each other on rails along x."""
+    names = "abcdef"[: len(masses)]
+    return made(
+        [solid(f"body_{n}", mass) for n, mass in zip(names, masses, strict=True)],
+        [joint(n, "prismatic", GROUND, f"body_{n}", [0, i, 0], X) for i, n in enumerate(names)],
+    )
+
+
+def train(*masses: float, axis: Array = X) -> pl.Mechanism:
+    """Carriages a, b, ... each on the one before, all along one axis.
+
+    The mass matrix holds in row i, column j the mass of everything from the later of both on.
+    """
+    names = "abcdef"[: len(masses)]
+    before = [GROUND, *(f"body_{n}" for n in names)]
+    return made(
+        [solid(f"body_{n}", mass) for n, mass in zip(names, masses, strict=True)],
+        [
+            joint(n, "prismatic", parent, f"body_{n}", [0, 0, 0], axis)
+            for n, parent in zip(names, before, strict=False)
+        ],
+    )
+
+
+def lift_with_beam(lift: float, mass: float, length: float, inertia: float) -> pl.Mechanism:
+    """A lift and on it the beam of `pendulum`."""
+    bodies = [solid("lift", lift), solid("beam", mass, [length, 0, 0], inertia - mass * length**2)]
+    joints = [
+        joint("lift", "prismatic", GROUND, "lift", [0, 0, 0], Z),
+        joint("beam", "revolute", "lift", "beam", [0, 0, 0], -Y),
+    ]
+    return made(bodies, joints)
+
+
+def chain_of(points: ArrayLike, axes: ArrayLike, bodies: list[Table], **more: Any) -> pl.Mechanism:
+    """Revolute joints j1, j2, ... one after another."""
+    before = [GROUND, *(entry["name"] for entry in bodies)]
+    joints = [
+        joint(f"j{i + 1}", "revolute", before[i], before[i + 1], point, axis)
+        for i, (point, axis) in enumerate(zip(np.asarray(points), np.asarray(axes), strict=True))
+    ]
+    return made(bodies, joints, **more)
+
+
+def two_links(lengths: tuple[float, float] = (0.6, 0.5), **more: Any) -> pl.Mechanism:
+    """A planar arm of two even rods of 4 and 3 kg about -y, stretched along x."""
+    first, second = lengths
+    rods = [
+        solid("upper", 4.0, [first / 2, 0, 0], 4.0 * first**2 / 12),
+        solid("lower", 3.0, [first + second / 2, 0, 0], 3.0 * second**2 / 12),
+    ]
+    return chain_of([[0, 0, 0], [first, 0, 0]], [-Y, -Y], rods, **more)
+
+
+def random_arm(rng: np.random.Generator, n: int) -> pl.Mechanism:
+    """An arm of ``n`` revolute joints whose axes point anywhere."""
+    points = np.cumsum(rng.uniform(-0.1, 0.4, (n + 1, 3)), axis=0)
+    axes = rng.normal(size=(n, 3))
+    bodies = []
+    for i in range(n):
+        extent = rng.uniform(0.1, 0.4, 3)
+        mass = rng.uniform(2, 12) / (1 + i)
+        box = mass / 12 * (np.sum(extent**2) - extent**2)
+        entry = solid(f"link_{i + 1}", mass, (points[i] + points[i + 1]) / 2)
+        bodies.append(entry | {"inertia": np.diag(box)})
+    return chain_of(points[:n], axes, bodies)
+
+
+# -- brakes ---------------------------------------------------------------------------------------
+
+
+def on_axis(chain: pl.Chain | None = None, **numbers: Any) -> pl.Brakes:
+    """Brakes of a robot with one joint; they act at the joint if nothing else is said."""
+    return pl.Brakes({"axis": pl.JointBrake(**({"side": "joint"} | numbers))}, chain or pl.Chain())
+
+
+def brakes(chain: pl.Chain | None = None, /, **joints: dict[str, Any]) -> pl.Brakes:
+    """Brakes that act at the joint if nothing else is said."""
+    made = {name: pl.JointBrake(**({"side": "joint"} | given)) for name, given in joints.items()}
+    return pl.Brakes(made, chain or pl.Chain())
+
+
+def random_brake(rng: np.random.Generator, torque: float, *, teeth: bool = False) -> pl.JointBrake:
+    """A brake of about some torque at the joint, with gear, friction, times and band."""
+    ratio = float(rng.choice([1.0, 30.0, 100.0]))
+    dynamic = torque * rng.uniform(0.5, 1.5) / ratio
+    coulomb = torque * rng.uniform(0, 0.1)
+    return pl.JointBrake(
+        kind="tooth" if teeth else "friction",
+        side="motor",
+        gear_ratio=ratio,
+        efficiency=float(rng.choice([1.0, rng.uniform(0.6, 0.95)])),
+        rotor_inertia=rng.uniform(0, 0.3) / ratio**2,
+        dynamic_torque=dynamic,
+        static_torque=dynamic * rng.uniform(1.0, 1.4),
+        tolerance=0.3,
+        band=rng.uniform(-1, 1),
+        delay=rng.uniform(0, 0.06),
+        rise=float(rng.choice([0.0, rng.uniform(0, 0.05)])),
+        coulomb=coulomb,
+        breakaway=coulomb * rng.uniform(1.0, 1.5),
+        stribeck_speed=rng.uniform(0.02, 0.2),
+        viscous=float(rng.choice([0.0, torque * rng.uniform(0, 0.1)])),
+        short_circuit=float(rng.choice([0.0, torque * rng.uniform(0, 0.2)])) / ratio**2,
+        pitch=float(rng.choice([0.0, 0.1])) if teeth else 0.0,
+    )
+
+
+def at_joint(brakes: pl.Brakes, **changes: Any) -> pl.Brakes:
+    """The same with other numbers at every joint."""
+    return replace(brakes, joints={n: replace(b, **changes) for n, b in brakes.joints.items()})
