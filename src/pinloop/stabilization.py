@@ -124,14 +124,16 @@ class Projector:
         J, rest = self._rows.scale[:, None] * J, self._rows.scale * (J @ v - b)
         if float(np.linalg.norm(rest)) <= self._projection.tol:
             return v, False
-        v = v + self._correction(self._equations.mass(q), J, -rest, 0.0)
+        # Beside a bifurcation a dependent row is small, but not zero, and would take the speed away.
+        cap = self._equations.max_rank
+        v = v + self._correction(self._equations.mass(q), J, -rest, 0.0, cap)
         left = float(np.linalg.norm(rest + J @ (v - before)))
         # Even past singularities only rounding is left. More is left of a run that has strayed from
         # its branch there: it must stop before the rows take its speed away.
         if not left <= _REACHABLE * max(1.0, float(np.abs(v).max())):
             raise BadValue(
                 f"no velocity meets the rows at t = {t:.6g} s: a residual of {left:.1e} is left; "
-                + self._advice()
+                + (self._advice() if cap is None else _BIFURCATION)
             )
         return v, True
 
@@ -144,7 +146,9 @@ class Projector:
             "there are independent rows"
         )
 
-    def _correction(self, M: Array, J: Array, b: Array, error: float) -> Array:
+    def _correction(
+        self, M: Array, J: Array, b: Array, error: float, max_rank: int | None = None
+    ) -> Array:
         """Shift with ``J shift = b`` that leaves locked coordinates alone.
 
         Rows that depend on each other on the manifold gain rank off it, by as much as the
@@ -155,10 +159,11 @@ class Projector:
         shift = np.zeros(J.shape[1])
         M, rows = M[np.ix_(free, free)], J[:, free]
         if self._projection.coordinates == "mass":
-            shift[free] = Saddle(M, rows, tolerance=tolerance).project(b)
+            saddle = Saddle(M, rows, tolerance=tolerance, max_rank=max_rank)
+            shift[free] = saddle.project(b)
             return shift
         columns = self._fixed_set
         if columns is None:
-            columns = free[dependent_coordinates(M, rows, tolerance)[0]]
+            columns = free[dependent_coordinates(M, rows, tolerance, max_rank)[0]]
         shift[columns] = np.linalg.lstsq(J[:, columns], b, rcond=tolerance)[0]
         return shift

@@ -168,6 +168,14 @@ class EquationsOfMotion:
         a, lam = self._formulation.solve(M, J, f, gamma, max_rank)
         return a, lam, J, M
 
+    @property
+    def max_rank(self) -> int | None:
+        """Number of rows that can be independent at all, if that is less than there are.
+
+        Known from the first assembled state that was evaluated.
+        """
+        return None if self._max_rank == len(self.rows) else self._max_rank
+
     def _independent_rows(self, t: float, q: Array, M: Array, J: Array) -> int | None:
         """Number of rows that can be independent, if that is less than there are; else None.
 
@@ -182,7 +190,7 @@ class EquationsOfMotion:
             self._max_rank = Saddle(M, J, self.rows.scale).rank
             if self._max_rank < len(J):
                 self._max_rank = max(self._max_rank, self._rank_around(t, q))
-        return None if self._max_rank == len(J) else self._max_rank
+        return self.max_rank
 
     def _rank_around(self, t: float, q: Array) -> int:
         """Largest rank at assembled configurations around one, which may be singular itself."""

@@ -96,7 +96,7 @@ def _as_if_all_stuck(train: Drivetrain, now: Moment) -> Phase:
         now.t,
         now.ramp,
         now.slope,
-        bool(now.drives.any()),
+        now.drives,
         now.limited,
         now.shorted,
     )
@@ -132,11 +132,11 @@ def _contacts(
 
 def _lost(train: Drivetrain, phase: Phase, t: float, column: int) -> float:
     """What a brake holds less once it slides."""
-    powered = phase.sliding.powered & (phase.sliding.pull == 0.0)
-    held = train.hold(t, phase.sliding, 1, powered & phase.stuck)[column]
+    powered = phase.stuck & phase.sliding.drives & (phase.sliding.pull == 0.0)
+    held = train.hold(t, phase.sliding, 1, powered)[column]
     if not np.isfinite(held):
         return 0.0
-    return float(held - train.hold(t, phase.sliding, 0, powered & phase.stuck)[column])
+    return float(held - train.hold(t, phase.sliding, 0, powered)[column])
 
 
 def _joined(one: Contacts, other: Contacts) -> Contacts:

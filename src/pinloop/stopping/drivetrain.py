@@ -40,7 +40,7 @@ class Sliding:
         start: time at which it begins [s].
         ramp: part of the brake torque at ``start``, 0 to 1, shape (nv,).
         slope: its rate [1/s].
-        powered: whether the drives have power.
+        drives: mask of the coordinates whose drive has power.
         limited: whether the torque of the drives is; before the command they do whatever it takes.
         shorted: whether the motors are shorted.
     """
@@ -50,7 +50,7 @@ class Sliding:
     start: float | Array
     ramp: Array
     slope: Array
-    powered: bool
+    drives: NDArray[np.bool_]
     limited: bool | NDArray[np.bool_]
     shorted: bool | NDArray[np.bool_]
 

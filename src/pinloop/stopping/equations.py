@@ -64,7 +64,7 @@ class StopEquations:
         # Bounds that do not change in the phase.
         self._bounds: tuple[Array, Array] | None = None
         if not self._follows and not phase.sliding.slope[self._held].any():
-            self._bounds = pinned_bounds(self.train, phase, phase.sliding.start, self._law.joint)
+            self._bounds = pinned_bounds(self.train, phase, self._law.start, self._law.joint)
         n = len(phase.pinned)
         self._free_free = self._free[:, None] * n + self._free
         self._free_held = self._free[:, None] * n + self._held

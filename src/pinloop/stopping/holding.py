@@ -56,11 +56,10 @@ def holding(
     train = equations.train
     M, f, J, gamma, _ = equations.equations.system(t, q, np.zeros(equations.equations.robot.nv))
     sliding = replace(phase.sliding, direction=0.0 * f, pull=0.0 * f)
-    powered = phase.follow | (phase.stuck & sliding.powered)
-    hold = train.hold(t, sliding, 1, powered)
+    hold = train.hold(t, sliding, 1, sliding.drives)
     low = np.where(blocked & 1, -np.inf, -hold)
     high = np.where(blocked & 2, np.inf, hold)
-    at = np.flatnonzero(train.dry | powered | (blocked > 0))
+    at = np.flatnonzero(train.dry | sliding.drives | (blocked > 0))
     none = np.zeros(len(at))
     rotors = (train.lossy / train.efficiency)[at]
     made = decide(M, f, J, gamma, Contacts(at, none, low[at], high[at], rotors, rotors))

@@ -9,6 +9,7 @@ energy: the closure error is a check of everything.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,7 +163,7 @@ def _nodes(course: Course) -> _Nodes:
     phases = [course.phases[kept[k].phase] for k in moving]
     nv = course.robot.nv
 
-    def stacked(values: list[Array]) -> Array:
+    def stacked(values: list[Any]) -> Any:
         return np.array(values).reshape(len(moving), nv)
 
     h = stacked([np.full(nv, kept[k + 1].t - kept[k].t) for k in moving])
@@ -189,7 +190,7 @@ def _nodes(course: Course) -> _Nodes:
             np.array([one.start for one in sliding]).reshape(-1, 1, 1),
             stacked([one.ramp for one in sliding])[:, None],
             stacked([one.slope for one in sliding])[:, None],
-            False,
+            stacked([one.drives for one in sliding])[:, None],
             np.array([one.limited for one in sliding], dtype=bool).reshape(-1, 1, 1),
             np.array([one.shorted for one in sliding], dtype=bool).reshape(-1, 1, 1),
         ),

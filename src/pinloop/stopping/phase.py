@@ -58,7 +58,7 @@ def pinned_bounds(train: Drivetrain, phase: Phase, t: float, v: Array) -> tuple[
         t: time [s].
         v: velocity, shape (nv,).
     """
-    powered = phase.follow | (phase.stuck & phase.sliding.powered & (phase.sliding.pull == 0.0))
+    powered = phase.follow | (phase.stuck & phase.sliding.drives & (phase.sliding.pull == 0.0))
     hold = train.hold(t, phase.sliding, 1, powered)
     dragged = train.dragged(phase.sliding)
     low, high = dragged - hold, dragged + hold

@@ -154,7 +154,7 @@ def _shares(course: Course, phase: Phase, t: float) -> Array:
     train, sliding = course.train, phase.sliding
     brake = sliding.engaged(t) * (train.motor_brake[1] / train.efficiency + train.joint_brake[1])
     brake = np.where(phase.blocked > 0, np.inf, brake)
-    powered = sliding.powered & (sliding.pull == 0.0)
+    powered = sliding.drives & (sliding.pull == 0.0)
     drive = np.where(powered, train.drive(sliding) / train.efficiency, 0.0)
     able = np.array([brake, train.friction(np.zeros(len(brake))), drive])
     endless = np.isinf(able)

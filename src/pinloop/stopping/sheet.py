@@ -1,4 +1,4 @@
-"""A sheet of results: facts, tables and notes, as plain text, for rich and as HTML.
+"""A sheet of results: facts, tables and notes, as plain text and for rich; HTML: `sheet_html`.
 
 Knows neither robots nor stops. Text and terminal share one layout; where the width does not
 suffice, a table is cut into several below each other, and each repeats the first column.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -16,7 +16,20 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
-__all__ = ["Block", "Cell", "Column", "Facts", "Grid", "Mark", "Notes", "Sheet", "printable"]
+__all__ = [
+    "Block",
+    "Cell",
+    "Column",
+    "Facts",
+    "Grid",
+    "Mark",
+    "Notes",
+    "Sheet",
+    "column_runs",
+    "heading_over",
+    "heading_under",
+    "printable",
+]
 
 Mark = Literal["", "title", "heading", "good", "bad", "caution"]
 """What a piece of text is, for colours."""
@@ -129,13 +142,9 @@ class Sheet:
         return _Framed(self)
 
     def _repr_html_(self) -> str:
-        parts = [
-            f'<div style="{_PAGE}"><h3{_colour(self.title.mark)}>{_html(self.title.text)}</h3>'
-        ]
-        for block in self.blocks:
-            parts += [f"<h4>{_html(block.title)}</h4>", _block_html(block)]
-        closing = [f"<p>{_html(self.closing)}</p>"] if self.closing else []
-        return "\n".join([*parts, *closing, "</div>"])
+        from .sheet_html import page_of
+
+        return page_of(self)
 
 
 def printable(text: str) -> str:
@@ -243,13 +252,13 @@ def _column_width(grid: Grid, k: int) -> int:
     return max(_cells(text) for text in texts)
 
 
-def _runs(grid: Grid, widths: list[int]) -> list[list[int]]:
+def column_runs(grid: Grid, widths: list[int]) -> list[list[int]]:
     """Columns under a common heading, or one column each; widens those under a long heading."""
     numbered = list(enumerate(grid.columns))[1:]
     keys = groupby(numbered, key=lambda item: item[1].group or item[0])
     runs = [[k for k, _ in items] for _, items in keys]
     for run in runs:
-        missing = _cells(_over(grid, run)) - _run_width(run, widths)
+        missing = _cells(heading_over(grid, run)) - _run_width(run, widths)
         if len(run) > 1 and missing > 0:
             widths[run[0]] += missing
     return runs
@@ -259,7 +268,7 @@ def _run_width(run: Sequence[int], widths: list[int]) -> int:
     return sum(widths[k] for k in run) + _GAP * (len(run) - 1)
 
 
-def _over(grid: Grid, run: Sequence[int]) -> str:
+def heading_over(grid: Grid, run: Sequence[int]) -> str:
     """Heading over a run of columns."""
     column = grid.columns[run[0]]
     if column.group:
@@ -267,9 +276,14 @@ def _over(grid: Grid, run: Sequence[int]) -> str:
     return column.heading if column.unit else ""
 
 
+def heading_under(column: Column) -> str:
+    """Heading of a column below that over its run: its own, or the unit."""
+    return f"[{column.unit}]" if column.unit and not column.group else column.heading
+
+
 def _cut(grid: Grid, widths: list[int], width: int | None) -> list[list[list[int]]]:
     """The runs of columns of each table that fits into a width."""
-    runs = _runs(grid, widths)
+    runs = column_runs(grid, widths)
     parts: list[list[list[int]]] = [[]]
     used = widths[0]
     for run in runs:
@@ -287,7 +301,7 @@ def _part_lines(grid: Grid, runs: list[list[int]], widths: list[int]) -> list[Li
     gap = " " * _GAP
     upper, lower = " " * widths[0], _padded(grid.columns[0].heading, widths[0])
     for run in runs:
-        over, lone = _over(grid, run), not grid.columns[run[0]].group
+        over, lone = heading_over(grid, run), not grid.columns[run[0]].group
         upper += gap + (
             _aligned(grid, run[0], over, widths)
             if lone
@@ -295,8 +309,7 @@ def _part_lines(grid: Grid, runs: list[list[int]], widths: list[int]) -> list[Li
         )
         for k in run:
             column = grid.columns[k]
-            under = f"[{column.unit}]" if lone and column.unit else column.heading
-            lower += gap + _aligned(grid, k, under, widths)
+            lower += gap + _aligned(grid, k, heading_under(column), widths)
     headings = [text for text in (upper.rstrip(), lower.rstrip()) if text]
     lines: list[Line] = [[(text, "heading")] for text in headings]
     shown = [k for run in runs for k in run]
@@ -342,66 +355,4 @@ def _cells(text: str) -> int:
     return sum(
         0 if unicodedata.combining(letter) else 1 + (unicodedata.east_asian_width(letter) in "WF")
         for letter in text
-    )
-
-
-# -- HTML ---------------------------------------------------------------------------------------
-
-_PAGE = "font-family: system-ui, sans-serif; font-variant-numeric: tabular-nums"
-_COLOURS = {"good": "#1a7f37", "bad": "#c0272d", "caution": "#8a5a00"}
-
-
-def _html(text: str) -> str:
-    from html import escape
-
-    return escape(text)
-
-
-def _colour(mark: Mark) -> str:
-    return f' style="color: {_COLOURS[mark]}"' if mark in _COLOURS else ""
-
-
-def _block_html(block: Block) -> str:
-    if isinstance(block, Notes):
-        items = "".join(f"<li{_colour(block.mark)}>{_html(item)}</li>" for item in block.items)
-        return f"<ul>{items}</ul>"
-    if isinstance(block, Facts):
-        rows = (
-            f'<tr><th style="text-align: left">{_html(label)}</th>'
-            f'<td style="text-align: left"><span{_colour(cell.mark)}>{_html(cell.text)}</span></td>'
-            "</tr>"
-            for label, cell in block.entries
-        )
-        return f"<table>{''.join(rows)}</table>"
-    return _grid_html(block)
-
-
-def _grid_html(grid: Grid) -> str:
-    runs = [[0], *_runs(grid, [0] * len(grid.columns))]
-    upper = "".join(
-        f'<th colspan="{len(run)}" style="text-align: center">{_html(_over(grid, run))}</th>'
-        for run in runs
-    )
-    lower = "".join(
-        _cell_html("th", column, Cell(_under(column, k))) for k, column in enumerate(grid.columns)
-    )
-    body = "".join(f"<tr>{_row_html(grid, row)}</tr>" for row in grid.rows)
-    return f"<table><thead><tr>{upper}</tr><tr>{lower}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _under(column: Column, k: int) -> str:
-    return f"[{column.unit}]" if k and column.unit and not column.group else column.heading
-
-
-def _row_html(grid: Grid, row: Iterable[Cell]) -> str:
-    return "".join(
-        _cell_html("td", column, cell) for column, cell in zip(grid.columns, row, strict=True)
-    )
-
-
-def _cell_html(tag: str, column: Column, cell: Cell) -> str:
-    side = "right" if column.right else "left"
-    return (
-        f'<{tag} style="text-align: {side}"><span{_colour(cell.mark)}>{_html(cell.text)}</span>'
-        f"</{tag}>"
     )

@@ -71,7 +71,8 @@ def way_of(course: Course, column: int, reaction: float) -> Way:
             turned = place + float(rates[column])
         marks = [place, place + float(rates[column])]
         if (
-            one.v[column] * two.v[column] < 0.0
+            two.t > one.t
+            and one.v[column] * two.v[column] < 0.0
             and min(abs(one.v[column]), abs(two.v[column])) > course.tiny
         ):
             marks.insert(1, place + _turning(course, k, column))
