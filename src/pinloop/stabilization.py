@@ -26,6 +26,10 @@ _ITERATIONS = 25
 _REACHABLE = 1e-8
 """Residual at which rows count as not to be met: rad, characteristic lengths; for velocities per
 unit of the largest one."""
+_BIFURCATION = (
+    "rows that depend on each other elsewhere do not here: this is where the mechanism branches; "
+    "start from a state that does not pass it, or regularize the loops"
+)
 
 
 @dataclass(frozen=True)
