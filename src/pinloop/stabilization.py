@@ -128,7 +128,7 @@ class Projector:
         J, rest = self._rows.scale[:, None] * J, self._rows.scale * (J @ v - b)
         if float(np.linalg.norm(rest)) <= self._projection.tol:
             return v, False
-        # Beside a bifurcation a dependent row is small, but not zero, and would take the speed away.
+        # Beside a bifurcation a dependent row is small, but not zero: it would take the speed away.
         cap = self._equations.max_rank
         v = v + self._correction(self._equations.mass(q), J, -rest, 0.0, cap)
         left = float(np.linalg.norm(rest + J @ (v - before)))

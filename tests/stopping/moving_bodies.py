@@ -61,9 +61,7 @@ def chain(
         ends = names[k - 1] if k else GROUND, names[k]
         made = make_pair(pair)
         joints.append(Joint(f"j{k + 1}", made, *ends, near, at(0, 0, 0, axis), **(limits or {})))
-    description = Description(
-        "chain", bodies, tuple(joints), geometry=geometry, gravity=NO_GRAVITY
-    )
+    description = Description("chain", bodies, tuple(joints), geometry=geometry, gravity=NO_GRAVITY)
     return pinloop.mechanism.build(description)
 
 
@@ -111,16 +109,17 @@ def points_of(shape: Shape, rng: np.random.Generator, count: int) -> Array:
         triangles = _triangles(str(shape.path))
         corners = triangles[rng.integers(len(triangles), size=count)]
         weights = rng.dirichlet(np.full(3, 0.3), count)
-        return np.einsum("ij,ijk->ik", weights, corners) * np.array(shape.size)
+        inner = np.einsum("ij,ijk->ik", weights, corners)
+        return np.asarray(inner * np.array(shape.size))
     if shape.kind == "box":
         cube = rng.uniform(-1, 1, (count, 3))
         cube[: count // 2] = np.sign(cube[: count // 2])
-        return cube * np.array(shape.size) / 2
+        return np.asarray(cube * np.array(shape.size) / 2)
     ball = rng.normal(size=(count, 3))
     ball /= np.linalg.norm(ball, axis=1)[:, None]
     ball[count // 2 :] *= rng.uniform(0, 1, (count - count // 2, 1))
     if shape.kind in ("sphere", "ellipsoid"):
-        return ball * np.array(shape.size)
+        return np.asarray(ball * np.array(shape.size))
     radius, length = shape.size
     if shape.kind == "capsule":
         return radius * ball + np.outer(rng.choice([-0.5, 0.5], count), [0, 0, length])
@@ -136,9 +135,7 @@ def _triangles(path: str) -> Array:
     return np.asarray(trimesh.load_mesh(path).triangles)
 
 
-def places(
-    run: pl.Trajectory, times: Array, rng: np.random.Generator, each: int = 50
-) -> Array:
+def places(run: pl.Trajectory, times: Array, rng: np.random.Generator, each: int = 50) -> Array:
     """Where points of the shapes are at some times, in the world."""
     robot = run.robot
     bodies = {geometry.body for geometry in robot.geometry if geometry.role == "collision"}

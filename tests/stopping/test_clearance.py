@@ -226,7 +226,10 @@ def test_placements_and_names() -> None:
         (lambda: Obstacle.sphere("", 1.0, (0, 0, 0)), "the name of an obstacle is ''"),
         (lambda: Obstacle.mesh("m", "nowhere.stl"), "obstacle 'm': there is no mesh file 'nowhere"),
         (lambda: Obstacle.mesh("m", 3), "obstacle 'm' is int; give a file or a trimesh.Trimesh"),
-        (lambda: Obstacle.mesh("m", box_mesh((1, 1, 1)), scale=0), "the scale of obstacle 'm' is 0"),
+        (
+            lambda: Obstacle.mesh("m", box_mesh((1, 1, 1)), scale=0),
+            "the scale of obstacle 'm' is 0",
+        ),
         (lambda: Obstacle.mesh("m", trimesh.Trimesh()), "its mesh has no triangles"),
     ],
 )
@@ -268,7 +271,7 @@ def test_no_run() -> None:
 
 # -- with itself -------------------------------------------------------------------------------
 
-UPPER, LAST = 0.5, 0.8
+UPPER, LAST = 0.5, 0.6
 
 
 def folding(spin: float, until: float = 0.8) -> pl.Trajectory:
@@ -294,7 +297,7 @@ def folding(spin: float, until: float = 0.8) -> pl.Trajectory:
 
 @pytest.mark.parametrize("spin", [0.0, 25.0])
 def test_a_chain_folds_onto_itself(spin: float) -> None:
-    """The tip of c is at the height 0.5 + 0.8 cos(angle); a is touched at twice the radius."""
+    """The tip of c is at the height 0.5 + 0.6 cos(angle); a is touched at twice the radius."""
     found = self_collisions(folding(spin))
     (touch,) = found.touching
     assert {touch.body, touch.other} == {"a", "c"}
@@ -310,11 +313,10 @@ def test_how_near_a_chain_comes_to_itself(spin: float) -> None:
     found = self_collisions(folding(spin, until))
     (nearest,) = found.approaches
     assert found.touching == ()
-    # Until then the joint between b and c, at the end of b, is nearest: over the end of a.
-    angles = 0.2 + 5 * np.linspace(0, until, 2001)
-    grid = np.linspace(0, LAST, 401)
-    tips = UPPER + np.outer(np.cos(angles), grid), -np.outer(np.sin(angles), grid) + UPPER
-    x, y = tips[1], tips[0]
+    # Points of the middle line of c, and their distance from that of a.
+    angles, along = 0.2 + 5 * np.linspace(0, until, 2001), np.linspace(0, LAST, 401)
+    x = UPPER - np.outer(np.sin(angles), along)
+    y = UPPER + np.outer(np.cos(angles), along)
     beyond = np.maximum(np.maximum(x - LENGTH, -x), 0)
     law = float(np.hypot(beyond, y).min() - 2 * THICK)
     assert nearest.distance == pytest.approx(law, abs=0.0015)
@@ -327,7 +329,7 @@ def test_pairs_that_are_left_out() -> None:
         rod("b", 0.4),
         shape("c", "box", (0.6, 0.02, 0.02), at(-0.2, 0, 0.06)),
         shape("d", "box", (0.1, 0.1, 0.1), at(0.2, 0, 0)),
-        shape(GROUND, "box", (0.2, 0.2, 0.2), at(0.0, -1.2, 0)),
+        shape(GROUND, "box", (0.2, 0.2, 0.2), at(0.0, -1.7, 0)),
     )
     run = pl.simulate(
         chain("revolute", "revolute", "revolute", "fixed", geometry=geometry),

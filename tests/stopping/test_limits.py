@@ -59,10 +59,8 @@ def test_limits_that_are_kept_or_only_touched() -> None:
 def test_many_steps_and_several_joints() -> None:
     """Two joints that do not feel each other, with the default method."""
     robot = chain("prismatic", "prismatic", limits={"lower": (-5.0,), "upper": (1.0,)})
-    forces = robot.model.createData()
-    assert forces is not None
     run = pl.simulate(
-        robot, [0.0, 0.9], [3.0, 0.0], until=2.0,
+        robot, [0.0, 0.9], [3.0, 2.7], until=2.0,
         rows=[pl.Prescribed("j1", lambda t: (3 * t - 1.5 * t * t, 3 - 3 * t, -3.0)),
               pl.Prescribed("j2", lambda t: (0.9 + 0.3 * np.sin(9 * t), 2.7 * np.cos(9 * t),
                                              -24.3 * np.sin(9 * t)))],
@@ -85,8 +83,8 @@ def test_coordinates_of_a_quaternion() -> None:
     assert (velocity.kind, velocity.coordinate, velocity.t) == ("velocity", 2, 0.0)
     assert velocity.by == pytest.approx(0.5, abs=1e-6)
     assert (position.kind, position.coordinate) == ("position", 2)
-    assert position.t == pytest.approx(np.arcsin(0.6), abs=1e-5)
-    assert position.by == pytest.approx(0.4, abs=1e-6)
+    assert position.t == pytest.approx(np.arcsin(0.6), abs=1e-4)
+    assert position.by == pytest.approx(0.4, abs=1e-4)
     assert position.worst_t == pytest.approx(np.pi / 2, abs=1e-2)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,7 @@ def test_bounds_hold(name: str) -> None:
         assert turn <= seen.turn[leaf] * (1 + 1e-4) + 1e-9
         # Rounding makes a second difference uncertain by some 1e-16 / e^2.
         assert acceleration <= size * (1 + 1e-3) + 1e-9
-        sharpest = max(sharpest, acceleration / size if size > 1e-6 else 0.0)
+        sharpest = max(sharpest, float(acceleration) / size if size > 1e-6 else 0.0)
     assert sharpest > 0.05  # the bounds say something
 
 
@@ -101,19 +102,20 @@ def test_from_the_ground_is_relative_to_the_ground(name: str) -> None:
             assert np.allclose(one, other)
 
 
+def _evenly(q: float, v: float) -> Callable[[float], tuple[float, float, float]]:
+    return lambda t: (q + v * t, v, 0.0)
+
+
 def test_what_carries_both_does_not_matter() -> None:
     """Two joints of an arm whose base spins: relative bounds do not know of it."""
     arm = robot("six_axis_arm")
     q = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
     found: list[Array] = []
     for spin in (0.0, 40.0):
-        run = pl.simulate(
-            arm, q, [spin, 0, 1.0, 0, 0, 0], until=0.01, losses=False,
-            rows=[pl.Prescribed(name, lambda t, q=q[k], v=v: (q + v * t, v, 0.0))
-                  for k, (name, v) in enumerate(zip(arm.joints, [spin, 0, 1, 0, 0, 0],
-                                                    strict=True))],
-            method=pl.MuntheKaas("rk4", step=0.01),
-        )  # fmt: skip
+        v = np.array([spin, 0, 1.0, 0, 0, 0])
+        rows = [pl.Prescribed(name, _evenly(q[k], v[k])) for k, name in enumerate(arm.joints)]
+        method = pl.MuntheKaas("rk4", step=0.01)
+        run = pl.simulate(arm, q, v, until=0.01, losses=False, rows=rows, method=method)
         leaves = Leaves(run, coarse)
         found.append(leaves.relative(6, 2).acceleration(0.3))
         assert leaves.from_ground()[6].turn[0] > 0.39 if spin else True

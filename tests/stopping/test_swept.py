@@ -25,7 +25,7 @@ from ..states import robot
 from ..tables import Array
 from .moving_bodies import at, chain, dressed, fling, places, shape, wardrobe
 
-FLOATING = ("double-pendulum", "every-pair", "floating-four-bar")
+FLOATING = [("double-pendulum", 1), ("every-pair", 2), ("floating-four-bar", 3)]
 
 
 def random_times(run: pl.Trajectory, rng: np.random.Generator) -> Array:
@@ -39,10 +39,10 @@ def random_times(run: pl.Trajectory, rng: np.random.Generator) -> Array:
 
 @pytest.mark.parametrize(
     ("name", "tolerance"),
-    [("planar_3r", 0.005), ("six_axis_arm", 0.005), ("palletizer", 0.02), ("stewart", 0.05)],
+    [("planar_3r", 0.005), ("six_axis_arm", 0.01), ("palletizer", 0.02), ("stewart", 0.05)],
 )
 def test_it_holds_the_robot(name: str, tolerance: float) -> None:
-    run = fling(robot(name), seed=3, until=0.4)
+    run = fling(robot(name), seed=3, until=0.3)
     rng = np.random.default_rng(5)
     volume = swept_volume(run, tolerance=tolerance)
     points = places(run, random_times(run, rng), rng)
@@ -51,12 +51,11 @@ def test_it_holds_the_robot(name: str, tolerance: float) -> None:
     assert 0.0 < volume.excess <= volume.tolerance == tolerance
 
 
-@pytest.mark.parametrize("name", FLOATING)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("name", "seed"), FLOATING)
 def test_it_holds_all_kinds_of_shapes_on_all_kinds_of_joints(
     name: str, seed: int, tmp_path: Path
 ) -> None:
-    run = fling(wardrobe(robot(name), tmp_path, seed), seed, until=0.3, drag=0.05)
+    run = fling(wardrobe(robot(name), tmp_path, seed), seed, until=0.2, drag=0.05)
     rng = np.random.default_rng(seed)
     volume = swept_volume(run, tolerance=0.02)
     points = places(run, random_times(run, rng), rng)
@@ -77,13 +76,14 @@ def test_it_holds_a_thrown_box(space: Any) -> None:
 
 def test_velocities_may_jump() -> None:
     arm = robot("six_axis_arm")
-    run = fling(arm, seed=4, events=[pl.lock(arm.joints[1], at=0.1), pl.lock(arm.joints[0], at=0.13)])
-    rng = np.random.default_rng(0)
+    locks = [pl.lock(arm.joints[1], at=0.1), pl.lock(arm.joints[0], at=0.13)]
+    run = fling(arm, seed=4, until=0.2, events=locks)
     assert len(run.transitions) == 2
+    rng = np.random.default_rng(0)
     near = np.concatenate([rng.uniform(0.095, 0.135, 150), [0.1, 0.13]])
-    volume = swept_volume(run)
+    volume = swept_volume(run, tolerance=0.02)
     assert np.all(volume.contains(places(run, near, rng)))
-    assert volume.excess <= 0.005
+    assert volume.excess <= 0.02
 
 
 def test_configurations_may_jump_where_a_loop_closes() -> None:
@@ -101,16 +101,16 @@ def test_configurations_may_jump_where_a_loop_closes() -> None:
         mode=np.insert(run.mode, k, 0),
     )
     rng = np.random.default_rng(0)
-    volume = swept_volume(jumped)
+    volume = swept_volume(jumped, tolerance=0.02)
     assert np.all(volume.contains(places(jumped, random_times(jumped, rng), rng)))
 
 
 def test_steps_far_shorter_than_needed() -> None:
     method = pl.MuntheKaas("rk4", step=2e-5)
-    run = fling(robot("planar_3r"), seed=2, until=0.03, speed=20.0, method=method)
+    run = fling(robot("planar_3r"), seed=2, until=0.015, speed=20.0, method=method)
     rng = np.random.default_rng(0)
     volume = swept_volume(run)
-    assert len(run.t) == 1501
+    assert len(run.t) == 751
     assert volume.triangles < 10_000
     assert np.all(volume.contains(places(run, random_times(run, rng), rng)))
     assert volume.excess <= 0.005
@@ -144,7 +144,7 @@ def turning_bar(where: float = LENGTH / 2, angle: float = ANGLE) -> pl.Trajector
     return pl.simulate(chain("revolute", geometry=(bar,)), [0.0], [SPEED], until=angle / SPEED)
 
 
-@pytest.mark.parametrize("tolerance", [0.02, 0.005, 0.001])
+@pytest.mark.parametrize("tolerance", [0.02, 0.002])
 def test_a_bar_turning_about_its_end_sweeps_a_sector(tolerance: float) -> None:
     """Its corners go around at R; beyond them lie the halves of the first and the last bar."""
     volume = swept_volume(turning_bar(), tolerance=tolerance)
@@ -197,17 +197,17 @@ def test_a_box_that_slides_sweeps_a_box() -> None:
 
 def test_a_roller_turning_about_its_axis_sweeps_little_more_than_itself() -> None:
     roller = shape("a", "cylinder", (0.2, 0.4), at(0, 0, 0))
-    run = pl.simulate(chain("revolute", geometry=(roller,)), [0.0], [10.0], until=0.5)
-    volume = swept_volume(run, tolerance=0.004)
+    run = pl.simulate(chain("revolute", geometry=(roller,)), [0.0], [10.0], until=0.2)
+    volume = swept_volume(run, tolerance=0.01)
     reach = 0.2 + volume.excess
-    assert volume.excess <= 0.004
+    assert volume.excess <= 0.01
     assert np.all(np.linalg.norm(volume.mesh().vertices[:, :2], axis=1) <= reach)
     assert np.pi * 0.2**2 * 0.4 < volume.volume * 1.003
     assert volume.volume < np.pi * reach**2 * (0.4 + 2 * volume.excess)
 
 
 def test_random_corners_of_the_volume_are_near_the_robot() -> None:
-    """Distance from boxes at 3,000 instants; it is exact to half a step of the fastest point."""
+    """Distance from boxes at 1,000 instants; it is exact to half a step of the fastest point."""
     geometry = tuple(
         shape(body, "box", (0.5, 0.08, 0.12), at(0.25, 0, 0)) for body in ("a", "b", "c")
     )
@@ -217,8 +217,8 @@ def test_random_corners_of_the_volume_are_near_the_robot() -> None:
     corners = rng.permutation(volume.mesh().vertices)[:400]
     nearest = np.full(len(corners), np.inf)
     data = run.robot.model.createData()
-    half, step = np.array([0.25, 0.04, 0.06]), (run.t[-1] - run.t[0]) / 3000
-    states = run(run.t[0] + step * (np.arange(3000) + 0.5))
+    half, step = np.array([0.25, 0.04, 0.06]), (run.t[-1] - run.t[0]) / 1000
+    states = run(run.t[0] + step * (np.arange(1000) + 0.5))
     fastest = 0.0
     for q, v in zip(states.q, states.v, strict=True):
         pin.forwardKinematics(run.robot.model, data, q, v)
@@ -230,7 +230,8 @@ def test_random_corners_of_the_volume_are_near_the_robot() -> None:
             out = np.linalg.norm(np.maximum(np.abs(local) - half, 0), axis=1)
             nearest = np.minimum(nearest, out)
             twist = pin.getFrameVelocity(run.robot.model, data, frame)
-            fastest = max(fastest, np.linalg.norm(twist.linear) + np.linalg.norm(twist.angular))
+            speeds = np.linalg.norm(twist.linear), np.linalg.norm(twist.angular)
+            fastest = max(fastest, float(sum(speeds)))
     assert nearest.max() <= volume.excess + fastest * step / 2
     assert nearest.max() > 0.1 * volume.excess  # the bound says something
 
@@ -311,7 +312,7 @@ def test_a_robot_without_shapes(thickness: float | None) -> None:
 
 
 def test_fewer_triangles_are_had_for_a_larger_tolerance() -> None:
-    run = fling(robot("six_axis_arm"), seed=3)
+    run = fling(robot("six_axis_arm"), seed=3, until=0.1)
     fine = swept_volume(run)
     rough = swept_volume(run, max_triangles=fine.triangles // 4)
     assert rough.triangles <= fine.triangles // 4

@@ -1,12 +1,13 @@
 """The guide to stopping: its tables are those of its program, its own program runs.
 
-The program `ur_stopping` checks its physics itself, on all axes; here two axes are enough to see that
-the page is not older than the code.
+The program `ur_stopping` checks its physics itself, on all axes; here two axes are enough to see
+that the page is not older than the code.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import ModuleType
@@ -67,20 +68,16 @@ def test_the_locks_are_those_of_the_program(ur: ModuleType) -> None:
     assert str(found) == between("locks")
 
 
-def test_two_numbers_fit_what_two_numbers_made(ur: ModuleType) -> None:
-    axis = ur.axes(["UR5"])[2]
-    made = axis.stop(70.0, 0.02, 5.0)
-    other = ur.Axis("J2", axis.robot, axis.payload, 2, axis.speed, made.joint.angle, made.joint.time)
-    # The same pose at the signal.
-    again = other.stop(70.0, 0.02, 5.0, passed=0.5 * axis.angle / made.joint.angle)
-    assert again.joint.angle == pytest.approx(made.joint.angle, rel=1e-9)
-    level = other.stop(60.0, 0.02, 8.0)
-    known = ur.Axis("J2", axis.robot, axis.payload, 2, axis.speed, level.joint.angle, level.joint.time)
-    found = known.for_both(0.02)
-    found.check()
-    assert known.angle == found.axis.angle
-    # The arm is level half the angle after the signal, which is not the same angle.
-    assert found.joint.time == pytest.approx(level.joint.time, rel=1e-3)
+def test_the_fit_finds_torques_that_are_known(ur: ModuleType) -> None:
+    axis, torque, short = ur.axes(["UR3"])[0], 20.0, 6.0
+    # I dv/dt = -T - c v, from the angular momentum and from the time at which it stands.
+    time = axis.inertia / short * np.log(1 + short * axis.speed / torque)
+    angle = (axis.inertia * axis.speed - torque * time) / short
+    found = replace(axis, time=time, angle=angle).for_both(0.0)
+    assert (found.torque, found.short) == pytest.approx((torque, short), rel=2e-3)
+    assert found.share == pytest.approx(
+        1 - torque * angle / (0.5 * axis.inertia * axis.speed**2), rel=5e-3
+    )
 
 
 def test_only_what_is_between_the_markers_is_replaced(ur: ModuleType) -> None:

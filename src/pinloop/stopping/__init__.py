@@ -5,10 +5,11 @@ from __future__ import annotations
 from .brakes import Brakes, Chain, JointBrake
 from .course import Standstill
 from .machine import Payload
+from .plan import Trigger
 from .recorded import JointTrajectory
 from .result import JointStop, PointStop, StopResult
 from .schedule import Category0, Category1, Category2
-from .stop import Trigger, stop
+from .stop import stop
 
 __all__ = [
     "Brakes",

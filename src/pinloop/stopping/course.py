@@ -27,8 +27,8 @@ from .drivetrain import Drivetrain
 from .equations import StopEquations
 from .impact import impact
 from .phase import Phase
-from .reference import Reference
-from .schedule import Category, Category1, Schedule
+from .plan import Plan
+from .schedule import Category1
 
 __all__ = ["Course", "Kept", "Standstill"]
 
@@ -36,6 +36,8 @@ Array = NDArray[np.float64]
 
 _CORRECTIONS = 4
 """How often the root of an event is corrected by the state that a step to it gives."""
+_TINY = 1e-9
+"""Speeds below this fraction of the largest at the signal, or of 1 rad/s or m/s, count as zero."""
 _CHATTER = 200
 """So many changes within a millisecond are chatter."""
 
@@ -70,29 +72,24 @@ class Course:
     Args:
         equations: equations of the robot with its loops, without forces.
         train: brakes, gears, friction, drives.
-        reference: what the drives follow.
-        schedule: when power goes and brakes come.
-        category: category of the stop.
+        plan: what the drives follow, when brakes come and power goes.
         method: integrator.
         standstill: what counts as standing.
-        drive_off: from cutting the power until the torque of the drives is gone [s].
-        tiny: speed that counts as zero [rad/s, m/s].
+        limited: whether the torque of the drives is limited in a controlled stop.
     """
 
     def __init__(
         self,
         equations: EquationsOfMotion,
         train: Drivetrain,
-        reference: Reference,
-        schedule: Schedule,
-        category: Category,
+        plan: Plan,
         method: MuntheKaas,
         standstill: Standstill,
-        drive_off: float,
-        tiny: float,
+        *,
+        limited: bool = True,
     ) -> None:
-        self.robot, self.train, self.reference = equations.robot, train, reference
-        self.schedule, self.category, self.standstill = schedule, category, standstill
+        self.robot, self.train, self.plan = equations.robot, train, plan
+        self.schedule, self.standstill, self.limited = plan.schedule, standstill, limited
         self.equations = StopEquations(equations, train)
         self.manifold = RobotManifold(self.robot)
         self.stepper = Stepper(
@@ -107,8 +104,7 @@ class Course:
         self.caught = np.zeros(self.robot.nv, dtype=bool)
         self.fast = np.zeros(self.robot.nv, dtype=bool)
         self.stands_since: float | None = None
-        self.tiny, self.done = tiny, -1.0
-        self.drive_off = drive_off
+        self.tiny, self.done = 0.0, -1.0
         self.simple = np.array(
             [self.robot.coordinates(name).nv == 1 for name in train.names], dtype=bool
         )
@@ -117,9 +113,10 @@ class Course:
         kinds = pin.FrameType.JOINT, pin.FrameType.OP_FRAME
         self.points = [k for k, frame in enumerate(model.frames) if frame.type in kinds]
 
-    def go(self, q: Array, v: Array, until: float, report: Callable[[float], None]) -> bool:
+    def go(self, q: Array, v: Array, until: float) -> bool:
         """Run from the signal on; says whether all stand."""
         t = 0.0
+        self.tiny = _TINY * max(1.0, float(np.abs(v).max(initial=0.0)))
         q, v, a = self._begin(t, q, v, ("signal",))
         h = self.stepper.first_step(v, a, until)
         while t < until:
@@ -135,7 +132,6 @@ class Course:
                 self._keep(t, q, v, a, np.zeros(self.robot.nv))
                 continue
             t, q, v, a, h = self._step(t, h, end, (q, v, a))
-            report(t)
         return self._stands(t, q, v, a)
 
     # -- steps ------------------------------------------------------------------------------
@@ -217,8 +213,8 @@ class Course:
         """Let a phase begin: decide all joints; returns the state in it."""
         self.log += [(t, name) for name in events]
         self._look_for_chatter(t)
-        piece = self.reference.at(t)
-        drives = self.reference.follows & (t < self.schedule.off)
+        piece = self.plan.reference.at(t)
+        drives = self.plan.reference.follows & (t < self.schedule.off)
         v = v.copy()
         level = np.where(drives, piece.v(t), 0.0)
         may_rest = self.train.dry | drives | (self.blocked > 0)
@@ -227,10 +223,9 @@ class Course:
         v[met] = level[met]
         ramp, slope = self.schedule.ramp(self.train, t)
         off = t >= self.schedule.off
-        limited = self.category.number > 0 and t >= self.schedule.command
-        now = Moment(
-            t, q, v, ramp, slope, piece, drives, limited, off, self.blocked, loose, turned
-        )
+        limited = self.limited and t >= self.schedule.command
+        limited &= self.plan.category.number > 0
+        now = Moment(t, q, v, ramp, slope, piece, drives, limited, off, self.blocked, loose, turned)
         self.phase = next_phase(self.equations, now)
         # A joint that has left a tooth is no longer blocked by it, except by one without play.
         self.blocked[~self.phase.stuck & ~self.fast] = 0
@@ -255,7 +250,7 @@ class Course:
             begin = t + self.train.delay
             full = (begin + self.train.rise)[self.train.has_brake].max(initial=t)
             late = self._limit() <= t
-            off = t + self.drive_off if late else full
+            off = t + self.plan.chain.drive_off if late else full
             self.schedule = replace(self.schedule, brake=t, off=off)
             names.append("time limit" if late else "drives stand")
         due = [instant for instant in self._breaks() if self.done < instant <= t]
@@ -268,20 +263,20 @@ class Course:
 
     def _controlled_stop_is_over(self, t: float, v: Array) -> bool:
         """Whether the brakes of category 1 are due."""
-        if not isinstance(self.category, Category1) or np.isfinite(self.schedule.brake):
+        if not isinstance(self.plan.category, Category1) or np.isfinite(self.schedule.brake):
             return False
-        stand = t >= self.reference.starts[-1] and not v[self.reference.follows].any()
+        stand = t >= self.plan.reference.starts[-1] and not v[self.plan.reference.follows].any()
         return bool(stand or t >= self._limit())
 
     def _limit(self) -> float:
         """When brakes come in category 1 in any case."""
-        limit = self.category.time_limit if isinstance(self.category, Category1) else None
+        limit = self.plan.category.time_limit if isinstance(self.plan.category, Category1) else None
         return np.inf if limit is None else self.schedule.command + limit
 
     def _breaks(self) -> list[float]:
         """Instants at which something changes by itself."""
         waiting = [] if np.isfinite(self.schedule.brake) else [self._limit()]
-        instants = {*self.schedule.breaks(self.train), *self.reference.starts, *waiting}
+        instants = {*self.schedule.breaks(self.train), *self.plan.reference.starts, *waiting}
         return sorted(instant for instant in instants if np.isfinite(instant))
 
     def _named(self, due: list[float]) -> list[str]:
@@ -365,7 +360,9 @@ class Course:
         if self.stands_since is None:
             self.stands_since = t
         waiting = any(instant > t for instant in self._breaks())
-        waiting |= isinstance(self.category, Category1) and not np.isfinite(self.schedule.brake)
+        waiting |= isinstance(self.plan.category, Category1) and not np.isfinite(
+            self.schedule.brake
+        )
         held = not v.any() and not a.any()
         return not waiting and (held or t - self.stands_since >= self.standstill.dwell)
 

@@ -56,10 +56,10 @@ class Reference:
         return tuple(piece.start for piece in self.pieces)
 
 
-def constant(v: Array) -> Piece:
+def constant(start: float, v: Array) -> Piece:
     """Go on at the velocity ``v``."""
     rest = np.zeros_like(v)
-    return Piece(0.0, lambda t: v, lambda t: rest)
+    return Piece(start, lambda t: v, lambda t: rest)
 
 
 def ramps(start: float, v: Array, times: Array) -> tuple[Piece, ...]:

@@ -272,8 +272,6 @@ def made_result(
     course: Course,
     system: ModalSystem,
     brakes: Brakes,
-    category: Category,
-    chain: Chain,
     stands: bool,
 ) -> StopResult:
     """The result of a course that has ended."""
@@ -286,12 +284,12 @@ def made_result(
     return StopResult(
         robot=course.robot,
         brakes=brakes,
-        category=category,
-        chain=chain,
+        category=course.plan.category,
+        chain=course.plan.chain,
         run=_trajectory(course, system, outcome),
         outcome=outcome,
         stopping_time=last.t if since is None else since,
-        reaction_time=_reaction_time(course, category, chain),
+        reaction_time=_reaction_time(course),
         holding=held,
         ledger=energy_ledger(course),
         events=tuple(course.log),
@@ -299,11 +297,11 @@ def made_result(
     )
 
 
-def _reaction_time(course: Course, category: Category, chain: Chain) -> float:
+def _reaction_time(course: Course) -> float:
     """From the signal until the first brake or controlled deceleration acts [s]."""
     acting = course.train.has_brake
-    if not isinstance(category, Category0) or not acting.any():
-        return chain.command
+    if not isinstance(course.plan.category, Category0) or not acting.any():
+        return course.plan.chain.command
     begin, _ = course.schedule.engagement(course.train)
     return float(begin[acting].min())
 

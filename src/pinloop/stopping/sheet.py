@@ -235,6 +235,8 @@ def _wrapped(text: str, width: int) -> list[str]:
 def _grid_lines(grid: Grid, width: int | None) -> list[Line]:
     """A table, cut into several where it is too wide."""
     widths = [_column_width(grid, k) for k in range(len(grid.columns))]
+    for run in column_runs(grid):
+        widths[run[0]] += max(0, _cells(heading_over(grid, run)) - _run_width(run, widths))
     if width is not None and len(_cut(grid, widths, width)) > 1:
         widths[0] = min(widths[0], max(16, width // 3))
     lines: list[Line] = []
@@ -252,16 +254,11 @@ def _column_width(grid: Grid, k: int) -> int:
     return max(_cells(text) for text in texts)
 
 
-def column_runs(grid: Grid, widths: list[int]) -> list[list[int]]:
-    """Columns under a common heading, or one column each; widens those under a long heading."""
+def column_runs(grid: Grid) -> list[list[int]]:
+    """Columns under a common heading, or one column each, without the first."""
     numbered = list(enumerate(grid.columns))[1:]
     keys = groupby(numbered, key=lambda item: item[1].group or item[0])
-    runs = [[k for k, _ in items] for _, items in keys]
-    for run in runs:
-        missing = _cells(heading_over(grid, run)) - _run_width(run, widths)
-        if len(run) > 1 and missing > 0:
-            widths[run[0]] += missing
-    return runs
+    return [[k for k, _ in items] for _, items in keys]
 
 
 def _run_width(run: Sequence[int], widths: list[int]) -> int:
@@ -283,7 +280,7 @@ def heading_under(column: Column) -> str:
 
 def _cut(grid: Grid, widths: list[int], width: int | None) -> list[list[list[int]]]:
     """The runs of columns of each table that fits into a width."""
-    runs = column_runs(grid, widths)
+    runs = column_runs(grid)
     parts: list[list[list[int]]] = [[]]
     used = widths[0]
     for run in runs:

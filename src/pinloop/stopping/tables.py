@@ -267,6 +267,10 @@ def _energy(result: StopResult) -> Grid:
     total = sum(value for _, value in given)
     entries = [*given, ("in", total), *taken, ("out", sum(value for _, value in taken))]
     places = decimals((value for _, value in entries), least=1)
-    rows = [(Cell(name), Cell(number(value, places))) for name, value in entries]
+    marks: dict[str, Mark] = {"in": "title", "out": "title"}
+    rows = [
+        (Cell(name, marks.get(name, "")), Cell(number(value, places), marks.get(name, "")))
+        for name, value in entries
+    ]
     rows.append((Cell("closure error, in - out"), Cell(f"{ledger.error:.1e}")))
     return Grid("Energy", (Column("", right=False), Column("[J]")), tuple(rows))

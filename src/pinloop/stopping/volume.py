@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 _FORMATS = (".stl", ".ply", ".obj", ".glb")
 _LINES, _FEWEST_LINES = 256, 64
 """Lines across the longest side by which a volume is measured, at most and at least."""
-_WORK, _CHUNK = 300_000_000, 500_000
+_WORK, _CHUNK = 100_000_000, 500_000
 """Crossings of lines with planes, in all (which decides on the number of lines) and at once."""
 
 

@@ -1,0 +1,106 @@
+"""How fast a robot can slow down on its path: as asked, or as the torque of its drives allows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dynamics import EquationsOfMotion
+from ..integrate import MuntheKaas
+from .course import Course, Standstill
+from .drivetrain import Drivetrain
+from .phase import pinned_bounds
+from .plan import Plan
+
+__all__ = ["held_on_path"]
+
+Array = NDArray[np.float64]
+
+_LONGEST = 64.0
+"""How many times longer than asked is tried."""
+_ACCURACY = 1e-3
+"""To what part of itself the duration is found."""
+
+
+def held_on_path(
+    equations: EquationsOfMotion,
+    train: Drivetrain,
+    plan: Plan,
+    method: MuntheKaas,
+    q: Array,
+    v: Array,
+) -> tuple[Plan, list[tuple[float, str]]]:
+    """A plan that the drives can follow, and a note if it is slower than asked.
+
+    The path is the same however long it takes, so the torques that it needs are known beforehand:
+    the shortest duration whose torques the drives have is found by bisection. If not even the
+    longest has, the plan stays as it was: the drives give what they have, and leave the path.
+
+    Args:
+        equations: equations of the robot.
+        train: brakes, gears, friction, drives.
+        plan: the plan; of any other kind than a stop on the path it is returned as it is.
+        method: integrator.
+        q: configuration at the signal, shape (nq,).
+        v: velocity at the signal, shape (nv,).
+    """
+    if plan.slower is None or not np.isfinite(train.limit[plan.reference.follows]).any():
+        return plan, []
+
+    def lacking(trial: Plan) -> bool:
+        return _lacking_torque(equations, train, trial, method, q, v) > 0.0
+
+    if not lacking(plan):
+        return plan, []
+    command, short, long = plan.schedule.command, plan.duration, plan.duration
+    while lacking(plan.slower(long)):
+        short, long = long, 2.0 * long
+        if long > _LONGEST * plan.duration:
+            return plan, [(command, "the drives cannot hold the path, however slowly")]
+    while long - short > _ACCURACY * short:
+        middle = 0.5 * (short + long)
+        short, long = (middle, long) if lacking(plan.slower(middle)) else (short, middle)
+    part = 100.0 * plan.duration / long
+    return plan.slower(long), [
+        (command, f"deceleration on the path reduced to {part:.3g} % by the torque of the drives")
+    ]
+
+
+def _lacking_torque(
+    equations: EquationsOfMotion,
+    train: Drivetrain,
+    plan: Plan,
+    method: MuntheKaas,
+    q: Array,
+    v: Array,
+) -> float:
+    """By how much the torques on the path pass those of the drives; negative if they do not."""
+    end = plan.schedule.command + plan.duration
+    course = Course(equations, train, plan, method, Standstill(), limited=False)
+    course.go(q, v, end)
+    worst = -np.inf
+    for k, state in enumerate(course.kept):
+        phase = course.phases[state.phase]
+        if state.t < plan.schedule.command or not phase.follow.any():
+            continue
+        course.equations.enter(phase)
+        limited = replace(phase, sliding=replace(phase.sliding, limited=True))
+        for t, q_t, v_t in _in_step(course, k):
+            torque = course.equations.solve(t, q_t, v_t).pinned
+            low, high = pinned_bounds(train, limited, t, v_t)
+            over = np.maximum(low - torque, torque - high)[phase.follow]
+            worst = max(worst, float(over.max()))
+    return worst
+
+
+def _in_step(course: Course, k: int) -> list[tuple[float, Array, Array]]:
+    """State k, and two between it and the next."""
+    one = course.kept[k]
+    found = [(one.t, one.q, one.v)]
+    if k + 1 < len(course.kept) and course.kept[k + 1].t > one.t:
+        step = course.step(k)
+        times = (step.t0 + (step.t1 - step.t0) * part for part in (1 / 3, 2 / 3))
+        found += [(t, *step(t)) for t in times]
+    return found

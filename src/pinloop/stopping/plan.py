@@ -1,0 +1,150 @@
+"""The plan of a stop: what the drives follow, when brakes come, when power goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import BadValue
+from ..mechanism import Mechanism
+from .brakes import Brakes, Chain
+from .recorded import JointTrajectory
+from .reference import Piece, Reference, constant, on_path, ramps
+from .schedule import Category, Category0, Schedule
+
+__all__ = ["Plan", "Trigger", "planned"]
+
+Array = NDArray[np.float64]
+Signal = Callable[[float], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Trigger:
+    """What the robot does when the signal comes, and how long it takes until brakes are commanded.
+
+    Args:
+        motion: what the robot is doing; going on at constant joint speeds by default.
+        at: when the signal comes, in the time of ``motion`` [s].
+        sensor: see `Chain`; that of the brakes by default.
+        controller: see `Chain`.
+        drive_off: see `Chain`.
+    """
+
+    motion: JointTrajectory | None = None
+    at: float = 0.0
+    sensor: float | None = None
+    controller: float | None = None
+    drive_off: float | None = None
+
+    def chain(self, usual: Chain) -> Chain:
+        """The chain with what is given here."""
+        given = {
+            name: getattr(self, name)
+            for name in ("sensor", "controller", "drive_off")
+            if getattr(self, name) is not None
+        }
+        return replace(usual, **given)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A plan.
+
+    Args:
+        category: category of the stop.
+        chain: from the signal to the command.
+        schedule: when brakes are commanded and power goes, as far as that is known at the signal.
+        reference: what the drives follow.
+        duration: how long they take from the command until all stand [s]; 0 without control.
+        slower: gives the plan of a stop on the path that takes longer; None for others.
+    """
+
+    category: Category
+    chain: Chain
+    schedule: Schedule
+    reference: Reference
+    duration: float = 0.0
+    slower: Callable[[float], Plan] | None = None
+
+
+def planned(
+    robot: Mechanism, brakes: Brakes, trigger: Trigger, category: Category, v0: Array
+) -> Plan:
+    """The plan of a stop from a velocity at the signal.
+
+    Args:
+        robot: the robot.
+        brakes: its brakes, with the decelerations of its drives.
+        trigger: what the robot does when the signal comes.
+        category: category of the stop.
+        v0: velocity at the signal, shape (nv,).
+    """
+    chain = trigger.chain(brakes.chain)
+    now = isinstance(category, Category0)
+    command, off = chain.command, chain.command + chain.drive_off
+    schedule = Schedule(command, command if now else np.inf, off if now else np.inf)
+    columns = _driven(robot)
+    follows = np.zeros(robot.nv, dtype=bool)
+    follows[list(columns.values())] = True
+    start = np.where(follows, v0, 0.0)
+    slope, bend = _path(trigger, columns, start)
+    first = Piece(0.0, slope, bend)
+    plan = Plan(category, chain, schedule, Reference(follows, (first,)))
+    if isinstance(category, Category0):
+        return plan
+    speed, times = slope(command), np.zeros(robot.nv)
+    for name, column in columns.items():
+        if speed[column] != 0.0:
+            times[column] = abs(speed[column]) / _deceleration(brakes, name, category.number)
+    longest = float(times.max(initial=0.0))
+    if longest == 0.0:
+        return replace(plan, reference=Reference(follows, (first, constant(command, 0.0 * v0))))
+    if not category.on_path:
+        pieces = ramps(command, speed, times)
+        return replace(plan, reference=Reference(follows, (first, *pieces)), duration=longest)
+
+    def along(duration: float) -> Plan:
+        pieces = on_path(command, duration, slope, bend)
+        reference = Reference(follows, (first, *pieces))
+        return replace(plan, reference=reference, duration=duration, slower=along)
+
+    return along(longest)
+
+
+def _driven(robot: Mechanism) -> dict[str, int]:
+    """Velocity coordinates of the driven joints of the tree, by name."""
+    tree = set(robot.joints)
+    driven = [name for name in robot.actuated if name in tree and robot.coordinates(name).nv == 1]
+    return {name: robot.coordinates(name).v.start for name in driven}
+
+
+def _deceleration(brakes: Brakes, joint: str, category: int) -> float:
+    brake = brakes.joints.get(joint)
+    if brake is None or brake.deceleration is None:
+        raise BadValue(
+            f"a stop of category {category} needs the deceleration of joint '{joint}'; give it in "
+            f"the brakes file: joints: {joint}: deceleration: 5.0"
+        )
+    return brake.deceleration
+
+
+def _path(trigger: Trigger, columns: dict[str, int], v0: Array) -> tuple[Signal, Signal]:
+    """First and second derivative of the driven joints by the time since the signal."""
+    motion = trigger.motion
+    if motion is None:
+        rest = np.zeros_like(v0)
+        return lambda t: v0, lambda t: rest
+    at = [columns[name] for name in motion.joints]
+
+    def spread(values: Array) -> Array:
+        full = np.zeros_like(v0)
+        full[at] = values
+        return full
+
+    return (
+        lambda t: spread(motion.rates(trigger.at + t)),
+        lambda t: spread(motion.accelerations(trigger.at + t)),
+    )

@@ -1,0 +1,243 @@
+"""What is taken for a stop where nothing is said: a pose, full speed, a brakes file.
+
+Everything chosen here comes with words for it, so that a report can say what was assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike, NDArray
+
+from ..assembly import assemble, consistent_velocity
+from ..closing import null_space, scaled_jacobian
+from ..constraints import Constraints
+from ..errors import BadValue, InconsistentVelocity
+from ..mechanism import Mechanism
+from .brakes import Brakes
+
+__all__ = ["brakes_beside", "usual_brakes", "usual_pose", "usual_velocity"]
+
+Array = NDArray[np.float64]
+
+_MARGIN = 0.1
+"""Part of its range that a joint is kept away from its limits by."""
+_SPEED = 1.0
+"""Full speed of a joint whose file does not tell it [rad/s, m/s]."""
+_PULL = 1e-3
+"""Gravity that works less than this part of the largest power at any joint does not count."""
+
+
+# -- pose ---------------------------------------------------------------------------------------
+
+
+def usual_pose(robot: Mechanism, fixed: Mapping[str, ArrayLike] | None = None) -> tuple[Array, str]:
+    """A configuration that is assembled, and how it was chosen.
+
+    Joints are at zero, or as near to it as a tenth of their range before their limits; then the
+    loops are closed by the least change.
+
+    Args:
+        robot: the mechanism.
+        fixed: values by joint that are kept [rad, m].
+
+    Raises:
+        LoopNotClosed: there is none with these values.
+    """
+    start: dict[str, float] = {}
+    for name in robot.joints:
+        at = robot.coordinates(name)
+        if at.nq == 1:
+            start[name] = _inside(
+                float(robot.model.lowerPositionLimit[at.q.start]),
+                float(robot.model.upperPositionLimit[at.q.start]),
+            )
+    fixed = dict(fixed or {})
+    q = assemble(robot, robot.configuration(start), fixed)
+    rest = "all other joints" if fixed else "all joints"
+    loops = ", changed by what the loops need" if robot.loops or robot.couplings else ""
+    said = f"assumed: {rest} at zero, inside their limits{loops}"
+    if not fixed:
+        return q, said
+    given = ", ".join(f"{name} at {_written(value)}" for name, value in fixed.items())
+    return q, given if len(fixed) == len(robot.joints) else f"{given}; {said}"
+
+
+def _inside(low: float, high: float) -> float:
+    """What is nearest to zero between two limits, with a margin where both are finite."""
+    if np.isfinite(low) and np.isfinite(high):
+        margin = _MARGIN * (high - low)
+        low, high = low + margin, high - margin
+    return min(max(0.0, low), high)
+
+
+def _written(value: ArrayLike) -> str:
+    return ", ".join(f"{x:.4g}" for x in np.atleast_1d(np.asarray(value, dtype=float)))
+
+
+# -- speed --------------------------------------------------------------------------------------
+
+
+def usual_velocity(
+    robot: Mechanism,
+    q: Array,
+    fraction: float | None = 1.0,
+    given: Mapping[str, ArrayLike] | None = None,
+) -> tuple[Array, str]:
+    """A velocity that the loops allow, and how it was chosen.
+
+    All actuated joints move with a fraction of their speed limits, 1 rad/s or 1 m/s where there
+    is none: in the direction in which gravity pulls, which makes the stop longer; where gravity
+    does nothing, away from the nearer position limit. If the loops do not allow all of it, it is
+    the nearest motion that they allow, and no joint moves faster than asked for.
+
+    Args:
+        robot: the mechanism.
+        q: an assembled configuration, shape (nq,).
+        fraction: of the speed limits; None: only what is given moves, and what the loops move.
+        given: rates of joints that move otherwise [rad/s, m/s]; kept as they are.
+
+    Returns:
+        The velocity, shape (nv,), and words for it.
+
+    Raises:
+        InconsistentVelocity: the loops do not allow what is given.
+        BadValue: the robot has no joint that could move by itself.
+    """
+    given = dict(given or {})
+    names = [] if fraction is None else [n for n in _one_axis(robot) if n not in given]
+    if not names and not given:
+        raise BadValue(
+            f"robot '{robot.name}' has no actuated joint with one degree of freedom; say which "
+            "joints move, for example --speed NAME=0.5"
+        )
+    part = 1.0 if fraction is None else fraction
+    limits = {name: _limit(robot, name) for name in names}
+    ways = _directions(robot, q, names)
+    rates = {name: part * ways[name] * (limits[name] or _SPEED) for name in names}
+    said = [f"{name} at {_written(rate)}" for name, rate in given.items()]
+    if names:
+        said += _speed_words(part, limits, others=bool(given))
+    if given:
+        return consistent_velocity(robot, q, {**rates, **given}), "; ".join(said)
+    changed = "changed to what the loops and the limits of all joints allow"
+    try:
+        v = consistent_velocity(robot, q, rates)
+    except InconsistentVelocity:
+        v = _nearest(robot, q, rates)
+        said.append(changed)
+    excess = _excess(robot, v, part)
+    if excess > 1.0 + 1e-9:
+        v = v / excess
+        said.append(changed)
+    return v, "; ".join(dict.fromkeys(said))
+
+
+def _speed_words(fraction: float, limits: Mapping[str, float | None], *, others: bool) -> list[str]:
+    said = [
+        f"{'all other' if others else 'all'} motors at {100 * fraction:g} % of their speed limits, "
+        "in the direction in which gravity pulls, else away from the nearer limit"
+    ]
+    unknown = [name for name, limit in limits.items() if limit is None]
+    if unknown:
+        said.append(f"assumed for {', '.join(unknown)}: a limit of {_SPEED:g} rad/s or m/s")
+    return said
+
+
+def _one_axis(robot: Mechanism) -> list[str]:
+    tree = set(robot.joints)
+    return [n for n in robot.actuated if n in tree and robot.coordinates(n).nv == 1]
+
+
+def _limit(robot: Mechanism, joint: str) -> float | None:
+    """Speed limit of a joint with one axis; None if its file does not tell one."""
+    limit = float(robot.model.upperVelocityLimit[robot.coordinates(joint).v.start])
+    return limit if np.isfinite(limit) and limit > 0 else None
+
+
+def _directions(robot: Mechanism, q: Array, names: list[str]) -> dict[str, float]:
+    """The sign of the motion of each joint."""
+    data = robot.model.createData()
+    load = np.asarray(pin.computeGeneralizedGravity(robot.model, data, q))
+    columns = [robot.coordinates(name).v.start for name in names]
+    # Power of gravity in the motion with unit speed at one joint and none at the other ones.
+    pull = -load[columns]
+    if robot.loops or robot.couplings:
+        free = _free(robot, q)
+        pull = -load @ free @ np.linalg.pinv(free[columns], rcond=1e-9)
+    weight = float(np.abs(pull).max(initial=0.0))
+    signs = {}
+    for name, power in zip(names, pull, strict=True):
+        if abs(power) > _PULL * weight and weight > 0:
+            signs[name] = float(np.sign(power))
+        else:
+            signs[name] = _away(robot, q, name)
+    return signs
+
+
+def _away(robot: Mechanism, q: Array, name: str) -> float:
+    """The sign of the motion away from the nearer limit; positive between two."""
+    at = robot.coordinates(name)
+    if at.nq != 1:
+        return 1.0
+    here = float(q[at.q.start])
+    low = here - float(robot.model.lowerPositionLimit[at.q.start])
+    high = float(robot.model.upperPositionLimit[at.q.start]) - here
+    return -1.0 if high < low else 1.0
+
+
+def _free(robot: Mechanism, q: Array) -> Array:
+    """Velocities that the loops allow, as columns, shape (nv, m)."""
+    scale = np.where(robot.is_translation, robot.length, 1.0)
+    return scale[:, None] * null_space(scaled_jacobian(robot, Constraints(robot, full=True), q))
+
+
+def _nearest(robot: Mechanism, q: Array, rates: Mapping[str, float]) -> Array:
+    """The motion that the loops allow whose rates are nearest to some, as parts of them."""
+    columns = [robot.coordinates(name).v.start for name in rates]
+    wanted = np.array(list(rates.values()))
+    free = _free(robot, q)
+    parts, *_ = np.linalg.lstsq(free[columns] / wanted[:, None], np.ones(len(wanted)), rcond=1e-9)
+    v = free @ parts
+    if not np.abs(v[columns] / wanted).max(initial=0.0) > 1e-6:
+        raise BadValue(
+            f"the loops of robot '{robot.name}' let no joint move in the direction of gravity; say "
+            "how it moves, for example --speed NAME=0.5"
+        )
+    return v
+
+
+def _excess(robot: Mechanism, v: Array, fraction: float) -> float:
+    """How much faster than a fraction of its limit the fastest joint is, if loops move joints."""
+    if fraction == 0 or not (robot.loops or robot.couplings):
+        return 0.0
+    over = [0.0]
+    for name in robot.joints:
+        at = robot.coordinates(name)
+        limit = _limit(robot, name) if at.nv == 1 else None
+        if limit is not None:
+            over.append(abs(float(v[at.v.start])) / (limit * fraction))
+    return max(over)
+
+
+# -- brakes -------------------------------------------------------------------------------------
+
+
+def brakes_beside(path: str | Path) -> Path | None:
+    """The brakes file beside a robot file, ``<robot>.brakes.yaml``, if there is one."""
+    for suffix in (".brakes.yaml", ".brakes.yml"):
+        found = Path(path).with_suffix(suffix)
+        if found.is_file():
+            return found
+    return None
+
+
+def usual_brakes(robot: Mechanism, path: str | Path) -> tuple[Brakes, str]:
+    """Brakes of the file beside a robot file, or guessed ones; and where they come from."""
+    found = brakes_beside(path)
+    if found is not None:
+        return Brakes.from_yaml(found), "the file beside the robot's"
+    return Brakes.template(robot), ""
