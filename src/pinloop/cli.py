@@ -1,4 +1,4 @@
-"""The command line: `pinloop check` and `pinloop view`.
+"""The command line: `pinloop check` and `pinloop view`; `stop` and `brakes` are in `cli_stop`.
 
 Turns words into calls and results into text and exit codes; whatever measures or draws lives in
 the package. Exit codes: 0 done, 1 the robot cannot be assembled, 2 a mistake in what was asked,
@@ -21,6 +21,8 @@ from typer.main import get_command
 
 from . import __version__
 from .assembly import assemble
+from .cli_options import File, FloatingBase, Loops, PackageDirs
+from .cli_stop import brakes_app, stop
 from .diagnosis import diagnose
 from .errors import BadValue, LoopNotClosed, PinloopError, PinloopWarning
 from .loading import load
@@ -36,37 +38,16 @@ _NOT_ASSEMBLED, _MISTAKE, _DEFECT, _INTERRUPTED, _UNREAD = 1, 2, 70, 130, 141
 
 app = typer.Typer(
     name="pinloop",
-    help="Robots with closed loops: find out what a mechanism is, and see it.",
+    help="Robots with closed loops: find out what a mechanism is, see it, and stop it.",
     epilog="Example: pinloop check urdf/palletizer.urdf",
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
 
-File = Annotated[
-    Path,
-    typer.Argument(
-        help="Robot: URDF, SDF, MJCF, a Gepetto YAML or a screw table.", show_default=False
-    ),
-]
-Loops = Annotated[
-    list[Path] | None,
-    typer.Option(
-        help="What closes the loops, if FILE does not say: a loops file, a Gepetto YAML or an "
-        "SRDF. May be given several times. Files of the same name beside FILE are found anyway.",
-        show_default=False,
-    ),
-]
-PackageDirs = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--package-dir",
-        help="Folder that holds the packages of package:// names. May be given several times.",
-        show_default=False,
-    ),
-]
-FloatingBase = Annotated[
-    bool, typer.Option("--floating-base", help="Let the root link float instead of welding it.")
-]
+app.command(epilog="Example: pinloop stop urdf/six_axis_arm.urdf --payload 5kg --html stop.html")(
+    stop
+)
+app.add_typer(brakes_app)
 
 
 def main() -> None:
@@ -89,7 +70,7 @@ def run(arguments: Sequence[str]) -> int:
             )
         return int(code or 0)
     except (PinloopError, typer.TyperException) as error:
-        return _failed(error, as_json="--json" in arguments)
+        return _failed(error, as_json=_prints_json(arguments))
     except (KeyboardInterrupt, typer.Abort):
         return _INTERRUPTED
     except ReaderGone:
@@ -98,6 +79,14 @@ def run(arguments: Sequence[str]) -> int:
         traceback.print_exc()
         complain("this is a defect of pinloop, not of your robot; please report the lines above")
         return _DEFECT
+
+
+def _prints_json(arguments: Sequence[str]) -> bool:
+    """Whether JSON is asked for on standard output, where even a mistake must be JSON."""
+    if "stop" in arguments[:1]:
+        pairs = zip(arguments, arguments[1:], strict=False)
+        return "--json=-" in arguments or ("--json", "-") in pairs
+    return "--json" in arguments
 
 
 def _failed(error: PinloopError | typer.TyperException, *, as_json: bool) -> int:
@@ -120,7 +109,7 @@ def _root(
         bool, typer.Option("--version", is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Robots with closed loops: find out what a mechanism is, and see it."""
+    """Robots with closed loops: find out what a mechanism is, see it, and stop it."""
     if version:
         write(f"pinloop {__version__}")
         raise typer.Exit

@@ -16,7 +16,7 @@ from .errors import PinloopError
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["ReaderGone", "complain", "print_report", "show_warning", "write"]
+__all__ = ["ReaderGone", "complain", "print_report", "show", "show_warning", "write"]
 
 
 class ReaderGone(Exception):  # noqa: N818 - says what happened
@@ -77,6 +77,13 @@ def show_warning(
 ) -> None:
     """Print a warning as `warnings.showwarning` would, but for people."""
     complain(" ".join(str(message).split()), "warning", "yellow")
+
+
+def show(thing: Any) -> None:
+    """Print what rich can render on a terminal, and its text elsewhere."""
+    from rich.console import Console
+
+    write(_rendered(thing) if Console().is_terminal else str(thing))
 
 
 def print_report(report: Diagnosis) -> None:

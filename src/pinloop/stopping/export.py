@@ -46,7 +46,7 @@ from .setting import payload_of
 if TYPE_CHECKING:
     from .result import JointStop, StopResult
 
-__all__ = ["as_document", "columns_of", "write_csv", "write_json"]
+__all__ = ["as_document", "columns_of", "document_text", "write_csv", "write_json"]
 
 Array = NDArray[np.float64]
 
@@ -120,14 +120,21 @@ def write_json(
     stamp: bool = False,
 ) -> Path:
     """Write everything about a stop as JSON, see `StopResult.save_json`."""
-    document: dict[str, Any] = dict(as_document(result, settings))
+    with written_whole(path) as file:
+        file.write(document_text(result, settings, stamp=stamp))
+    return Path(path)
+
+
+def document_text(
+    result: StopResult, settings: Mapping[str, str] | None = None, *, stamp: bool = False
+) -> str:
+    """The text of the JSON file."""
+    document = as_document(result, settings)
     if stamp:
         from datetime import UTC, datetime
 
         document["created"] = datetime.now(UTC).isoformat(timespec="seconds")
-    with written_whole(path) as file:
-        file.write(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
-    return Path(path)
+    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def as_document(result: StopResult, settings: Mapping[str, str] | None = None) -> Document:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..saddle import Saddle
 from .equations import StopEquations
 from .gauss import Contacts, decide
 from .phase import Phase
@@ -67,7 +68,9 @@ def holding(
     held[at] = made.side == 0
     balanced = ~held & (np.abs(made.a) <= _STILL)
     balanced[at] = False
-    if not held[at].all():  # what it would take
-        made = decide(M, f, J, gamma, Contacts(at, none, none - np.inf, none + np.inf, none, none))
     load[at] = made.torque
+    if not held[at].all():  # what it would take: rigid locks, whose torques are the smallest
+        rows = np.vstack([J, np.eye(len(f))[at]])
+        _, torques = Saddle(M, rows).solve(f, np.concatenate([-gamma, none]))
+        load[at] = torques[len(J) :]
     return Holding(load, np.where(blocked > 0, np.inf, hold), held, balanced)

@@ -59,7 +59,7 @@ def usual_pose(robot: Mechanism, fixed: Mapping[str, ArrayLike] | None = None) -
     q = assemble(robot, robot.configuration(start), fixed)
     rest = "all other joints" if fixed else "all joints"
     loops = ", changed by what the loops need" if robot.loops or robot.couplings else ""
-    said = f"assumed: {rest} at zero, inside their limits{loops}"
+    said = f"assumed: {rest} at zero, or as near to it as their limits allow{loops}"
     if not fixed:
         return q, said
     given = ", ".join(f"{name} at {_written(value)}" for name, value in fixed.items())
@@ -192,7 +192,8 @@ def _away(robot: Mechanism, q: Array, name: str) -> float:
 def _free(robot: Mechanism, q: Array) -> Array:
     """Velocities that the loops allow, as columns, shape (nv, m)."""
     scale = np.where(robot.is_translation, robot.length, 1.0)
-    return scale[:, None] * null_space(scaled_jacobian(robot, Constraints(robot, full=True), q))
+    free = null_space(scaled_jacobian(robot, Constraints(robot, full=True), q))
+    return np.asarray(scale[:, None] * free)
 
 
 def _nearest(robot: Mechanism, q: Array, rates: Mapping[str, float]) -> Array:

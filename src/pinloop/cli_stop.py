@@ -1,0 +1,331 @@
+"""The commands `pinloop stop` and `pinloop brakes init`.
+
+Turns words into calls and results into text, files and exit codes; what is taken where nothing is
+said is chosen in `stopping.usual`. Exit codes of `stop`: 0 the robot stands and is held, 1 it is
+not, 2 a mistake in what was asked.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .cli_options import File, Loops, PackageDirs
+from .cli_words import (
+    BANDS,
+    gravity_vector,
+    joint_values,
+    speeds,
+    time,
+    weight,
+    with_faults,
+)
+from .errors import BadValue, LoadError, StopFailed
+from .loading import load
+from .mechanism import Mechanism
+from .stopping import Brakes, Category1, Category2, JointTrajectory, StopResult, Trigger
+from .stopping import stop as compute_stop
+from .stopping.brakefile import Contents, brakes_text
+from .stopping.export import document_text, write_csv, write_json
+from .stopping.files import written_whole
+from .stopping.tables import stop_table
+from .stopping.usual import usual_brakes, usual_pose, usual_velocity
+from .terminal import complain, show, write
+
+__all__ = ["brakes_app", "stop"]
+
+_NOT_STOPPED = 1
+
+Fact = tuple[str, str]
+
+
+class Band(StrEnum):
+    """Where in their bands the torques of brakes are."""
+
+    LOW = "low"
+    NOMINAL = "nominal"
+    HIGH = "high"
+
+
+def _words(text: str, metavar: str, name: str | None = None) -> Any:
+    names = () if name is None else (name,)
+    return typer.Option(*names, metavar=metavar, help=text, show_default=False)
+
+
+Pose = Annotated[
+    list[str] | None,
+    _words(
+        "Joint and where it is at the signal (rad, m, or with deg, mm). May be given several "
+        "times. Default: zero, inside the limits, loops closed.",
+        "NAME=VALUE",
+    ),
+]
+Speed = Annotated[
+    list[str] | None,
+    _words(
+        "Part of the speed limits for all motors, or a joint and its speed (rad/s, m/s, deg/s, "
+        "mm/s, or % of its limit). May be given several times. Default: 100%.",
+        "PART%|NAME=VALUE",
+    ),
+]
+Load = Annotated[str | None, _words("What the tool carries: 5kg, 500g.", "MASS", "--payload")]
+Number = Annotated[int, typer.Option("--category", min=0, max=2, help="Category of the stop.")]
+OnPath = Annotated[
+    bool, typer.Option("--on-path", help="Category 1 and 2: slow down along the path.")
+]
+BrakesFile = Annotated[
+    Path | None,
+    _words(
+        "Brakes file. Default: ROBOT.brakes.yaml beside the robot, else guessed.",
+        "FILE",
+        "--brakes",
+    ),
+]
+Motion = Annotated[
+    Path | None,
+    _words("Recorded motion instead of pose and speed: CSV with t and joints.", "FILE.csv",
+           "--trajectory"),
+]  # fmt: skip
+At = Annotated[str | None, _words("When in the recording the signal comes: 0.8, 800ms.", "T")]
+Gravity = Annotated[str | None, _words("Gravity in the robot's base, m/s^2: 0,0,-9.81.", "X,Y,Z")]
+Fault = Annotated[
+    list[str] | None,
+    _words(
+        "Joint and what its brake lacks: missing, late:0.1 (s), weak:0.5 (part of its torque). "
+        "May be given several times.",
+        "NAME=FAULT",
+    ),
+]
+InBand = Annotated[
+    Band | None,
+    typer.Option(help="Where in their bands all brake torques are.", show_default=False),
+]
+Until = Annotated[str, typer.Option(metavar="T", help="Limit of the time after the signal.")]
+Html = Annotated[Path | None, _words("Write a report with plots and replay.", "FILE")]
+Json = Annotated[
+    str | None, _words("Write the result and all inputs as JSON; - prints them.", "FILE|-")
+]
+Csv = Annotated[Path | None, _words("Write the motion and the torques over time.", "FILE")]
+
+
+def stop(
+    robot: File,
+    pose: Pose = None,
+    speed: Speed = None,
+    payload: Load = None,
+    category: Number = 0,
+    on_path: OnPath = False,
+    brakes: BrakesFile = None,
+    trajectory: Motion = None,
+    at: At = None,
+    gravity: Gravity = None,
+    fault: Fault = None,
+    band: InBand = None,
+    until: Until = "10",
+    html: Html = None,
+    json: Json = None,
+    csv: Csv = None,
+    loops: Loops = None,
+    package_dir: PackageDirs = None,
+) -> int:
+    """Stop a moving robot: time and angle per joint, way of the tool, loads, whether it holds.
+
+    Exits with 0 if the robot stands and is held, 1 if it does not, 2 if something is wrong with
+    what was asked. A planning aid, no safety certificate.
+    """
+    outputs = Outputs(html, None if json == "-" else _path(json), csv, json == "-")
+    outputs.check([robot, brakes, trajectory, *(loops or ())])
+    if on_path and category == 0:
+        raise BadValue("'--on-path' needs the drives; add --category 1 or --category 2")
+    machine = load(
+        robot,
+        loops=loops or None,
+        package_dirs=package_dir or (),
+        gravity=None if gravity is None else gravity_vector(gravity),
+    )
+    chosen, facts = _brakes(machine, robot, brakes)
+    if band is not None:
+        chosen = chosen.at_band(BANDS[band])
+    chosen = with_faults(chosen, fault or ())
+    state, more = _state(machine, pose or (), speed or (), trajectory, at)
+    try:
+        result = compute_stop(
+            machine,
+            **state,
+            brakes=chosen,
+            category=_category(category, on_path),
+            payload=None if payload is None else weight(payload),
+            until=time(until, "--until"),
+        )
+    except StopFailed as failure:
+        complain(str(failure))
+        return _NOT_STOPPED
+    outputs.write(result, [*facts, *more])
+    return 0 if result.holds else _NOT_STOPPED
+
+
+def _path(word: str | None) -> Path | None:
+    return None if word is None else Path(word)
+
+
+def _category(number: int, on_path: bool) -> Any:
+    return {0: 0, 1: Category1(on_path=on_path), 2: Category2(on_path=on_path)}[number]
+
+
+def _brakes(machine: Mechanism, robot: Path, file: Path | None) -> tuple[Brakes, list[Fact]]:
+    """The brakes, and a line on where they come from."""
+    init = f"pinloop brakes init {robot}"
+    if file is not None:
+        if not file.exists():
+            raise LoadError(
+                f"no such file; a first one to be edited is written by: {init} -o {file}",
+                source=str(file),
+            )
+        return Brakes.from_yaml(file), []
+    chosen, said = usual_brakes(machine, robot)
+    if said:
+        return chosen, [("", f"found beside the robot: {said}")]
+    return chosen, [
+        ("", f"no brakes file is given or found beside the robot: ALL BRAKES ARE GUESSED from what "
+             f"the robot's file says. Write a file to be edited with: {init}"),
+    ]  # fmt: skip
+
+
+def _state(
+    machine: Mechanism,
+    pose: Iterable[str],
+    speed: Iterable[str],
+    trajectory: Path | None,
+    at: str | None,
+) -> tuple[dict[str, Any], list[Fact]]:
+    """State or motion at the signal, as arguments of `stop`, and lines on how it was chosen."""
+    pose, speed = list(pose), list(speed)
+    if trajectory is None:
+        if at is not None:
+            raise BadValue("'--at' is a time in a recording; add --trajectory FILE.csv")
+        q, posed = usual_pose(machine, joint_values(machine, pose, "--pose"))
+        v, moving = usual_velocity(machine, q, *speeds(machine, speed))
+        return {"q": q, "v": v}, [("pose", posed), ("speed", moving)]
+    if pose or speed:
+        raise BadValue("'--trajectory' says where joints are and how they move: leave out --pose "
+                       "and --speed")  # fmt: skip
+    motion = JointTrajectory.from_csv(trajectory)
+    if at is None:
+        raise BadValue(
+            f"say when the signal comes, with --at: {trajectory} runs from {motion.start:g} s to "
+            f"{motion.end:g} s"
+        )
+    instant = time(at, "--at")
+    facts = [("motion", f"{trajectory} at {instant:g} s")]
+    for sentence in motion.speeds_above_limits(machine):
+        complain(sentence, "warning", "yellow")
+    return {"trigger": Trigger(motion, instant)}, facts
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What is written, and where.
+
+    Args:
+        html: file of the report.
+        json: file of the document.
+        csv: file of the time series.
+        bare: whether the document is all that is printed.
+    """
+
+    html: Path | None
+    json: Path | None
+    csv: Path | None
+    bare: bool
+
+    def check(self, inputs: Iterable[Path | None]) -> None:
+        """Refuse to write one file twice, or over what is read."""
+        taken = {os.path.realpath(path): path for path in inputs if path is not None}
+        for name in ("html", "json", "csv"):
+            path = getattr(self, name)
+            if path is None or (path.exists() and not path.is_file()):
+                continue
+            place = os.path.realpath(path)
+            if place in taken:
+                raise BadValue(f"'--{name} {path}' is a file that is used already; name another")
+            taken[place] = path
+
+    def write(self, result: StopResult, facts: list[Fact]) -> None:
+        """Write the files and print the table."""
+        named = {name or "brakes": said for name, said in facts}
+        written = []
+        if self.json is not None:
+            written.append(write_json(result, self.json, settings=named))
+        if self.csv is not None:
+            written.append(write_csv(result, self.csv))
+        if self.html is not None:
+            from .stopping.report import write_report
+
+            write_report(result, self.html)
+            written.append(self.html)
+        if self.bare:
+            write(document_text(result, named).rstrip("\n"))
+            return
+        show(stop_table(result, facts))
+        for path in written:
+            write(f"written: {path}")
+
+
+# -- brakes -------------------------------------------------------------------------------------
+
+brakes_app = typer.Typer(
+    name="brakes",
+    help="Brakes files: what a stop needs to know and a robot file does not say.",
+    no_args_is_help=True,
+)
+
+
+@brakes_app.callback()
+def _group() -> None:
+    """Brakes files: what a stop needs to know and a robot file does not say."""
+
+
+@brakes_app.command(epilog="Example: pinloop brakes init urdf/delta.urdf -o my.brakes.yaml")
+def init(
+    robot: File,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="File to write; - prints it. Default: ROBOT.brakes.yaml beside the robot.",
+            show_default=False,
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file.")] = False,
+    loops: Loops = None,
+    package_dir: PackageDirs = None,
+) -> int:
+    """Write a first brakes file, guessed from the robot's file, to be edited.
+
+    Every number in it is marked as assumed or as the robot's; put in those of data sheets and
+    measurements.
+    """
+    target = robot.with_suffix(".brakes.yaml") if output is None else output
+    bare = str(target) == "-"
+    if not bare and target.exists() and not force:
+        raise BadValue(f"{target} exists; add --force to overwrite it, or name another with -o")
+    if os.path.realpath(target) == os.path.realpath(robot):
+        raise BadValue(f"{target} is the robot's own file; name another with -o")
+    machine = load(robot, loops=loops or None, package_dirs=package_dir or ())
+    guess = Brakes.template(machine)
+    text = brakes_text(Contents(guess.joints, guess.chain, (), guess.robot), guess.source)
+    if bare:
+        write(text.rstrip("\n"))
+        return 0
+    with written_whole(target) as file:
+        file.write(text)
+    write(f"{target}\nguessed brakes of {len(guess.joints)} joints: edit the file, then run "
+          f"pinloop stop {robot}" + ("" if output is None else f" --brakes {target}"))  # fmt: skip
+    return 0

@@ -1,0 +1,186 @@
+"""Words of the command line as values: numbers with units, joints with values, faults.
+
+Every mistake is told with the word as it was typed, and how it is meant.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from .errors import BadValue
+from .mechanism import Mechanism
+from .stopping import Brakes
+
+__all__ = [
+    "BANDS",
+    "gravity_vector",
+    "joint_values",
+    "speeds",
+    "time",
+    "weight",
+    "with_faults",
+]
+
+BANDS = {"low": -1.0, "nominal": 0.0, "high": 1.0}
+"""Where in their bands the torques of brakes are."""
+
+_NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\d\s]*)\s*")
+_DEG = math.pi / 180
+_TIMES = {"": 1.0, "s": 1.0, "ms": 1e-3}
+_MASSES = {"": 1.0, "kg": 1.0, "g": 1e-3, "t": 1e3}
+_ANGLES = {"": 1.0, "rad": 1.0, "deg": _DEG}
+_LENGTHS = {"": 1.0, "m": 1.0, "mm": 1e-3}
+_PARTS = {"": 1.0, "%": 0.01}
+
+
+def _number(word: str, units: Mapping[str, float], option: str, example: str) -> float:
+    """A number with one of some units, in the first of them."""
+    match = _NUMBER.fullmatch(word)
+    if match is None or match[2] not in units:
+        known = ", ".join(unit for unit in units if unit)
+        raise BadValue(
+            f"'{option} {word}' is no number with a unit of {known}; write for example "
+            f"{option} {example}"
+        )
+    value = float(match[1]) * units[match[2]]
+    if not math.isfinite(value):
+        raise BadValue(f"'{option} {word}' is too large")
+    return value
+
+
+def time(word: str, option: str) -> float:
+    """A time in s or ms, e.g. ``0.8`` or ``800ms`` [s]."""
+    return _number(word, _TIMES, option, "0.8")
+
+
+def weight(word: str) -> float:
+    """A payload in kg, g or t, e.g. ``5kg`` [kg]."""
+    mass = _number(word, _MASSES, "--payload", "5kg")
+    if mass < 0:
+        raise BadValue(f"'--payload {word}' is negative; a payload weighs 0 kg or more")
+    return mass
+
+
+def gravity_vector(word: str) -> tuple[float, ...]:
+    """Three numbers, e.g. ``0,0,9.81`` for a robot that hangs [m/s^2]."""
+    parts = word.split(",")
+    try:
+        vector = tuple(float(part) for part in parts)
+    except ValueError:
+        vector = ()
+    if len(vector) != 3 or not all(map(math.isfinite, vector)):
+        raise BadValue(
+            f"'--gravity {word}' is not three numbers in m/s^2; write for example "
+            "--gravity 0,0,-9.81"
+        )
+    return vector
+
+
+def joint_values(robot: Mechanism, words: Sequence[str], option: str) -> dict[str, list[float]]:
+    """Joints and their coordinates, e.g. ``elbow=30deg``, ``lift=0.2`` or ``ball=0,0,0,1``."""
+    held: dict[str, list[float]] = {}
+    for word in words:
+        name, value = _pair(word, option, "elbow=0.3")
+        at = robot.coordinates(name)
+        units = _ways(robot, name) if at.nv == 1 else {"": 1.0}
+        numbers = [_number(part, units, f"{option} {name} =", "0.3") for part in value.split(",")]
+        _once(held, name, option)
+        held[name] = numbers
+    return held
+
+
+def speeds(robot: Mechanism, words: Sequence[str]) -> tuple[float | None, dict[str, list[float]]]:
+    """Part of the speed limits for all joints, and rates of single joints.
+
+    ``50%`` is for all; ``elbow=0.5``, ``elbow=30deg/s`` or ``elbow=-50%`` for one.
+
+    Returns:
+        The part, None if only single joints are named; and the rates [rad/s, m/s].
+    """
+    if not words:
+        return 1.0, {}
+    part: float | None = None
+    rates: dict[str, list[float]] = {}
+    for word in words:
+        if "=" not in word:
+            if part is not None:
+                raise BadValue(f"'--speed {word}' is the second speed of all joints; give one")
+            part = _part(word)
+            continue
+        name, value = _pair(word, "--speed", "elbow=0.5")
+        _once(rates, name, "--speed")
+        rates[name] = _rates(robot, name, value)
+    return part, rates
+
+
+def _part(word: str) -> float:
+    """``50%``; a bare number would be taken for rad/s."""
+    if not word.rstrip().endswith("%"):
+        raise BadValue(
+            f"'--speed {word}' is neither a part of the speed limits, such as 100%, nor the speed "
+            "of a joint, such as elbow=0.5"
+        )
+    part = _number(word, {"%": 0.01}, "--speed", "100%")
+    if part < 0:
+        raise BadValue(f"'--speed {word}' is negative; name the joint: --speed NAME={word}")
+    return part
+
+
+def _rates(robot: Mechanism, name: str, value: str) -> list[float]:
+    """Rates of a joint [rad/s, m/s]."""
+    at = robot.coordinates(name)
+    option = f"--speed {name} ="
+    if at.nv > 1:
+        return [_number(part, {"": 1.0}, option, "0.5,0,0") for part in value.split(",")]
+    if not value.rstrip().endswith("%"):
+        units = {f"{unit}/s" if unit else "": size for unit, size in _ways(robot, name).items()}
+        return [_number(value, units, option, "0.5")]
+    limit = float(robot.model.upperVelocityLimit[at.v.start])
+    if not (math.isfinite(limit) and limit > 0):
+        raise BadValue(
+            f"joint '{name}' has no speed limit that '--speed {name}={value}' could be a part of; "
+            f"write for example --speed {name}=0.5"
+        )
+    return [limit * _number(value, {"%": 0.01}, option, "50%")]
+
+
+def _ways(robot: Mechanism, name: str) -> Mapping[str, float]:
+    """Units of the coordinate of a joint with one axis."""
+    sliding = robot.is_translation[robot.coordinates(name).v.start]
+    return _LENGTHS if sliding else _ANGLES
+
+
+def with_faults(brakes: Brakes, words: Sequence[str]) -> Brakes:
+    """Brakes with faults, e.g. ``elbow=missing``, ``elbow=late:0.1`` or ``elbow=weak:50%``."""
+    for word in words:
+        name, fault = _pair(word, "--fault", "elbow=missing")
+        kind, _, size = fault.partition(":")
+        option = f"--fault {name}={kind}:"
+        if kind == "missing" and not size:
+            brakes = brakes.missing(name)
+        elif kind == "late" and size:
+            brakes = brakes.late(name, _number(size, _TIMES, option, "0.1"))
+        elif kind == "weak" and size:
+            brakes = brakes.weak(name, _number(size, _PARTS, option, "0.5"))
+        else:
+            raise BadValue(
+                f"'--fault {word}' is no fault; write for example {name}=missing, "
+                f"{name}=late:0.1 (s) or {name}=weak:0.5 (part of the torque)"
+            )
+    return brakes
+
+
+def _pair(word: str, option: str, example: str) -> tuple[str, str]:
+    name, equals, value = word.partition("=")
+    if not equals or not name.strip() or not value.strip():
+        raise BadValue(
+            f"'{option} {word}' is not a joint and its value; write for example {option} {example}"
+        )
+    return name.strip(), value.strip()
+
+
+def _once(table: Mapping[str, object], name: str, option: str) -> None:
+    if name in table:
+        raise BadValue(f"joint '{name}' is given twice with {option}; give it once")

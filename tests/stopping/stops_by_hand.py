@@ -1,0 +1,215 @@
+"""A second stop analysis: brute force where pinloop is clever; no test lives here.
+
+Reactions come from one dense system by least squares, the integrator is SciPy's, and who sticks is
+found by trying every combination (`enumeration`). Category 0, gears without losses, joints with one
+degree of freedom or balls, and torques at rest that are unique.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.integrate import solve_ivp
+
+from pinloop.stopping.gauss import Contacts
+
+from ..tables import Array
+from .enumeration import Problem, survivors
+from .loops_by_hand import Friction, Machine
+
+_STILL = 1e-8
+"""Speed that counts as none where a joint has just come to rest."""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A state, and the direction of each coordinate: 0 if it sticks or has no dry friction."""
+
+    t: float
+    q: Array
+    v: Array
+    way: NDArray[np.int64]
+    stuck: NDArray[np.bool_]
+
+
+class Stop:
+    """The course of a stop.
+
+    Args:
+        machine: the robot.
+        friction: its brakes and friction.
+        driven: coordinates that go on at constant speed until the power goes.
+    """
+
+    def __init__(self, machine: Machine, friction: Friction, driven: tuple[str, ...] = ()) -> None:
+        self.machine, self.friction = machine, friction
+        robot = machine.robot
+        self.single = {
+            robot.coordinates(name).v.start: name
+            for name in robot.joints
+            if robot.coordinates(name).nv == 1
+        }
+        self.driven = [robot.coordinates(name).v.start for name in driven]
+        self.off = friction.chain.command + friction.chain.drive_off
+        self.log: list[tuple[float, str]] = []
+
+    def run(self, q: Array, v: Array, until: float) -> tuple[float, Array]:
+        """Time and configuration at which all stand; fails if they do not.
+
+        Args:
+            q: configuration at the signal.
+            v: velocity at the signal.
+            until: limit of the time.
+        """
+        t = 0.0
+        breaks = sorted({self.off, until, *self._breaks()})
+        while t < until:
+            state = self._decided(t, q, v)
+            end = next(instant for instant in breaks if instant > t + 1e-12)
+            if t >= self.off and not v.any() and all(state.stuck[list(self._dry(until))]):
+                if not any(t + 1e-12 < instant < until for instant in breaks):
+                    return t, q
+                t = end
+                continue
+            t, q, v = self._moved(state, end)
+        raise AssertionError("it does not stop")
+
+    # -- equations --------------------------------------------------------------------------
+
+    def acceleration(self, t: float, q: Array, v: Array, state: State) -> tuple[Array, Array]:
+        """Accelerations, and torques that hold what is stuck."""
+        M, J, gamma = self.machine.mass(q), *self.machine.rows(q, v)
+        force = self._force(t, q, v, state.way)
+        pinned = np.flatnonzero(state.stuck)
+        E = np.eye(len(v))[pinned]
+        rows = np.vstack((J, E))
+        n, m = len(v), len(rows)
+        system = np.block([[M, rows.T], [rows, np.zeros((m, m))]])
+        wanted = np.concatenate((force, -gamma, np.zeros(len(pinned))))
+        x = np.linalg.lstsq(system, wanted, rcond=1e-11)[0]
+        return x[:n], -x[n + len(J) :]
+
+    def _force(self, t: float, q: Array, v: Array, way: NDArray[np.int64]) -> Array:
+        """Everything but reactions and what holds stuck joints."""
+        robot, moving = self.machine.robot, self.friction.moving
+        force = -self.machine.bias(q, v)
+        free = np.ones(len(v), dtype=bool)
+        for i, name in self.single.items():
+            force[i] += moving(name, t, v[i], 0.0, way[i], 0.0)
+            free[i] = False
+        force[free] -= (robot.model.damping * v)[free]
+        return force
+
+    def _dry(self, t: float) -> dict[int, str]:
+        return {i: name for i, name in self.single.items() if self.friction.hold(name, t) > 0}
+
+    def _breaks(self) -> list[float]:
+        brakes, begin = self.friction.brakes.joints.values(), self.friction.chain.command
+        return [begin + brake.delay + rise for brake in brakes for rise in (0.0, brake.rise)]
+
+    # -- who sticks -------------------------------------------------------------------------
+
+    def _decided(self, t: float, q: Array, v: Array) -> State:
+        """Decide all joints at rest together; those that break away have what is left."""
+        n = len(v)
+        way, stuck = np.sign(v).astype(np.int64), np.zeros(n, dtype=bool)
+        if t < self.off:
+            stuck[self.driven] = True
+            return State(t, q, v, way, stuck)
+        at = np.array([i for i in self._dry(t + 1e-12) if v[i] == 0.0], dtype=np.intp)
+        M, J, gamma = self.machine.mass(q), *self.machine.rows(q, v)
+        force = self._force(t, q, v, way)
+        none = np.zeros(len(at))
+        broken: dict[int, int] = {}
+        while True:
+            most = np.array([self._holds(t, i, broken) for i in at])
+            problem = Problem(M, force, J, gamma, Contacts(at, none, -most, most, none, none))
+            found = survivors(problem)[0]
+            new = {i: s for i, s in zip(at.tolist(), found.side, strict=True) if s}
+            if set(new) <= set(broken):
+                break
+            broken |= new
+        stuck[at] = True
+        for i, side in new.items():
+            way[i], stuck[i] = side, False
+        return State(t, q, v, way, stuck)
+
+    def _holds(self, t: float, i: int, broken: dict[int, int]) -> float:
+        name = self.single[i]
+        if i in broken:
+            return abs(self.friction.moving(name, t, 0.0, 0.0, 1.0, 0.0))
+        return self.friction.hold(name, t)
+
+    # -- time -------------------------------------------------------------------------------
+
+    def _moved(self, state: State, end: float) -> tuple[float, Array, Array]:
+        """Go on until something happens."""
+        robot, n = self.machine.robot, robot_size(self.machine)
+        watched = [i for i in self._dry(end) if state.way[i] and not state.stuck[i]]
+        held = np.flatnonzero(state.stuck)
+
+        def rate(t: float, y: Array) -> Array:
+            q, v = y[:n], y[n:]
+            return np.concatenate((_rate(self.machine, q, v), self.acceleration(t, q, v, state)[0]))
+
+        def stops(i: int):  # type: ignore[no-untyped-def]
+            return _ending(lambda t, y: y[n + i] * state.way[i])
+
+        def loose(t: float, y: Array) -> float:
+            torque = self.acceleration(t, y[:n], y[n:], state)[1]
+            room = [self.friction.hold(self.single[i], t) for i in held.tolist()]
+            return float(np.min(np.array(room) - np.abs(torque)))
+
+        events = [stops(i) for i in watched]
+        if len(held) and state.t >= self.off:
+            events.append(_ending(loose))
+        start = np.concatenate((state.q, state.v))
+        made = solve_ivp(
+            rate, (state.t, end), start, "DOP853", rtol=1e-10, atol=1e-11,
+            events=events, max_step=0.02,
+        )  # fmt: skip
+        assert made.status >= 0, made.message
+        t, y = float(made.t[-1]), made.y[:, -1]
+        q, v = robot.integrate(y[:n] / _size(self.machine, y[:n]), 0 * y[n:]), y[n:].copy()
+        v[held[np.abs(v[held]) < _STILL]] = 0.0
+        for i in watched:
+            if abs(v[i]) < _STILL:
+                v[i] = 0.0
+                self.log.append((t, self.single[i]))
+        return t, q, v
+
+
+def robot_size(machine: Machine) -> int:
+    """Length of a configuration."""
+    return int(machine.model.nq)
+
+
+def _ending(guard):  # type: ignore[no-untyped-def]
+    guard.terminal, guard.direction = True, -1
+    return guard
+
+
+def _rate(machine: Machine, q: Array, v: Array) -> Array:
+    """Rate of change of the coordinates; balls have quaternions (x, y, z, w)."""
+    rates = np.zeros(len(q))
+    for name in machine.robot.joints:
+        at = machine.robot.coordinates(name)
+        if at.nq == at.nv:
+            rates[at.q] = v[at.v]
+            continue
+        assert (at.nq, at.nv) == (4, 3)
+        x, w, turn = q[at.q][:3], q[at.q][3], v[at.v]
+        rates[at.q] = 0.5 * np.append(w * turn + np.cross(x, turn), -x @ turn)
+    return rates
+
+
+def _size(machine: Machine, q: Array) -> Array:
+    """Lengths of the quaternions, one elsewhere."""
+    sizes = np.ones(len(q))
+    for name in machine.robot.joints:
+        at = machine.robot.coordinates(name)
+        if at.nq != at.nv:
+            sizes[at.q] = np.linalg.norm(q[at.q])
+    return sizes
