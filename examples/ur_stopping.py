@@ -291,7 +291,8 @@ def _plot(every: list[Axis], fits: list[Fit], found: Locks, path: str) -> None:
         axes.hist(np.minimum(ratio, 2.0), bins, histtype="step", lw=2, label=label)
     axes.set_title("Joint 1 of a UR5 locks: kinetic energy")
     axes.set(xlabel="after over before (2 and more at 2)", ylabel="states")
-    axes.legend(loc="center left")
+    axes.margins(y=0.18)
+    axes.legend(loc="upper right")
     figure.savefig(path, dpi=130)
 
 

@@ -1,8 +1,8 @@
 """The command line: `pinloop check` and `pinloop view`; `stop` and `brakes` are in `cli_stop`.
 
 Turns words into calls and results into text and exit codes; whatever measures or draws lives in
-the package. Exit codes: 0 done, 1 the robot cannot be assembled, 2 a mistake in what was asked,
-130 interrupted, 141 the reader of the output has gone, 70 a defect of pinloop itself.
+the package. Exit codes: 0 done, 1 the robot cannot be assembled or does not stop, 2 a mistake in
+what was asked, 130 interrupted, 141 the reader of the output has gone, 70 a defect of pinloop.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +25,7 @@ from .assembly import assemble
 from .cli_options import File, FloatingBase, Loops, PackageDirs
 from .cli_stop import brakes_app, stop
 from .diagnosis import diagnose
-from .errors import BadValue, LoopNotClosed, PinloopError, PinloopWarning
+from .errors import BadValue, LoopNotClosed, PinloopError, PinloopWarning, StopFailed
 from .loading import load
 from .mechanism import Mechanism
 from .terminal import ReaderGone, complain, print_report, show_warning, write
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main", "run"]
 
-_NOT_ASSEMBLED, _MISTAKE, _DEFECT, _INTERRUPTED, _UNREAD = 1, 2, 70, 130, 141
+_NOT_ASSEMBLED, _NOT_STOPPED, _MISTAKE = 1, 1, 2
+_DEFECT, _INTERRUPTED, _UNREAD = 70, 130, 141
 
 app = typer.Typer(
     name="pinloop",
@@ -43,11 +45,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-
-app.command(epilog="Example: pinloop stop urdf/six_axis_arm.urdf --payload 5kg --html stop.html")(
-    stop
-)
-app.add_typer(brakes_app)
 
 
 def main() -> None:
@@ -84,8 +81,7 @@ def run(arguments: Sequence[str]) -> int:
 def _prints_json(arguments: Sequence[str]) -> bool:
     """Whether JSON is asked for on standard output, where even a mistake must be JSON."""
     if "stop" in arguments[:1]:
-        pairs = zip(arguments, arguments[1:], strict=False)
-        return "--json=-" in arguments or ("--json", "-") in pairs
+        return "--json=-" in arguments or ("--json", "-") in pairwise(arguments)
     return "--json" in arguments
 
 
@@ -99,7 +95,7 @@ def _failed(error: PinloopError | typer.TyperException, *, as_json: bool) -> int
     except ReaderGone:
         return _UNREAD
     complain(sentence)
-    return _MISTAKE
+    return _NOT_STOPPED if isinstance(error, StopFailed) else _MISTAKE
 
 
 @app.callback(invoke_without_command=True)
@@ -251,6 +247,12 @@ def _show_until_interrupted(
 
 def _terminate(number: int, frame: object) -> None:
     sys.exit(128 + number)
+
+
+app.command(epilog="Example: pinloop stop urdf/six_axis_arm.urdf --payload 5kg --csv stop.csv")(
+    stop
+)
+app.add_typer(brakes_app)
 
 
 if __name__ == "__main__":

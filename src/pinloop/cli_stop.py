@@ -26,7 +26,7 @@ from .cli_words import (
     weight,
     with_faults,
 )
-from .errors import BadValue, LoadError, StopFailed
+from .errors import BadValue, LoadError
 from .loading import load
 from .mechanism import Mechanism
 from .stopping import Brakes, Category1, Category2, JointTrajectory, StopResult, Trigger
@@ -34,6 +34,7 @@ from .stopping import stop as compute_stop
 from .stopping.brakefile import Contents, brakes_text
 from .stopping.export import document_text, write_csv, write_json
 from .stopping.files import written_whole
+from .stopping.schedule import Category
 from .stopping.tables import stop_table
 from .stopping.usual import usual_brakes, usual_pose, usual_velocity
 from .terminal import complain, show, write
@@ -154,18 +155,14 @@ def stop(
         chosen = chosen.at_band(BANDS[band])
     chosen = with_faults(chosen, fault or ())
     state, more = _state(machine, pose or (), speed or (), trajectory, at)
-    try:
-        result = compute_stop(
-            machine,
-            **state,
-            brakes=chosen,
-            category=_category(category, on_path),
-            payload=None if payload is None else weight(payload),
-            until=time(until, "--until"),
-        )
-    except StopFailed as failure:
-        complain(str(failure))
-        return _NOT_STOPPED
+    result = compute_stop(
+        machine,
+        **state,
+        brakes=chosen,
+        category=_category(category, on_path),
+        payload=None if payload is None else weight(payload),
+        until=time(until, "--until"),
+    )
     outputs.write(result, [*facts, *more])
     return 0 if result.holds else _NOT_STOPPED
 
@@ -174,8 +171,8 @@ def _path(word: str | None) -> Path | None:
     return None if word is None else Path(word)
 
 
-def _category(number: int, on_path: bool) -> Any:
-    return {0: 0, 1: Category1(on_path=on_path), 2: Category2(on_path=on_path)}[number]
+def _category(number: int, on_path: bool) -> int | Category:
+    return (0, Category1(on_path=on_path), Category2(on_path=on_path))[number]
 
 
 def _brakes(machine: Mechanism, robot: Path, file: Path | None) -> tuple[Brakes, list[Fact]]:
@@ -188,13 +185,12 @@ def _brakes(machine: Mechanism, robot: Path, file: Path | None) -> tuple[Brakes,
                 source=str(file),
             )
         return Brakes.from_yaml(file), []
-    chosen, said = usual_brakes(machine, robot)
-    if said:
-        return chosen, [("", f"found beside the robot: {said}")]
+    chosen, beside = usual_brakes(machine, robot)
+    if beside:
+        return chosen, [("", "found beside the robot")]
     return chosen, [
-        ("", f"no brakes file is given or found beside the robot: ALL BRAKES ARE GUESSED from what "
-             f"the robot's file says. Write a file to be edited with: {init}"),
-    ]  # fmt: skip
+        ("", f"no brakes file was given or found beside the robot; write one with: {init}")
+    ]
 
 
 def _state(

@@ -18,6 +18,8 @@ import pinloop as pl
 from ..tables import Array
 
 _WORLD = pin.LOCAL_WORLD_ALIGNED
+TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+"""Options of linear programs."""
 
 
 class Machine:
@@ -82,9 +84,7 @@ class Machine:
     def gap(self, q: Array) -> Array:
         """Distances of the points that shall coincide [m]."""
         pin.framesForwardKinematics(self.model, self.data, q)
-        gaps = [
-            self.data.oMf[a].translation - self.data.oMf[b].translation for a, b in self._pairs
-        ]
+        gaps = [self.data.oMf[a].translation - self.data.oMf[b].translation for a, b in self._pairs]
         return np.concatenate([*gaps, np.zeros(0)])
 
     def rows(self, q: Array, v: Array) -> tuple[Array, Array]:
@@ -244,9 +244,7 @@ def excess_torque(
     return _least_slack(N[loose].T, N.T @ known, bounds, size)
 
 
-def _least_slack(
-    A: Array, b: Array, bounds: list[tuple[float, float]], size: float
-) -> float:
+def _least_slack(A: Array, b: Array, bounds: list[tuple[float, float]], size: float) -> float:
     """Least ``s`` with ``|A x - b| <= s size`` and ``x`` in its bounds."""
     n, k = len(b), A.shape[1]
     if k == 0:
@@ -257,7 +255,7 @@ def _least_slack(
         A_ub=np.vstack([np.hstack([A, -ones]), np.hstack([-A, -ones])]),
         b_ub=np.r_[b, -b] / size,
         bounds=[*[(low / size, high / size) for low, high in bounds], (0, None)],
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        options=TIGHT,
     )
     assert program.status == 0, program.message
     return float(program.x[-1])

@@ -279,8 +279,9 @@ class StopByHand:
         for i in stuck:
             for sign in (1, -1):
                 watch(
-                    lambda time, y, i=i, sign=sign: self.bound(self.part(time, segment), 1)[i]
-                    - sign * solved(time, y)[1][i]
+                    lambda time, y, i=i, sign=sign: (
+                        self.bound(self.part(time, segment), 1)[i] - sign * solved(time, y)[1][i]
+                    )
                 )
         run = solve_ivp(
             rate, (t, stop), np.concatenate([end.q, end.v]), "DOP853", events=events,

@@ -12,15 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
+from scipy.optimize import linprog
 
 from pinloop.stopping.gauss import Contacts
 
 from ..tables import Array
 from .enumeration import Problem, survivors
-from .loops_by_hand import Friction, Machine
+from .loops_by_hand import TIGHT, Friction, Machine
 
 _STILL = 1e-8
 """Speed that counts as none where a joint has just come to rest."""
+_PAST = 1e-7
+"""So far beyond what holds it [N m] a joint is let go, that there is no doubt about it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +71,8 @@ class Stop:
         while t < until:
             state = self._decided(t, q, v)
             end = next(instant for instant in breaks if instant > t + 1e-12)
-            if t >= self.off and not v.any() and all(state.stuck[list(self._dry(until))]):
+            if t >= self.off and np.all(state.stuck[list(self._dry(until))]):
+                assert np.abs(v[list(self.single)]).max() < _STILL
                 if not any(t + 1e-12 < instant < until for instant in breaks):
                     return t, q
                 t = end
@@ -78,18 +82,36 @@ class Stop:
 
     # -- equations --------------------------------------------------------------------------
 
-    def acceleration(self, t: float, q: Array, v: Array, state: State) -> tuple[Array, Array]:
-        """Accelerations, and torques that hold what is stuck."""
+    def acceleration(self, t: float, q: Array, v: Array, state: State) -> Array:
+        """Accelerations."""
         M, J, gamma = self.machine.mass(q), *self.machine.rows(q, v)
         force = self._force(t, q, v, state.way)
         pinned = np.flatnonzero(state.stuck)
-        E = np.eye(len(v))[pinned]
-        rows = np.vstack((J, E))
-        n, m = len(v), len(rows)
-        system = np.block([[M, rows.T], [rows, np.zeros((m, m))]])
+        rows = np.vstack((J, np.eye(len(v))[pinned]))
+        system = np.block([[M, rows.T], [rows, np.zeros((len(rows), len(rows)))]])
         wanted = np.concatenate((force, -gamma, np.zeros(len(pinned))))
-        x = np.linalg.lstsq(system, wanted, rcond=1e-11)[0]
-        return x[:n], -x[n + len(J) :]
+        return np.asarray(np.linalg.lstsq(system, wanted, rcond=1e-11)[0][: len(v)])
+
+    def margin(self, t: float, q: Array, v: Array, state: State) -> float:
+        """The most by which all stuck joints can be held at once better than they must be [N m]."""
+        held = np.flatnonzero(state.stuck).tolist()
+        need = self.machine.mass(q) @ self.acceleration(t, q, v, state)
+        N = self.machine.free(q)
+        right = N.T @ (need - self._force(t, q, v, state.way))
+        most = np.array([self.friction.hold(self.single[i], t) for i in held])
+        U, values, V = np.linalg.svd(N[held].T)
+        rank = int(np.sum(values > 1e-9))
+        torque = V[:rank].T @ ((U.T @ right)[:rank] / values[:rank])
+        if rank == len(held):
+            return float(np.min(most - np.abs(torque)))
+        Z, ones = V[rank:].T, np.ones((len(held), 1))
+        program = linprog(
+            np.r_[np.zeros(Z.shape[1]), -1.0],
+            A_ub=np.block([[Z, ones], [-Z, ones]]), b_ub=np.r_[most - torque, most + torque],
+            bounds=(None, None), options=TIGHT,
+        )  # fmt: skip
+        assert program.status == 0, program.message
+        return float(program.x[-1])
 
     def _force(self, t: float, q: Array, v: Array, way: NDArray[np.int64]) -> Array:
         """Everything but reactions and what holds stuck joints."""
@@ -152,15 +174,13 @@ class Stop:
 
         def rate(t: float, y: Array) -> Array:
             q, v = y[:n], y[n:]
-            return np.concatenate((_rate(self.machine, q, v), self.acceleration(t, q, v, state)[0]))
+            return np.concatenate((_rate(self.machine, q, v), self.acceleration(t, q, v, state)))
 
         def stops(i: int):  # type: ignore[no-untyped-def]
             return _ending(lambda t, y: y[n + i] * state.way[i])
 
         def loose(t: float, y: Array) -> float:
-            torque = self.acceleration(t, y[:n], y[n:], state)[1]
-            room = [self.friction.hold(self.single[i], t) for i in held.tolist()]
-            return float(np.min(np.array(room) - np.abs(torque)))
+            return self.margin(t, y[:n], y[n:], state) + _PAST
 
         events = [stops(i) for i in watched]
         if len(held) and state.t >= self.off:

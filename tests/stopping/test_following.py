@@ -139,6 +139,38 @@ def test_more_joints_than_degrees_of_freedom_are_followed_within_rounding() -> N
         close(J @ v, np.zeros(len(J)), 1e-9)
 
 
+def test_a_driven_slider_whose_crank_is_recorded_too_passes_its_dead_centre() -> None:
+    # Rounded to 1e-5 m the slider may be beyond its reach, and gives the crank to 5e-3 rad only.
+    engine = tables.build(m.slider_crank(actuated=["slide"]))
+    t = np.linspace(0.0, 1.0, 101)
+    angles = [m.slider_crank_q(0.6 - 1.2 * time) for time in t]
+    values = np.array([[q["slide"], q["crank"]] for q in angles]).round(5)
+    motion = JointTrajectory(("slide", "crank"), t, values)
+    for time in (0.2, 0.48, 0.5, 0.505, 0.8, 1.0):
+        q, v = motion.state(engine, time)
+        assert residual(engine, q) < 1e-9
+        close(q, engine.configuration(m.slider_crank_q(0.6 - 1.2 * time)), 1e-2)
+        assert v[engine.coordinates("crank").v][0] == pytest.approx(-1.2, abs=0.12)
+
+
+def test_a_slider_at_its_dead_centre_cannot_have_a_speed() -> None:
+    engine = tables.build(m.slider_crank(actuated=["slide"]))
+    stretched = m.slider_crank_q(0.0)
+    motion = moving("slide", (stretched["slide"], -0.05))
+    with pytest.raises(pl.InconsistentVelocity, match=r"cannot be had at t = 0 s: .*'slide' at"):
+        motion.state(engine, 0.0, guess=engine.configuration(stretched))
+
+
+def test_a_passive_joint_that_nothing_moves_is_where_it_was_recorded() -> None:
+    bar = tables.build(m.five_bar() | {"actuated": ["m1"]})
+    motion = moving("m2 m1", (0.1, 0.3), (0.0, 0.2))
+    q, v = motion.state(bar, 0.6)
+    assert residual(bar, q) < 1e-9
+    for k, name in enumerate(motion.joints):
+        assert q[bar.coordinates(name).q] == motion.positions(0.6)[k]
+        assert v[bar.coordinates(name).v] == motion.rates(0.6)[k]
+
+
 def test_all_joints_recorded_of_a_robot_that_does_not_say_what_is_driven() -> None:
     bar = robot("four-bar")
     assert bar.actuated == ("crank", "elbow", "rocker")

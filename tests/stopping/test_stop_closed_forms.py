@@ -77,16 +77,17 @@ def test_constant_torque(make: Callable[[float], pl.Mechanism], way: int) -> Non
 def test_delay_and_linear_rise(make: Callable[[float], pl.Mechanism], way: int, v: float) -> None:
     """In the rise ``v(s) = v0 - T s^2 / 2 r I``; the slow case stops within it."""
     inertia, torque, delay, rise = 2.0, 8.0, 0.1, 0.3
-    result = stop(
-        make(inertia), way * v, on_axis(dynamic_torque=torque, delay=delay, rise=rise)
-    )
+    result = stop(make(inertia), way * v, on_axis(dynamic_torque=torque, delay=delay, rise=rise))
     s = np.sqrt(2 * rise * inertia * v / torque)
     if s <= rise:
         angle, time = v * delay + 2 / 3 * v * s, delay + s
     else:
         left = v - torque * rise / (2 * inertia)
         angle = v * delay + v * rise - torque * rise**2 / (6 * inertia)
-        angle, time = angle + left**2 * inertia / (2 * torque), delay + rise + left * inertia / torque
+        angle, time = (
+            angle + left**2 * inertia / (2 * torque),
+            delay + rise + left * inertia / torque,
+        )
     assert (s <= rise) == (v == 0.5)
     one = stands(result, way * angle, time)
     assert one.reaction_time == pytest.approx(delay) == result.reaction_time
@@ -481,7 +482,9 @@ def test_tooth_keeps_the_momentum_of_what_stays_free() -> None:
     stands(result, 0.1 * vb + 0.2 * slow + slow**2 / 3, 0.3 + slow / 1.5, "b")
 
 
-@pytest.mark.parametrize(("bend", "v"), [(0.4, (1.5, 0.3)), (2.0, (-1.0, 2.5)), (-2.8, (2.0, -1.0))])
+@pytest.mark.parametrize(
+    ("bend", "v"), [(0.4, (1.5, 0.3)), (2.0, (-1.0, 2.5)), (-2.8, (2.0, -1.0))]
+)
 def test_tooth_in_an_arm(bend: float, v: tuple[float, float]) -> None:
     """Two rods, the first is caught: ``v2' = v2 + M12/M22 v1``, with the mass matrix by hand."""
     (m1, m2), (l1, l2), torque = (4.0, 3.0), (0.6, 0.5), 5.0
@@ -583,4 +586,3 @@ def test_wheel_that_nothing_holds_is_free() -> None:
     assert result.outcome == "stopped" and result.joints["axis"].state == "free"
     result = stop(wheel(2.0), 1.0, free, until=0.5)
     assert result.outcome == "time-out" and result.run.q[-1][0] == pytest.approx(0.5)
-

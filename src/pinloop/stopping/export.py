@@ -58,10 +58,11 @@ def write_csv(result: StopResult, path: str | Path, every: float | None = 1e-3) 
     """Write a stop over time as CSV, see `StopResult.to_csv`."""
     table = columns_of(result, every)
     with written_whole(path) as file:
+        # Adding zero takes the sign from a zero.
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(table)
         for row in zip(*table.values(), strict=True):
-            writer.writerow([repr(float(value)) for value in row])
+            writer.writerow([repr(float(value) + 0.0) for value in row])
     return Path(path)
 
 

@@ -38,9 +38,9 @@ _DEPENDENT = 1e-6
 class Follower:
     """Closes the loops of a robot around recorded joints.
 
-    All actuated recorded joints are held at their values, and passive ones that do not follow from
-    them. Where these are more than the loops leave free, and numbers that were rounded contradict
-    each other, only as many as are independent.
+    As many recorded joints as are independent are held at their values, actuated ones first. If
+    more are recorded, the others follow and must agree within rounding; where they do not, because
+    a held joint is near a dead centre, the joints that move most are held instead.
 
     Args:
         robot: a mechanism with loops or couplings.
@@ -59,8 +59,10 @@ class Follower:
         self._home = assemble(robot, guess)
         # At a dead centre a joint does not move at first order and would pass for dependent.
         near = nearby_assembly(robot, self._home, np.random.default_rng(0))
-        self._base = self._independent(self._home if near is None else near)
-        self._held = tuple(n for n in joints if n in robot.actuated or n in self._base)
+        place = self._home if near is None else near
+        actuated = [name for name in joints if name in robot.actuated]
+        passive = [name for name in joints if name not in robot.actuated]
+        self._held = self._independent(place, actuated, passive)
 
     def begin(self, values: Mapping[str, float], time: float) -> Array:
         """Configuration at the first sample, on the assembly branch of the guess.
@@ -78,8 +80,8 @@ class Follower:
         count = int(np.ceil(np.abs(way / self._problem.column_scale).max(initial=0.0) / STRIDE))
         q: Array | None = home
         for k in range(1, count):
-            q = None if q is None else self._closed(q, robot.integrate(home, k / count * way))
-        q = None if q is None else self._closed(q, goal)
+            q = None if q is None else self._near(q, robot.integrate(home, k / count * way))
+        q = None if q is None else self._near(q, goal)
         return self._assembled(home, values, time) if q is None else q
 
     def next(self, q: Array, values: Mapping[str, float], time: float) -> Array:
@@ -91,29 +93,38 @@ class Follower:
             time: when they are there [s], for messages.
         """
         goal = self._robot.configuration(values, q)
-        found = self._closed(q, goal)
-        if found is None:
-            other = self._assembled(q, values, time)
-            raise LoopNotClosed(
-                f"robot '{self._robot.name}' cannot follow the recorded motion to t = {time:.6g} "
-                "s without a jump to another assembly or beyond the limits of its passive "
-                "joints; start from another one with guess=",
-                q=other,
-                residuals={},
-            )
-        change = self._robot.difference(found, goal)[self._columns]
-        worst = int(np.argmax(np.abs(change / self._scale)))
-        if abs(change[worst]) > _OFF * self._scale[worst]:
-            name = self._joints[worst]
-            raise LoopNotClosed(
-                f"joint '{name}' is recorded at {values[name]:.6g} at t = {time:.6g} s, but the "
-                f"loops of robot '{self._robot.name}' put it at "
-                f"{values[name] - change[worst]:.6g} when the other recorded joints stand as "
-                "recorded; correct its zero, sign or unit",
-                q=found,
-                residuals={name: float(abs(change[worst]))},
-            )
-        return found
+        problem: LoopNotClosed | None = None
+        for held in self._choices(q):
+            found = self._closed(q, goal, held)
+            if found is None:
+                continue
+            change = self._robot.difference(found, goal)[self._columns]
+            worst = int(np.argmax(np.abs(change / self._scale)))
+            if abs(change[worst]) <= _OFF * self._scale[worst]:
+                return found
+            problem = problem or self._disagrees(found, values, time, worst, float(change[worst]))
+        if problem is not None:
+            raise problem
+        other = self._assembled(q, values, time)
+        raise LoopNotClosed(
+            f"robot '{self._robot.name}' cannot follow the recorded motion to t = {time:.6g} s "
+            "without a jump to another assembly or beyond the limits of its passive joints; "
+            "start from another one with guess=",
+            q=other,
+            residuals={},
+        )
+
+    def _disagrees(
+        self, q: Array, values: Mapping[str, float], time: float, worst: int, change: float
+    ) -> LoopNotClosed:
+        name = self._joints[worst]
+        return LoopNotClosed(
+            f"joint '{name}' is recorded at {values[name]:.6g} at t = {time:.6g} s, but the loops "
+            f"of robot '{self._robot.name}' put it at {values[name] - change:.6g} when "
+            "the other recorded joints stand as recorded; correct its zero, sign or unit",
+            q=q,
+            residuals={name: abs(change)},
+        )
 
     def velocity(self, q: Array, rates: Mapping[str, float], time: float) -> Array:
         """Velocity at ``q`` with the recorded rates, shape (nv,).
@@ -124,37 +135,43 @@ class Follower:
             time: when [s], for messages.
         """
         wanted = np.array([rates[name] for name in self._joints]) / self._scale
-        try:
-            v = consistent_velocity(self._robot, q, {name: rates[name] for name in self._held})
-        except InconsistentVelocity:
-            # More rates than the loops leave free: the nearest ones that they allow.
-            free = null_space(self._problem.jacobian(q))
-            parts, *_ = np.linalg.lstsq(free[self._columns], wanted, rcond=1e-10)
-            v = self._problem.column_scale * (free @ parts)
-        off = np.abs(v[self._columns] / self._scale - wanted)
-        worst = int(np.argmax(off))
-        if off[worst] > _RATE_OFF * max(1.0, float(np.abs(wanted).max())):
+        problem = ""
+        for held in self._choices(q):
+            try:
+                v = consistent_velocity(self._robot, q, {name: rates[name] for name in held})
+            except InconsistentVelocity as error:
+                problem, nearest, left = problem or str(error), error.v, error.residual
+                continue
+            off = np.abs(v[self._columns] / self._scale - wanted)
+            worst = int(np.argmax(off))
+            if off[worst] <= _RATE_OFF * max(1.0, float(np.abs(wanted).max())):
+                return v
+            nearest, left = v, float(np.linalg.norm(off))
             name = self._joints[worst]
-            raise InconsistentVelocity(
-                f"the loops of robot '{self._robot.name}' do not allow the recorded rates at t = "
-                f"{time:.6g} s: joint '{name}' should move at {rates[name]:.4g}, but "
-                f"{v[self._columns[worst]]:.4g} is nearest; smooth the recording",
-                v=v,
-                residual=float(np.linalg.norm(off)),
+            problem = problem or (
+                f"joint '{name}' should move at {rates[name]:.4g}, but the loops of robot "
+                f"'{self._robot.name}' make it move at {v[self._columns[worst]]:.4g}; smooth the "
+                "recording, or correct the sign or unit of the joint"
             )
-        return v
+        raise InconsistentVelocity(
+            f"the recorded rates cannot be had at t = {time:.6g} s: {problem}",
+            v=nearest,
+            residual=left,
+        )
 
-    def _closed(self, q: Array, goal: Array) -> Array | None:
-        """The assembly near ``q`` whose recorded joints stand as in ``goal``; None if none is."""
+    def _near(self, q: Array, goal: Array) -> Array | None:
+        """The assembly near ``q`` with the recorded joints near ``goal``; None if there is none."""
+        found = (self._closed(q, goal, held) for held in self._choices(q))
+        return next((place for place in found if place is not None), None)
+
+    def _closed(self, q: Array, goal: Array, held: tuple[str, ...]) -> Array | None:
+        """The same with the joints ``held`` exactly as in ``goal``."""
         start = q.copy()
         for name in self._joints:
             at = self._robot.coordinates(name)
             start[at.q] = goal[at.q]
-        for held in self._choices(q):
-            found, error = search(replace(self._problem, held=held), start, seed=0, restarts=0)
-            if error < TOLERANCE:
-                return found
-        return None
+        found, error = search(replace(self._problem, held=held), start, seed=0, restarts=0)
+        return found if error < TOLERANCE else None
 
     def _assembled(self, q: Array, values: Mapping[str, float], time: float) -> Array:
         """Any assembly with the recorded values; an error that says what is in the way."""
@@ -164,35 +181,32 @@ class Follower:
             for i, j, low, high in limited_coordinates(self._robot)
             if j in self._columns
         )
-        problems = []
-        for held in self._choices(q):
-            fixed = {name: values[name] for name in held}
-            try:
-                return assemble(self._robot, goal, fixed, limits=within)
-            except LoopNotClosed as error:
-                problems.append(error)
-        raise LoopNotClosed(
-            f"the recorded motion cannot be had at t = {time:.6g} s: {problems[0]}",
-            q=problems[0].q,
-            residuals=problems[0].residuals,
-            blocked_by=problems[0].blocked_by,
-        )
+        fixed = {name: values[name] for name in self._held}
+        try:
+            return assemble(self._robot, goal, fixed, limits=within)
+        except LoopNotClosed as error:
+            raise LoopNotClosed(
+                f"the recorded motion cannot be had at t = {time:.6g} s: {error}",
+                q=error.q,
+                residuals=error.residuals,
+                blocked_by=error.blocked_by,
+            ) from None
 
     def _choices(self, q: Array) -> Iterator[tuple[str, ...]]:
-        """Which joints to hold, starting from ``q``: all that should be, or as many as can be."""
+        """Which joints to hold around ``q``: the usual ones, then those that move most there."""
         yield self._held
-        if len(self._base) < len(self._held):
-            fewer = self._independent(q)
-            if len(fewer) == len(self._base):
-                yield fewer
+        if len(self._joints) > len(self._held):
+            others = self._independent(q, list(self._joints))
+            if len(others) == len(self._held) and set(others) != set(self._held):
+                yield others
 
-    def _independent(self, q: Array) -> tuple[str, ...]:
-        """Recorded joints that move independently at ``q``, actuated ones first."""
+    def _independent(self, q: Array, *groups: list[str]) -> tuple[str, ...]:
+        """Joints that move independently at ``q``, from the first group as many as there are."""
         free = null_space(self._problem.jacobian(q))
         rest = dict(zip(self._joints, free[self._columns], strict=True))
         chosen: list[str] = []
-        for actuated in (True, False):
-            left = [n for n in self._joints if (n in self._robot.actuated) == actuated]
+        for group in groups:
+            left = list(group)
             while left:
                 name = max(left, key=lambda n: float(np.linalg.norm(rest[n])))
                 size = float(np.linalg.norm(rest[name]))

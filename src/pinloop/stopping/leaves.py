@@ -22,8 +22,8 @@ __all__ = ["SLACK", "Leaves"]
 Array = NDArray[np.float64]
 
 SLACK = 1e-7
-"""Room for rounding [m], and for steps that end up to 1e-9 beside the next stored state."""
-_BESIDE = 1e-9
+"""Room for rounding [m], and for steps that end up to 1e-10 beside the next stored state."""
+_BESIDE = 1e-10
 """A step that ends farther than this from the next stored state is joined to it by a leaf."""
 _MOST = 100_000
 """More leaves than this are not made."""

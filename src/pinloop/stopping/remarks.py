@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .brakes import Assumption
+from .brakes import Assumption, Chain
 from .figures import decimals, listed, milliseconds, number, quantity, units_of
 from .limits import LimitPassed, joint_limits
 from .parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS
@@ -36,7 +37,14 @@ _MOST_VALUES = 6
 def assumptions_of(result: StopResult) -> tuple[Assumption, ...]:
     """Every number of chain and brakes that a stop rests on, with its provenance."""
     # The robot that stopped has rotors behind gears with losses beside its mass matrix.
-    return result.brakes.assumptions(result.course.train.robot)
+    rows = result.brakes.assumptions(result.course.train.robot)
+    return tuple(row if row.joint else _as_computed(row, result.chain) for row in rows)
+
+
+def _as_computed(row: Assumption, chain: Chain) -> Assumption:
+    """A time of the chain as it was computed with: a trigger may have another than the brakes."""
+    value = getattr(chain, row.parameter)
+    return row if value == row.value else replace(row, value=value, source="assumed", given=True)
 
 
 def assumption_lines(rows: Iterable[Assumption], category: int) -> tuple[str, ...]:
@@ -69,10 +77,11 @@ def _grouped(rows: Sequence[Assumption], joints: Sequence[str]) -> Iterator[str]
     chain = [_said(row) for row in rows if not row.joint]
     if chain:
         yield f"chain: {', '.join(chain)}"
-    tables: dict[str, dict[tuple[str, str], list[Assumption]]] = {}
+    tables: dict[tuple[str, str], dict[str, list[Assumption]]] = {}
     for row in rows:
         if row.joint:
-            tables.setdefault(row.parameter, {}).setdefault(_value(row), []).append(row)
+            value, unit = _value(row)
+            tables.setdefault((row.parameter, unit), {}).setdefault(value, []).append(row)
     common = [
         _said(next(iter(values.values()))[0])
         for values in tables.values()
@@ -80,9 +89,10 @@ def _grouped(rows: Sequence[Assumption], joints: Sequence[str]) -> Iterator[str]
     ]
     if common:
         yield f"{'all joints' if len(joints) > 1 else printable(joints[0])}: {', '.join(common)}"
-    for values in tables.values():
+    for (parameter, unit), values in tables.items():
         if len(values) > 1 or len(next(iter(values.values()))) < len(joints):
-            yield _spread(values)
+            in_unit = f"{_JOINED}[{unit.replace(' ', _JOINED)}]" if unit else ""
+            yield f"{parameter}{in_unit}: {_spread(values)}"
 
 
 def _value(row: Assumption) -> tuple[str, str]:
@@ -95,20 +105,16 @@ def _said(row: Assumption) -> str:
     return _JOINED.join((row.parameter, *" ".join(_value(row)).split()))
 
 
-def _spread(values: dict[tuple[str, str], list[Assumption]]) -> str:
+def _spread(values: dict[str, list[Assumption]]) -> str:
     """Different values of a parameter with their joints, or their range if there are many."""
-    (parameter,) = {row.parameter for alike in values.values() for row in alike}
-    units = {unit for _, unit in values}
-    common = next(iter(units)) if len(units) == 1 else ""
-    head = f"{parameter}{_JOINED}[{common.replace(' ', _JOINED)}]: " if common else f"{parameter}: "
-    texts = {key: key[0] if common else _JOINED.join(filter(None, key)) for key in values}
-    if len(values) > _MOST_VALUES and all(isinstance(r[0].value, float) for r in values.values()):
-        ends = sorted(values, key=lambda key: float(str(values[key][0].value)))
-        count = sum(map(len, values.values()))
-        return f"{head}{texts[ends[0]]} to {texts[ends[-1]]} ({count} joints)"
-    return head + ", ".join(
-        f"{texts[key]}{_JOINED}({listed(printable(row.joint) for row in alike)})"
-        for key, alike in values.items()
+    first = {value: alike[0].value for value, alike in values.items()}
+    numbers = {value: number for value, number in first.items() if isinstance(number, float)}
+    if len(values) > _MOST_VALUES and len(numbers) == len(values):
+        low, high = min(numbers, key=numbers.__getitem__), max(numbers, key=numbers.__getitem__)
+        return f"{low} to {high} ({sum(map(len, values.values()))} joints)"
+    return ", ".join(
+        f"{value}{_JOINED}({listed(printable(row.joint) for row in alike)})"
+        for value, alike in values.items()
     )
 
 

@@ -57,8 +57,9 @@ def _block(block: Block) -> str:
 def _grid(grid: Grid) -> str:
     first, *others = grid.columns
     upper = "<th></th>" + "".join(
-        f'<th colspan="{len(run)}" style="text-align: center">{escape(heading_over(grid, run))}</th>'
+        f'<th colspan="{len(run)}" style="text-align: center">{over}</th>'
         for run in column_runs(grid)
+        for over in [escape(heading_over(grid, run))]
     )
     lower = _element("th", first.heading, side="left") + "".join(
         _element("th", heading_under(column), side=_side(column)) for column in others

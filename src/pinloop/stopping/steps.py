@@ -65,7 +65,9 @@ class Steps:
 def checked_run(run: Any) -> Trajectory:
     """Return a run after checking that it is one."""
     if not isinstance(run, Trajectory):
-        raise BadValue(f"{run!r} is no trajectory; give the result of pl.simulate or of a stop")
+        raise BadValue(
+            f"{run!r} is no trajectory; give the result of pl.simulate, or .run of a stop"
+        )
     return run
 
 

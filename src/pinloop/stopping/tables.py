@@ -47,7 +47,7 @@ def stop_table(result: StopResult, facts: Iterable[tuple[str, str]] = ()) -> She
     if result.warnings:
         blocks.append(Notes("Warnings", tuple(map(printable, result.warnings)), "caution"))
     assumed = assumption_lines(result.assumptions, result.category.number)
-    blocks.append(Notes("What it rests on", assumed))
+    blocks.append(Notes("Assumptions and sources", assumed))
     return Sheet(_title(result), tuple(blocks), PLANNING_AID)
 
 
@@ -99,10 +99,10 @@ def _headline(result: StopResult, facts: Iterable[tuple[str, str]]) -> Facts:
         ),
         ("payload", Cell(_payload(result))),
         ("gravity", Cell(f"({', '.join(f'{x:g}' for x in result.robot.gravity)}) m/s^2")),
-        ("brakes", Cell(printable(brakes.source or "given in Python") + _band(result))),
+        ("brakes", _brakes(result)),
     ]
-    entries += [("fault", Cell(printable(fault), "caution")) for fault in brakes.faults]
     entries += [(name, Cell(printable(text))) for name, text in facts]
+    entries += [("fault", Cell(printable(fault), "caution")) for fault in brakes.faults]
     return Facts("Stop", tuple(entries))
 
 
@@ -121,6 +121,14 @@ def _payload(result: StopResult) -> str:
         return "none"
     centre = ", ".join(f"{1e3 * x:.4g}" for x in np.round(np.asarray(load.com), 9) + 0.0)
     return f"{load.mass:g} kg, centre of mass at ({centre}) mm in {printable(load.frame or '')}"
+
+
+def _brakes(result: StopResult) -> Cell:
+    source = result.brakes.source
+    if source == "template":
+        guessed = "ALL GUESSED from what the robot's file says: nobody has given a number"
+        return Cell(guessed + _band(result), "caution")
+    return Cell(printable(source or "given in Python") + _band(result))
 
 
 def _band(result: StopResult) -> str:

@@ -164,10 +164,11 @@ def _directions(robot: Mechanism, q: Array, names: list[str]) -> dict[str, float
     load = np.asarray(pin.computeGeneralizedGravity(robot.model, data, q))
     columns = [robot.coordinates(name).v.start for name in names]
     # Power of gravity in the motion with unit speed at one joint and none at the other ones.
-    pull = -load[columns]
+    motions = np.eye(robot.nv)[:, columns]
     if robot.loops or robot.couplings:
         free = _free(robot, q)
-        pull = -load @ free @ np.linalg.pinv(free[columns], rcond=1e-9)
+        motions = free @ np.linalg.pinv(free[columns], rcond=1e-9)
+    pull = -load @ motions
     weight = float(np.abs(pull).max(initial=0.0))
     signs = {}
     for name, power in zip(names, pull, strict=True):
@@ -202,7 +203,7 @@ def _nearest(robot: Mechanism, q: Array, rates: Mapping[str, float]) -> Array:
     wanted = np.array(list(rates.values()))
     free = _free(robot, q)
     parts, *_ = np.linalg.lstsq(free[columns] / wanted[:, None], np.ones(len(wanted)), rcond=1e-9)
-    v = free @ parts
+    v = np.asarray(free @ parts)
     if not np.abs(v[columns] / wanted).max(initial=0.0) > 1e-6:
         raise BadValue(
             f"the loops of robot '{robot.name}' let no joint move in the direction of gravity; say "
@@ -236,9 +237,9 @@ def brakes_beside(path: str | Path) -> Path | None:
     return None
 
 
-def usual_brakes(robot: Mechanism, path: str | Path) -> tuple[Brakes, str]:
-    """Brakes of the file beside a robot file, or guessed ones; and where they come from."""
+def usual_brakes(robot: Mechanism, path: str | Path) -> tuple[Brakes, bool]:
+    """Brakes from the file beside a robot file, or guessed ones; and whether there is a file."""
     found = brakes_beside(path)
     if found is not None:
-        return Brakes.from_yaml(found), "the file beside the robot's"
-    return Brakes.template(robot), ""
+        return Brakes.from_yaml(found), True
+    return Brakes.template(robot), False
