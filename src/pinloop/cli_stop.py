@@ -8,7 +8,7 @@ not, 2 a mistake in what was asked.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -26,7 +26,7 @@ from .cli_words import (
     weight,
     with_faults,
 )
-from .errors import BadValue, LoadError
+from .errors import BadValue, LoadError, PinloopError
 from .loading import load
 from .mechanism import Mechanism
 from .stopping import Brakes, Category1, Category2, JointTrajectory, StopResult, Trigger
@@ -184,13 +184,22 @@ def _brakes(machine: Mechanism, robot: Path, file: Path | None) -> tuple[Brakes,
                 f"no such file; a first one to be edited is written by: {init} -o {file}",
                 source=str(file),
             )
-        return Brakes.from_yaml(file), []
+        return _fitting(Brakes.from_yaml(file), machine), []
     chosen, beside = usual_brakes(machine, robot)
     if beside:
-        return chosen, [("", "found beside the robot")]
+        return _fitting(chosen, machine), [("", "found beside the robot")]
     return chosen, [
         ("", f"no brakes file was given or found beside the robot; write one with: {init}")
     ]
+
+
+def _fitting(brakes: Brakes, machine: Mechanism) -> Brakes:
+    """The brakes, if they are those of this robot."""
+    try:
+        return brakes.for_robot(machine)
+    except PinloopError as error:
+        of = f"the brakes of robot '{brakes.robot}'" if brakes.robot else "brakes"
+        raise LoadError(f"holds {of}: {error}", source=brakes.source) from None
 
 
 def _state(
@@ -205,7 +214,9 @@ def _state(
     if trajectory is None:
         if at is not None:
             raise BadValue("'--at' is a time in a recording; add --trajectory FILE.csv")
-        q, posed = usual_pose(machine, joint_values(machine, pose, "--pose"))
+        held = joint_values(machine, pose, "--pose")
+        _check_limits(machine, held)
+        q, posed = usual_pose(machine, held)
         v, moving = usual_velocity(machine, q, *speeds(machine, speed))
         return {"q": q, "v": v}, [("pose", posed), ("speed", moving)]
     if pose or speed:
@@ -222,6 +233,19 @@ def _state(
     for sentence in motion.speeds_above_limits(machine):
         complain(sentence, "warning", "yellow")
     return {"trigger": Trigger(motion, instant)}, facts
+
+
+def _check_limits(machine: Mechanism, held: Mapping[str, list[float]]) -> None:
+    for name, values in held.items():
+        at = machine.coordinates(name)
+        low = machine.model.lowerPositionLimit[at.q]
+        high = machine.model.upperPositionLimit[at.q]
+        for value, least, most in zip(values, low, high, strict=False):
+            if at.nq == 1 and not least <= value <= most:
+                raise BadValue(
+                    f"'--pose {name}={value:g}' is outside the limits of the joint, {least:g} to "
+                    f"{most:g}"
+                )
 
 
 @dataclass(frozen=True)

@@ -35,29 +35,36 @@ _LENGTHS = {"": 1.0, "m": 1.0, "mm": 1e-3}
 _PARTS = {"": 1.0, "%": 0.01}
 
 
-def _number(word: str, units: Mapping[str, float], option: str, example: str) -> float:
-    """A number with one of some units, in the first of them."""
+def _number(word: str, units: Mapping[str, float], before: str, example: str) -> float:
+    """A number with one of some units, in the first of them.
+
+    Args:
+        word: the number with its unit.
+        units: sizes of the units.
+        before: what stands before it on the command line.
+        example: a number as it could be.
+    """
     match = _NUMBER.fullmatch(word)
     if match is None or match[2] not in units:
         known = ", ".join(unit for unit in units if unit)
         raise BadValue(
-            f"'{option} {word}' is no number with a unit of {known}; write for example "
-            f"{option} {example}"
+            f"'{before}{word}' is no number, with or without a unit ({known}); write for example "
+            f"{before}{example}"
         )
     value = float(match[1]) * units[match[2]]
     if not math.isfinite(value):
-        raise BadValue(f"'{option} {word}' is too large")
+        raise BadValue(f"'{before}{word}' is too large")
     return value
 
 
 def time(word: str, option: str) -> float:
     """A time in s or ms, e.g. ``0.8`` or ``800ms`` [s]."""
-    return _number(word, _TIMES, option, "0.8")
+    return _number(word, _TIMES, f"{option} ", "0.8")
 
 
 def weight(word: str) -> float:
     """A payload in kg, g or t, e.g. ``5kg`` [kg]."""
-    mass = _number(word, _MASSES, "--payload", "5kg")
+    mass = _number(word, _MASSES, "--payload ", "5kg")
     if mass < 0:
         raise BadValue(f"'--payload {word}' is negative; a payload weighs 0 kg or more")
     return mass
@@ -85,7 +92,7 @@ def joint_values(robot: Mechanism, words: Sequence[str], option: str) -> dict[st
         name, value = _pair(word, option, "elbow=0.3")
         at = robot.coordinates(name)
         units = _ways(robot, name) if at.nv == 1 else {"": 1.0}
-        numbers = [_number(part, units, f"{option} {name} =", "0.3") for part in value.split(",")]
+        numbers = [_number(part, units, f"{option} {name}=", "0.3") for part in value.split(",")]
         _once(held, name, option)
         held[name] = numbers
     return held
@@ -122,7 +129,7 @@ def _part(word: str) -> float:
             f"'--speed {word}' is neither a part of the speed limits, such as 100%, nor the speed "
             "of a joint, such as elbow=0.5"
         )
-    part = _number(word, {"%": 0.01}, "--speed", "100%")
+    part = _number(word, {"%": 0.01}, "--speed ", "100%")
     if part < 0:
         raise BadValue(f"'--speed {word}' is negative; name the joint: --speed NAME={word}")
     return part
@@ -131,7 +138,7 @@ def _part(word: str) -> float:
 def _rates(robot: Mechanism, name: str, value: str) -> list[float]:
     """Rates of a joint [rad/s, m/s]."""
     at = robot.coordinates(name)
-    option = f"--speed {name} ="
+    option = f"--speed {name}="
     if at.nv > 1:
         return [_number(part, {"": 1.0}, option, "0.5,0,0") for part in value.split(",")]
     if not value.rstrip().endswith("%"):

@@ -107,15 +107,14 @@ class Trajectory:
             times = np.atleast_1d(np.asarray(t, dtype=float))
         except (TypeError, ValueError):
             raise BadValue(f"time {t!r} is not made of numbers") from None
-        if (
-            times.ndim != 1
-            or times.size == 0
-            or not np.all((times >= self.t[0]) & (times <= self.t[-1]))
-        ):
+        slack = 1e-14 * max(abs(self.t[0]), abs(self.t[-1]))  # sums of times are rounded
+        outside = ~((times >= self.t[0] - slack) & (times <= self.t[-1] + slack))
+        if times.ndim != 1 or times.size == 0 or outside.any():
+            what = f"time {times[outside][0]:.9g} s" if outside.any() else "no time"
             raise BadValue(
-                f"time {t!s} s is outside the run, which goes from {self.t[0]:.6g} to "
-                f"{self.t[-1]:.6g} s"
+                f"{what} is outside the run, which goes from {self.t[0]:.6g} to {self.t[-1]:.6g} s"
             )
+        times = np.clip(times, self.t[0], self.t[-1])
         states = [self._at(time) for time in times]
         if np.ndim(t) == 0:
             return State(float(times[0]), *states[0])

@@ -41,16 +41,22 @@ def random_mass(rng: np.random.Generator, n: int) -> Array:
     return np.asarray((M + M.T) / 2)
 
 
+def random_matrix(rng: np.random.Generator, m: int, n: int, sparse: float = 0.0) -> Array:
+    """Of full rank and condition number below 30; some rows have one or two entries only."""
+    while True:
+        A = rng.normal(size=(m, n))
+        for row in np.flatnonzero(rng.random(m) < sparse):
+            A[row] = np.bincount(rng.integers(0, n, 2), weights=rng.normal(size=2), minlength=n)
+        if A.size == 0 or np.linalg.cond(A) < 30:
+            return np.asarray(A)
+
+
 def random_rows(rng: np.random.Generator, n: int) -> Array:
     """Up to five rows of rank below ``n``: some depend on others or fix a coordinate."""
     m = int(rng.integers(0, 6))
     rank = int(rng.integers(0, min(m, n - 1) + 1))
-    basis = rng.normal(size=(rank, n))
-    for row in basis:
-        if rng.random() < 0.4:
-            row[:] = 0.0
-            row[rng.integers(0, n, 2)] = rng.normal(size=2)
-    mixed = rng.normal(size=(m, rank)) @ basis
+    basis = random_matrix(rng, rank, n, sparse=0.4)
+    mixed = random_matrix(rng, m, rank) @ basis
     mixed[:rank] = basis if rng.random() < 0.5 else mixed[:rank]
     return np.asarray(mixed)
 
@@ -115,7 +121,7 @@ def redundant(seed: int, n: int, freedom: int) -> Problem:
     """Friction at all coordinates of a mechanism at rest: more contacts than freedoms."""
     rng = np.random.default_rng(seed)
     M = random_mass(rng, n)
-    J = rng.normal(size=(n, n - freedom)) @ rng.normal(size=(n - freedom, n))
+    J = random_matrix(rng, n, n - freedom) @ random_matrix(rng, n - freedom, n)
     size = np.sqrt(np.diagonal(M))
     high = size * rng.uniform(0.1, 1, n)
     low = np.where(rng.random(n) < 0.5, -high, -size * rng.uniform(0.1, 1, n))

@@ -22,7 +22,7 @@ from .loops_by_hand import TIGHT, Friction, Machine
 
 _STILL = 1e-8
 """Speed that counts as none where a joint has just come to rest."""
-_PAST = 1e-7
+_PAST = 1e-5
 """So far beyond what holds it [N m] a joint is let go, that there is no doubt about it."""
 
 
@@ -66,17 +66,19 @@ class Stop:
             v: velocity at the signal.
             until: limit of the time.
         """
-        t = 0.0
+        t, since = 0.0, None
         breaks = sorted({self.off, until, *self._breaks()})
         while t < until:
             state = self._decided(t, q, v)
             end = next(instant for instant in breaks if instant > t + 1e-12)
             if t >= self.off and np.all(state.stuck[list(self._dry(until))]):
                 assert np.abs(v[list(self.single)]).max() < _STILL
+                since = t if since is None else since
                 if not any(t + 1e-12 < instant < until for instant in breaks):
-                    return t, q
+                    return since, q
                 t = end
                 continue
+            since = None
             t, q, v = self._moved(state, end)
         raise AssertionError("it does not stop")
 

@@ -7,11 +7,11 @@ What the file may say is the model `LoopsFile`, whose JSON schema is part of the
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pinocchio as pin
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
 from ..description import Coordinates, Description, Drive, Joint, constant
 from ..errors import BadValue, LoadError, UnknownName
@@ -111,12 +111,16 @@ class LoopEntry(PairEntry):
         return self
 
 
+# Behind the checks of a `Number`, pydantic no longer finds the words of JSON schema.
+NotNegative = Annotated[Number, Field(ge=0), WithJsonSchema({"type": "number", "minimum": 0})]
+
+
 class DriveEntry(Entry):
     """Gear and rotor of a joint."""
 
     reduction: Number = Field(1.0, description="motor turns per joint turn [-] (sliding: rad/m)")
-    rotor_inertia: Number | None = Field(
-        None, ge=0, description="inertia of the rotor, motor side [kg m^2]"
+    rotor_inertia: NotNegative | None = Field(
+        None, description="inertia of the rotor, motor side [kg m^2]"
     )
 
     @field_validator("reduction")

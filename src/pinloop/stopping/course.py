@@ -179,9 +179,11 @@ class Course:
             if abs(value) >= 0.5 * least:
                 break
             best, least = taken, abs(value)
+            if abs(value) <= 1e-3 * self.tiny:
+                break
             ahead, behind = min(root + slack, step.t1), max(root - slack, step.t0)
             rise = found.guard(ahead, *step(ahead)) - found.guard(behind, *step(behind))
-            if value == 0.0 or rise == 0.0:
+            if rise == 0.0:
                 break
             root -= value * (ahead - behind) / rise
             if not step.t0 < root < step.t1:
@@ -254,6 +256,8 @@ class Course:
             self.schedule = replace(self.schedule, brake=t, off=off)
             names.append("time limit" if late else "drives stand")
         due = [instant for instant in self._breaks() if self.done < instant <= t]
+        if t == 0.0 and not self.train.teeth.any():
+            due = []  # the first phase has begun with all that
         if not names and not due:
             return None
         self.done = t
@@ -284,8 +288,10 @@ class Course:
         begin, full = self.schedule.engagement(self.train)
         names = []
         for instant in due:
-            if instant == self.schedule.command and instant > 0:
+            if instant == self.schedule.command:
                 names.append("command")
+            elif instant in self.plan.reference.starts and instant > 0:
+                names.append("a ramp ends")
             if instant == self.schedule.off:
                 names.append("power off")
             for column in np.flatnonzero(self.train.has_brake):
@@ -293,7 +299,7 @@ class Course:
                     names.append(f"brake of {self.train.names[column]} engages")
                 elif full[column] == instant:
                     names.append(f"brake of {self.train.names[column]} has its full torque")
-        return names or ["reference"]
+        return names
 
     def _engage_teeth(self, t: float, q: Array, v: Array) -> Array:
         """Let teeth fall whose time has come; those without play catch at once."""

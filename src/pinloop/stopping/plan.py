@@ -90,6 +90,7 @@ def planned(
     follows = np.zeros(robot.nv, dtype=bool)
     follows[list(columns.values())] = True
     start = np.where(follows, v0, 0.0)
+    _check_length(trigger, off if now else command)
     slope, bend = _path(trigger, columns, start)
     first = Piece(0.0, slope, bend)
     plan = Plan(category, chain, schedule, Reference(follows, (first,)))
@@ -107,11 +108,22 @@ def planned(
         return replace(plan, reference=Reference(follows, (first, *pieces)), duration=longest)
 
     def along(duration: float) -> Plan:
+        _check_length(trigger, command + 0.5 * duration)
         pieces = on_path(command, duration, slope, bend)
         reference = Reference(follows, (first, *pieces))
         return replace(plan, reference=reference, duration=duration, slower=along)
 
     return along(longest)
+
+
+def _check_length(trigger: Trigger, needed: float) -> None:
+    """Check that a recorded motion is known for as long as the robot follows it."""
+    motion = trigger.motion
+    if motion is not None and trigger.at + needed > motion.end:
+        raise BadValue(
+            f"the motion ends at {motion.end:.6g} s, but a signal at {trigger.at:.6g} s needs it "
+            f"until {trigger.at + needed:.6g} s; let the signal come earlier, or record longer"
+        )
 
 
 def _driven(robot: Mechanism) -> dict[str, int]:
@@ -137,11 +149,12 @@ def _path(trigger: Trigger, columns: dict[str, int], v0: Array) -> tuple[Signal,
     if motion is None:
         rest = np.zeros_like(v0)
         return lambda t: v0, lambda t: rest
-    at = [columns[name] for name in motion.joints]
+    driven = [k for k, name in enumerate(motion.joints) if name in columns]
+    at = [columns[motion.joints[k]] for k in driven]
 
     def spread(values: Array) -> Array:
         full = np.zeros_like(v0)
-        full[at] = values
+        full[at] = values[driven]
         return full
 
     return (

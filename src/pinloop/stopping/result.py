@@ -88,7 +88,8 @@ class JointStop:
     @property
     def margin(self) -> float:
         """Torque that holds over torque that is needed; infinite without load."""
-        return self.hold / abs(self.load) if self.load else np.inf
+        # A load as small as rounding is none.
+        return self.hold / abs(self.load) if abs(self.load) > 1e-9 * self.hold else np.inf
 
     @property
     def gear_use(self) -> float | None:
@@ -292,7 +293,7 @@ def made_result(
         reaction_time=_reaction_time(course),
         holding=held,
         ledger=energy_ledger(course),
-        events=tuple(course.log),
+        events=tuple(sorted(course.log, key=lambda event: event[0])),
         course=course,
     )
 

@@ -42,6 +42,8 @@ _GAP = 2
 _PROSE = 80
 """Width at which sentences are wrapped where no width is asked for."""
 _WIDEST_PROSE = 100
+_NARROW = 20
+"""Long names are cut into lines of this width at least, if that keeps a table whole."""
 _FRAME = 4
 """What the frame of a block takes from the width of a terminal."""
 _STYLES = {
@@ -238,7 +240,8 @@ def _grid_lines(grid: Grid, width: int | None) -> list[Line]:
     for run in column_runs(grid):
         widths[run[0]] += max(0, _cells(heading_over(grid, run)) - _run_width(run, widths))
     if width is not None and len(_cut(grid, widths, width)) > 1:
-        widths[0] = min(widths[0], max(16, width // 3))
+        spare = width - sum(widths[1:]) - _GAP * (len(widths) - 1)
+        widths[0] = min(widths[0], spare if spare >= _NARROW else max(12, width // 2))
     lines: list[Line] = []
     for runs in _cut(grid, widths, width):
         if lines:
@@ -281,6 +284,8 @@ def heading_under(column: Column) -> str:
 def _cut(grid: Grid, widths: list[int], width: int | None) -> list[list[list[int]]]:
     """The runs of columns of each table that fits into a width."""
     runs = column_runs(grid)
+    if width is not None:
+        runs = [part for run in runs for part in _torn(grid, run, widths, width)]
     parts: list[list[list[int]]] = [[]]
     used = widths[0]
     for run in runs:
@@ -291,6 +296,15 @@ def _cut(grid: Grid, widths: list[int], width: int | None) -> list[list[list[int
         parts[-1].append(run)
         used += takes
     return parts
+
+
+def _torn(grid: Grid, run: list[int], widths: list[int], width: int) -> list[list[int]]:
+    """A run of columns, column by column if it is too wide by itself."""
+    if len(run) == 1 or widths[0] + _GAP + _run_width(run, widths) <= width:
+        return [run]
+    for k in run:
+        widths[k] = max(widths[k], _cells(heading_over(grid, run)))
+    return [[k] for k in run]
 
 
 def _part_lines(grid: Grid, runs: list[list[int]], widths: list[int]) -> list[Line]:

@@ -18,6 +18,7 @@ from ..constraints import Constraints
 from ..errors import BadValue, InconsistentVelocity
 from ..mechanism import Mechanism
 from .brakes import Brakes
+from .figures import units_of
 
 __all__ = ["brakes_beside", "usual_brakes", "usual_pose", "usual_velocity"]
 
@@ -62,7 +63,7 @@ def usual_pose(robot: Mechanism, fixed: Mapping[str, ArrayLike] | None = None) -
     said = f"assumed: {rest} at zero, or as near to it as their limits allow{loops}"
     if not fixed:
         return q, said
-    given = ", ".join(f"{name} at {_written(value)}" for name, value in fixed.items())
+    given = ", ".join(f"{name} at {_written(robot, name, v)}" for name, v in fixed.items())
     return q, given if len(fixed) == len(robot.joints) else f"{given}; {said}"
 
 
@@ -74,8 +75,11 @@ def _inside(low: float, high: float) -> float:
     return min(max(0.0, low), high)
 
 
-def _written(value: ArrayLike) -> str:
-    return ", ".join(f"{x:.4g}" for x in np.atleast_1d(np.asarray(value, dtype=float)))
+def _written(robot: Mechanism, name: str, value: ArrayLike, per: str = "") -> str:
+    numbers = ", ".join(f"{x:.4g}" for x in np.atleast_1d(np.asarray(value, dtype=float)))
+    if robot.coordinates(name).nv > 1:
+        return f"({numbers})"
+    return f"{numbers} {units_of(robot, name).si}{per}"
 
 
 # -- speed --------------------------------------------------------------------------------------
@@ -118,7 +122,7 @@ def usual_velocity(
     limits = {name: _limit(robot, name) for name in names}
     ways = _directions(robot, q, names)
     rates = {name: part * ways[name] * (limits[name] or _SPEED) for name in names}
-    said = [f"{name} at {_written(rate)}" for name, rate in given.items()]
+    said = [f"{name} at {_written(robot, name, rate, '/s')}" for name, rate in given.items()]
     if names:
         said += _speed_words(part, limits, others=bool(given))
     if given:

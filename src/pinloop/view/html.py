@@ -18,7 +18,7 @@ from .commands import packed
 from .scene import Scene
 from .skeleton import LOOP
 
-__all__ = ["page", "write_page"]
+__all__ = ["page", "viewer_script", "write_page"]
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -98,13 +98,13 @@ def page(scene: Scene, q: ArrayLike) -> str:
         name=escape(robot.name),
         facts=lines,
         loop_color=f"rgb({red}, {green}, {blue})",
-        viewer=_viewer_script(),
+        viewer=viewer_script(),
         commands=",\n".join(f'"{text}"' for text in encoded),
     )
 
 
-def _viewer_script() -> str:
-    """The script of the viewer, out of the meshcat package."""
+def viewer_script() -> str:
+    """Return the script of the viewer, out of the meshcat package."""
     spec = find_spec("meshcat")
     for folder in (spec.submodule_search_locations if spec is not None else None) or ():
         script = Path(folder) / "viewer" / "dist" / "main.min.js"

@@ -10,8 +10,9 @@ Nothing here opens a window, a file (but meshes) or a socket.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import pinocchio as pin
@@ -21,11 +22,11 @@ from ..description import GROUND, Geometry
 from ..mechanism import LoopJoint, Mechanism
 from .commands import Command, phong, set_object, set_property, set_transform
 from .meshes import MeshFiles
-from .skeleton import LOOP, Piece, loop_symbols, skeleton, stick
+from .skeleton import LOOP, Piece, joint_symbol, loop_symbols, skeleton, stick
 from .solids import Color, Solid, primitive
 from .stage import stage
 
-__all__ = ["Node", "Part", "Scene", "make_scene"]
+__all__ = ["MARK", "Node", "Part", "Scene", "make_scene"]
 
 Array = NDArray[np.float64]
 
@@ -38,6 +39,8 @@ _PALETTE: tuple[Color, ...] = (
     (0.60, 0.58, 0.71, 1.0),
 )
 """Colours of bodies whose file gives none."""
+MARK: Color = (0.93, 0.50, 0.12, 1.0)
+"""Colour of a marked joint until it gets another one."""
 
 
 @dataclass(frozen=True)
@@ -87,12 +90,14 @@ class Scene:
         nodes: what moves.
         parts: what is drawn.
         hidden: paths that are not seen unless the user asks for them.
+        marks: paths of the symbols of joints that are marked, by name.
     """
 
     robot: Mechanism
     nodes: tuple[Node, ...]
     parts: tuple[Part, ...]
     hidden: tuple[str, ...]
+    marks: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
     def placements(self, q: ArrayLike) -> list[Array]:
         """Placement in the world of each node at configuration ``q``, each of shape (4, 4)."""
@@ -129,7 +134,12 @@ class Scene:
 
     def commands(self, q: ArrayLike) -> list[Command]:
         """Commands that draw everything at ``q``: stage and camera, the parts, their placement."""
-        drawn = [
+        hidden = [set_property(path, "visible", False) for path in self.hidden]
+        return [*stage(self.points(q)), *self.drawing(), *self.placing(q), *hidden]
+
+    def drawing(self) -> list[Command]:
+        """Commands that put all parts on their nodes."""
+        return [
             set_object(
                 part.path,
                 part.solid,
@@ -138,16 +148,19 @@ class Scene:
             )
             for part in self.parts
         ]
-        hidden = [set_property(path, "visible", False) for path in self.hidden]
-        return [*stage(self.points(q)), *drawn, *self.placing(q), *hidden]
 
 
-def make_scene(robot: Mechanism) -> Scene:
+def make_scene(robot: Mechanism, *, marked: Iterable[str] | None = None) -> Scene:
     """Turn a robot into a scene.
 
     Drawn are the visual shapes, or the collision shapes if there are no others; sticks and joint
     symbols stand in for shapes if the robot has none at all, and are there to be switched on
     otherwise. Loop joints get a symbol in a colour of their own.
+
+    Args:
+        robot: the robot.
+        marked: joints whose symbols are drawn over whatever hides them, to be coloured one by one;
+            then nothing is there that is not seen.
     """
     scene = _Builder(robot)
     visuals = [shape for shape in robot.geometry if shape.role == "visual"]
@@ -155,10 +168,13 @@ def make_scene(robot: Mechanism) -> Scene:
     dressed = bool(scene.parts)
     # On a robot with shapes the symbols must show on the links, without them they are the robot.
     size = (0.045 if dressed else 0.07) * robot.length
-    scene.add_pieces("skeleton", skeleton(robot, size), shown=not dressed)
+    if marked is None or not dressed:
+        scene.add_pieces("skeleton", skeleton(robot, size), shown=not dressed)
     for loop in robot.loops:
         scene.add_loop(loop, size, in_front=dressed)
-    return Scene(robot, tuple(scene.nodes), tuple(scene.parts), ("skeleton",) if dressed else ())
+    marks = scene.add_marks(marked or (), size)
+    hidden = ("skeleton",) if dressed and marked is None else ()
+    return Scene(robot, tuple(scene.nodes), tuple(scene.parts), hidden, marks)
 
 
 class _Builder:
@@ -195,6 +211,18 @@ class _Builder:
         for piece in pieces:
             node = self._node(group, piece.carrier)
             self._draw(node, piece.name, piece.solid, piece.matrix, piece.color, shown=shown)
+
+    def add_marks(self, names: Iterable[str], size: float) -> dict[str, tuple[str, ...]]:
+        """Draw the symbols of some joints of the tree in front; returns their paths."""
+        joints = {edge.joint.name: edge.joint for edge in self.robot.tree.edges}
+        marks = {}
+        for name in names:
+            first = len(self.parts)
+            for piece in joint_symbol(joints[name], size, MARK):
+                node = self._node("joints", piece.carrier)
+                self._draw(node, piece.name, piece.solid, piece.matrix, piece.color, in_front=True)
+            marks[name] = tuple(part.path for part in self.parts[first:])
+        return marks
 
     def add_loop(self, loop: LoopJoint, size: float, *, in_front: bool) -> None:
         """Draw a loop joint: a symbol at frames A and B, and the rod between them if it is one."""

@@ -13,12 +13,12 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..description import GROUND
+from ..description import GROUND, Joint
 from ..mechanism import Mechanism
 from ..pairs import Pair, align_z
 from .solids import Color, Solid, box, cylinder, ring, sphere
 
-__all__ = ["LOOP", "Piece", "loop_symbols", "skeleton"]
+__all__ = ["LOOP", "Piece", "joint_symbol", "loop_symbols", "skeleton"]
 
 Array = NDArray[np.float64]
 
@@ -70,15 +70,20 @@ def skeleton(robot: Mechanism, size: float) -> list[Piece]:
     """
     pieces = list(_sticks(robot, size))
     for edge in robot.tree.edges:
-        joint = edge.joint
-        color = _COLORS.get(joint.pair.name, _OTHER)
-        sides = _symbol(joint.pair, size) if joint.pair.name not in ("fixed", "free") else ([], [])
-        ends = ((joint.parent, joint.frame_parent), (joint.child, joint.frame_child))
-        for side, (body, frame), parts in zip("AB", ends, sides, strict=True):
-            for number, (solid, matrix) in enumerate(parts):
-                name = f"{joint.name} {side}{number or ''}"
-                pieces.append(Piece(name, body, solid, frame.homogeneous @ matrix, color))
+        color = _COLORS.get(edge.joint.pair.name, _OTHER)
+        pieces += joint_symbol(edge.joint, size, color)
     return pieces
+
+
+def joint_symbol(joint: Joint, size: float, color: Color) -> Iterator[Piece]:
+    """Yield what is drawn of a joint on its two bodies; nothing of one that is fixed or free."""
+    if joint.pair.name in ("fixed", "free"):
+        return
+    ends = ((joint.parent, joint.frame_parent), (joint.child, joint.frame_child))
+    for side, (body, frame), parts in zip("AB", ends, _symbol(joint.pair, size), strict=True):
+        for number, (solid, matrix) in enumerate(parts):
+            name = f"{joint.name} {side}{number or ''}"
+            yield Piece(name, body, solid, frame.homogeneous @ matrix, color)
 
 
 def loop_symbols(pair: Pair, size: float) -> tuple[list[tuple[Solid, Array]], ...]:

@@ -1,0 +1,85 @@
+"""Fewer triangles where a page would get too large: vertices nearby become one.
+
+Only for pictures: surfaces move by up to the size of a cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .meshes import crease_normals
+from .scene import Part
+from .solids import Solid, triangles
+
+__all__ = ["lighter"]
+
+Array = NDArray[np.float64]
+
+_FINEST = 1 / 2000
+"""Size of the first cells, as part of the size of everything."""
+
+
+def lighter(parts: Sequence[Part], budget: int) -> tuple[tuple[Part, ...], float]:
+    """Simplify the meshes of a scene until they need no more than a number of bytes.
+
+    Args:
+        parts: what is drawn.
+        budget: bytes that all meshes together may take.
+
+    Returns:
+        The parts, and the size of the cells in which vertices were joined [m]; 0 if none were.
+    """
+    solids = [part.solid for part in parts]
+    meshes = [k for k, solid in enumerate(solids) if _is_mesh(solid)]
+    if sum(_bytes(solids[k]) for k in meshes) <= budget:
+        return tuple(parts), 0.0
+    original = {k: _arrays(solids[k]) for k in meshes}
+    cell = _FINEST * max(float(np.ptp(vertices, axis=0).max()) for vertices, _ in original.values())
+    while True:
+        for k in meshes:
+            solids[k] = _simplified(solids[k], *original[k], cell)
+        if sum(_bytes(solids[k]) for k in meshes) <= budget:
+            break
+        cell *= 1.4
+    made = (replace(part, solid=solid) for part, solid in zip(parts, solids, strict=True))
+    return tuple(made), cell
+
+
+def _is_mesh(solid: Solid) -> bool:
+    return solid.kind == "Mesh" and solid.geometry["type"] == "BufferGeometry"
+
+
+def _bytes(solid: Solid) -> int:
+    data = solid.geometry["data"]
+    arrays = [entry["array"] for entry in data["attributes"].values()]
+    return sum(array.nbytes for array in arrays) + int(data["index"]["array"].nbytes)
+
+
+def _arrays(solid: Solid) -> tuple[Array, NDArray[np.int64]]:
+    """Vertices, those of the same place joined, and faces."""
+    data: dict[str, Any] = solid.geometry["data"]
+    vertices = np.asarray(data["attributes"]["position"]["array"], dtype=float).reshape(-1, 3)
+    faces = np.asarray(data["index"]["array"], dtype=np.int64).reshape(-1, 3)
+    return vertices, faces
+
+
+def _simplified(solid: Solid, vertices: Array, faces: NDArray[np.int64], cell: float) -> Solid:
+    """A mesh whose vertices are the means of those that share a cell."""
+    _, index = np.unique(np.floor(vertices / cell), axis=0, return_inverse=True)
+    index = np.asarray(index).ravel()
+    counts = np.bincount(index)
+    means = np.column_stack([np.bincount(index, vertices[:, k]) / counts for k in range(3)])
+    kept = index[faces]
+    first, second, third = (means[kept[:, k]] for k in range(3))
+    areas = np.linalg.norm(np.cross(second - first, third - first), axis=1)
+    kept = kept[areas > 1e-6 * cell**2]
+    if len(kept) == 0:  # smaller than a cell: nothing that could be seen
+        return replace(solid, geometry=triangles(means[:0], kept, means[:0]).geometry)
+    _, one_of_each = np.unique(np.sort(kept, axis=1), axis=0, return_index=True)
+    made = triangles(*crease_normals(means, kept[np.sort(one_of_each)]))
+    return replace(solid, geometry=made.geometry)
