@@ -81,7 +81,7 @@ def test_the_example_of_objects_in_memory(tmp_path: Path, monkeypatch: pytest.Mo
 def test_the_two_commands_stand_alone_in_their_blocks() -> None:
     commands = [body for body in blocks(README, "sh") if body.startswith("pip install")]
     assert commands == [
-        "pip install . && pinloop check urdf/palletizer.urdf\n",
+        "pip install . && pinloop stop urdf/six_axis_arm.urdf\n",
         "pip install '.[test]' && pytest\n",
     ]
 
@@ -89,7 +89,7 @@ def test_the_two_commands_stand_alone_in_their_blocks() -> None:
 def test_the_program_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (program,) = blocks(README, "python")
+    program, _ = blocks(README, "python")
     (tmp_path / "urdf").symlink_to(ROOT / "urdf")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
@@ -101,12 +101,27 @@ def test_the_program_runs(
     assert (len(pl.Constraints(robot)), len(pl.Constraints(smaller))) == (15, 6)
 
 
+def test_the_stop_prints_what_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, program = blocks(README, "python")
+    (shown,) = blocks(README, "text")
+    monkeypatch.chdir(ROOT)
+    exec(program, {})
+    # What is lost in the balance is rounding, and differs from one machine to the next.
+    printed, shown = (re.sub(r"(closure error.*) \S+\n", r"\1\n", text) for text in
+                      (capsys.readouterr().out, shown))  # fmt: skip
+    above, below = shown.split("  ...\n")
+    assert printed.startswith(above)
+    assert printed.endswith(below)
+
+
 def test_the_other_commands_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = [line for body in blocks(README, "sh") for line in body.splitlines()]
     commands = [line for line in lines if line.startswith("pinloop ")]
-    assert len(commands) == 2
+    assert len(commands) == 5
     (tmp_path / "urdf").symlink_to(ROOT / "urdf")
     monkeypatch.chdir(tmp_path)
     for command in commands:

@@ -1,4 +1,4 @@
-"""A progress bar for runs: simulated time, speed, time left."""
+"""Progress bars: simulated time of a run, finished cases of a study; time left."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-__all__ = ["progress_bar"]
+__all__ = ["case_bar", "progress_bar"]
 
 
 @contextmanager
@@ -29,3 +29,34 @@ def progress_bar(span: float, name: str) -> Iterator[Callable[[float], None]]:
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(name, total=span)
         yield lambda t: bar.update(task, completed=t)
+
+
+@contextmanager
+def case_bar(done: int, size: int, name: str) -> Iterator[Callable[[int], None]]:
+    """Show finished cases, their rate and the time left on standard error.
+
+    Yields the function that is told the number of finished cases.
+
+    Args:
+        done: number of cases that were finished before.
+        size: number of cases.
+        name: name of the robot.
+    """
+    from rich.console import Console
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f} / {task.total:.0f} stops"),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(name, total=size, completed=done, rate="")
+
+        def report(count: int) -> None:
+            elapsed = bar.tasks[0].elapsed or 0.0
+            rate = (count - done) / elapsed if elapsed > 0 else 0.0
+            bar.update(task, completed=count, rate=f"{rate:.0f} per s")
+
+        yield report

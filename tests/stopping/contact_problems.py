@@ -34,6 +34,14 @@ def friction(*bounds: float) -> Contacts:
     return contacts(-np.array(bounds), np.array(bounds))
 
 
+def chosen(c: Contacts, order: NDArray[np.intp] | NDArray[np.bool_]) -> Contacts:
+    """Some of the contacts, or all of them in another order."""
+    return Contacts(
+        c.columns[order], c.target[order], c.low[order], c.high[order],
+        c.inertia_up[order], c.inertia_down[order],
+    )  # fmt: skip
+
+
 def random_mass(rng: np.random.Generator, n: int) -> Array:
     """Symmetric positive definite, with a condition number between 1 and 1e6."""
     Q = np.linalg.qr(rng.normal(size=(n, n)))[0]

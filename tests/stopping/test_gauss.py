@@ -1,7 +1,8 @@
-"""Tests of `pinloop.stopping.gauss`: against all combinations of sides, also in fractions."""
+"""Tests of `pinloop.stopping.gauss`: against all combinations of sides, and convexity."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,9 @@ from hypothesis import strategies as st
 import pinloop as pl
 
 from ..states import allowed, assembled, robot
+from ..tables import Array
 from .contact_problems import (
+    chosen,
     contacts,
     friction,
     random_contacts,
@@ -189,3 +192,51 @@ def test_problems_made_from_their_answer(seed: int, n: int) -> None:
     assert distance(problem, decision.a, a) <= 1e-9
     assert np.array_equal(decision.side, side)
     fulfils(problem, decision)
+
+
+# -- convexity ------------------------------------------------------------------------------------
+
+
+def objective(p: Problem) -> Callable[[Array], Array]:
+    """What is minimised, for accelerations of shape (..., n)."""
+    c = p.contacts
+
+    def value(a: Array) -> Array:
+        x = a[..., c.columns] - c.target
+        ahead, behind = np.maximum(x, 0), np.maximum(-x, 0)
+        with np.errstate(invalid="ignore"):
+            linear = np.where(ahead > 0, -c.low * ahead, 0) + np.where(
+                behind > 0, c.high * behind, 0
+            )
+        kinetic = 0.5 * np.einsum("...i,ij,...j->...", a, p.M, a) - a @ p.f
+        quadratic = 0.5 * (c.inertia_up * ahead**2 + c.inertia_down * behind**2)
+        return np.asarray(kinetic + np.sum(linear + quadratic, axis=-1))
+
+    return value
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_other_motion_is_better(seed: int) -> None:
+    """By at least half its squared distance: the objective is that convex."""
+    p, rng = random_problem(seed, 6, 6), np.random.default_rng(seed)
+    bounded = np.isfinite(p.contacts.low) & np.isfinite(p.contacts.high)
+    p = replace(p, contacts=chosen(p.contacts, bounded))
+    best, free, value = p.decide().a, allowed(p.J), objective(p)
+    directions = rng.normal(size=(1000, free.shape[1])) @ free.T
+    lengths = np.sqrt(np.einsum("ki,ij,kj->k", directions, p.M, directions))
+    size = np.sqrt(p.f @ np.linalg.solve(p.M, p.f) + best @ p.M @ best)
+    steps = directions / lengths[:, None] * size * 10 ** rng.uniform(-4, 1, (1000, 1))
+    half = 0.5 * np.einsum("ki,ij,kj->k", steps, p.M, steps)
+    gained = value(best + steps) - value(best)
+    assert np.all(gained >= half * (1 - 1e-6) - 1e-10 * size**2)
+
+
+@given(seed=seeds, n=st.integers(1, 15), change=st.sampled_from([1e-6, 1e-2, 1.0]))
+@often
+def test_accelerations_follow_the_forces(seed: int, n: int, change: float) -> None:
+    """(a1 - a2)' (f1 - f2) >= |a1 - a2|_M^2: no jump, no second solution, whatever sticks."""
+    p, rng = solved_problem(seed, n, n)[0], np.random.default_rng(seed)
+    df = change * rng.normal(size=n) * np.sqrt(np.diagonal(p.M))
+    da = replace(p, f=p.f + df).decide().a - p.decide().a
+    bound = df @ np.linalg.solve(p.M, df)
+    assert da @ p.M @ da <= da @ df + 1e-9 * bound + 1e-18 * (p.f @ np.linalg.solve(p.M, p.f))

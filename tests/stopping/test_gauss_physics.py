@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 import pinloop as pl
 from pinloop.stopping.gauss import Contacts, Decision, decide
@@ -17,8 +16,10 @@ from pinloop.stopping.gauss import Contacts, Decision, decide
 from ..states import allowed
 from ..tables import Array
 from .contact_problems import (
+    chosen,
     contacts,
     friction,
+    random_mass,
     random_problem,
     redundant,
     solved_problem,
@@ -117,6 +118,18 @@ def test_two_sliders_tied_by_a_rod(push: float, a: float) -> None:
     fulfils(problem, decision)
 
 
+@pytest.mark.parametrize("lever", [1e-2, 2e-6])
+@pytest.mark.parametrize(("push", "a"), [(2.5, 0.0), (5.0, 2.0), (-6.0, -3.0)])
+def test_strong_brake_on_a_short_lever(lever: float, push: float, a: float) -> None:
+    """Near a dead centre a brake of 2 N / lever does what one of 2 N does beside the 1 N there."""
+    J = np.array([[lever, -1.0]])
+    of = friction(1.0, 2.0 / lever)
+    decision = decide(np.eye(2), np.array([push, 0.0]), J, np.zeros(1), of)
+    expected = a / (1 + lever**2) * np.array([1, lever])
+    np.testing.assert_allclose(decision.a, expected, rtol=1e-6, atol=1e-12)
+    assert decision.side.tolist() == [np.sign(a)] * 2
+
+
 def test_ball_on_the_ground_and_freewheel() -> None:
     """An infinite bound: torques of any size against one direction, none against the other."""
     ground, freewheel = contacts(0.0, INF), contacts(-INF, 0.0)
@@ -173,7 +186,7 @@ def test_rounding_of_the_rows_is_not_motion(n: int) -> None:
     of = contacts(np.full(still.sum(), -1.0), 1.0, columns=np.flatnonzero(still))
     M = random_mass(rng, n)
     decision = Problem(M, np.zeros(n), mixing, -mixing @ a, of).decide()
-    np.testing.assert_allclose(decision.a, a, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(decision.a, a, rtol=0, atol=1e-6)
     assert not decision.side.any()
 
 
@@ -238,13 +251,6 @@ def test_mirrored(seed: int, n: int) -> None:
     one, other = p.decide(), mirrored(p).decide()
     assert distance(p, one.a, -other.a) <= 1e-11
     assert np.array_equal(one.side, -other.side)
-
-
-def chosen(c: Contacts, order: NDArray[np.intp] | NDArray[np.bool_]) -> Contacts:
-    return Contacts(
-        c.columns[order], c.target[order], c.low[order], c.high[order],
-        c.inertia_up[order], c.inertia_down[order],
-    )  # fmt: skip
 
 
 @given(seed=seeds, n=st.integers(2, 12))
@@ -356,51 +362,3 @@ def test_arguments_stay_as_they_are() -> None:
     decision = p.decide()
     assert all(np.array_equal(a, b) for a, b in zip(arrays, copies, strict=True))
     assert np.array_equal(decision.a, p.decide().a)
-
-
-# -- convexity ------------------------------------------------------------------------------------
-
-
-def objective(p: Problem) -> Callable[[Array], Array]:
-    """What is minimised, for accelerations of shape (..., n)."""
-    c = p.contacts
-
-    def value(a: Array) -> Array:
-        x = a[..., c.columns] - c.target
-        ahead, behind = np.maximum(x, 0), np.maximum(-x, 0)
-        with np.errstate(invalid="ignore"):
-            linear = np.where(ahead > 0, -c.low * ahead, 0) + np.where(
-                behind > 0, c.high * behind, 0
-            )
-        kinetic = 0.5 * np.einsum("...i,ij,...j->...", a, p.M, a) - a @ p.f
-        quadratic = 0.5 * (c.inertia_up * ahead**2 + c.inertia_down * behind**2)
-        return np.asarray(kinetic + np.sum(linear + quadratic, axis=-1))
-
-    return value
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_no_other_motion_is_better(seed: int) -> None:
-    """By at least half its squared distance: the objective is that convex."""
-    p, rng = random_problem(seed, 6, 6), np.random.default_rng(seed)
-    bounded = np.isfinite(p.contacts.low) & np.isfinite(p.contacts.high)
-    p = replace(p, contacts=chosen(p.contacts, bounded))
-    best, free, value = p.decide().a, allowed(p.J), objective(p)
-    directions = rng.normal(size=(1000, free.shape[1])) @ free.T
-    lengths = np.sqrt(np.einsum("ki,ij,kj->k", directions, p.M, directions))
-    size = np.sqrt(p.f @ np.linalg.solve(p.M, p.f) + best @ p.M @ best)
-    steps = directions / lengths[:, None] * size * 10 ** rng.uniform(-4, 1, (1000, 1))
-    half = 0.5 * np.einsum("ki,ij,kj->k", steps, p.M, steps)
-    gained = value(best + steps) - value(best)
-    assert np.all(gained >= half * (1 - 1e-6) - 1e-10 * size**2)
-
-
-@given(seed=seeds, n=st.integers(1, 15), change=st.sampled_from([1e-6, 1e-2, 1.0]))
-@often
-def test_accelerations_follow_the_forces(seed: int, n: int, change: float) -> None:
-    """(a1 - a2)' (f1 - f2) >= |a1 - a2|_M^2: no jump, no second solution, whatever sticks."""
-    p, rng = solved_problem(seed, n, n)[0], np.random.default_rng(seed)
-    df = change * rng.normal(size=n) * np.sqrt(np.diagonal(p.M))
-    da = replace(p, f=p.f + df).decide().a - p.decide().a
-    bound = df @ np.linalg.solve(p.M, df)
-    assert da @ p.M @ da <= da @ df + 1e-9 * bound + 1e-18 * (p.f @ np.linalg.solve(p.M, p.f))

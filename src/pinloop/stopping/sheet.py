@@ -133,8 +133,9 @@ class Sheet:
                 wide as they are.
         """
         parts = [self.title.text]
+        room = None if width is None else width - _GAP
         for block in self.blocks:
-            lines = ["".join(text for text, _ in line).rstrip() for line in _lines(block, width)]
+            lines = ["".join(text for text, _ in line).rstrip() for line in _lines(block, room)]
             parts.append("\n".join([block.title, *(f"  {line}".rstrip() for line in lines)]))
         if self.closing:
             parts.append("\n".join(_wrapped(self.closing, _prose(width))))
@@ -170,7 +171,7 @@ class _Framed:
         from rich.panel import Panel
         from rich.text import Text
 
-        room = options.max_width - _FRAME
+        room = max(20, options.max_width - _FRAME)
         bodies = [_lines(block, room) for block in self.sheet.blocks]
         widest = max((_length(line) for lines in bodies for line in lines), default=0)
         widest = max([widest, *(_cells(block.title) + 2 for block in self.sheet.blocks)])
@@ -206,7 +207,7 @@ def _lines(block: Block, width: int | None) -> list[Line]:
 
 
 def _prose(width: int | None) -> int:
-    return _PROSE - _GAP if width is None else max(20, min(width, _WIDEST_PROSE))
+    return _PROSE - _GAP if width is None else min(width, _WIDEST_PROSE)
 
 
 def _facts_lines(block: Facts, width: int) -> list[Line]:

@@ -34,20 +34,21 @@ def lighter(parts: Sequence[Part], budget: int) -> tuple[tuple[Part, ...], float
     Returns:
         The parts, and the size of the cells in which vertices were joined [m]; 0 if none were.
     """
-    solids = [part.solid for part in parts]
-    meshes = [k for k, solid in enumerate(solids) if _is_mesh(solid)]
-    if sum(_bytes(solids[k]) for k in meshes) <= budget:
+    found: dict[int, Solid | None] = {k: part.solid for k, part in enumerate(parts)}
+    original = {k: part.solid for k, part in enumerate(parts) if _is_mesh(part.solid)}
+    needed = sum(map(_bytes, original.values()))
+    if needed <= budget:
         return tuple(parts), 0.0
-    original = {k: _arrays(solids[k]) for k in meshes}
-    cell = _FINEST * max(float(np.ptp(vertices, axis=0).max()) for vertices, _ in original.values())
-    while True:
-        for k in meshes:
-            solids[k] = _simplified(solids[k], *original[k], cell)
-        if sum(_bytes(solids[k]) for k in meshes) <= budget:
-            break
-        cell *= 1.4
-    made = (replace(part, solid=solid) for part, solid in zip(parts, solids, strict=True))
-    return tuple(made), cell
+    arrays = {k: _arrays(solid) for k, solid in original.items()}
+    cell = _FINEST * max(float(np.ptp(vertices, axis=0).max()) for vertices, _ in arrays.values())
+    while needed > budget:
+        # The number of cells that a surface passes goes with their size to the power of -2.
+        cell *= max(1.15, float(np.sqrt(needed / budget)))
+        for k, solid in original.items():
+            found[k] = _simplified(solid, *arrays[k], cell)
+        needed = sum(_bytes(solid) for k in original if (solid := found[k]) is not None)
+    made = ((part, found[k]) for k, part in enumerate(parts))
+    return tuple(replace(part, solid=solid) for part, solid in made if solid is not None), cell
 
 
 def _is_mesh(solid: Solid) -> bool:
@@ -68,8 +69,10 @@ def _arrays(solid: Solid) -> tuple[Array, NDArray[np.int64]]:
     return vertices, faces
 
 
-def _simplified(solid: Solid, vertices: Array, faces: NDArray[np.int64], cell: float) -> Solid:
-    """A mesh whose vertices are the means of those that share a cell."""
+def _simplified(
+    solid: Solid, vertices: Array, faces: NDArray[np.int64], cell: float
+) -> Solid | None:
+    """A mesh whose vertices are the means of those that share a cell; None if it is too small."""
     _, index = np.unique(np.floor(vertices / cell), axis=0, return_inverse=True)
     index = np.asarray(index).ravel()
     counts = np.bincount(index)
@@ -78,8 +81,8 @@ def _simplified(solid: Solid, vertices: Array, faces: NDArray[np.int64], cell: f
     first, second, third = (means[kept[:, k]] for k in range(3))
     areas = np.linalg.norm(np.cross(second - first, third - first), axis=1)
     kept = kept[areas > 1e-6 * cell**2]
-    if len(kept) == 0:  # smaller than a cell: nothing that could be seen
-        return replace(solid, geometry=triangles(means[:0], kept, means[:0]).geometry)
+    if len(kept) == 0:
+        return None
     _, one_of_each = np.unique(np.sort(kept, axis=1), axis=0, return_index=True)
     made = triangles(*crease_normals(means, kept[np.sort(one_of_each)]))
     return replace(solid, geometry=made.geometry)

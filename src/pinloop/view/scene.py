@@ -11,8 +11,7 @@ Nothing here opens a window, a file (but meshes) or a socket.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 
 import numpy as np
 import pinocchio as pin
@@ -41,6 +40,8 @@ _PALETTE: tuple[Color, ...] = (
 """Colours of bodies whose file gives none."""
 MARK: Color = (0.93, 0.50, 0.12, 1.0)
 """Colour of a marked joint until it gets another one."""
+_MARK_SIZE = 0.055
+"""Size of the symbols of marked joints over the length of the robot."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class Scene:
     nodes: tuple[Node, ...]
     parts: tuple[Part, ...]
     hidden: tuple[str, ...]
-    marks: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    marks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def placements(self, q: ArrayLike) -> list[Array]:
         """Placement in the world of each node at configuration ``q``, each of shape (4, 4)."""
@@ -172,7 +173,7 @@ def make_scene(robot: Mechanism, *, marked: Iterable[str] | None = None) -> Scen
         scene.add_pieces("skeleton", skeleton(robot, size), shown=not dressed)
     for loop in robot.loops:
         scene.add_loop(loop, size, in_front=dressed)
-    marks = scene.add_marks(marked or (), size)
+    marks = scene.add_marks(marked or (), _MARK_SIZE * robot.length)
     hidden = ("skeleton",) if dressed and marked is None else ()
     return Scene(robot, tuple(scene.nodes), tuple(scene.parts), hidden, marks)
 

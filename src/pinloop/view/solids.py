@@ -21,11 +21,13 @@ __all__ = [
     "capsule",
     "cylinder",
     "ellipsoid",
+    "facets",
     "line_segments",
     "primitive",
     "ring",
     "sphere",
     "triangles",
+    "tube",
 ]
 
 Array = NDArray[np.float64]
@@ -34,6 +36,8 @@ Color = tuple[float, float, float, float]
 
 _ROUND = 48
 """Segments of a full turn."""
+_TUBE = 8
+"""Segments around a tube."""
 
 _Y_TO_Z = np.array([[1.0, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0], [0, 0, 0, 1]])
 """Turns the y axis, along which three.js draws its solids of revolution, to z."""
@@ -154,6 +158,52 @@ def triangles(vertices: Array, faces: NDArray[np.int64], normals: Array) -> Soli
     }
     low, high = vertices.min(axis=0), vertices.max(axis=0)
     return Solid(geometry, np.eye(4), (low + high) / 2 + _corners(*(high - low) / 2))
+
+
+def facets(vertices: Array, faces: NDArray[np.int64]) -> Solid:
+    """Triangles without normals, to be shaded flat; arguments as those of `triangles`."""
+    solid = triangles(vertices, faces, np.zeros((0, 3)))
+    del solid.geometry["data"]["attributes"]["normal"]
+    return solid
+
+
+def tube(path: Array, radius: float) -> Solid:
+    """Tube about a line.
+
+    Args:
+        path: points of the line [m], shape (n, 3), n > 0.
+        radius: [m].
+    """
+    apart = np.linalg.norm(np.diff(path, axis=0), axis=1) > 1e-3 * radius
+    path = path[np.concatenate([[True], apart])]
+    if len(path) == 1:  # a point: as short as it is wide
+        path = path + radius * np.array([[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]])
+    angles = 2 * np.pi * np.arange(_TUBE) / _TUBE
+    normals = np.einsum(
+        "ai,kij->kaj", np.column_stack([np.cos(angles), np.sin(angles)]), _across(path)
+    )
+    vertices = path[:, None] + radius * normals
+    k, i = (cells.ravel() for cells in np.mgrid[: len(path) - 1, :_TUBE])
+    a, b = k * _TUBE + i, k * _TUBE + (i + 1) % _TUBE
+    above = np.column_stack([a, b, b + _TUBE]), np.column_stack([a, b + _TUBE, a + _TUBE])
+    return triangles(vertices.reshape(-1, 3), np.vstack(above), normals.reshape(-1, 3))
+
+
+def _across(path: Array) -> Array:
+    """Two unit vectors across a line at each point, turned as little as can be, shape (n, 2, 3)."""
+    along = np.gradient(path, axis=0)
+    found = np.zeros((len(path), 2, 3))
+    unit, side = np.array([0.0, 0.0, 1.0]), np.zeros(3)
+    for k, tangent in enumerate(along):
+        length = float(np.linalg.norm(tangent))
+        if length > 0:  # it is zero where a line turns right round: the direction stays
+            unit = tangent / length
+        side = side - (side @ unit) * unit
+        if np.linalg.norm(side) < 1e-3:
+            side = np.cross(unit, np.eye(3)[np.argmin(np.abs(unit))])
+        side = side / np.linalg.norm(side)
+        found[k] = side, np.cross(unit, side)
+    return found
 
 
 def line_segments(points: Array, colors: Array) -> Solid:

@@ -94,8 +94,10 @@ def _lights(center: Array, radius: float, toward: Array) -> list[Command]:
     fill = {"type": "DirectionalLight", "color": 0xDDE6FF, "intensity": 0.30, "castShadow": False}
     commands.append(set_light("/Lights/fill", fill))
     commands.append(_at("/Lights/fill", center + radius * (3.0 * toward + 4.0 * side)))
-    # The page makes every object cast shadows; two sets of them would only confuse.
-    commands.append(set_property("/Lights/fill/<object>", "castShadow", False))
+    # The page makes every object cast shadows; two sets of them would only confuse, and the sky
+    # has none.
+    for name in ("fill", "sky"):
+        commands.append(set_property(f"/Lights/{name}/<object>", "castShadow", False))
     return commands
 
 

@@ -1,0 +1,218 @@
+"""One case of a study: values to a stop, and a stop to a row of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike, NDArray
+
+from ..assembly import assemble, consistent_velocity
+from ..errors import PinloopError
+from ..integrate import MuntheKaas
+from ..mechanism import Mechanism
+from ..stopping import Brakes, Payload, Standstill, StopResult, Trigger
+from ..stopping.machine import tool_of
+from ..stopping.schedule import Category
+from ..stopping.stop import Machine, prepared, stopped
+from .space import Space, Variable, driven_joints
+
+__all__ = ["Setup", "columns", "tool_way"]
+
+Array = NDArray[np.float64]
+Values = Mapping[str, float]
+Row = dict[str, float | str]
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What all cases of a study have in common.
+
+    Args:
+        robot: the mechanism.
+        brakes: its brakes.
+        space: what varies.
+        category: category of the stops.
+        payload: what the robot carries, where the space does not say; where it does, its place.
+        gravity: gravity in the robot's base [m/s^2]; that of its file by default.
+        trigger: chain of signals.
+        until: limit of the time of a stop [s].
+        method: integrator.
+        standstill: what counts as standing still.
+    """
+
+    robot: Mechanism
+    brakes: Brakes
+    space: Space
+    category: Category
+    payload: Payload | None
+    gravity: tuple[float, float, float] | None
+    trigger: Trigger
+    until: float
+    method: MuntheKaas
+    standstill: Standstill = Standstill()
+    _ready: dict[tuple[float, ...], Machine] = field(default_factory=dict, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Prepared machines stay where they are: another process prepares its own."""
+        return {**self.__dict__, "_ready": {}}
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables, fixed ones included."""
+        return self.space.variables(self.robot, self.brakes)
+
+    def stop(self, values: Values) -> StopResult:
+        """Make the stop of a case.
+
+        Args:
+            values: value of every variable, by name.
+        """
+        machine = self._machine(values)
+        trigger, q, v = self.trigger, None, None
+        if self.space.motion is not None:
+            trigger = replace(trigger, motion=self.space.motion, at=values["instant"])
+        else:
+            q, v = self._state(machine.robot, values)
+        return stopped(
+            machine, trigger, self.category, q, v, self.until, self.method, self.standstill
+        )
+
+    def row(self, number: int, values: Values) -> Row:
+        """The row of a case; one with the reason if it cannot be computed.
+
+        Args:
+            number: number of the case.
+            values: value of every variable, by name.
+        """
+        row: Row = {"case": float(number)}
+        row |= {one.column: float(values[one.name]) for one in self.variables}
+        try:
+            return row | {"outcome": "", "reason": ""} | _numbers(self.stop(values))
+        except PinloopError as error:
+            return row | {"outcome": "failed", "reason": " ".join(str(error).split())}
+
+    def _machine(self, values: Values) -> Machine:
+        """The robot with the payload and the brakes of a case."""
+        own = tuple(v for name, v in values.items() if name.split(".")[0] in _OF_MACHINE)
+        if own not in self._ready:
+            brakes = self.brakes
+            for name, value in values.items():
+                kind, _, joint = name.partition(".")
+                if kind == "delay" and value:
+                    brakes = brakes.late(joint, value)
+                elif kind == "band":
+                    brakes = brakes.at_band({joint: value})
+            self._ready.clear()  # one is enough: cases that share a machine come together
+            self._ready[own] = prepared(self.robot, brakes, self._load(values), self.gravity)
+        return self._ready[own]
+
+    def _load(self, values: Values) -> Payload | None:
+        if "payload" not in values:
+            return self.payload
+        place = self.payload or Payload(0.0)
+        return replace(place, mass=values["payload"]) if values["payload"] > 0 else None
+
+    def _state(self, robot: Mechanism, values: Values) -> tuple[Array, Array]:
+        """Configuration and velocity of a case, with loops closed."""
+        names = driven_joints(robot)
+        pose = {name: values[f"pose.{name}"] for name in names}
+        speed = {name: values[f"speed.{name}"] for name in names}
+        if not robot.loops and not robot.couplings:
+            return robot.configuration(pose), robot.velocity(speed)
+        q = assemble(robot, fixed=pose)
+        return q, consistent_velocity(robot, q, speed)
+
+
+_OF_MACHINE = ("payload", "delay", "band")
+"""Kinds of variables that make another machine."""
+
+
+def columns(setup: Setup) -> list[str]:
+    """Names of the columns of all rows, with units."""
+    found = ["case", *(one.column for one in setup.variables), "outcome", "reason"]
+    found += ["stopping_time_s", "reaction_time_s", "tool_travel_m", "tool_peak_speed_m_per_s"]
+    found += ["energy_J", "ledger_error"]
+    for name in setup.brakes.joints:
+        angle, torque = units(setup.robot, name)
+        found += [
+            f"{name}_time_s",
+            f"{name}_reaction_{angle}",
+            f"{name}_braking_{angle}",
+            f"{name}_excursion_{angle}",
+            f"{name}_peak_speed_{angle}_per_s",
+            f"{name}_peak_torque_{torque}",
+            f"{name}_peak_gear_torque_{torque}",
+            f"{name}_impulse_{torque}s",
+            f"{name}_slips",
+            f"{name}_margin",
+        ]
+    return found
+
+
+def units(robot: Mechanism, joint: str) -> tuple[str, str]:
+    """Units of the position and of the torque or force of a joint, as in column names."""
+    linear = robot.is_translation[robot.coordinates(joint).v.start]
+    return ("m", "N") if linear else ("rad", "Nm")
+
+
+def _numbers(stop: StopResult) -> Row:
+    """Everything of a stop that a study keeps."""
+    travel, speed = tool_way(stop, tool_of(stop.robot))
+    row: Row = {
+        "outcome": stop.outcome,
+        "stopping_time_s": stop.stopping_time,
+        "reaction_time_s": stop.reaction_time,
+        "tool_travel_m": travel,
+        "tool_peak_speed_m_per_s": speed,
+        "energy_J": stop.ledger.kinetic_before,
+        "ledger_error": stop.ledger.relative_error,
+    }
+    for name, joint in stop.joints.items():
+        angle, torque = units(stop.robot, name)
+        row |= {
+            f"{name}_time_s": joint.time,
+            f"{name}_reaction_{angle}": joint.reaction_angle,
+            f"{name}_braking_{angle}": joint.braking_angle,
+            f"{name}_excursion_{angle}": joint.excursion,
+            f"{name}_peak_speed_{angle}_per_s": joint.peak_speed,
+            f"{name}_peak_torque_{torque}": joint.peak_torque,
+            f"{name}_peak_gear_torque_{torque}": joint.peak_gear_torque,
+            f"{name}_impulse_{torque}s": joint.impulse,
+            f"{name}_slips": float(joint.slips),
+            f"{name}_margin": joint.margin,
+        }
+    return row
+
+
+def tool_way(stop: StopResult, frame: str) -> tuple[float, float]:
+    """Length of the way of a frame's origin [m], and its largest speed [m/s].
+
+    The speed is integrated over the dense output (Gauss, four points per step).
+
+    Args:
+        stop: the stop.
+        frame: body or frame.
+    """
+    model, index = stop.robot.model, stop.robot.frame_id(frame)
+    data, course = model.createData(), stop.course
+
+    def speed(q: ArrayLike, v: ArrayLike) -> float:
+        pin.forwardKinematics(model, data, q, v)
+        return float(np.linalg.norm(pin.getFrameVelocity(model, data, index, pin.LOCAL).linear))
+
+    length = largest = 0.0
+    for k in range(len(course.kept) - 1):
+        one, two = course.kept[k], course.kept[k + 1]
+        largest = max(largest, speed(one.q, one.v))
+        if two.t > one.t and (one.v.any() or two.v.any()):
+            half, step = 0.5 * (two.t - one.t), course.step(k)
+            speeds = [speed(*step(one.t + half * (1.0 + node))) for node in _NODES]
+            largest = max(largest, *speeds)
+            length += half * float(_WEIGHTS @ speeds)
+    return length, largest

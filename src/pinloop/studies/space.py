@@ -1,0 +1,197 @@
+"""What varies in a study: poses, speeds, payload, instants of a motion, delays, bands of brakes.
+
+A point of the space is one case: a table of variables and their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import BadValue, UnknownName
+from ..mechanism import Mechanism
+from ..stopping import Brakes, JointTrajectory
+
+__all__ = ["Space", "Variable"]
+
+Array = NDArray[np.float64]
+Range = float | tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """Something that varies.
+
+    Args:
+        kind: "pose", "speed", "payload", "instant", "delay" or "band".
+        joint: name of the joint; empty for what belongs to none.
+        low: smallest value.
+        high: largest value.
+        unit: "rad", "rad/s", "m", "m/s", "kg", "s", or "" for a band.
+    """
+
+    kind: str
+    joint: str
+    low: float
+    high: float
+    unit: str
+
+    @property
+    def name(self) -> str:
+        """Name for points: "pose.joint_1", "payload"."""
+        return f"{self.kind}.{self.joint}" if self.joint else self.kind
+
+    @property
+    def column(self) -> str:
+        """Name of the column of a table, with the unit: "pose_joint_1_rad"."""
+        words = [self.kind, self.joint, self.unit.replace("/", "_per_")]
+        return "_".join(word for word in words if word)
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Ranges of what varies. A number keeps something fixed; what is left out is as said below.
+
+    Args:
+        pose: per driven joint its coordinate [rad, m]; by default its position limits, a whole turn
+            where there are none. Loops are assembled.
+        speed: per driven joint its speed [rad/s, m/s], or one range for all in parts of their
+            velocity limits; by default -1 to 1 times the limits.
+        payload: mass of the payload at the tool [kg]; none by default.
+        motion: a recorded motion, whose instants take the place of poses and speeds.
+        instant: when the signal comes, in the time of the motion [s]; by default any time from
+            which the motion is known for long enough.
+        delay: per joint, by how much its brake comes later [s].
+        band: per joint, where its brake is in its tolerance band, -1 to 1; a range for all joints
+            with a brake if it is not a table.
+    """
+
+    pose: Mapping[str, Range] | None = None
+    speed: Mapping[str, Range] | Range = (-1.0, 1.0)
+    payload: Range | None = None
+    motion: JointTrajectory | None = None
+    instant: Range | None = None
+    delay: Mapping[str, Range] = field(default_factory=dict)
+    band: Mapping[str, Range] | Range = field(default_factory=dict)
+
+    def variables(self, robot: Mechanism, brakes: Brakes) -> tuple[Variable, ...]:
+        """All variables for a robot, fixed ones with equal ends.
+
+        Raises:
+            UnknownName: a joint that the robot does not have.
+            BadValue: a range that makes no sense.
+        """
+        found: list[Variable] = []
+        if self.motion is None:
+            if self.instant is not None:
+                raise BadValue("instant is given without a motion; give motion=pl.JointTrajectory")
+            found += self._poses(robot) + self._speeds(robot)
+        else:
+            found.append(self._instant(brakes))
+        if self.payload is not None:
+            found.append(_variable("payload", "", self.payload, "kg"))
+        found += [
+            _variable("delay", _braked(brakes, name), extent, "s")
+            for name, extent in self.delay.items()
+        ]
+        bands = self.band
+        if not isinstance(bands, Mapping):
+            bands = {name: bands for name, brake in brakes.joints.items() if brake.kind != "none"}
+        for name, extent in bands.items():
+            variable = _variable("band", _braked(brakes, name), extent, "")
+            if not -1.0 <= variable.low <= variable.high <= 1.0:
+                raise BadValue(f"the band of '{name}' is {extent}; it must be within -1 and 1")
+            found.append(variable)
+        return tuple(found)
+
+    def _poses(self, robot: Mechanism) -> list[Variable]:
+        lower, upper = robot.model.lowerPositionLimit, robot.model.upperPositionLimit
+        given = _of_driven(robot, self.pose or {}, "pose")
+        found = []
+        for name in driven_joints(robot):
+            at = robot.coordinates(name)
+            i = at.q.start
+            extent = given.get(name)
+            if extent is None:
+                limited = at.nq == 1 and np.isfinite(lower[i]) and np.isfinite(upper[i])
+                extent = (float(lower[i]), float(upper[i])) if limited else (-np.pi, np.pi)
+            unit = "m" if robot.is_translation[at.v.start] else "rad"
+            found.append(_variable("pose", name, extent, unit))
+        return found
+
+    def _speeds(self, robot: Mechanism) -> list[Variable]:
+        top = robot.model.upperVelocityLimit
+        per_joint = isinstance(self.speed, Mapping)
+        given = _of_driven(robot, self.speed, "speed") if isinstance(self.speed, Mapping) else {}
+        found = []
+        for name in driven_joints(robot):
+            column = robot.coordinates(name).v.start
+            limit = float(top[column])
+            part = _variable("speed", name, (-1.0, 1.0) if per_joint else self.speed, "")  # type: ignore[arg-type]
+            if name in given:
+                extent: Range = given[name]
+            elif np.isfinite(limit) and limit > 0:
+                extent = (part.low * limit, part.high * limit)
+            else:
+                raise BadValue(
+                    f"joint '{name}' of robot '{robot.name}' has no velocity limit; give "
+                    f"speed={{'{name}': (-1.0, 1.0)}} in rad/s or m/s"
+                )
+            unit = "m/s" if robot.is_translation[column] else "rad/s"
+            found.append(_variable("speed", name, extent, unit))
+        return found
+
+    def _instant(self, brakes: Brakes) -> Variable:
+        motion = self.motion
+        assert motion is not None
+        if self.pose is not None:
+            raise BadValue("give either poses or a motion, not both")
+        needed = brakes.chain.command + brakes.chain.drive_off
+        extent = self.instant
+        if extent is None:
+            extent = (motion.start, motion.end - needed)
+        variable = _variable("instant", "", extent, "s")
+        if variable.low < motion.start or variable.high + needed > motion.end:
+            raise BadValue(
+                f"instants from {variable.low:g} to {variable.high:g} s need the motion from there "
+                f"until {needed:g} s later; it goes from {motion.start:g} to {motion.end:g} s"
+            )
+        return variable
+
+
+def driven_joints(robot: Mechanism) -> list[str]:
+    """Driven joints of the tree with one degree of freedom."""
+    tree = set(robot.joints)
+    return [name for name in robot.actuated if name in tree and robot.coordinates(name).nv == 1]
+
+
+def _of_driven(robot: Mechanism, given: Mapping[str, Range], what: str) -> Mapping[str, Range]:
+    driven = driven_joints(robot)
+    for name in given:
+        if name not in driven:
+            robot.coordinates(name)  # says so if there is no such joint
+            raise BadValue(f"{what} names joint '{name}', which is not driven; driven: {driven}")
+    return given
+
+
+def _braked(brakes: Brakes, name: str) -> str:
+    if name not in brakes.joints:
+        raise UnknownName("brake of joint", name, brakes.joints, brakes.robot)
+    return name
+
+
+def _variable(kind: str, joint: str, extent: Range, unit: str) -> Variable:
+    """A variable from a range or a number."""
+    try:
+        low, high = (float(extent),) * 2 if isinstance(extent, (int, float)) else map(float, extent)
+    except (TypeError, ValueError):
+        raise BadValue(f"{kind} of '{joint}' is {extent!r}; give a number or (low, high)") from None
+    if not (np.isfinite(low) and np.isfinite(high) and low <= high):
+        raise BadValue(f"{kind} of '{joint or 'the robot'}' goes from {low} to {high}; "
+                       "give finite ends in order")  # fmt: skip
+    if kind in ("payload", "delay") and low < 0:
+        raise BadValue(f"{kind} is {low}; it cannot be negative")
+    return Variable(kind, joint, low, high, unit)

@@ -1,0 +1,291 @@
+"""`study`: many stops, in parallel, row by row to a file; resumable, seeded, replayable."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import errors
+from ..errors import BadValue, PinloopWarning
+from ..integrate import MuntheKaas
+from ..mechanism import Mechanism
+from ..stopping import Brakes, Payload, StopResult, Trigger
+from ..stopping.schedule import Category, as_category
+from .cases import Row, Setup, columns
+from .journal import Journal
+from .sampling import Sampling, Sobol
+from .space import Space
+
+__all__ = ["Study", "study"]
+
+Array = NDArray[np.float64]
+
+_BATCH = 16
+"""Cases that one task computes."""
+_TASKS = 4
+"""Tasks per worker between two writes to the disk."""
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """The results of a study.
+
+    Args:
+        setup: what all cases have in common.
+        sampling: which cases there are.
+        path: the CSV file with one row per case.
+        names: names of its columns.
+        done: number of cases that have been computed.
+        size: number of cases of the study.
+    """
+
+    setup: Setup
+    sampling: Sampling
+    path: Path
+    names: tuple[str, ...]
+    done: int
+    size: int
+
+    def __repr__(self) -> str:
+        return (
+            f"<Study of '{self.setup.robot.name}': {self.done} of {self.size} cases, {self.path}>"
+        )
+
+    @property
+    def complete(self) -> bool:
+        """Whether all cases have been computed."""
+        return self.done == self.size
+
+    def rows(self) -> Iterator[dict[str, float | str]]:
+        """The rows, one after the other, read from the file."""
+        return Journal(self.path, self.names, _manifest(self.setup, self.sampling)).rows()
+
+    def column(self, name: str) -> Array:
+        """One column of numbers, shape (done,)."""
+        if name not in self.names:
+            raise errors.UnknownName("column", name, self.names, self.setup.robot.name)
+        return np.array([row[name] for row in self.rows()], dtype=np.float64)
+
+    def outcomes(self) -> dict[str, int]:
+        """How many cases ended how."""
+        found: dict[str, int] = {}
+        for row in self.rows():
+            found[str(row["outcome"])] = found.get(str(row["outcome"]), 0) + 1
+        return found
+
+    def values(self, case: int) -> dict[str, float]:
+        """Values of the variables of a case."""
+        if not 0 <= case < self.size:
+            raise BadValue(f"there is no case {case}; the study has cases 0 to {self.size - 1}")
+        return _values(self.setup, self.sampling, case, case + 1)[0]
+
+    def replay(self, case: int) -> StopResult:
+        """Make the stop of a case again, with everything."""
+        return self.setup.stop(self.values(case))
+
+    def worst(self, column: str) -> int:
+        """Number of the case with the largest size in a column."""
+        sizes = np.abs(self.column(column))
+        if not np.isfinite(sizes).any():
+            raise BadValue(f"no case has a number in column '{column}'")
+        return int(np.nanargmax(np.where(np.isinf(sizes), np.nan, sizes)))
+
+    def to_parquet(self, path: str | Path) -> Path:
+        """Write the rows to a Parquet file, block by block."""
+        from .parquet import write_parquet
+
+        return write_parquet(self, Path(path))
+
+
+def study(
+    robot: Mechanism,
+    brakes: Brakes | str | Path,
+    space: Space | None = None,
+    sampling: Sampling = Sobol(256),  # noqa: B008 (frozen)
+    *,
+    category: int | Category = 0,
+    payload: Payload | float | None = None,
+    gravity: ArrayLike | None = None,
+    trigger: Trigger | None = None,
+    until: float = 10.0,
+    method: MuntheKaas | None = None,
+    results: str | Path | None = None,
+    jobs: int = -1,
+    progress: bool = False,
+) -> Study:
+    """Stop a robot from many states. Sampled, not guaranteed.
+
+    Cases that cannot be computed are rows with the reason. Parallel by joblib, in processes; under
+    ``joblib.parallel_config(backend="dask")`` and the like wherever that sends them: the results are
+    the same to the last digit. Started again with the same ``results``, it goes on where it ended.
+
+    Args:
+        robot: the mechanism.
+        brakes: its brakes, or their file.
+        space: what varies; poses and speeds of all driven joints by default.
+        sampling: which cases: `Grid`, `Sobol`, `Random`, `Corners`.
+        category: category of the stops.
+        payload: what the robot carries [kg], or where it carries the payloads of the space.
+        gravity: gravity in the robot's base [m/s^2]; that of its file by default.
+        trigger: chain of signals.
+        until: limit of the time of each stop [s].
+        method: integrator of the stops.
+        results: CSV file for the rows; a temporary one by default.
+        jobs: number of processes; all cores by default.
+        progress: show finished cases, their rate and the time left.
+
+    Returns:
+        The study; with the cases done so far, if it is interrupted with Ctrl-C.
+    """
+    setup = Setup(
+        robot,
+        (brakes if isinstance(brakes, Brakes) else Brakes.from_yaml(brakes)).for_robot(robot),
+        Space() if space is None else space,
+        as_category(category),
+        Payload(float(payload)) if isinstance(payload, (int, float)) else payload,
+        None if gravity is None else tuple(np.asarray(gravity, dtype=float).tolist()),
+        Trigger() if trigger is None else trigger,
+        until,
+        method or MuntheKaas(),
+    )
+    _warn_of_speeds(setup)
+    names = _varying(setup)
+    size = sampling.size(names)
+    path = (
+        Path(mkdtemp(prefix="pinloop-study-")) / "study.csv" if results is None else Path(results)
+    )
+    journal = Journal(path, columns(setup), _manifest(setup, sampling))
+    with _progress(progress, journal.done, size, robot.name) as report:
+        try:
+            _run(setup, sampling, journal, size, jobs, report)
+        except KeyboardInterrupt:
+            warnings.warn(
+                f"interrupted after {journal.done} of {size} cases; the same study with "
+                f"results='{path}' goes on from there",
+                PinloopWarning,
+                stacklevel=2,
+            )
+    return Study(setup, sampling, path, tuple(journal.names), journal.done, size)
+
+
+def _run(
+    setup: Setup, sampling: Sampling, journal: Journal, size: int, jobs: int, report: Any
+) -> None:
+    """All cases that are still to be done, in order."""
+    from joblib import Parallel, delayed, effective_n_jobs
+
+    workers = max(1, effective_n_jobs(jobs))
+    with Parallel(n_jobs=jobs) as parallel:
+        while journal.done < size:
+            last = min(size, journal.done + workers * _TASKS * _BATCH)
+            starts = range(journal.done, last, _BATCH)
+            tasks = (
+                delayed(_batch)(setup, k, _values(setup, sampling, k, min(k + _BATCH, last)))
+                for k in starts
+            )
+            rows = [row for rows in parallel(tasks) for row in rows]
+            journal.append(rows)
+            report(journal.done)
+
+
+def _batch(setup: Setup, first: int, values: Sequence[dict[str, float]]) -> list[Row]:
+    """Rows of consecutive cases; what a worker computes."""
+    return [setup.row(first + k, case) for k, case in enumerate(values)]
+
+
+def _varying(setup: Setup) -> tuple[str, ...]:
+    """Names of the variables that vary."""
+    return tuple(one.name for one in setup.variables if one.high > one.low)
+
+
+def _values(setup: Setup, sampling: Sampling, first: int, last: int) -> list[dict[str, float]]:
+    """Values of all variables for consecutive cases."""
+    points = sampling.block(_varying(setup), first, last)
+    variables = setup.variables
+    found = []
+    for point in points:
+        share = dict(zip(_varying(setup), point, strict=True))
+        found.append(
+            {
+                one.name: float(one.low + share.get(one.name, 0.0) * (one.high - one.low))
+                for one in variables
+            }
+        )
+    return found
+
+
+def _manifest(setup: Setup, sampling: Sampling) -> dict[str, Any]:
+    """What makes a study the same study."""
+    from .. import __version__
+
+    return {
+        "pinloop": __version__,
+        "robot": setup.robot.name,
+        "robot_fingerprint": _fingerprint(setup.robot),
+        "brakes": hashlib.sha256(repr(setup.brakes).encode()).hexdigest(),
+        "variables": [[one.column, one.low, one.high] for one in setup.variables],
+        "sampling": repr(sampling),
+        "category": repr(setup.category),
+        "payload": repr(setup.payload),
+        "gravity": setup.gravity,
+        "trigger": repr(setup.trigger),
+        "motion": _motion(setup.space),
+        "until": setup.until,
+        "method": repr(setup.method),
+    }
+
+
+def _fingerprint(robot: Mechanism) -> str:
+    """Hash of the kinematics and masses of a robot."""
+    model = robot.model
+    parts = [
+        model.saveToString() if hasattr(model, "saveToString") else "",
+        *(f"{loop.name} {loop.pair} {loop.body_a} {loop.body_b}" for loop in robot.loops),
+        *(str(coupling) for coupling in robot.couplings),
+        str([(frame.name, np.array(frame.placement).tolist()) for frame in model.frames]),
+    ]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _motion(space: Space) -> str | None:
+    if space.motion is None:
+        return None
+    motion = space.motion
+    data = (motion.joints, motion.t.tolist(), motion.values.tolist())
+    return hashlib.sha256(repr(data).encode()).hexdigest()
+
+
+def _warn_of_speeds(setup: Setup) -> None:
+    """Speeds above the limits of the robot are no mistake, but worth a word."""
+    top = setup.robot.model.upperVelocityLimit
+    for one in setup.variables:
+        if one.kind == "speed":
+            limit = float(top[setup.robot.coordinates(one.joint).v.start])
+            fastest = max(abs(one.low), abs(one.high))
+            if fastest > limit * (1 + 1e-9) > 0:
+                warnings.warn(
+                    f"speeds of joint '{one.joint}' go to {fastest:g} {one.unit}, above its limit "
+                    f"of {limit:g}",
+                    PinloopWarning,
+                    stacklevel=3,
+                )
+    if setup.space.motion is not None:
+        for sentence in setup.space.motion.speeds_above_limits(setup.robot):
+            warnings.warn(sentence, PinloopWarning, stacklevel=3)
+
+
+def _progress(show: bool, done: int, size: int, name: str) -> Any:
+    if not show:
+        return nullcontext(lambda count: None)
+    from ..progress import case_bar
+
+    return case_bar(done, size, name)

@@ -1,0 +1,302 @@
+"use strict";
+// Plays a motion: poses over time on the nodes of a MeshCat scene, with controls below it.
+// The element tells the time that it shows by events "replay:time"; see `element.replay` for the rest.
+
+function bytesOf(text) {
+  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+}
+
+class Replay {
+  constructor(element, data) {
+    this.element = element;
+    this.data = data;
+    this.pane = element.querySelector(".replay-pane");
+    this.times = data.times;
+    this.start = data.times[0];
+    this.end = data.times[data.times.length - 1];
+    this.positions = new Uint16Array(bytesOf(data.positions).buffer);
+    this.quaternions = new Int16Array(bytesOf(data.quaternions).buffer);
+    this.playing = false;
+    this.time = this.end;
+    this.viewer = this.makeViewer();
+    this.nodes = data.paths.map((path) => this.node(path).object);
+    this.addGhost();
+    this.addHalos();
+    this.layers = data.layers.map((layer) => this.addLayer(layer));
+    this.states = new Map();
+    this.connect();
+    this.seek(this.end);
+    this.element.classList.add("replay-ready");
+  }
+
+  // -- scene --------------------------------------------------------------------------------
+
+  makeViewer() {
+    const viewer = new MeshCat.Viewer(this.pane);
+    viewer.set_3d_pane_size = () => this.fit();
+    viewer.gui.domElement.style.display = "none";
+    for (const text of this.data.commands) {
+      viewer.handle_command_bytearray(bytesOf(text));
+    }
+    this.home = viewer.camera.position.clone();
+    this.viewer = viewer;
+    viewer.controls.enableZoom = false;  // scrolling moves the page until the picture is clicked
+    this.turnHome();
+    return viewer;
+  }
+
+  fit() {
+    const [width, height] = [this.pane.clientWidth, this.pane.clientHeight];
+    if (width === 0 || height === 0 || this.viewer === undefined) {
+      return;
+    }
+    this.viewer.camera.aspect = width / height;
+    this.viewer.camera.updateProjectionMatrix();
+    this.viewer.renderer.setSize(width, height);
+    this.viewer.set_dirty();
+  }
+
+  turnHome() {
+    const narrow = (1.25 * this.pane.clientHeight) / this.pane.clientWidth;
+    this.viewer.controls.target.set(0, 0, 0);
+    this.viewer.camera.position.copy(this.home).multiplyScalar(Math.max(1, narrow || 1));
+    this.fit();
+  }
+
+  node(path) {
+    return this.viewer.scene_tree.find(path.split("/").filter((step) => step.length > 0));
+  }
+
+  addGhost() {
+    this.ghost = this.data.ghost.map((name) => {
+      const copy = this.node(name).object.clone(true);
+      this.makeTranslucent(copy, { opacity: 0.26, order: 1, behind: 4, color: 0x5b7fa6 });
+      this.viewer.set_object(["ghost", name], copy);
+      return this.node("ghost/" + name).object;
+    });
+  }
+
+  // Symbols of joints, lines and loops are drawn last; symbols have a white edge on any colour.
+  addHalos() {
+    for (const name of ["traces", "loops", "joints"]) {
+      this.meshes(this.node(name).object).forEach((mesh) => (mesh.renderOrder = 6));
+    }
+    for (const mesh of this.meshes(this.node("joints").object)) {
+      const halo = mesh.clone(false);
+      halo.material = mesh.material.clone();
+      halo.material.color.setHex(0xffffff);
+      halo.material.emissive.setHex(0xffffff);
+      halo.scale.multiplyScalar(1.3);
+      halo.renderOrder = 5;
+      mesh.parent.add(halo);
+    }
+  }
+
+  meshes(root) {
+    const found = [];
+    root.traverse((object) => {
+      if (object.isMesh) {
+        found.push(object);
+      }
+    });
+    return found;
+  }
+
+  addLayer(layer) {
+    const node = this.node(layer.path).object;
+    // So far behind that the robot shows where its surface is that of the layer.
+    this.makeTranslucent(node, { opacity: layer.opacity, order: 3, behind: 600, color: null });
+    return node;
+  }
+
+  // Of surfaces behind each other only the first one is seen: each is drawn twice, first into the
+  // depth buffer alone.
+  makeTranslucent(root, { opacity, order, behind, color }) {
+    for (const mesh of this.meshes(root)) {
+      mesh.material = mesh.material.clone();
+      Object.assign(mesh.material, {
+        transparent: true, opacity: opacity, depthWrite: false, depthTest: true,
+        polygonOffset: true, polygonOffsetFactor: 1, polygonOffsetUnits: behind,
+      });
+      if (color !== null) {
+        mesh.material.color.setHex(color);
+        mesh.material.vertexColors = false;
+      }
+      mesh.castShadow = false;
+      mesh.receiveShadow = false;
+      mesh.renderOrder = order + 1;
+      const depth = mesh.clone(false);
+      depth.material = mesh.material.clone();
+      Object.assign(depth.material, { colorWrite: false, depthWrite: true });
+      depth.renderOrder = order;
+      mesh.parent.add(depth);
+    }
+  }
+
+  // -- time ---------------------------------------------------------------------------------
+
+  seek(time) {
+    this.time = Math.min(Math.max(time, this.start), this.end);
+    this.place();
+    this.paint();
+    this.show();
+    this.viewer.set_dirty();
+  }
+
+  // The frame before the time, and how far from it to the next one the time is.
+  place() {
+    const times = this.times;
+    let [low, high] = [0, times.length - 1];
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (times[middle] <= this.time) {
+        low = middle;
+      } else {
+        high = middle;
+      }
+    }
+    const span = times[high] - times[low];
+    const part = span > 0 ? (this.time - times[low]) / span : 0;
+    const count = this.nodes.length;
+    this.nodes.forEach((node, k) => {
+      const [a, b] = [3 * (low * count + k), 3 * (high * count + k)];
+      const place = [0, 1, 2].map((axis) => {
+        const cells = (1 - part) * this.positions[a + axis] + part * this.positions[b + axis];
+        return this.data.low[k][axis] + this.data.step[k][axis] * cells;
+      });
+      node.position.set(...place);
+      const [c, d] = [4 * (low * count + k), 4 * (high * count + k)];
+      const turn = [0, 1, 2, 3].map(
+        (axis) => (1 - part) * this.quaternions[c + axis] + part * this.quaternions[d + axis]
+      );
+      node.quaternion.set(...turn).normalize();
+    });
+  }
+
+  // Marks and list of the joints: who stands, who moves.
+  paint() {
+    for (const joint of this.data.joints) {
+      const stands = joint.standing.some(([from, to]) => from <= this.time && this.time <= to);
+      if (this.states.get(joint.name) === stands) {
+        continue;
+      }
+      this.states.set(joint.name, stands);
+      for (const path of joint.paths) {
+        this.node(path + "/<object>").object.material.color.setHex(stands ? 0x1f6fb5 : 0xed7f1f);
+      }
+      const item = this.items.get(joint.name);
+      item.classList.toggle("stands", stands);
+      item.lastElementChild.textContent = stands ? "stands" : "moves";
+    }
+  }
+
+  show() {
+    const text = this.timeText(this.time);
+    this.slider.value = String(this.time);
+    this.slider.setAttribute("aria-valuetext", text);
+    this.clock.textContent = text;
+    this.element.dispatchEvent(new CustomEvent("replay:time", { detail: this.time }));
+  }
+
+  timeText(time) {
+    return this.end - this.start < 10 ? (1000 * time).toFixed(1) + " ms" : time.toFixed(3) + " s";
+  }
+
+  play() {
+    if (this.time >= this.end) {
+      this.seek(this.start);
+    }
+    this.setPlaying(true);
+    let last = null;
+    let rest = 0;
+    const advance = (now) => {
+      if (!this.playing) {
+        return;
+      }
+      const passed = last === null ? 0 : (now - last) / 1000;
+      last = now;
+      if (this.time < this.end) {
+        this.seek(this.time + passed * Number(this.speed.value));
+      } else if (this.loop.checked && this.end > this.start) {
+        rest += passed;
+        if (rest > 1) {
+          rest = 0;
+          this.seek(this.start);
+        }
+      } else {
+        this.setPlaying(false);
+        return;
+      }
+      requestAnimationFrame(advance);
+    };
+    requestAnimationFrame(advance);
+  }
+
+  pause() {
+    this.setPlaying(false);
+  }
+
+  setPlaying(playing) {
+    this.playing = playing;
+    this.button.setAttribute("aria-label", playing ? "Pause" : "Play");
+    this.element.classList.toggle("replay-plays", playing);
+  }
+
+  // -- controls -----------------------------------------------------------------------------
+
+  connect() {
+    const find = (name) => this.element.querySelector(".replay-" + name);
+    this.button = find("play");
+    this.slider = find("slider");
+    this.clock = find("clock");
+    this.speed = find("speed");
+    this.loop = find("loop");
+    this.items = new Map();
+    find("joints").querySelectorAll("li").forEach((item, k) => {
+      this.items.set(this.data.joints[k].name, item);
+    });
+    this.button.addEventListener("click", () => (this.playing ? this.pause() : this.play()));
+    this.slider.addEventListener("input", () => {
+      this.pause();
+      this.seek(Number(this.slider.value));
+    });
+    find("home").addEventListener("click", () => this.turnHome());
+    this.connectSwitch("ghost", this.ghost);
+    this.connectSwitch("traces", this.data.traces ? [this.node("traces").object] : []);
+    this.connectSwitch("marks", this.data.joints.length ? [this.node("joints").object] : []);
+    this.layers.forEach((layer, k) => this.connectSwitch("layer-" + k, [layer]));
+    this.pane.addEventListener("pointerdown", () => (this.viewer.controls.enableZoom = true));
+    this.pane.addEventListener("pointerleave", () => (this.viewer.controls.enableZoom = false));
+    new ResizeObserver(() => this.fit()).observe(this.pane);
+  }
+
+  connectSwitch(name, objects) {
+    const box = this.element.querySelector(".replay-show-" + name);
+    if (box === null) {
+      return;
+    }
+    const apply = () => {
+      objects.forEach((object) => (object.visible = box.checked));
+      this.viewer.set_dirty();
+    };
+    box.addEventListener("change", apply);
+    apply();
+  }
+
+  // A picture for paper, which shows no live one.
+  still() {
+    this.element.querySelector(".replay-still").src = this.viewer.capture_image();
+  }
+}
+
+for (const element of document.querySelectorAll(".replay")) {
+  const data = JSON.parse(element.querySelector(".replay-data").textContent);
+  try {
+    element.replay = new Replay(element, data);
+    requestAnimationFrame(() => requestAnimationFrame(() => element.replay.still()));
+  } catch (error) {
+    // Numbers and plots do not need it: a browser without 3D graphics shows the rest of the page.
+    element.classList.add("replay-failed");
+    console.warn("no replay: " + error);
+  }
+}

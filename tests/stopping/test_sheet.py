@@ -1,0 +1,191 @@
+"""Sheets: aligned text, terminals of any width, notebooks; nothing is lost and nothing is markup."""
+
+from __future__ import annotations
+
+import io
+import re
+from html.parser import HTMLParser
+
+import pytest
+from rich.console import Console
+
+from pinloop.stopping.sheet import Cell, Column, Facts, Grid, Notes, Sheet, printable
+
+COLUMNS = (
+    Column("joint", right=False),
+    Column("start", "deg"),
+    Column("reaction", "ms", "time"),
+    Column("total", "ms", "time"),
+    Column("slips"),
+    Column("state", right=False),
+)
+
+
+def grid(*names: str, title: str = "Joints") -> Grid:
+    rows = tuple(
+        (Cell(n), Cell(f"{k}.5"), Cell(f"1{k}"), Cell(f"2{k}"), Cell(f"3{k}"), Cell("held"))
+        for k, n in enumerate(names)
+    )
+    return Grid(title, COLUMNS, rows)
+
+
+def sheet(*blocks: Facts | Grid | Notes, closing: str = "") -> Sheet:
+    return Sheet(Cell("title", "good"), blocks, closing)
+
+
+def shown(thing: Sheet, width: int, *, colours: bool = False) -> str:
+    stream = io.StringIO()
+    console = Console(
+        file=stream, width=width, force_terminal=colours, color_system="standard" if colours else None,
+        legacy_windows=False,
+    )  # fmt: skip
+    console.print(thing)
+    return stream.getvalue()
+
+
+# -- text -----------------------------------------------------------------------------------
+
+
+def test_a_table_as_text() -> None:
+    assert str(sheet(grid("a", "longer"))) == (
+        "title\n"
+        "\n"
+        "Joints\n"
+        "          start     time [ms]\n"
+        "  joint   [deg]  reaction  total  slips  state\n"
+        "  a         0.5        10     20     30  held\n"
+        "  longer    1.5        11     21     31  held"
+    )
+
+
+def test_headings_of_one_line_where_nothing_stands_over_them() -> None:
+    block = Grid("Energy", (Column("", right=False), Column("[J]")), ((Cell("in"), Cell("12.5")),))
+    assert str(sheet(block)).splitlines()[2:] == ["Energy", "       [J]", "  in  12.5"]
+
+
+def test_a_wide_common_heading_makes_room_for_itself() -> None:
+    block = Grid(
+        "x",
+        (Column("n", right=False), Column("a", "m", "a long heading"), Column("b", "m", "a long heading")),
+        ((Cell("r"), Cell("1"), Cell("2")),),
+    )  # fmt: skip
+    over, under, row = str(sheet(block)).splitlines()[3:]
+    assert over.strip() == "a long heading [m]"
+    assert len(over) == len(under) == len(row)
+
+
+def test_facts_are_wrapped_beside_their_names() -> None:
+    text = sheet(Facts("Stop", (("a", Cell("one two three four")), ("bcd", Cell("x"))))).text(23)
+    assert text.splitlines()[2:] == ["Stop", "  a    one two three", "       four", "  bcd  x"]
+
+
+def test_notes_are_wrapped_and_hyphens_and_units_are_not_torn() -> None:
+    item = "the file six-axis-arm.yaml says 12\N{NO-BREAK SPACE}N\N{NO-BREAK SPACE}m of it"
+    text = sheet(Notes("Notes", (item, "short"))).text(26)
+    assert text.splitlines()[3:] == [
+        "  - the file",
+        "    six-axis-arm.yaml says",
+        "    12 N m of it",
+        "  - short",
+    ]
+
+
+def test_the_closing_sentence_stands_below() -> None:
+    assert str(sheet(Notes("N", ("x",)), closing="the end")).endswith("  - x\n\nthe end")
+
+
+@pytest.mark.parametrize("width", [18, 24, 30, 46])
+def test_narrow_text_cuts_a_table_and_repeats_the_names(width: int) -> None:
+    block = grid("alpha", "beta")
+    lines = sheet(block).text(width).splitlines()[3:]
+    assert max(map(len, lines)) <= width
+    for row in block.rows:
+        own = [line.split() for line in lines if line.split()[:1] == [row[0].text]]
+        assert [word for words in own for word in words[1:]] == [cell.text for cell in row[1:]]
+    assert len([line for line in lines if line.startswith("  joint")]) == lines.count("") + 1
+
+
+def test_names_too_long_for_a_terminal_go_on_below() -> None:
+    name = "abcdefghijklmnopqrstuvwxyz"
+    lines = sheet(grid(name)).text(30).splitlines()[3:]
+    assert max(map(len, lines)) <= 30
+    pieces = [line.split()[0] for line in lines if line.split() and line.split()[0] in name]
+    assert "".join(pieces) == name * (lines.count("") + 1)
+
+
+def test_wide_letters_keep_columns_in_line() -> None:
+    lines = str(sheet(grid("関節", "abcd"))).splitlines()[-2:]
+    # Two letters of East Asian width take the room of four.
+    assert [line.index("held") for line in lines] == [40 - 2, 40]
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    assert printable("a\nb\x1b[31mc") == "a\ufffdb\ufffd[31mc"
+
+
+# -- terminal -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [30, 60, 200])
+def test_frames_fit_and_are_alike(width: int) -> None:
+    block = grid("alpha", "beta")
+    lines = shown(sheet(Facts("Stop", (("a", Cell("b")),)), block), width).splitlines()
+    assert lines[0] == "title"
+    assert {len(line) for line in lines[1:]} == {min(width, len(lines[1]))}
+    assert lines[1].startswith("╭─ Stop ─") and lines[-1].startswith("╰")
+    text = " ".join(lines)
+    assert all(cell.text in text for row in block.rows for cell in row)
+
+
+def test_colours_tell_good_from_bad() -> None:
+    marked = Grid("G", (Column("n", right=False), Column("x")), ((Cell("r"), Cell("9", "bad")),))
+    text = shown(sheet(marked, Notes("W", ("careful",), "caution")), 80, colours=True)
+    assert "\x1b[1;32mtitle" in text and "\x1b[1;31m9" in text and "\x1b[33mcareful" in text
+
+
+def test_names_are_not_taken_for_markup() -> None:
+    assert "[red]x[/red]" in shown(sheet(grid("[red]x[/red]", title="[bold]T[/bold]")), 80)
+    assert "[bold]T[/bold]" in shown(sheet(grid("a", title="[bold]T[/bold]")), 80)
+
+
+# -- notebook -------------------------------------------------------------------------------
+
+
+class Read(HTMLParser):
+    """Cells of the tables of a page, and whether its elements are closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.spans: list[int] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+            self.spans.append(int(dict(attrs).get("colspan") or 1))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in ("td", "th"):
+            self.rows[-1][-1] += data
+
+
+def test_a_notebook_shows_the_same_table() -> None:
+    block = grid("a<b>&", "c")
+    page = sheet(block, Notes("N", ("x < y",)), closing="end & out")._repr_html_()
+    read = Read()
+    read.feed(page)
+    assert read.open == []
+    over, under, *rows = read.rows
+    assert over == ["", "start", "time [ms]", "", ""]
+    assert read.spans[:5] == [1, 1, 2, 1, 1]
+    assert under == ["joint", "[deg]", "reaction", "total", "slips", "state"]
+    assert rows == [[cell.text for cell in row] for row in block.rows]
+    assert "x &lt; y" in page and "end &amp; out" in page
+    assert re.search(r'<h3 style="color: #[0-9a-f]{6}">title</h3>', page)
