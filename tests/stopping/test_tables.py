@@ -121,7 +121,7 @@ def test_what_is_rounded_to_zero_has_no_sign_and_loads_that_are_rounding_no_marg
 
 
 def test_a_way_to_and_fro_is_told_if_it_is_one() -> None:
-    """Raised against gravity with 6 rad/s, the beam comes back before its weak brake acts."""
+    """Raised against gravity, the beam comes back before its brake acts."""
     up = stopped(pendulum(), 1.5, on_axis(dynamic_torque=60.0, delay=0.4))
     assert ("", "to and fro", "deg") in columns_of(up.table(), "Joints: time")
     one = up.joints["axis"]
@@ -133,7 +133,7 @@ def test_a_way_to_and_fro_is_told_if_it_is_one() -> None:
 
 
 def test_the_load_of_a_gear_against_its_limit() -> None:
-    """A motor brake of 3 N m behind a gear of 10 stops a wheel without rotor: 30 N m in the gear."""
+    """A brake of 3 N m at the motor, behind a gear of 10, stops a wheel with 30 N m."""
     by = on_axis(side="motor", gear_ratio=10.0, dynamic_torque=3.0, peak_gear_torque=40.0)
     result = stopped(wheel(), 2.0, by)
     assert grid_of(result.table(), "Joints: loads")["axis"][4] == "75"

@@ -55,7 +55,7 @@ class Setup:
     trigger: Trigger
     until: float
     method: MuntheKaas
-    standstill: Standstill = Standstill()
+    standstill: Standstill = field(default_factory=Standstill)
     _ready: dict[tuple[float, ...], Machine] = field(default_factory=dict, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -125,8 +125,9 @@ def study(
     """Stop a robot from many states. Sampled, not guaranteed.
 
     Cases that cannot be computed are rows with the reason. Parallel by joblib, in processes; under
-    ``joblib.parallel_config(backend="dask")`` and the like wherever that sends them: the results are
-    the same to the last digit. Started again with the same ``results``, it goes on where it ended.
+    ``joblib.parallel_config(backend="dask")`` and the like wherever that sends them: the results
+    are the same to the last digit. Started again with the same ``results``, it goes on where it
+    ended.
 
     Args:
         robot: the mechanism.

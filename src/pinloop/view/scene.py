@@ -40,7 +40,7 @@ _PALETTE: tuple[Color, ...] = (
 """Colours of bodies whose file gives none."""
 MARK: Color = (0.93, 0.50, 0.12, 1.0)
 """Colour of a marked joint until it gets another one."""
-_MARK_SIZE = 0.055
+_MARK_SIZE = 0.06
 """Size of the symbols of marked joints over the length of the robot."""
 
 

@@ -78,8 +78,8 @@ class Replay {
 
   // Symbols of joints, lines and loops are drawn last; symbols have a white edge on any colour.
   addHalos() {
-    for (const name of ["traces", "loops", "joints"]) {
-      this.meshes(this.node(name).object).forEach((mesh) => (mesh.renderOrder = 6));
+    for (const [name, order] of [["loops", 6], ["joints", 6], ["traces", 7]]) {
+      this.meshes(this.node(name).object).forEach((mesh) => (mesh.renderOrder = order));
     }
     for (const mesh of this.meshes(this.node("joints").object)) {
       const halo = mesh.clone(false);
@@ -182,7 +182,9 @@ class Replay {
       }
       this.states.set(joint.name, stands);
       for (const path of joint.paths) {
-        this.node(path + "/<object>").object.material.color.setHex(stands ? 0x1f6fb5 : 0xed7f1f);
+        const material = this.node(path + "/<object>").object.material;
+        material.color.setHex(stands ? 0x1f6fb5 : 0xed7f1f);
+        material.emissive.copy(material.color).multiplyScalar(0.45);
       }
       const item = this.items.get(joint.name);
       item.classList.toggle("stands", stands);
