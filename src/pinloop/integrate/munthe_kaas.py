@@ -207,39 +207,28 @@ class MuntheKaas:
         Returns:
             The state reached and the error estimates.
         """
-        tableau = self.tableau
-        q, v, a = state
-        rates, accelerations = [v], [a]
-        for j in range(1, tableau.stages):
-            weights = h * tableau.a[j, :j]
-            psi = _combine(weights, rates)
-            v_j = v + _combine(weights, accelerations)
+        tableau, (q, v, a) = self.tableau, state
+        weights, times, stages = h * tableau.a, t + h * tableau.c, tableau.stages
+        rates, accelerations = np.empty((stages + 1, len(v))), np.empty((stages + 1, len(v)))
+        rates[0], accelerations[0] = v, a
+        for j in range(1, stages):
+            row = weights[j, :j]
+            psi, v_j = row @ rates[:j], v + row @ accelerations[:j]
             q_j = manifold.integrate(q, psi)
-            rates.append(manifold.dexp_inv(q, psi, v_j))
-            accelerations.append(f(t + tableau.c[j] * h, q_j, v_j))
-        psi = _combine(h * tableau.b, rates)
-        v1 = v + _combine(h * tableau.b, accelerations)
+            rates[j] = manifold.dexp_inv(q, psi, v_j)
+            accelerations[j] = f(times[j], q_j, v_j)
+        row = h * tableau.b
+        psi, v1 = row @ rates[:stages], v + row @ accelerations[:stages]
         q1 = manifold.integrate(q, psi)
-        errors: list[tuple[Array, Array]] = []
-        a1: Array | None = None
-        if self.step is None:
-            rates.append(manifold.dexp_inv(q, psi, v1))
-            a1 = f(t + h, q1, v1)
-            accelerations.append(a1)
-            for weights in tableau.errors:
-                count = len(weights)
-                errors.append(
-                    (
-                        _combine(h * weights, rates[:count]),
-                        _combine(h * weights, accelerations[:count]),
-                    )
-                )
+        if self.step is not None:
+            return Attempt(psi, q1, v1, None, [])
+        rates[stages] = manifold.dexp_inv(q, psi, v1)
+        a1 = accelerations[stages] = f(t + h, q1, v1)
+        errors = [
+            (h * part @ rates[: len(part)], h * part @ accelerations[: len(part)])
+            for part in tableau.errors
+        ]
         return Attempt(psi, q1, v1, a1, errors)
-
-
-def _combine(weights: Array, vectors: list[Array]) -> Array:
-    """Weighted sum of vectors."""
-    return np.asarray(weights @ np.array(vectors[: len(weights)]))
 
 
 class StepControl:

@@ -8,6 +8,7 @@ SciPy ships.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ class Tableau:
     order: int
     error_order: int
 
-    @property
+    @cached_property
     def c(self) -> Array:
         """Times of the stages, as fractions of the step."""
         return np.asarray(self.a.sum(axis=1))

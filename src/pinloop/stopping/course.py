@@ -91,7 +91,7 @@ class Course:
         self.robot, self.train, self.plan = equations.robot, train, plan
         self.schedule, self.standstill, self.limited = plan.schedule, standstill, limited
         self.equations = StopEquations(equations, train)
-        self.manifold = RobotManifold(self.robot)
+        self.manifold, self.unheld = RobotManifold(self.robot), RobotManifold(self.robot)
         self.stepper = Stepper(
             self.robot, method, self.manifold, self.equations.acceleration, self._project
         )
@@ -163,7 +163,7 @@ class Course:
         one = found.watched
         v = v.copy()
         if one.cell is None:
-            v[one.column] = one.level(t)
+            v[one.column] = one.at(t)
         else:
             self.blocked[one.column] |= 1 if one.sign < 0 else 2
             v = self._hit(t, q, v, one.name)
@@ -327,7 +327,7 @@ class Course:
             way, pull = phase.sliding.direction[column], phase.sliding.pull[column]
             name = names[column]
             if way:
-                found.append(Watched(column, None, way, _zero, f"{name} comes to rest"))
+                found.append(Watched(column, None, way, 0.0, f"{name} comes to rest"))
             if pull:
                 level = self._reference_of(column)
                 found.append(Watched(column, None, -pull, level, f"{name} meets its drive"))
@@ -350,10 +350,10 @@ class Course:
         if abs(place - round(place)) < 1e-9 and way < 0:
             below -= 1
         name = f"{self.train.names[column]} hits a tooth"
-        levels = offset + pitch * below, offset + pitch * (below + 1)
+        levels = float(offset + pitch * below), float(offset + pitch * (below + 1))
         return [
-            Watched(column, cell, 1.0, _constant(levels[0]), name),
-            Watched(column, cell, -1.0, _constant(levels[1]), name),
+            Watched(column, cell, 1.0, levels[0], name),
+            Watched(column, cell, -1.0, levels[1], name),
         ]
 
     # -- the end ----------------------------------------------------------------------------
@@ -399,7 +399,7 @@ class Course:
         one, two = self.kept[k], self.kept[k + 1]
         # Not the manifold of the run, which holds the joints that are stuck at the end.
         return Step(
-            RobotManifold(self.robot),
+            self.unheld,
             one.t,
             two.t,
             one.q,
@@ -421,11 +421,3 @@ class Course:
         if self.kept:
             self.psi.append(psi)
         self.kept.append(Kept(t, q.copy(), v.copy(), a.copy(), len(self.phases) - 1))
-
-
-def _zero(t: float) -> float:
-    return 0.0
-
-
-def _constant(value: float) -> Callable[[float], float]:
-    return lambda t: value

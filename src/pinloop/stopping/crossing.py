@@ -22,6 +22,10 @@ Guard = Callable[[float, Array, Array], float]
 
 _SAMPLES = 8
 """Parts of a step in which guards are looked at."""
+_PARTS = np.linspace(0.0, 1.0, _SAMPLES + 1)
+_WAYS = _PARTS[:, None] ** np.arange(1, 6)
+_SPEEDS = _PARTS[:, None] ** np.arange(5) * np.arange(1, 6)
+"""Powers that make of a quintic its values, and its derivatives, at the parts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,20 +36,24 @@ class Watched:
         column: velocity coordinate.
         cell: its coordinate in q, if the angle is watched; None for the speed.
         sign: see above.
-        level: value at which something happens, over time.
+        level: value at which something happens, or a function of time.
         name: what happens then.
     """
 
     column: int
     cell: int | None
     sign: float
-    level: Callable[[float], float]
+    level: float | Callable[[float], float]
     name: str
+
+    def at(self, t: float) -> float:
+        """The level at a time."""
+        return self.level if isinstance(self.level, float) else self.level(t)
 
     def guard(self, t: float, q: Array, v: Array) -> float:
         """Positive until it happens."""
         value = v[self.column] if self.cell is None else q[self.cell]
-        return float(self.sign * (value - self.level(t)))
+        return float(self.sign * (value - self.at(t)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,23 +97,23 @@ def _first_of_watched(step: Step, watched: list[Watched], band: float) -> Crossi
         step.psi[columns], h * step.v0[columns], h * step.v1[columns],
         h * h * step.a0[columns], h * h * step.a1[columns],
     )  # fmt: skip
-    parts = np.linspace(0.0, 1.0, _SAMPLES + 1)
-    powers = parts[:, None] ** np.arange(5)
-    travel = (parts[:, None] * powers) @ p
-    speed = (powers * np.arange(1, 6)) @ p / h
+    speed = _SPEEDS @ p / h
     first: Crossing | None = None
     for k, one in enumerate(watched):
-        values = speed[:, k] if one.cell is None else step.q0[one.cell] + travel[:, k]
-        levels = np.array([one.level(step.t0 + part * h) for part in parts])
-        root = _root(one, one.sign * (values - levels), parts, step, p[:, k], band)
+        values = speed[:, k] if one.cell is None else step.q0[one.cell] + _WAYS @ p[:, k]
+        if isinstance(one.level, float):
+            guards = one.sign * (values - one.level)
+        else:
+            guards = one.sign * (values - [one.at(step.t0 + part * h) for part in _PARTS])
+        if guards[-1] > 0.0 and guards.min() >= -band:
+            continue
+        root = _root(one, guards, step, p[:, k], band)
         if root is not None and (first is None or root < first.t):
             first = Crossing(root, one, one.guard)
     return first
 
 
-def _root(
-    one: Watched, values: Array, parts: Array, step: Step, p: Array, band: float
-) -> float | None:
+def _root(one: Watched, values: Array, step: Step, p: Array, band: float) -> float | None:
     """Where a guard passes from positive to negative, on the polynomial of its coordinate."""
     below = np.flatnonzero(values[1:] < -band)
     if not len(below):
@@ -125,9 +133,9 @@ def _root(
             x = float((s**powers * (powers + 1)) @ p) / h
         else:
             x = float(step.q0[one.cell] + s * (s**powers @ p))
-        return one.sign * (x - one.level(step.t0 + s * h))
+        return one.sign * (x - one.at(step.t0 + s * h))
 
-    s = float(brentq(value, parts[above[-1]], parts[end], xtol=1e-14))
+    s = float(brentq(value, _PARTS[above[-1]], _PARTS[end], xtol=1e-14))
     return step.t0 + s * h
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .markup import Markup, element
-from .plots import Instant, label_width, ticks
+from .plots import Instant, label_width, shortened, ticks
 
 __all__ = ["Lane", "Part", "Stack", "Span", "lanes", "stacks"]
 
@@ -155,7 +155,7 @@ class _Field:
         ]
         names = [
             element(
-                "text", name, x=self.left - 8, y=_GAP + row * (_BAR + _GAP) + 17,
+                "text", shortened(name, self.left - 16), x=self.left - 8, y=_GAP + row * (_BAR + _GAP) + 17,
                 text_anchor="end",
             )
             for row, name in enumerate(self.names)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .markup import Markup, element, joined
 
-__all__ = ["DASHES", "PALETTE", "Curve", "Instant", "Plot", "label_width", "ticks"]
+__all__ = ["DASHES", "PALETTE", "Curve", "Instant", "Plot", "label_width", "shortened", "ticks"]
 
 Array = NDArray[np.float64]
 
@@ -178,6 +178,12 @@ def ticks(low: float, high: float, most: int) -> Ticks:
 def label_width(text: str) -> float:
     """Width of a label."""
     return _LETTER * len(text)
+
+
+def shortened(text: str, width: float) -> str:
+    """A label that is no wider than a width; what is cut off is marked."""
+    most = max(2, int(width / _LETTER))
+    return text if len(text) <= most else f"{text[: most - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def _plain(value: float, places: int) -> str:

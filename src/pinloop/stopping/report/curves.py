@@ -1,0 +1,256 @@
+"""Which curves a report shows of a stop, in the units in which people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...view.replay import standing_spans
+from ..figures import Units, units_of
+from ..series import Series, series_of
+from .bars import Lane, Part, Span, Stack
+from .instants import Clock, instants, instants_of_joint, merged
+from .plots import DASHES, PALETTE, Curve, Plot
+
+if TYPE_CHECKING:
+    from ..result import JointStop, StopResult
+
+__all__ = ["Curves", "curves_of", "energy_stacks", "heat_stacks", "joint_lanes"]
+
+Array = NDArray[np.float64]
+
+_POINTS = 320
+"""Even instants beside those at which the stop was computed."""
+_HALF = 440.0
+_SINKS = {
+    "brake": "#d55e00",
+    "dry friction": "#7a5c00",
+    "viscous friction": "#e0a92e",
+    "short circuit": "#cc79a7",
+    "gear losses": "#5b4fa0",
+}
+_OTHER = "#8a94a3"
+_GIVEN = {
+    "motion at the signal": "#0072b2",
+    "given off by gravity": "#3d9bd1",
+    "work of the drives": "#009e73",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """The plots of a stop.
+
+    Args:
+        positions: change of the joints' positions since the signal, by unit.
+        velocities: of the joints, by unit.
+        torques: per joint what its brake, friction and drive exert.
+        power: what brakes, friction and drives give to the robot.
+        energy: kinetic and potential energy.
+        tool: speed of the tool.
+    """
+
+    positions: tuple[Plot, ...]
+    velocities: tuple[Plot, ...]
+    torques: tuple[Plot, ...]
+    power: Plot
+    energy: Plot
+    tool: Plot
+
+
+def curves_of(result: StopResult, clock: Clock) -> Curves:
+    """Make the plots of a stop."""
+    maker = _Maker(result, clock)
+    sorts: dict[Units, list[str]] = {}
+    for name in result.joints:
+        sorts.setdefault(units_of(result.robot, name), []).append(name)
+    return Curves(
+        tuple(maker.positions(names, units) for units, names in sorts.items()),
+        tuple(maker.velocities(names, units) for units, names in sorts.items()),
+        tuple(maker.torques(name) for name in result.joints),
+        maker.power(),
+        maker.energy(),
+        maker.tool(),
+    )
+
+
+class _Maker:
+    """Makes plots from the series of a stop."""
+
+    def __init__(self, result: StopResult, clock: Clock) -> None:
+        self.result, self.clock = result, clock
+        self.series = _dense(result)
+        self.x = clock.factor * self.series.t
+        self.span = _span(self.x)
+        self.instants = tuple(merged(instants(result, clock)))
+
+    def positions(self, names: Sequence[str], units: Units) -> Plot:
+        """Change of position since the signal."""
+        word = "angle" if units.way == "deg" else "position"
+        changes = [units.factor * self._moved(name) for name in names]
+        return self._plot(
+            f"Change of {word} since the signal", f"change of {word} [{units.way}]",
+            self._curves(names, changes),
+        )  # fmt: skip
+
+    def velocities(self, names: Sequence[str], units: Units) -> Plot:
+        """Velocities."""
+        values = [units.factor * self.series.v[:, self._column(name)] for name in names]
+        unit = f"{units.way}/s"
+        return self._plot("Velocity", f"velocity [{unit}]", self._curves(names, values))
+
+    def torques(self, name: str) -> Plot:
+        """What acts on a joint."""
+        column, units = self._column(name), units_of(self.result.robot, name)
+        word = "torque" if units.torque == "N m" else "force"
+        parts = ("brake", "friction", "drive")
+        values = [getattr(self.series, part)[:, column] for part in parts]
+        return Plot(
+            name, self._x_label(), f"{word} [{units.torque}]", self._curves(parts, values),
+            self.span, tuple(merged(instants_of_joint(self.result, name, self.clock))),
+            width=_HALF, height=170.0,
+        )  # fmt: skip
+
+    def power(self) -> Plot:
+        """What all brakes, friction and drives give to the robot."""
+        series = self.series
+        names, values = ["brakes", "friction", "drives"], []
+        values = [np.sum(part * series.v, axis=1) for part in (series.brake, series.friction)]
+        values.append(np.sum(series.drive * series.v, axis=1))
+        rest = np.sum(series.torque * series.v, axis=1) - sum(values)
+        largest = max(float(np.abs(value).max(initial=0.0)) for value in values)
+        if np.abs(rest).max(initial=0.0) > 1e-9 * largest:
+            names.append("gears: losses and rotors")
+            values.append(rest)
+        return self._plot("Power given to the robot", "power [W]", self._curves(names, values))
+
+    def energy(self) -> Plot:
+        """Kinetic energy, and potential energy since the signal."""
+        series = self.series
+        values = [series.kinetic, series.potential - series.potential[0]]
+        names = ("kinetic energy", "potential energy, since the signal")
+        return self._plot("Energy", "energy [J]", self._curves(names, values))
+
+    def tool(self) -> Plot:
+        """Speed of the tool."""
+        speed = 1e3 * self.series.tool_speed
+        name = f"speed of {self.result.tool}"
+        return self._plot(name, "speed [mm/s]", self._curves([name], [speed]))
+
+    def _plot(self, title: str, label: str, curves: list[Curve]) -> Plot:
+        return Plot(title, self._x_label(), label, curves, self.span, self.instants)
+
+    def _curves(self, names: Sequence[str], values: Sequence[Array]) -> list[Curve]:
+        return [
+            Curve(
+                name, self.x, value, PALETTE[k % len(PALETTE)],
+                DASHES[k // len(PALETTE) % len(DASHES)],
+            )
+            for k, (name, value) in enumerate(zip(names, values, strict=True))
+        ]  # fmt: skip
+
+    def _x_label(self) -> str:
+        return f"time since the signal [{self.clock.unit}]"
+
+    def _column(self, name: str) -> int:
+        return int(self.result.robot.coordinates(name).v.start)
+
+    def _moved(self, name: str) -> Array:
+        """Change of a joint's coordinate since the signal, shape (k,)."""
+        cells = self.series.q[:, self.result.robot.coordinates(name).q]
+        angle = cells[:, 0]
+        if cells.shape[1] == 2:  # cosine and sine
+            angle = np.unwrap(np.arctan2(cells[:, 1], cells[:, 0]))
+        return np.asarray(angle - angle[0])
+
+
+def _dense(result: StopResult) -> Series:
+    """The states that were computed, with both sides of each jump, and even ones between them."""
+    kept, end = series_of(result, None), float(result.run.t[-1])
+    if end <= 0.0:
+        return kept
+    even = series_of(result, end / _POINTS)
+    # Of even instants at a jump it is the state after it, which the stable order leaves last.
+    order = np.argsort(np.concatenate([kept.t, even.t]), kind="stable")
+    pairs = zip(astuple(kept), astuple(even), strict=True)
+    return Series(*(np.concatenate(pair)[order] for pair in pairs))
+
+
+def _span(x: Array) -> tuple[float, float]:
+    start, end = float(x[0]), float(x[-1])
+    return (start, end) if end > start else (start, start + 1.0)
+
+
+# -- bars ---------------------------------------------------------------------------------------
+
+
+def joint_lanes(result: StopResult, clock: Clock) -> tuple[list[Lane], tuple[float, float]]:
+    """Per joint its reaction, braking, and when it stands; and the ends of the axis."""
+    standing, end = standing_spans(result.run), float(result.run.t[-1])
+    lanes = [
+        Lane(
+            name,
+            tuple(
+                Span(what, clock.factor * start, clock.factor * stop, color)
+                for what, start, stop, color in _spans(joint, standing.get(name, ()), end)
+                if stop > start
+            ),
+        )
+        for name, joint in result.joints.items()
+    ]
+    return lanes, _span(clock.factor * result.run.t)
+
+
+def _spans(
+    joint: JointStop, standing: Sequence[tuple[float, float]], end: float
+) -> Iterator[tuple[str, float, float, str]]:
+    """Spans of a joint in seconds; those in which it stands between the others."""
+    marks = sorted({0.0, min(joint.reaction_time, end), end, *(t for s in standing for t in s)})
+    for start, stop in zip(marks, marks[1:], strict=False):
+        middle = (start + stop) / 2
+        if any(a <= middle <= b for a, b in standing):
+            yield "stands", start, stop, "#1f6fb5"
+        elif stop <= joint.reaction_time:
+            yield "reaction", start, stop, "#b3bcc8"
+        else:
+            yield "braking", start, stop, "#ed7f1f"
+
+
+def energy_stacks(result: StopResult) -> list[Stack]:
+    """Energies that came in, and where they went; what is given with a minus went the other way."""
+    ledger = result.ledger
+    given = {
+        "motion at the signal": ledger.kinetic_before,
+        "given off by gravity": ledger.potential_drop,
+        "work of the drives": ledger.drive_work,
+    }
+    turned = {"given off by gravity": "lifting", "work of the drives": "taken by the drives"}
+    taken = [Part(name, float(heat.sum()), _SINKS.get(name, _OTHER))
+             for name, heat in ledger.dissipated.items()]  # fmt: skip
+    taken += [Part("impacts", float(ledger.impacts), "#222222")]
+    taken += [Part("motion left", ledger.kinetic_after, _OTHER)]
+    taken += [
+        Part(turned[name], -value, _GIVEN[name])
+        for name, value in given.items()
+        if value < 0 and name in turned
+    ]
+    came = tuple(Part(name, value, _GIVEN[name]) for name, value in given.items() if value > 0)
+    return [Stack("in", came), Stack("out", tuple(part for part in taken if part.amount > 0))]
+
+
+def heat_stacks(result: StopResult) -> list[Stack]:
+    """Per joint what its brake, friction and gear turned into heat."""
+    robot = result.robot
+    bars = []
+    for name in result.joints:
+        at = robot.coordinates(name).v
+        parts = (
+            Part(sink, float(heat[at].sum()), _SINKS.get(sink, _OTHER))
+            for sink, heat in result.ledger.dissipated.items()
+        )
+        bars.append(Stack(name, tuple(part for part in parts if part.amount > 0)))
+    return bars

@@ -1,0 +1,177 @@
+"""What happened in a stop, as labelled instants: alike and simultaneous things together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..figures import listed
+from .plots import Instant, shortened
+
+if TYPE_CHECKING:
+    from ..result import StopResult
+
+__all__ = ["Clock", "Happening", "clock_of", "happenings", "instants", "instants_of_joint"]
+
+_SAME = 1e-9
+"""Things closer than this [s] are simultaneous."""
+_LONGEST = 230.0
+"""Width of the longest label."""
+_MOST = 24
+"""So many lines make a plot unreadable if there are more."""
+
+_PLAIN = {
+    "signal": "signal",
+    "reference": "the drives begin the next part of their way",
+    "command": "command",
+    "power off": "motors without torque",
+    "drives stand": "drives have brought the robot to rest",
+    "time limit": "time limit of the drives",
+    "teeth engage": "teeth engage",
+}
+_OF_JOINT = {
+    "brake of {} engages": "brake acts",
+    "brake of {} has its full torque": "full brake torque",
+    "{} comes to rest": "comes to rest",
+    "{} comes loose": "comes loose",
+    "{} meets its drive": "meets its drive",
+    "{} hits a tooth": "hits a tooth",
+    "power turns round in the gear of {}": "power turns round in its gear",
+}
+_QUIET = frozenset(
+    {"signal", "reference", "comes to rest", "power turns round in its gear", "meets its drive"}
+)
+"""Listed, but not marked in plots; of joints that come to rest, the last time is."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How times are shown.
+
+    Args:
+        unit: "ms" or "s".
+        factor: from seconds to that.
+        places: decimals of a time.
+    """
+
+    unit: str
+    factor: float
+    places: int
+
+    def text(self, seconds: float) -> str:
+        """A time with its unit."""
+        return f"{self.factor * seconds:.{self.places}f} {self.unit}"
+
+
+@dataclass(frozen=True)
+class Happening:
+    """Something that happened.
+
+    Args:
+        t: when [s].
+        what: what it was.
+        joints: to which joints; empty for the robot as a whole.
+    """
+
+    t: float
+    what: str
+    joints: tuple[str, ...] = ()
+
+
+def clock_of(result: StopResult) -> Clock:
+    """How times of a stop are shown."""
+    long = float(result.run.t[-1]) >= 10.0
+    return Clock("s", 1.0, 3) if long else Clock("ms", 1e3, 1)
+
+
+def happenings(result: StopResult) -> list[Happening]:
+    """The events of a stop, those of several joints at one instant together."""
+    known = {text: (said, "") for text, said in _PLAIN.items()}
+    for name in result.robot.joints:
+        known |= {form.format(name): (said, name) for form, said in _OF_JOINT.items()}
+    found: list[Happening] = []
+    for t, text in result.events:
+        what, joint = known.get(text, (text, ""))
+        at = next(
+            (k for k, one in enumerate(found) if abs(one.t - t) <= _SAME and one.what == what),
+            None,
+        )
+        if at is None:
+            found.append(Happening(t, what, (joint,) if joint else ()))
+        elif joint and joint not in found[at].joints:
+            found[at] = Happening(found[at].t, what, (*found[at].joints, joint))
+    return found
+
+
+def instants(result: StopResult, clock: Clock) -> list[Instant]:
+    """Lines for plots of the whole robot, in the unit of the clock."""
+    ends = _ends(result)
+    shown = [one for one in happenings(result) if one.what not in _QUIET] + ends
+    if len(shown) > _MOST:
+        shown = [one for one in shown if one.what != "comes loose"][: _MOST - len(ends)] + ends
+    every = {name for name, brake in result.brakes.joints.items() if brake.kind != "none"}
+    return [
+        Instant(clock.factor * one.t, shortened(_label(one, every), _LONGEST)) for one in shown
+    ]
+
+
+def instants_of_joint(result: StopResult, name: str, clock: Clock) -> list[Instant]:
+    """Lines for plots of one joint, in the unit of the clock."""
+    found = [
+        Instant(clock.factor * one.t, one.what)
+        for one in happenings(result)
+        if name in one.joints and one.what not in _QUIET
+    ][:_MOST]
+    ends = (clock.factor * end.t for end in _ends(result) if name in end.joints)
+    return [*found, *(Instant(t, "stands") for t in ends)]
+
+
+def _ends(result: StopResult) -> list[Happening]:
+    """When the joints that moved stand for good."""
+    found: list[Happening] = []
+    for name, joint in result.joints.items():
+        if joint.state == "moving" or joint.travel == 0.0 or joint.time == 0.0:
+            continue
+        for k, other in enumerate(found):
+            if abs(other.t - joint.time) <= _SAME:
+                found[k] = Happening(other.t, "stands", (*other.joints, name))
+                break
+        else:
+            found.append(Happening(joint.time, "stands", (name,)))
+    return sorted(found, key=lambda one: one.t)
+
+
+def _label(one: Happening, every: set[str]) -> str:
+    """The text of a line."""
+    if not one.joints:
+        return one.what
+    several = len(one.joints) > 1
+    if one.what == "brake acts":
+        return "all brakes act" if several and set(one.joints) >= every else _named(one, "act")
+    if one.what == "full brake torque":
+        whole = several and set(one.joints) >= every
+        return "full brake torque" if whole else f"full torque: {listed(one.joints, 2)}"
+    if one.what == "stands":
+        return f"{listed(one.joints, 2)} {'stand' if several else 'stands'}"
+    return f"{listed(one.joints, 2)}: {one.what}"
+
+
+def _named(one: Happening, verb: str) -> str:
+    if len(one.joints) == 1:
+        return f"brake of {one.joints[0]} {verb}s"
+    return f"brakes of {listed(one.joints, 2)} {verb}"
+
+
+def merged(found: Iterable[Instant]) -> Iterator[Instant]:
+    """Instants with the labels of those at the same place in one."""
+    last: Instant | None = None
+    for one in sorted(found, key=lambda instant: instant.x):
+        if last is not None and one.x == last.x:
+            last = Instant(last.x, "; ".join(filter(None, (last.label, one.label))))
+            continue
+        if last is not None:
+            yield last
+        last = one
+    if last is not None:
+        yield last

@@ -1,0 +1,225 @@
+"""Tables of a report: the blocks of a sheet, events, and every number with its provenance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import batched
+from typing import TYPE_CHECKING
+
+from ..figures import quantity
+from ..parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS
+from ..sheet import Cell, Facts, Grid, column_runs, heading_over, heading_under
+from .instants import Clock, happenings
+from .markup import Markup, element, joined
+
+if TYPE_CHECKING:
+    from ..brakes import Assumption
+    from ..result import StopResult
+
+__all__ = ["chain_table", "event_table", "facts_table", "grid_table", "parameter_tables"]
+
+_ABREAST = 6
+"""So many joints stand beside each other in a table of parameters."""
+
+SOURCES = {
+    "measured": ("M", "measured"),
+    "datasheet": ("D", "from a data sheet"),
+    "robot": ("R", "from the robot's file"),
+    "assumed": ("A", "assumed"),
+    "default": ("\N{EN DASH}", "not given: default taken"),
+}
+"""Letter and words for where a number comes from."""
+
+
+def facts_table(facts: Facts) -> Markup:
+    """Names and what they are."""
+    rows = (
+        element("tr", element("th", name, scope="row"), _cell(cell))
+        for name, cell in facts.entries
+    )
+    return _table(facts.title, "facts", element("tbody", *rows))
+
+
+def grid_table(grid: Grid) -> Markup:
+    """A table with headings over groups of columns."""
+    runs = column_runs(grid)
+    first, *_ = grid.columns
+    upper, lower = [element("th", first.heading, scope="col", rowspan=2)], []
+    for run in runs:
+        column = grid.columns[run[0]]
+        if column.group:
+            upper.append(
+                element("th", heading_over(grid, run), scope="colgroup", colspan=len(run))
+            )
+            lower += [
+                element("th", heading_under(grid.columns[k]), scope="col", class_=_side(grid, k))
+                for k in run
+            ]
+        else:
+            unit = Markup("") if not column.unit else element("span", f" [{column.unit}]")
+            heading = joined(column.heading, unit)
+            upper.append(
+                element("th", heading, scope="col", rowspan=2, class_=_side(grid, run[0]))
+            )
+    groups = [element("tr", *upper), element("tr", *lower)] if lower else [_single(upper)]
+    rows = (
+        element(
+            "tr",
+            element("th", row[0].text, scope="row", class_=row[0].mark or None),
+            *(_cell(cell, _side(grid, k + 1)) for k, cell in enumerate(row[1:])),
+        )
+        for row in grid.rows
+    )
+    return _table(grid.title, "numbers", element("thead", *groups), element("tbody", *rows))
+
+
+def event_table(result: StopResult, clock: Clock) -> Markup:
+    """Everything that happened."""
+    rows = (
+        element(
+            "tr",
+            element("td", f"{clock.factor * one.t:.{clock.places}f}", class_="right"),
+            element("td", one.what),
+            element("td", ", ".join(one.joints) or "robot"),
+        )
+        for one in happenings(result)
+    )
+    head = element(
+        "thead",
+        element(
+            "tr",
+            element("th", f"t [{clock.unit}]", scope="col", class_="right"),
+            element("th", "what", scope="col"),
+            element("th", "who", scope="col"),
+        ),
+    )
+    return _table("Events, in order", "events", head, element("tbody", *rows))
+
+
+# -- provenance ---------------------------------------------------------------------------------
+
+
+def provenance_counts(rows: Iterable[Assumption]) -> Markup:
+    """How many numbers come from where, with the letters that stand for it."""
+    counts = Counter(_source(row) for row in rows)
+    return element(
+        "ul",
+        *(
+            element(
+                "li", _letter(source), " ", element("strong", str(counts[source])), f" {words}"
+            )
+            for source, (_, words) in SOURCES.items()
+        ),
+        class_="sources",
+    )
+
+
+def chain_table(result: StopResult) -> Markup:
+    """The signal chain, with provenance."""
+    rows = []
+    for row in result.assumptions:
+        if row.joint:
+            continue
+        value, unit = quantity(row.value, row.unit, CHAIN_PARAMETERS[row.parameter])
+        rows.append(
+            element(
+                "tr",
+                element("th", _heading(row.parameter, unit), scope="row"),
+                element("td", value, " ", _letter(_source(row)), class_="right"),
+            )
+        )
+    return _table("Signal chain", "parameters", element("tbody", *rows))
+
+
+def parameter_tables(result: StopResult) -> list[Markup]:
+    """Parameters of brakes, gears, friction and drives, joints beside each other."""
+    table = {(row.parameter, row.joint): row for row in result.assumptions if row.joint}
+    joints = list(dict.fromkeys(joint for _, joint in table))
+    found = []
+    for some in batched(joints, _ABREAST):
+        title = "Brakes, gears, friction and drives"
+        title += "" if len(joints) <= _ABREAST else f": {some[0]} to {some[-1]}"
+        found.append(_parameters(title, some, table))
+    return found
+
+
+def notes_of(result: StopResult) -> list[str]:
+    """What the brakes file remarks about numbers."""
+    notes = [f"{name}: {note}" for name, note in result.brakes.chain.notes.items()]
+    for joint, brake in result.brakes.joints.items():
+        notes += [f"{joint}, {name}: {note}" for name, note in brake.notes.items()]
+    return notes
+
+
+def _parameters(
+    title: str, joints: Sequence[str], table: dict[tuple[str, str], Assumption]
+) -> Markup:
+    rows = []
+    for parameter in JOINT_PARAMETERS:
+        said = {
+            joint: quantity(row.value, row.unit, JOINT_PARAMETERS[parameter])
+            for joint in joints
+            if (row := table.get((parameter, joint))) is not None
+        }
+        if not said:
+            continue
+        units = {unit for _, unit in said.values()} - {""}
+        common = units.pop() if len(units) == 1 else ""
+        cells = []
+        for joint in joints:
+            if joint not in said:
+                cells.append(element("td", "", class_="right"))
+                continue
+            value, unit = said[joint]
+            text = value if unit == common or not unit else f"{value} {unit}"
+            source = _letter(_source(table[parameter, joint]))
+            cells.append(element("td", text, " ", source, class_="right"))
+        rows.append(
+            element("tr", element("th", _heading(parameter, common), scope="row"), *cells)
+        )
+    head = element(
+        "thead",
+        element(
+            "tr",
+            element("th", "parameter", scope="col"),
+            *(element("th", joint, scope="col", class_="right") for joint in joints),
+        ),
+    )
+    return _table(title, "parameters", head, element("tbody", *rows))
+
+
+def _source(row: Assumption) -> str:
+    return row.source if row.given or row.source != "assumed" else "default"
+
+
+def _letter(source: str) -> Markup:
+    letter, words = SOURCES[source]
+    return element("abbr", letter, title=words, class_=f"source {source}")
+
+
+def _heading(parameter: str, unit: str) -> Markup:
+    name = parameter.replace("_", " ")
+    return joined(name, element("span", f" [{unit}]")) if unit else joined(name)
+
+
+# -- parts of tables ----------------------------------------------------------------------------
+
+
+def _table(title: str, kind: str, *content: Markup) -> Markup:
+    table = element("table", element("caption", title), *content, class_=kind)
+    return element("div", table, class_="wide", tabindex="0", role="region", aria_label=title)
+
+
+def _single(headings: Sequence[Markup]) -> Markup:
+    """A row of headings that needs no second one."""
+    return element("tr", *(Markup(heading.replace(' rowspan="2"', "")) for heading in headings))
+
+
+def _cell(cell: Cell, side: str | None = None) -> Markup:
+    classes = " ".join(filter(None, (side, cell.mark)))
+    return element("td", cell.text, class_=classes or None)
+
+
+def _side(grid: Grid, k: int) -> str | None:
+    return "right" if grid.columns[k].right else None

@@ -1,0 +1,200 @@
+"""How far and how fast the bodies of a robot come towards a person while it stops.
+
+Lengths and speeds only; what standards make of them is in `separation`.
+
+**Every point of every body counts.** Bodies are convex pieces (`stopping.links`). The advance of a
+point since an instant, ``d (x(t) - x(0))`` in a direction ``d``, is linear in the point, and its
+horizontal displacement is the norm of something linear: both are largest at a corner of the piece.
+
+**Between samples too.** Within a leaf (`stopping.leaves`) a point stays within ``A u (1 - u) / 2``
+of its chord, if ``A`` bounds its acceleration by the leaf's parameter ``u``. So an advance that is
+``f0`` and ``f1`` at the ends is at most ``f0 + c u + A u (1 - u) / 2`` with ``c = f1 - f0``, which
+is largest at ``u = 1/2 + c / A``, cut off to [0, 1]. What is found is never too small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..description import GROUND
+from ..errors import BadValue
+from ..stopping.clearance import Approach, clearance
+from ..stopping.leaves import Leaves
+from ..stopping.links import Links, Piece, frame_pieces, robot_links
+from ..stopping.motionbounds import Bounds
+from ..stopping.obstacles import Obstacle
+from ..trajectory import Trajectory
+
+__all__ = ["Most", "Shapes", "advance", "approach", "fastest", "part", "shapes_of"]
+
+Array = NDArray[np.float64]
+
+_SPOT = 1e-6
+"""Radius of the ball that stands for a point [m]."""
+_EVERY = 1e-3
+"""Interval at which speeds are looked at [s]."""
+_NOTHING = 1e-12
+"""Advances below this are rounding [m, m/s]."""
+
+
+@dataclass(frozen=True)
+class Most:
+    """What goes farthest, or fastest.
+
+    Args:
+        value: how far [m], or how fast [m/s]; never negative.
+        body: name of the body or frame; empty if none moves that way.
+    """
+
+    value: float
+    body: str
+
+
+@dataclass(frozen=True, eq=False)
+class Shapes:
+    """The pieces of the bodies that move.
+
+    Args:
+        pieces: the pieces, and balls about frames.
+        links: where they come from.
+        tolerance: how far an advance that is found may lie above the true one [m].
+        frames: radii of the balls [m] by name of the frame.
+        thickness: of bodies of a robot without shapes [m]; None for the usual one.
+    """
+
+    pieces: tuple[Piece, ...]
+    links: Links
+    tolerance: float
+    frames: Mapping[str, float]
+    thickness: float | None
+
+
+def shapes_of(
+    run: Trajectory, tolerance: float, frames: Mapping[str, float], thickness: float | None
+) -> Shapes:
+    """The pieces whose way is looked at; see `stopping.swept.swept_volume` for the arguments."""
+    # A polyhedron that stands out by e has corners that go up to 2 e farther than what it holds.
+    excess = tolerance / 4
+    links = robot_links(run.robot, excess, thickness)
+    balls = frame_pieces(run.robot, frames, excess)
+    pieces = tuple(
+        piece for piece in (*links.pieces, *balls) if piece.joint and piece.body != GROUND
+    )
+    if not pieces:
+        raise BadValue(f"robot '{run.robot.name}' has no body that moves")
+    return Shapes(pieces, links, tolerance, frames, thickness)
+
+
+def advance(run: Trajectory, shapes: Shapes, direction: Array | None) -> Most:
+    """Largest advance of any point of the robot from the start of a run to any later instant.
+
+    Args:
+        run: the run.
+        shapes: the pieces of its robot.
+        direction: unit vector towards the person, shape (3,); None for any horizontal direction.
+    """
+    room = shapes.tolerance / 2
+
+    def fine(bounds: list[Bounds]) -> NDArray[np.bool_]:
+        good = np.ones(len(bounds[0].turn), dtype=bool)
+        for piece in shapes.pieces:
+            good &= bounds[piece.joint].acceleration(piece.radius) / 8 <= room
+        return good
+
+    leaves = Leaves(run, fine)
+    bounds = leaves.from_ground()
+    found = Most(0.0, "")
+    for piece in shapes.pieces:
+        places = leaves.points(piece.joint, piece.points)
+        gone = _towards(places - places[0], direction, run)
+        most = _largest(gone, bounds[piece.joint].acceleration(piece.radius)[:, None])
+        if most > max(found.value, _NOTHING):
+            found = Most(most, piece.body)
+    return found
+
+
+def fastest(run: Trajectory, shapes: Shapes, direction: Array | None) -> Most:
+    """Largest speed of any point of the robot in a direction, at stored states and every 1 ms.
+
+    Args:
+        run: the run.
+        shapes: the pieces of its robot.
+        direction: unit vector towards the person, shape (3,); None for any horizontal direction.
+    """
+    model, data = run.robot.model, run.robot.model.createData()
+    count = int(np.ceil((run.t[-1] - run.t[0]) / _EVERY)) + 1
+    between = run(np.linspace(run.t[0], run.t[-1], count))
+    found = Most(0.0, "")
+    for q, v in zip(np.vstack([run.q, between.q]), np.vstack([run.v, between.v]), strict=True):
+        pin.forwardKinematics(model, data, q, v)
+        for piece in shapes.pieces:
+            twist = data.v[piece.joint]
+            rates = twist.linear + np.cross(twist.angular, piece.points)
+            rates = rates @ data.oMi[piece.joint].rotation.T
+            most = float(_towards(rates, direction, run).max())
+            if most > max(found.value, _NOTHING):
+                found = Most(most, piece.body)
+    return found
+
+
+def approach(run: Trajectory, shapes: Shapes, point: Array) -> Approach:
+    """How near any body of a robot comes to a point during a run.
+
+    Args:
+        run: the run.
+        shapes: the pieces of its robot.
+        point: the point in the world [m], shape (3,).
+    """
+    found = clearance(
+        run,
+        Obstacle.sphere("person", _SPOT, point),
+        tolerance=shapes.tolerance / 2,
+        frames=shapes.frames,
+        thickness=shapes.thickness,
+    )
+    return found["person"]
+
+
+def part(run: Trajectory, first: int, last: int) -> Trajectory:
+    """A run from one stored state to another."""
+    states = slice(first, last + 1)
+    return replace(
+        run,
+        t=run.t[states],
+        q=run.q[states],
+        v=run.v[states],
+        a=run.a[states],
+        psi=run.psi[first:last],
+        mode=run.mode[states],
+        transitions=(),
+        events=(),
+    )
+
+
+def _towards(vectors: Array, direction: Array | None, run: Trajectory) -> Array:
+    """Part of vectors in a direction, or the length of their horizontal part; last axis x, y, z."""
+    if direction is not None:
+        return np.asarray(vectors @ direction)
+    gravity = np.asarray(run.robot.gravity)
+    size = float(np.linalg.norm(gravity))
+    if size > 0.0:  # without gravity nothing is horizontal: any direction counts
+        vectors = vectors - (vectors @ (gravity / size))[..., None] * (gravity / size)
+    return np.asarray(np.linalg.norm(vectors, axis=-1))
+
+
+def _largest(gone: Array, A: Array) -> float:
+    """Largest advance within leaves (module docstring).
+
+    Args:
+        gone: advance at the nodes [m], shape (n + 1, m).
+        A: bound on the acceleration in each leaf [m], shape (n, 1).
+    """
+    start, rise = gone[:-1], np.diff(gone, axis=0)
+    u = np.clip(0.5 + rise / np.maximum(A, 1e-300), 0.0, 1.0)
+    within = start + rise * u + A * u * (1 - u) / 2
+    return float(max(gone.max(), within.max(initial=0.0)))
