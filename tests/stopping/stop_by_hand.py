@@ -173,8 +173,8 @@ class StopByHand:
             columns = np.arange(self.n)
             # A load exactly at the bound has to win.
             less = np.array([1 - 1e-9 if i in loose else 1.0 for i in range(self.n)])
-            joint_torque, motor_torque = part * self.joint[kind, columns], self.motor[kind, columns]
-            joint_torque, motor_torque = less * joint_torque, less * motor_torque
+            joint_torque = less * part * self.joint[kind, columns]
+            motor_torque = less * part * self.motor[kind, columns]
             dry_at_rest = joint_torque + less * self.breakaway
             held = dry_at_rest + motor_torque / self.eta
             fits = []

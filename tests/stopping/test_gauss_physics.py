@@ -126,7 +126,7 @@ def test_strong_brake_on_a_short_lever(lever: float, push: float, a: float) -> N
     of = friction(1.0, 2.0 / lever)
     decision = decide(np.eye(2), np.array([push, 0.0]), J, np.zeros(1), of)
     expected = a / (1 + lever**2) * np.array([1, lever])
-    np.testing.assert_allclose(decision.a, expected, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(decision.a, expected, rtol=1e-9, atol=1e-9)
     assert decision.side.tolist() == [np.sign(a)] * 2
 
 

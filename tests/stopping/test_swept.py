@@ -250,12 +250,12 @@ def test_how_far_polyhedra_stand_out_of_round_shapes(
     """Of a body that hardly moves: its corners are not farther out than the excess says."""
     size, distance = ROUND[kind]
     path = tmp_path / "ball.ply"
-    trimesh.creation.icosphere(subdivisions=5).export(str(path))
+    trimesh.creation.icosphere(subdivisions=4).export(str(path))
     file = path if kind == "mesh" else None
     links = chain("revolute", geometry=(shape("a", kind, size, at(0, 0, 0), path=file),))
     volume = swept_volume(pl.simulate(links, [0.0], until=0.1), tolerance=tolerance)
     out = distance(volume.mesh().vertices)
-    assert np.all(out <= volume.excess + 3e-4 * (kind == "mesh"))
+    assert np.all(out <= volume.excess + (5e-4 if kind == "mesh" else 1e-9))
     assert out.max() > 0.5 * volume.excess
     assert volume.excess <= tolerance
 

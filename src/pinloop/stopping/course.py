@@ -8,7 +8,7 @@ change each, cannot do.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -28,7 +28,7 @@ from .equations import StopEquations
 from .impact import impact
 from .phase import Phase
 from .plan import Plan
-from .schedule import Category1
+from .timetable import Timetable
 
 __all__ = ["Course", "Kept", "Standstill"]
 
@@ -89,7 +89,7 @@ class Course:
         limited: bool = True,
     ) -> None:
         self.robot, self.train, self.plan = equations.robot, train, plan
-        self.schedule, self.standstill, self.limited = plan.schedule, standstill, limited
+        self.clock, self.standstill, self.limited = Timetable(plan, train), standstill, limited
         self.equations = StopEquations(equations, train)
         self.manifold, self.unheld = RobotManifold(self.robot), RobotManifold(self.robot)
         self.stepper = Stepper(
@@ -104,7 +104,7 @@ class Course:
         self.caught = np.zeros(self.robot.nv, dtype=bool)
         self.fast = np.zeros(self.robot.nv, dtype=bool)
         self.stands_since: float | None = None
-        self.tiny, self.done = 0.0, -1.0
+        self.tiny = 0.0
         self.simple = np.array(
             [self.robot.coordinates(name).nv == 1 for name in train.names], dtype=bool
         )
@@ -126,7 +126,7 @@ class Course:
                 continue
             if self._stands(t, q, v, a):
                 return True
-            end = min([until, *(instant for instant in self._breaks() if instant > t)])
+            end = min([until, *(instant for instant in self.clock.breaks() if instant > t)])
             if not v.any() and not a.any():
                 t = end  # nothing moves before something changes
                 self._keep(t, q, v, a, np.zeros(self.robot.nv))
@@ -216,16 +216,16 @@ class Course:
         self.log += [(t, name) for name in events]
         self._look_for_chatter(t)
         piece = self.plan.reference.at(t)
-        drives = self.plan.reference.follows & (t < self.schedule.off)
+        drives = self.plan.reference.follows & (t < self.clock.schedule.off)
         v = v.copy()
         level = np.where(drives, piece.v(t), 0.0)
         may_rest = self.train.dry | drives | (self.blocked > 0)
         v[may_rest & (np.abs(v) <= self.tiny)] = 0.0
         met = drives & (np.abs(v - level) <= self.tiny)
         v[met] = level[met]
-        ramp, slope = self.schedule.ramp(self.train, t)
-        off = t >= self.schedule.off
-        limited = self.limited and t >= self.schedule.command
+        ramp, slope = self.clock.schedule.ramp(self.train, t)
+        off = t >= self.clock.schedule.off
+        limited = self.limited and t >= self.clock.schedule.command
         limited &= self.plan.category.number > 0
         now = Moment(t, q, v, ramp, slope, piece, drives, limited, off, self.blocked, loose, turned)
         self.phase = next_phase(self.equations, now)
@@ -247,63 +247,21 @@ class Course:
 
     def _timed(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array] | None:
         """Let begin what begins at this instant; the state after it, None if nothing does."""
-        names = []
-        if self._controlled_stop_is_over(t, v):
-            begin = t + self.train.delay
-            full = (begin + self.train.rise)[self.train.has_brake].max(initial=t)
-            late = self._limit() <= t
-            off = t + self.plan.chain.drive_off if late else full
-            self.schedule = replace(self.schedule, brake=t, off=off)
-            names.append("time limit" if late else "drives stand")
-        due = [instant for instant in self._breaks() if self.done < instant <= t]
+        clock = self.clock
+        stand = t >= clock.reference_ends and not v[self.plan.reference.follows].any()
+        names = clock.brakes_due(t, stand=stand)
+        due = clock.due(t)
         if t == 0.0 and not self.train.teeth.any():
             due = []  # the first phase has begun with all that
         if not names and not due:
             return None
-        self.done = t
-        names += self._named(due)
+        clock.done = t
         v = self._engage_teeth(t, q, v)
-        return self._begin(t, q, v, tuple(names))
-
-    def _controlled_stop_is_over(self, t: float, v: Array) -> bool:
-        """Whether the brakes of category 1 are due."""
-        if not isinstance(self.plan.category, Category1) or np.isfinite(self.schedule.brake):
-            return False
-        stand = t >= self.plan.reference.starts[-1] and not v[self.plan.reference.follows].any()
-        return bool(stand or t >= self._limit())
-
-    def _limit(self) -> float:
-        """When brakes come in category 1 in any case."""
-        limit = self.plan.category.time_limit if isinstance(self.plan.category, Category1) else None
-        return np.inf if limit is None else self.schedule.command + limit
-
-    def _breaks(self) -> list[float]:
-        """Instants at which something changes by itself."""
-        waiting = [] if np.isfinite(self.schedule.brake) else [self._limit()]
-        instants = {*self.schedule.breaks(self.train), *self.plan.reference.starts, *waiting}
-        return sorted(instant for instant in instants if np.isfinite(instant))
-
-    def _named(self, due: list[float]) -> list[str]:
-        """What happens at some instants."""
-        begin, full = self.schedule.engagement(self.train)
-        names = []
-        for instant in due:
-            if instant == self.schedule.command:
-                names.append("command")
-            elif instant in self.plan.reference.starts and instant > 0:
-                names.append("a ramp ends")
-            if instant == self.schedule.off:
-                names.append("power off")
-            for column in np.flatnonzero(self.train.has_brake):
-                if begin[column] == instant:
-                    names.append(f"brake of {self.train.names[column]} engages")
-                elif full[column] == instant:
-                    names.append(f"brake of {self.train.names[column]} has its full torque")
-        return names
+        return self._begin(t, q, v, (*names, *clock.named(due)))
 
     def _engage_teeth(self, t: float, q: Array, v: Array) -> Array:
         """Let teeth fall whose time has come; those without play catch at once."""
-        begin, _ = self.schedule.engagement(self.train)
+        begin, _ = self.clock.schedule.engagement(self.train)
         falling = self.train.teeth & (begin <= t) & ~self.caught
         self.caught |= falling
         fast = falling & (self.train.pitch == 0.0)
@@ -365,10 +323,7 @@ class Course:
             return False
         if self.stands_since is None:
             self.stands_since = t
-        waiting = any(instant > t for instant in self._breaks())
-        waiting |= isinstance(self.plan.category, Category1) and not np.isfinite(
-            self.schedule.brake
-        )
+        waiting = self.clock.waiting(t)
         held = not v.any() and not a.any()
         return not waiting and (held or t - self.stands_since >= self.standstill.dwell)
 

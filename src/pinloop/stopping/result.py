@@ -303,7 +303,7 @@ def _reaction_time(course: Course) -> float:
     acting = course.train.has_brake
     if not isinstance(course.plan.category, Category0) or not acting.any():
         return course.plan.chain.command
-    begin, _ = course.schedule.engagement(course.train)
+    begin, _ = course.clock.schedule.engagement(course.train)
     return float(begin[acting].min())
 
 
@@ -334,7 +334,7 @@ def _joint(result: StopResult, name: str, extremes: Peaks) -> JointStop:
     column, held = course.train.columns[name], result.holding
     since = stands_since(course, column)
     end = float(result.run.t[-1]) if since is None else since
-    begin, _ = course.schedule.engagement(course.train)
+    begin, _ = course.clock.schedule.engagement(course.train)
     acts = result.chain.command
     if isinstance(result.category, Category0) and course.train.has_brake[column]:
         acts = float(begin[column])

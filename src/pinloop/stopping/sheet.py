@@ -138,7 +138,7 @@ class Sheet:
             lines = ["".join(text for text, _ in line).rstrip() for line in _lines(block, room)]
             parts.append("\n".join([block.title, *(f"  {line}".rstrip() for line in lines)]))
         if self.closing:
-            parts.append("\n".join(_wrapped(self.closing, _prose(width))))
+            parts.append("\n".join(_wrapped(self.closing, width)))
         return "\n\n".join(parts)
 
     def __rich__(self) -> _Framed:
@@ -202,37 +202,42 @@ def _lines(block: Block, width: int | None) -> list[Line]:
     if isinstance(block, Grid):
         return _grid_lines(block, width)
     if isinstance(block, Facts):
-        return _facts_lines(block, _prose(width))
-    return _notes_lines(block, _prose(width))
+        return _facts_lines(block, width)
+    return _notes_lines(block, width)
 
 
-def _prose(width: int | None) -> int:
-    return _PROSE - _GAP if width is None else min(width, _WIDEST_PROSE)
-
-
-def _facts_lines(block: Facts, width: int) -> list[Line]:
+def _facts_lines(block: Facts, width: int | None) -> list[Line]:
     column = max((_cells(label) for label, _ in block.entries), default=0)
     lines: list[Line] = []
     for label, cell in block.entries:
         name = label
-        for part in _wrapped(cell.text, width - column - _GAP):
+        for part in _wrapped(cell.text, width, column + _GAP):
             lines.append([(_padded(name, column) + " " * _GAP, "heading"), (part, cell.mark)])
             name = ""
     return lines
 
 
-def _notes_lines(block: Notes, width: int) -> list[Line]:
+def _notes_lines(block: Notes, width: int | None) -> list[Line]:
     return [
         [("- " if k == 0 else "  ", ""), (part, block.mark)]
         for item in block.items
-        for k, part in enumerate(_wrapped(item, width - 2))
+        for k, part in enumerate(_wrapped(item, width, 2))
     ]
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    """A sentence in lines; words with hyphens stay whole, and what no-break spaces join."""
-    lines = textwrap.wrap(text, max(16, width), break_on_hyphens=False) or [""]
-    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
+def _wrapped(text: str, width: int | None, indent: int = 0) -> list[str]:
+    """A sentence in lines; words with hyphens stay whole, and what no-break spaces join.
+
+    Words that are too long, such as paths, are torn on a terminal only.
+    """
+    room = _PROSE - _GAP if width is None else min(width, _WIDEST_PROSE)
+    lines = textwrap.wrap(
+        text,
+        max(16, room - indent),
+        break_on_hyphens=False,
+        break_long_words=width is not None,
+    )
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines] or [""]
 
 
 def _grid_lines(grid: Grid, width: int | None) -> list[Line]:

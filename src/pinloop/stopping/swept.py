@@ -84,6 +84,8 @@ def swept_volume(
         links = robot_links(run.robot, _SHAPE * tolerance, thickness)
         points = frame_pieces(run.robot, frames or {}, _SHAPE * tolerance)
         pieces = [piece for piece in links.pieces if piece.body != GROUND] + list(points)
+        if not pieces:
+            raise BadValue(f"robot '{run.robot.name}' has no shapes, joints or masses to sweep")
         intervals = _intervals(run, pieces, tolerance)
         expected = sum(
             2 * len(piece.points) * len(found)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .markup import Markup, element
 from .plots import Instant, label_width, shortened, ticks
 
-__all__ = ["Lane", "Part", "Stack", "Span", "lanes", "stacks"]
+__all__ = ["Lane", "Part", "Span", "Stack", "lanes", "stacks"]
 
 _BAR, _GAP, _RIGHT, _BOTTOM = 24.0, 12.0, 14.0, 44.0
 

@@ -1,0 +1,94 @@
+"""What happens at its time in a stop: commands, brakes, power, ramps; and when drives stand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from .drivetrain import Drivetrain
+from .plan import Plan
+from .schedule import Category1, Schedule
+
+__all__ = ["Timetable"]
+
+
+class Timetable:
+    """The instants of a stop, as far as they are known.
+
+    Args:
+        plan: the plan of the stop.
+        train: delays and rises of the brakes.
+
+    Attributes:
+        schedule: when brakes are commanded and power goes; infinite while not known.
+        done: time up to which everything has happened [s].
+    """
+
+    def __init__(self, plan: Plan, train: Drivetrain) -> None:
+        self._plan, self._train = plan, train
+        self._controlled = isinstance(plan.category, Category1)
+        self.schedule: Schedule = plan.schedule
+        self.done = -1.0
+
+    @property
+    def reference_ends(self) -> float:
+        """When the last piece of the reference begins, in which all stand if they are to [s]."""
+        return self._plan.reference.starts[-1]
+
+    def breaks(self) -> list[float]:
+        """Instants at which something changes by itself, in order [s]."""
+        waiting = [] if np.isfinite(self.schedule.brake) else [self._limit]
+        instants = {*self.schedule.breaks(self._train), *self._plan.reference.starts, *waiting}
+        return sorted(instant for instant in instants if np.isfinite(instant))
+
+    def due(self, t: float) -> list[float]:
+        """Instants that have come and have not been dealt with."""
+        return [instant for instant in self.breaks() if self.done < instant <= t]
+
+    def waiting(self, t: float) -> bool:
+        """Whether something is still to come after ``t``."""
+        later = any(instant > t for instant in self.breaks())
+        return later or (self._controlled and not np.isfinite(self.schedule.brake))
+
+    def brakes_due(self, t: float, *, stand: bool) -> list[str]:
+        """Command the brakes of a controlled stop, if it is time; says why.
+
+        Args:
+            t: time [s].
+            stand: whether the drives have brought all to rest.
+        """
+        if not self._controlled or np.isfinite(self.schedule.brake):
+            return []
+        late = self._limit <= t
+        if not stand and not late:
+            return []
+        full = (t + self._train.delay + self._train.rise)[self._train.has_brake].max(initial=t)
+        off = t + self._plan.chain.drive_off if late else float(full)
+        self.schedule = replace(self.schedule, brake=t, off=off)
+        return ["time limit" if late else "drives stand"]
+
+    def named(self, due: list[float]) -> list[str]:
+        """What happens at some instants."""
+        begin, full = self.schedule.engagement(self._train)
+        names = []
+        for instant in due:
+            if instant == self.schedule.command:
+                names.append("command")
+            elif instant in self._plan.reference.starts and instant > 0:
+                names.append("a ramp ends")
+            if instant == self.schedule.off:
+                names.append("power off")
+            for column in np.flatnonzero(self._train.has_brake):
+                if begin[column] == instant:
+                    names.append(f"brake of {self._train.names[column]} engages")
+                elif full[column] == instant:
+                    names.append(f"brake of {self._train.names[column]} has its full torque")
+        return names
+
+    @property
+    def _limit(self) -> float:
+        """When brakes come in category 1 in any case [s]."""
+        category = self._plan.category
+        limit = category.time_limit if isinstance(category, Category1) else None
+        return np.inf if limit is None else self.schedule.command + limit
