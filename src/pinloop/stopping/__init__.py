@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .brakes import Brakes, Chain, JointBrake
 from .course import Standstill
+from .faults import single_faults, worst_fault
 from .machine import Payload
 from .plan import Trigger
 from .recorded import JointTrajectory
@@ -25,5 +26,7 @@ __all__ = [
     "Standstill",
     "StopResult",
     "Trigger",
+    "single_faults",
     "stop",
+    "worst_fault",
 ]

@@ -1,1 +1,20 @@
 """Many stops: studies, worst cases, tables as vendors print them, separation, comparison, fit."""
+
+from __future__ import annotations
+
+from .sampling import Corners, Grid, Random, Sobol
+from .space import Space
+from .study import Study, study
+from .worst import WorstCase, worst_case
+
+__all__ = [
+    "Corners",
+    "Grid",
+    "Random",
+    "Sobol",
+    "Space",
+    "Study",
+    "WorstCase",
+    "study",
+    "worst_case",
+]
