@@ -1,4 +1,4 @@
-"""`pinloop stop` and `pinloop brakes`: words arrive, files are written, mistakes are told."""
+"""`pinloop stop`: words arrive, files are written, mistakes are told."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import math
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,35 +19,15 @@ import pytest
 import pinloop as pl
 from pinloop import cli, cli_stop
 
+from .beam_files import ARM, beam
+
 URDF = Path(__file__).parents[1] / "urdf"
 Captured = pytest.CaptureFixture[str]
-
-ARM = """<robot name="beam"><link name="base"/>
-<link name="beam"><inertial><origin xyz="0.5 0 0"/><mass value="2"/>
-<inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link>
-<joint name="axis" type="revolute"><parent link="base"/><child link="beam"/><axis xyz="0 0 1"/>
-<limit lower="-2" upper="3" velocity="4" effort="50"/></joint>
-<joint name="rail" type="prismatic"><parent link="beam"/><child link="tip"/><axis xyz="1 0 0"/>
-<limit lower="-1" upper="1" velocity="2" effort="50"/></joint>
-<link name="tip"><inertial><mass value="1"/>
-<inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link></robot>"""
-"""A beam on a vertical axis, and a slide on it: gravity does nothing."""
-
-BRAKES = """format: pinloop-brakes-1
-robot: beam
-chain: {sensor: 0.02, controller: 0.03}
-joints:
-  axis: {side: joint, dynamic_torque: 6, tolerance: 0.25, delay: 0.05, deceleration: 8}
-  rail: {side: joint, dynamic_torque: 40, deceleration: 8, delay: 0.05}
-"""
 
 
 @pytest.fixture
 def robot(tmp_path: Path) -> str:
-    path = tmp_path / "beam.urdf"
-    path.write_text(ARM)
-    (tmp_path / "beam.brakes.yaml").write_text(BRAKES)
-    return str(path)
+    return str(beam(tmp_path))
 
 
 def document(capsys: Captured, *words: str, code: int = 0) -> dict[str, Any]:
@@ -206,13 +185,6 @@ def test_a_recorded_motion(robot: str, tmp_path: Path, capsys: Captured) -> None
     assert data["signal"]["v"]["axis"] == pytest.approx([2 * np.cos(1.6)], abs=1e-5)
     assert data["signal"]["v"]["rail"] == pytest.approx([0.4], abs=1e-6)
     assert data["settings"]["motion"] == f"{path} at 0.8 s"
-    fast = path.read_text().replace("rail", "rail [mm]")
-    path.write_text(
-        re.sub(r",([^,\n]*)$", r",\g<1>e3", fast, flags=re.MULTILINE).replace("]e3", "]")
-    )
-    assert document(capsys, robot, "--trajectory", str(path), "--at", "0.8")["signal"]["v"][
-        "rail"
-    ] == pytest.approx([0.4], abs=1e-6)
 
 
 def test_a_recording_faster_than_the_robot(robot: str, tmp_path: Path, capsys: Captured) -> None:
@@ -401,74 +373,3 @@ def test_control_c_ends_a_long_stop(robot: str, tmp_path: Path) -> None:
         _, err = process.communicate(timeout=60)
         assert (process.returncode, err) == (130, "")
     assert not (tmp_path / "stop.json").exists()
-
-
-# -- brakes init ----------------------------------------------------------------------------
-
-
-def test_a_first_brakes_file_beside_the_robot(robot: str, capsys: Captured) -> None:
-    target = Path(robot).with_suffix(".brakes.yaml")
-    target.unlink()
-    assert cli.run(["brakes", "init", robot]) == 0
-    out, err = capsys.readouterr()
-    assert out.splitlines()[0] == str(target) and err == ""
-    assert f"then run pinloop stop {robot}" in out
-    machine = pl.load(robot)
-    assert pl.Brakes.from_yaml(target) == pl.Brakes.template(machine)
-    assert "NOTHING IN THIS FILE IS CERTIFIED" in target.read_text()
-    assert document(capsys, robot)["brakes"]["file"] == str(target)
-
-
-def test_a_file_is_not_overwritten_by_mistake(robot: str, capsys: Captured) -> None:
-    target = Path(robot).with_suffix(".brakes.yaml")
-    assert cli.run(["brakes", "init", robot]) == 2
-    assert f"{target} exists; add --force" in capsys.readouterr().err
-    assert target.read_text() == BRAKES
-    assert cli.run(["brakes", "init", robot, "--force"]) == 0
-    assert target.read_text() != BRAKES
-
-
-def test_a_brakes_file_printed(robot: str, tmp_path: Path, capsys: Captured) -> None:
-    assert cli.run(["brakes", "init", robot, "-o", "-"]) == 0
-    (tmp_path / "printed.yaml").write_text(capsys.readouterr().out)
-    machine = pl.load(robot)
-    assert pl.Brakes.from_yaml(tmp_path / "printed.yaml") == pl.Brakes.template(machine)
-    assert not Path("-").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "part"),
-    [
-        (["init"], "Missing argument"),
-        (["init", "nowhere.urdf"], "nowhere.urdf: no such file"),
-        (["init", "{robot}", "-o", "{robot}", "--force"], "robot's own file"),
-        (["init", "{robot}", "-o", "/nowhere/x.yaml"], "/nowhere/x.yaml cannot be written"),
-        (["init", "{balls}"], "no actuated joint with one degree of freedom"),
-        (["ini"], "ini"),
-    ],
-)
-def test_mistakes_of_brakes_init(
-    robot: str, capsys: Captured, words: list[str], part: str, tmp_path: Path
-) -> None:
-    balls = tmp_path / "balls.urdf"
-    shutil.copy(URDF / "spherical_threebar.urdf", balls)
-    words = [word.format(robot=robot, balls=balls) for word in words]
-    assert cli.run(["brakes", *words]) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and err.startswith("error: ") and part in err and err.count("\n") == 1
-    assert Path(robot).read_text() == ARM
-
-
-# -- help -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("words", [["stop", "--help"], ["brakes", "init", "--help"]])
-def test_help_has_an_example(words: list[str], capsys: Captured) -> None:
-    assert cli.run(words) == 0
-    assert re.search(r"Example: pinloop (stop|brakes init) urdf/\w+\.urdf", capsys.readouterr().out)
-
-
-def test_the_group_of_brakes_explains_itself(capsys: Captured) -> None:
-    assert cli.run(["brakes"]) in (0, 2)
-    out, err = capsys.readouterr()
-    assert "init" in out + err and "Traceback" not in err

@@ -91,6 +91,7 @@ from .studies import (
 )
 from .trajectory import Trajectory, load_trajectory
 from .transitions import Transition, transition
+from .version import __version__
 from .view import save_html, view
 
 __all__ = [
@@ -190,5 +191,3 @@ __all__ = [
     "worst_case",
     "worst_fault",
 ]
-
-__version__ = "0.1.0"

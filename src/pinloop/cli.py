@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.main import get_command
 
-from . import __version__
 from .assembly import assemble
 from .cli_options import File, FloatingBase, Loops, PackageDirs
 from .cli_stop import brakes_app, stop
@@ -29,6 +28,7 @@ from .errors import BadValue, LoopNotClosed, PinloopError, PinloopWarning, StopF
 from .loading import load
 from .mechanism import Mechanism
 from .terminal import ReaderGone, complain, print_report, show_warning, write
+from .version import __version__
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

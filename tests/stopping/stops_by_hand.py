@@ -150,7 +150,8 @@ class Stop:
         while True:
             most = np.array([self._holds(t, i, broken) for i in at])
             problem = Problem(M, force, J, gamma, Contacts(at, none, -most, most, none, none))
-            found = survivors(problem)[0]
+            # One that is just beyond its bound is also found as stuck, within rounding.
+            found = max(survivors(problem), key=lambda one: np.count_nonzero(one.side))
             new = {i: s for i, s in zip(at.tolist(), found.side, strict=True) if s}
             if set(new) <= set(broken):
                 break

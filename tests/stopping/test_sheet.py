@@ -1,4 +1,4 @@
-"""Sheets: aligned text, terminals of any width, notebooks; nothing is lost and nothing is markup."""
+"""Sheets: aligned text, terminals of any width, notebooks; nothing is lost or taken for markup."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def sheet(*blocks: Facts | Grid | Notes, closing: str = "") -> Sheet:
 
 def shown(thing: Sheet, width: int, *, colours: bool = False) -> str:
     stream = io.StringIO()
+    system = "standard" if colours else None
     console = Console(
-        file=stream, width=width, force_terminal=colours, color_system="standard" if colours else None,
-        legacy_windows=False,
-    )  # fmt: skip
+        file=stream, width=width, force_terminal=colours, color_system=system, legacy_windows=False
+    )
     console.print(thing)
     return stream.getvalue()
 
@@ -64,11 +64,9 @@ def test_headings_of_one_line_where_nothing_stands_over_them() -> None:
 
 
 def test_a_wide_common_heading_makes_room_for_itself() -> None:
-    block = Grid(
-        "x",
-        (Column("n", right=False), Column("a", "m", "a long heading"), Column("b", "m", "a long heading")),
-        ((Cell("r"), Cell("1"), Cell("2")),),
-    )  # fmt: skip
+    both = (Column("a", "m", "a long heading"), Column("b", "m", "a long heading"))
+    rows = ((Cell("r"), Cell("1"), Cell("2")),)
+    block = Grid("x", (Column("n", right=False), *both), rows)
     over, under, row = str(sheet(block)).splitlines()[3:]
     assert over.strip() == "a long heading [m]"
     assert len(over) == len(under) == len(row)

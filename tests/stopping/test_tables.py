@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
+from pinloop.stopping.jointbrake import Source
 from pinloop.stopping.sheet import Grid, Sheet
 
 from .robots_to_stop import (
@@ -219,7 +220,7 @@ def assumed(result: pl.StopResult) -> list[str]:
 def test_assumptions_are_grouped() -> None:
     common = {"dynamic_torque": 50.0, "delay": 0.03, "peak_gear_torque": 9.0}
     by = brakes(CHAIN, j1={**common, "rise": 0.01}, j2={**common, "rise": 0.02})
-    source = {"delay": "datasheet", "dynamic_torque": "measured"}
+    source: dict[str, Source] = {"delay": "datasheet", "dynamic_torque": "measured"}
     joints = {n: replace(b, sources={**b.sources, **source}) for n, b in by.joints.items()}
     lines = assumed(stopped(two_links(), [0.2, 0.1], replace(by, joints=joints)))
     assert "assumed, chain: sensor 20 ms, controller 30 ms, drive_off 10 ms" in lines

@@ -22,6 +22,7 @@ from ..description import Description
 from ..errors import BadValue
 from ..load.save import loops_document, write_urdf
 from ..mechanism import Mechanism
+from ..version import __version__
 from .brakes import Assumption
 from .document import (
     FORMAT,
@@ -171,8 +172,6 @@ def as_document(result: StopResult, settings: Mapping[str, str] | None = None) -
 
 
 def _versions() -> dict[str, str]:
-    from .. import __version__  # known once the package has been imported as a whole
-
     return {
         "pinloop": __version__,
         "pinocchio": pin.__version__,

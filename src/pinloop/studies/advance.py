@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from ..description import GROUND
 from ..errors import BadValue
+from ..stopping import StopResult
 from ..stopping.clearance import Approach, clearance
 from ..stopping.leaves import Leaves
 from ..stopping.links import Links, Piece, frame_pieces, robot_links
@@ -30,7 +31,7 @@ from ..stopping.motionbounds import Bounds
 from ..stopping.obstacles import Obstacle
 from ..trajectory import Trajectory
 
-__all__ = ["Most", "Shapes", "advance", "approach", "fastest", "part", "shapes_of"]
+__all__ = ["Most", "Person", "Shapes", "Ways", "shapes_of", "ways_towards"]
 
 Array = NDArray[np.float64]
 
@@ -53,6 +54,41 @@ class Most:
 
     value: float
     body: str
+
+
+@dataclass(frozen=True, eq=False)
+class Person:
+    """Where a person is: in a direction, at a point, or anywhere around if neither is given.
+
+    Args:
+        direction: unit vector from the robot to the person, shape (3,).
+        point: place in the world [m], shape (3,).
+    """
+
+    direction: Array | None = None
+    point: Array | None = None
+
+    def __str__(self) -> str:
+        if self.point is not None:
+            return f"at ({', '.join(f'{x:g}' for x in self.point)}) m"
+        if self.direction is not None:
+            return f"in direction ({', '.join(f'{x:.4g}' for x in self.direction + 0.0)})"
+        return "in any horizontal direction"
+
+
+@dataclass(frozen=True, eq=False)
+class Ways:
+    """What a robot that stops does towards a person.
+
+    Args:
+        reaction: advance from the signal to the command.
+        stopping: advance from the command on.
+        speed: largest speed from the signal to the command.
+    """
+
+    reaction: Most
+    stopping: Most
+    speed: Most
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +126,40 @@ def shapes_of(
     return Shapes(pieces, links, tolerance, frames, thickness)
 
 
-def advance(run: Trajectory, shapes: Shapes, direction: Array | None) -> Most:
+def ways_towards(stop: StopResult, person: Person, shapes: Shapes) -> Ways:
+    """What the robot does towards a person before the command, and after it.
+
+    Args:
+        stop: the stop.
+        person: where the person is.
+        shapes: the pieces of the robot.
+
+    Raises:
+        BadValue: the robot comes as far as the person.
+    """
+    run = stop.run
+    # The command is an instant at which something changes: a state is stored there.
+    at = int(np.searchsorted(run.t, stop.chain.command, side="right")) - 1
+    before, after = _part(run, 0, at), _part(run, at, len(run.t) - 1)
+    if person.point is None:
+        first, second = (_advance(one, shapes, person.direction) for one in (before, after))
+        return Ways(first, second, _fastest(before, shapes, person.direction))
+    starts = [_nearest(_part(run, k, k), shapes, person.point) for k in (0, at)]
+    ends = [_nearest(one, shapes, person.point) for one in (before, after)]
+    if min(end.at_least for end in ends) <= 0.0:
+        raise BadValue(
+            f"the robot comes as far as the person {person} before it stands; put the person "
+            "farther away, or give a direction"
+        )
+    first, second = (
+        Most(max(0.0, start.distance - end.at_least), end.body)
+        for start, end in zip(starts, ends, strict=True)
+    )
+    towards = person.point - starts[0].point
+    return Ways(first, second, _fastest(before, shapes, towards / np.linalg.norm(towards)))
+
+
+def _advance(run: Trajectory, shapes: Shapes, direction: Array | None) -> Most:
     """Largest advance of any point of the robot from the start of a run to any later instant.
 
     Args:
@@ -118,7 +187,7 @@ def advance(run: Trajectory, shapes: Shapes, direction: Array | None) -> Most:
     return found
 
 
-def fastest(run: Trajectory, shapes: Shapes, direction: Array | None) -> Most:
+def _fastest(run: Trajectory, shapes: Shapes, direction: Array | None) -> Most:
     """Largest speed of any point of the robot in a direction, at stored states and every 1 ms.
 
     Args:
@@ -142,7 +211,7 @@ def fastest(run: Trajectory, shapes: Shapes, direction: Array | None) -> Most:
     return found
 
 
-def approach(run: Trajectory, shapes: Shapes, point: Array) -> Approach:
+def _nearest(run: Trajectory, shapes: Shapes, point: Array) -> Approach:
     """How near any body of a robot comes to a point during a run.
 
     Args:
@@ -160,7 +229,7 @@ def approach(run: Trajectory, shapes: Shapes, point: Array) -> Approach:
     return found["person"]
 
 
-def part(run: Trajectory, first: int, last: int) -> Trajectory:
+def _part(run: Trajectory, first: int, last: int) -> Trajectory:
     """A run from one stored state to another."""
     states = slice(first, last + 1)
     return replace(

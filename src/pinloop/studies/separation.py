@@ -25,15 +25,19 @@ from ..stopping.figures import listed, milliseconds
 from ..stopping.links import positive
 from ..stopping.remarks import PLANNING_AID
 from ..stopping.sheet import Cell, Facts, Notes, Sheet, printable
-from .advance import Shapes, advance, approach, fastest, part, shapes_of
+from .advance import Person, Shapes, shapes_of, ways_towards
 from .terms import Row, Term, term_grids, term_rows, write_terms
 
 __all__ = ["Separation", "Term", "separation"]
 
 Array = NDArray[np.float64]
 Speed = float | Callable[[float], float]
+Allowances = Mapping[str, tuple[float | None, str]]
+"""Value [m], if it is given, and meaning by symbol."""
 
-_TS = "ISO/TS 15066:2016, 5.5.4.2.3 (now in ISO 10218-2:2025)"
+_TS = "ISO/TS 15066:2016, 5.5.4.2.3 now in ISO 10218:2025"
+_WALKING = 1.6
+"""Speed of a person where it is not measured (ISO/TS 15066) [m/s]."""
 _STEP = 1e-3
 """Interval at which a speed that is given as a function is integrated [s]."""
 
@@ -157,7 +161,7 @@ def separation(
     *,
     direction: ArrayLike | None = None,
     point: ArrayLike | None = None,
-    human_speed: Speed = 1.6,
+    human_speed: Speed = _WALKING,
     detection: float = 0.0,
     intrusion: float | None = None,
     z_d: float | None = None,
@@ -199,12 +203,16 @@ def separation(
             point where the person is.
     """
     stops = [stop] if isinstance(stop, StopResult) else _several(stop)
-    allowances = {
-        "C": (_length("intrusion", intrusion), "intrusion distance"),
-        "Z_d": (_length("z_d", z_d), "uncertainty of the person's place"),
-        "Z_r": (_length("z_r", z_r), "uncertainty of the robot's place"),
+    meanings = {
+        "C": ("intrusion", intrusion, "intrusion distance"),
+        "Z_d": ("z_d", z_d, "uncertainty of the person's place"),
+        "Z_r": ("z_r", z_r, "uncertainty of the robot's place"),
     }
-    before = _length("detection", detection, "a time >= 0 in seconds") or 0.0
+    allowances = {
+        symbol: (None if value is None else at_least_zero(name, value), meaning)
+        for symbol, (name, value, meaning) in meanings.items()
+    }
+    before = at_least_zero("detection", detection, "a time >= 0 in seconds")
     person = _person(direction, point)
     found = [
         _separation(
@@ -222,46 +230,15 @@ def separation(
     return Separation(**{**worst.__dict__, "distances": distances})
 
 
-# -- one stop ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Person:
-    """Where the person is: in a direction (unit vector), at a point, or anywhere if neither."""
-
-    direction: Array | None = None
-    point: Array | None = None
-
-    @property
-    def text(self) -> str:
-        if self.point is not None:
-            return f"at ({', '.join(f'{x:g}' for x in self.point)}) m"
-        if self.direction is not None:
-            return f"in direction ({', '.join(f'{x:.4g}' for x in self.direction + 0.0)})"
-        return "in any horizontal direction"
-
-
-@dataclass(frozen=True, eq=False)
-class _Ways:
-    """What the robot does towards the person: its advances [m] and its speed [m/s], who makes them.
-
-    Args:
-        reaction: advance from the signal to the command, and the body.
-        stopping: advance from the command on, and the body.
-        speed: largest speed in the reaction time, and the body.
-    """
-
-    reaction: tuple[float, str]
-    stopping: tuple[float, str]
-    speed: tuple[float, str]
+# -- terms ------------------------------------------------------------------------------------
 
 
 def _separation(
     stop: StopResult,
-    person: _Person,
+    person: Person,
     human_speed: Speed,
     detection: float,
-    allowances: Mapping[str, tuple[float | None, str]],
+    allowances: Allowances,
     shapes: Shapes,
 ) -> Separation:
     """The distance for one stop."""
@@ -272,89 +249,59 @@ def _separation(
         )
     command = stop.chain.command
     T_r, T_s = detection + command, max(0.0, stop.stopping_time - command)
-    ways = _ways(stop, person, shapes)
-    v_r, how = ways.speed
+    v_h, S_h = _integrated(human_speed, T_r + T_s)
+    ways = ways_towards(stop, person, shapes)
+    v_r = ways.speed.value
+    gone, before = "largest advance of any point of the robot, computed motion", ""
+    if detection > 0:
+        before = f", and v_r {detection:.4g} s before the signal"
+    whole = f"v_h (T_r + T_s) = {v_h:g} m/s ({T_r:.4g} s + {T_s:.4g} s)"
     terms = (
-        _human(human_speed, T_r, T_s),
-        _reaction(ways, T_r, detection),
+        Term(
+            "S_h",
+            "person, until the robot stands",
+            S_h,
+            v_h * (T_r + T_s),
+            f"integral of v_h over T_r + T_s; simple: {whole}" if callable(human_speed) else whole,
+            _source_of(human_speed),
+        ),
+        Term(
+            "S_r",
+            "robot, until the command",
+            ways.reaction.value + v_r * detection,
+            v_r * T_r,
+            f"{gone}{before}; simple: v_r T_r = {v_r:.4g} m/s {T_r:.4g} s",
+            f"computed stop, {_by(ways.reaction.body)}",
+        ),
         Term(
             "S_s",
             "robot, from the command to standstill",
-            ways.stopping[0],
-            ways.stopping[0],
-            "largest advance of any point of the robot, computed motion",
-            f"stop of category {stop.category.number}{_by(ways.stopping[1])}",
+            ways.stopping.value,
+            ways.stopping.value,
+            gone,
+            f"computed stop, {_by(ways.stopping.body)}",
         ),
         *(_allowance(symbol, *given) for symbol, given in allowances.items()),
     )
-    speeds = terms[0].simple / (T_r + T_s) if T_r + T_s > 0 else _speed(human_speed)(0.0)
-    return Separation(
-        terms, T_r, T_s, speeds, v_r, person.text, stop, (), _notes(shapes, allowances, how)
-    )
+    notes = _notes(shapes, allowances)
+    return Separation(terms, T_r, T_s, v_h, v_r, str(person), stop, (), notes)
 
 
-def _ways(stop: StopResult, person: _Person, shapes: Shapes) -> _Ways:
-    """The advances of the robot."""
-    run = stop.run
-    # The command is an instant at which something changes: a state is stored there.
-    at = int(np.searchsorted(run.t, stop.chain.command, side="right")) - 1
-    before, after = part(run, 0, at), part(run, at, len(run.t) - 1)
-    if person.point is None:
-        direction = person.direction
-        first, second = (advance(one, shapes, direction) for one in (before, after))
-        speed = fastest(before, shapes, direction)
-        return _Ways(
-            (first.value, first.body), (second.value, second.body), (speed.value, speed.body)
-        )
-    starts = [approach(part(run, k, k), shapes, person.point) for k in (0, at)]
-    ends = [approach(one, shapes, person.point) for one in (before, after)]
-    if min(end.at_least for end in ends) <= 0.0:
-        raise BadValue(
-            f"the robot comes as far as the person {person.text} before it stands; put the person "
-            "farther away, or give a direction"
-        )
-    first, second = (
-        (max(0.0, start.distance - end.at_least), end.body)
-        for start, end in zip(starts, ends, strict=True)
-    )
-    towards = person.point - starts[0].point
-    speed = fastest(before, shapes, towards / np.linalg.norm(towards))
-    return _Ways(first, second, (speed.value, speed.body))
-
-
-# -- terms ------------------------------------------------------------------------------------
-
-
-def _human(speed: Speed, T_r: float, T_s: float) -> Term:
-    """S_h, integrated by the trapezoidal rule where the speed varies."""
-    T = T_r + T_s
+def _integrated(speed: Speed, T: float) -> tuple[float, float]:
+    """Largest value of a speed [m/s], and its integral up to T [m] by the trapezoidal rule."""
+    if not callable(speed):
+        value = _checked_speed(speed)
+        return value, value * T
     times = np.linspace(0.0, T, max(2, int(np.ceil(T / _STEP)) + 1))
-    v = np.array([_speed(speed)(float(t)) for t in times])
-    largest = float(v.max())
-    value = float(np.sum(0.5 * (v[1:] + v[:-1]) * np.diff(times))) if callable(speed) else v[0] * T
-    formula = f"v_h (T_r + T_s) = {largest:g} m/s ({T_r:.4g} s + {T_s:.4g} s)"
-    if callable(speed):
-        formula = f"integral of v_h over T_r + T_s; simple: {formula}"
-    return Term("S_h", "person, until the robot stands", value, largest * T, formula, _v_h(speed))
+    v = np.array([_checked_speed(speed(float(t))) for t in times])
+    return float(v.max()), float(np.sum(0.5 * (v[1:] + v[:-1]) * np.diff(times)))
 
 
-def _v_h(speed: Speed) -> str:
+def _source_of(speed: Speed) -> str:
     """Where the speed of the person comes from."""
     if callable(speed):
         return "v_h given as a function of time"
-    return f"v_h: {_TS}, if not measured" if speed == 1.6 else "v_h given"
-
-
-def _reaction(ways: _Ways, T_r: float, detection: float) -> Term:
-    """S_r: the advance until the command, and what may be gone before the signal."""
-    v_r, who = ways.speed
-    value = ways.reaction[0] + v_r * detection
-    formula = "largest advance of any point of the robot, computed motion"
-    if detection > 0:
-        formula += f", and v_r {detection:.4g} s before the signal"
-    formula += f"; simple: v_r T_r = {v_r:.4g} m/s {T_r:.4g} s"
-    meaning = "robot, until the command"
-    return Term("S_r", meaning, value, v_r * T_r, formula, f"chain of the stop{_by(who)}")
+    return f"v_h: {_TS}, if not measured" if speed == _WALKING else "v_h given"
 
 
 def _allowance(symbol: str, value: float | None, meaning: str) -> Term:
@@ -364,12 +311,10 @@ def _allowance(symbol: str, value: float | None, meaning: str) -> Term:
 
 
 def _by(body: str) -> str:
-    return f", '{body}' goes farthest" if body else ", nothing comes nearer"
+    return f"'{body}' comes farthest" if body else "nothing comes nearer"
 
 
-def _notes(
-    shapes: Shapes, allowances: Mapping[str, tuple[float | None, str]], body: str
-) -> tuple[str, ...]:
+def _notes(shapes: Shapes, allowances: Allowances) -> tuple[str, ...]:
     """What was assumed, and what was left out."""
     absent = [symbol for symbol, (value, _) in allowances.items() if value is None]
     found = []
@@ -395,31 +340,23 @@ def _several(stops: Any) -> list[StopResult]:
     return found
 
 
-def _person(direction: ArrayLike | None, point: ArrayLike | None) -> _Person:
+def _person(direction: ArrayLike | None, point: ArrayLike | None) -> Person:
     if direction is not None and point is not None:
         raise BadValue("give either the direction of the person or the point, not both")
     if point is not None:
-        return _Person(point=flat_numbers(point, "the point where the person is", 3))
+        return Person(point=flat_numbers(point, "the point where the person is", 3))
     if direction is not None:
-        return _Person(direction=unit_vector(direction, "the direction of the person"))
-    return _Person()
+        return Person(direction=unit_vector(direction, "the direction of the person"))
+    return Person()
 
 
-def _length(what: str, value: Any, wanted: str = "a length >= 0 in metres") -> float | None:
-    """A number that is not negative, or None if it is not given."""
-    if value is None:
-        return None
+def at_least_zero(what: str, value: Any, wanted: str = "a length >= 0 in metres") -> float:
+    """Return a number after checking that it is one and not negative."""
     number = flat_numbers(value, what, 1)[0]
     if number < 0:
         raise BadValue(f"{what} is {value!r}; it must be {wanted}")
     return float(number)
 
 
-def _speed(speed: Speed) -> Callable[[float], float]:
-    """The speed of the person by time, checked."""
-
-    def at(t: float) -> float:
-        value = speed(t) if callable(speed) else speed
-        return _length("human_speed", value, "a speed >= 0 in m/s") or 0.0
-
-    return at
+def _checked_speed(value: Any) -> float:
+    return at_least_zero("human_speed", value, "a speed >= 0 in m/s")

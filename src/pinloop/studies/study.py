@@ -20,6 +20,7 @@ from ..integrate import MuntheKaas
 from ..mechanism import Mechanism
 from ..stopping import Brakes, Payload, StopResult, Trigger
 from ..stopping.schedule import Category, as_category
+from ..version import __version__
 from .cases import Row, Setup, columns
 from .journal import Journal
 from .sampling import Sampling, Sobol
@@ -226,8 +227,6 @@ def _values(setup: Setup, sampling: Sampling, first: int, last: int) -> list[dic
 
 def _manifest(setup: Setup, sampling: Sampling) -> dict[str, Any]:
     """What makes a study the same study."""
-    from .. import __version__
-
     return {
         "pinloop": __version__,
         "robot": setup.robot.name,

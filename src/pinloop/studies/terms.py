@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..stopping.figures import number
 from ..stopping.files import written_whole
-from ..stopping.sheet import Cell, Column, Grid, printable
+from ..stopping.sheet import Cell, Column, Grid, Mark, printable
 
 __all__ = ["Row", "Term", "term_grids", "term_rows", "write_terms"]
 
@@ -53,7 +53,7 @@ def term_grids(terms: Sequence[Term], total: Term, *, both: bool) -> tuple[Grid,
     columns.append(Column("what it is", right=False))
     rows = []
     for term in (*terms, total):
-        mark = "title" if term is total else ""
+        mark: Mark = "title" if term is total else ""
         values = (term.value, term.simple) if both else (term.value,)
         cells = [Cell(term.symbol, mark), *(Cell(number(1e3 * x, 1), mark) for x in values)]
         rows.append((*cells, Cell(term.meaning, mark)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -176,7 +176,7 @@ def _dense(result: StopResult) -> Series:
     even = series_of(result, end / _POINTS)
     # Of even instants at a jump it is the state after it, which the stable order leaves last.
     order = np.argsort(np.concatenate([kept.t, even.t]), kind="stable")
-    pairs = zip(astuple(kept), astuple(even), strict=True)
+    pairs = zip(vars(kept).values(), vars(even).values(), strict=True)
     return Series(*(np.concatenate(pair)[order] for pair in pairs))
 
 

@@ -12,7 +12,7 @@ from .plots import Instant, shortened
 if TYPE_CHECKING:
     from ..result import StopResult
 
-__all__ = ["Clock", "Happening", "clock_of", "happenings", "instants", "instants_of_joint"]
+__all__ = ["Clock", "Happening", "clock_of", "happenings", "instants", "instants_of_joint", "merged"]
 
 _SAME = 1e-9
 """Things closer than this [s] are simultaneous."""

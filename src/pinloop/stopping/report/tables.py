@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import batched
 from typing import TYPE_CHECKING
 
 from ..figures import quantity
@@ -17,7 +16,15 @@ if TYPE_CHECKING:
     from ..brakes import Assumption
     from ..result import StopResult
 
-__all__ = ["chain_table", "event_table", "facts_table", "grid_table", "parameter_tables"]
+__all__ = [
+    "chain_table",
+    "event_table",
+    "facts_table",
+    "grid_table",
+    "notes_of",
+    "parameter_tables",
+    "provenance_counts",
+]
 
 _ABREAST = 6
 """So many joints stand beside each other in a table of parameters."""
@@ -137,7 +144,8 @@ def parameter_tables(result: StopResult) -> list[Markup]:
     table = {(row.parameter, row.joint): row for row in result.assumptions if row.joint}
     joints = list(dict.fromkeys(joint for _, joint in table))
     found = []
-    for some in batched(joints, _ABREAST):
+    for first in range(0, len(joints), _ABREAST):
+        some = joints[first : first + _ABREAST]
         title = "Brakes, gears, friction and drives"
         title += "" if len(joints) <= _ABREAST else f": {some[0]} to {some[-1]}"
         found.append(_parameters(title, some, table))

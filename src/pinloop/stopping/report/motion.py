@@ -1,0 +1,85 @@
+"""The replay of a stop: start pose, way of the tool, who stands, and the volume swept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...view.player import Player, make_player
+from ...view.replay import Layer, Trace, make_replay
+from ..swept import SweptVolume, swept_volume
+from .markup import Markup, element, joined
+
+if TYPE_CHECKING:
+    from ..result import StopResult
+
+__all__ = ["Motion", "motion_of"]
+
+_REACTION, _BRAKING = (0.45, 0.49, 0.55, 1.0), (0.80, 0.12, 0.45, 1.0)
+_VOLUME = (0.10, 0.55, 0.45, 0.20)
+_TRIANGLES = 40_000
+"""What a picture of a volume needs; more are not worth the bytes."""
+
+
+class Motion:
+    """The replay of a stop, and what is to be said about it.
+
+    Args:
+        player: parts of the page.
+        remarks: sentences below it.
+    """
+
+    def __init__(self, player: Player, remarks: Markup) -> None:
+        self.player, self.remarks = player, remarks
+
+
+def motion_of(result: StopResult, *, swept: bool) -> Motion:
+    """Make the replay of a stop.
+
+    Args:
+        result: the stop.
+        swept: whether the volume swept is shown.
+    """
+    volume = swept_volume(result.run, max_triangles=_TRIANGLES) if swept else None
+    layers = []
+    if volume is not None:
+        mesh = volume.mesh()
+        layers.append(Layer("volume swept", mesh.vertices, mesh.faces, _VOLUME))
+    reaction = min(result.reaction_time, float(result.run.t[-1]))
+    replay = make_replay(
+        result.run,
+        marked=tuple(result.joints),
+        traces=(
+            Trace(result.tool, _REACTION, end=reaction),
+            Trace(result.tool, _BRAKING, start=reaction),
+        ),
+        layers=layers,
+    )
+    player = make_player(replay, trace_label="way of the tool", ghost_label="pose at the signal")
+    remarks = [
+        joined(
+            "Symbols of joints are ", element("span", "orange", class_="moves"),
+            " while they move and ", element("span", "blue", class_="stands"),
+            " when they stand; the pose at the signal is translucent. The way of ", result.tool,
+            " is grey in the reaction time, then red.",
+        )
+    ]  # fmt: skip
+    if replay.cell > 0:
+        text = f"Meshes are simplified to {1e3 * replay.cell:.2g} mm to keep this file small."
+        remarks.append(joined(text))
+    if volume is not None:
+        remarks.append(joined(_said(volume)))
+    return Motion(player, joined(*(element("p", remark, class_="remark") for remark in remarks)))
+
+
+def _said(volume: SweptVolume) -> str:
+    """What the volume is."""
+    low, high = volume.bounds
+    ends = (f"{axis} {a:.3f} to {b:.3f} m" for axis, a, b in zip("xyz", low, high, strict=True))
+    text = (
+        f"The volume swept holds the robot at every instant and is nowhere more than "
+        f"{1e3 * volume.excess:.1f} mm too large, meshes counting as their convex hulls. "
+        f"It reaches from {', '.join(ends)} in the world."
+    )
+    if volume.bare:
+        text += f" Bodies without shapes are not in it: {', '.join(volume.bare)}."
+    return text

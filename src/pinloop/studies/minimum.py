@@ -1,0 +1,151 @@
+"""Minimum distance of a safeguard from a hazard zone by ISO 13855: S = K T + C."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import BadValue
+from ..stopping import StopResult
+from ..stopping.figures import milliseconds
+from ..stopping.remarks import PLANNING_AID
+from ..stopping.sheet import Cell, Facts, Notes, Sheet
+from .separation import at_least_zero
+from .terms import Row, Term, term_grids, term_rows, write_terms
+
+__all__ = ["MinimumDistance", "minimum_distance"]
+
+_STANDARD = "ISO 13855:2010"
+
+
+@dataclass(frozen=True, eq=False)
+class MinimumDistance:
+    """A minimum distance, term by term.
+
+    Args:
+        terms: K T and C; and what is missing to the distance up to which the fast approach
+            counts, where the slow one alone would give less.
+        time: T, from the approach to the standstill of the robot [s].
+        speed: K that was used [m/s].
+    """
+
+    terms: tuple[Term, ...]
+    time: float
+    speed: float
+
+    def __repr__(self) -> str:
+        return f"<MinimumDistance: {1e3 * self.distance:.1f} mm>"
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    @property
+    def distance(self) -> float:
+        """S [m]."""
+        return sum(term.value for term in self.terms)
+
+    def table(self) -> Sheet:
+        """Every term with its value, its formula and where it comes from."""
+        facts = (
+            ("S", Cell(f"{1e3 * self.distance:.1f} mm")),
+            ("T", Cell(f"{milliseconds(self.time)} from the approach to standstill")),
+            ("K", Cell(f"{1e3 * self.speed:g} mm/s")),
+        )
+        note = "S counts from everything that the robot sweeps until it stands, not from its tool"
+        return Sheet(
+            Cell(f"Minimum distance: {1e3 * self.distance:.0f} mm"),
+            (
+                Facts("Case", facts),
+                *term_grids(self.terms, self._total, both=False),
+                Notes("Assumptions", (note,), "caution"),
+            ),
+            PLANNING_AID,
+        )
+
+    def rows(self) -> list[Row]:
+        """The terms and their sum, a row each, units in the names."""
+        rows = term_rows(self.terms, self._total)
+        return [{k: cell for k, cell in row.items() if k != "simple_value_m"} for row in rows]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything that is in the table, in SI units."""
+        return {
+            "distance_m": self.distance,
+            "time_s": self.time,
+            "speed_m_per_s": self.speed,
+            "terms": self.rows()[:-1],
+            "disclaimer": PLANNING_AID,
+        }
+
+    def to_csv(self, path: str | Path) -> Path:
+        """Write the terms and their sum as CSV, units in the column names."""
+        return write_terms(path, self.rows())
+
+    @property
+    def _total(self) -> Term:
+        return Term("S", "minimum distance", self.distance, self.distance, "K T + C", _STANDARD)
+
+
+def minimum_distance(
+    stop: StopResult | float | Iterable[StopResult],
+    *,
+    detection: float = 0.0,
+    intrusion: float = 0.0,
+    fast: float = 2.0,
+    slow: float = 1.6,
+    threshold: float = 0.5,
+) -> MinimumDistance:
+    """Minimum distance of a safeguard from the hazard zone, ``S = K T + C`` (ISO 13855).
+
+    With the fast approach first; if that gives more than ``threshold``, with the slow one, but
+    not less than ``threshold``. The hazard zone is everything that the robot sweeps until it
+    stands, see `pinloop.stopping.swept.swept_volume`.
+
+    Args:
+        stop: a stop, or several: the longest stopping time counts; or that time itself [s].
+        detection: from the approach of the person until the signal of the stop [s].
+        intrusion: C, how far a part of the body can reach before it is detected [m].
+        fast: K for short distances [m/s].
+        slow: K for long distances [m/s].
+        threshold: distance up to which the fast approach counts [m].
+
+    Raises:
+        BadValue: an argument is impossible, or a robot does not stand at the end.
+    """
+    T = _stopping_time(stop) + at_least_zero("detection", detection, "a time >= 0 in seconds")
+    C = at_least_zero("intrusion", intrusion)
+    fast = at_least_zero("fast", fast, "a speed >= 0 in m/s")
+    slow = at_least_zero("slow", slow, "a speed >= 0 in m/s")
+    threshold = at_least_zero("threshold", threshold)
+    if slow > fast:
+        raise BadValue(f"slow is {slow} m/s, more than fast, {fast} m/s")
+    near = fast * T + C <= threshold
+    K = fast if near else slow
+    rule = "up to" if near else "above"
+    by = _STANDARD if (fast, slow, threshold) == (2.0, 1.6, 0.5) else "given"
+    source = f"K: {by}, S {rule} {1e3 * threshold:g} mm with {1e3 * fast:g} mm/s"
+    formula = f"{1e3 * K:g} mm/s {T:.4g} s"
+    terms = [
+        Term("K T", "approach until the robot stands", K * T, K * T, formula, source),
+        Term("C", "intrusion distance", C, C, f"{1e3 * C:g} mm", "given" if C else "taken as 0"),
+    ]
+    if not near and threshold > K * T + C:
+        missing = threshold - K * T - C
+        formula = f"{1e3 * threshold:g} mm - K T - C"
+        terms.append(Term("rest", "not less than the threshold", missing, missing, formula, by))
+    return MinimumDistance(tuple(terms), T, K)
+
+
+def _stopping_time(stop: StopResult | float | Iterable[StopResult]) -> float:
+    """The longest stopping time [s]."""
+    if isinstance(stop, (int, float)):
+        return at_least_zero("the stopping time", stop, "a time >= 0 in seconds")
+    stops = several(stop)
+    for one in stops:
+        checked_standing(one)
+    return max(one.stopping_time for one in stops)
