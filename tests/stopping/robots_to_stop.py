@@ -7,9 +7,10 @@ are drawn so that what their brakes are asked to do differs in every one.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pinocchio as pin
 from numpy.typing import ArrayLike
 
 import pinloop as pl
@@ -100,14 +101,14 @@ def lift_with_beam(lift: float, mass: float, length: float, inertia: float) -> p
     return made(bodies, joints)
 
 
-def chain_of(points: ArrayLike, axes: ArrayLike, bodies: list[Table], **more: Any) -> pl.Mechanism:
+def chain_table(points: ArrayLike, axes: ArrayLike, bodies: list[Table], **more: Any) -> Table:
     """Revolute joints j1, j2, ... one after another."""
     before = [GROUND, *(entry["name"] for entry in bodies)]
     joints = [
         joint(f"j{i + 1}", "revolute", before[i], before[i + 1], point, axis)
         for i, (point, axis) in enumerate(zip(np.asarray(points), np.asarray(axes), strict=True))
     ]
-    return made(bodies, joints, **more)
+    return {"bodies": bodies, "joints": joints} | more
 
 
 def two_links(lengths: tuple[float, float] = (0.6, 0.5), **more: Any) -> pl.Mechanism:
@@ -117,10 +118,10 @@ def two_links(lengths: tuple[float, float] = (0.6, 0.5), **more: Any) -> pl.Mech
         solid("upper", 4.0, [first / 2, 0, 0], 4.0 * first**2 / 12),
         solid("lower", 3.0, [first + second / 2, 0, 0], 3.0 * second**2 / 12),
     ]
-    return chain_of([[0, 0, 0], [first, 0, 0]], [-Y, -Y], rods, **more)
+    return pl.from_screws(chain_table([[0, 0, 0], [first, 0, 0]], [-Y, -Y], rods, **more))
 
 
-def random_arm(rng: np.random.Generator, n: int) -> pl.Mechanism:
+def arm_table(rng: np.random.Generator, n: int) -> Table:
     """An arm of ``n`` revolute joints whose axes point anywhere."""
     points = np.cumsum(rng.uniform(-0.1, 0.4, (n + 1, 3)), axis=0)
     axes = rng.normal(size=(n, 3))
@@ -131,7 +132,33 @@ def random_arm(rng: np.random.Generator, n: int) -> pl.Mechanism:
         box = mass / 12 * (np.sum(extent**2) - extent**2)
         entry = solid(f"link_{i + 1}", mass, (points[i] + points[i + 1]) / 2)
         bodies.append(entry | {"inertia": np.diag(box)})
-    return chain_of(points[:n], axes, bodies)
+    return chain_table(points[:n], axes, bodies) | {"gravity": -G * Z}
+
+
+def moved(table: Table, R: Array, shift: ArrayLike = (0, 0, 0), scale: float = 1.0) -> Table:
+    """The arm rotated or mirrored, shifted, and with all lengths scaled; densities stay those of
+    the masses. A mirrored joint turns the other way round, so that its angles stay what they are.
+
+    Args:
+        table: the arm.
+        R: orthogonal matrix, shape (3, 3).
+        shift: [m], shape (3,).
+        scale: of lengths and gravity: loads are ``scale**2`` times as large.
+    """
+    turn = np.linalg.det(R)
+
+    def place(point: ArrayLike) -> Array:
+        return np.asarray(scale * R @ np.asarray(point, float) + shift)
+
+    bodies = [
+        body | {"com": place(body["com"]), "inertia": scale**2 * R @ body["inertia"] @ R.T}
+        for body in table["bodies"]
+    ]
+    joints = [
+        one | {"point": place(one["point"]), "axis": turn * R @ one["axis"]}
+        for one in table["joints"]
+    ]
+    return table | {"bodies": bodies, "joints": joints, "gravity": scale * R @ table["gravity"]}
 
 
 # -- brakes ---------------------------------------------------------------------------------------
@@ -172,6 +199,43 @@ def random_brake(rng: np.random.Generator, torque: float, *, teeth: bool = False
         short_circuit=float(rng.choice([0.0, torque * rng.uniform(0, 0.2)])) / ratio**2,
         pitch=float(rng.choice([0.0, 0.1])) if teeth else 0.0,
     )
+
+
+class Drawn(NamedTuple):
+    """An arm and how it is stopped."""
+
+    robot: pl.Mechanism
+    q: Array
+    v: Array
+    by: pl.Brakes
+    table: Table
+
+
+def drawn_stop(seed: int, *, teeth: float = 0.0) -> Drawn:
+    """A random arm, configuration, velocity, and brakes from much too strong to too weak.
+
+    Args:
+        seed: of everything.
+        teeth: part of the joints that have a tooth brake.
+    """
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 7))
+    table = arm_table(rng, n)
+    arm = pl.from_screws(table)
+    model, data = arm.model, arm.model.createData()
+    poses = rng.uniform(-np.pi, np.pi, (20, n))
+    loads = [np.abs(pin.computeGeneralizedGravity(model, data, q)) for q in poses]
+    inertias = [np.diag(pin.crba(model, data, q)) for q in poses]
+    share = rng.choice([[2.0, 3.0], [0.5, 2.0], [0.3, 1.0]])
+    torques = np.max(loads, axis=0) * rng.uniform(*share, n)
+    torques += np.max(inertias, axis=0) * rng.uniform(1, 20, n)
+    chain = pl.Chain(controller=0.01, drive_off=rng.uniform(0, 0.03))
+    entries = {
+        name: random_brake(rng, torque, teeth=bool(teeth) and rng.random() < teeth)
+        for name, torque in zip(arm.joints, torques, strict=True)
+    }
+    v = rng.uniform(-3, 3, n) * (rng.random(n) < 0.85)
+    return Drawn(arm, rng.uniform(-np.pi, np.pi, n), v, pl.Brakes(entries, chain), table)
 
 
 def at_joint(brakes: pl.Brakes, **changes: Any) -> pl.Brakes:

@@ -85,6 +85,8 @@ class StopByHand:
         self.rise = np.array([b.rise for b in joints]) * (acts & ~self.teeth)
         self.mass = np.eye(self.n)
         self.drift = np.zeros(self.n)
+        self.flow = np.zeros(self.n, dtype=bool)
+        self.caught = np.zeros(self.n, dtype=bool)
 
     # -- torques ------------------------------------------------------------------------------
 
@@ -129,21 +131,17 @@ class StopByHand:
             before: torques of brakes and shorted motors before the gears.
             known: joints that just start: there the power can only flow to the motor.
         """
-        open_ = np.flatnonzero((self.eta < 1) & (way != 0) & ~known)
-        forward = np.zeros(self.n, dtype=bool)
-        found = []
-        for flow in product([False, True], repeat=len(open_)):
-            forward[open_] = flow
-            gain = np.where(forward, self.eta, 1 / self.eta)
-            a, reaction = self.solved(way, joint, before, gain)
+        either = np.flatnonzero((self.eta < 1) & (way != 0) & ~known)
+        flows = product([False, True], repeat=len(either))
+        for flow in (self.flow[either], *flows):  # most often as it was before
+            forward = np.zeros(self.n, dtype=bool)
+            forward[either] = flow
+            a, reaction = self.solved(way, joint, before, np.where(forward, self.eta, 1 / self.eta))
             power = (before - self.rotor * a) * way
-            right = np.where(forward[open_], power[open_] >= 0, power[open_] <= 0)
-            if right.all():
-                found.append((a, reaction))
-        assert found, "power flows neither way"
-        for a, _ in found[1:]:
-            np.testing.assert_allclose(a, found[0][0], rtol=1e-6, atol=1e-6)
-        return found[0]
+            if np.all(np.where(forward[either], power[either] >= 0, power[either] <= 0)):
+                self.flow[either] = flow
+                return a, reaction
+        raise AssertionError("power flows neither way")
 
     def moving(self, t: float, segment: float, v: Array, way: NDArray[np.int64]) -> Any:
         """Accelerations and reactions while nobody changes."""
@@ -205,8 +203,7 @@ class StopByHand:
     def go(self, q0: ArrayLike, v0: ArrayLike, until: float = 10.0, rtol: float = 1e-11) -> Ended:
         v = np.array(v0, dtype=float)
         q = np.array(q0, dtype=float) + min(self.off, until) * v
-        end = Ended(q, v, self.off, np.full(self.n, np.nan))
-        self.caught = np.zeros(self.n, dtype=bool)
+        end = Ended(q, v, self.off, np.where(v == 0, 0.0, np.nan))
         changes = {self.off, *self.begin, *(self.begin + self.rise), until}
         times = sorted(t for t in changes if self.off <= t <= until)
         way = np.sign(v).astype(np.int64)
@@ -236,6 +233,9 @@ class StopByHand:
         momentum = mass @ end.v
         after[free] = np.linalg.solve(mass[np.ix_(free, free)], momentum[free])
         end.v = after
+        for i in np.flatnonzero(~np.isnan(end.rest) & (after != 0)):
+            end.rest[i] = np.nan
+            end.log.append((t, int(i), "thrown"))
         for i in np.flatnonzero(now):
             end.rest[i] = t
             end.log.append((t, int(i), "caught"))

@@ -150,8 +150,9 @@ class Stop:
         while True:
             most = np.array([self._holds(t, i, broken) for i in at])
             problem = Problem(M, force, J, gamma, Contacts(at, none, -most, most, none, none))
-            # One that is just beyond its bound is also found as stuck, within rounding.
-            found = max(survivors(problem), key=lambda one: np.count_nonzero(one.side))
+            found = survivors(problem)
+            for o in found: print('   S',o.side,o.a,o.torque,most)
+            found=found[0]
             new = {i: s for i, s in zip(at.tolist(), found.side, strict=True) if s}
             if set(new) <= set(broken):
                 break

@@ -96,6 +96,32 @@ def test_the_body_that_touches_first_is_named() -> None:
     assert behind.t == pytest.approx(both.t + 0.5 / SPEED, abs=1e-5)
 
 
+def test_a_body_that_starts_nearer_may_touch_later() -> None:
+    """Both rods pass the ball at 0.25 m; they touch where it is their radii off their lines."""
+    geometry = (rod("a"), shape("b", "capsule", (THICK, 0.3), at(0.15, 0, 0, X_AXIS)))
+    links = chain("revolute", "revolute", geometry=geometry, length=0.0)
+    rows = [
+        pl.Prescribed("j1", lambda t: (0.5 + t, 1.0, 0.0)),
+        pl.Prescribed("j2", lambda t: (-0.9 + 6 * t, 6.0, 0.0)),
+    ]
+    run = pl.simulate(links, [0.5, -0.9], [1.0, 6.0], until=0.5, rows=rows, losses=False)
+    found = clearance(run, ball(0.25))["ball"]
+    before = np.arcsin((THICK + 0.05) / 0.25)
+    assert found.body == "b"
+    assert found.t == pytest.approx((1.5 - before) / 7, abs=1e-5)
+    later = clearance(run, ball(0.25), ignore="b")["ball"]
+    assert later.t == pytest.approx(0.6 - before, abs=5e-5)
+
+
+def test_what_is_certain_with_a_rough_tolerance() -> None:
+    """The rod passes at 30 mm; a ball at its axis is far away and must not raise the bound."""
+    geometry = (rod("a"), shape("a", "sphere", (0.05,), at(0, 0, 0)))
+    run = pl.simulate(chain("revolute", geometry=geometry), [0.0], [SPEED], until=0.4)
+    found = clearance(run, ball(LENGTH + THICK + 0.03 + 0.05), tolerance=0.1)["ball"]
+    assert found.distance > 0.03 + 1e-4
+    assert 0 < found.at_least <= 0.03
+
+
 def test_nearest_body_of_several_and_obstacles_by_name() -> None:
     run = fling(robot("six_axis_arm"), seed=3)
     wall = Obstacle.box("wall", (0.1, 6, 6), (2.2, 0, 0))
@@ -197,15 +223,21 @@ def test_a_hole_stays_open() -> None:
 
 def test_what_is_inside_a_closed_mesh_touches_it() -> None:
     """The rod, shorter than the walls are thick, starts between them and never meets them."""
-    thick = trimesh.creation.annulus(r_min=0.1, r_max=3.0, height=2.0, sections=64)
+    thick = trimesh.creation.annulus(r_min=0.6, r_max=3.0, height=2.0, sections=64)
     assert not thick.is_convex
     move = pin.SE3(np.eye(3), np.array([1.0, 1.2, 0.0]))
     inside = clearance(swing(angle=0.2), Obstacle.mesh("walls", thick, move))["walls"]
     assert inside.touches
     assert inside.t == 0.0
-    thick.invert()  # faces that look into the walls are the inside of a room
-    room = clearance(swing(angle=0.2), Obstacle.mesh("room", thick, move))["room"]
-    assert not room.touches
+    hole = clearance(swing(angle=0.2), Obstacle.mesh("walls", thick, (0.4, 0, 0)))["walls"]
+    assert 0.1 < hole.distance < 0.2  # there it stays in the hole
+
+
+def test_faces_that_look_inward_are_a_room() -> None:
+    room = box_mesh((2.0, 3.0, 1.0))
+    room.invert()
+    found = clearance(swing(), Obstacle.mesh("room", room))["room"]
+    assert found.distance == pytest.approx(1.0 - LENGTH - THICK, abs=0.001)
 
 
 def test_placements_and_names() -> None:

@@ -35,9 +35,12 @@ def sheet(*blocks: Facts | Grid | Notes, closing: str = "") -> Sheet:
 
 def shown(thing: Sheet, width: int, *, colours: bool = False) -> str:
     stream = io.StringIO()
-    system = "standard" if colours else None
     console = Console(
-        file=stream, width=width, force_terminal=colours, color_system=system, legacy_windows=False
+        file=stream,
+        width=width,
+        force_terminal=colours,
+        color_system="standard" if colours else None,
+        legacy_windows=False,
     )
     console.print(thing)
     return stream.getvalue()

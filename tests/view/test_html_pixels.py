@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -14,14 +13,10 @@ from PIL import Image
 
 from pinloop.view import save_html
 
+from .browser import BROWSER, FLAGS, needs_browser
 from .scenes import arm, at, visual
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-BROWSER = next((path for name in _NAMES if (path := shutil.which(name))), None)
-
-pytestmark = pytest.mark.skipif(
-    BROWSER is None, reason=f"no browser to look with: none of {', '.join(_NAMES)} is installed"
-)
+pytestmark = needs_browser
 
 MAGENTA, GREEN = (1.0, 0.0, 1.0, 1.0), (0.0, 1.0, 0.0, 1.0)
 
@@ -44,13 +39,8 @@ def photographed(page: Path, folder: Path) -> NDArray[np.int64]:
     assert BROWSER is not None
     target = folder / "picture.png"
     words = [
-        *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-        *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-        *("--enable-unsafe-swiftshader", "--use-gl=angle", "--use-angle=swiftshader"),
-        # No name can be resolved: a page that wants anything from the network stays empty.
-        "--host-resolver-rules=MAP * ~NOTFOUND",
-        *("--hide-scrollbars", "--force-device-scale-factor=1", "--window-size=800,600"),
-        *("--virtual-time-budget=3000", f"--user-data-dir={folder / 'profile'}"),
+        *(*FLAGS, "--window-size=800,600", "--virtual-time-budget=3000"),
+        f"--user-data-dir={folder / 'profile'}",
         *(f"--screenshot={target}", page.as_uri()),
     ]
     subprocess.run([BROWSER, *words], check=True, capture_output=True, timeout=120)

@@ -68,7 +68,7 @@ def next_phase(equations: StopEquations, now: Moment) -> Phase:
     broken = dict(now.loose)
     while True:
         contacts, force = _contacts(train, phase, now, f, broken)
-        made = decide(M, force, J, gamma, contacts)
+        made = _decided(M, force, J, gamma, contacts)
         new = {
             int(column): int(side)
             for column, side in zip(contacts.columns, made.side, strict=True)
@@ -78,6 +78,15 @@ def next_phase(equations: StopEquations, now: Moment) -> Phase:
             break
         broken |= new
     return _settled(train, phase, now, contacts, made, broken, M, J)
+
+
+def _decided(M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts) -> Decision:
+    """The decision, which without loops is plain where no contact has a limit."""
+    limited = np.isfinite(contacts.low) | np.isfinite(contacts.high)
+    if len(J) or limited.any():
+        return decide(M, f, J, gamma, contacts)
+    none = np.zeros(len(limited))
+    return Decision(f, none, none.astype(np.int64), gamma)
 
 
 def _as_if_all_stuck(train: Drivetrain, now: Moment) -> Phase:

@@ -203,7 +203,7 @@ def _behind_gears(course: Course, nodes: _Nodes) -> tuple[Array, Array]:
     train, equations = course.train, course.equations
     for row, k in enumerate(nodes.steps):
         phase = course.phases[course.kept[k].phase]
-        if not phase.follow.any() and not train.lossy.any():
+        if not phase.follow.any() and not train.has_losses:
             continue
         equations.enter(phase)
         step = course.step(int(k))

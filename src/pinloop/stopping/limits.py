@@ -141,9 +141,7 @@ def _passed(
         tolerance: passing it by less does not count.
     """
     most = int(np.argmax(stored))
-    by, worst = float(stored[most]), float(t[most])
-    over = np.flatnonzero(stored > tolerance)
-    first = float(t[over[0]]) if len(over) else np.inf
+    by, worst, first = float(stored[most]), float(t[most]), np.inf
     # A polynomial lies in the hull of its control points: most steps need no closer look.
     for k in np.flatnonzero(control.max(axis=1) > tolerance):
         start, length = float(t[steps.number[k]]), steps.steps[k].t1

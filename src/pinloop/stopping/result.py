@@ -25,7 +25,7 @@ from .remarks import assumptions_of, warnings_of
 from .schedule import Category, Category0
 from .sheet import Sheet
 from .tables import stop_table
-from .ways import slips, stands_since, way_of
+from .ways import all_stand_since, slips, stands_since, way_of
 
 __all__ = ["JointStop", "PointStop", "StopResult", "made_result"]
 
@@ -241,6 +241,17 @@ class StopResult:
         """
         return write_csv(self, path, every)
 
+    def save_html(self, path: str | Path, *, swept: bool = False) -> Path:
+        """Write a report as one HTML file: numbers, plots, assumptions, and a replay.
+
+        Args:
+            path: file to write.
+            swept: whether the replay shows the volume that the robot sweeps.
+        """
+        from .report import write_report
+
+        return write_report(self, path, swept=swept)
+
     @property
     def tool(self) -> str:
         """Frame that is taken for the tool."""
@@ -281,7 +292,7 @@ def made_result(
     outcome: Outcome = "stopped" if stands and held.all_held else "time-out"
     if not held.all_held:
         outcome = "does not hold"
-    since = course.stands_since if stands else None
+    since = all_stand_since(course) if stands else None
     return StopResult(
         robot=course.robot,
         brakes=brakes,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .course import Course
 
-__all__ = ["Way", "slips", "stands_since", "way_of"]
+__all__ = ["Way", "all_stand_since", "slips", "stands_since", "way_of"]
 
 Array = NDArray[np.float64]
 
@@ -34,18 +34,27 @@ class Way:
 
 def stands_since(course: Course, column: int) -> float | None:
     """Since when a coordinate has been slower than what counts as standing, or None [s]."""
-    limit = course.standstill.speed
+    # What may stick stands once it sticks; what may not, once it is slow.
+    slow = 0.0 if course.train.dry[column] else course.standstill.speed
     since: float | None = None
     for state in course.kept:
         phase = course.phases[state.phase]
-        still = state.v[column] == 0.0 and phase.stuck[column]
-        if phase.follow[column] and state.v[column] == 0.0:
-            still = True
-        if not (still or (abs(state.v[column]) <= limit and not course.train.dry[column])):
+        speed = abs(state.v[column])
+        if speed > slow or (slow == 0.0 and not phase.pinned[column]):
             since = None
         elif since is None:
             since = state.t
     return since
+
+
+def all_stand_since(course: Course) -> float:
+    """Since when all stand, of a course that has come to rest [s]."""
+    columns = np.flatnonzero(course.simple)
+    times = [stands_since(course, int(column)) for column in columns]
+    found = [time for time in times if time is not None]
+    if not course.simple.all() and course.stands_since is not None:
+        found.append(course.stands_since)  # joints in space count as standing when frames are slow
+    return max(found, default=0.0)
 
 
 def slips(course: Course, column: int) -> int:

@@ -12,7 +12,7 @@ from ..stopping import StopResult
 from ..stopping.figures import milliseconds
 from ..stopping.remarks import PLANNING_AID
 from ..stopping.sheet import Cell, Facts, Notes, Sheet
-from .separation import at_least_zero
+from .arguments import at_least_zero, checked_stops
 from .terms import Row, Term, term_grids, term_rows, write_terms
 
 __all__ = ["MinimumDistance", "minimum_distance"]
@@ -129,7 +129,7 @@ def minimum_distance(
     rule = "up to" if near else "above"
     by = _STANDARD if (fast, slow, threshold) == (2.0, 1.6, 0.5) else "given"
     source = f"K: {by}, S {rule} {1e3 * threshold:g} mm with {1e3 * fast:g} mm/s"
-    formula = f"{1e3 * K:g} mm/s {T:.4g} s"
+    formula = f"{1e3 * K:g} mm/s × {T:.4g} s"
     terms = [
         Term("K T", "approach until the robot stands", K * T, K * T, formula, source),
         Term("C", "intrusion distance", C, C, f"{1e3 * C:g} mm", "given" if C else "taken as 0"),
@@ -145,7 +145,4 @@ def _stopping_time(stop: StopResult | float | Iterable[StopResult]) -> float:
     """The longest stopping time [s]."""
     if isinstance(stop, (int, float)):
         return at_least_zero("the stopping time", stop, "a time >= 0 in seconds")
-    stops = several(stop)
-    for one in stops:
-        checked_standing(one)
-    return max(one.stopping_time for one in stops)
+    return max(one.stopping_time for one in checked_stops(stop))

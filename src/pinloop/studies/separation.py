@@ -1,9 +1,9 @@
-"""Protective separation distance from stops (ISO/TS 15066), minimum distance (ISO 13855).
+"""Protective separation distance from stops (ISO/TS 15066), term by term.
 
 What standards make of times and ways, term by term. How far a robot comes towards a person is
 measured in `advance`; how terms are printed is in `terms`.
 
-    S_p = S_h + S_r + S_s + C + Z_d + Z_r                                (ISO/TS 15066, 5.5.4.2.3)
+    S_p = S_h + S_r + S_s + C + Z_d + Z_r                                (ISO/TS 15066)
     S_h = int_0^(T_r + T_s) v_h dt,   S_r = int_0^T_r v_r dt,   S_s = int_T_r^(T_r + T_s) v_s dt
     S_p = v_h (T_r + T_s) + v_r T_r + S_s + C + Z_d + Z_r                (simple form)
 """
@@ -26,6 +26,7 @@ from ..stopping.links import positive
 from ..stopping.remarks import PLANNING_AID
 from ..stopping.sheet import Cell, Facts, Notes, Sheet, printable
 from .advance import Person, Shapes, shapes_of, ways_towards
+from .arguments import at_least_zero, checked_stops
 from .terms import Row, Term, term_grids, term_rows, write_terms
 
 __all__ = ["Separation", "Term", "separation"]
@@ -35,7 +36,7 @@ Speed = float | Callable[[float], float]
 Allowances = Mapping[str, tuple[float | None, str]]
 """Value [m], if it is given, and meaning by symbol."""
 
-_TS = "ISO/TS 15066:2016, 5.5.4.2.3 now in ISO 10218:2025"
+_TS = "ISO/TS 15066:2016, 5.5.4.2.3; now in ISO 10218:2025"
 _WALKING = 1.6
 """Speed of a person where it is not measured (ISO/TS 15066) [m/s]."""
 _STEP = 1e-3
@@ -202,7 +203,7 @@ def separation(
         BadValue: an argument is impossible, a robot does not stand at the end, or it reaches the
             point where the person is.
     """
-    stops = [stop] if isinstance(stop, StopResult) else _several(stop)
+    stops = checked_stops(stop)
     meanings = {
         "C": ("intrusion", intrusion, "intrusion distance"),
         "Z_d": ("z_d", z_d, "uncertainty of the person's place"),
@@ -242,11 +243,6 @@ def _separation(
     shapes: Shapes,
 ) -> Separation:
     """The distance for one stop."""
-    if not stop.holds:
-        raise BadValue(
-            f"the stop of robot '{stop.robot.name}' ends as '{stop.outcome}': there is no distance "
-            "that protects from a robot that does not stand"
-        )
     command = stop.chain.command
     T_r, T_s = detection + command, max(0.0, stop.stopping_time - command)
     v_h, S_h = _integrated(human_speed, T_r + T_s)
@@ -254,8 +250,8 @@ def _separation(
     v_r = ways.speed.value
     gone, before = "largest advance of any point of the robot, computed motion", ""
     if detection > 0:
-        before = f", and v_r {detection:.4g} s before the signal"
-    whole = f"v_h (T_r + T_s) = {v_h:g} m/s ({T_r:.4g} s + {T_s:.4g} s)"
+        before = f", and v_r × {detection:.4g} s before the signal"
+    whole = f"v_h (T_r + T_s) = {v_h:g} m/s × ({T_r:.4g} s + {T_s:.4g} s)"
     terms = (
         Term(
             "S_h",
@@ -270,7 +266,7 @@ def _separation(
             "robot, until the command",
             ways.reaction.value + v_r * detection,
             v_r * T_r,
-            f"{gone}{before}; simple: v_r T_r = {v_r:.4g} m/s {T_r:.4g} s",
+            f"{gone}{before}; simple: v_r T_r = {v_r:.4g} m/s × {T_r:.4g} s",
             f"computed stop, {_by(ways.reaction.body)}",
         ),
         Term(
@@ -322,22 +318,16 @@ def _notes(shapes: Shapes, allowances: Allowances) -> tuple[str, ...]:
         found.append(f"{', '.join(absent)} not given and taken as 0")
     if "joint frames" in shapes.links.shapes.values():
         found.append("the robot has no shapes: the hulls of its joints and frames stand for it")
-    if shapes.links.bare:
+    bare = [body for body in shapes.links.bare if body not in shapes.frames]
+    if bare:
         found.append(
-            f"without shapes, and not looked at: {listed(shapes.links.bare)}; give radii about "
-            "their frames with frames="
+            f"without shapes, and not looked at: {listed(bare)}; give radii about frames of theirs "
+            "with frames="
         )
     return tuple(found)
 
 
 # -- arguments --------------------------------------------------------------------------------
-
-
-def _several(stops: Any) -> list[StopResult]:
-    found = list(stops) if isinstance(stops, Iterable) else []
-    if not found or not all(isinstance(one, StopResult) for one in found):
-        raise BadValue("give a stop, or several: results of pl.stop")
-    return found
 
 
 def _person(direction: ArrayLike | None, point: ArrayLike | None) -> Person:
@@ -348,14 +338,6 @@ def _person(direction: ArrayLike | None, point: ArrayLike | None) -> Person:
     if direction is not None:
         return Person(direction=unit_vector(direction, "the direction of the person"))
     return Person()
-
-
-def at_least_zero(what: str, value: Any, wanted: str = "a length >= 0 in metres") -> float:
-    """Return a number after checking that it is one and not negative."""
-    number = flat_numbers(value, what, 1)[0]
-    if number < 0:
-        raise BadValue(f"{what} is {value!r}; it must be {wanted}")
-    return float(number)
 
 
 def _checked_speed(value: Any) -> float:

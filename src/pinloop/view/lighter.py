@@ -44,11 +44,16 @@ def lighter(parts: Sequence[Part], budget: int) -> tuple[tuple[Part, ...], float
     while needed > budget:
         # The number of cells that a surface passes goes with their size to the power of -2.
         cell *= max(1.15, float(np.sqrt(needed / budget)))
-        for k, solid in original.items():
-            found[k] = _simplified(solid, *arrays[k], cell)
-        needed = sum(_bytes(solid) for k in original if (solid := found[k]) is not None)
-    made = ((part, found[k]) for k, part in enumerate(parts))
-    return tuple(replace(part, solid=solid) for part, solid in made if solid is not None), cell
+        for k, mesh in original.items():
+            found[k] = _simplified(mesh, *arrays[k], cell)
+        left = [solid for k in original if (solid := found[k]) is not None]
+        needed = sum(map(_bytes, left))
+    made = [
+        replace(part, solid=solid)
+        for k, part in enumerate(parts)
+        if (solid := found[k]) is not None
+    ]
+    return tuple(made), cell
 
 
 def _is_mesh(solid: Solid) -> bool:
@@ -58,7 +63,7 @@ def _is_mesh(solid: Solid) -> bool:
 def _bytes(solid: Solid) -> int:
     data = solid.geometry["data"]
     arrays = [entry["array"] for entry in data["attributes"].values()]
-    return sum(array.nbytes for array in arrays) + int(data["index"]["array"].nbytes)
+    return sum(int(array.nbytes) for array in arrays) + int(data["index"]["array"].nbytes)
 
 
 def _arrays(solid: Solid) -> tuple[Array, NDArray[np.int64]]:

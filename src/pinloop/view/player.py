@@ -94,7 +94,9 @@ def make_player(replay: Replay, *, trace_label: str = "path", ghost_label: str =
         ),
         data=json.dumps(replay.data(), allow_nan=False).replace("<", "\\u003c"),
     )
-    scripts = f"{_NOTICE}<script>\n{viewer_script()}\n</script>\n<script>\n{asset('player.js')}</script>"
+    scripts = (
+        f"{_NOTICE}<script>\n{viewer_script()}\n</script>\n<script>\n{asset('player.js')}</script>"
+    )
     return Player(asset("player.css"), markup, scripts)
 
 
@@ -114,6 +116,5 @@ def _speed(value: float, duration: float) -> str:
 
 def _switch(name: str, label: str) -> str:
     return (
-        f'<label><input type="checkbox" class="replay-show-{name}" checked> '
-        f"{escape(label)}</label>"
+        f'<label><input type="checkbox" class="replay-show-{name}" checked> {escape(label)}</label>'
     )

@@ -115,7 +115,11 @@ class Replay:
             "positions": _text(cells.tobytes()),
             "quaternions": _text(turns.tobytes()),
             "joints": [
-                {"name": name, "paths": list(self.marks[name]), "standing": [list(s) for s in spans]}
+                {
+                    "name": name,
+                    "paths": list(self.marks[name]),
+                    "standing": [list(s) for s in spans],
+                }
                 for name, spans in self.standing.items()
             ],
             "ghost": list(self.ghost),
@@ -130,6 +134,7 @@ class Replay:
 def make_replay(
     run: Trajectory,
     *,
+    until: float = np.inf,
     marked: Iterable[str] | None = None,
     traces: Sequence[Trace] = (),
     layers: Sequence[Layer] = (),
@@ -139,6 +144,7 @@ def make_replay(
 
     Args:
         run: the motion.
+        until: end of what is played [s], if the run lasts longer.
         marked: joints whose symbols show whether they stand; by default those that are locked at
             some time.
         traces: paths of points.
@@ -150,7 +156,7 @@ def make_replay(
     scene = make_scene(run.robot, marked=names)
     parts, cell = lighter(scene.parts, _MESH_BYTES)
     scene = replace(scene, parts=parts)
-    t = frame_times(run)
+    t = frame_times(run, until)
     q = run(t).q
     matrices = np.array([scene.placements(one) for one in q]).reshape(len(t), -1, 4, 4)
     moves = np.flatnonzero(np.ptp(matrices, axis=0).max(axis=(1, 2)) > _STILL)
@@ -184,12 +190,12 @@ def make_replay(
     )
 
 
-def frame_times(run: Trajectory) -> Array:
+def frame_times(run: Trajectory, until: float = np.inf) -> Array:
     """Times of the frames of a run [s]: even ones, and those at which its mode changes."""
-    start, end = float(run.t[0]), float(run.t[-1])
+    start, end = float(run.t[0]), max(min(float(run.t[-1]), until), float(run.t[0]))
     count = int(np.clip(np.ceil(_RATE * (end - start)), _FEWEST, _MOST))
     changes = run.t[1:][np.diff(run.mode) != 0]
-    changes = changes[:: 1 + len(changes) // _MOST]
+    changes = changes[changes < end][:: 1 + len(changes) // _MOST]
     return np.union1d(np.linspace(start, end, count + 1), changes)
 
 

@@ -10,7 +10,7 @@ from .plots import Instant, label_width, shortened, ticks
 
 __all__ = ["Lane", "Part", "Span", "Stack", "lanes", "stacks"]
 
-_BAR, _GAP, _RIGHT, _BOTTOM = 24.0, 12.0, 14.0, 44.0
+_BAR, _GAP, _RIGHT, _BOTTOM = 20.0, 9.0, 14.0, 44.0
 
 
 @dataclass(frozen=True)
@@ -150,16 +150,11 @@ class _Field:
         kind: str,
     ) -> Markup:
         right = self.width - _RIGHT
-        grid = [
-            element("line", x1=self.x(v), x2=self.x(v), y1=0, y2=self.low) for v, _ in numbers
-        ]
-        names = [
-            element(
-                "text", shortened(name, self.left - 16), x=self.left - 8, y=_GAP + row * (_BAR + _GAP) + 17,
-                text_anchor="end",
-            )
-            for row, name in enumerate(self.names)
-        ]  # fmt: skip
+        grid = [element("line", x1=self.x(v), x2=self.x(v), y1=0, y2=self.low) for v, _ in numbers]
+        names = []
+        for row, name in enumerate(self.names):
+            text, y = shortened(name, self.left - 16), _GAP + row * (_BAR + _GAP) + 15
+            names.append(element("text", text, x=self.left - 8, y=y, text_anchor="end"))
         digits = [
             element("text", text, x=self.x(v), y=self.low + 17, text_anchor="middle")
             for v, text in numbers

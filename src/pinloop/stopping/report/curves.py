@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ from ...view.replay import standing_spans
 from ..figures import Units, units_of
 from ..series import Series, series_of
 from .bars import Lane, Part, Span, Stack
-from .instants import Clock, instants, instants_of_joint, merged
+from .instants import Clock, instants, instants_of_joint, merged, shown_until
 from .plots import DASHES, PALETTE, Curve, Plot
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ __all__ = ["Curves", "curves_of", "energy_stacks", "heat_stacks", "joint_lanes"]
 
 Array = NDArray[np.float64]
 
-_POINTS = 320
-"""Even instants beside those at which the stop was computed."""
+_POINTS, _MOST_POINTS = 320, 2000
+"""Even instants beside those at which the stop was computed: as far as it is shown, and at most."""
 _HALF = 440.0
 _SINKS = {
     "brake": "#d55e00",
@@ -85,7 +86,7 @@ class _Maker:
         self.result, self.clock = result, clock
         self.series = _dense(result)
         self.x = clock.factor * self.series.t
-        self.span = _span(self.x)
+        self.span = _span(clock, result)
         self.instants = tuple(merged(instants(result, clock)))
 
     def positions(self, names: Sequence[str], units: Units) -> Plot:
@@ -133,12 +134,12 @@ class _Maker:
         series = self.series
         values = [series.kinetic, series.potential - series.potential[0]]
         names = ("kinetic energy", "potential energy, since the signal")
-        return self._plot("Energy", "energy [J]", self._curves(names, values))
+        return self._plot("Kinetic and potential energy", "energy [J]", self._curves(names, values))
 
     def tool(self) -> Plot:
         """Speed of the tool."""
         speed = 1e3 * self.series.tool_speed
-        name = f"speed of {self.result.tool}"
+        name = f"Speed of {self.result.tool}"
         return self._plot(name, "speed [mm/s]", self._curves([name], [speed]))
 
     def _plot(self, title: str, label: str, curves: list[Curve]) -> Plot:
@@ -170,19 +171,22 @@ class _Maker:
 
 def _dense(result: StopResult) -> Series:
     """The states that were computed, with both sides of each jump, and even ones between them."""
-    kept, end = series_of(result, None), float(result.run.t[-1])
+    kept, end = series_of(result, None), shown_until(result)
     if end <= 0.0:
         return kept
-    even = series_of(result, end / _POINTS)
+    even = series_of(result, max(end / _POINTS, float(result.run.t[-1]) / _MOST_POINTS))
     # Of even instants at a jump it is the state after it, which the stable order leaves last.
-    order = np.argsort(np.concatenate([kept.t, even.t]), kind="stable")
+    t = np.concatenate([kept.t, even.t])
+    order = np.argsort(t, kind="stable")
+    order = order[t[order] <= end * (1 + 1e-9)]
     pairs = zip(vars(kept).values(), vars(even).values(), strict=True)
     return Series(*(np.concatenate(pair)[order] for pair in pairs))
 
 
-def _span(x: Array) -> tuple[float, float]:
-    start, end = float(x[0]), float(x[-1])
-    return (start, end) if end > start else (start, start + 1.0)
+def _span(clock: Clock, result: StopResult) -> tuple[float, float]:
+    """Ends of the axis of time, in the unit of the clock."""
+    end = clock.factor * shown_until(result)
+    return 0.0, end if end > 0.0 else 1.0
 
 
 # -- bars ---------------------------------------------------------------------------------------
@@ -190,7 +194,7 @@ def _span(x: Array) -> tuple[float, float]:
 
 def joint_lanes(result: StopResult, clock: Clock) -> tuple[list[Lane], tuple[float, float]]:
     """Per joint its reaction, braking, and when it stands; and the ends of the axis."""
-    standing, end = standing_spans(result.run), float(result.run.t[-1])
+    standing, end = standing_spans(result.run), shown_until(result)
     lanes = [
         Lane(
             name,
@@ -202,15 +206,16 @@ def joint_lanes(result: StopResult, clock: Clock) -> tuple[list[Lane], tuple[flo
         )
         for name, joint in result.joints.items()
     ]
-    return lanes, _span(clock.factor * result.run.t)
+    return lanes, _span(clock, result)
 
 
 def _spans(
     joint: JointStop, standing: Sequence[tuple[float, float]], end: float
 ) -> Iterator[tuple[str, float, float, str]]:
     """Spans of a joint in seconds; those in which it stands between the others."""
-    marks = sorted({0.0, min(joint.reaction_time, end), end, *(t for s in standing for t in s)})
-    for start, stop in zip(marks, marks[1:], strict=False):
+    inner = (min(t, end) for t in (joint.reaction_time, *(t for s in standing for t in s)))
+    marks = sorted({0.0, *inner, end})
+    for start, stop in pairwise(marks):
         middle = (start + stop) / 2
         if any(a <= middle <= b for a, b in standing):
             yield "stands", start, stop, "#1f6fb5"

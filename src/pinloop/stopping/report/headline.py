@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..figures import decimals, listed, milliseconds, number, units_of
-from .markup import Markup, element
+from .markup import Markup, element, joined
 
 if TYPE_CHECKING:
     from ..result import JointStop, PointStop, StopResult
@@ -42,9 +43,10 @@ def cards(result: StopResult) -> Markup:
 def _cards(result: StopResult) -> Iterator[Markup]:
     reaction = min(result.reaction_time, result.stopping_time)
     braking = result.stopping_time - reaction
-    name = "stopping time" if result.outcome == "stopped" else "time computed"
+    moving = any(joint.state == "moving" for joint in result.joints.values())
+    name = "time computed" if moving else "time to standstill"
     yield _card(
-        name if result.outcome != "does not hold" else "time to standstill or end",
+        "stopping time" if result.outcome == "stopped" else name,
         *_parted(milliseconds(result.stopping_time)),
         f"{milliseconds(reaction)} reaction + {milliseconds(braking)} braking",
     )
@@ -59,7 +61,7 @@ def _cards(result: StopResult) -> Iterator[Markup]:
         unit = units_of(result.robot, gear.name).torque
         yield _card(
             "highest load of a gear", use, "%",
-            f"{gear.name}: {gear.peak_gear_torque:.4g} of {gear.gear_limit:.4g} {unit}",
+            f"{gear.name}: {_four(gear.peak_gear_torque)} of {_four(gear.gear_limit)} {unit}",
             "bad" if (gear.gear_use or 0.0) > 1 else "",
         )  # fmt: skip
     loaded = [joint for joint in joints if joint.load and joint.state != "moving"]
@@ -102,15 +104,20 @@ def _worst(result: StopResult, joints: list[JointStop]) -> Markup:
 def _holding(result: StopResult, joint: JointStop) -> Markup:
     """The joint with the least reserve against gravity."""
     unit = units_of(result.robot, joint.name).torque
-    hold = "a tooth" if joint.hold == float("inf") else f"{joint.hold:.4g} {unit}"
+    hold = "a tooth" if joint.hold == float("inf") else f"{_four(joint.hold)} {unit}"
     ample = joint.margin > 1000.0
     return _card(
         "least holding reserve",
         ">1000" if ample else number(joint.margin, 2),
         "\N{MULTIPLICATION SIGN} load",
-        f"{joint.name}: held by {hold}, load {abs(joint.load):.4g} {unit}",
+        f"{joint.name}: held by {hold}, load {_four(abs(joint.load))} {unit}",
         "bad" if joint.margin < 1 else "",
     )
+
+
+def _four(value: float | None) -> str:
+    """A number with four digits."""
+    return "-" if value is None else number(value, decimals([value]))
 
 
 def _parted(text: str) -> tuple[str, str]:
@@ -118,11 +125,17 @@ def _parted(text: str) -> tuple[str, str]:
     return value, unit
 
 
+def _kept_together(text: str) -> Markup:
+    """A text whose numbers stay with their units at the end of a line."""
+    units = r"(?<=\d) (ms|mm/s|mm|N m|N|s)\b"
+    return Markup(re.sub(units, lambda found: found[0].replace(" ", "&nbsp;"), joined(text)))
+
+
 def _card(name: str, value: str, unit: str, more: str, mark: str = "") -> Markup:
     return element(
         "div",
         element("h2", name),
         element("p", element("strong", value), " ", unit, class_=f"value {mark}".strip()),
-        element("p", more, class_="more"),
+        element("p", _kept_together(more), class_="more"),
         class_="card",
     )

@@ -12,7 +12,16 @@ from .plots import Instant, shortened
 if TYPE_CHECKING:
     from ..result import StopResult
 
-__all__ = ["Clock", "Happening", "clock_of", "happenings", "instants", "instants_of_joint", "merged"]
+__all__ = [
+    "Clock",
+    "Happening",
+    "clock_of",
+    "happenings",
+    "instants",
+    "instants_of_joint",
+    "merged",
+    "shown_until",
+]
 
 _SAME = 1e-9
 """Things closer than this [s] are simultaneous."""
@@ -23,7 +32,7 @@ _MOST = 24
 
 _PLAIN = {
     "signal": "signal",
-    "reference": "the drives begin the next part of their way",
+    "a ramp ends": "a ramp of the drives ends",
     "command": "command",
     "power off": "motors without torque",
     "drives stand": "drives have brought the robot to rest",
@@ -40,7 +49,13 @@ _OF_JOINT = {
     "power turns round in the gear of {}": "power turns round in its gear",
 }
 _QUIET = frozenset(
-    {"signal", "reference", "comes to rest", "power turns round in its gear", "meets its drive"}
+    {
+        "signal",
+        "a ramp of the drives ends",
+        "comes to rest",
+        "power turns round in its gear",
+        "meets its drive",
+    }
 )
 """Listed, but not marked in plots; of joints that come to rest, the last time is."""
 
@@ -85,6 +100,12 @@ def clock_of(result: StopResult) -> Clock:
     return Clock("s", 1.0, 3) if long else Clock("ms", 1e3, 1)
 
 
+def shown_until(result: StopResult) -> float:
+    """Until when a stop is shown [s]: a little beyond the last thing that happens."""
+    last = max([result.stopping_time, *(t for t, _ in result.events)])
+    return min(float(result.run.t[-1]), 1.04 * last) or float(result.run.t[-1])
+
+
 def happenings(result: StopResult) -> list[Happening]:
     """The events of a stop, those of several joints at one instant together."""
     known = {text: (said, "") for text, said in _PLAIN.items()}
@@ -111,9 +132,7 @@ def instants(result: StopResult, clock: Clock) -> list[Instant]:
     if len(shown) > _MOST:
         shown = [one for one in shown if one.what != "comes loose"][: _MOST - len(ends)] + ends
     every = {name for name, brake in result.brakes.joints.items() if brake.kind != "none"}
-    return [
-        Instant(clock.factor * one.t, shortened(_label(one, every), _LONGEST)) for one in shown
-    ]
+    return [Instant(clock.factor * one.t, shortened(_label(one, every), _LONGEST)) for one in shown]
 
 
 def instants_of_joint(result: StopResult, name: str, clock: Clock) -> list[Instant]:
@@ -148,7 +167,7 @@ def _label(one: Happening, every: set[str]) -> str:
         return one.what
     several = len(one.joints) > 1
     if one.what == "brake acts":
-        return "all brakes act" if several and set(one.joints) >= every else _named(one, "act")
+        return "brakes act" if several and set(one.joints) >= every else _named(one, "act")
     if one.what == "full brake torque":
         whole = several and set(one.joints) >= every
         return "full brake torque" if whole else f"full torque: {listed(one.joints, 2)}"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...view.player import Player, make_player
 from ...view.replay import Layer, Trace, make_replay
+from ..figures import number
 from ..swept import SweptVolume, swept_volume
+from .instants import shown_until
 from .markup import Markup, element, joined
 
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ _TRIANGLES = 40_000
 """What a picture of a volume needs; more are not worth the bytes."""
 
 
+@dataclass(frozen=True)
 class Motion:
     """The replay of a stop, and what is to be said about it.
 
@@ -28,8 +32,8 @@ class Motion:
         remarks: sentences below it.
     """
 
-    def __init__(self, player: Player, remarks: Markup) -> None:
-        self.player, self.remarks = player, remarks
+    player: Player
+    remarks: Markup
 
 
 def motion_of(result: StopResult, *, swept: bool) -> Motion:
@@ -47,6 +51,7 @@ def motion_of(result: StopResult, *, swept: bool) -> Motion:
     reaction = min(result.reaction_time, float(result.run.t[-1]))
     replay = make_replay(
         result.run,
+        until=shown_until(result),
         marked=tuple(result.joints),
         traces=(
             Trace(result.tool, _REACTION, end=reaction),
@@ -74,7 +79,10 @@ def motion_of(result: StopResult, *, swept: bool) -> Motion:
 def _said(volume: SweptVolume) -> str:
     """What the volume is."""
     low, high = volume.bounds
-    ends = (f"{axis} {a:.3f} to {b:.3f} m" for axis, a, b in zip("xyz", low, high, strict=True))
+    ends = (
+        f"{axis} = {number(a, 3)} to {number(b, 3)} m"
+        for axis, a, b in zip("xyz", low, high, strict=True)
+    )
     text = (
         f"The volume swept holds the robot at every instant and is nowhere more than "
         f"{1e3 * volume.excess:.1f} mm too large, meshes counting as their convex hulls. "

@@ -107,12 +107,15 @@ def _sections(
         _lanes(result, clock),
     )  # fmt: skip
     yield _section(
-        "Tool", "tool", *(grid_table(grid) for grid in _of(alone, "Tool")), _figure(curves.tool)
+        "Tool",
+        "tool",
+        *(grid_table(grid, titled=False) for grid in _of(alone, "Tool")),
+        _figure(curves.tool),
     )
     yield from _plots(curves)
     yield _section(
         "Energy", "energy",
-        *(grid_table(grid) for grid in _of(alone, "Energy")),
+        *(grid_table(grid, titled=False) for grid in _of(alone, "Energy")),
         _bars("Where the energy came from, and where it went", energy_stacks(result)),
         _bars("Heat, joint by joint", heat_stacks(result)),
         _figure(curves.energy),
@@ -202,8 +205,10 @@ def _keys(colors: dict[str, str]) -> Markup:
 def _assumptions(result: StopResult) -> Markup:
     """Every number with its provenance."""
     notes = notes_of(result)
-    remarks = [element("h3", "Remarks in the brakes file"),
-               element("ul", *(element("li", note) for note in notes))] if notes else []  # fmt: skip
+    remarks = []
+    if notes:
+        remarks.append(element("h3", "Remarks in the brakes file"))
+        remarks.append(element("ul", *(element("li", note) for note in notes)))
     return _section(
         "What it rests on", "assumptions",
         element("p", "Every number of the signal chain and of the brakes, gears, friction and "
@@ -229,9 +234,7 @@ def _footer(result: StopResult) -> Markup:
 
 
 def _section(title: str, name: str, *content: Content) -> Markup:
-    return element(
-        "section", element("h2", title), joined(*content), id=name, class_="part"
-    )
+    return element("section", element("h2", title), joined(*content), id=name, class_="part")
 
 
 def _asset(name: str) -> str:

@@ -24,10 +24,12 @@ PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a5c00", "#3d9bd1", "#5
 DASHES = ("", "7 3", "2 3", "9 3 2 3")
 """Further curves repeat the colours with these dashes."""
 
-_LETTER = 6.4
+_LETTER = 6.9
 """Width of a letter of the labels."""
 _ROW, _TOP, _BOTTOM, _RIGHT = 15, 8, 44, 14
 _MOST_ROWS = 6
+_ROOM = 0.03
+"""Room between the curves and the ends of the axis, as part of it."""
 _MOST_POINTS = 700
 
 
@@ -87,7 +89,7 @@ class Plot:
     def svg(self) -> Markup:
         """The picture."""
         ys = ticks(*self._range(), most=6)
-        left = 26 + max(label_width(text) for text in ys.texts)
+        left = 30 + max(label_width(text) for text in ys.texts)
         labels = _placed(self.instants, self._x_scale(left), self.width)
         top = _TOP + _ROW * max((row + 1 for _, row in labels.values()), default=0)
         frame = _Frame(left, top, self.width - _RIGHT - left, self.height)
@@ -109,34 +111,34 @@ class Plot:
         """Names of the curves with their lines; nothing if there is but one."""
         if len(self.curves) < 2:
             return Markup("")
-        return element(
-            "ul", *(_legend_entry(curve) for curve in self.curves), class_="legend"
-        )
+        return element("ul", *(_legend_entry(curve) for curve in self.curves), class_="legend")
 
     def _range(self) -> tuple[float, float]:
         values = [curve.y[np.isfinite(curve.y)] for curve in self.curves]
         found = np.concatenate([np.zeros(1 if self.zero else 0), *values])
         if found.size == 0:
             return 0.0, 1.0
-        return float(found.min()), float(found.max())
+        low, high = float(found.min()), float(found.max())
+        room = _ROOM * (high - low)
+        return low - room * (low != 0.0), high + room * (high != 0.0)
 
     def _x_scale(self, left: float) -> _Scale:
         return _Scale(self.span, (left, self.width - _RIGHT))
 
-    def _marks(
-        self, frame: _Frame, labels: dict[int, tuple[float, int]]
-    ) -> Iterable[Markup]:
+    def _marks(self, frame: _Frame, labels: dict[int, tuple[float, int]]) -> Iterable[Markup]:
         scale = _Scale(self.span, (frame.left, frame.left + frame.width))
         for k, instant in enumerate(self.instants):
             x = scale(instant.x)
             high = frame.top if k not in labels else _TOP + _ROW * labels[k][1] + 4
-            yield element("line", x1=x, x2=x, y1=high, y2=frame.top + frame.height, class_="instant")
-        for k, (x, row) in labels.items():
-            anchor = "start" if x <= scale(self.instants[k].x) + 4 else "end"
-            at = scale(self.instants[k].x) + (4 if anchor == "start" else -4)
             yield element(
-                "text", self.instants[k].label, x=at, y=_TOP + _ROW * row + 11,
-                text_anchor=anchor, class_="label",
+                "line", x1=x, x2=x, y1=high, y2=frame.top + frame.height, class_="instant"
+            )
+        for k, (x, row) in labels.items():
+            line = scale(self.instants[k].x)
+            ahead = x > line
+            yield element(
+                "text", self.instants[k].label, x=line + (4 if ahead else -4),
+                y=_TOP + _ROW * row + 11, text_anchor="start" if ahead else "end", class_="label",
             )  # fmt: skip
 
 
@@ -225,7 +227,7 @@ class _Frame:
         return _Scale(span, (self.left, self.left + self.width))
 
     def _x_ticks(self, span: tuple[float, float]) -> list[tuple[float, str]]:
-        found = ticks(*span, most=max(4, int(self.width / 80)))
+        found = ticks(*span, most=max(4, int(self.width / 62)))
         slack = 1e-9 * (span[1] - span[0])
         pairs = zip(found.values, found.texts, strict=True)
         return [(v, text) for v, text in pairs if span[0] - slack <= v <= span[1] + slack]
@@ -313,11 +315,9 @@ def _placed(
     """
     found: dict[int, tuple[float, int]] = {}
     placed: list[tuple[float, float, float, int]] = []
-    for k, instant in sorted(enumerate(instants), key=lambda item: item[1].x):
-        if not instant.label:
-            continue
-        x, room = scale(instant.x), label_width(instant.label)
-        begin = x + 4 if x + 4 + room <= width else x - 4 - room
+    for k, ahead in _in_turn(instants, scale, width):
+        x, room = scale(instants[k].x), label_width(instants[k].label)
+        begin = x + 4 if ahead else x - 4 - room
         end = begin + room
         for row in range(_MOST_ROWS):
             free = all(
@@ -331,6 +331,20 @@ def _placed(
                 found[k] = begin, row
                 break
     return found
+
+
+def _in_turn(instants: Sequence[Instant], scale: _Scale, width: float) -> list[tuple[int, bool]]:
+    """Instants with labels, outer ones first, and whether there is room ahead of them.
+
+    A line that rises higher then stands outside of the labels below its own.
+    """
+    labelled = [k for k, instant in enumerate(instants) if instant.label]
+    ahead = {
+        k: scale(instants[k].x) + 4 + label_width(instants[k].label) <= width for k in labelled
+    }
+    forward = sorted((k for k in labelled if ahead[k]), key=lambda k: instants[k].x)
+    backward = sorted((k for k in labelled if not ahead[k]), key=lambda k: -instants[k].x)
+    return [(k, False) for k in backward] + [(k, True) for k in forward]
 
 
 def _legend_entry(curve: Curve) -> Markup:

@@ -40,25 +40,27 @@ SOURCES = {
 
 
 def facts_table(facts: Facts) -> Markup:
-    """Names and what they are."""
+    """Names and what they are, under a heading that says so."""
     rows = (
-        element("tr", element("th", name, scope="row"), _cell(cell))
-        for name, cell in facts.entries
+        element("tr", element("th", name, scope="row"), _cell(cell)) for name, cell in facts.entries
     )
-    return _table(facts.title, "facts", element("tbody", *rows))
+    return _table(facts.title, "facts", element("tbody", *rows), titled=False)
 
 
-def grid_table(grid: Grid) -> Markup:
-    """A table with headings over groups of columns."""
+def grid_table(grid: Grid, *, titled: bool = True) -> Markup:
+    """A table with headings over groups of columns.
+
+    Args:
+        grid: what is in it.
+        titled: whether its title is seen; without it is there for those who cannot see the table.
+    """
     runs = column_runs(grid)
     first, *_ = grid.columns
     upper, lower = [element("th", first.heading, scope="col", rowspan=2)], []
     for run in runs:
         column = grid.columns[run[0]]
         if column.group:
-            upper.append(
-                element("th", heading_over(grid, run), scope="colgroup", colspan=len(run))
-            )
+            upper.append(element("th", heading_over(grid, run), scope="colgroup", colspan=len(run)))
             lower += [
                 element("th", heading_under(grid.columns[k]), scope="col", class_=_side(grid, k))
                 for k in run
@@ -66,9 +68,7 @@ def grid_table(grid: Grid) -> Markup:
         else:
             unit = Markup("") if not column.unit else element("span", f" [{column.unit}]")
             heading = joined(column.heading, unit)
-            upper.append(
-                element("th", heading, scope="col", rowspan=2, class_=_side(grid, run[0]))
-            )
+            upper.append(element("th", heading, scope="col", rowspan=2, class_=_side(grid, run[0])))
     groups = [element("tr", *upper), element("tr", *lower)] if lower else [_single(upper)]
     rows = (
         element(
@@ -78,7 +78,8 @@ def grid_table(grid: Grid) -> Markup:
         )
         for row in grid.rows
     )
-    return _table(grid.title, "numbers", element("thead", *groups), element("tbody", *rows))
+    content = element("thead", *groups), element("tbody", *rows)
+    return _table(grid.title, "numbers", *content, titled=titled)
 
 
 def event_table(result: StopResult, clock: Clock) -> Markup:
@@ -101,7 +102,8 @@ def event_table(result: StopResult, clock: Clock) -> Markup:
             element("th", "who", scope="col"),
         ),
     )
-    return _table("Events, in order", "events", head, element("tbody", *rows))
+    title = "Events in order of time"
+    return _table(title, "events", head, element("tbody", *rows), titled=False)
 
 
 # -- provenance ---------------------------------------------------------------------------------
@@ -113,9 +115,7 @@ def provenance_counts(rows: Iterable[Assumption]) -> Markup:
     return element(
         "ul",
         *(
-            element(
-                "li", _letter(source), " ", element("strong", str(counts[source])), f" {words}"
-            )
+            element("li", _letter(source), " ", element("strong", str(counts[source])), f" {words}")
             for source, (_, words) in SOURCES.items()
         ),
         class_="sources",
@@ -183,9 +183,7 @@ def _parameters(
             text = value if unit == common or not unit else f"{value} {unit}"
             source = _letter(_source(table[parameter, joint]))
             cells.append(element("td", text, " ", source, class_="right"))
-        rows.append(
-            element("tr", element("th", _heading(parameter, common), scope="row"), *cells)
-        )
+        rows.append(element("tr", element("th", _heading(parameter, common), scope="row"), *cells))
     head = element(
         "thead",
         element(
@@ -214,8 +212,9 @@ def _heading(parameter: str, unit: str) -> Markup:
 # -- parts of tables ----------------------------------------------------------------------------
 
 
-def _table(title: str, kind: str, *content: Markup) -> Markup:
-    table = element("table", element("caption", title), *content, class_=kind)
+def _table(title: str, kind: str, *content: Markup, titled: bool = True) -> Markup:
+    caption = element("caption", title, class_=None if titled else "unseen")
+    table = element("table", caption, *content, class_=kind)
     return element("div", table, class_="wide", tabindex="0", role="region", aria_label=title)
 
 
