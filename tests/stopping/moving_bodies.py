@@ -18,11 +18,15 @@ import pinloop.mechanism
 from pinloop.description import GROUND, Body, Description, Geometry, Joint, Shape, constant
 from pinloop.mechanism import Mechanism
 from pinloop.pairs import align_z, make_pair
+from pinloop.stopping.obstacles import Obstacle
 
 from ..tables import Array
 
 NO_GRAVITY = constant(np.zeros(3))
 INERTIA = constant(np.diag([0.02, 0.03, 0.04]))
+
+LENGTH, THICK, SPEED = 0.8, 0.03, 6.0
+X_AXIS = (1.0, 0, 0)
 
 
 def at(x: float, y: float, z: float, axis: Any = (0, 0, 1)) -> pin.SE3:
@@ -168,3 +172,21 @@ def fling(
     return pl.simulate(
         robot, q, v, until=until, losses=False, tau=lambda t, q, v: -drag * v, **more
     )
+
+
+# -- rods that swing past a ball ---------------------------------------------------------------
+
+
+def rod(body: str, length: float = LENGTH) -> Geometry:
+    """Capsule along x from the origin of the body."""
+    return shape(body, "capsule", (THICK, length), at(length / 2, 0, 0, X_AXIS))
+
+
+def swing(angle: float = 2.5, speed: float = SPEED) -> pl.Trajectory:
+    """A rod turns about z at constant speed, from the x axis: hardly any state is stored."""
+    return pl.simulate(chain("revolute", geometry=(rod("a"),)), [0.0], [speed], until=angle / speed)
+
+
+def ball(distance: float, radius: float = 0.05, angle: float = 1.1) -> Obstacle:
+    centre = distance * np.array([np.cos(angle), np.sin(angle), 0])
+    return Obstacle.sphere("ball", radius, centre)

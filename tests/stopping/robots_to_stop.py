@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike
 import pinloop as pl
 from pinloop.description import GROUND
 
+from ..states import URDF
+from ..states import robot as loaded
 from ..tables import Array, Table, joint
 
 G = 9.81
@@ -241,3 +243,47 @@ def drawn_stop(seed: int, *, teeth: float = 0.0) -> Drawn:
 def at_joint(brakes: pl.Brakes, **changes: Any) -> pl.Brakes:
     """The same with other numbers at every joint."""
     return replace(brakes, joints={n: replace(b, **changes) for n, b in brakes.joints.items()})
+
+
+class Wild(NamedTuple):
+    """A stop with everything that may go wrong."""
+
+    robot: pl.Mechanism
+    q: Array
+    v: Array
+    by: pl.Brakes
+    payload: pl.Payload | None
+    category: int | pl.Category1
+
+
+def wild_stop(seed: int) -> Wild:
+    """A random arm or the six-axis arm, with payload, teeth, faults, and brakes in their bands."""
+    rng = np.random.default_rng(seed + 10_000)
+    if rng.random() < 0.4:
+        arm = loaded("six_axis_arm")
+        q, v = rng.uniform(-1.5, 1.5, 6), rng.uniform(-3, 3, 6)
+        by = pl.Brakes.from_yaml(URDF / "six_axis_arm.brakes.yaml")
+        by = by.at_band({name: rng.uniform(-1, 1) for name in by.joints})
+        if rng.random() < 0.5:
+            by = at_joint(by, efficiency=float(rng.uniform(0.6, 1.0)))
+        tool = "tool0"
+    else:
+        arm, q, v, by, _ = drawn_stop(seed, teeth=float(rng.choice([0.0, 0.0, 0.4])))
+        tool = arm.bodies[-1]
+    names = list(by.joints)
+    for name, fault in zip(names, rng.integers(0, 12, len(names)), strict=True):
+        if by.joints[name].kind != "none":
+            by = by.missing(name) if fault == 0 else by
+            by = by.late(name, float(rng.uniform(0, 0.1))) if fault == 1 else by
+        if by.joints[name].kind == "friction":
+            by = by.weak(name, float(rng.uniform(0.1, 1))) if fault == 2 else by
+    payload = None
+    if rng.random() < 0.5:
+        size = rng.uniform(0.02, 0.1, 3)
+        inertia = np.diag(size.sum() - size)
+        payload = pl.Payload(rng.uniform(0.1, 8), tuple(rng.uniform(-0.2, 0.2, 3)), inertia, tool)
+    category: int | pl.Category1 = 0
+    if rng.random() < 0.25:
+        by = at_joint(by, deceleration=float(rng.uniform(3, 30)))
+        category = pl.Category1(time_limit=rng.uniform(0.05, 0.3)) if rng.random() < 0.5 else 1
+    return Wild(arm, q, v, by, payload, category)

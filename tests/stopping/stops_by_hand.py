@@ -20,6 +20,8 @@ from ..tables import Array
 from .enumeration import Problem, survivors
 from .loops_by_hand import TIGHT, Friction, Machine
 
+_BLINK = 1e-12
+"""Times closer to each other [s] are the same instant."""
 _STILL = 1e-8
 """Speed that counts as none where a joint has just come to rest."""
 _PAST = 1e-5
@@ -69,16 +71,18 @@ class Stop:
         t, since = 0.0, None
         breaks = sorted({self.off, until, *self._breaks()})
         while t < until:
+            self.window = t + _BLINK, until
             state = self._decided(t, q, v)
-            end = next(instant for instant in breaks if instant > t + 1e-12)
+            end = next(instant for instant in breaks if instant > t + _BLINK)
             if t >= self.off and np.all(state.stuck[list(self._dry(until))]):
                 assert np.abs(v[list(self.single)]).max() < _STILL
                 since = t if since is None else since
-                if not any(t + 1e-12 < instant < until for instant in breaks):
+                if not any(t + _BLINK < instant < until for instant in breaks):
                     return since, q
                 t = end
                 continue
             since = None
+            self.window = t + _BLINK, end - _BLINK
             t, q, v = self._moved(state, end)
         raise AssertionError("it does not stop")
 
@@ -100,7 +104,7 @@ class Stop:
         need = self.machine.mass(q) @ self.acceleration(t, q, v, state)
         N = self.machine.free(q)
         right = N.T @ (need - self._force(t, q, v, state.way))
-        most = np.array([self.friction.hold(self.single[i], t) for i in held])
+        most = np.array([self._holds(t, i, {}) for i in held])
         U, values, V = np.linalg.svd(N[held].T)
         rank = int(np.sum(values > 1e-9))
         torque = V[:rank].T @ ((U.T @ right)[:rank] / values[:rank])
@@ -117,7 +121,7 @@ class Stop:
 
     def _force(self, t: float, q: Array, v: Array, way: NDArray[np.int64]) -> Array:
         """Everything but reactions and what holds stuck joints."""
-        robot, moving = self.machine.robot, self.friction.moving
+        robot, moving, t = self.machine.robot, self.friction.moving, self._clock(t)
         force = -self.machine.bias(q, v)
         free = np.ones(len(v), dtype=bool)
         for i, name in self.single.items():
@@ -125,6 +129,10 @@ class Stop:
             free[i] = False
         force[free] -= (robot.model.damping * v)[free]
         return force
+
+    def _clock(self, t: float) -> float:
+        """The time within the stretch in which brakes do not jump."""
+        return min(max(t, self.window[0]), self.window[1])
 
     def _dry(self, t: float) -> dict[int, str]:
         return {i: name for i, name in self.single.items() if self.friction.hold(name, t) > 0}
@@ -142,7 +150,7 @@ class Stop:
         if t < self.off:
             stuck[self.driven] = True
             return State(t, q, v, way, stuck)
-        at = np.array([i for i in self._dry(t + 1e-12) if v[i] == 0.0], dtype=np.intp)
+        at = np.array([i for i in self._dry(t + _BLINK) if v[i] == 0.0], dtype=np.intp)
         M, J, gamma = self.machine.mass(q), *self.machine.rows(q, v)
         force = self._force(t, q, v, way)
         none = np.zeros(len(at))
@@ -150,9 +158,7 @@ class Stop:
         while True:
             most = np.array([self._holds(t, i, broken) for i in at])
             problem = Problem(M, force, J, gamma, Contacts(at, none, -most, most, none, none))
-            found = survivors(problem)
-            for o in found: print('   S',o.side,o.a,o.torque,most)
-            found=found[0]
+            found = survivors(problem)[0]
             new = {i: s for i, s in zip(at.tolist(), found.side, strict=True) if s}
             if set(new) <= set(broken):
                 break
@@ -163,7 +169,7 @@ class Stop:
         return State(t, q, v, way, stuck)
 
     def _holds(self, t: float, i: int, broken: dict[int, int]) -> float:
-        name = self.single[i]
+        name, t = self.single[i], self._clock(t)
         if i in broken:
             return abs(self.friction.moving(name, t, 0.0, 0.0, 1.0, 0.0))
         return self.friction.hold(name, t)

@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
 import pytest
-import trimesh
 
 import pinloop as pl
-from pinloop.description import GROUND, Geometry
-from pinloop.stopping.clearance import Approach, clearance, self_collisions
+from pinloop.stopping.clearance import clearance, self_collisions
 from pinloop.stopping.nearest import TOUCH
 from pinloop.stopping.obstacles import Obstacle
 
 from ..states import robot
-from ..tables import Array
-from .moving_bodies import at, chain, fling, shape
-
-LENGTH, THICK, SPEED = 0.8, 0.03, 6.0
-X_AXIS = (1.0, 0, 0)
-
-
-def rod(body: str, length: float = LENGTH) -> Geometry:
-    """Capsule along x from the origin of the body."""
-    return shape(body, "capsule", (THICK, length), at(length / 2, 0, 0, X_AXIS))
-
-
-def swing(angle: float = 2.5, speed: float = SPEED) -> pl.Trajectory:
-    """A rod turns about z at constant speed, from the x axis: hardly any state is stored."""
-    return pl.simulate(chain("revolute", geometry=(rod("a"),)), [0.0], [speed], until=angle / speed)
-
-
-def ball(distance: float, radius: float = 0.05, angle: float = 1.1) -> Obstacle:
-    centre = distance * np.array([np.cos(angle), np.sin(angle), 0])
-    return Obstacle.sphere("ball", radius, centre)
-
+from .moving_bodies import LENGTH, SPEED, THICK, X_AXIS, at, ball, chain, fling, rod, shape, swing
 
 # -- a rod past a ball -------------------------------------------------------------------------
 
@@ -177,106 +155,6 @@ def test_a_robot_without_shapes_is_made_of_its_joint_frames() -> None:
     assert found.distance == pytest.approx(1.0 - 0.05 - 0.75 - 0.02, abs=0.0025)
 
 
-# -- obstacles ---------------------------------------------------------------------------------
-
-
-def box_mesh(size: Any, file: Path | None = None) -> Any:
-    mesh = trimesh.creation.box(size)
-    if file is None:
-        return mesh
-    mesh.export(str(file))
-    return file
-
-
-def test_a_box_by_any_name(tmp_path: Path) -> None:
-    """A box, its mesh (convex: solid), a file of it, in millimetres, and an open one."""
-    size, where = np.array([0.2, 0.3, 0.4]), pin.SE3(pin.exp3(np.array([0.3, 0.2, 1.0])),
-                                                       np.array([0.75, 0.75, 0.1]))  # fmt: skip
-    opened = box_mesh(size)
-    opened.update_faces(np.arange(len(opened.faces)) != 3)
-    obstacles = [
-        Obstacle.box("box", size, where),
-        Obstacle.mesh("mesh", box_mesh(size), where),
-        Obstacle.mesh("file", box_mesh(size, tmp_path / "box.stl"), where),
-        Obstacle.mesh("mm", str(box_mesh(1000 * size, tmp_path / "mm.ply")), where, scale=0.001),
-    ]
-    found = list(clearance(swing(), obstacles).values())
-    assert found[0].distance > 0.01
-    for one in found[1:]:
-        assert one.distance == pytest.approx(found[0].distance, abs=1e-5)
-        assert one.t == pytest.approx(found[0].t, abs=1e-3)
-
-
-def ring() -> Any:
-    """A tube about z, 0.4 m high, that a rod of 0.8 m length turns in with 2 cm to spare."""
-    return trimesh.creation.annulus(r_min=0.85 / np.cos(np.pi / 128), r_max=1.0, height=0.4,
-                                    sections=128)  # fmt: skip
-
-
-def test_a_hole_stays_open() -> None:
-    """The rod turns inside a tube whose hull it lies in."""
-    found = clearance(swing(), Obstacle.mesh("tube", ring()))["tube"]
-    # The tube is a prism: its sides are 0.85 m away in their middles.
-    assert found.distance == pytest.approx(0.85 - LENGTH - THICK, abs=0.0012)
-    assert found.at_least > 0.018
-
-
-def test_what_is_inside_a_closed_mesh_touches_it() -> None:
-    """The rod, shorter than the walls are thick, starts between them and never meets them."""
-    thick = trimesh.creation.annulus(r_min=0.6, r_max=3.0, height=2.0, sections=64)
-    assert not thick.is_convex
-    move = pin.SE3(np.eye(3), np.array([1.0, 1.2, 0.0]))
-    inside = clearance(swing(angle=0.2), Obstacle.mesh("walls", thick, move))["walls"]
-    assert inside.touches
-    assert inside.t == 0.0
-    hole = clearance(swing(angle=0.2), Obstacle.mesh("walls", thick, (0.4, 0, 0)))["walls"]
-    assert 0.1 < hole.distance < 0.2  # there it stays in the hole
-
-
-def test_faces_that_look_inward_are_a_room() -> None:
-    room = box_mesh((2.0, 3.0, 1.0))
-    room.invert()
-    found = clearance(swing(), Obstacle.mesh("room", room))["room"]
-    assert found.distance == pytest.approx(1.0 - LENGTH - THICK, abs=0.001)
-
-
-def test_placements_and_names() -> None:
-    turned = pin.SE3(pin.exp3(np.array([0, 0, np.pi / 4])), np.array([1.0, 0, 0]))
-    found = clearance(swing(angle=0.5), Obstacle.box("b", (0.2, 0.2, 1), turned))["b"]
-    # The corner of the turned box points to the origin.
-    assert found.distance == pytest.approx(1 - 0.1 * np.sqrt(2) - LENGTH - THICK, abs=0.001)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Obstacle.box("b", (1, 2)), r"size of obstacle 'b' is \(1, 2\); give three"),
-        (lambda: Obstacle.box("b", (1, 2, 0)), "all lengths must be > 0"),
-        (lambda: Obstacle.box("b", (1, 2, np.inf)), "three finite numbers"),
-        (lambda: Obstacle.box("b", (1, 1, 1), "there"), "placement of obstacle 'b' is 'there'"),
-        (lambda: Obstacle.sphere("s", -1.0, (0, 0, 0)), "the radius of obstacle 's' is -1.0"),
-        (lambda: Obstacle.sphere("", 1.0, (0, 0, 0)), "the name of an obstacle is ''"),
-        (lambda: Obstacle.mesh("m", "nowhere.stl"), "obstacle 'm': there is no mesh file 'nowhere"),
-        (lambda: Obstacle.mesh("m", 3), "obstacle 'm' is int; give a file or a trimesh.Trimesh"),
-        (
-            lambda: Obstacle.mesh("m", box_mesh((1, 1, 1)), scale=0),
-            "the scale of obstacle 'm' is 0",
-        ),
-        (lambda: Obstacle.mesh("m", trimesh.Trimesh()), "its mesh has no triangles"),
-    ],
-)
-def test_impossible_obstacles(make: Any, message: str) -> None:
-    with pytest.raises(pl.BadValue, match=message):
-        make()
-
-
-def test_a_mesh_file_that_holds_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "empty.obj"
-    path.write_text("# nothing\n", encoding="utf-8")
-    with pytest.raises(pl.BadValue, match=r"obstacle 'm'.*empty\.obj"):
-        Obstacle.mesh("m", path)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -301,105 +179,13 @@ def test_no_run() -> None:
             function()
 
 
-# -- with itself -------------------------------------------------------------------------------
-
-UPPER, LAST = 0.5, 0.6
-
-
-def folding(spin: float, until: float = 0.8) -> pl.Trajectory:
-    """Three rods; the first along x, the second upright, the third folds down onto the first.
-
-    Args:
-        spin: speed at which the whole chain turns [rad/s].
-        until: end [s].
-    """
-    rods = (rod("a"), rod("b", UPPER), rod("c", LAST))
-    links = chain("revolute", "revolute", "revolute", length=UPPER, geometry=rods)
-    given = (
-        lambda t: (spin * t, spin, 0.0),
-        lambda t: (np.pi / 2, 0.0, 0.0),
-        lambda t: (0.2 + 5 * t, 5.0, 0.0),
-    )
-    rows = [pl.Prescribed(f"j{k + 1}", motion) for k, motion in enumerate(given)]
-    return pl.simulate(
-        links, [0.0, np.pi / 2, 0.2], [spin, 0.0, 5.0], until=until, rows=rows, losses=False,
-        save_every=until / 3,
+def test_a_run_of_one_state_is_where_it_is() -> None:
+    run = swing()
+    still = replace(
+        run, t=run.t[:1], q=run.q[:1], v=run.v[:1], a=run.a[:1], psi=run.psi[:0],
+        mode=run.mode[:1],
     )  # fmt: skip
-
-
-@pytest.mark.parametrize("spin", [0.0, 25.0])
-def test_a_chain_folds_onto_itself(spin: float) -> None:
-    """The tip of c is at the height 0.5 + 0.6 cos(angle); a is touched at twice the radius."""
-    found = self_collisions(folding(spin))
-    (touch,) = found.touching
-    assert {touch.body, touch.other} == {"a", "c"}
-    angle = np.arccos((2 * THICK - UPPER) / LAST)
-    assert touch.t == pytest.approx((angle - 0.2) / 5, abs=2e-5)
-    assert found.excluded == {("a", "b"): "a joint joins them", ("b", "c"): "a joint joins them"}
-    assert found.approaches == (touch,)
-
-
-@pytest.mark.parametrize("spin", [0.0, 25.0])
-def test_how_near_a_chain_comes_to_itself(spin: float) -> None:
-    until = 0.3
-    found = self_collisions(folding(spin, until))
-    (nearest,) = found.approaches
-    assert found.touching == ()
-    # Points of the middle line of c, and their distance from that of a.
-    angles, along = 0.2 + 5 * np.linspace(0, until, 2001), np.linspace(0, LAST, 401)
-    x = UPPER - np.outer(np.sin(angles), along)
-    y = UPPER + np.outer(np.cos(angles), along)
-    beyond = np.maximum(np.maximum(x - LENGTH, -x), 0)
-    law = float(np.hypot(beyond, y).min() - 2 * THICK)
-    assert nearest.distance == pytest.approx(law, abs=0.0015)
-    assert nearest.at_least <= law + 1e-5
-
-
-def test_pairs_that_are_left_out() -> None:
-    geometry = (
-        rod("a", 0.4),
-        rod("b", 0.4),
-        shape("c", "box", (0.6, 0.02, 0.02), at(-0.2, 0, 0.06)),
-        shape("d", "box", (0.1, 0.1, 0.1), at(0.2, 0, 0)),
-        shape(GROUND, "box", (0.2, 0.2, 0.2), at(0.0, -1.7, 0)),
-    )
-    run = pl.simulate(
-        chain("revolute", "revolute", "revolute", "fixed", geometry=geometry),
-        [0, 0, 0], [-3.0, 0, 0], until=0.6, mode=pl.Mode(["j2", "j3"]), losses=False,
-    )  # fmt: skip
-    found = self_collisions(run)
-    assert found.excluded == {
-        ("a", "b"): "a joint joins them",
-        ("b", "c"): "a joint joins them",
-        ("c", "d"): "they are welded to each other",
-        ("a", GROUND): "a joint joins them",
-    }
-    pairs = {(one.body, one.other) for one in found.approaches}
-    assert pairs == {("a", "c"), ("a", "d"), ("b", "d"), ("b", GROUND), ("c", GROUND),
-                     ("d", GROUND)}  # fmt: skip
-    assert [one.body for one in found.touching] == ["d"]
-
-
-def test_bodies_that_overlap_at_the_start_are_left_out() -> None:
-    geometry = (rod("a"), rod("b", 0.1), rod("c", 0.3))
-    links = chain("revolute", "revolute", "revolute", geometry=geometry, length=0.4)
-    run = pl.simulate(links, [0, 0, 0], [1.0, 0, 0], until=0.1, losses=False)
-    assert self_collisions(run).excluded["a", "c"] == "they overlap at the start"
-
-
-def test_loop_joints_join_bodies_too() -> None:
-    linkage = robot("palletizer")
-    found = self_collisions(fling(linkage, seed=2, until=0.05), tolerance=0.01)
-    for loop in linkage.loops:
-        pair = loop.body_a, loop.body_b
-        if pair in found.excluded or pair[::-1] in found.excluded:
-            reason = found.excluded.get(pair) or found.excluded.get(pair[::-1])
-            assert reason == "a joint joins them"
-        assert all({one.body, one.other} != set(pair) for one in found.approaches)
-    assert found.approaches == tuple(sorted(found.approaches, key=lambda one: one.distance))
-
-
-def test_approaches_print() -> None:
-    here: Array = np.zeros(3)
-    near = Approach("arm", "wall", 0.0123, 0.012, 0.5, here, here)
-    assert repr(near) == "<Approach: 'arm' and 'wall' 12.3 mm apart at t = 0.5 s>"
+    found = clearance(still, ball(2.0, angle=0.0))["ball"]
+    assert found.distance == pytest.approx(2.0 - 0.05 - LENGTH - THICK, abs=1e-9)
+    assert found.t == 0.0
+    assert self_collisions(still).approaches == ()

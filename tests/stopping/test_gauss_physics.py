@@ -333,12 +333,12 @@ def test_teeth_are_rows(seed: int, n: int) -> None:
 
 @pytest.mark.parametrize("inertia", [1e-300, 1e-18, 1e-13, 1e-9])
 def test_a_rotor_too_light_to_matter(inertia: float) -> None:
-    for seed in range(10):
+    for seed in range(25):
         p = random_problem(seed, 5, 5)
         none, light = np.zeros(5), np.diagonal(p.M)[p.contacts.columns] * inertia
         without = p.with_rotors(none).decide()
         tiny = p.with_rotors(light)
-        assert distance(p, without.a, tiny.decide().a) <= 1e-10 + 1e4 * inertia
+        assert distance(p, without.a, tiny.decide().a) <= 1e-9 + 1e6 * inertia
         fulfils(tiny, tiny.decide())
 
 

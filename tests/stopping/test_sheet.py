@@ -131,8 +131,11 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
 def test_frames_fit_and_are_alike(width: int) -> None:
     block = grid("alpha", "beta")
     lines = shown(sheet(Facts("Stop", (("a", Cell("b")),)), block), width).splitlines()
+    frame = 4 + len("joint  start  reaction  total  slips  state")
     assert lines[0] == "title"
-    assert {len(line) for line in lines[1:]} == {min(width, len(lines[1]))}
+    # No wider than what is in them: the longest row, two blanks and a line on both sides.
+    assert {len(line) for line in lines[1:]} == {frame if width > frame else len(lines[1])}
+    assert len(lines[1]) <= width
     assert lines[1].startswith("╭─ Stop ─") and lines[-1].startswith("╰")
     text = " ".join(lines)
     assert all(cell.text in text for row in block.rows for cell in row)

@@ -17,7 +17,7 @@ import trimesh
 
 import pinloop as pl
 from pinloop.description import GROUND
-from pinloop.stopping.swept import SweptVolume, swept_volume
+from pinloop.stopping.swept import swept_volume
 
 from .. import mechanisms as m
 from .. import tables
@@ -110,15 +110,31 @@ def test_configurations_may_jump_where_a_loop_closes() -> None:
 def test_a_body_that_trembles() -> None:
     """Over many tiny steps it goes to and fro by 0.4 mm; where it was at their ends is not all."""
     robot = chain("prismatic", geometry=(shape("a", "box", (0.2, 0.2, 0.2), at(0, 0, 0)),))
-    given = pl.simulate(robot, [0.0], until=1e-3, method=pl.MuntheKaas("rk4", step=1e-5))
+    given = pl.simulate(robot, [0.0], until=9.9e-4, method=pl.MuntheKaas("rk4", step=1e-5))
     q = np.zeros_like(given.q)
-    q[1::4], q[3::4] = 4e-4, -4e-4
+    q[1::3], q[2::3] = 4e-4, -4e-4
     still = np.zeros_like(q)
     run = replace(given, q=q, v=still, a=still, psi=np.diff(q, axis=0))
-    volume = swept_volume(run, tolerance=0.2)
+    volume = swept_volume(run, tolerance=0.288)
     assert len(volume.parts["a"]) < 5
     assert np.all(np.abs(volume.bounds[:, 2]) >= 0.1004)
     assert np.all(np.abs(volume.bounds[:, 2]) <= 0.1004 + volume.excess)
+
+
+def test_where_it_was_before_a_jump_is_not_lost() -> None:
+    """A box slides up by 1 m and is then 0.5 m below its start."""
+    slider = chain("prismatic", geometry=(shape("a", "box", (0.2, 0.2, 0.2), at(0, 0, 0)),))
+    slid = pl.simulate(slider, [0.0], [2.0], until=0.5, method=pl.MuntheKaas("rk4", step=0.5))
+    jumped = replace(
+        slid,
+        t=np.append(slid.t, 0.5),
+        q=np.vstack([slid.q, [[-0.5]]]),
+        v=np.vstack([slid.v, [[0.0]]]),
+        a=np.vstack([slid.a, [[0.0]]]),
+        psi=np.vstack([slid.psi, [[0.0]]]),
+        mode=np.append(slid.mode, 0),
+    )
+    assert np.allclose(swept_volume(jumped).bounds[:, 2], [-0.6, 1.1], atol=1e-5)
 
 
 def test_steps_far_shorter_than_needed() -> None:
@@ -226,40 +242,6 @@ def test_a_roller_turning_about_its_axis_sweeps_little_more_than_itself() -> Non
     assert volume.volume < np.pi * reach**2 * (0.4 + 2 * volume.excess)
 
 
-ROUND: dict[str, tuple[Any, Any]] = {
-    "sphere": ((0.3,), lambda x: np.linalg.norm(x, axis=1) - 0.3),
-    "capsule": (
-        (0.2, 0.5),
-        lambda x: np.linalg.norm(x - np.clip(x, -0.25, 0.25) * [0, 0, 1], axis=1) - 0.2,
-    ),
-    "cylinder": (
-        (0.2, 0.5),
-        lambda x: np.hypot(
-            np.maximum(np.hypot(x[:, 0], x[:, 1]) - 0.2, 0), np.maximum(np.abs(x[:, 2]) - 0.25, 0)
-        ),
-    ),
-    "mesh": ((0.3, 0.3, 0.3), lambda x: np.linalg.norm(x, axis=1) - 0.3),
-}
-
-
-@pytest.mark.parametrize("kind", ROUND)
-@pytest.mark.parametrize("tolerance", [0.05, 0.01])
-def test_how_far_polyhedra_stand_out_of_round_shapes(
-    kind: str, tolerance: float, tmp_path: Path
-) -> None:
-    """Of a body that hardly moves: its corners are not farther out than the excess says."""
-    size, distance = ROUND[kind]
-    path = tmp_path / "ball.ply"
-    trimesh.creation.icosphere(subdivisions=4).export(str(path))
-    file = path if kind == "mesh" else None
-    links = chain("revolute", geometry=(shape("a", kind, size, at(0, 0, 0), path=file),))
-    volume = swept_volume(pl.simulate(links, [0.0], until=0.1), tolerance=tolerance)
-    out = distance(volume.mesh().vertices)
-    assert np.all(out <= volume.excess + (5e-4 if kind == "mesh" else 1e-9))
-    assert out.max() > 0.5 * volume.excess
-    assert volume.excess <= tolerance
-
-
 def test_random_corners_of_the_volume_are_near_the_robot() -> None:
     """Distance from boxes at 1,000 instants; it is exact to half a step of the fastest point."""
     geometry = tuple(
@@ -362,7 +344,7 @@ def test_a_robot_without_shapes(thickness: float | None) -> None:
     assert radius < np.min(volume.bounds[1] - np.max(points, axis=(0, 1))) + radius < radius + 0.02
 
 
-# -- triangles, files, numbers -----------------------------------------------------------------
+# -- triangles and arguments -------------------------------------------------------------------
 
 
 def test_fewer_triangles_are_had_for_a_larger_tolerance() -> None:
@@ -380,45 +362,6 @@ def test_too_few_triangles_are_refused() -> None:
     run = fling(robot("planar_3r"), seed=3)
     with pytest.raises(pl.BadValue, match=r"max_triangles is 20, .* needs \d+ at least"):
         swept_volume(run, max_triangles=20)
-
-
-@pytest.fixture(scope="module")
-def small() -> SweptVolume:
-    return swept_volume(turning_bar(angle=0.4), tolerance=0.01)
-
-
-def test_meshes_are_convex_and_closed(small: SweptVolume) -> None:
-    assert [len(pieces) for pieces in small.meshes.values()] == [len(small.parts["a"])]
-    for piece in small.meshes["a"]:
-        assert piece.is_watertight
-        assert piece.is_convex
-        assert piece.volume > 0
-    assert len(small.mesh().faces) == small.triangles
-    assert np.allclose(small.mesh().bounds, small.bounds)
-
-
-@pytest.mark.parametrize("suffix", ["stl", "ply", "obj", "glb", "STL"])
-def test_files(small: SweptVolume, suffix: str, tmp_path: Path) -> None:
-    path = small.export(tmp_path / f"swept.{suffix}")
-    read = trimesh.load_scene(str(path))
-    assert np.allclose(read.bounds, small.bounds, atol=1e-6)
-    assert sum(len(part.faces) for part in read.geometry.values()) == small.triangles
-    if suffix == "glb":
-        assert list(read.geometry) == ["a"]
-
-
-def test_an_unknown_suffix(small: SweptVolume, tmp_path: Path) -> None:
-    with pytest.raises(pl.BadValue, match=r"'swept\.step'; use \.stl, \.ply, \.obj, \.glb"):
-        small.export(tmp_path / "swept.step")
-
-
-def test_points_that_are_none(small: SweptVolume) -> None:
-    assert small.contains([0.5, 0.05, 0.0]).tolist() == [True]
-    for wrong in ([1.0, 2.0], "here", [[0.0, np.nan, 0.0]]):
-        with pytest.raises(pl.BadValue, match="points"):
-            small.contains(wrong)
-    with pytest.raises(pl.BadValue, match="'b' has no part in the swept volume; known: a"):
-        small.mesh("b")
 
 
 @pytest.mark.parametrize(

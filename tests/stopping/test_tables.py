@@ -11,16 +11,17 @@ import numpy as np
 import pytest
 
 import pinloop as pl
+from pinloop.stopping.figures import decimals, milliseconds, number
 from pinloop.stopping.jointbrake import Source
 from pinloop.stopping.sheet import Grid, Sheet
 
 from .robots_to_stop import (
+    arm_table,
     brakes,
     carriages,
     lift_with_beam,
     on_axis,
     pendulum,
-    random_arm,
     slider,
     two_links,
     wheel,
@@ -112,6 +113,26 @@ def test_the_energy_adds_up() -> None:
     assert rows["in"] == rows["out"] == pytest.approx(11.25, abs=0.0051)
     assert abs(rows["closure error, in - out"]) < 1e-6
     assert set(rows) >= {"viscous friction", "short circuit", "gear losses", "impacts"}
+
+
+def test_the_work_of_drives_is_what_they_put_in() -> None:
+    """Held at 3 rad/s against 0.5 N m; or braked by drives from 9 J, friction helps."""
+    result = stopped(wheel(2.0), 3.0, on_axis(CHAIN, dynamic_torque=4.0, coulomb=0.5))
+    rows = grid_of(result.table(), "Energy")
+    # The brake of 4 N m acts from the command at 50 ms on, the drives hold against it until 60 ms.
+    work = 3.0 * (0.5 * 0.05 + 4.5 * 0.01)
+    assert float(rows["work of the drives"][0]) == pytest.approx(work, abs=0.0051)
+    by = on_axis(dynamic_torque=4.0, coulomb=0.5, deceleration=6.0)
+    rows = grid_of(stopped(wheel(2.0), 3.0, by, category=2).table(), "Energy")
+    # The way is v^2 / 2 a = 0.75 rad.
+    assert float(rows["work of the drives"][0]) == pytest.approx(-(9.0 - 0.375), abs=0.0051)
+
+
+def test_figures() -> None:
+    assert [number(x, 1) for x in (-0.04, 0.04, -0.06, 12.34)] == ["0.0", "0.0", "-0.1", "12.3"]
+    assert [decimals([x]) for x in (1234.0, 12.34, 0.01234, 99999.0, 0.0)] == [0, 2, 5, 0, 1]
+    assert decimals([np.inf, 12.0, -123.0]) == 1
+    assert [milliseconds(x) for x in (0.005, 0.2351964, 12.0)] == ["5 ms", "235.2 ms", "12 s"]
 
 
 def test_what_is_rounded_to_zero_has_no_sign_and_loads_that_are_rounding_no_margin() -> None:
@@ -242,7 +263,7 @@ def test_what_only_controlled_stops_need_is_told_there() -> None:
 
 
 def test_many_different_values_become_a_range() -> None:
-    robot = random_arm(np.random.default_rng(3), 7)
+    robot = pl.from_screws(arm_table(np.random.default_rng(3), 7))
     torques = [300.0, 900.0, 250.0, 400.0, 350.0, 310.0, 280.0]
     joints = {f"j{k + 1}": {"dynamic_torque": torque} for k, torque in enumerate(torques)}
     lines = assumed(stopped(robot, np.full(7, 0.1), brakes(**joints)))

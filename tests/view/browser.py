@@ -146,9 +146,7 @@ class Browser:
             "return [r.left + r.width / 2, r.top + r.height / 2]; })()"
         )
         for kind in ("mousePressed", "mouseReleased"):
-            self.send(
-                "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1
-            )
+            self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def press(self, key: str, code: int) -> None:
         """Press a key, e.g. ("Home", 36)."""

@@ -142,7 +142,10 @@ class Course:
         """One step, cut short where something happens in it."""
         equations = self.equations
         equations.excess = -np.inf
-        step, h_next = self.stepper.controlled(t, h, end, state)
+        if (fixed := self.stepper.method.step) is not None:
+            step, h_next = self.stepper.fixed(t, min(t + fixed, end), state), fixed
+        else:
+            step, h_next = self.stepper.controlled(t, h, end, state)
         excess = equations.excess
         found = first_crossing(step, self._watched(), equations, excess, self.tiny)
         if found is None:

@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
 _NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
+_SPEEDS = np.linspace(0.0, 1.0, 33)[:, None] ** np.arange(5) * np.arange(1, 6)
+"""Powers that make of a quintic its derivatives at points of a step."""
 SINKS = ("brake", "dry friction", "viscous friction", "short circuit", "gear losses")
 """What turns motion into heat."""
 
@@ -132,10 +134,12 @@ def energy_ledger(course: Course) -> Ledger:
 
 
 def peaks(course: Course) -> Peaks:
-    """The extremes of a course, at its states and at the points of quadrature."""
-    train, nodes = course.train, _nodes(course)
+    """The extremes of a course: speeds on its dense output, torques at its states."""
+    train = course.train
     speed = np.abs([kept.v for kept in course.kept]).max(axis=0)
-    speed = np.maximum(speed, np.abs(nodes.v).max(axis=(0, 1), initial=0.0))
+    p, h = _polynomials(course, _moving(course))
+    within = np.abs(np.einsum("gp,pkn->gkn", _SPEEDS, p) / h).max(axis=(0, 1), initial=0.0)
+    speed = np.where(course.simple, np.maximum(speed, within), speed)
     torque, gear = np.zeros(len(speed)), np.zeros(len(speed))
     for kept in course.kept:
         phase = course.phases[kept.phase]
@@ -151,19 +155,24 @@ def peaks(course: Course) -> Peaks:
     return Peaks(speed, torque, gear)
 
 
-def _nodes(course: Course) -> _Nodes:
-    """Points of quadrature in all steps in which something moves."""
+def _moving(course: Course) -> list[int]:
+    """Steps in which something moves, by the number of the state at their start."""
     kept = course.kept
-    moving = [
+    return [
         k
         for k in range(len(kept) - 1)
         if kept[k + 1].t > kept[k].t and (kept[k].v.any() or kept[k + 1].v.any())
     ]
-    # The state after a step is in the phase of the step; one at the start of a phase in the next.
-    phases = [course.phases[kept[k].phase] for k in moving]
-    nv = course.robot.nv
 
-    def stacked(values: list[Any]) -> Any:
+
+def _polynomials(course: Course, moving: list[int]) -> tuple[Array, Array]:
+    """Coefficients of the way in each step, shape (5, steps, nv), and lengths of the steps [s].
+
+    Those of joints that are no vector space are only nearly right.
+    """
+    kept, nv = course.kept, course.robot.nv
+
+    def stacked(values: list[Array]) -> Array:
         return np.array(values).reshape(len(moving), nv)
 
     h = stacked([np.full(nv, kept[k + 1].t - kept[k].t) for k in moving])
@@ -173,6 +182,19 @@ def _nodes(course: Course) -> _Nodes:
         h * h * stacked([kept[k].a for k in moving]),
         h * h * stacked([kept[k + 1].a for k in moving]),
     )  # fmt: skip
+    return p, h
+
+
+def _nodes(course: Course) -> _Nodes:
+    """Points of quadrature in all steps in which something moves."""
+    kept, moving, nv = course.kept, _moving(course), course.robot.nv
+    # The state after a step is in the phase of the step; one at the start of a phase in the next.
+    phases = [course.phases[kept[k].phase] for k in moving]
+
+    def stacked(values: list[Any]) -> Any:
+        return np.array(values).reshape(len(moving), nv)
+
+    p, h = _polynomials(course, moving)
     powers = _NODES[:, None] ** np.arange(5) * np.arange(1, 6)
     h = h[:, None, :1]
     v = np.einsum("gp,pkn->kgn", powers, p.reshape(5, len(moving), nv)) / h

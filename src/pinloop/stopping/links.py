@@ -24,7 +24,7 @@ from ..errors import BadValue
 from ..mechanism import Mechanism
 from .hulls import Hull, around_ball, around_cylinder, hull_of, simplified
 
-__all__ = ["Links", "Piece", "convex", "frame_pieces", "read_mesh", "robot_links"]
+__all__ = ["Links", "Piece", "convex", "frame_pieces", "positive", "read_mesh", "robot_links"]
 
 Array = NDArray[np.float64]
 

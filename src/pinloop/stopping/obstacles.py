@@ -96,18 +96,19 @@ class Obstacle:
         where = _placement(name, placement)
         # Files repeat the corners of every triangle: merged, the surface shows whether it closes.
         surface = trimesh.Trimesh(vertices, faces, process=True)
-        closed = bool(surface.is_watertight) and float(surface.volume) > 0
+        closed = bool(surface.is_watertight)
+        # Of a convex surface that looks inward trimesh says that it is not convex.
         if closed and surface.is_convex:
             return Obstacle(name, convex(hull_of(vertices)), where)
-        return Obstacle(
-            name, _surface(vertices, faces), where, (vertices, faces) if closed else None
-        )
+        shell = (vertices, faces) if closed else None
+        return Obstacle(name, _surface(vertices, faces), where, shell)
 
     def surrounds(self, point: Array) -> bool:
         """Whether a point lies inside a closed surface that is not convex.
 
         The solid angles under which the triangles are seen (Van Oosterom and Strackee, IEEE
-        Trans. Biomed. Eng. 30, 1983) add up to 4 pi inside and to zero outside.
+        Trans. Biomed. Eng. 30, 1983) add up to 4 pi inside, to zero outside, and to -4 pi in a
+        room whose walls look inward.
 
         Args:
             point: the point in the world [m], shape (3,).

@@ -9,13 +9,17 @@ moves the point downwards (arms: the second axis, the whole arm stretched out an
 
 **Which pose.** Many poses have the same extension. Of those the one is taken in which the axis
 moves the point downwards most steeply while all other axes stand (arms: the point is as high as
-the axis), and among these the one nearest to the fully extended pose, joint coordinates in shares
-of their ranges. A vertical axis moves nothing downwards: then only nearness counts.
+the axis), among these the one nearest to the fully extended pose, joint coordinates in shares of
+their ranges, and among those the one with the highest centre of mass (elbow up). A vertical axis
+moves nothing downwards: then steepness does not count.
+
+**Room.** A stop needs room: where one is asked for, the axis can still move so far within all
+limits (those of passive joints by their rates at the pose).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -27,13 +31,11 @@ from ..errors import BadValue
 from ..mechanism import Mechanism
 from ..stopping.figures import joint_value
 from .posesearch import Search
-from .posture import Driven
+from .posture import Driven, Lever
 
-__all__ = ["Extension", "GivenPoses", "Point", "Pose", "extensions"]
+__all__ = ["Extension", "Finder", "Point", "Pose"]
 
 Array = NDArray[np.float64]
-GivenPoses = Mapping[str, Mapping[float, Any]]
-"""Per axis and share a configuration, shape (nq,), or values by joint."""
 
 _FLAT = 1e-3
 """An axis that moves the point no more steeply than this moves it horizontally."""
@@ -62,8 +64,9 @@ class Pose:
         share: the share that was asked for.
         reached: the share that it has.
         distance: of the point from the axis [m].
-        fall: part of the point's speed that goes downwards when the axis moves in the direction
-            of `Extension`.
+        direction: sign of the motion of the axis that moves the point downwards; 1 if it moves it
+            horizontally.
+        fall: part of the point's speed that then goes downwards, 0 to 1.
         q: configuration, shape (nq,).
         joints: values of the driven joints [rad, m].
         given: whether the user gave it.
@@ -72,10 +75,16 @@ class Pose:
     share: float
     reached: float
     distance: float
+    direction: float
     fall: float
     q: Array
     joints: Mapping[str, float]
     given: bool = False
+
+    @property
+    def motion(self) -> Literal["horizontally", "downwards"]:
+        """How the axis moves the point."""
+        return "downwards" if self.fall > _FLAT else "horizontally"
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,47 +95,20 @@ class Extension:
         axis: name of the axis.
         least: least distance of the point from the axis [m].
         largest: largest distance [m].
-        motion: how the axis moves the point in its fully extended pose.
-        direction: sign of the motion that is stopped.
         poses: by share; shares that no pose has are missing.
-        joints: driven joints that were varied.
+        varied: driven joints that were varied.
+        room: how far the axis can still move in its poses [rad, m].
     """
 
     axis: str
     least: float
     largest: float
-    motion: Literal["horizontally", "downwards"]
-    direction: float
     poses: Mapping[float, Pose] = field(repr=False)
-    joints: tuple[str, ...] = ()
+    varied: tuple[str, ...]
+    room: float
 
 
-def extensions(
-    robot: Mechanism,
-    driven: Sequence[str],
-    axes: Sequence[str],
-    shares: Sequence[float],
-    point: Point,
-    given: GivenPoses | None = None,
-) -> dict[str, Extension]:
-    """Find the poses of all shares for some axes.
-
-    Args:
-        robot: the robot.
-        driven: its driven joints.
-        axes: the axes, some of the driven joints.
-        shares: shares of the largest extension, above 0 and up to 1.
-        point: the point that is moved.
-        given: poses to be used instead.
-
-    Raises:
-        BadValue: a joint has no limits, a given pose is impossible, or no pose was found.
-    """
-    finder = _Finder(robot, tuple(driven), point)
-    return {axis: finder.extension(axis, shares, (given or {}).get(axis, {})) for axis in axes}
-
-
-class _Finder:
+class Finder:
     """Finds poses; remembers the fully extended ones.
 
     Args:
@@ -135,101 +117,135 @@ class _Finder:
         point: the point that is moved.
     """
 
-    def __init__(self, robot: Mechanism, driven: tuple[str, ...], point: Point) -> None:
-        self.robot, self.driven, self.point = robot, driven, point
+    def __init__(self, robot: Mechanism, driven: Sequence[str], point: Point) -> None:
+        self.robot, self.driven, self.point = robot, tuple(driven), point
         self.home = assemble(robot)
         self._full: dict[str, tuple[Search, Array, float]] = {}
 
-    def extension(
-        self, axis: str, shares: Sequence[float], given: Mapping[float, Any]
-    ) -> Extension:
-        """The poses of one axis."""
+    def extended(self, axis: str) -> Pose:
+        """The fully extended pose of an axis, without room."""
         search, full, direction = self._extended(axis)
+        return self._pose(search, 1.0, search.configuration(full), direction)
+
+    def extension(
+        self,
+        axis: str,
+        shares: Iterable[float],
+        given: Mapping[float, Any] | None = None,
+        room: float = 0.0,
+    ) -> Extension:
+        """The poses of an axis.
+
+        Args:
+            axis: the axis, one of the driven joints.
+            shares: shares of the largest extension, above 0 and up to 1.
+            given: poses to be used instead, by share: configurations, or values by joint.
+            room: how far the axis must still be able to move [rad, m].
+
+        Raises:
+            BadValue: a given pose is impossible, or no pose was found.
+        """
+        given = given or {}
+        search, full, direction = self._extended(axis)
+        if room > 0:
+            search = self._search(axis, (direction, room))
+            full, direction = search.extended()
+        wanted = {share for share in shares if share not in given}
+        places = search.with_shares(wanted - {1.0}, direction, full) | {1.0: full}
         poses = {}
-        for share in sorted({*shares, *given}):
+        for share in sorted(wanted | set(given)):
             if share in given:
-                q = self._taken(given[share])
+                poses[share] = self._pose(search, share, self._taken(given[share]), None)
+            elif share in places:
+                q = search.configuration(places[share])
+                poses[share] = self._pose(search, share, q, direction)
             else:
-                place = full if share == 1.0 else search.with_share(share, direction, full)
-                if place is None:
-                    self._check_gap(search, axis, share)
-                    continue
-                q = search.configuration(place)
-            lever = search.lever(q)
-            reached = 1.0 if search.point_on_axis else lever.distance / search.largest
-            values = {name: joint_value(self.robot, name, q) for name in self.driven}
-            fall = direction * lever.fall
-            poses[share] = Pose(share, reached, lever.distance, fall, q, values, share in given)
-        steep = abs(search.lever(search.configuration(full)).fall) > _FLAT
-        carried = self._carriers(axis)
-        return Extension(
-            axis,
-            search.least,
-            search.largest,
-            "downwards" if steep else "horizontally",
-            direction,
-            poses,
-            tuple(name for name in self.driven if name not in carried),
-        )
+                self._check_gap(search, axis, share)
+        return Extension(axis, search.least, search.largest, poses, self._varied(axis), room)
+
+    # -- poses ------------------------------------------------------------------------------
 
     def _extended(self, axis: str) -> tuple[Search, Array, float]:
         """Search from an axis, the fully extended pose, and the direction of the motion there."""
         if axis not in self._full:
-            carriers, q = self._carriers(axis), self.home
-            for carrier in reversed(carriers):
-                before, place, _ = self._extended(carrier)
-                q = before.configuration(place)
-                if abs(before.lever(q).fall) > _FLAT:
-                    break
-            search = self._search(axis, carriers, q)
-            if not search.found:
-                raise BadValue(
-                    f"robot '{self.robot.name}': no pose within all limits was found for axis "
-                    f"'{axis}'; give poses with extension_poses="
-                )
+            search = self._search(axis, None)
             self._full[axis] = (search, *search.extended())
         return self._full[axis]
 
-    def _search(self, axis: str, carriers: Sequence[str], q: Array) -> Search:
-        robot, point = self.robot, self.point
-        place, frame = point.place, robot.frame_id(point.frame)
-        driven = Driven(robot, self.driven, axis, frame, place, point.down, q)
-        ranges = [self._range(name, q) for name in self.driven]
-        free = np.array(
-            [
-                name not in carriers and high > low
-                for name, (low, high) in zip(self.driven, ranges, strict=True)
-            ]
-        )
-        low, high = np.array(ranges)[free].reshape(-1, 2).T
-        names = [name for name, varies in zip(self.driven, free, strict=True) if varies]
-        if axis not in names:
+    def _search(self, axis: str, room: tuple[float, float] | None) -> Search:
+        """Search from an axis, with room in some direction."""
+        robot, point, q = self.robot, self.point, self.home
+        for carrier in reversed(self._carriers(axis)):
+            before, place, _ = self._extended(carrier)
+            q = before.configuration(place)
+            if abs(before.lever(q).fall) > _FLAT:
+                break
+        frame = robot.frame_id(point.frame)
+        driven = Driven(robot, self.driven, axis, frame, point.place, point.down, q)
+        varied = self._varied(axis)
+        if axis not in varied:
             raise BadValue(f"joint '{axis}' of robot '{robot.name}' cannot move: its limits meet")
-        return Search(driven, free, low, high - low, names.index(axis))
+        low, high = np.array([self._range(name) for name in varied]).T
+        search = Search(driven, varied, low, high, room)
+        if not search.found:
+            raise BadValue(
+                f"robot '{robot.name}': no pose within all limits was found for axis '{axis}'; "
+                "look at the limits of its joints"
+            )
+        return search
 
-    def _range(self, joint: str, q: Array) -> tuple[float, float]:
-        """Limits of a driven joint; a turn for one that turns without limits."""
+    def _pose(self, search: Search, share: float, q: Array, direction: float | None) -> Pose:
+        """A pose as it is reported; of one that the user gave the direction is not known."""
+        lever: Lever = search.lever(q)
+        if direction is None:
+            direction = -1.0 if lever.fall < -_FLAT else 1.0
+        reached = 1.0 if search.point_on_axis else lever.distance / search.largest
+        values = {name: joint_value(self.robot, name, q) for name in self.driven}
+        return Pose(share, reached, lever.distance, direction, direction * lever.fall, q, values)
+
+    def _taken(self, pose: Any) -> Array:
+        """A pose that the user gave, assembled."""
+        if isinstance(pose, Mapping):
+            home = {name: joint_value(self.robot, name, self.home) for name in self.driven}
+            return assemble(self.robot, fixed={**home, **pose}, limits=False)
+        q = self.robot.checked_configuration(pose)
+        return assemble(self.robot, q, limits=False)
+
+    def _check_gap(self, search: Search, axis: str, share: float) -> None:
+        """A share may be missing below the least one, but not between it and the largest."""
+        if not search.point_on_axis and share * search.largest > search.least:
+            raise BadValue(
+                f"robot '{self.robot.name}': no pose was found in which axis '{axis}' is extended "
+                f"by {100 * share:g} %; give it with extension_poses="
+            )
+
+    # -- joints -----------------------------------------------------------------------------
+
+    def _varied(self, axis: str) -> tuple[str, ...]:
+        """Driven joints that may vary: they do not carry the axis, and have somewhere to go."""
+        carriers = self._carriers(axis)
+        found = []
+        for name in self.driven:
+            low, high = self._range(name)
+            if name not in carriers and low < high:
+                found.append(name)
+        return tuple(found)
+
+    def _range(self, joint: str) -> tuple[float, float]:
+        """Limits of a driven joint; a turn for one that turns without limits, none for a slider."""
         at, model = self.robot.coordinates(joint), self.robot.model
-        here = joint_value(self.robot, joint, q)
+        here = joint_value(self.robot, joint, self.home)
         low, high = -np.inf, np.inf
         if at.nq == 1:
-            low, high = (
-                float(limits[at.q.start])
-                for limits in (model.lowerPositionLimit, model.upperPositionLimit)
-            )
+            low = float(model.lowerPositionLimit[at.q.start])
+            high = float(model.upperPositionLimit[at.q.start])
         if np.isfinite(low) and np.isfinite(high):
             return low, high
         if self.robot.is_translation[at.v.start]:
-            raise BadValue(
-                f"sliding joint '{joint}' of robot '{self.robot.name}' has no limits: how far it "
-                "extends is not known; give it limits, or poses with extension_poses="
-            )
-        # One side without a limit, or both: a whole turn.
+            return here, here
         if np.isfinite(low):
             return low, low + 2 * np.pi
-        if np.isfinite(high):
-            return high - 2 * np.pi, high
-        return here - np.pi, here + np.pi
+        return (high - 2 * np.pi, high) if np.isfinite(high) else (here - np.pi, here + np.pi)
 
     def _carriers(self, joint: str) -> list[str]:
         """Driven joints of the tree that carry a joint, the nearest first."""
@@ -240,18 +256,3 @@ class _Finder:
                 found.append(str(model.names[index]))
             index = int(model.parents[index])
         return found
-
-    def _taken(self, pose: Any) -> Array:
-        """A pose that the user gave, assembled."""
-        if isinstance(pose, Mapping):
-            home = {name: joint_value(self.robot, name, self.home) for name in self.driven}
-            return assemble(self.robot, fixed={**home, **pose}, limits=False)
-        return assemble(self.robot, self.robot.checked_configuration(pose), limits=False)
-
-    def _check_gap(self, search: Search, axis: str, share: float) -> None:
-        """A share may be missing below the least one, but not between it and the largest."""
-        if not search.point_on_axis and share * search.largest > search.least:
-            raise BadValue(
-                f"robot '{self.robot.name}': no pose was found in which axis '{axis}' is extended "
-                f"by {100 * share:g} %; give it with extension_poses="
-            )

@@ -7,12 +7,13 @@ What poses are wanted, and why, is in `extension`; how a pose lies is in `postur
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 from numpy.typing import NDArray
 
 from .posture import Driven, Lever
@@ -24,6 +25,10 @@ Array = NDArray[np.float64]
 _STARTS = 6
 """Random poses from which a search begins, beside those that are known."""
 _SEED = 0
+_STEP = 0.1
+"""Share by which a pose is folded at once."""
+_ALIKE = 1e-3
+"""Poses that differ by less in every joint are the same (shares of ranges)."""
 _STEEP, _NEAR = 1e-3, 1e-3
 """Weights: steepness against extension in the extended pose, nearness against steepness."""
 _FITS = 1e-6
@@ -63,26 +68,41 @@ class Search:
 
     Args:
         driven: the robot by its driven joints, with the axis.
-        free: mask of the driven joints that may vary.
+        varied: names of the driven joints that may vary, the axis among them.
         low: lower limits of these [rad, m].
-        width: widths of their ranges [rad, m], above 0.
-        own: number of the axis among these.
+        high: upper limits [rad, m].
+        room: direction and length of the way that the axis must still have [rad, m]; None for no
+            room.
 
     Attributes:
         found: whether any pose was found within all limits.
         least: least distance of the point from the axis [m].
         largest: largest distance [m].
+        home: where all that does not matter stays, in shares of the ranges.
     """
 
     def __init__(
-        self, driven: Driven, free: NDArray[np.bool_], low: Array, width: Array, own: int
+        self,
+        driven: Driven,
+        varied: Sequence[str],
+        low: Array,
+        high: Array,
+        room: tuple[float, float] | None = None,
     ) -> None:
-        self.driven, self._free, self._low, self._width = driven, free, low, width
-        self._own, self._start, self._values = own, driven.q.copy(), driven.values
+        self.driven, self._start, self._values = driven, driven.q.copy(), driven.values
+        self._free = np.array([name in varied for name in driven.joints])
+        self._own = list(varied).index(driven.axis)
+        self._low, self._width = low, high - low
+        self._least, self._most = np.zeros(len(low)), np.ones(len(low))
+        self._direction, self._length = room or (0.0, 0.0)
+        part = self._length / self._width[self._own]
+        if self._direction and part < 1.0:  # else no place in its range has so much room
+            ends = self._most if self._direction > 0 else self._least
+            ends[self._own] -= self._direction * part
         self._known: dict[bytes, _Here | None] = {}
         self._rng = np.random.default_rng(_SEED)
-        self.home = np.clip((self._values[free] - low) / width, 0.0, 1.0)
-        poses = [self.home, *self._rng.uniform(size=(_STARTS, len(low)))]
+        self.home = self._within((self._values[self._free] - low) / self._width)
+        poses = [self.home, *(self._scattered(self.home, 2.0) for _ in range(_STARTS))]
         here = [place for place in map(self._begin, poses) if place is not None]
         self.found = bool(here)
         self.least = self.largest = 0.0
@@ -115,14 +135,15 @@ class Search:
     def extended(self) -> tuple[Array, float]:
         """The fully extended pose, and the direction in which the axis then moves downwards."""
         if self.point_on_axis:
-            return self.home, 1.0
+            return self.home, self._direction or 1.0
         starts = [self._extended]
-        for place in np.linspace(0.0, 1.0, 5):
+        for place in np.linspace(self._least[self._own], self._most[self._own], 5):
             start = self._extended.copy()
             start[self._own] = place
             starts.append(start)
         best: tuple[float, Array, float] = (np.inf, self._extended, 1.0)
-        for direction in (1.0, -1.0) if self._falls else (1.0,):
+        directions = (1.0, -1.0) if self._falls else (1.0,)
+        for direction in (self._direction,) if self._direction else directions:
 
             def worth(here: _Here, direction: float = direction) -> tuple[float, Array]:
                 value, slope = self._steep_and_near(here, direction, self.home)
@@ -135,33 +156,71 @@ class Search:
                     best = value, here.x, direction
         return best[1], best[2]
 
-    def with_share(self, share: float, direction: float, near: Array) -> Array | None:
-        """The pose with a share of the largest distance, or None if there is none.
+    def with_shares(
+        self, shares: Iterable[float], direction: float, full: Array
+    ) -> dict[float, Array]:
+        """Poses with shares of the largest distance; shares that no pose has are missing.
+
+        From the fully extended pose down, little by little, so that the robot folds as one would
+        fold it; and from anywhere, so that no steeper pose is missed.
 
         Args:
-            share: the share.
+            shares: the shares, below 1.
             direction: sign of the motion that is to go downwards.
-            near: the pose to which it is to be near.
+            full: the fully extended pose, to which all are to be near.
         """
-        if self.point_on_axis or share < self.least / self.largest:
-            return None
-        spreads = np.linspace(0.2, 2.0, _STARTS)
-        starts = [
-            np.clip(near + spread * (self._rng.uniform(size=len(near)) - 0.5), 0.0, 1.0)
-            for spread in spreads
-        ]
 
         def worth(here: _Here) -> tuple[float, Array]:
-            return self._steep_and_near(here, direction, near)
+            return self._steep_and_near(here, direction, full)
+
+        least = 0.0 if self.point_on_axis else self.least / self.largest
+        found: dict[float, Array] = {}
+        branches = [self._scattered(full, 0.3) for _ in range(_STARTS)]
+        last = 1.0
+        for share in sorted(set(shares), reverse=True):
+            if self.point_on_axis or share < least:
+                break
+            for step in np.linspace(last, share, int(np.ceil((last - share) / _STEP)) + 1)[1:-1]:
+                branches = [here.x for here in self._at_share(float(step), branches, worth)]
+            anywhere = [self._scattered(full, 2.0) for _ in range(_STARTS)]
+            here = self._at_share(share, [*branches, *anywhere], worth)
+            if here:
+                found[share] = self._best(here, worth).x
+            branches, last = [one.x for one in here], share
+        return found
+
+    # -- choosing ---------------------------------------------------------------------------
+
+    def _at_share(self, share: float, starts: Iterable[Array], worth: Rule) -> list[_Here]:
+        """Steep and near poses with a share of the largest distance, different ones only."""
 
         def miss(here: _Here) -> tuple[Array, Array]:
             value = here.lever.distance / self.largest - share
             return np.array([value]), here.distance[None] / self.largest
 
-        found = [
-            here for here in self._minima(starts, worth, miss) if abs(miss(here)[0][0]) <= _FITS
-        ]
-        return min(found, key=lambda here: worth(here)[0]).x if found else None
+        found: list[_Here] = []
+        for here in self._minima(starts, worth, miss):
+            known = any(np.abs(here.x - one.x).max() < _ALIKE for one in found)
+            if not known and abs(miss(here)[0][0]) <= _FITS:
+                found.append(here)
+        return found
+
+    def _best(self, poses: list[_Here], worth: Rule) -> _Here:
+        """The best pose; of several that are as good the highest one (elbow up)."""
+        least = min(worth(here)[0] for here in poses)
+        equal = [here for here in poses if worth(here)[0] <= least + _ALIKE * _NEAR]
+        model, data = self.driven.robot.model, self.driven.robot.model.createData()
+        return max(
+            equal,
+            key=lambda here: -float(pin.centerOfMass(model, data, here.q) @ self.driven.down),
+        )
+
+    def _scattered(self, x: Array, spread: float) -> Array:
+        """A random pose around another."""
+        return self._within(x + spread * (self._rng.uniform(size=len(x)) - 0.5))
+
+    def _within(self, x: Array) -> Array:
+        return np.clip(x, self._least, self._most)
 
     # -- searching --------------------------------------------------------------------------
 
@@ -228,8 +287,8 @@ class Search:
 
         def at(x: Array) -> _Here:
             full = begin.x.copy()
-            full[free] = np.clip(x, 0.0, 1.0)
-            here = self._at(full)
+            full[free] = x
+            here = self._at(self._within(full))
             if here is None:
                 raise _Open
             return here
@@ -238,9 +297,9 @@ class Search:
             return worth(at(x))[0]
 
         def slope(x: Array) -> Array:
-            return worth(at(x))[1][free]
+            return np.asarray(worth(at(x))[1][free])
 
-        bounds = [] if zero is None else [_constraint("eq", at, zero, free)]
+        bounds: Any = [] if zero is None else [_constraint("eq", at, zero, free)]
         if len(begin.room):
             bounds.append(_constraint("ineq", at, _room, free))
         with warnings.catch_warnings():
@@ -250,7 +309,7 @@ class Search:
                 value,
                 begin.x[free],
                 jac=slope,
-                bounds=[(0.0, 1.0)] * int(free.sum()),
+                bounds=list(zip(self._least[free], self._most[free], strict=True)),
                 constraints=bounds,
                 method="SLSQP",
                 options={"maxiter": 100, "ftol": 1e-11},
@@ -276,6 +335,10 @@ class Search:
         if not self.driven.go(values):
             return None
         room, slopes = self.driven.room()
+        if self._direction:
+            # Where the passive joints go while the axis moves on.
+            way = slopes[:, self.driven.column] * self._direction * self._length
+            room, slopes = np.concatenate([room, room + way]), np.vstack([slopes, slopes])
         return _Here(
             x.copy(),
             self.driven.q.copy(),
@@ -288,7 +351,7 @@ class Search:
 
     def _fall_slopes(self, q: Array) -> Array:
         self.driven.q = q.copy()
-        return self.driven.fall_slopes()[self._free] * self._width
+        return np.asarray(self.driven.fall_slopes()[self._free] * self._width)
 
 
 def _room(here: _Here) -> tuple[Array, Array]:

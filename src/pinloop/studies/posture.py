@@ -64,11 +64,11 @@ class Driven:
         down: Array,
         q: Array,
     ) -> None:
-        self.robot, self.joints, self.q = robot, joints, q.copy()
+        self.robot, self.joints, self.axis, self.q = robot, joints, axis, q.copy()
         self._model, self._data = robot.model, robot.model.createData()
-        self._frame, self._point, self._down = frame, point, down
+        self._frame, self._point, self.down = frame, point, down
         at = robot.coordinates(axis)
-        self._index, self._column = at.index, joints.index(axis)
+        self._index, self.column = at.index, joints.index(axis)
         self._cells = [robot.coordinates(name) for name in joints]
         self._columns = np.array([cell.v.start for cell in self._cells])
         self._problem = Problem(robot, Constraints(robot, full=True), joints, {}, limits=False)
@@ -134,10 +134,8 @@ class Driven:
             return np.zeros(len(self.joints))
         J = pin.getJointJacobian(model, data, self._index, pin.LOCAL_WORLD_ALIGNED)
         line = J.reshape(6, -1) @ V
-        turned = np.cross(line[3:].T, a)
-        return np.asarray(
-            (across / distance) @ (speeds - line[:3] - (a @ reach) * turned.T)
-        )  # fmt: skip
+        turned = -pin.skew(a) @ line[3:]
+        return np.asarray((across / distance) @ (speeds - line[:3] - (a @ reach) * turned))
 
     def fall_slopes(self) -> Array:
         """Derivatives of the fall of the point by the driven joints, shape (m,)."""
@@ -165,9 +163,9 @@ class Driven:
     def _lever(self, q: Array, V: Array) -> Lever:
         point, speeds = self._moving(q, V)
         o, a = self._line()
-        reach, speed = point - o, speeds[:, self._column]
+        reach, speed = point - o, speeds[:, self.column]
         size = float(np.linalg.norm(speed))
-        fall = float(speed @ self._down) / size if size > 1e-9 * self.robot.length else 0.0
+        fall = float(speed @ self.down) / size if size > 1e-9 * self.robot.length else 0.0
         return Lever(float(np.linalg.norm(reach - a * (a @ reach))), fall)
 
     def _moving(self, q: Array, V: Array) -> tuple[Array, Array]:
@@ -178,13 +176,14 @@ class Driven:
         point = np.asarray(placement.act(self._point))
         J = pin.getFrameJacobian(model, data, self._frame, pin.LOCAL_WORLD_ALIGNED)
         twists = J.reshape(6, -1) @ V
-        return point, twists[:3] + np.cross(twists[3:].T, point - placement.translation).T
+        arm = pin.skew(point - placement.translation)
+        return point, np.asarray(twists[:3] - arm @ twists[3:])
 
     def _line(self) -> tuple[Array, Array]:
         """A point of the axis and its direction, in the world."""
         line = self._data.oMi[self._index]
         J = pin.getJointJacobian(self._model, self._data, self._index, pin.LOCAL).reshape(6, -1)
-        screw = J[:, self._columns[self._column]]
+        screw = J[:, self._columns[self.column]]
         a = line.rotation @ (screw[3:] if np.any(screw[3:]) else screw[:3])
         return np.asarray(line.translation), np.asarray(a / np.linalg.norm(a))
 

@@ -43,7 +43,7 @@ def lighter(parts: Sequence[Part], budget: int) -> tuple[tuple[Part, ...], float
     cell = _FINEST * max(float(np.ptp(vertices, axis=0).max()) for vertices, _ in arrays.values())
     while needed > budget:
         # The number of cells that a surface passes goes with their size to the power of -2.
-        cell *= max(1.15, float(np.sqrt(needed / budget)))
+        cell *= min(2.0, max(1.15, float(np.sqrt(needed / budget))))
         for k, mesh in original.items():
             found[k] = _simplified(mesh, *arrays[k], cell)
         left = [solid for k in original if (solid := found[k]) is not None]

@@ -1,0 +1,189 @@
+"""The two dynamic sweeps: assembly and disassembly of handle equations (paper 3, sections 2 and 3).
+
+Knows pieces, joints and arrays, no robot. Handle equations are written in the coordinates of the
+joints' orthogonal complements ``D`` from the start: ``alpha = zeta x + beta`` with the measure
+numbers ``x`` of the joint forces, ``alpha = +-D' A``, plus on one side of a joint and minus on the
+other, so that a joint asks that its two ``alpha`` add up to a given value. ``D`` is padded to equal
+width: padded columns are zero, with a one on the diagonal (the compliance).
+
+Eliminating the joints inside a piece then is, with ``i`` for inner and ``o`` for outer handles,
+
+    X = sum of the children's zeta_ii + compliance                      (eqs. 16, 42, 66)
+    x_i = X^-1 (y - beta_i) - X^-1 zeta_io x_o                          (eqs. 17, 64)
+    zeta = zeta_oo - zeta_oi X^-1 zeta_io                               (eqs. 26-28, 71)
+    beta = beta_o + zeta_oi X^-1 (y - beta_i)                           (eqs. 29-30, 72)
+
+for one joint as for many. Where loops close, ``X`` may be singular: then the smallest ``x_i``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .tree import AssemblyTree, Group
+
+__all__ = ["Sweeps"]
+
+Array = NDArray[np.float64]
+Columns = slice | NDArray[np.intp]
+
+_ZERO = 1e-12
+"""Eigenvalues of ``X`` that count as zero; the two bodies at a joint alone give one."""
+_SUSPECT = 1e8
+"""Entries of ``X^-1`` above which its eigenvalues are looked at."""
+
+
+class Sweeps:
+    """Assembly and disassembly of the pieces of one assembly tree.
+
+    Args:
+        tree: the assembly tree.
+        joints: number of joints.
+        width: columns of ``D`` of every joint, padding included.
+
+    Attributes:
+        ranks: per group that closes loops the rank of each ``X``, as last assembled.
+        caps: the ranks that must not be exceeded, where they are known.
+    """
+
+    def __init__(self, tree: AssemblyTree, joints: int, width: int) -> None:
+        self.tree, self.width = tree, width
+        self.leaves: dict[int, Array] = {}
+        self.ranks: dict[int, NDArray[np.intp]] = {}
+        self.caps: dict[int, NDArray[np.intp]] = {}
+        self._joints = joints
+        self._zeta = {
+            count: np.zeros((number, count * width, count * width))
+            for count, number in tree.pieces.items()
+        }
+        self._beta = {
+            count: np.zeros((number, count * width)) for count, number in tree.pieces.items()
+        }
+        for count, bodies in tree.leaves.items():
+            self.leaves[count] = self._zeta[count][: len(bodies)]
+        self._works = [_Work(group, width) for group in tree.groups]
+
+    def assemble(self, compliance: Array) -> None:
+        """Eliminate all joints, from the bodies in ``leaves`` upwards.
+
+        Args:
+            compliance: per joint the diagonal added to ``X``, shape (joints, width).
+        """
+        for number, work in enumerate(self._works):
+            group = work.group
+            whole = work.whole
+            whole[:] = 0.0
+            for slot, at, pieces in zip(group.slots, work.at, work.pieces, strict=True):
+                zeta = self._zeta[slot.handles][pieces]
+                if isinstance(at, slice):
+                    whole[:, at, at] += zeta
+                else:
+                    # A joint from a piece to itself has both handles in one place.
+                    np.add.at(whole, (slice(None), at[:, None], at), zeta)
+            X = whole[:, work.inner][:, :, work.inner]
+            diagonal = compliance[group.inner_joints].reshape(group.size, -1)
+            X[:, work.diagonal, work.diagonal] += diagonal
+            if group.regular:
+                work.inverse = np.linalg.inv(X)
+            else:
+                work.inverse, self.ranks[number] = _pseudoinverse(X, self.caps.get(number))
+            work.across = whole[:, work.inner][:, :, work.outer]
+            work.gain = work.inverse @ work.across
+            if group.outer:
+                made = self._zeta[len(group.outer)][group.start : group.start + group.size]
+                np.matmul(work.across.transpose(0, 2, 1), work.gain, out=made)
+                np.subtract(whole[:, work.outer][:, :, work.outer], made, out=made)
+
+    def solve(self, y: Array) -> Array:
+        """Measure numbers ``x`` of all joint forces.
+
+        Args:
+            y: what the two sides of each joint must add up to, shape (joints, width).
+
+        Returns:
+            shape (joints, width).
+        """
+        for work in self._works:
+            group = work.group
+            beta = np.zeros((group.size, work.whole.shape[1]))
+            for slot, at, pieces in zip(group.slots, work.at, work.pieces, strict=True):
+                if isinstance(at, slice):
+                    beta[:, at] += self._beta[slot.handles][pieces]
+                else:
+                    np.add.at(beta, (slice(None), at), self._beta[slot.handles][pieces])
+            rest = y[group.inner_joints].reshape(group.size, -1) - beta[:, work.inner]
+            work.free = _apply(work.inverse, rest)
+            if group.outer:
+                made = self._beta[len(group.outer)][group.start : group.start + group.size]
+                made[:] = beta[:, work.outer]
+                made += _apply(work.across.transpose(0, 2, 1), work.free)
+        x = np.zeros((self._joints, self.width))
+        for work in reversed(self._works):
+            group = work.group
+            inner = work.free
+            if group.outer:
+                inner = inner - _apply(work.gain, x[group.outer_joints].reshape(group.size, -1))
+            x[group.inner_joints] = inner.reshape(group.size, -1, self.width)
+        return x
+
+
+class _Work:
+    """A group with its index arrays and its results."""
+
+    inverse: Array
+    across: Array
+    gain: Array
+    free: Array
+
+    def __init__(self, group: Group, width: int) -> None:
+        self.group = group
+        places = len(group.inner) + len(group.outer)
+        self.whole = np.zeros((group.size, places * width, places * width))
+        self.inner, self.outer = _columns(group.inner, width), _columns(group.outer, width)
+        self.diagonal = np.arange(len(group.inner) * width)
+        self.at = [_columns(slot.places, width) for slot in group.slots]
+        self.pieces = [_as_slice(slot.pieces) for slot in group.slots]
+
+
+def _columns(places: tuple[int, ...], width: int) -> Columns:
+    """Columns of whole joints."""
+    return _as_slice((np.array(places, dtype=np.intp)[:, None] * width + np.arange(width)).ravel())
+
+
+def _as_slice(indices: NDArray[np.intp]) -> Columns:
+    """The same indices as a slice, where they are evenly spaced: views are cheaper than copies."""
+    if len(indices) == 0:
+        return slice(0, 0)
+    steps = np.diff(indices)
+    step = int(steps[0]) if len(steps) else 1
+    if step > 0 and np.all(steps == step):
+        return slice(int(indices[0]), int(indices[-1]) + 1, step)
+    return indices
+
+
+def _apply(A: Array, x: Array) -> Array:
+    """Matrix times vector, piece by piece."""
+    return np.asarray((A @ x[:, :, None])[:, :, 0])
+
+
+def _pseudoinverse(
+    X: Array, caps: NDArray[np.intp] | None
+) -> tuple[Array, NDArray[np.intp]]:
+    """Inverses of symmetric matrices that may be singular, and their ranks."""
+    size = X.shape[1]
+    ranks = np.full(len(X), size, dtype=np.intp)
+    try:
+        inverse = np.linalg.inv(X)
+        bad = ~(np.abs(inverse).max(axis=(1, 2), initial=0.0) < _SUSPECT)
+    except np.linalg.LinAlgError:
+        inverse, bad = np.empty_like(X), np.ones(len(X), dtype=bool)
+    if caps is not None:
+        bad |= caps < size
+    for k in np.flatnonzero(bad):
+        values, V = np.linalg.eigh(0.5 * (X[k] + X[k].T))
+        rank = int(np.sum(values > _ZERO))
+        rank = rank if caps is None else min(rank, int(caps[k]))
+        V, values = V[:, size - rank :], values[size - rank :]
+        inverse[k], ranks[k] = (V / values) @ V.T, rank
+    return inverse, ranks
