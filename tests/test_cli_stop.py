@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import pytest
 import pinloop as pl
 from pinloop import cli, cli_stop
 
-from .beam_files import ARM, beam
+from .beam_files import beam
 
 URDF = Path(__file__).parents[1] / "urdf"
 Captured = pytest.CaptureFixture[str]
@@ -174,6 +175,15 @@ def test_a_slide_by_hand(robot: str, tmp_path: Path, capsys: Captured) -> None:
     assert float(row["rail_velocity_m_per_s"]) == pytest.approx(0.6)
 
 
+def test_a_report(robot: str, tmp_path: Path, capsys: Captured) -> None:
+    target = tmp_path / "stop.html"
+    assert cli.run(["stop", robot, "--speed", "10%", "--html", str(target)]) == 0
+    out, err = capsys.readouterr()
+    assert out.endswith(f"\nwritten: {target}\n") and err == ""
+    page = target.read_text(encoding="utf-8")
+    assert "10 % of their speed limits" in page and "found beside the robot" in page
+
+
 def test_a_recorded_motion(robot: str, tmp_path: Path, capsys: Captured) -> None:
     """Rates and angles of ``sin 2t`` and ``t^2 / 4`` at 0.8 s."""
     t = np.linspace(0, 2, 201)
@@ -291,6 +301,7 @@ def test_speeds_above_limits_are_a_warning(robot: str, capsys: Captured) -> None
         (["{robot}", "--trajectory", "{wrong}", "--at", "0.5"], "no joint 'elbow'"),
         (["{robot}", "--csv", "/nowhere/x.csv"], "/nowhere/x.csv cannot be written"),
         (["{robot}", "--json", "/nowhere/x.json"], "/nowhere/x.json cannot be written"),
+        (["{robot}", "--html", "/nowhere/x.html"], "/nowhere/x.html cannot be written"),
         (["{robot}", "--csv", "{robot}"], "is used already"),
         (["{robot}", "--csv", "{csv}", "--trajectory", "{csv}", "--at", "0.5"], "is used already"),
         (["{robot}", "--csv", "x.out", "--json", "./x.out"], "is used already"),
@@ -361,15 +372,29 @@ def test_nobody_reads_the_output(robot: str) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of this kind exist on POSIX only")
-def test_control_c_ends_a_long_stop(robot: str, tmp_path: Path) -> None:
-    """Nothing is left of files that were to be written."""
+def test_control_c_ends_a_command(robot: str, tmp_path: Path) -> None:
+    """Interrupted while it waits for the robot: no traceback, and no file is left."""
     fifo = tmp_path / "robot.urdf"
     os.mkfifo(fifo)
-    words = ("stop", str(fifo), "--json", str(tmp_path / "stop.json"))
-    with started(*words) as process:
-        with fifo.open("w") as file:  # waits until the program reads the robot
+    target = tmp_path / "stop.json"
+    with started("stop", str(fifo), "--json", str(target)) as process:
+        writer = opened_by_reader(fifo, process)
+        try:
             process.send_signal(signal.SIGINT)
-            file.write(ARM)
-        _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=60)
+        finally:
+            os.close(writer)
         assert (process.returncode, err) == (130, "")
-    assert not (tmp_path / "stop.json").exists()
+    assert not target.exists()
+
+
+def opened_by_reader(fifo: Path, process: subprocess.Popen[str]) -> int:
+    """Open a named pipe for writing as soon as a program reads it."""
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # nobody reads yet
+            time.sleep(0.01)
+    process.kill()
+    raise AssertionError("the program did not read the robot")

@@ -287,8 +287,7 @@ class Outputs:
         if self.html is not None:
             from .stopping.report import write_report
 
-            write_report(result, self.html)
-            written.append(self.html)
+            written.append(write_report(result, self.html, facts=facts))
         if self.bare:
             write(document_text(result, named).rstrip("\n"))
             return

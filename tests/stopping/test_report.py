@@ -298,6 +298,9 @@ def test_a_robot_that_does_not_hold() -> None:
     assert "STOPPED" not in page.text
     assert "time computed 400 ms" in page.text
     assert "still in motion: axis" in page.text
+    # 3 N m against the weight of 2 kg, 0.5 m out.
+    reserve = 3.0 / (2.0 * 9.81 * 0.5 * np.cos(result.run.q[-1, 0]))
+    assert f"least holding reserve {reserve:.2f} × load axis: held by 3.000 N m" in page.text
     (warning, *_) = result.warnings
     assert warning in page.text
 

@@ -311,6 +311,8 @@ def test_limits_that_are_passed() -> None:
     assert f"by {beyond:.1f} deg at most" in position
     (speed,) = [x for x in result.warnings if "'joint_1' is faster" in x]
     assert "velocity limit of 200 deg/s at the signal, by 20.0 deg/s at most" in speed
+    back = pl.stop(robot, robot.neutral, -v, brakes=URDF / "six_axis_arm.brakes.yaml")
+    assert speed in back.warnings
 
 
 def test_joints_that_nothing_stops() -> None:

@@ -172,6 +172,7 @@ def _limit_sentence(result: StopResult, passed: LimitPassed) -> str:
         unit, values = "in SI units", [passed.limit, passed.by]
     limit, by = (number(value, decimals([value], 3, most=4)) for value in values)
     if passed.kind == "velocity":
+        limit = limit.removeprefix("-")  # that of the other direction
         since = "at the signal" if passed.t == 0 else f"from {milliseconds(passed.t)} on"
         return (
             f"joint '{passed.joint}' is faster than its velocity limit of {limit} {unit} {since}, "

@@ -30,6 +30,7 @@ from ..assembly import assemble
 from ..errors import BadValue
 from ..mechanism import Mechanism
 from ..stopping.figures import joint_value
+from .places import Place, Places
 from .posesearch import Search
 from .posture import Driven, Lever
 
@@ -120,12 +121,12 @@ class Finder:
     def __init__(self, robot: Mechanism, driven: Sequence[str], point: Point) -> None:
         self.robot, self.driven, self.point = robot, tuple(driven), point
         self.home = assemble(robot)
-        self._full: dict[str, tuple[Search, Array, float]] = {}
+        self._full: dict[str, tuple[Search, Place, float]] = {}
 
     def extended(self, axis: str) -> Pose:
         """The fully extended pose of an axis, without room."""
         search, full, direction = self._extended(axis)
-        return self._pose(search, 1.0, search.configuration(full), direction)
+        return self._pose(search, 1.0, full.q, direction)
 
     def extension(
         self,
@@ -148,7 +149,7 @@ class Finder:
         given = given or {}
         search, full, direction = self._extended(axis)
         if room > 0:
-            search = self._search(axis, (direction, room))
+            search = self._search(axis, direction, room)
             full, direction = search.extended()
         wanted = {share for share in shares if share not in given}
         places = search.with_shares(wanted - {1.0}, direction, full) | {1.0: full}
@@ -157,28 +158,26 @@ class Finder:
             if share in given:
                 poses[share] = self._pose(search, share, self._taken(given[share]), None)
             elif share in places:
-                q = search.configuration(places[share])
-                poses[share] = self._pose(search, share, q, direction)
+                poses[share] = self._pose(search, share, places[share].q, direction)
             else:
                 self._check_gap(search, axis, share)
         return Extension(axis, search.least, search.largest, poses, self._varied(axis), room)
 
     # -- poses ------------------------------------------------------------------------------
 
-    def _extended(self, axis: str) -> tuple[Search, Array, float]:
+    def _extended(self, axis: str) -> tuple[Search, Place, float]:
         """Search from an axis, the fully extended pose, and the direction of the motion there."""
         if axis not in self._full:
-            search = self._search(axis, None)
+            search = self._search(axis)
             self._full[axis] = (search, *search.extended())
         return self._full[axis]
 
-    def _search(self, axis: str, room: tuple[float, float] | None) -> Search:
+    def _search(self, axis: str, direction: float = 0.0, room: float = 0.0) -> Search:
         """Search from an axis, with room in some direction."""
         robot, point, q = self.robot, self.point, self.home
         for carrier in reversed(self._carriers(axis)):
-            before, place, _ = self._extended(carrier)
-            q = before.configuration(place)
-            if abs(before.lever(q).fall) > _FLAT:
+            q = self._extended(carrier)[1].q
+            if abs(self._extended(carrier)[1].lever.fall) > _FLAT:
                 break
         frame = robot.frame_id(point.frame)
         driven = Driven(robot, self.driven, axis, frame, point.place, point.down, q)
@@ -186,7 +185,7 @@ class Finder:
         if axis not in varied:
             raise BadValue(f"joint '{axis}' of robot '{robot.name}' cannot move: its limits meet")
         low, high = np.array([self._range(name) for name in varied]).T
-        search = Search(driven, varied, low, high, room)
+        search = Search(Places(driven, varied, low, high, direction, room), direction)
         if not search.found:
             raise BadValue(
                 f"robot '{robot.name}': no pose within all limits was found for axis '{axis}'; "

@@ -64,7 +64,7 @@ def _cards(result: StopResult) -> Iterator[Markup]:
             f"{gear.name}: {_four(gear.peak_gear_torque)} of {_four(gear.gear_limit)} {unit}",
             "bad" if (gear.gear_use or 0.0) > 1 else "",
         )  # fmt: skip
-    loaded = [joint for joint in joints if joint.load and joint.state != "moving"]
+    loaded = [joint for joint in joints if joint.load]
     if loaded and result.outcome != "time-out":
         weakest = min(loaded, key=lambda joint: joint.margin)
         yield _holding(result, weakest)

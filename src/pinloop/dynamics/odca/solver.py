@@ -1,0 +1,253 @@
+"""O-DCA bound to a robot: all four sweeps at a state, rows sorted into joints and borders.
+
+Every row is expressed where it costs least: loop rows as joints, a row on one coordinate (locks,
+prescribed motions) as a column of that joint's complement, any other row as a border.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ...closing import nearby_assembly
+from ...rows import RowSet
+from .bodies import Bodies
+from .joints import TreeJoints
+from .kinematics import Kinematics
+from .loops import LoopJoints
+from .problem import Answer, Load, Problem
+from .spatial import rotate_back
+
+__all__ = ["ArticulatedSolver", "FurtherRows", "no_rows"]
+
+Array = NDArray[np.float64]
+
+_CLOSED = 1e-9
+"""Residual up to which a configuration counts as assembled (lengths over the robot's length)."""
+_ITERATIONS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class FurtherRows:
+    """Rows beyond loops at a state: ``J a = values``.
+
+    Args:
+        J: shape (k, nv).
+        values: shape (k,).
+        index: place of each among all rows of the robot.
+    """
+
+    J: Array
+    values: Array
+    index: NDArray[np.intp]
+
+
+def no_rows(nv: int) -> FurtherRows:
+    """No rows beyond loops."""
+    return FurtherRows(np.zeros((0, nv)), np.zeros(0), np.zeros(0, dtype=np.intp))
+
+
+class ArticulatedSolver:
+    """The four sweeps for one robot.
+
+    Args:
+        rows: the rows of the robot.
+    """
+
+    def __init__(self, rows: RowSet) -> None:
+        robot, model = rows.robot, rows.robot.model
+        self._robot, self._rows = robot, rows
+        self.loop_rows = [rows.loops.rows_of[loop.name] for loop in robot.loops]
+        further = len(rows) - sum(part.stop - part.start for part in self.loop_rows)
+        self._armature = np.array(model.armature)
+        self.kinematics = Kinematics(model)
+        dofs = [columns.stop - columns.start for columns in self.kinematics.columns]
+        width = max([6 - dof for dof in dofs] + [part.stop - part.start for part in self.loop_rows],
+                    default=1)  # fmt: skip
+        if further or np.any(self._armature > 0):
+            width = 6
+        width = max(width, 1)
+        self.joints = TreeJoints(self.kinematics, self._armature, width)
+        self.loops = LoopJoints(robot, self.kinematics, width)
+        self.bodies = Bodies(model, self.kinematics, self.joints, self.loops, robot.length)
+        gravity = np.array(model.gravity.vector)
+        self._ground = -gravity
+        self._capped = False
+        self._scale_columns()
+
+    def _scale_columns(self) -> None:
+        """Give each column of ``D`` a unit in which its two bodies alone answer with one.
+
+        Then eigenvalues of inner matrices have no unit, and noise in them is rounding.
+        """
+        n, nv = self.kinematics.n, self._robot.nv
+        self.joints.hold(tuple(range(nv)) if self.joints.D.shape[2] == 6 else (), force=True)
+        self._update(self._robot.neutral, np.zeros(nv))
+        own = self.bodies.own_response()
+        own[own <= 0] = 1.0
+        scale = 1.0 / np.sqrt(own)
+        self.joints.scale = scale[:n]
+        self.loops.rescale(scale[n:])
+        self.joints.hold((), force=True)
+
+    def _update(self, q: Array, v: Array) -> None:
+        """First two sweeps, and the handle equations of all pieces."""
+        self.kinematics.update(q, v)
+        self.joints.update()
+        self.loops.update()
+        self.bodies.update()
+
+    # -- accelerations ------------------------------------------------------------------------
+
+    def solve(self, q: Array, v: Array, tau: Array, further: FurtherRows) -> tuple[Array, Array]:
+        """Acceleration, shape (nv,), and a multiplier per row, not the smallest where not unique.
+
+        Args:
+            q: configuration, shape (nq,).
+            v: velocity, shape (nv,).
+            tau: applied generalised forces without gravity, shape (nv,).
+            further: rows beyond loops.
+        """
+        answer, held, border = self._accelerate(q, v, tau, further)
+        lam = np.zeros(len(self._rows))
+        for k, part in enumerate(self.loop_rows):
+            count = part.stop - part.start
+            lam[part] = (answer.x[self.kinematics.n + k] * self.loops.scale[k])[:count]
+        lam[further.index[border]] = answer.multipliers
+        if len(held):
+            lam[further.index[held]] = self._held_multipliers(answer, further.J[held])
+        return answer.a, lam
+
+    def bodies_and_joints(
+        self, q: Array, v: Array, tau: Array, further: FurtherRows
+    ) -> tuple[Array, Array, Array]:
+        """Accelerations of all bodies and wrenches in all joints.
+
+        Returns:
+            spatial acceleration of each body, at and in its joint frame, shape (n, 6); wrench of
+            each tree joint on its body, at and in the joint frame, shape (n, 6); wrench of each
+            loop joint on its body B, at and in its frame B, shape (loops, 6).
+        """
+        answer, _, _ = self._accelerate(q, v, tau, further)
+        n, kin = self.kinematics.n, self.kinematics
+        A = answer.A[:-1].copy()
+        A[:, :3] -= rotate_back(kin.world_R[:-1], np.broadcast_to(self._ground[:3], (n, 3)))
+        tree = (self.joints.D @ answer.x[:n, :, None])[:, :, 0]
+        tree += self.joints.wrenches(answer.torques)
+        return A, tree, (self.loops.D @ answer.x[n:, :, None])[:, :, 0]
+
+    def _accelerate(
+        self, q: Array, v: Array, tau: Array, further: FurtherRows
+    ) -> tuple[Answer, NDArray[np.intp], NDArray[np.intp]]:
+        held, border, values = self._sort(further)
+        self._update(q, v)
+        self._cap(q, v)
+        problem = Problem(self.bodies, self.joints, further.J[border])
+        load = Load(
+            self.bodies.inertial_wrenches(), tau, self.kinematics.bias, self.loops.gamma,
+            self._ground, values, further.values[border],
+        )  # fmt: skip
+        self._problem = problem
+        return problem.solve(load), held, border
+
+    def _held_multipliers(self, answer: Answer, J: Array) -> Array:
+        columns = list(self.joints.held)
+        torques = self._problem.held_torques(answer, self._armature)
+        by_column = dict(zip(columns, torques, strict=True))
+        at = np.argmax(np.abs(J), axis=1)
+        return np.array([by_column[int(c)] / row[c] for c, row in zip(at, J, strict=True)])
+
+    def _sort(
+        self, further: FurtherRows
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
+        """Rows that hold one coordinate each, the others, and the values of held coordinates."""
+        alone = np.count_nonzero(further.J, axis=1) == 1
+        coordinate = np.argmax(np.abs(further.J), axis=1) if len(further.J) else np.zeros(0, int)
+        seen: dict[int, int] = {}
+        for k in np.flatnonzero(alone):
+            seen.setdefault(int(coordinate[k]), int(k))
+        columns = tuple(sorted(seen))
+        held = np.array([seen[c] for c in columns], dtype=np.intp)
+        self.joints.hold(columns)
+        values = np.array([further.values[k] / further.J[k, coordinate[k]] for k in held])
+        rest = np.setdiff1d(np.arange(len(further.J)), held)
+        return held, rest.astype(np.intp), values
+
+    def _cap(self, q: Array, v: Array) -> None:
+        """Remember, from the first assembled state on, which ranks inner matrices have at most.
+
+        Rows that depend on each other on the manifold only (Bennett, Bricard) gain rank off it,
+        inside the stages of a step, by as much as the loops are open there.
+        """
+        sweeps = self.bodies.sweeps
+        if self._capped or not self._is_closed():
+            return
+        self._capped = True
+        ranks = {key: found.copy() for key, found in sweeps.ranks.items()}
+        whole = {key: sweeps.tree.groups[key].inner_joints.shape[1] * sweeps.width for key in ranks}
+        if all(np.all(found == whole[key]) for key, found in ranks.items()):
+            return
+        rng = np.random.default_rng(0)
+        for _ in range(4):
+            near = nearby_assembly(self._robot, q, rng, reach=0.05)
+            if near is not None:
+                self._update(near, v)
+                for key, found in sweeps.ranks.items():
+                    np.maximum(ranks[key], found, out=ranks[key])
+        sweeps.caps = ranks
+        self._update(q, v)
+
+    def _is_closed(self) -> bool:
+        residual = self.loops.residual() / self.loops.scale
+        return bool(np.linalg.norm(residual) <= _CLOSED * max(1.0, self._robot.length))
+
+    # -- velocities and positions -------------------------------------------------------------
+
+    def velocity(self, q: Array, v: Array, further: FurtherRows) -> Array:
+        """The velocity nearest in the kinetic metric that all joints and rows allow, (nv,).
+
+        Args:
+            q: configuration, shape (nq,).
+            v: velocity, shape (nv,).
+            further: rows beyond loops, with their rates as values.
+        """
+        held, border, values = self._sort(further)
+        self._update(q, v)
+        self._cap(q, v)
+        problem = Problem(self.bodies, self.joints, further.J[border])
+        zero = problem.zero()
+        V = self.kinematics.V
+        columns = list(self.joints.held)
+        load = Load(
+            zero.wrenches, zero.torques, zero.apart, self.bodies.across_loops(V), zero.ground,
+            values - v[columns], further.values[border] - further.J[border] @ v,
+        )  # fmt: skip
+        return np.asarray(v + problem.solve(load).a)
+
+    def position(self, q: Array) -> Array:
+        """The configuration nearby in which all loops are closed, by Newton's method, (nq,)."""
+        rest = np.zeros(self._robot.nv)
+        rows = no_rows(len(rest))
+        self._sort(rows)
+        best, error = q, np.inf
+        trial = q
+        for _ in range(_ITERATIONS):
+            self.kinematics.update(trial, rest)
+            residual = self.loops.residual()
+            new = float(np.linalg.norm(residual / self.loops.scale))
+            if not new < 0.5 * error:
+                return trial if new < error else best
+            best, error = trial, new
+            self._update(trial, rest)
+            self._cap(trial, rest)
+            problem = Problem(self.bodies, self.joints, rows.J)
+            zero = problem.zero()
+            load = Load(
+                zero.wrenches, zero.torques, zero.apart, residual, zero.ground, zero.held,
+                zero.values,
+            )  # fmt: skip
+            trial = pin.integrate(self._robot.model, best, problem.solve(load).a)
+        return best

@@ -1,0 +1,277 @@
+"""Stopping times and distances as vendors declare them (ISO 10218-1, annex B): axis by axis.
+
+One axis moves at a share of its full speed, all others stand; the robot is extended by a share of
+what it can and carries a share of its payload. Poses are found in `extension`, single stops are
+made in `axisstop`, how tables look is in `annexb_tables`.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import BadValue
+from ..integrate import MuntheKaas
+from ..mechanism import Mechanism
+from ..stopping import Brakes, Payload, Standstill, StopResult
+from ..stopping.files import written_whole
+from ..stopping.schedule import Category, as_category
+from ..stopping.sheet import Sheet
+from .axisstop import (
+    AxisStop,
+    Settings,
+    checked_axes,
+    checked_payload,
+    full_speed,
+    part_of,
+    point_of,
+)
+from .extension import Extension, Finder
+from .space import driven_joints
+
+__all__ = ["SHARES", "AnnexB", "AxisStop", "annex_b"]
+
+Array = NDArray[np.float64]
+GivenPoses = Mapping[str, Mapping[float, "ArrayLike | Mapping[str, ArrayLike]"]]
+
+SHARES: Mapping[int, tuple[float, ...]] = {
+    0: (1.0,),
+    1: (0.33, 0.66, 1.0),
+    2: (0.33, 0.66, 1.0),
+}
+"""Shares of speed, extension and payload by number of the category (ISO 10218-1, annex B)."""
+
+_SPARE = 1.1
+"""So many times the way of the longest stop is left up to the limits."""
+
+
+@dataclass(frozen=True, eq=False)
+class AnnexB:
+    """Stopping times and distances of a robot, axis by axis.
+
+    Args:
+        robot: the robot.
+        payload: the largest payload.
+        axes: names of the axes.
+        categories: the categories.
+        shares: shares of speed, extension and payload, by number of the category.
+        speeds: full speed of each axis [rad/s, m/s].
+        extensions: per axis what it reaches, and its poses.
+        stops: all stops.
+        settings: brakes, gravity and numerics of all stops.
+    """
+
+    robot: Mechanism = field(repr=False)
+    payload: Payload
+    axes: tuple[str, ...]
+    categories: tuple[Category, ...]
+    shares: Mapping[int, tuple[float, ...]]
+    speeds: Mapping[str, float]
+    extensions: Mapping[str, Extension] = field(repr=False)
+    stops: tuple[AxisStop, ...] = field(repr=False)
+    settings: Settings = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<AnnexB of '{self.robot.name}': {len(self.stops)} stops of {len(self.axes)} axes>"
+
+    def __str__(self) -> str:
+        return str(self.sheet())
+
+    def _repr_html_(self) -> str:
+        return self.sheet()._repr_html_()
+
+    def select(self, **wanted: Any) -> tuple[AxisStop, ...]:
+        """Return the stops with the wanted attributes, e.g. ``axis="joint_1", category=0``."""
+        return tuple(
+            stop
+            for stop in self.stops
+            if all(getattr(stop, name) == value for name, value in wanted.items())
+        )
+
+    def again(self, stop: AxisStop) -> StopResult:
+        """Compute a stop once more, with everything that belongs to it."""
+        machine = self.settings.machine(self.robot, part_of(self.payload, stop.payload_share))
+        (category,) = (one for one in self.categories if one.number == stop.category)
+        return self.settings.stop(machine, category, stop.pose.q, stop.axis, stop.speed)
+
+    def table(self, category: int, axis: str | None = None) -> Sheet:
+        """The tables of a category: rows are speeds, columns extensions, one block per payload.
+
+        Args:
+            category: its number.
+            axis: only this axis; all by default.
+        """
+        from .annexb_tables import table_sheet
+
+        if category not in self.shares:
+            raise BadValue(f"category {category!r} was not asked for; there are {[*self.shares]}")
+        if axis is not None and axis not in self.axes:
+            raise BadValue(f"axis '{axis}' was not asked for; there are {', '.join(self.axes)}")
+        return table_sheet(self, category, axis)
+
+    def sheet(self) -> Sheet:
+        """All tables, and below them poses and definitions."""
+        from .annexb_tables import whole_sheet
+
+        return whole_sheet(self)
+
+    def rows(self) -> list[dict[str, str | float]]:
+        """The stops, a row each, units in the names."""
+        from .annexb_tables import csv_row
+
+        return [csv_row(self, stop) for stop in self.stops]
+
+    def to_csv(self, path: str | Path) -> Path:
+        """Write a row per stop as CSV, with its pose; units in the column names."""
+        rows = self.rows()
+        with written_whole(path) as file:
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+        return Path(path)
+
+    def to_markdown(self, path: str | Path | None = None) -> str:
+        """All tables, poses and definitions as Markdown; written to a file if one is given."""
+        from .pages import markdown_of
+
+        return _written(markdown_of(self.sheet()), path)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """All tables, poses and definitions as a page; written to a file if one is given."""
+        from .pages import html_of
+
+        return _written(html_of(self.sheet()), path)
+
+
+def annex_b(
+    robot: Mechanism,
+    brakes: Brakes | str | Path,
+    *,
+    payload: Payload | float | None,
+    axes: Sequence[str] | None = None,
+    speeds: Mapping[str, float] | None = None,
+    extension_poses: GivenPoses | None = None,
+    categories: Iterable[int | Category] = (0, 1),
+    shares: Mapping[int, Sequence[float]] | None = None,
+    gravity: ArrayLike | None = None,
+    until: float = 10.0,
+    method: MuntheKaas | None = None,
+    standstill: Standstill = Standstill(),  # noqa: B008 (frozen)
+) -> AnnexB:
+    """Stopping times and distances as vendors declare them (ISO 10218-1, annex B).
+
+    Category 0 at full speed, extension and payload, category 1 on the grid of 33, 66 and 100 % of
+    each; from the signal until all joints stand. One axis moves, downwards where it can, and
+    the other driven joints stand. What extension is, and which poses have it, is told in
+    `studies.extension` and below the tables. Each axis has room up to the limits of all joints,
+    1.1 times the way of its longest stop, if any pose has so much.
+
+    Args:
+        robot: the mechanism.
+        brakes: brakes, gears, friction and drives, or the file that describes them.
+        payload: the largest payload; a number is the mass of a point at the tool [kg], 0 for none.
+        axes: driven joints; the first three by default.
+        speeds: full speed of axes [rad/s, m/s]; the velocity limits of the robot's file otherwise.
+        extension_poses: poses to be used instead, per axis and share of the extension:
+            configurations, or values of driven joints by name.
+        categories: 0, 1 or 2, or with details, e.g. `Category1(time_limit=0.5)`.
+        shares: shares of speed, extension and payload per category, where not those of `SHARES`.
+        gravity: gravity in the robot's base [m/s^2], shape (3,); that of its file by default.
+        until: limit of the time of a stop [s].
+        method: integrator; see `stop`.
+        standstill: what counts as standing still.
+
+    Raises:
+        BadValue: an argument is impossible, an axis has no brake or no known speed, or a pose was
+            not found.
+    """
+    chosen = _categories(categories)
+    grid = _shares(chosen, shares)
+    parts = sorted({share for number in grid for share in grid[number]})
+    brakes = brakes if isinstance(brakes, Brakes) else Brakes.from_yaml(brakes)
+    settings = Settings.of(robot, brakes, gravity, until, method, standstill)
+    names = checked_axes(robot, settings.brakes, axes, chosen)
+    full = {
+        axis: full_speed(robot, axis, _for(names, speeds, "speeds").get(axis)) for axis in names
+    }
+    load = checked_payload(robot, payload)
+    given = _for(names, extension_poses, "extension_poses")
+    _check_shares(given, parts)
+    finder = Finder(robot, driven_joints(robot), point_of(robot, load, settings.gravity))
+    machines = {part: settings.machine(robot, part_of(load, part)) for part in parts}
+    extensions = {}
+    for axis in names:
+        full_pose = finder.extended(axis)
+        speed = full_pose.direction * full[axis]
+        ways = [
+            settings.way(machines[max(grid[one.number])], one, full_pose.q, axis, speed)
+            for one in chosen
+        ]
+        extensions[axis] = finder.extension(axis, parts, given.get(axis), _SPARE * max(ways))
+    stops = [
+        settings.axis_stop(machines[mass], one, axis, pose, full[axis], (part, mass), load.mass)
+        for one in chosen
+        for axis in names
+        for mass, share, part in product(grid[one.number], repeat=3)
+        if (pose := extensions[axis].poses.get(share)) is not None
+    ]
+    return AnnexB(robot, load, names, chosen, grid, full, extensions, tuple(stops), settings)
+
+
+# -- arguments --------------------------------------------------------------------------------
+
+
+def _categories(categories: Iterable[int | Category]) -> tuple[Category, ...]:
+    chosen = tuple(as_category(one) for one in categories)
+    numbers = [one.number for one in chosen]
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise BadValue(f"categories are {numbers}; give at least one, and each number once")
+    return chosen
+
+
+def _shares(
+    categories: tuple[Category, ...], given: Mapping[int, Sequence[float]] | None
+) -> dict[int, tuple[float, ...]]:
+    """Shares by number of the category, in rising order."""
+    found = {}
+    for one in categories:
+        shares = (given or {}).get(one.number, SHARES[one.number])
+        values = sorted({float(share) for share in np.atleast_1d(np.asarray(shares, dtype=float))})
+        if not values or not all(0 < value <= 1 for value in values):
+            raise BadValue(
+                f"shares of category {one.number} are {shares!r}; give numbers above 0 and up to 1"
+            )
+        found[one.number] = tuple(values)
+    return found
+
+
+def _for(names: tuple[str, ...], given: Mapping[str, Any] | None, what: str) -> Mapping[str, Any]:
+    """What is given per axis, after checking that these axes were asked for."""
+    for name in given or {}:
+        if name not in names:
+            raise BadValue(f"{what} names '{name}', which is none of the axes {', '.join(names)}")
+    return given or {}
+
+
+def _check_shares(given: Mapping[str, Mapping[float, Any]], parts: Sequence[float]) -> None:
+    for axis, poses in given.items():
+        for share in poses:
+            if share not in parts:
+                raise BadValue(
+                    f"extension_poses gives axis '{axis}' a pose for {share!r}; the shares are "
+                    f"{', '.join(f'{part:g}' for part in parts)}"
+                )
+
+
+def _written(text: str, path: str | Path | None) -> str:
+    if path is not None:
+        with written_whole(path) as file:
+            file.write(text)
+    return text

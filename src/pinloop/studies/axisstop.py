@@ -1,0 +1,265 @@
+"""The stop of one axis while all others stand, and what it needs: speed, payload, brake.
+
+Which stops are made, and what becomes of their numbers, is in `annexb`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..assembly import consistent_velocity
+from ..checks import flat_numbers
+from ..errors import BadValue, StopFailed
+from ..integrate import MuntheKaas
+from ..mechanism import Mechanism
+from ..stopping import Brakes, Payload, Standstill, StopResult, Trigger
+from ..stopping.limits import joint_limits
+from ..stopping.machine import tool_of
+from ..stopping.schedule import Category
+from ..stopping.stop import Machine, prepared, stopped
+from .extension import Point, Pose
+from .space import driven_joints
+
+__all__ = [
+    "AxisStop",
+    "Settings",
+    "checked_axes",
+    "checked_payload",
+    "full_speed",
+    "part_of",
+    "point_of",
+]
+
+Array = NDArray[np.float64]
+
+_METHOD = MuntheKaas("dopri5", rtol=1e-8, atol=1e-8)
+_NO_LIMIT = 1e6
+"""Velocity limits above this are none [rad/s, m/s]."""
+
+
+@dataclass(frozen=True, eq=False)
+class AxisStop:
+    """The stop of one axis. Sliding axes: m for rad.
+
+    Args:
+        axis: name of the axis.
+        category: number of the category.
+        speed_share: share of the full speed.
+        payload_share: share of the payload.
+        speed: speed at the signal [rad/s], signed.
+        mass: mass of the payload [kg].
+        pose: the pose at the signal.
+        outcome: as of `StopResult`, or "failed" if the stop could not be computed to its end.
+        problem: why it failed, or which limits of joints it passed.
+        time: from the signal until all joints stand for good [s].
+        distance: how far the axis goes from the signal to the end, along its motion [rad].
+        reaction_time: part of the time until its brake acts, or its drive slows it down [s].
+        reaction_distance: how far it goes in that time [rad].
+        last: joint that comes to rest last.
+    """
+
+    axis: str
+    category: int
+    speed_share: float
+    payload_share: float
+    speed: float
+    mass: float
+    pose: Pose
+    outcome: str
+    problem: str = ""
+    time: float = np.nan
+    distance: float = np.nan
+    reaction_time: float = np.nan
+    reaction_distance: float = np.nan
+    last: str = ""
+
+    @property
+    def extension_share(self) -> float:
+        """Share of the largest extension that was asked for."""
+        return self.pose.share
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """What all stops have in common.
+
+    Args:
+        brakes: the brakes.
+        gravity: gravity in the robot's base [m/s^2], shape (3,).
+        until: limit of the time of a stop [s].
+        method: integrator.
+        standstill: what counts as standing still.
+    """
+
+    brakes: Brakes
+    gravity: Array
+    until: float
+    method: MuntheKaas
+    standstill: Standstill
+
+    @staticmethod
+    def of(
+        robot: Mechanism,
+        brakes: Brakes,
+        gravity: ArrayLike | None,
+        until: float,
+        method: MuntheKaas | None,
+        standstill: Standstill,
+    ) -> Settings:
+        """Settings from what the user gives; see `annexb.annex_b`."""
+        towards = np.array(robot.gravity)
+        if gravity is not None:
+            towards = flat_numbers(gravity, "gravity", 3)
+        return Settings(brakes.for_robot(robot), towards, until, method or _METHOD, standstill)
+
+    def machine(self, robot: Mechanism, payload: Payload | None) -> Machine:
+        """The robot with a payload, prepared."""
+        return prepared(robot, self.brakes, payload, self.gravity)
+
+    def stop(
+        self, machine: Machine, category: Category, q: Array, axis: str, speed: float
+    ) -> StopResult:
+        """Stop one axis while the other driven joints stand."""
+        rates = dict.fromkeys(driven_joints(machine.robot), 0.0) | {axis: speed}
+        v = consistent_velocity(machine.robot, q, rates)
+        return stopped(machine, Trigger(), category, q, v, self.until, self.method, self.standstill)
+
+    def way(self, machine: Machine, category: Category, q: Array, axis: str, speed: float) -> float:
+        """How far an axis goes until it stands [rad, m]; 0 if that cannot be computed."""
+        try:
+            return self.stop(machine, category, q, axis, speed).joints[axis].excursion
+        except StopFailed:
+            return 0.0
+
+    def axis_stop(
+        self,
+        machine: Machine,
+        category: Category,
+        axis: str,
+        pose: Pose,
+        full: float,
+        shares: tuple[float, float],
+        mass: float,
+    ) -> AxisStop:
+        """Stop one axis, and keep what is declared.
+
+        Args:
+            machine: the robot with its payload.
+            category: the category.
+            axis: name of the axis.
+            pose: the pose at the signal.
+            full: full speed of the axis [rad/s, m/s].
+            shares: shares of the speed and of the payload.
+            mass: mass of the whole payload [kg].
+        """
+        part, load = shares
+        speed = pose.direction * part * full
+        case = AxisStop(
+            axis, category.number, part, load, speed, load * mass, pose, outcome="failed"
+        )
+        try:
+            found = self.stop(machine, category, pose.q, axis, speed)
+        except StopFailed as error:
+            return replace(case, problem=" ".join(str(error).split()))
+        joint = found.joints[axis]
+        passed = [one for one in joint_limits(found.run) if one.kind == "position"]
+        return replace(
+            case,
+            outcome=found.outcome,
+            problem=", ".join(f"passes the {one.side} limit of '{one.joint}'" for one in passed),
+            time=found.stopping_time,
+            distance=pose.direction * joint.angle,
+            reaction_time=joint.reaction_time,
+            reaction_distance=pose.direction * joint.reaction_angle,
+            last=max(found.joints.values(), key=lambda one: one.time).name,
+        )
+
+
+# -- what is needed ---------------------------------------------------------------------------
+
+
+def checked_axes(
+    robot: Mechanism,
+    brakes: Brakes,
+    axes: Sequence[str] | None,
+    categories: Sequence[Category],
+) -> tuple[str, ...]:
+    """Return the axes after checking that they are driven and have what the categories need.
+
+    Args:
+        robot: the robot.
+        brakes: its brakes.
+        axes: names; the first three driven joints by default.
+        categories: the categories.
+    """
+    driven = driven_joints(robot)
+    if isinstance(axes, str):
+        axes = (axes,)
+    names = tuple(driven[:3] if axes is None else dict.fromkeys(axes))
+    if not names:
+        raise BadValue(f"robot '{robot.name}' has no driven joint whose stops could be declared")
+    for name in names:
+        robot.coordinates(name)  # says so if there is no such joint
+        if name not in driven:
+            raise BadValue(
+                f"axis '{name}' of robot '{robot.name}' is not driven; driven are "
+                f"{', '.join(driven)}"
+            )
+        brake = brakes.joints.get(name)
+        braked = any(one.number < 2 for one in categories)
+        if brake is None or (braked and brake.kind == "none"):
+            raise BadValue(
+                f"axis '{name}' of robot '{robot.name}' has no brake: nothing stops it; give it one "
+                f"in the brakes file: joints: {name}: kind: friction"
+            )
+    return names
+
+
+def full_speed(robot: Mechanism, axis: str, given: float | None) -> float:
+    """Full speed of an axis [rad/s, m/s], given or from the robot's file."""
+    if given is not None:
+        speed = float(flat_numbers(given, f"the full speed of axis '{axis}'", 1)[0])
+    else:
+        speed = float(robot.model.upperVelocityLimit[robot.coordinates(axis).v.start])
+    if 0 < speed < _NO_LIMIT:
+        return speed
+    unit = "m/s" if robot.is_translation[robot.coordinates(axis).v.start] else "rad/s"
+    raise BadValue(
+        f"the full speed of axis '{axis}' of robot '{robot.name}' is {speed:g} {unit}; give it, "
+        f"e.g. speeds={{'{axis}': 2.0}}"
+    )
+
+
+def checked_payload(robot: Mechanism, payload: Payload | float | None) -> Payload:
+    """Return the largest payload, with its frame, after checking that it is known."""
+    if payload is None:
+        raise BadValue(
+            f"the largest payload of robot '{robot.name}' is not known: give payload=, a mass in kg "
+            "or a pl.Payload; 0 if it carries none"
+        )
+    if not isinstance(payload, Payload):
+        payload = Payload(float(flat_numbers(payload, "payload", 1)[0]))
+    frame = tool_of(robot) if payload.frame is None else payload.frame
+    robot.frame_id(frame)  # says so if there is no such frame
+    return replace(payload, frame=frame)
+
+
+def part_of(payload: Payload, share: float) -> Payload | None:
+    """A share of a payload of the same shape; None if there is nothing."""
+    if payload.mass == 0:
+        return None
+    inertia = payload.inertia
+    if inertia is not None:
+        inertia = share * np.asarray(inertia, dtype=float)
+    return replace(payload, mass=share * payload.mass, inertia=inertia)
+
+
+def point_of(robot: Mechanism, payload: Payload, gravity: Array) -> Point:
+    """The centre of the payload, whose distance from an axis is the extension."""
+    size = float(np.linalg.norm(gravity))
+    place = flat_numbers(payload.com, "the centre of mass of the payload", 3)
+    return Point(payload.frame or tool_of(robot), place, gravity / size if size else gravity)

@@ -1,0 +1,278 @@
+"""Tests of `pl.stop`: where the energy goes; hundreds of random stops; loads exactly at a bound."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from scipy.integrate import simpson
+
+import pinloop as pl
+
+from ..tables import Array
+from .robots_to_stop import (
+    G,
+    Wild,
+    Y,
+    brakes,
+    carriages,
+    chain_table,
+    drawn_stop,
+    on_axis,
+    slider,
+    solid,
+    train,
+    two_links,
+    wild_stop,
+)
+from .stop_by_hand import StopByHand
+
+UP = np.pi / 2
+UNTIL = 0.4
+FINE = pl.MuntheKaas("dopri5", rtol=1e-10, atol=1e-10)
+
+
+def stop_of(wild: Wild, method: pl.MuntheKaas | None = None) -> pl.StopResult:
+    return pl.stop(
+        wild.robot, wild.q, wild.v, brakes=wild.by, payload=wild.payload,
+        category=wild.category, until=UNTIL, method=method,
+    )  # fmt: skip
+
+
+class Energies:
+    """Kinetic and potential energy of a robot with payload and rotors, by Pinocchio.
+
+    Args:
+        wild: robot, payload and brakes.
+    """
+
+    def __init__(self, wild: Wild) -> None:
+        self.model = wild.robot.model.copy()
+        joints = [wild.by.joints[name] for name in list(self.model.names)[1:]]
+        self.rotors = np.array([b.gear_ratio**2 * (b.rotor_inertia or 0.0) for b in joints])
+        if (load := wild.payload) is not None:
+            frame = self.model.frames[self.model.getFrameId(load.frame or "")]
+            inertia = np.zeros((3, 3)) if load.inertia is None else np.asarray(load.inertia)
+            body = pin.Inertia(load.mass, np.asarray(load.com, float), inertia)
+            at = frame.parentJoint
+            self.model.inertias[at] = self.model.inertias[at] + frame.placement.act(body)
+        self.data = self.model.createData()
+
+    def kinetic(self, q: Array, v: Array) -> float:
+        return float(pin.computeKineticEnergy(self.model, self.data, q, v) + 0.5 * self.rotors @ v**2)
+
+    def potential(self, q: Array) -> float:
+        return float(pin.computePotentialEnergy(self.model, self.data, q))
+
+
+# -- random stops ---------------------------------------------------------------------------------
+
+
+def without_power(stop: pl.StopResult) -> float:
+    """When the power has gone; at the end if it never goes."""
+    return min([t for t, text in stop.events if text == "power off"] + [float(stop.run.t[-1])])
+
+
+def never_rises(stop: pl.StopResult, wild: Wild) -> None:
+    """Assert that nothing gains energy once the power is off."""
+    of, run, off = Energies(wild), stop.run, without_power(stop)
+    between = run(np.linspace(off, run.t[-1], 40))
+    kept = np.flatnonzero(run.t >= off)
+    # The state in which the power is cut may be there twice; both are without power then.
+    t = np.concatenate([run.t[kept], between.t])
+    q, v = np.vstack([run.q[kept], between.q]), np.vstack([run.v[kept], between.v])
+    # Sorted by time; at an impact the state before comes first, as it is kept.
+    order = np.argsort(t, kind="stable")
+    energy = np.array([of.kinetic(a, b) + of.potential(a) for a, b in zip(q, v, strict=True)])
+    size = max(of.kinetic(run.q[0], run.v[0]), 1e-3)
+    unique = [k for k in order if k < len(kept) or t[k] not in run.t]
+    assert np.diff(energy[unique]).max(initial=0.0) < 1e-7 * size
+
+
+def sensible(stop: pl.StopResult, wild: Wild) -> None:
+    """Assert what every result has to fulfil."""
+    run, ledger, of = stop.run, stop.ledger, Energies(wild)
+    assert np.all(np.diff(run.t) >= 0) and run.t[-1] <= UNTIL * (1 + 1e-12)
+    assert ledger.relative_error < 1e-6
+    assert ledger.kinetic_before == pytest.approx(of.kinetic(wild.q, wild.v))
+    assert ledger.kinetic_after == pytest.approx(of.kinetic(run.q[-1], run.v[-1]))
+    drop = of.potential(wild.q) - of.potential(run.q[-1])
+    assert ledger.potential_drop == pytest.approx(drop, rel=1e-9, abs=1e-9)
+    assert all(np.all(heat >= -1e-9) for heat in ledger.dissipated.values())
+    assert ledger.impacts >= 0
+    joints = stop.joints.values()
+    if stop.outcome == "stopped":
+        assert np.abs(run.v[-1]).max() <= 1e-3
+        assert all(one.state != "moving" and one.margin >= 1 for one in joints)
+        assert stop.stopping_time == pytest.approx(max(one.time for one in joints))
+    elif stop.outcome == "does not hold":
+        assert any(one.margin < 1 for one in joints)
+    else:
+        assert run.t[-1] == UNTIL  # still moving, or waiting for its brakes
+    for k, one in enumerate(joints):
+        moved = run.q[-1][k] - run.q[0][k]
+        assert one.angle == pytest.approx(moved, abs=1e-12)
+        assert one.angle == pytest.approx(one.reaction_angle + one.braking_angle, abs=1e-12)
+        assert abs(one.angle) <= one.excursion + 1e-12 <= one.travel + 2e-12
+        assert one.peak_speed >= np.abs(run.v[:, k]).max() - 1e-12
+
+
+@pytest.mark.parametrize("first", range(0, 200, 20))
+def test_random_stops(first: int) -> None:
+    """Payloads, teeth, faults, bands, gears with losses, Stribeck, categories 0 and 1."""
+    outcomes: Counter[str] = Counter()
+    for seed in range(first, first + 20):
+        wild = wild_stop(seed)
+        stop = stop_of(wild)
+        sensible(stop, wild)
+        never_rises(stop, wild)
+        outcomes[stop.outcome] += 1
+        if seed % 5 == 0:
+            fine = stop_of(wild, FINE)
+            assert fine.outcome == stop.outcome
+            assert np.abs(fine.run.q[-1] - stop.run.q[-1]).max() < 1e-4
+            again = stop_of(wild)
+            for one, two in zip(stop.run.columns().values(), again.run.columns().values(),
+                                strict=True):  # fmt: skip
+                assert one.tobytes() == two.tobytes()
+            assert stop.events == again.events and stop.joints == again.joints
+    assert outcomes["stopped"] >= 4 and outcomes["does not hold"] >= 1
+
+
+# -- the ledger, sink by sink ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [3, 9])
+def test_sinks_of_every_joint(seed: int) -> None:
+    """Powers of all losses on a fine grid, from the motion alone; gears without losses."""
+    arm, q, v, by, _ = drawn_stop(seed)
+    by = replace(by, joints={n: replace(b, efficiency=1.0) for n, b in by.joints.items()})
+    stop = pl.stop(arm, q, v, brakes=by, until=UNTIL, method=FINE)
+    off = by.chain.command + by.chain.drive_off
+    marks = np.unique([*stop.run.t, *(t for t, _ in stop.events)])
+    heat = {sink: np.zeros(arm.nv) for sink in stop.ledger.dissipated}
+    for start, end in zip(marks[:-1], marks[1:], strict=True):
+        if end - start < 1e-12:
+            continue
+        t = np.linspace(start, end, 9)
+        speed = np.abs(stop.run(np.clip(t, *stop.run.t[[0, -1]])).v)
+        for k, b in enumerate(by.joints.values()):
+            s, begin = speed[:, k], by.chain.command + b.delay
+            middle = (start + end) / 2
+            part = np.clip((t - begin) / b.rise, 0, 1) if b.rise else float(middle > begin)
+            rough = (b.breakaway or 0.0) - b.coulomb
+            brake = part * b.gear_ratio * b.dynamic_torque * b.factor
+            powers = {
+                "brake": brake * s,
+                "dry friction": (b.coulomb + rough * np.exp(-((s / b.stribeck_speed) ** 2))) * s,
+                "viscous friction": b.viscous * s**2,
+                "short circuit": (middle > off) * b.gear_ratio**2 * b.short_circuit * s**2,
+            }
+            for sink, power in powers.items():
+                heat[sink][k] += simpson(power * np.ones(9), x=t)
+    for sink, expected in heat.items():
+        found = stop.ledger.dissipated[sink]
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7, err_msg=sink)
+    total = sum(heat.values())
+    for one, expected in zip(stop.joints.values(), total, strict=True):
+        assert one.dissipated == pytest.approx(expected, rel=1e-5, abs=1e-7)
+    assert stop.ledger.heat == pytest.approx(total.sum(), rel=1e-6)
+
+
+def test_work_of_the_drives_is_what_is_missing() -> None:
+    """Until the power goes the joints go on evenly: inverse dynamics and friction say the power."""
+    arm, q, v, by, _ = drawn_stop(9)
+    numbers = {n: replace(b, efficiency=1.0, delay=1.0) for n, b in by.joints.items()}
+    by = replace(by, joints=numbers, chain=pl.Chain(controller=0.05, drive_off=0.15))
+    stop = pl.stop(arm, q, v, brakes=by, until=0.2, method=FINE)
+    model, data = arm.model, arm.model.createData()
+    t = np.linspace(0, 0.2, 401)
+    joints = by.joints.values()
+    dry = np.array([
+        b.coulomb + ((b.breakaway or 0.0) - b.coulomb) * np.exp(-((x / b.stribeck_speed) ** 2))
+        for b, x in zip(joints, v, strict=True)
+    ])  # fmt: skip
+    loss = np.sum(dry * np.abs(v) + np.array([b.viscous for b in joints]) * v**2)
+    power = [pin.rnea(model, data, q + x * v, v, np.zeros(arm.nv)) @ v + loss for x in t]
+    assert stop.ledger.drive_work == pytest.approx(simpson(power, x=t), rel=1e-8)
+    assert stop.outcome != "stopped"
+
+
+# -- loads at the bound, sticking and slipping ----------------------------------------------------
+
+
+@pytest.mark.parametrize("static", [1.0, 1.3])
+def test_load_exactly_as_large_as_the_torque(static: float) -> None:
+    """Held, and no chatter; going down at the same torque, the speed just stays."""
+    mass = 2.0
+    by = on_axis(dynamic_torque=mass * G, static_torque=static * mass * G)
+    up = pl.stop(slider(mass, UP), [0.0], [1.0], brakes=by)
+    assert up.outcome == "stopped" and up.joints["axis"].slips == 0 and len(up.events) < 6
+    assert up.joints["axis"].angle == pytest.approx(1 / (4 * G))
+    rest = pl.stop(slider(mass, UP), [0.0], [0.0], brakes=by)
+    assert rest.outcome == "stopped" and rest.joints["axis"].angle == 0
+    assert rest.joints["axis"].margin == pytest.approx(static)
+    down = pl.stop(slider(mass, UP), [0.0], [-1.0], brakes=by, until=2.0)
+    assert down.outcome == "time-out" and down.run.q[-1][0] == pytest.approx(-2.0, rel=1e-9)
+    # Stretched arm at rest: shoulder and elbow both at their bounds.
+    loads = 4 * G * 0.3 + 3 * G * 0.85, 3 * G * 0.25
+    numbers = [{"dynamic_torque": x, "static_torque": static * x} for x in loads]
+    arm = pl.stop(two_links(), [0, 0], [0, 0], brakes=brakes(j1=numbers[0], j2=numbers[1]))
+    assert len(arm.events) < 10 and np.abs(arm.run.q[-1]).max() < 1e-6
+
+
+@pytest.mark.parametrize("count", [2, 6])
+def test_train_in_which_everything_is_at_its_bound(count: int) -> None:
+    """All carriages are loaded by the deceleration of the first, each exactly with its torque."""
+    masses = np.arange(1.0, count + 1)
+    behind = np.cumsum(masses[::-1])[::-1]
+    force = 6.0 * behind[0]
+    names = "abcdef"[:count]
+    held = {n: {"dynamic_torque": 6.0 * m} for n, m in zip(names[1:], behind[1:], strict=True)}
+    by = brakes(a={"dynamic_torque": force}, **held)
+    stop = pl.stop(train(*masses), np.zeros(count), [3.0] + [0.0] * (count - 1), brakes=by)
+    assert stop.outcome == "stopped" and len(stop.events) < 5 * count + 5
+    assert stop.joints["a"].angle == pytest.approx(9 / 12, rel=1e-6)
+    np.testing.assert_allclose(stop.run.q[-1][1:], 0.0, atol=1e-6)
+
+
+def test_beam_that_slips_once_in_every_turn() -> None:
+    """A beam on a heavy flywheel: held while it hangs, loose where its weight pulls most."""
+    flywheel = [solid("flywheel", 1.0, inertia=5e4), solid("beam", 1.0, [0.5, 0, 0], 0.05)]
+    robot = pl.from_screws(chain_table([[0, 0, 0], [0, 0.1, 0]], [-Y, -Y], flywheel))
+    weight = 0.5 * G
+    by = brakes(
+        j1={"kind": "none"},
+        j2={"dynamic_torque": 0.75 * weight, "static_torque": 0.9 * weight, "rise": 0.1},
+    )
+    v = np.array([4.0, 0.0])
+    stop = pl.stop(robot, [0.3, 0.0], v, brakes=by, until=4.0, method=FINE)
+    end = StopByHand(robot.model, by).go([0.3, 0.0], v, 4.0)
+    slips = [text for _, joint, text in end.log if joint == 1 and text == "slips"]
+    assert not stop.holds and len(slips) >= 4
+    assert stop.joints["j2"].slips == len(slips) - 1  # at the very start it had not stood
+    np.testing.assert_allclose(stop.run.q[-1], end.q, rtol=0, atol=1e-6)
+    assert len(stop.events) < 5 * len(slips)
+
+
+def test_free_joints_speed_up_and_are_reported() -> None:
+    """A carriage without brake on one that is braked: its speed on it grows."""
+    by = brakes(a={"dynamic_torque": 20.0}, b={"kind": "none"})
+    stop = pl.stop(train(3.0, 1.0), [0, 0], [2.0, 0.0], brakes=by, until=0.6)
+    assert stop.joints["b"].peak_speed == pytest.approx(2.0)
+    assert stop.outcome == "time-out"
+    assert stop.run.q[-1] == pytest.approx([0.3, 0.9])
+
+
+def test_six_carriages_side_by_side() -> None:
+    """One after the other, some together."""
+    names = "abcdef"
+    robot = carriages(*[1.0] * 6)
+    v = np.array([1.0, 1.0, 2.0, 2.0, 3.0, 0.0])
+    stop = pl.stop(robot, np.zeros(6), v, brakes=brakes(**{n: {"dynamic_torque": 4.0} for n in names}))
+    np.testing.assert_allclose(stop.run.q[-1], v**2 / 8, rtol=1e-9)
+    assert [one.time for one in stop.joints.values()] == pytest.approx((v / 4).tolist())
+    assert stop.ledger.heat == pytest.approx(0.5 * np.sum(v**2))
