@@ -7,6 +7,7 @@ from .assembly import assemble, consistent_velocity
 from .constraints import Constraints
 from .diagnosis import Diagnosis, diagnose
 from .dynamics import (
+    ODCA,
     Augmented,
     EquationsOfMotion,
     Projected,
@@ -95,6 +96,7 @@ from .version import __version__
 from .view import save_html, view
 
 __all__ = [
+    "ODCA",
     "PAIR_NAMES",
     "PD",
     "AngularMomentum",

@@ -1,4 +1,4 @@
-"""Tests of the equations of motion and their three formulations: one answer, the right one.
+"""Tests of the equations of motion and their formulations: one answer, the right one.
 
 Oracles: the dense system solved by NumPy, Gauss' principle, the energy of point masses.
 """
@@ -12,7 +12,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.dynamics import Formulation
+from pinloop.dynamics import Formulation, MatrixFormulation
 from pinloop.forces import Force
 from pinloop.rows import Row
 
@@ -38,7 +38,8 @@ from ..states import (
 )  # fmt: skip
 from ..tables import Array
 
-FORMULATIONS: tuple[Formulation, ...] = (pl.Augmented(), pl.Projected(), pl.Voronets())
+MATRIX: tuple[MatrixFormulation, ...] = (pl.Augmented(), pl.Projected(), pl.Voronets())
+FORMULATIONS: tuple[Formulation, ...] = (*MATRIX, pl.ODCA())
 every_robot = pytest.mark.parametrize("name", [*SHIPPED, *SMALL])
 
 
@@ -223,6 +224,7 @@ def test_formulations_agree_close_to_a_singularity(distance: float) -> None:
     ]
     close(a[1], a[0], 1e-14 / distance + 1e-9)
     close(a[2], a[0], 1e-14 / distance + 1e-9)
+    close(a[3], a[0], 1e-14 / distance + 1e-9)
 
 
 # -- principles -----------------------------------------------------------------------------
@@ -369,8 +371,8 @@ def test_choices_are_not_shared_between_equations() -> None:
 # -- what cannot be solved ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("formulation", FORMULATIONS, ids=str)
-def test_something_without_mass_is_refused(formulation: Formulation) -> None:
+@pytest.mark.parametrize("formulation", MATRIX, ids=str)
+def test_something_without_mass_is_refused(formulation: MatrixFormulation) -> None:
     M, J = np.diag([1.0, 0.0]), np.array([[1.0, 0.0]])
     with pytest.raises(pl.SingularMass):
         formulation.bind(np.ones(1)).solve(M, J, np.ones(2), np.zeros(1))

@@ -171,7 +171,7 @@ def _fitting(
         A_ub=np.hstack((np.vstack((homogeneous[up], -homogeneous[down])), -ones)),
         b_ub=np.r_[(high - torque)[up], (torque - low)[down]] / size,
         bounds=[(None, None)] * homogeneous.shape[1] + [(0, None)],
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        options={"primal_feasibility_tolerance": 1e-10},
     )
     assert program.status == 0, program.message
     best = np.asarray(program.x)

@@ -18,6 +18,8 @@ import pinloop as pl
 from ..tables import Array
 
 _WORLD = pin.LOCAL_WORLD_ALIGNED
+_REST = 1e-10
+"""Speed that is rounding [rad/s, m/s]."""
 TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 """Options of linear programs."""
 
@@ -230,7 +232,7 @@ def excess_torque(
             known[at.v] += robot.model.damping[at.v] * v[at.v]
             continue
         i = at.v.start
-        way = np.sign(v[i]) if v[i] else np.sign(a[i]) if abs(a[i]) > still else 0.0
+        way = np.sign(v[i]) if abs(v[i]) > _REST else np.sign(a[i]) if abs(a[i]) > still else 0.0
         if way:
             given = friction.moving(joint, t, v[i], a[i], way, machine.lossy[i])
             known[i] -= given

@@ -294,7 +294,7 @@ def test_units_do_not_matter(seed: int, n: int) -> None:
 def test_rows_said_twice(seed: int, n: int) -> None:
     p = random_problem(seed, n, n)
     twice = replace(p, J=np.vstack((p.J, -2 * p.J)), gamma=np.r_[p.gamma, -2 * p.gamma])
-    assert distance(p, p.decide().a, twice.decide().a) <= 1e-9
+    assert distance(p, p.decide().a, twice.decide().a) <= 1e-8
     fulfils(twice, twice.decide())
 
 
@@ -313,7 +313,7 @@ def test_constant_torques_and_inertias_are_part_of_the_body(seed: int, n: int) -
     rotor[c.columns[plain]] = c.inertia_up[plain]
     push[c.columns[plain]] = (bound + c.inertia_up * c.target)[plain]
     merged = Problem(p.M + np.diag(rotor), p.f + push, p.J, p.gamma, chosen(c, ~plain))
-    assert distance(p, replace(p, contacts=c).decide().a, merged.decide().a) <= 1e-9
+    assert distance(p, replace(p, contacts=c).decide().a, merged.decide().a) <= 1e-8
 
 
 @given(seed=seeds, n=sizes)
@@ -327,7 +327,7 @@ def test_teeth_are_rows(seed: int, n: int) -> None:
     locked = np.vstack((p.J, np.eye(n)[:k])), np.r_[p.gamma, -a[:k]]
     expected = without_contacts(replace(p, J=locked[0], gamma=locked[1]))
     problem = replace(p, contacts=of)
-    assert distance(p, problem.decide().a, expected) <= 1e-8
+    assert distance(p, problem.decide().a, expected) <= 1e-7
     fulfils(problem, problem.decide())
 
 

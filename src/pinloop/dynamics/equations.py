@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import pinocchio as pin
@@ -17,10 +19,17 @@ from ..errors import BadValue, PinloopError
 from ..forces import BoundForce, Force
 from ..mechanism import Mechanism
 from ..rows import Row, RowSet
-from ..saddle import Saddle
-from .formulations import Augmented, Formulation
+from ..saddle import RANK, Saddle
+from .formulations import (
+    Augmented,
+    Formulation,
+    FurtherRows,
+    MatrixFormulation,
+    StateFormulation,
+)
+from .odca.wrenches import BodyMotion, body_motion
 
-__all__ = ["EquationsOfMotion", "Motion"]
+__all__ = ["BodyMotion", "EquationsOfMotion", "Motion"]
 
 Array = NDArray[np.float64]
 
@@ -71,12 +80,16 @@ class EquationsOfMotion:
         self.robot = robot
         self.rows = RowSet(robot, rows)
         self.forces = _with_unique_names([force.bind(robot) for force in forces])
-        self._formulation = (formulation or Augmented()).bind(self.rows.scale)
+        self._on_state = (
+            formulation.bind(self.rows) if isinstance(formulation, StateFormulation) else None
+        )
+        matrices = formulation if isinstance(formulation, MatrixFormulation) else Augmented()
+        self._formulation = matrices.bind(self.rows.scale)
         self._model = robot.model
         self._data = robot.model.createData()
         self._rest = np.zeros(robot.nv)
         self._no_rows, self._no_rates = np.zeros((0, robot.nv)), np.zeros(0)
-        self._upper = np.tri(robot.nv, dtype=bool).T
+        self._further = self._rows_beyond_loops()
         self._max_rank: int | None = None
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
@@ -85,9 +98,43 @@ class EquationsOfMotion:
 
     def motion(self, t: float, q: Array, v: Array) -> Motion:
         """Accelerations and reactions at a state."""
-        a, lam, J, M = self._solve(t, q, v)
+        M, f, J, gamma, max_rank = self.system(t, q, v)
         saddle = Saddle(M, J, self.rows.scale)
+        if self._on_state is None:
+            a, lam = self._formulation.solve(M, J, f, gamma, max_rank)
+        else:
+            a, lam = self._solve(t, q, v)
+            if saddle.rank < len(J):
+                scaled = self.rows.scale[:, None] * J
+                lam = self.rows.scale * np.linalg.lstsq(scaled.T, J.T @ lam, rcond=RANK)[0]
         return Motion(a, lam, saddle.determined, saddle.rank, J.T @ lam)
+
+    def body_motion(self, t: float, q: Array, v: Array) -> BodyMotion:
+        """Accelerations of all bodies and wrenches in all joints at a state.
+
+        Raises:
+            BadValue: the formulation works on matrices, in which single joints do not occur.
+        """
+        if self._on_state is None:
+            raise BadValue(
+                "this formulation has no wrenches of single joints; give formulation=pl.ODCA()"
+            )
+        arrays = self._on_state.bodies_and_joints(q, v, *self._loads(t, q, v))
+        return body_motion(self.robot, q, v, *arrays)
+
+    def closed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+        """The state nearby that all rows allow, by the formulation's own sweeps.
+
+        Raises:
+            BadValue: the formulation has no sweeps for positions and velocities.
+        """
+        if self._on_state is None:
+            raise BadValue(
+                "this formulation knows accelerations only; give formulation=pl.ODCA(), or let "
+                "pl.simulate project (stabilization=pl.Projection())"
+            )
+        q = self._on_state.position(q, lambda q: self._rows_at(t, q, self._rest, "position"))
+        return q, self._on_state.velocity(q, v, self._rows_at(t, q, v, "velocity"))
 
     def mass(self, q: Array) -> Array:
         """Mass matrix, shape (nv, nv)."""
@@ -162,11 +209,48 @@ class EquationsOfMotion:
         M = self._full(pin.crba(model, data, q))
         return M, tau - nle, J, gamma, self._independent_rows(t, q, M, J)
 
-    def _solve(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array, Array]:
-        """Acceleration, reactions, Jacobian and mass matrix at a state."""
+    def _solve(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+        """Acceleration and reactions at a state."""
+        if self._on_state is not None:
+            return self._on_state.solve(q, v, *self._loads(t, q, v))
         M, f, J, gamma, max_rank = self.system(t, q, v)
-        a, lam = self._formulation.solve(M, J, f, gamma, max_rank)
-        return a, lam, J, M
+        return self._formulation.solve(M, J, f, gamma, max_rank)
+
+    def _loads(self, t: float, q: Array, v: Array) -> tuple[Array, FurtherRows]:
+        """Applied forces and rows beyond loops: what a state formulation cannot see itself."""
+        if not self.forces:
+            return self._rest, self._rows_at(t, q, v, "acceleration")
+        self._kinematics(q, v)
+        return self._applied(t, q, v), self._rows_at(t, q, v, "acceleration")
+
+    def _rows_beyond_loops(self) -> NDArray[np.intp]:
+        """Places of couplings and further rows among all rows."""
+        beyond = np.ones(len(self.rows), dtype=bool)
+        for loop in self.robot.loops:
+            beyond[self.rows.loops.rows_of[loop.name]] = False
+        return np.flatnonzero(beyond)
+
+    def _rows_at(
+        self,
+        t: float,
+        q: Array,
+        v: Array,
+        level: Literal["position", "velocity", "acceleration"],
+    ) -> FurtherRows:
+        """Rows beyond loops, and what they ask of accelerations, velocities or corrections."""
+        index = self._further
+        if len(index) == 0:
+            return FurtherRows(self._no_rows, self._no_rates, index)
+        self._kinematics(q, v)
+        J, b, gamma = (part[index] for part in self.rows.terms(t, q, v, self._data))
+        if level == "acceleration":
+            return FurtherRows(J, -gamma, index)
+        if level == "velocity":
+            return FurtherRows(J, b, index)
+        # Locks restrict velocities, but a correction of the position must not move them either.
+        kept = self.rows.holonomic[index] | (np.count_nonzero(J, axis=1) == 1)
+        residual = self.rows.residual(t, q, self._data)[index]
+        return FurtherRows(J[kept], -residual[kept], index[kept])
 
     @property
     def max_rank(self) -> int | None:
@@ -206,6 +290,10 @@ class EquationsOfMotion:
     def _full(self, M: Array) -> Array:
         """Full matrix of what `crba` writes to the upper triangle."""
         return np.where(self._upper, M, M.T)
+
+    @cached_property
+    def _upper(self) -> NDArray[np.bool_]:
+        return np.asarray(np.tri(self.robot.nv, dtype=bool).T)
 
     def _kinematics(self, q: Array, v: Array) -> None:
         """Placements, velocities, joint Jacobians, and accelerations without joint acceleration."""

@@ -1,12 +1,14 @@
-"""Three formulations of ``M a = f + J' lam``, ``J a + gamma = 0``: interchangeable values.
+"""What a formulation is, and three of ``M a = f + J' lam``, ``J a + gamma = 0``.
 
-Matrices only; what fills them is in `equations`. All give the same accelerations, and the smallest
-reactions where these are not unique.
+Formulations are interchangeable values. The three here see matrices only; what fills them is in
+`equations`. Formulations that look at the robot itself have a package of their own. All give the
+same accelerations, and the smallest reactions where these are not unique.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,15 +16,26 @@ from numpy.typing import NDArray
 
 from ..errors import SingularMass
 from ..partition import dependent_coordinates
+from ..rows import RowSet
 from ..saddle import RANK, Saddle
 
-__all__ = ["Augmented", "BoundFormulation", "Formulation", "Projected", "Voronets"]
+__all__ = [
+    "Augmented",
+    "BoundFormulation",
+    "BoundStateFormulation",
+    "Formulation",
+    "FurtherRows",
+    "MatrixFormulation",
+    "Projected",
+    "StateFormulation",
+    "Voronets",
+]
 
 Array = NDArray[np.float64]
 
 
-class Formulation(ABC):
-    """A way to eliminate the reactions."""
+class MatrixFormulation(ABC):
+    """A formulation that works on mass matrix and rows of the whole robot."""
 
     @abstractmethod
     def bind(self, scale: Array) -> BoundFormulation:
@@ -51,8 +64,86 @@ class BoundFormulation(ABC):
         """
 
 
+@dataclass(frozen=True, eq=False)
+class FurtherRows:
+    """Rows beyond loops at a state: ``J x = values``.
+
+    Args:
+        J: shape (k, nv).
+        values: shape (k,).
+        index: place of each among all rows of the robot.
+    """
+
+    J: Array
+    values: Array
+    index: NDArray[np.intp]
+
+
+class StateFormulation(ABC):
+    """A formulation that works on the robot itself, without matrices of the whole robot."""
+
+    @abstractmethod
+    def bind(self, rows: RowSet) -> BoundStateFormulation:
+        """Return the formulation with work space for a robot.
+
+        Args:
+            rows: rows of the robot; it evaluates those of loops itself.
+        """
+
+
+class BoundStateFormulation(ABC):
+    """A state formulation of one robot."""
+
+    @abstractmethod
+    def solve(self, q: Array, v: Array, tau: Array, further: FurtherRows) -> tuple[Array, Array]:
+        """Accelerations, shape (nv,), and reactions, shape (rows,), not always the smallest.
+
+        Args:
+            q: configuration, shape (nq,).
+            v: velocity, shape (nv,).
+            tau: applied generalised forces without gravity, shape (nv,).
+            further: rows beyond loops, with accelerations as values.
+        """
+
+    @abstractmethod
+    def bodies_and_joints(
+        self, q: Array, v: Array, tau: Array, further: FurtherRows
+    ) -> tuple[Array, Array, Array]:
+        """Accelerations of all bodies and wrenches in all joints, without fixed joints.
+
+        Returns:
+            spatial acceleration of each body that moves in the model, at and in its joint frame,
+            shape (n, 6); wrench of each of their joints on it, likewise; wrench of each loop joint
+            on its body B, at and in its frame B, shape (loops, 6).
+        """
+
+    @abstractmethod
+    def position(self, q: Array, further: Callable[[Array], FurtherRows]) -> Array:
+        """The configuration nearby in which all loops are closed, shape (nq,).
+
+        Args:
+            q: configuration, shape (nq,).
+            further: rows beyond loops as a function of the configuration, with the corrections
+                that they want as values.
+        """
+
+    @abstractmethod
+    def velocity(self, q: Array, v: Array, further: FurtherRows) -> Array:
+        """The velocity nearest in the kinetic metric that all joints and rows allow, (nv,).
+
+        Args:
+            q: configuration, shape (nq,).
+            v: velocity, shape (nv,).
+            further: rows beyond loops, with rates as values.
+        """
+
+
+Formulation = MatrixFormulation | StateFormulation
+"""A way to eliminate the reactions."""
+
+
 @dataclass(frozen=True)
-class Augmented(Formulation):
+class Augmented(MatrixFormulation):
     """The index-1 system with all reactions (paper 4, eq. 5), by its Schur complement."""
 
     def bind(self, scale: Array) -> BoundFormulation:
@@ -71,7 +162,7 @@ class _BoundAugmented(BoundFormulation):
 
 
 @dataclass(frozen=True)
-class Projected(Formulation):
+class Projected(MatrixFormulation):
     """The equations projected to the null space of the rows (paper 4, eq. 7).
 
     ``a = N M^-1 f - J^+ gamma`` with the M-weighted pseudoinverse ``J^+`` and ``N = I - J^+ J``:
@@ -106,7 +197,7 @@ class _BoundProjected(BoundFormulation):
 
 
 @dataclass(frozen=True)
-class Voronets(Formulation):
+class Voronets(MatrixFormulation):
     """Minimal velocities: the equations of Voronets (paper 1, eqs. 54-59; paper 4, eqs. 10-13).
 
     ``v = F u`` with the independent velocities ``u``; they come from optimal coordinate

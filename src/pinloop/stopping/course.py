@@ -219,7 +219,7 @@ class Course:
         self.log += [(t, name) for name in events]
         self._look_for_chatter(t)
         piece = self.plan.reference.at(t)
-        drives = self.plan.reference.follows & (t < self.clock.schedule.off)
+        drives = self._drives(t)
         v = v.copy()
         level = np.where(drives, piece.v(t), 0.0)
         may_rest = self.train.dry | drives | (self.blocked > 0)
@@ -228,8 +228,7 @@ class Course:
         v[met] = level[met]
         ramp, slope = self.clock.schedule.ramp(self.train, t)
         off = t >= self.clock.schedule.off
-        limited = self.limited and t >= self.clock.schedule.command
-        limited &= self.plan.category.number > 0
+        limited = self._limited(t)
         now = Moment(t, q, v, ramp, slope, piece, drives, limited, off, self.blocked, loose, turned)
         self.phase = next_phase(self.equations, now)
         # A joint that has left a tooth is no longer blocked by it, except by one without play.
@@ -254,13 +253,23 @@ class Course:
         stand = t >= clock.reference_ends and not v[self.plan.reference.follows].any()
         names = clock.brakes_due(t, stand=stand)
         due = clock.due(t)
+        clock.done = t
         if t == 0.0 and not self.train.teeth.any():
             due = []  # the first phase has begun with all that
         if not names and not due:
             return None
-        clock.done = t
         v = self._engage_teeth(t, q, v)
         return self._begin(t, q, v, (*names, *clock.named(due)))
+
+    def _drives(self, t: float) -> NDArray[np.bool_]:
+        """Mask of the coordinates whose drive has power, and no tooth against it."""
+        power = t < self.clock.schedule.off
+        return np.asarray(self.plan.reference.follows & power & (self.blocked == 0))
+
+    def _limited(self, t: float) -> bool:
+        """Whether the torque of the drives is limited: in a controlled stop."""
+        controlled = self.plan.category.number > 0 and t >= self.clock.schedule.command
+        return self.limited and controlled
 
     def _engage_teeth(self, t: float, q: Array, v: Array) -> Array:
         """Let teeth fall whose time has come; those without play catch at once."""
@@ -275,7 +284,10 @@ class Course:
     def _hit(self, t: float, q: Array, v: Array, name: str) -> Array:
         """Velocity after teeth or stops have been hit."""
         mode = self.phase.mode
-        made = impact(self.equations, t, q, v, self.blocked, (mode, mode), (name,))
+        driven = np.zeros(self.robot.nv, dtype=bool)
+        if not self._limited(t):
+            driven = self._drives(t) & (v == self.plan.reference.at(t).v(t))
+        made = impact(self.equations, t, q, v, self.blocked, driven, (mode, mode), (name,))
         if made.energy_loss > 0.0:
             self.transitions.append(made)
         return made.v_plus

@@ -122,7 +122,7 @@ def _root(one: Watched, values: Array, step: Step, p: Array, band: float) -> flo
     end = int(below[0]) + 1
     above = np.flatnonzero(values[:end] > 0.0)
     if not len(above):
-        return step.t0
+        return step.t0 + (step.t1 - step.t0) * _back_at_zero(one, p, _PARTS[end])
     from scipy.optimize import brentq  # slow to import
 
     h = step.t1 - step.t0
@@ -137,6 +137,23 @@ def _root(one: Watched, values: Array, step: Step, p: Array, band: float) -> flo
 
     s = float(brentq(value, _PARTS[above[-1]], _PARTS[end], xtol=1e-14))
     return step.t0 + s * h
+
+
+def _back_at_zero(one: Watched, p: Array, end: float) -> float:
+    """Part of a step at which a guard that starts at zero is back there; 0 if it goes down at once.
+
+    Between two samples it may have been positive: what has just left a tooth may fall back.
+    """
+    if callable(one.level):
+        return 0.0
+    powers = np.arange(5)
+    # The zero at the start is divided out: of the way, or of the speed, whose constant is nothing.
+    rest = p if one.cell is not None else (p * (powers + 1))[1:]
+    if not one.sign * rest[0] > 0.0:
+        return 0.0
+    roots = np.roots(rest[::-1])
+    real = roots.real[(np.abs(roots.imag) < 1e-9) & (roots.real > 0.0) & (roots.real <= end)]
+    return float(real.min(initial=np.inf)) if len(real) else 0.0
 
 
 def _first_beyond(

@@ -157,6 +157,16 @@ def _joined(one: Contacts, other: Contacts) -> Contacts:
     )
 
 
+def _just_loose(contacts: Contacts, column: int, torque: float, way: int) -> int:
+    """The direction of a contact that has come loose, though its acceleration is nothing yet.
+
+    Zero if its torque is no longer at its bound.
+    """
+    k = int(np.flatnonzero(contacts.columns == column)[0])
+    end = float(contacts.low[k] if way > 0 else contacts.high[k])
+    return way if abs(torque - end) <= 1e-6 * (1.0 + abs(end)) else 0
+
+
 def _settled(
     train: Drivetrain,
     phase: Phase,
@@ -177,11 +187,8 @@ def _settled(
             power[column] = -int(side) or now.turned.get(int(column), 1)
             continue
         way = int(side)
-        if way == 0 and int(column) in broken and not now.blocked[column]:
-            # It has just come loose, and its acceleration still is next to nothing.
-            k = int(np.flatnonzero(contacts.columns == column)[0])
-            end = contacts.low[k] if broken[int(column)] > 0 else contacts.high[k]
-            way = broken[int(column)] if abs(torque - end) <= 1e-6 * (1.0 + abs(end)) else 0
+        if way == 0 and int(column) in broken:
+            way = _just_loose(contacts, int(column), float(torque), broken[int(column)])
         if way == 0:
             continue
         if now.drives[column] and pull[column] == 0.0:

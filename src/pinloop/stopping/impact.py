@@ -2,8 +2,8 @@
 
 The velocity after is the nearest to the one before, in the kinetic metric, that rows and teeth
 allow; teeth only push. That is Gauss' principle again, with velocities for accelerations, momenta
-for forces and impulses for torques. Friction, being finite, has no part in it: joints that stuck
-may move afterwards.
+for forces and impulses for torques. Friction and drives of limited torque, being finite, have no
+part in it: joints that stuck may move afterwards.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ def impact(
     q: Array,
     v: Array,
     blocked: NDArray[np.int64],
+    driven: NDArray[np.bool_],
     modes: tuple[Mode, Mode],
     events: tuple[str, ...],
 ) -> Transition:
@@ -39,25 +40,27 @@ def impact(
         q: configuration, shape (nq,).
         v: velocity before, shape (nv,).
         blocked: per coordinate the directions that are blocked: bit 1 up, bit 2 down.
+        driven: mask of the coordinates that drives without limit keep at their speed.
         modes: modes before and after.
         events: what has happened.
     """
     train, rows = equations.train, equations.equations.rows
     M, _, J, _, _ = equations.equations.system(t, q, v)
     M = M + np.diag(train.lossy)  # losses have no time to act
-    at = np.flatnonzero(blocked)
-    rest = np.zeros(len(at))
-    low = np.where(blocked[at] & 1, -np.inf, 0.0)
-    high = np.where(blocked[at] & 2, np.inf, 0.0)
-    made = decide(M, M @ v, J, np.zeros(len(J)), Contacts(at, rest, low, high, rest, rest))
-    v_plus = made.a.copy()
-    v_plus[at[made.side == 0]] = 0.0
+    at = np.flatnonzero((blocked > 0) | driven)
+    kept, rest = np.where(driven, v, 0.0)[at], np.zeros(len(at))
+    low = np.where((blocked[at] & 1 > 0) | driven[at], -np.inf, 0.0)
+    high = np.where((blocked[at] & 2 > 0) | driven[at], np.inf, 0.0)
+    made = decide(M, M @ v, J, np.zeros(len(J)), Contacts(at, kept, low, high, rest, rest))
+    v_plus = made.a
     dv = v_plus - v
-    names = tuple(f"lock:{train.names[column]}" for column in at)
+    names = tuple(
+        f"{'drive' if driven[column] else 'lock'}:{train.names[column]}" for column in at
+    )
     pinned = Saddle(M, np.vstack([J, np.eye(len(v))[at]]))
     ranks = pinned.rank, pinned.rank
     return Transition(
         t, q.copy(), v.copy(), v_plus, *modes, (*rows.labels, *names),
         np.concatenate([made.multipliers, made.torque]), pinned.determined, {}, {},
-        0.5 * float(dv @ M @ dv), 0.0, M @ v, M @ v_plus, ranks, ranks, events,
+        0.5 * float(dv @ M @ dv), float(made.torque @ kept), M @ v, M @ v_plus, ranks, ranks, events,
     )  # fmt: skip

@@ -127,7 +127,8 @@ def energy_ledger(course: Course) -> Ledger:
         kinetic0,
         kinetic1,
         potential0 - potential1,
-        float((drive + nodes.integral(following)).sum()),
+        float((drive + nodes.integral(following)).sum())
+        + sum(transition.drive_work for transition in course.transitions),
         heat,
         sum(transition.energy_loss for transition in course.transitions),
     )

@@ -196,6 +196,11 @@ def checked_axes(
         axes: names; the first three driven joints by default.
         categories: the categories.
     """
+    if robot.loops and robot.description.actuated is None:
+        raise BadValue(
+            f"the file of robot '{robot.name}' does not say which joints of its loops are driven; "
+            "list them in its loops file: actuated: [...]"
+        )
     driven = driven_joints(robot)
     if isinstance(axes, str):
         axes = (axes,)
@@ -213,8 +218,8 @@ def checked_axes(
         braked = any(one.number < 2 for one in categories)
         if brake is None or (braked and brake.kind == "none"):
             raise BadValue(
-                f"axis '{name}' of robot '{robot.name}' has no brake: nothing stops it; give it one "
-                f"in the brakes file: joints: {name}: kind: friction"
+                f"axis '{name}' of robot '{robot.name}' has no brake: nothing stops it; give it "
+                f"one in the brakes file: joints: {name}: kind: friction"
             )
     return names
 
@@ -238,8 +243,8 @@ def checked_payload(robot: Mechanism, payload: Payload | float | None) -> Payloa
     """Return the largest payload, with its frame, after checking that it is known."""
     if payload is None:
         raise BadValue(
-            f"the largest payload of robot '{robot.name}' is not known: give payload=, a mass in kg "
-            "or a pl.Payload; 0 if it carries none"
+            f"the largest payload of robot '{robot.name}' is not known: give payload=, a mass in "
+            "kg or a pl.Payload; 0 if it carries none"
         )
     if not isinstance(payload, Payload):
         payload = Payload(float(flat_numbers(payload, "payload", 1)[0]))

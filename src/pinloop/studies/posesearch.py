@@ -12,7 +12,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from .places import Place, Places, Rule, Rules
+from .places import Place, Places, Rule
 from .posture import Lever
 
 __all__ = ["Search"]
@@ -87,6 +87,7 @@ class Search:
             start[places.own] = own
             starts.append((start, far))
         best, least, towards = far, np.inf, self._direction or 1.0
+        rule: Rule = self._farness
         directions = (1.0, -1.0) if self._falls else (1.0,)
         for direction in (self._direction,) if self._direction else directions:
 
@@ -98,8 +99,8 @@ class Search:
             for here in self._minima(starts, worth):
                 value = worth(here)[0]
                 if value < least - 1e-9:
-                    best, least, towards = here, value, direction
-        return best, towards
+                    best, least, towards, rule = here, value, direction, worth
+        return self._polished(best, rule), towards
 
     def with_shares(
         self, shares: Iterable[float], direction: float, full: Place
@@ -130,22 +131,18 @@ class Search:
             anywhere: Starts = [(self._scattered(full.x, 2.0), full) for _ in range(_STARTS)]
             here = self._at_share(share, [*branches, *anywhere], worth)
             if here:
-                found[share] = self._best(here, worth)
+                found[share] = self._polished(self._best(here, worth), worth, share)
             branches, last = [(one.x, one) for one in here], share
         return found
 
     def _bound(self, starts: Starts) -> None:
         """Find the largest and the least distance."""
-        size = self._length
-
-        def far(here: Place) -> tuple[float, Array]:
-            return -here.lever.distance / size, -here.distance / size
 
         def close(here: Place) -> tuple[float, Array]:
-            distance = here.lever.distance / size
-            return distance**2, 2 * distance * here.distance / size
+            distance = here.lever.distance / self._length
+            return distance**2, 2 * distance * here.distance / self._length
 
-        farthest = self._minima(starts, far)
+        farthest = self._minima(starts, self._farness)
         self.found = bool(farthest)
         if not farthest:
             return
@@ -158,15 +155,9 @@ class Search:
 
     def _at_share(self, share: float, starts: Starts, worth: Rule) -> list[Place]:
         """Steep and near poses with a share of the largest distance, different ones only."""
-
-        def miss(here: Place) -> tuple[Array, Array]:
-            value = here.lever.distance / self.largest - share
-            return np.array([value]), here.distance[None] / self.largest
-
         found: list[Place] = []
-        for here in self._minima(starts, worth, miss):
-            known = any(np.abs(here.x - one.x).max() < _ALIKE for one in found)
-            if not known and abs(miss(here)[0][0]) <= _FITS:
+        for here in self._minima(starts, worth, share):
+            if not any(np.abs(here.x - one.x).max() < _ALIKE for one in found):
                 found.append(here)
         return found
 
@@ -191,14 +182,31 @@ class Search:
             return value, slope
         return value - direction * here.lever.fall, slope - direction * here.fall
 
-    def _minima(self, starts: Starts, worth: Rule, zero: Rules | None = None) -> list[Place]:
-        """Local minima; what does not matter stays at home."""
+    def _farness(self, here: Place) -> tuple[float, Array]:
+        return -here.lever.distance / self._length, -here.distance / self._length
+
+    def _minima(self, starts: Starts, worth: Rule, share: float | None = None) -> list[Place]:
+        """Local minima, with a share of the largest distance; what does not matter stays home."""
+
+        def miss(here: Place) -> tuple[Array, Array]:
+            value = here.lever.distance / self.largest - (share or 0.0)
+            return np.array([value]), here.distance[None] / self.largest
+
         moved: Starts = [
             (np.where(self._matters, x, self._places.home), base) for x, base in starts
         ]
         if not self._matters.any():
             moved = moved[:1]
-        return self._places.minima(moved, self._matters, worth, zero)
+        zero = None if share is None else miss
+        found = self._places.minima(moved, self._matters, worth, zero)
+        return [here for here in found if zero is None or abs(miss(here)[0][0]) <= _FITS]
+
+    def _polished(self, best: Place, worth: Rule, share: float | None = None) -> Place:
+        """The same minimum, found once more from where it was found."""
+        for here in self._minima([(best.x, best)] * 2, worth, share):
+            if worth(here)[0] < worth(best)[0]:
+                best = here
+        return best
 
     def _scattered(self, x: Array, spread: float) -> Array:
         """A random pose around another."""

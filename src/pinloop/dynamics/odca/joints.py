@@ -48,8 +48,8 @@ class TreeJoints:
         self._dual = axes / np.sum(axes**2, axis=1, keepdims=True)
         self._duals: dict[int, Array] = {}
         self._complements: dict[int, Array] = {}
-        for k, axis in zip(kinematics.single, axes, strict=True):
-            self._complements[int(k)] = _complement(axis[:, None])
+        for k, axis in zip(kinematics.single.tolist(), axes, strict=True):
+            self._complements[k] = _complement(axis[:, None])
         self._split(kinematics.several)
         self.held: tuple[int, ...] = ()
         self.hold((), force=True)
@@ -92,7 +92,7 @@ class TreeJoints:
         """``D`` and ``H (H'H)^-1``, the dual of ``H``, of joints with several axes."""
         for k in bodies:
             H = self._kinematics.H[k]
-            self._duals[k] = np.linalg.pinv(H).T
+            self._duals[k] = np.asarray(np.linalg.pinv(H).T)
             self._complements[k] = _complement(H)
 
     def _fill(self, k: int) -> None:

@@ -71,7 +71,7 @@ class Kinematics:
         model, data = self._model, self._data
         pin.forwardKinematics(model, data, pin.neutral(model), np.zeros(model.nv))
         self.H = {k: self._map(k) for k in self.several}
-        self.axes = np.array([self._map(k)[:, 0] for k in self.single]).reshape(-1, 6)
+        self.axes = np.array([self._map(k)[:, 0] for k in self.single.tolist()]).reshape(-1, 6)
         a = self.axes[:, 3:]
         self._skew = np.zeros((len(a), 3, 3))
         self._skew[:, [2, 0, 1], [1, 2, 0]] = a
@@ -82,7 +82,7 @@ class Kinematics:
         self._slide = rotate(seats, self.axes[:, :3])
 
     def _map(self, body: int) -> Array:
-        return np.array(self._data.joints[int(body) + 1].S).reshape(6, -1)
+        return np.array(self._data.joints[body + 1].S).reshape(6, -1)
 
     def update(self, q: Array, v: Array) -> None:
         """Placements, twists and biases at a state."""

@@ -49,9 +49,7 @@ class LoopJoints:
             for loop in loops
         ]
         self.rows = [len(select) for select in self._select]
-        self._moving = [
-            k for k, loop in enumerate(loops) if not isinstance(loop.pair, MotionGroup)
-        ]
+        self._moving = [k for k, loop in enumerate(loops) if not isinstance(loop.pair, MotionGroup)]
         frames = robot.model.frames
         ends = [(frames[loop.frame_a], frames[loop.frame_b]) for loop in loops]
         self.body_a = np.array([int(a.parentJoint) - 1 for a, _ in ends], dtype=np.intp)

@@ -8,7 +8,7 @@ further sweeps, and a small dense system for their multipliers is left).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,7 +142,7 @@ class Problem:
         else:
             x = kept
         if not np.isfinite(before):
-            raise SingularMass("the handle equations have no solution; some body moves without mass")
+            raise SingularMass("the joint forces are not finite; some body moves without mass")
         return Answer(self._joints.rates(across), A, kept, load.torques, np.zeros(0))
 
     def _missing(self, A: Array, load: Load) -> tuple[Array, Array]:
@@ -173,10 +173,10 @@ class _Border:
         for body, direction, _ in self._loans:
             wrenches = nothing.wrenches.copy()
             wrenches[body] = direction
-            self._parts.append(problem._respond(_with(nothing, wrenches=wrenches)))
+            self._parts.append(problem._respond(replace(nothing, wrenches=wrenches)))
         sizes = []
         for row in self._rows:
-            load = _with(nothing, torques=row)
+            load = replace(nothing, torques=row)
             self._parts.append(problem._respond(load))
             sizes.append(float(row @ problem.free_response(load)))
         k = len(self._loans)
@@ -212,8 +212,3 @@ class _Border:
             A += strength * part.A
             x += strength * part.x
         return Answer(a, A, x, load.torques + self._rows.T @ rows, rows)
-
-
-def _with(load: Load, **changes: Array) -> Load:
-    values = {name: changes.get(name, getattr(load, name)) for name in Load.__dataclass_fields__}
-    return Load(**values)

@@ -6,7 +6,8 @@ prescribed motions) as a column of that joint's complement, any other row as a b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pinocchio as pin
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from ...closing import nearby_assembly
 from ...rows import RowSet
+from ..formulations import BoundStateFormulation, FurtherRows
 from .bodies import Bodies
 from .joints import TreeJoints
 from .kinematics import Kinematics
@@ -21,7 +23,7 @@ from .loops import LoopJoints
 from .problem import Answer, Load, Problem
 from .spatial import rotate_back
 
-__all__ = ["ArticulatedSolver", "FurtherRows", "no_rows"]
+__all__ = ["ArticulatedSolver"]
 
 Array = NDArray[np.float64]
 
@@ -30,27 +32,7 @@ _CLOSED = 1e-9
 _ITERATIONS = 20
 
 
-@dataclass(frozen=True, eq=False)
-class FurtherRows:
-    """Rows beyond loops at a state: ``J a = values``.
-
-    Args:
-        J: shape (k, nv).
-        values: shape (k,).
-        index: place of each among all rows of the robot.
-    """
-
-    J: Array
-    values: Array
-    index: NDArray[np.intp]
-
-
-def no_rows(nv: int) -> FurtherRows:
-    """No rows beyond loops."""
-    return FurtherRows(np.zeros((0, nv)), np.zeros(0), np.zeros(0, dtype=np.intp))
-
-
-class ArticulatedSolver:
+class ArticulatedSolver(BoundStateFormulation):
     """The four sweeps for one robot.
 
     Args:
@@ -160,9 +142,7 @@ class ArticulatedSolver:
         at = np.argmax(np.abs(J), axis=1)
         return np.array([by_column[int(c)] / row[c] for c, row in zip(at, J, strict=True)])
 
-    def _sort(
-        self, further: FurtherRows
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
+    def _sort(self, further: FurtherRows) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
         """Rows that hold one coordinate each, the others, and the values of held coordinates."""
         alone = np.count_nonzero(further.J, axis=1) == 1
         coordinate = np.argmax(np.abs(further.J), axis=1) if len(further.J) else np.zeros(0, int)
@@ -214,40 +194,35 @@ class ArticulatedSolver:
             v: velocity, shape (nv,).
             further: rows beyond loops, with their rates as values.
         """
-        held, border, values = self._sort(further)
+        _, border, values = self._sort(further)
         self._update(q, v)
         self._cap(q, v)
         problem = Problem(self.bodies, self.joints, further.J[border])
-        zero = problem.zero()
-        V = self.kinematics.V
-        columns = list(self.joints.held)
-        load = Load(
-            zero.wrenches, zero.torques, zero.apart, self.bodies.across_loops(V), zero.ground,
-            values - v[columns], further.values[border] - further.J[border] @ v,
-        )  # fmt: skip
+        load = replace(
+            problem.zero(),
+            loops=self.bodies.across_loops(self.kinematics.V),
+            held=values - v[list(self.joints.held)],
+            values=further.values[border] - further.J[border] @ v,
+        )
         return np.asarray(v + problem.solve(load).a)
 
-    def position(self, q: Array) -> Array:
+    def position(self, q: Array, further: Callable[[Array], FurtherRows]) -> Array:
         """The configuration nearby in which all loops are closed, by Newton's method, (nq,)."""
         rest = np.zeros(self._robot.nv)
-        rows = no_rows(len(rest))
-        self._sort(rows)
-        best, error = q, np.inf
-        trial = q
+        best, error, trial = q, np.inf, q
         for _ in range(_ITERATIONS):
+            rows = further(trial)
             self.kinematics.update(trial, rest)
             residual = self.loops.residual()
-            new = float(np.linalg.norm(residual / self.loops.scale))
+            gap = np.append((residual / self.loops.scale).ravel(), rows.values)
+            new = float(np.linalg.norm(gap))
             if not new < 0.5 * error:
                 return trial if new < error else best
             best, error = trial, new
+            _, border, values = self._sort(rows)
             self._update(trial, rest)
             self._cap(trial, rest)
-            problem = Problem(self.bodies, self.joints, rows.J)
-            zero = problem.zero()
-            load = Load(
-                zero.wrenches, zero.torques, zero.apart, residual, zero.ground, zero.held,
-                zero.values,
-            )  # fmt: skip
+            problem = Problem(self.bodies, self.joints, rows.J[border])
+            load = replace(problem.zero(), loops=residual, held=values, values=rows.values[border])
             trial = pin.integrate(self._robot.model, best, problem.solve(load).a)
         return best

@@ -80,12 +80,12 @@ class Sweeps:
                     whole[:, at, at] += zeta
                 else:
                     # A joint from a piece to itself has both handles in one place.
-                    np.add.at(whole, (slice(None), at[:, None], at), zeta)
+                    np.add.at(whole.transpose(1, 2, 0), (at[:, None], at), zeta.transpose(1, 2, 0))
             X = whole[:, work.inner][:, :, work.inner]
             diagonal = compliance[group.inner_joints].reshape(group.size, -1)
             X[:, work.diagonal, work.diagonal] += diagonal
             if group.regular:
-                work.inverse = np.linalg.inv(X)
+                work.inverse = np.asarray(np.linalg.inv(X))
             else:
                 work.inverse, self.ranks[number] = _pseudoinverse(X, self.caps.get(number))
             work.across = whole[:, work.inner][:, :, work.outer]
@@ -111,7 +111,7 @@ class Sweeps:
                 if isinstance(at, slice):
                     beta[:, at] += self._beta[slot.handles][pieces]
                 else:
-                    np.add.at(beta, (slice(None), at), self._beta[slot.handles][pieces])
+                    np.add.at(beta.T, at, self._beta[slot.handles][pieces].T)
             rest = y[group.inner_joints].reshape(group.size, -1) - beta[:, work.inner]
             work.free = _apply(work.inverse, rest)
             if group.outer:
@@ -167,14 +167,12 @@ def _apply(A: Array, x: Array) -> Array:
     return np.asarray((A @ x[:, :, None])[:, :, 0])
 
 
-def _pseudoinverse(
-    X: Array, caps: NDArray[np.intp] | None
-) -> tuple[Array, NDArray[np.intp]]:
+def _pseudoinverse(X: Array, caps: NDArray[np.intp] | None) -> tuple[Array, NDArray[np.intp]]:
     """Inverses of symmetric matrices that may be singular, and their ranks."""
     size = X.shape[1]
     ranks = np.full(len(X), size, dtype=np.intp)
     try:
-        inverse = np.linalg.inv(X)
+        inverse = np.asarray(np.linalg.inv(X))
         bad = ~(np.abs(inverse).max(axis=(1, 2), initial=0.0) < _SUSPECT)
     except np.linalg.LinAlgError:
         inverse, bad = np.empty_like(X), np.ones(len(X), dtype=bool)

@@ -308,8 +308,13 @@ def _grouped(plans: list[_Plan], counts: dict[int, int]) -> list[Group]:
         joints = np.array([plan.joints for plan in same], dtype=np.intp)
         groups.append(
             Group(
-                slots, tuple(first.inner), tuple(first.outer), joints[:, first.inner],
-                joints[:, first.outer], first.made.index, first.regular,
-            )  # fmt: skip
+                slots,
+                tuple(first.inner),
+                tuple(first.outer),
+                joints[:, first.inner],
+                joints[:, first.outer],
+                first.made.index,
+                first.regular,
+            )
         )
     return groups

@@ -1,0 +1,30 @@
+"""`ODCA`, the formulation that users write down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...rows import RowSet
+from ..formulations import BoundStateFormulation, StateFormulation
+from .solver import ArticulatedSolver
+
+__all__ = ["ODCA"]
+
+
+@dataclass(frozen=True)
+class ODCA(StateFormulation):
+    """Orthogonal-complement divide and conquer (paper 3).
+
+    Bodies are joined to pieces and pieces to larger ones, each known only by how its open joints
+    answer forces, until one piece is left; then down again for all forces and accelerations. The
+    work grows linearly with the number of bodies of chains, trees, and loops coupled along a chain.
+    No mass matrix and no Jacobian of the whole robot: no rank of theirs to lose.
+
+    Rows on one coordinate (locks, prescribed motions) take a column out of that joint's motion map.
+    Couplings and other rows that tie coordinates of several joints are bordered, which costs one
+    more pass over the robot for each: many of them on a large robot are for `Augmented`.
+    """
+
+    def bind(self, rows: RowSet) -> BoundStateFormulation:
+        """Return the formulation with work space for a robot."""
+        return ArticulatedSolver(rows)

@@ -1,0 +1,299 @@
+"""What the tables of `annexb` say: stops, poses, definitions; how pages look is in `pages`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..stopping.figures import Units, decimals, milliseconds, number, units_of
+from ..stopping.remarks import PLANNING_AID
+from ..stopping.schedule import Category1
+from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet, printable
+from .axisstop import AxisStop
+from .extension import Pose
+
+if TYPE_CHECKING:
+    from .annexb import AnnexB
+
+__all__ = ["csv_row", "table_sheet", "whole_sheet"]
+
+Numbers = list[list[float]]
+
+_THIRDS = ("reaction", "braking", "total")
+_CATEGORIES = {
+    0: "power is cut and brakes are commanded at once",
+    1: "the drives bring the axis to rest, then brakes come, then power is cut",
+    2: "the drives bring the axis to rest and hold it",
+}
+
+
+def table_sheet(annex: AnnexB, category: int, axis: str | None = None) -> Sheet:
+    """The tables of a category, for one axis or all; see `AnnexB.table`."""
+    axes = annex.axes if axis is None else (axis,)
+    what = f"stops of category {category}" + ("" if axis is None else f", axis {axis}")
+    title = Cell(printable(f"{annex.robot.name}: {what}"))
+    return Sheet(title, tuple(_tables(annex, category, axes)), PLANNING_AID)
+
+
+def whole_sheet(annex: AnnexB) -> Sheet:
+    """All tables, and below them poses and definitions."""
+    blocks: list[Block] = [_facts(annex)]
+    for category in annex.shares:
+        blocks += _tables(annex, category, annex.axes)
+    blocks += [_poses(annex), Notes("Definitions", tuple(map(printable, _definitions(annex))))]
+    if remarks := tuple(map(printable, _remarks(annex))):
+        blocks.append(Notes("Remarks", remarks, "caution"))
+    title = Cell(printable(f"{annex.robot.name}: computed stopping times and distances"))
+    return Sheet(title, tuple(blocks), PLANNING_AID)
+
+
+def csv_row(annex: AnnexB, stop: AxisStop) -> dict[str, str | float]:
+    """A stop as a row, units in the names; what has another unit, or is not known, is empty."""
+    si = units_of(annex.robot, stop.axis).si
+    row: dict[str, str | float] = {
+        "axis": stop.axis,
+        "category": stop.category,
+        "speed_share": stop.speed_share,
+        "extension_share": stop.extension_share,
+        "payload_share": stop.payload_share,
+    }
+    for unit in ("rad", "m"):
+        mine = unit == si
+        row |= {
+            f"speed_{unit}_per_s": stop.speed if mine else "",
+            f"reaction_distance_{unit}": _known(stop.reaction_distance) if mine else "",
+            f"stopping_distance_{unit}": _known(stop.distance) if mine else "",
+        }
+    row |= {
+        "reaction_time_s": _known(stop.reaction_time),
+        "stopping_time_s": _known(stop.time),
+        "extension_m": stop.pose.distance,
+        "extension_reached": stop.pose.reached,
+        "payload_kg": stop.mass,
+        "outcome": stop.outcome,
+        "problem": stop.problem,
+        "last": stop.last,
+    }
+    for name, value in stop.pose.joints.items():
+        row[f"{name}_{units_of(annex.robot, name).si}"] = value
+    return row
+
+
+# -- tables -----------------------------------------------------------------------------------
+
+
+def _tables(annex: AnnexB, category: int, axes: Sequence[str]) -> Iterator[Block]:
+    """One row per axis where there is one stop per axis, else a grid per axis and payload."""
+    if len(annex.shares[category]) > 1:
+        for axis in axes:
+            for share in reversed(annex.shares[category]):
+                yield _grid(annex, category, axis, share)
+        return
+    kinds: dict[Units, list[str]] = {}
+    for axis in axes:
+        kinds.setdefault(units_of(annex.robot, axis), []).append(axis)
+    for units, names in kinds.items():
+        yield _summary(annex, category, names, units)
+
+
+def _summary(annex: AnnexB, category: int, axes: Sequence[str], units: Units) -> Grid:
+    """One stop per axis, split into reaction and braking."""
+    (share,) = annex.shares[category]
+    found = {stop.axis: stop for stop in annex.select(category=category)}
+    stops = [found.get(axis) for axis in axes]
+    ways = _cells([_thirds(s, "reaction_distance", "distance", units.factor) for s in stops])
+    times = _cells([_thirds(s, "reaction_time", "time", 1e3) for s in stops])
+    rows = []
+    for axis, stop, way, time in zip(axes, stops, ways, times, strict=True):
+        speed = Cell(f"{units.factor * share * annex.speeds[axis]:.4g}")
+        rows.append((Cell(printable(axis)), speed, *way, *time, _outcome(stop)))
+    columns = (
+        Column("axis", right=False),
+        Column("speed", f"{units.way}/s"),
+        *(Column(part, units.way, "stopping distance") for part in _THIRDS),
+        *(Column(part, "ms", "stopping time") for part in _THIRDS),
+        Column("outcome", right=False),
+    )
+    title = f"Category {category}: {_percent(share)} of speed, extension and payload"
+    return Grid(title, columns, tuple(rows))
+
+
+def _grid(annex: AnnexB, category: int, axis: str, share: float) -> Grid:
+    """Speeds down, extensions across, for one payload."""
+    shares, units = annex.shares[category], units_of(annex.robot, axis)
+    found = {
+        (stop.speed_share, stop.extension_share): stop
+        for stop in annex.select(category=category, axis=axis, payload_share=share)
+    }
+    table = [[found.get((speed, extension)) for extension in shares] for speed in shares]
+    ways = _cells([[_part(stop, "distance", units.factor) for stop in row] for row in table])
+    times = _cells([[_part(stop, "time", 1e3) for stop in row] for row in table])
+    rows = []
+    for speed, row, way, time in zip(shares, table, ways, times, strict=True):
+        name = f"{_percent(speed)} ({units.factor * speed * annex.speeds[axis]:.4g} {units.way}/s)"
+        shown = [
+            cell if stop is None or stop.outcome == "stopped" else _outcome(stop)
+            for stop, cell in zip(row, way, strict=True)
+        ]
+        rows.append((Cell(name), *shown, *time))
+    heads = [f"l = {_percent(extension)}" for extension in shares]
+    columns = (
+        Column("speed", right=False),
+        *(Column(head, units.way, "stopping distance at extension l") for head in heads),
+        *(Column(head, "ms", "stopping time at extension l") for head in heads),
+    )
+    load = f"payload {_percent(share)} ({share * annex.payload.mass:.4g} kg)"
+    return Grid(printable(f"Category {category}, axis {axis}, {load}"), columns, tuple(rows))
+
+
+def _thirds(stop: AxisStop | None, first: str, whole: str, factor: float) -> list[float]:
+    """Reaction, braking, total."""
+    reaction, total = _part(stop, first, factor), _part(stop, whole, factor)
+    return [reaction, total - reaction, total]
+
+
+def _part(stop: AxisStop | None, name: str, factor: float) -> float:
+    return math.nan if stop is None else factor * float(getattr(stop, name))
+
+
+def _cells(table: Numbers) -> list[list[Cell]]:
+    """Numbers with the same decimals everywhere; what is not known is a dash."""
+    places = decimals((x for row in table for x in row), least=1, most=3)
+    return [[Cell("-" if math.isnan(x) else number(x, places)) for x in row] for row in table]
+
+
+def _outcome(stop: AxisStop | None) -> Cell:
+    if stop is None:
+        return Cell("no such pose", "caution")
+    return Cell(stop.outcome, "good" if stop.outcome == "stopped" else "bad")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.4g} %"
+
+
+def _known(value: float) -> str | float:
+    return "" if math.isnan(value) else value
+
+
+# -- below the tables -------------------------------------------------------------------------
+
+
+def _facts(annex: AnnexB) -> Facts:
+    load, settings = annex.payload, annex.settings
+    centre = ", ".join(f"{1e3 * x:.4g}" for x in np.asarray(load.com, dtype=float) + 0.0)
+    chain = settings.brakes.chain
+    entries = [
+        ("payload", f"{load.mass:g} kg, centre at ({centre}) mm in {load.frame}"),
+        ("brakes", settings.brakes.source or "given in Python"),
+        (
+            "signal chain",
+            f"sensor {milliseconds(chain.sensor)}, controller {milliseconds(chain.controller)}, "
+            f"motors without torque {milliseconds(chain.drive_off)} after the command",
+        ),
+        ("gravity", f"({', '.join(f'{x:g}' for x in settings.gravity)}) m/s^2"),
+    ]
+    facts = [(name, Cell(printable(text))) for name, text in entries]
+    facts += [("fault", Cell(printable(fault), "caution")) for fault in settings.brakes.faults]
+    return Facts("Robot", tuple(facts))
+
+
+def _poses(annex: AnnexB) -> Grid:
+    """The poses at the signal."""
+    columns = (
+        Column("axis", right=False),
+        Column("extension"),
+        Column("distance", "mm"),
+        Column("moves", right=False),
+        Column("driven joints", right=False),
+    )
+    rows = []
+    for axis, extension in annex.extensions.items():
+        for pose in extension.poses.values():
+            sign = "+" if pose.direction > 0 else "-"
+            rows.append(
+                (
+                    Cell(printable(axis)),
+                    Cell(f"{100 * pose.reached:.1f} %"),
+                    Cell(number(1e3 * pose.distance, 1)),
+                    Cell(f"{sign}, {pose.motion}" + (", given" if pose.given else "")),
+                    Cell(printable(", ".join(_values(annex, pose)))),
+                )
+            )
+    return Grid("Poses at the signal", columns, tuple(rows))
+
+
+def _values(annex: AnnexB, pose: Pose) -> Iterator[str]:
+    for name, value in pose.joints.items():
+        units = units_of(annex.robot, name)
+        yield f"{name} {number(units.factor * value, 1)} {units.way}"
+
+
+def _definitions(annex: AnnexB) -> Iterator[str]:
+    """What the numbers mean."""
+    yield (
+        "stopping time: from the signal until all joints stand for good; stopping distance: how "
+        "far the axis goes in that time, reaction and braking together (ISO 10218-1, annex B)"
+    )
+    for one in annex.categories:
+        limit = ""
+        if isinstance(one, Category1) and one.time_limit is not None:
+            limit = f"; power is cut after {milliseconds(one.time_limit)} in any case"
+        yield f"category {one.number} (IEC 60204-1): {_CATEGORIES[one.number]}{limit}"
+    yield (
+        "one axis moves at constant speed until the command; the other driven joints stand, held "
+        "by their drives, and by their brakes when these have come"
+    )
+    speeds = ", ".join(
+        f"{axis} {units.factor * speed:.4g} {units.way}/s"
+        for axis, speed in annex.speeds.items()
+        for units in [units_of(annex.robot, axis)]
+    )
+    yield f"speed: share of the full speed of the axis: {speeds}"
+    yield "payload: share of its mass, its centre at the same place"
+    yield (
+        "extension: distance of the centre of the payload from the line of the axis, as a share of "
+        "the largest distance that the limits of the joints allow"
+    )
+    for axis, extension in annex.extensions.items():
+        units = units_of(annex.robot, axis)
+        yield (
+            f"axis {axis}: between {number(1e3 * extension.least, 1)} and "
+            f"{number(1e3 * extension.largest, 1)} mm by moving {', '.join(extension.varied)}, "
+            f"with room for another {number(units.factor * extension.room, 1)} {units.way}"
+        )
+    yield (
+        "of all poses with an extension: that in which the axis moves the payload downwards most "
+        "steeply, then that nearest to the fully extended one; joints that carry the axis stand as "
+        "in the fully extended pose of the first axis that moves the payload downwards"
+    )
+
+
+def _remarks(annex: AnnexB) -> Iterator[str]:
+    """What is missing or odd."""
+    parts = sorted({share for shares in annex.shares.values() for share in shares})
+    for axis, extension in annex.extensions.items():
+        absent = [_percent(share) for share in parts if share not in extension.poses]
+        if absent:
+            least = extension.least / extension.largest if extension.largest > 0 else 1.0
+            yield (
+                f"axis {axis} has no pose with an extension of {', '.join(absent)}: its least is "
+                f"{_percent(round(least, 4))}"
+            )
+    problems: dict[tuple[str, str, str], int] = {}
+    for stop in annex.stops:
+        if stop.problem or stop.outcome != "stopped":
+            key = stop.axis, stop.outcome, stop.problem
+            problems[key] = problems.get(key, 0) + 1
+    for (axis, outcome, problem), count in problems.items():
+        text = problem if outcome == "stopped" else f"{outcome}{': ' if problem else ''}{problem}"
+        yield f"axis {axis}, {count} stop{'s' if count > 1 else ''}: {text}"
+    brakes = annex.settings.brakes
+    if brakes.robot and brakes.robot != annex.robot.name:
+        yield f"the brakes were made for robot '{brakes.robot}', not for '{annex.robot.name}'"
+    if bare := brakes.uncovered(annex.robot):
+        yield f"no brake, gear or drive is given for {', '.join(bare)}"
+    yield from brakes.warnings

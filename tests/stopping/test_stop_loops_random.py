@@ -1,0 +1,211 @@
+"""Random stops of robots with closed loops, judged by laws that hold whatever the motion is.
+
+Poses, speeds, payloads, directions of gravity, bands, weak brakes, passive friction and gears with
+losses are drawn; masses, rows and friction are those of `loops_by_hand`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import pinloop as pl
+
+from ..tables import Array
+from .loops_by_hand import Friction, Machine, closed, columns, excess_torque, static_excess, stuck
+from .stops_by_hand import Stop
+
+FOLDER = Path(__file__).parents[2] / "urdf"
+POSES: dict[str, dict[str, float]] = {
+    "fourbar": {}, "fivebar": {}, "sevenbar": {}, "palletizer": {}, "delta": {}, "stewart": {},
+    "prrr3": {}, "bricard": {}, "spherical_fourbar": {"joint_1": 0.9}, "planar_3r": {},
+}  # fmt: skip
+"""Where the random poses are; the spherical four-bar is flat at zero."""
+ROBOTS = list(POSES)
+
+
+@cache
+def robot(name: str) -> pl.Mechanism:
+    return pl.load(FOLDER / f"{name}.urdf")
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A robot that moves, and what is to stop it."""
+
+    robot: pl.Mechanism
+    q: Array
+    v: Array
+    brakes: pl.Brakes
+    gravity: Array
+    payload: tuple[str, float, Array, Array] | None
+
+    def stop(self, **more: Any) -> pl.StopResult:
+        load = self.payload
+        if load is not None:
+            more["payload"] = pl.Payload(load[1], load[2], load[3], load[0])
+        return pl.stop(
+            self.robot, self.q, self.v, brakes=self.brakes, gravity=self.gravity, **more
+        )
+
+    @property
+    def machine(self) -> Machine:
+        return Machine(self.robot, self.brakes, self.gravity, self.payload)
+
+    @property
+    def friction(self) -> Friction:
+        return Friction(self.robot, self.brakes, self.brakes.chain)
+
+
+# -- drawing ---------------------------------------------------------------------------------------
+
+
+def drawn(name: str, seed: int, weakest: float = 0.05) -> Case:
+    """A random case.
+
+    Args:
+        name: the robot.
+        seed: seed.
+        weakest: least torque of a brake, as a fraction of the effort of its joint.
+    """
+    one, rng = robot(name), np.random.default_rng([seed, ROBOTS.index(name)])
+    q = _pose(one, POSES[name], rng)
+    sliding = one.is_translation
+    rates = {
+        joint: 2.0 * rng.normal() * (0.2 if sliding[one.coordinates(joint).v.start] else 1.0)
+        for joint in one.actuated
+    }
+    v = pl.consistent_velocity(one, q, rates)
+    gravity = rng.normal(size=3) if rng.random() < 0.5 else np.array([0.0, 0.0, -1.0])
+    moments = rng.uniform(0, 0.05, 3)
+    load = one.bodies[-1], rng.uniform(0.2, 3), rng.uniform(-0.1, 0.1, 3), moments
+    payload = (*load[:3], np.diag(moments.sum() + moments)) if rng.random() < 0.5 else None
+    single = [joint for joint in one.joints if one.coordinates(joint).nv == 1]
+    joints = {
+        joint: _brake(one, joint, rng, weakest)
+        for joint in single
+        if joint in one.actuated or rng.random() < 0.5
+    }
+    chain = pl.Chain(*(rng.choice([0.0, longest]) for longest in (0.005, 0.01, 0.004)))
+    gravity = 9.81 * gravity / np.linalg.norm(gravity)
+    return Case(one, q, v, pl.Brakes(joints, chain), gravity, payload)
+
+
+def _pose(one: pl.Mechanism, near: dict[str, float], rng: np.random.Generator) -> Array:
+    q, size = pl.assemble(one, near), np.where(one.is_translation, 0.1, 1.0)
+    for _ in range(50):
+        try:
+            return pl.assemble(one, one.integrate(q, 0.2 * size * rng.normal(size=one.nv)))
+        except pl.LoopNotClosed:
+            continue
+    raise AssertionError("no pose found")
+
+
+def _brake(
+    one: pl.Mechanism, joint: str, rng: np.random.Generator, weakest: float
+) -> pl.JointBrake:
+    efforts = one.model.effortLimit
+    effort = float(efforts[one.coordinates(joint).v.start])
+    if joint not in one.actuated:
+        effort = float(min(efforts[one.coordinates(name).v.start] for name in one.actuated))
+        coulomb = effort * rng.uniform(0, 0.03)
+        return pl.JointBrake(kind="none", coulomb=coulomb, viscous=rng.choice([0.0, 0.003]))
+    ratio = rng.choice([1.0, rng.uniform(5, 50)])
+    at_motor = rng.random() < 0.5
+    torque = effort * rng.uniform(weakest, 1.0) / (ratio if at_motor else 1.0)
+    sticky = {} if rng.random() < 0.7 else {"breakaway": 0.04, "stribeck_speed": 0.2}
+    if sticky:
+        sticky["breakaway"] *= effort
+    return pl.JointBrake(
+        side="motor" if at_motor else "joint",
+        gear_ratio=ratio,
+        efficiency=rng.choice([1.0, rng.uniform(0.6, 0.95)]),
+        rotor_inertia=effort * rng.choice([0.0, rng.uniform(2e-4, 6e-3)]) / ratio**2,
+        dynamic_torque=torque,
+        static_torque=torque * rng.uniform(1.0, 1.4),
+        tolerance=0.3,
+        band=rng.uniform(-1, 1),
+        delay=rng.choice([0.0, rng.uniform(0, 0.05)]),
+        rise=rng.choice([0.0, rng.uniform(0, 0.05)]),
+        coulomb=rng.choice([0.0, 0.02]) * effort,
+        viscous=rng.choice([0.0, 0.01]) * effort,
+        short_circuit=rng.choice([0.0, 0.02]) * effort / ratio**2,
+        **sticky,
+    )
+
+
+# -- laws ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("name", ROBOTS)
+def test_laws_of_a_random_stop(name: str, seed: int) -> None:
+    case = drawn(name, seed)
+    stop = case.stop(until=1.5)
+    machine, run = case.machine, stop.run
+    assert stop.ledger.kinetic_before == pytest.approx(machine.kinetic(case.q, case.v), rel=1e-9)
+    turned_over = max(stop.ledger.kinetic_before, stop.ledger.heat)
+    assert abs(stop.ledger.error) < 1e-6 * turned_over
+    assert closed(machine, run) < 1e-10
+    _stuck_joints_stay(case.robot, run)
+    chain = case.brakes.chain
+    after = run.t >= chain.command + chain.drive_off
+    _energy_falls(machine, run, np.flatnonzero(after))
+    _drives_keep_their_speed(case, run)
+    for k in _sampled(run, np.flatnonzero(after), 8):
+        still = 1e-7 * (1.0 + np.abs(run.a[k]).max())
+        state = run.t[k], run.q[k], run.v[k], run.a[k]
+        assert excess_torque(machine, case.friction, *state, still) < 1e-6
+    _outcome_is_right(case, stop)
+
+
+def _stuck_joints_stay(one: pl.Mechanism, run: pl.Trajectory) -> None:
+    """Locked joints keep their coordinate to the last bit, and have no speed."""
+    assert run.t[-1] > 0.0
+    for k in range(len(run.t) - 1):
+        held = stuck(run, k)
+        assert not run.v[k][columns(one, held)].any()
+        if run.mode[k] == run.mode[k + 1]:
+            for joint in held:
+                at = one.coordinates(joint).q
+                np.testing.assert_array_equal(run.q[k][at], run.q[k + 1][at])
+
+
+def _energy_falls(machine: Machine, run: pl.Trajectory, after: Any) -> None:
+    """Nothing gives energy once the power has gone."""
+    energies = np.array([machine.energy(run.q[k], run.v[k]) for k in after])
+    start = machine.kinetic(run.q[0], run.v[0])
+    assert np.diff(energies).max(initial=0.0) < 1e-7 * start
+
+
+def _drives_keep_their_speed(case: Case, run: pl.Trajectory) -> None:
+    """Before that, actuated joints go on as they were."""
+    chain, driven = case.brakes.chain, columns(case.robot, set(case.robot.actuated))
+    powered = run.t < chain.command + chain.drive_off
+    speeds = run.v[powered][:, driven]
+    np.testing.assert_allclose(speeds, np.broadcast_to(case.v[driven], speeds.shape), rtol=1e-12)
+
+
+def _sampled(run: pl.Trajectory, among: Any, count: int) -> list[int]:
+    """Some states; of two at one instant the later one, in which torques are what they will be."""
+    chosen = among[np.linspace(0, len(among) - 1, min(count, len(among))).astype(int)]
+    return [int(np.flatnonzero(run.t == run.t[k])[-1]) for k in chosen]
+
+
+def _outcome_is_right(case: Case, stop: pl.StopResult) -> None:
+    """Whether the robot holds is a linear program; whether it moves is seen."""
+    run = stop.run
+    speed = np.abs(run.v[-1][columns(case.robot, set(case.robot.actuated))]).max()
+    excess = static_excess(case.machine, case.friction, run.t[-1], run.q[-1])
+    if stop.outcome == "stopped":
+        assert speed < 1e-3 and excess < 1e-8
+    elif stop.outcome == "does not hold":
+        assert excess > 1e-8
+    else:
+        assert run.t[-1] == 1.5 and excess < 1e-8 and speed > 1e-3
