@@ -10,20 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import pinocchio as pin
 from scipy.integrate import solve_ivp
 
-from ..mechanisms import (
-    COUPLER,
-    CRANK,
-    GROUND_BAR,
-    ROCKER,
-    START,
-    TURN,
-    X,
-    four_bar_angles,
-    planar,
-)
+from ..mechanisms import COUPLER, CRANK, GROUND_BAR, ROCKER, START, X, four_bar_angles, planar
 from ..tables import Array, mass_points
 
 JOINTS = ("crank", "elbow", "rocker")
@@ -47,7 +36,7 @@ class Rest:
 
 
 class FourBar:
-    """The linkage.
+    """The linkage, in the plane of x and z.
 
     Args:
         gravity: downwards [m/s^2].
@@ -55,44 +44,35 @@ class FourBar:
 
     def __init__(self, gravity: float = 9.81) -> None:
         self.gravity = gravity
-        self.points = {name: mass_points(name) for name in ("crank", "coupler", "rocker")}
+        self.start = (START, *four_bar_angles(START))
+        tip = planar(START, CRANK)
+        at = {"crank": 0 * X, "coupler": tip, "rocker": GROUND_BAR * X}
+        self.bodies = [_flat(name, pivot) for name, pivot in at.items()]
 
     def ratios(self, crank: float) -> dict[str, float]:
         """How far each joint turns per turn of the crank."""
-        coupler, rocker = four_bar_angles(crank)
-        sides = [planar(angle + np.pi / 2) for angle in (crank, coupler, rocker)]
-        across = np.column_stack((COUPLER * sides[1], -ROCKER * sides[2]))[[0, 2]]
-        turn = np.linalg.solve(across, -CRANK * sides[0][[0, 2]])
-        return {"crank": 1.0, "elbow": float(turn[0]) - 1.0, "rocker": float(turn[1])}
+        coupler, rocker = self._rates_of_bars(crank)
+        return {"crank": 1.0, "elbow": coupler - 1.0, "rocker": rocker}
 
-    def _places(self, crank: float) -> tuple[Array, Array, Array]:
-        """Masses, places, and how these change with the crank angle."""
+    def _rates_of_bars(self, crank: float) -> tuple[float, float]:
+        """How far coupler and rocker turn against the ground per turn of the crank.
+
+        From ``CRANK n(c) + COUPLER n(k) k' = ROCKER n(r) r'`` with normals ``n``, times the
+        directions of the other bar.
+        """
         coupler, rocker = four_bar_angles(crank)
-        coupler0, rocker0 = four_bar_angles(START)
-        ratios = self.ratios(crank)
-        turned = {
-            "crank": (crank - START, 1.0, 0 * X, 0 * X, 0 * X),
-            "coupler": (
-                coupler - coupler0, ratios["elbow"] + 1.0, planar(START, CRANK),
-                planar(crank, CRANK), planar(crank + np.pi / 2, CRANK),
-            ),
-            "rocker": (
-                rocker - rocker0, ratios["rocker"], GROUND_BAR * X, GROUND_BAR * X, 0 * X,
-            ),
-        }  # fmt: skip
-        masses, places, changes = [], [], []
-        for name, (angle, rate, before, now, drift) in turned.items():
-            mass, points = self.points[name]
-            arms = (points - before) @ pin.exp3(angle * TURN).T
-            masses.append(mass)
-            places.append(now + arms)
-            changes.append(drift + rate * np.cross(TURN, arms))
-        return np.concatenate(masses), np.vstack(places), np.vstack(changes)
+        across = np.sin(rocker - coupler)
+        return (
+            float(-CRANK * np.sin(rocker - crank) / (COUPLER * across)),
+            float(CRANK * np.sin(crank - coupler) / (ROCKER * across)),
+        )
 
     def inertia(self, crank: float) -> float:
         """``I(c)`` [kg m^2]."""
-        masses, _, changes = self._places(crank)
-        return float(masses @ (changes**2).sum(axis=1))
+        return sum(
+            mass * float(change @ change) + moment * rate**2
+            for mass, moment, change, rate in self._changes(crank)
+        )
 
     def inertia_slope(self, crank: float, h: float = 1e-3) -> float:
         """``I'(c)``, by differences of fourth order."""
@@ -101,8 +81,22 @@ class FourBar:
 
     def load(self, crank: float) -> float:
         """``V'(c)`` [N m]."""
-        masses, _, changes = self._places(crank)
-        return float(self.gravity * masses @ changes[:, 2])
+        return self.gravity * sum(
+            mass * float(change[1]) for mass, _, change, _ in self._changes(crank)
+        )
+
+    def _changes(self, crank: float) -> list[tuple[float, float, Array, float]]:
+        """Per bar its mass, its moment, and how centre and angle change with the crank angle."""
+        coupler, rocker = four_bar_angles(crank)
+        rates = (1.0, *self._rates_of_bars(crank))
+        drift = CRANK * np.array([-np.sin(crank), np.cos(crank)])
+        found = []
+        for k, (mass, moment, arm) in enumerate(self.bodies):
+            turned = (crank, coupler, rocker)[k] - self.start[k]
+            s, c = np.sin(turned), np.cos(turned)
+            across = np.array([-s * arm[0] - c * arm[1], c * arm[0] - s * arm[1]])
+            found.append((mass, moment, rates[k] * across + (drift if k == 1 else 0.0), rates[k]))
+        return found
 
     def weighted(self, crank: float, torques: Mapping[str, float]) -> float:
         """``sum |dq_i/dc| tau_i``: what dry friction at all joints comes to at the crank."""
@@ -129,8 +123,8 @@ class FourBar:
         y, t, legs, way = np.array([crank, rate, 0.0, 0.0, 0.0]), 0.0, 0, np.sign(rate)
         while way:
             made = solve_ivp(
-                self._rates(way, slides, viscous), (t, t + 20.0), y, "DOP853", rtol=1e-11,
-                atol=1e-12, events=_at_rest(way), max_step=0.01,
+                self._rates(way, slides, viscous), (t, t + 20.0), y, "DOP853", rtol=1e-10,
+                atol=1e-11, events=_at_rest(way), max_step=0.02,
             )  # fmt: skip
             assert made.status == 1, "it does not stop"
             t, y, legs = float(made.t[-1]), made.y[:, -1].copy(), legs + 1
@@ -158,3 +152,11 @@ def _at_rest(way: float) -> Callable[[float, Array], float]:
 
     speed.terminal, speed.direction = True, -1  # type: ignore[attr-defined]
     return speed
+
+
+def _flat(name: str, pivot: Array) -> tuple[float, float, Array]:
+    """Mass of a bar, moment about its centre, and the arm from its pivot to the centre."""
+    masses, points = mass_points(name)
+    flat = (points - pivot)[:, [0, 2]]
+    centre = masses @ flat / masses.sum()
+    return float(masses.sum()), float(masses @ ((flat - centre) ** 2).sum(axis=1)), centre

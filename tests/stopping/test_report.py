@@ -21,7 +21,7 @@ from pinloop.description import GROUND
 from pinloop.stopping.remarks import PLANNING_AID
 from pinloop.stopping.report import write_report
 from pinloop.stopping.report.curves import curves_of, energy_stacks, heat_stacks, joint_lanes
-from pinloop.stopping.report.instants import clock_of, happenings, instants
+from pinloop.stopping.report.instants import clock_of, happenings, instants, shown_until
 from pinloop.stopping.report.page import page_of
 
 from ..tables import joint
@@ -183,6 +183,8 @@ def test_the_head_says_what_became_of_it(page: Page, result: pl.StopResult) -> N
     assert f"worst joint {np.degrees(worst.angle):.3f} deg {worst.name} goes farthest" in text
     use = max(one.gear_use or 0 for one in result.joints.values())
     assert f"highest load of a gear {100 * use:.0f} %" in text
+    margin = min(one.margin for one in result.joints.values())
+    assert f"least holding reserve {margin:.2f} ×" in text
 
 
 def test_the_rows_of_the_joints(page: Page, result: pl.StopResult) -> None:
@@ -265,6 +267,14 @@ def test_events_in_order(page: Page, result: pl.StopResult) -> None:
     assert sum(max(1, len(one.joints)) for one in happenings(result)) == len(result.events)
 
 
+def test_different_things_at_one_instant_stay_apart() -> None:
+    found = [one for one in happenings(falling()) if one.t == 0.0]
+    assert found[0].what == "signal"
+    assert found[0].joints == ()
+    (brake,) = (one for one in found if one.what == "brake acts")
+    assert brake.joints == ("axis",)
+
+
 def test_versions_and_digests(page: Page) -> None:
     import hashlib
 
@@ -332,16 +342,16 @@ def test_sliding_joints_are_in_millimetres() -> None:
     robot = carriages(2.0, 3.0)
     stopped = brakes(a={"dynamic_torque": 20.0, "static_torque": 25.0},
                      b={"dynamic_torque": 30.0, "static_torque": 35.0})  # fmt: skip
-    result = pl.stop(robot, robot.neutral, [1.0, 0.8], brakes=stopped)
+    result = pl.stop(robot, robot.neutral, [-1.0, 0.8], brakes=stopped)
     page = Page(page_of(result))
     # 2 kg at 1 m/s against 20 N: 50 mm; 3 kg at 0.8 m/s against 30 N: 32 mm.
     rows = page.rows("Joints: time and way from the signal")
-    assert float(rows["a"][-1]) == pytest.approx(50.0, abs=1e-2)
+    assert float(rows["a"][-1]) == pytest.approx(-50.0, abs=1e-2)
     assert float(rows["b"][-1]) == pytest.approx(32.0, abs=1e-2)
-    assert "worst joint 50.00 mm a goes farthest" in page.text
+    assert "worst joint -50.00 mm a goes farthest" in page.text
     (plot,) = curves_of(result, clock_of(result)).positions
     assert plot.y_label == "change of position [mm]"
-    assert [curve.y[-1] for curve in plot.curves] == pytest.approx([50.0, 32.0], rel=1e-6)
+    assert [curve.y[-1] for curve in plot.curves] == pytest.approx([-50.0, 32.0], rel=1e-6)
 
 
 # -- names --------------------------------------------------------------------------------------
@@ -486,6 +496,10 @@ def test_lanes_tell_who_does_what_when(result: pl.StopResult) -> None:
     assert first == ["reaction", "braking"]
     assert lanes[0].spans[0].end == pytest.approx(45.0)
     assert [part.name for part in lanes[5].spans] == ["stands"]
+    # The fifth joint is thrown off when the power goes, before its brake acts.
+    slipped = [part.name for part in lanes[4].spans]
+    assert slipped == ["stands", "reaction", "braking", "stands"]
+    assert lanes[4].spans[1].start == pytest.approx(20.0)
 
 
 def test_labels_of_instants(result: pl.StopResult) -> None:
@@ -509,3 +523,7 @@ def test_what_comes_after_the_end_is_not_shown() -> None:
     _, span = joint_lanes(result, clock_of(result))
     last = max(t for t, _ in result.events)
     assert 1e3 * last <= span[1] <= 1.041e3 * last
+    longer = replace(result, run=replace(result.run, t=2 * result.run.t))
+    assert shown_until(longer) == pytest.approx(1.04 * last)
+    shorter = replace(result, run=replace(result.run, t=result.run.t / result.run.t[-1] * last))
+    assert shown_until(shorter) == pytest.approx(last)

@@ -124,6 +124,21 @@ def test_the_slider_moves_the_robot(browser: Browser) -> None:
     assert 0.5 < end.sum() / start.sum() < 2
 
 
+def test_between_frames_the_link_is_where_it_was_computed(
+    browser: Browser, result: pl.StopResult
+) -> None:
+    run = result.run
+    for t in np.linspace(0, result.stopping_time, 8):
+        browser.value(f"document.querySelector('.replay').replay.seek({t})")
+        x, y, z, w = browser.value(
+            "(() => { const r = document.querySelector('.replay').replay;"
+            "return r.node('robot/link').object.quaternion.toArray(); })()"
+        )
+        # The axis is -y; frames are some 5 ms apart.
+        assert 2 * np.arctan2(-y, w) == pytest.approx(run(t).q[0], abs=2e-4)
+        assert abs(x) + abs(z) < 1e-4
+
+
 def test_play_runs_to_the_end_and_pause_stops_it(browser: Browser, result: pl.StopResult) -> None:
     browser.value("document.querySelector('.replay-loop').checked = false")
     browser.value("document.querySelector('.replay-speed').value = '0.01'")

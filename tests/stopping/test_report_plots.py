@@ -123,17 +123,18 @@ def test_the_legend_names_curves_with_different_lines() -> None:
 
 
 def test_bars_are_as_long_as_their_amounts() -> None:
-    bars = [Stack("in", (Part("a", 30.0, "#111"), Part("b", 10.0, "#222"))),
+    bars = [Stack("in", (Part("a", 15.0, "#000"), Part("a", 15.0, "#111"), Part("b", 10.0, "#2"))),
             Stack("out", (Part("c", 20.0, "#333"),))]  # fmt: skip
     svg = stacks("title", "energy [J]", bars)
     found = re.findall(r'<rect x="([^"]+)" y="([^"]+)" width="([^"]+)"', svg)
-    widths = [float(width) for *_, width in found]
-    assert_allclose(np.array(widths) / widths[0], [1, 1 / 3, 2 / 3], rtol=1e-4)
-    assert float(found[1][0]) == pytest.approx(float(found[0][0]) + widths[0], rel=1e-5)
-    assert found[0][1] == found[1][1] != found[2][1]
+    begins, widths = (np.array([float(one[k]) for one in found]) for k in (0, 2))
+    assert_allclose(widths / widths[0], [1, 1, 2 / 3, 4 / 3], rtol=1e-4)
+    assert_allclose(begins[1:3], begins[:2] + widths[:2], atol=0.01)
+    assert begins[3] == begins[0]
+    assert found[0][1] == found[1][1] == found[2][1] != found[3][1]
     # Forty joules reach to the number 40 on the axis.
     (at,) = re.findall(r'<text x="([^"]+)" y="[^"]+" text-anchor="middle">40<', svg)
-    assert float(found[1][0]) + widths[1] == pytest.approx(float(at), abs=0.01)
+    assert begins[2] + widths[2] == pytest.approx(float(at), abs=0.01)
 
 
 def test_spans_of_lanes_lie_on_the_axis() -> None:

@@ -17,6 +17,8 @@ from numpy.testing import assert_allclose
 from numpy.typing import NDArray
 
 import pinloop as pl
+from pinloop.description import NamedFrame
+from pinloop.mechanism import build
 from pinloop.trajectory import Trajectory
 from pinloop.view.lighter import lighter
 from pinloop.view.player import make_player
@@ -169,6 +171,25 @@ def test_a_trace_follows_its_point() -> None:
         assert_allclose(points.mean(axis=0), (0, 0, 0.2), atol=1e-6)
         assert played.material("traces", str(k))["color"] == color
     assert make_replay(run).traces is False
+
+
+def test_a_trace_is_cut_where_it_is_told() -> None:
+    description = replace(arm(BAR).description, frames=(NamedFrame("tip", "link", at(0.6, 0, 0)),))
+    robot = build(description)
+    run = pl.simulate(robot, robot.neutral, [3.0], until=0.8)
+    gray = (0.5, 0.5, 0.5, 1.0)
+    traces = (Trace("tip", gray, end=0.3), Trace("tip", gray, start=0.3))
+    played = Played(make_replay(run, traces=traces).commands)
+    ends = []
+    for k in ("0", "1"):
+        rings = played.attribute("position", "traces", k).reshape(-1, 8, 3).mean(axis=1)
+        # On a circle about the hinge, whose angle turns x down.
+        assert_allclose(np.linalg.norm(rings - (0, 0, 0.2), axis=1), 0.6, atol=1e-4)
+        angles = np.unwrap(np.arctan2(0.2 - rings[:, 2], rings[:, 0]))
+        assert len(angles) > 10
+        ends.append((angles[0], angles[-1]))
+    expected = run([0.0, 0.3, 0.8]).q[:, 0]
+    assert_allclose(np.exp(1j * np.array(ends)), np.exp(1j * expected[[[0, 1], [1, 2]]]), atol=1e-3)
 
 
 def circle(count: int) -> Array:

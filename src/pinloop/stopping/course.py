@@ -38,6 +38,8 @@ _CORRECTIONS = 4
 """How often the root of an event is corrected by the state that a step to it gives."""
 _TINY = 1e-9
 """Speeds below this fraction of the largest at the signal, or of 1 rad/s or m/s, count as zero."""
+_UNDECIDED = "undecided"
+"""Name of an end of a phase that nothing explains."""
 _CHATTER = 200
 """So many changes within a millisecond are chatter."""
 
@@ -161,7 +163,7 @@ class Course:
             loose, turned = equations.loose(t, q, v), equations.turning(t, q, v)
             names = [f"{self.train.names[k]} comes loose" for k in loose]
             names += [f"power turns round in the gear of {self.train.names[k]}" for k in turned]
-            names = names or ["undecided"]
+            names = names or [_UNDECIDED]
             return (t, *self._begin(t, q, v, tuple(names), loose, turned), h_next)
         one = found.watched
         v = v.copy()
@@ -284,9 +286,8 @@ class Course:
     def _hit(self, t: float, q: Array, v: Array, name: str) -> Array:
         """Velocity after teeth or stops have been hit."""
         mode = self.phase.mode
-        driven = np.zeros(self.robot.nv, dtype=bool)
-        if not self._limited(t):
-            driven = self._drives(t) & (v == self.plan.reference.at(t).v(t))
+        endless = np.isinf(self.train.limit) | (not self._limited(t))
+        driven = self._drives(t) & (v == self.plan.reference.at(t).v(t)) & endless
         made = impact(self.equations, t, q, v, self.blocked, driven, (mode, mode), (name,))
         if made.energy_loss > 0.0:
             self.transitions.append(made)
@@ -385,7 +386,14 @@ class Course:
         recent = [name for time, name in self.log if t - time <= 1e-3]
         if len(recent) > _CHATTER:
             names = ", ".join(dict.fromkeys(recent[-10:]))
-            raise StepFailed(f"{len(recent)} changes within a millisecond ({names})", "chatter")
+            text = f"{len(recent)} changes within a millisecond ({names})"
+            if _UNDECIDED in recent:
+                text += (
+                    ": what it takes to hold the joints jumps from one instant to the next, as it "
+                    "does where loops come into a singular configuration, behind which the motion "
+                    "is not determined; look whether joints are beyond their limits there"
+                )
+            raise StepFailed(text, "chatter")
 
     def _keep(self, t: float, q: Array, v: Array, a: Array, psi: Array) -> None:
         if self.kept:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..dynamics import EquationsOfMotion
 from ..errors import BadValue
-from ..mechanism import Mechanism
+from ..saddle import Saddle
 from .brakes import Brakes, Chain
 from .recorded import JointTrajectory
 from .reference import Piece, Reference, constant, on_path, ramps
@@ -71,23 +72,29 @@ class Plan:
 
 
 def planned(
-    robot: Mechanism, brakes: Brakes, trigger: Trigger, category: Category, v0: Array
+    equations: EquationsOfMotion,
+    brakes: Brakes,
+    trigger: Trigger,
+    category: Category,
+    q0: Array,
+    v0: Array,
 ) -> Plan:
-    """The plan of a stop from a velocity at the signal.
+    """The plan of a stop from a state at the signal.
 
     Args:
-        robot: the robot.
+        equations: equations of the robot.
         brakes: its brakes, with the decelerations of its drives.
         trigger: what the robot does when the signal comes.
         category: category of the stop.
+        q0: configuration at the signal, shape (nq,).
         v0: velocity at the signal, shape (nv,).
     """
     chain = trigger.chain(brakes.chain)
     now = isinstance(category, Category0)
     command, off = chain.command, chain.command + chain.drive_off
     schedule = Schedule(command, command if now else np.inf, off if now else np.inf)
-    columns = _driven(robot)
-    follows = np.zeros(robot.nv, dtype=bool)
+    columns = _driven(equations, brakes, q0)
+    follows = np.zeros(len(v0), dtype=bool)
     follows[list(columns.values())] = True
     start = np.where(follows, v0, 0.0)
     _check_length(trigger, off if now else command)
@@ -96,7 +103,7 @@ def planned(
     plan = Plan(category, chain, schedule, Reference(follows, (first,)))
     if isinstance(category, Category0):
         return plan
-    speed, times = slope(command), np.zeros(robot.nv)
+    speed, times = slope(command), np.zeros(len(v0))
     for name, column in columns.items():
         if speed[column] != 0.0:
             times[column] = abs(speed[column]) / _deceleration(brakes, name, category.number)
@@ -126,11 +133,28 @@ def _check_length(trigger: Trigger, needed: float) -> None:
         )
 
 
-def _driven(robot: Mechanism) -> dict[str, int]:
-    """Velocity coordinates of the driven joints of the tree, by name."""
+def _driven(equations: EquationsOfMotion, brakes: Brakes, q: Array) -> dict[str, int]:
+    """Velocity coordinates of the driven joints of the tree, by name.
+
+    As many as move independently: where loops couple drives, or a file does not say which joints
+    have one, those with a brake come first, and what is left goes along.
+    """
+    robot = equations.robot
     tree = set(robot.joints)
-    driven = [name for name in robot.actuated if name in tree and robot.coordinates(name).nv == 1]
-    return {name: robot.coordinates(name).v.start for name in driven}
+    names = [name for name in robot.actuated if name in tree and robot.coordinates(name).nv == 1]
+    columns = {name: robot.coordinates(name).v.start for name in names}
+    if len(equations.rows) == 0:
+        return columns
+    rest = np.zeros(robot.nv)
+    M, J = equations.mass(q), equations.terms(0.0, q, rest)[0]
+    rows, rank = J, Saddle(M, J).rank
+    chosen: dict[str, int] = {}
+    for name in sorted(names, key=lambda name: name not in brakes.joints):
+        more = np.vstack([rows, np.eye(robot.nv)[columns[name]]])
+        if Saddle(M, more).rank > rank:
+            rows, rank = more, rank + 1
+            chosen[name] = columns[name]
+    return chosen
 
 
 def _deceleration(brakes: Brakes, joint: str, category: int) -> float:

@@ -126,7 +126,7 @@ def stopped(
     if not 0 < until < np.inf:
         raise BadValue(f"until is {until} s; it must be positive")
     q0, v0 = _start(machine.robot, machine.equations, trigger, q, v)
-    plan = planned(machine.robot, machine.brakes, trigger, category, v0)
+    plan = planned(machine.equations, machine.brakes, trigger, category, q0, v0)
     plan, notes = held_on_path(machine.equations, machine.train, plan, method, q0, v0)
     course = Course(machine.equations, machine.train, plan, method, standstill)
     course.log += notes

@@ -48,7 +48,7 @@ SHARES: Mapping[int, tuple[float, ...]] = {
 }
 """Shares of speed, extension and payload by number of the category (ISO 10218-1, annex B)."""
 
-_SPARE = 1.1
+_SPARE = 1.05
 """So many times the way of the longest stop is left up to the limits."""
 
 
@@ -171,7 +171,7 @@ def annex_b(
     each; from the signal until all joints stand. One axis moves, downwards where it can, and
     the other driven joints stand. What extension is, and which poses have it, is told in
     `studies.extension` and below the tables. Each axis has room up to the limits of all joints,
-    1.1 times the way of its longest stop, if any pose has so much.
+    1.05 times the way of its longest stop, if any pose has so much.
 
     Args:
         robot: the mechanism.

@@ -150,7 +150,7 @@ def _ends(result: StopResult) -> list[Happening]:
     """When the joints that moved stand for good."""
     found: list[Happening] = []
     for name, joint in result.joints.items():
-        if joint.state == "moving" or joint.travel == 0.0 or joint.time == 0.0:
+        if joint.state == "moving" or joint.time == 0.0:
             continue
         for k, other in enumerate(found):
             if abs(other.t - joint.time) <= _SAME:
