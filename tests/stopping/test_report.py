@@ -117,6 +117,15 @@ def falling() -> pl.StopResult:
     return pl.stop(pendulum(), [0.3], [1.0], brakes=weak, until=0.4)
 
 
+def controlled() -> pl.StopResult:
+    """A wheel that its drive brings to rest, then the brake comes; nothing happens after that."""
+    robot = made([solid("wheel", 1.0, inertia=2.0)],
+                 [joint("axis", "revolute", GROUND, "wheel", [0, 0, 0], Z)])  # fmt: skip
+    numbers: dict[str, Any] = {"dynamic_torque": 40.0, "static_torque": 50.0, "delay": 0.02,
+                               "drive_torque": 90.0, "deceleration": 10.0}  # fmt: skip
+    return pl.stop(robot, robot.neutral, [1.0], brakes=on_axis(**numbers), category=1)
+
+
 # -- the file -----------------------------------------------------------------------------------
 
 
@@ -268,11 +277,12 @@ def test_events_in_order(page: Page, result: pl.StopResult) -> None:
 
 
 def test_different_things_at_one_instant_stay_apart() -> None:
-    found = [one for one in happenings(falling()) if one.t == 0.0]
-    assert found[0].what == "signal"
-    assert found[0].joints == ()
+    """In category 1 the power goes when the brakes have come."""
+    found = happenings(controlled())
+    (off,) = (one for one in found if one.what == "motors without torque")
     (brake,) = (one for one in found if one.what == "brake acts")
-    assert brake.joints == ("axis",)
+    assert off.t == pytest.approx(brake.t, abs=1e-12)
+    assert (off.joints, brake.joints) == ((), ("axis",))
 
 
 def test_versions_and_digests(page: Page) -> None:
@@ -514,12 +524,7 @@ def test_labels_of_instants(result: pl.StopResult) -> None:
 
 
 def test_what_comes_after_the_end_is_not_shown() -> None:
-    """Brakes come when the drives have brought all to rest; nothing happens after that."""
-    robot = made([solid("wheel", 1.0, inertia=2.0)],
-                 [joint("axis", "revolute", GROUND, "wheel", [0, 0, 0], Z)])  # fmt: skip
-    numbers: dict[str, Any] = {"dynamic_torque": 40.0, "static_torque": 50.0, "delay": 0.02,
-               "drive_torque": 90.0, "deceleration": 10.0}  # fmt: skip
-    result = pl.stop(robot, robot.neutral, [1.0], brakes=on_axis(**numbers), category=1)
+    result = controlled()
     _, span = joint_lanes(result, clock_of(result))
     last = max(t for t, _ in result.events)
     assert 1e3 * last <= span[1] <= 1.041e3 * last
