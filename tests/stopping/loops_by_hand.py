@@ -7,6 +7,7 @@ payload are put into a `pin.Model` of its own, brakes and friction are written o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -20,8 +21,6 @@ from ..tables import Array
 _WORLD = pin.LOCAL_WORLD_ALIGNED
 _REST = 1e-10
 """Speed that is rounding [rad/s, m/s]."""
-TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-"""Options of linear programs."""
 
 
 class Machine:
@@ -66,22 +65,16 @@ class Machine:
         pairs = [(loop.frame_a, loop.frame_b)]
         if loop.pair.name == "revolute":
             along = pin.SE3(np.eye(3), np.array([0.0, 0.0, 0.5]))
-            pairs.append(
-                tuple(  # type: ignore[arg-type]
-                    self.model.addFrame(
-                        pin.Frame(
-                            f"{self.model.frames[k].name}/along",
-                            self.model.frames[k].parentJoint,
-                            self.model.frames[k].placement * along,
-                            pin.FrameType.OP_FRAME,
-                        )
-                    )
-                    for k in pairs[0]
-                )
-            )
+            pairs.append((self._added(loop.frame_a, along), self._added(loop.frame_b, along)))
         else:
             assert loop.pair.name == "spherical"
         return pairs
+
+    def _added(self, frame: int, shift: pin.SE3) -> int:
+        """A frame beside another one, on the same body."""
+        near = self.model.frames[frame]
+        kind, place = pin.FrameType.OP_FRAME, near.placement * shift
+        return int(self.model.addFrame(pin.Frame(f"{near.name}/+", near.parentJoint, place, kind)))
 
     def gap(self, q: Array) -> Array:
         """Distances of the points that shall coincide [m]."""
@@ -251,16 +244,17 @@ def _least_slack(A: Array, b: Array, bounds: list[tuple[float, float]], size: fl
     n, k = len(b), A.shape[1]
     if k == 0:
         return float(np.abs(b).max(initial=0.0)) / size
-    ones = np.ones((n, 1))
-    program = linprog(
-        np.r_[np.zeros(k), 1.0],
-        A_ub=np.vstack([np.hstack([A, -ones]), np.hstack([-A, -ones])]),
-        b_ub=np.r_[b, -b] / size,
-        bounds=[*[(low / size, high / size) for low, high in bounds], (0, None)],
-        options=TIGHT,
-    )
+    limits: list[tuple[float, float | None]] = [(low / size, high / size) for low, high in bounds]
+    sides = np.hstack([np.vstack([A, -A]), -np.ones((2 * n, 1))])
+    return least(np.r_[np.zeros(k), 1.0], sides, np.r_[b, -b] / size, [*limits, (0.0, None)])
+
+
+def least(cost: Array, A: Array, b: Array, bounds: Any = (None, None)) -> float:
+    """Least ``cost' x`` with ``A x <= b`` and ``x`` in its bounds."""
+    tight: Any = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    program = linprog(cost, A_ub=A, b_ub=b, bounds=bounds, options=tight)
     assert program.status == 0, program.message
-    return float(program.x[-1])
+    return float(cost @ np.asarray(program.x, float))
 
 
 def static_excess(machine: Machine, friction: Friction, t: float, q: Array) -> float:
@@ -282,3 +276,29 @@ def stuck(run: pl.Trajectory, k: int) -> set[str]:
 def columns(robot: pl.Mechanism, joints: set[str]) -> NDArray[np.intp]:
     """Velocity coordinates of joints with one degree of freedom."""
     return np.array(sorted(robot.coordinates(name).v.start for name in joints), dtype=np.intp)
+
+
+# -- in short ------------------------------------------------------------------------------------
+
+
+def brake(torque: float, **more: Any) -> pl.JointBrake:
+    """A friction brake at the joint itself."""
+    return pl.JointBrake(side="joint", dynamic_torque=torque, **more)
+
+
+def rubbing(torque: float, **more: Any) -> pl.JointBrake:
+    """A joint without brake, with dry friction."""
+    return pl.JointBrake(kind="none", coulomb=torque, **more)
+
+
+def moving(
+    one: pl.Mechanism, rates: dict[str, float], pose: dict[str, float] | None = None
+) -> tuple[Array, Array]:
+    """An assembled configuration and a velocity."""
+    q = pl.assemble(one, pose)
+    return q, pl.consistent_velocity(one, q, rates)
+
+
+def at(one: pl.Mechanism, *joints: str) -> list[int]:
+    """Velocity coordinates of joints with one degree of freedom."""
+    return [one.coordinates(joint).v.start for joint in joints]

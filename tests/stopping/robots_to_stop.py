@@ -103,7 +103,7 @@ def lift_with_beam(lift: float, mass: float, length: float, inertia: float) -> p
     return made(bodies, joints)
 
 
-def chain_table(points: ArrayLike, axes: ArrayLike, bodies: list[Table], **more: Any) -> Table:
+def chain_table(points: Any, axes: Any, bodies: list[Table], **more: Any) -> Table:
     """Revolute joints j1, j2, ... one after another."""
     before = [GROUND, *(entry["name"] for entry in bodies)]
     joints = [
@@ -163,10 +163,28 @@ def moved(table: Table, R: Array, shift: ArrayLike = (0, 0, 0), scale: float = 1
     return table | {"bodies": bodies, "joints": joints, "gravity": scale * R @ table["gravity"]}
 
 
+# -- stops -----------------------------------------------------------------------------------------
+
+
+def stop(robot: pl.Mechanism, v: ArrayLike, by: pl.Brakes, **more: Any) -> pl.StopResult:
+    """Stop a robot, from its neutral configuration if nothing else is said."""
+    return pl.stop(robot, more.pop("q", robot.neutral), np.atleast_1d(v), brakes=by, **more)
+
+
+def stands(result: pl.StopResult, angle: float, time: float, joint: str = "axis") -> pl.JointStop:
+    """Assert where and when a joint came to rest, and that the energies close."""
+    one = result.joints[joint]
+    assert one.state == "held"
+    np.testing.assert_allclose(one.angle, angle, rtol=2e-7, atol=2e-9)
+    np.testing.assert_allclose(one.time, time, rtol=2e-7, atol=2e-9)
+    assert result.ledger.relative_error < 1e-7
+    return one
+
+
 # -- brakes ---------------------------------------------------------------------------------------
 
 
-def on_axis(chain: pl.Chain | None = None, **numbers: Any) -> pl.Brakes:
+def on_axis(chain: pl.Chain | None = None, /, **numbers: Any) -> pl.Brakes:
     """Brakes of a robot with one joint; they act at the joint if nothing else is said."""
     return pl.Brakes({"axis": pl.JointBrake(**({"side": "joint"} | numbers))}, chain or pl.Chain())
 
@@ -228,8 +246,8 @@ def drawn_stop(seed: int, *, teeth: float = 0.0) -> Drawn:
     poses = rng.uniform(-np.pi, np.pi, (20, n))
     loads = [np.abs(pin.computeGeneralizedGravity(model, data, q)) for q in poses]
     inertias = [np.diag(pin.crba(model, data, q)) for q in poses]
-    share = rng.choice([[2.0, 3.0], [0.5, 2.0], [0.3, 1.0]])
-    torques = np.max(loads, axis=0) * rng.uniform(*share, n)
+    least, most = rng.choice([[2.0, 3.0], [0.5, 2.0], [0.3, 1.0]])
+    torques = np.max(loads, axis=0) * rng.uniform(least, most, n)
     torques += np.max(inertias, axis=0) * rng.uniform(1, 20, n)
     chain = pl.Chain(controller=0.01, drive_off=rng.uniform(0, 0.03))
     entries = {

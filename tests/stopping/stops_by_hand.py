@@ -7,18 +7,20 @@ degree of freedom or balls, and torques at rest that are unique.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
-from scipy.optimize import linprog
 
 from pinloop.stopping.gauss import Contacts
 
 from ..tables import Array
 from .enumeration import Problem, survivors
-from .loops_by_hand import TIGHT, Friction, Machine
+from .loops_by_hand import Friction, Machine, least
+
+Guard = Callable[[float, Array], float]
 
 _BLINK = 1e-12
 """Times closer to each other [s] are the same instant."""
@@ -111,13 +113,8 @@ class Stop:
         if rank == len(held):
             return float(np.min(most - np.abs(torque)))
         Z, ones = V[rank:].T, np.ones((len(held), 1))
-        program = linprog(
-            np.r_[np.zeros(Z.shape[1]), -1.0],
-            A_ub=np.block([[Z, ones], [-Z, ones]]), b_ub=np.r_[most - torque, most + torque],
-            bounds=(None, None), options=TIGHT,
-        )  # fmt: skip
-        assert program.status == 0, program.message
-        return float(program.x[-1])
+        sides = np.block([[Z, ones], [-Z, ones]])
+        return -least(np.r_[np.zeros(Z.shape[1]), -1.0], sides, np.r_[most - torque, most + torque])
 
     def _force(self, t: float, q: Array, v: Array, way: NDArray[np.int64]) -> Array:
         """Everything but reactions and what holds stuck joints."""
@@ -178,7 +175,7 @@ class Stop:
 
     def _moved(self, state: State, end: float) -> tuple[float, Array, Array]:
         """Go on until something happens."""
-        robot, n = self.machine.robot, robot_size(self.machine)
+        robot, n = self.machine.robot, len(state.q)
         watched = [i for i in self._dry(end) if state.way[i] and not state.stuck[i]]
         held = np.flatnonzero(state.stuck)
 
@@ -186,8 +183,8 @@ class Stop:
             q, v = y[:n], y[n:]
             return np.concatenate((_rate(self.machine, q, v), self.acceleration(t, q, v, state)))
 
-        def stops(i: int):  # type: ignore[no-untyped-def]
-            return _ending(lambda t, y: y[n + i] * state.way[i])
+        def stops(i: int) -> Guard:
+            return _ending(lambda t, y: float(y[n + i] * state.way[i]))
 
         def loose(t: float, y: Array) -> float:
             return self.margin(t, y[:n], y[n:], state) + _PAST
@@ -211,13 +208,8 @@ class Stop:
         return t, q, v
 
 
-def robot_size(machine: Machine) -> int:
-    """Length of a configuration."""
-    return int(machine.model.nq)
-
-
-def _ending(guard):  # type: ignore[no-untyped-def]
-    guard.terminal, guard.direction = True, -1
+def _ending(guard: Guard) -> Guard:
+    guard.terminal, guard.direction = True, -1  # type: ignore[attr-defined]
     return guard
 
 

@@ -520,7 +520,7 @@ def test_labels_of_instants(result: pl.StopResult) -> None:
     assert found["full brake torque"] == pytest.approx(65.0)
     for name in ("joint_1", "joint_2", "joint_3"):
         assert found[f"{name} stands"] == pytest.approx(1e3 * result.joints[name].time)
-    assert "joint_6 stands" not in found  # it never moved
+    assert not any("joint_6" in label for label in found)  # it never moved
 
 
 def test_what_comes_after_the_end_is_not_shown() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -15,8 +16,8 @@ import pinloop as pl
 
 from ..states import URDF, robot
 from ..tables import Array
+from .arms_by_hand import StopByHand
 from .robots_to_stop import G, brakes, drawn_stop, train, two_links
-from .stop_by_hand import StopByHand
 
 CLOSE = pl.MuntheKaas("dopri5", rtol=1e-10, atol=1e-10)
 ARM = "six_axis_arm"
@@ -55,7 +56,7 @@ def same_stop(
     ],
 )  # fmt: skip
 def test_arms_and_brakes_out_of_the_hat(seed: int, outcome: str, slips: int) -> None:
-    """2 to 6 joints; gears with losses, delays, Stribeck, shorted motors; strong and weak brakes."""
+    """2 to 6 joints; gears with losses, delays, Stribeck, shorted motors; strong to weak brakes."""
     robot, q, v, by, _ = drawn_stop(seed)
     stop = pl.stop(robot, q, v, brakes=by, until=0.4, method=CLOSE)
     happened = same_stop(stop, StopByHand(robot.model, by), q, v, 0.4, 1e-8)
@@ -98,8 +99,8 @@ def test_six_axis_arm_with_payload_and_faults(fault: str, gravity: list[float]) 
     """Upright, at the wall, from the ceiling."""
     arm, by = robot(ARM), file_of_the_arm()
     if fault == "teeth":
-        teeth = {"kind": "tooth", "delay": 0.05}
-        some = {"joint_2": teeth, "joint_4": teeth | {"delay": 0.06}}
+        teeth: dict[str, Any] = {"kind": "tooth", "delay": 0.05}
+        some: dict[str, Any] = {"joint_2": teeth, "joint_4": teeth | {"delay": 0.06}}
         by = replace(
             by, joints={n: replace(b, **some.get(n, {})) for n, b in by.joints.items()}
         )  # fmt: skip
@@ -141,6 +142,27 @@ def test_teeth_kick_what_was_stuck() -> None:
 # -- reduced models -------------------------------------------------------------------------------
 
 
+class _Welded:
+    """Rates of what still moves, at constant dry torques."""
+
+    def __init__(self, model: pin.Model, torque: Array, damping: Array) -> None:
+        self.model, self.data, self.torque, self.damping = (
+            model, model.createData(), torque, damping,
+        )  # fmt: skip
+
+    def rate(self, _: float, y: Array) -> Array:
+        q, v = np.split(y, 2)
+        torque = -self.torque - self.damping * v
+        return np.concatenate([v, pin.aba(self.model, self.data, q, v, torque)])
+
+    def stopped(self, i: int) -> Callable[[float, Array], float]:
+        def speed(_: float, y: Array) -> float:
+            return float(y[self.model.nv + i])
+
+        speed.terminal = True  # type: ignore[attr-defined]
+        return speed
+
+
 def after_first_lock(
     stop: pl.StopResult, model: pin.Model, by: pl.Brakes
 ) -> list[tuple[float, Array]]:
@@ -162,27 +184,15 @@ def after_first_lock(
         small.armature = np.array([b.gear_ratio**2 * (b.rotor_inertia or 0.0) for b in own])
         torque = np.array([b.gear_ratio * b.dynamic_torque * b.factor + b.coulomb for b in own])
         damping = np.array([b.viscous for b in own])
-        data, n = small.createData(), small.nv
-
-        def rate(_: float, y: Array, sign: Array = np.sign(v[free]), *, of: Any = None) -> Array:
-            model, data, torque, damping, n = of
-            return np.concatenate(
-                [y[n:], pin.aba(model, data, y[:n], y[n:], -sign * torque - damping * y[n:])]
-            )
-
-        numbers = (small, data, torque, damping, n)
-        events = []
-        for i in range(n):
-            events.append(lambda _, y, i=i, n=n: y[n + i])
-            events[-1].terminal = True  # type: ignore[attr-defined]
+        moves = _Welded(small, np.sign(v[free]) * torque, damping)
+        n = small.nv
         run = solve_ivp(
-            lambda time, y, numbers=numbers, rate=rate: rate(time, y, of=numbers),
-            (t, t + 5.0), np.concatenate([q[free], v[free]]), "DOP853", events=events,
-            rtol=1e-11, atol=1e-12,
+            moves.rate, (t, t + 5.0), np.concatenate([q[free], v[free]]), "DOP853",
+            events=[moves.stopped(i) for i in range(n)], rtol=1e-11, atol=1e-12,
         )  # fmt: skip
         t = float(run.t[-1])
         q[free], v[free] = run.y[:n, -1], run.y[n:, -1]
-        stopped = next(i for i, times in enumerate(run.t_events) if len(times))
+        stopped = next(i for i, times in enumerate(run.t_events or []) if len(times))
         standing.append([name for name in names if name not in standing][stopped])
         v[names.index(standing[-1])] = 0.0
         found.append((t, q.copy()))

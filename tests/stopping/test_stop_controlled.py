@@ -10,25 +10,23 @@ import pytest
 
 import pinloop as pl
 
-from .robots_to_stop import G, at_joint, brakes, carriages, on_axis, slider, train, two_links, wheel
+from .robots_to_stop import (
+    G,
+    at_joint,
+    brakes,
+    carriages,
+    on_axis,
+    slider,
+    stands,
+    stop,
+    train,
+    two_links,
+    wheel,
+)
 
 UP = np.pi / 2
 RAMP = 3.0
 """Deceleration of controlled stops [rad/s^2]."""
-
-
-def stop(robot: pl.Mechanism, v: Any, by: pl.Brakes, **more: Any) -> pl.StopResult:
-    return pl.stop(robot, more.pop("q", robot.neutral), np.atleast_1d(v), brakes=by, **more)
-
-
-def stands(result: pl.StopResult, angle: float, time: float, joint: str = "axis") -> pl.JointStop:
-    """Assert where and when a joint came to rest, and that the energies close."""
-    one = result.joints[joint]
-    assert one.state == "held"
-    assert one.angle == pytest.approx(angle, rel=2e-7, abs=2e-9)
-    assert one.time == pytest.approx(time, rel=2e-7, abs=2e-9)
-    assert result.ledger.relative_error < 1e-7
-    return one
 
 
 # -- the chain ------------------------------------------------------------------------------------
@@ -149,7 +147,7 @@ def test_on_a_curved_path() -> None:
 @pytest.mark.parametrize("efficiency", [1.0, 0.8])
 def test_drive_that_is_too_weak_for_its_ramp_takes_longer(efficiency: float) -> None:
     """Deceleration ``(N T / eta + C) / (I + N^2 J / eta)``: losses help to brake."""
-    gear = {"gear_ratio": 20.0, "efficiency": efficiency, "rotor_inertia": 2e-3}
+    gear: dict[str, Any] = {"gear_ratio": 20.0, "efficiency": efficiency, "rotor_inertia": 2e-3}
     by = on_axis(
         pl.Chain(controller=0.02), drive_torque=0.25, coulomb=1.0, deceleration=9.0,
         dynamic_torque=50.0, **gear,
@@ -220,6 +218,47 @@ def test_drives_hold_until_the_brakes_do() -> None:
     assert falling.run.v[-1][0] < -1.0
 
 
+@pytest.mark.parametrize("rotor", [0.0, 0.01])
+@pytest.mark.parametrize("mass", [1.2, 1.3, 1.45])
+def test_losses_hold_a_load_that_the_drive_cannot_lift(mass: float, rotor: float) -> None:
+    """The weight is between ``eta S``, which rises, and ``S / eta``, against which it falls.
+
+    It rises against a drive that is too weak for its slow ramp, and stands before the ramp ends;
+    the heaviest one then falls.
+    """
+    limit, eta, v = 12.0, 0.9, 0.3
+    by = on_axis(drive_torque=limit, efficiency=eta, deceleration=0.5, rotor_inertia=rotor)
+    result = stop(slider(mass, UP), v, by, category=2, until=1.0)
+    slower = (mass * G - eta * limit) / (mass + eta * rotor)
+    top, at = v**2 / (2 * slower), v / slower
+    assert at < 0.6
+    if mass < 1.4:
+        one = stands(result, top, at)
+        assert result.outcome == "stopped" and one.margin == pytest.approx(limit / eta / (mass * G))
+    else:
+        faster = (mass * G - limit / eta) / (mass + rotor / eta)
+        assert result.outcome == "does not hold"
+        assert result.run.q[-1][0] == pytest.approx(top - faster * (1 - at) ** 2 / 2, rel=1e-7)
+        assert result.ledger.relative_error < 1e-7
+
+
+def test_tooth_while_the_drives_still_have_power() -> None:
+    """Train of two: a is caught; b's drive keeps b going on a at its speed until its power goes.
+
+    Over ground b loses the speed of a at once: impulse ``(m_a + m_b) v_a`` on the tooth.
+    """
+    heavy, light, va, vb = 3.0, 1.0, 2.0, 0.5
+    by = brakes(
+        pl.Chain(drive_off=0.05),
+        a={"kind": "tooth", "delay": 0.01},
+        b={"dynamic_torque": 2.0, "delay": 0.1},
+    )
+    result = stop(train(heavy, light), [va, vb], by)
+    one = stands(result, 0.01 * va, 0.01, "a")
+    assert one.impulse == pytest.approx((heavy + light) * va)
+    stands(result, 0.1 * vb + vb**2 / 4, 0.1 + vb / 2, "b")
+
+
 # -- power stays ------------------------------------------------------------------------------
 
 
@@ -259,7 +298,7 @@ def test_controlled_stop_of_standing_joints() -> None:
 @pytest.mark.parametrize("category", [1, 2])
 def test_controlled_stop_needs_decelerations(category: int) -> None:
     by = at_joint(on_axis(dynamic_torque=5.0), deceleration=None)
-    with pytest.raises(pl.BadValue, match="axis.*deceleration|deceleration.*axis"):
+    with pytest.raises(pl.BadValue, match=r"axis.*deceleration|deceleration.*axis"):
         stop(wheel(), 1.0, by, category=category)
 
 

@@ -13,8 +13,8 @@ import pinloop as pl
 from ..states import URDF, robot
 from ..tables import Array, Table
 from .robots_to_stop import (
-    Z,
     Drawn,
+    Z,
     brakes,
     carriages,
     chain_table,
@@ -128,7 +128,8 @@ def test_numbers_on_the_other_side_of_a_gear_without_losses(seed: int) -> None:
     lossless = {n: replace(b, efficiency=1.0) for n, b in case.by.joints.items()}
     direct = {
         n: replace(
-            b, side="joint", gear_ratio=1.0, rotor_inertia=b.gear_ratio**2 * b.rotor_inertia,
+            b, side="joint", gear_ratio=1.0,
+            rotor_inertia=b.gear_ratio**2 * (b.rotor_inertia or 0.0),
             dynamic_torque=b.gear_ratio * b.dynamic_torque, static_torque=b.gear_ratio * b.static,
             short_circuit=b.gear_ratio**2 * b.short_circuit,
         )
@@ -192,9 +193,9 @@ def test_later_command_from_where_the_robot_is_then(seed: int) -> None:
         assert a.braking_angle == pytest.approx(b.braking_angle, abs=1e-9)
     # The drive overcomes friction meanwhile, at constant speed.
     heat = shifted.ledger.dissipated["dry friction"] - there.ledger.dissipated["dry friction"]
-    for b, v, more in zip(case.by.joints.values(), case.v, heat, strict=True):
-        rough = (b.breakaway or 0.0) - b.coulomb
-        dry = b.coulomb + rough * np.exp(-((v / b.stribeck_speed) ** 2))
+    for brake, v, more in zip(case.by.joints.values(), case.v, heat, strict=True):
+        rough = (brake.breakaway or 0.0) - brake.coulomb
+        dry = brake.coulomb + rough * np.exp(-((v / brake.stribeck_speed) ** 2))
         assert more == pytest.approx(late * dry * abs(v), rel=1e-6, abs=1e-9)
 
 
@@ -331,6 +332,7 @@ def test_twins_stop_together(kind: str) -> None:
 
 def test_symmetric_arms_stay_symmetric() -> None:
     """Two arms on one turntable, stretched to both sides: events in pairs, all the way."""
+
     def side(sign: float, name: str) -> Table:
         links = [solid(f"{name}{i}", 3.0 - i, [sign * (0.5 + 0.4 * i), 0, 0], 0.1) for i in (0, 1)]
         return chain_table(

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pinocchio as pin
 import pytest
-from scipy.integrate import simpson
+from scipy.integrate import simpson, solve_ivp
 
 import pinloop as pl
 
 from ..tables import Array
+from .arms_by_hand import StopByHand
 from .robots_to_stop import (
     G,
     Wild,
@@ -28,7 +30,6 @@ from .robots_to_stop import (
     two_links,
     wild_stop,
 )
-from .stop_by_hand import StopByHand
 
 UP = np.pi / 2
 UNTIL = 0.4
@@ -62,7 +63,9 @@ class Energies:
         self.data = self.model.createData()
 
     def kinetic(self, q: Array, v: Array) -> float:
-        return float(pin.computeKineticEnergy(self.model, self.data, q, v) + 0.5 * self.rotors @ v**2)
+        return float(
+            pin.computeKineticEnergy(self.model, self.data, q, v) + 0.5 * self.rotors @ v**2
+        )
 
     def potential(self, q: Array) -> float:
         return float(pin.computePotentialEnergy(self.model, self.data, q))
@@ -154,7 +157,7 @@ def test_sinks_of_every_joint(seed: int) -> None:
     off = by.chain.command + by.chain.drive_off
     marks = np.unique([*stop.run.t, *(t for t, _ in stop.events)])
     heat = {sink: np.zeros(arm.nv) for sink in stop.ledger.dissipated}
-    for start, end in zip(marks[:-1], marks[1:], strict=True):
+    for start, end in pairwise(marks):
         if end - start < 1e-12:
             continue
         t = np.linspace(start, end, 9)
@@ -176,7 +179,7 @@ def test_sinks_of_every_joint(seed: int) -> None:
     for sink, expected in heat.items():
         found = stop.ledger.dissipated[sink]
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7, err_msg=sink)
-    total = sum(heat.values())
+    total = np.sum(list(heat.values()), axis=0)
     for one, expected in zip(stop.joints.values(), total, strict=True):
         assert one.dissipated == pytest.approx(expected, rel=1e-5, abs=1e-7)
     assert stop.ledger.heat == pytest.approx(total.sum(), rel=1e-6)
@@ -258,6 +261,71 @@ def test_beam_that_slips_once_in_every_turn() -> None:
     assert len(stop.events) < 5 * len(slips)
 
 
+@pytest.mark.parametrize("way", [1, -1])
+def test_beam_with_play_between_two_teeth(way: int) -> None:
+    """On the flywheel, the beam falls onto one tooth, lies on it until it has passed the top, falls
+    onto the other one, and comes back when it has passed the bottom."""
+    speed, length, inertia, play = 4.0, 0.5, 0.05 + 0.25, 0.3
+    flywheel = [solid("flywheel", 1.0, inertia=5e6), solid("beam", 1.0, [length, 0, 0], 0.05)]
+    robot = pl.from_screws(chain_table([[0, 0, 0], [0, 0.1, 0]], [-Y, -Y], flywheel))
+    by = brakes(j1={"kind": "none"}, j2={"kind": "tooth", "pitch": play, "tooth_offset": 0.1})
+    teeth, start = (0.1, 0.1 + play), 0.2
+    stop = pl.stop(robot, [0.0, start], [way * speed, 0.0], brakes=by, until=2.0, method=FINE)
+    hits = [t for t, text in stop.events if text == "j2 hits a tooth"]
+
+    def rate(t: float, y: Array) -> list[float]:
+        return [y[1], -G * length / inertia * np.cos(way * speed * t + y[0])]
+
+    def hit(t: float, y: list[float], side: int) -> float:
+        """When it comes to the other tooth."""
+
+        def met(_: float, y: Array) -> float:
+            return float(y[0] - teeth[side])
+
+        met.terminal = True  # type: ignore[attr-defined]
+        run = solve_ivp(rate, (t, 9.0), y, "DOP853", events=met, rtol=1e-12, atol=1e-12)
+        return float(run.t[-1])
+
+    # The weight pulls at the angle ``way * speed * t + q2``; it turns round at top and bottom.
+    expected, side = [hit(0.0, [start, 0.0], 0)], 0
+    while expected[-1] < 2.0:
+        turn = way * (np.pi / 2 + (len(expected) - 1) * np.pi)
+        leaves = (turn - teeth[side]) / (way * speed)
+        assert leaves > expected[-1]
+        side = 1 - side
+        expected.append(hit(leaves, [teeth[1 - side], 0.0], side))
+    assert len(expected) >= 4
+    # A flywheel is not infinitely heavy.
+    np.testing.assert_allclose(hits, expected[:-1], atol=1e-5)
+    assert stop.ledger.relative_error < 1e-7 and stop.ledger.impacts > 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rattling_between_teeth(seed: int) -> None:
+    """Both joints of a falling arm on teeth with play: no end of hits, no energy out of nothing."""
+    rng = np.random.default_rng(seed)
+    for _ in range(10):
+        pitch, offset = rng.uniform(0.02, 0.3, 2), rng.uniform(0, 0.3, 2)
+        numbers = [
+            {"kind": "tooth" if both else "none", "pitch": p, "tooth_offset": o, "coulomb": c,
+             "efficiency": eta, "rotor_inertia": 0.1, "delay": d}
+            for p, o, both, c, eta, d in zip(
+                pitch, offset, (rng.random() < 0.5, True), rng.choice([0.0, 0.3], 2),
+                rng.choice([1.0, 0.8], 2), rng.choice([0.0, 0.2], 2), strict=True,
+            )
+        ]  # fmt: skip
+        by = brakes(j1=numbers[0], j2=numbers[1])
+        wild = Wild(two_links(), rng.uniform(-2, 2, 2), rng.uniform(-4, 4, 2), by, None, 0)
+        stop = pl.stop(wild.robot, wild.q, wild.v, brakes=by, until=1.0)
+        never_rises(stop, wild)
+        assert stop.ledger.relative_error < 1e-6
+        for k, brake in enumerate(by.joints.values()):
+            if brake.kind == "tooth":
+                caught = stop.run.t > brake.delay + 1e-9
+                gaps = (stop.run.q[caught, k] - brake.tooth_offset) / brake.pitch
+                assert np.ceil(gaps.max() - 1e-9) - np.floor(gaps.min() + 1e-9) <= 1
+
+
 def test_free_joints_speed_up_and_are_reported() -> None:
     """A carriage without brake on one that is braked: its speed on it grows."""
     by = brakes(a={"dynamic_torque": 20.0}, b={"kind": "none"})
@@ -272,7 +340,9 @@ def test_six_carriages_side_by_side() -> None:
     names = "abcdef"
     robot = carriages(*[1.0] * 6)
     v = np.array([1.0, 1.0, 2.0, 2.0, 3.0, 0.0])
-    stop = pl.stop(robot, np.zeros(6), v, brakes=brakes(**{n: {"dynamic_torque": 4.0} for n in names}))
+    stop = pl.stop(
+        robot, np.zeros(6), v, brakes=brakes(**{n: {"dynamic_torque": 4.0} for n in names})
+    )
     np.testing.assert_allclose(stop.run.q[-1], v**2 / 8, rtol=1e-9)
     assert [one.time for one in stop.joints.values()] == pytest.approx((v / 4).tolist())
     assert stop.ledger.heat == pytest.approx(0.5 * np.sum(v**2))

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pinocchio as pin
 import pytest
 
 import pinloop as pl
@@ -50,9 +49,7 @@ class Case:
         load = self.payload
         if load is not None:
             more["payload"] = pl.Payload(load[1], load[2], load[3], load[0])
-        return pl.stop(
-            self.robot, self.q, self.v, brakes=self.brakes, gravity=self.gravity, **more
-        )
+        return pl.stop(self.robot, self.q, self.v, brakes=self.brakes, gravity=self.gravity, **more)
 
     @property
     def machine(self) -> Machine:
@@ -119,9 +116,7 @@ def _brake(
     ratio = rng.choice([1.0, rng.uniform(5, 50)])
     at_motor = rng.random() < 0.5
     torque = effort * rng.uniform(weakest, 1.0) / (ratio if at_motor else 1.0)
-    sticky = {} if rng.random() < 0.7 else {"breakaway": 0.04, "stribeck_speed": 0.2}
-    if sticky:
-        sticky["breakaway"] *= effort
+    sticky = rng.random() < 0.3
     return pl.JointBrake(
         side="motor" if at_motor else "joint",
         gear_ratio=ratio,
@@ -136,7 +131,8 @@ def _brake(
         coulomb=rng.choice([0.0, 0.02]) * effort,
         viscous=rng.choice([0.0, 0.01]) * effort,
         short_circuit=rng.choice([0.0, 0.02]) * effort / ratio**2,
-        **sticky,
+        breakaway=0.04 * effort if sticky else None,
+        stribeck_speed=0.2 if sticky else 0.0,
     )
 
 
@@ -189,7 +185,9 @@ def _drives_keep_their_speed(case: Case, run: pl.Trajectory) -> None:
     chain, driven = case.brakes.chain, columns(case.robot, set(case.robot.actuated))
     powered = run.t < chain.command + chain.drive_off
     speeds = run.v[powered][:, driven]
-    np.testing.assert_allclose(speeds, np.broadcast_to(case.v[driven], speeds.shape), rtol=1e-12)
+    np.testing.assert_allclose(
+        speeds, np.broadcast_to(case.v[driven], speeds.shape), rtol=1e-12, atol=1e-12
+    )
 
 
 def _sampled(run: pl.Trajectory, among: Any, count: int) -> list[int]:
@@ -209,3 +207,137 @@ def _outcome_is_right(case: Case, stop: pl.StopResult) -> None:
         assert excess > 1e-8
     else:
         assert run.t[-1] == 1.5 and excess < 1e-8 and speed > 1e-3
+
+
+# -- a second program ------------------------------------------------------------------------------
+
+
+def lossless(case: Case) -> Case:
+    """The case with gears that lose nothing and no more friction than combinations allow for."""
+    joints = {name: replace(one, efficiency=1.0) for name, one in case.brakes.joints.items()}
+    passive = [name for name, one in joints.items() if one.kind == "none"]
+    for name in passive[6 - len(case.robot.actuated) :]:
+        del joints[name]
+    return replace(case, brakes=replace(case.brakes, joints=joints))
+
+
+@pytest.mark.parametrize("seed", [100, 101])
+@pytest.mark.parametrize("name", [name for name in ROBOTS if name != "stewart"])
+def test_a_second_program_agrees(name: str, seed: int) -> None:
+    case = lossless(drawn(name, seed, weakest=0.3))
+    stop = case.stop(until=3.0)
+    assert stop.outcome == "stopped"
+    second = Stop(case.machine, case.friction, case.robot.actuated)
+    _, end = second.run(case.q, case.v, 3.0)
+    apart = case.robot.difference(stop.run.q[-1], end)
+    driven = columns(case.robot, set(case.robot.actuated))
+    np.testing.assert_allclose(apart[driven], 0.0, atol=1e-6)
+
+
+# -- teeth -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pitch", [0.0, 0.03])
+@pytest.mark.parametrize("name", ROBOTS)
+def test_a_tooth_catches_as_momentum_says(name: str, pitch: float) -> None:
+    """``M (v+ - v-) = J' lam + e p``, ``J v+ = 0``, ``v+_i = 0``: the impulse ``p`` is unique."""
+    case = drawn(name, 7)
+    one = case.robot
+    joint = max(one.actuated, key=lambda name: abs(case.v[one.coordinates(name).v.start]))
+    i = one.coordinates(joint).v.start
+    pitch *= 0.05 if one.is_translation[i] else 1.0
+    tooth = pl.JointBrake(kind="tooth", pitch=pitch, tooth_offset=0.01, impact_time=2e-3)
+    joints = {
+        other: tooth if other == joint else replace(brake, delay=0.0, efficiency=1.0)
+        for other, brake in case.brakes.joints.items()
+    }
+    case = replace(case, brakes=pl.Brakes(joints))
+    stop = case.stop(until=1.5)
+    machine, hit = case.machine, stop.run.transitions[0]
+    if pitch == 0.0:
+        assert hit.t == 0.0 and len(stop.run.transitions) == 1
+        np.testing.assert_allclose(hit.v_minus, case.v, rtol=1e-9, atol=1e-9)
+    else:
+        place = (hit.q[one.coordinates(joint).q.start] - 0.01) / pitch
+        assert place == pytest.approx(round(place), abs=1e-9)
+    M, N = machine.mass(hit.q), machine.free(hit.q)
+    M, e = N.T @ M @ N, N[i]
+    u = np.linalg.solve(M, N.T @ (machine.mass(hit.q) @ hit.v_minus))
+    push = -(e @ u) / (e @ np.linalg.solve(M, e))
+    after = N @ (u + push * np.linalg.solve(M, e))
+    np.testing.assert_allclose(hit.v_plus, after, rtol=0, atol=1e-9 * np.abs(case.v).max())
+    joint_locked = pl.Mode(locks=(pl.Locked(joint),))
+    same = pl.transition(stop.robot, hit.q, hit.v_minus, pl.Mode(), joint_locked)
+    np.testing.assert_allclose(hit.v_plus, same.v_plus, rtol=0, atol=1e-9 * np.abs(case.v).max())
+    if len(stop.run.transitions) == 1:
+        assert stop.joints[joint].impulse == pytest.approx(abs(push), rel=1e-9)
+        assert stop.ledger.impacts == pytest.approx(-0.5 * push * hit.v_minus[i], rel=1e-8)
+        shock = abs(push) / 2e-3
+        assert stop.joints[joint].peak_gear_torque >= shock * (1 - 1e-9)
+    assert abs(stop.ledger.error) < 1e-6 * max(stop.ledger.kinetic_before, stop.ledger.heat)
+
+
+# -- controlled stops ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("number", "on_path"), [(1, False), (2, True)])
+@pytest.mark.parametrize("name", ROBOTS)
+def test_drives_bring_the_robot_to_rest(name: str, number: int, on_path: bool) -> None:
+    """Actuated joints follow their ramps; torques and work are those of inverse dynamics."""
+    case = driven_case(name)
+    kind = pl.Category1(on_path=on_path) if number == 1 else pl.Category2(on_path=on_path)
+    stop = case.stop(category=kind)
+    one, run, begin = case.robot, stop.run, case.brakes.chain.command
+    at = [one.coordinates(joint).v.start for joint in one.actuated]
+    rates = [case.brakes.joints[joint].deceleration for joint in one.actuated]
+    times = np.abs(case.v[at]) / np.array(rates, float)
+    times = np.full(len(at), times.max()) if on_path else times
+    assert stop.outcome == "stopped"
+    assert stop.stopping_time == pytest.approx(begin + times.max(), rel=1e-2)
+    past = np.clip(run.t[:, None] - begin, 0.0, times)
+    np.testing.assert_allclose(run.v[:, at], case.v[at] * (1 - past / times), atol=1e-9)
+    angles = [stop.joints[joint].angle for joint in one.actuated]
+    np.testing.assert_allclose(angles, case.v[at] * (begin + 0.5 * times), atol=1e-8)
+    torques = np.array([_torques(case, *state) for state in zip(run.q, run.v, run.a, strict=True)])
+    peaks = [stop.joints[joint].peak_torque for joint in one.actuated]
+    np.testing.assert_allclose(peaks, np.abs(torques).max(axis=0), rtol=1e-6)
+    if name != "delta":  # its rods may spin, which inverse dynamics asks for
+        k = len(run.t) // 2
+        same = pl.inverse_dynamics(stop.robot, run.q[k], run.v[k], run.a[k])
+        np.testing.assert_allclose(same, torques[k], rtol=1e-6, atol=1e-6 * max(peaks))
+    # Brakes come when all stand: heat is friction along known ramps, the rest is drive work.
+    work = case.machine.energy(run.q[-1], run.v[-1]) - case.machine.energy(case.q, case.v)
+    for joint, rate, time in zip(one.actuated, case.v[at], times, strict=True):
+        brake = case.brakes.joints[joint]
+        work += brake.coulomb * abs(rate) * (begin + time / 2)
+        work += brake.viscous * rate**2 * (begin + time / 3)
+    assert stop.ledger.drive_work == pytest.approx(work, rel=1e-6)
+    assert stop.ledger.relative_error < 1e-6
+
+
+def driven_case(name: str) -> Case:
+    """A case with strong drives, gears without losses, and friction at driven joints only."""
+    case, rng = drawn(name, 9), np.random.default_rng(ROBOTS.index(name))
+    joints = {
+        joint: pl.JointBrake(kind="none")
+        for joint in case.robot.joints
+        if case.robot.coordinates(joint).nv == 1
+    }
+    for joint in case.robot.actuated:
+        brake = case.brakes.joints[joint]
+        torque = 2 * float(brake.dynamic_torque)
+        joints[joint] = replace(
+            brake, efficiency=1.0, delay=0.01, short_circuit=0.0, breakaway=None,
+            dynamic_torque=torque, static_torque=10 * torque,
+            deceleration=float(rng.uniform(3, 8)),
+        )  # fmt: skip
+    return replace(case, brakes=pl.Brakes(joints, pl.Chain(0.004, 0.006, 0.002)))
+
+
+def _torques(case: Case, q: Array, v: Array, a: Array) -> Array:
+    """Torques of the actuated joints that this motion takes."""
+    machine = case.machine
+    N = machine.free(q)
+    at = [case.robot.coordinates(joint).v.start for joint in case.robot.actuated]
+    need = machine.mass(q) @ a + machine.bias(q, v)
+    return np.asarray(np.linalg.lstsq(N[at].T, N.T @ need, rcond=1e-9)[0])

@@ -86,7 +86,6 @@ class EquationsOfMotion:
         matrices = formulation if isinstance(formulation, MatrixFormulation) else Augmented()
         self._formulation = matrices.bind(self.rows.scale)
         self._model = robot.model
-        self._data = robot.model.createData()
         self._rest = np.zeros(robot.nv)
         self._no_rows, self._no_rates = np.zeros((0, robot.nv)), np.zeros(0)
         self._further = self._rows_beyond_loops()
@@ -290,6 +289,10 @@ class EquationsOfMotion:
     def _full(self, M: Array) -> Array:
         """Full matrix of what `crba` writes to the upper triangle."""
         return np.where(self._upper, M, M.T)
+
+    @cached_property
+    def _data(self) -> pin.Data:
+        return self._model.createData()
 
     @cached_property
     def _upper(self) -> NDArray[np.bool_]:

@@ -105,6 +105,7 @@ class Course:
         self.blocked = np.zeros(self.robot.nv, dtype=np.int64)
         self.caught = np.zeros(self.robot.nv, dtype=bool)
         self.fast = np.zeros(self.robot.nv, dtype=bool)
+        self.gaps: dict[int, tuple[float, float]] = {}
         self.stands_since: float | None = None
         self.tiny = 0.0
         self.simple = np.array(
@@ -281,6 +282,8 @@ class Course:
         fast = falling & (self.train.pitch == 0.0)
         self.fast |= fast
         self.blocked[fast] = 3
+        for column in np.flatnonzero(falling & ~fast):
+            self.gaps[int(column)] = self._gap(int(column), q, v)
         return self._hit(t, q, v, "teeth engage") if fast.any() else v
 
     def _hit(self, t: float, q: Array, v: Array, name: str) -> Array:
@@ -315,20 +318,20 @@ class Course:
 
     def _next_teeth(self, column: int) -> list[Watched]:
         """The teeth on both sides of a joint."""
-        cell = self.robot.coordinates(self.train.names[column]).q.start
-        pitch, offset = self.train.pitch[column], self.train.tooth[column]
-        place = (self.kept[-1].q[cell] - offset) / pitch
-        # A joint that leaves a tooth is on one side of it, whatever rounding says.
-        way = np.sign(self.kept[-1].v[column]) or np.sign(self.kept[-1].a[column])
-        below = round(place) if abs(place - round(place)) < 1e-9 else int(np.floor(place))
-        if abs(place - round(place)) < 1e-9 and way < 0:
-            below -= 1
+        lower, upper = self.gaps[column]
         name = f"{self.train.names[column]} hits a tooth"
-        levels = float(offset + pitch * below), float(offset + pitch * (below + 1))
-        return [
-            Watched(column, cell, 1.0, levels[0], name),
-            Watched(column, cell, -1.0, levels[1], name),
-        ]
+        cell = self.robot.coordinates(self.train.names[column]).q.start
+        return [Watched(column, cell, 1.0, lower, name), Watched(column, cell, -1.0, upper, name)]
+
+    def _gap(self, column: int, q: Array, v: Array) -> tuple[float, float]:
+        """The teeth between which a pawl falls; it stays between them."""
+        cell = self.robot.coordinates(self.train.names[column]).q.start
+        pitch, offset = float(self.train.pitch[column]), float(self.train.tooth[column])
+        place = (float(q[cell]) - offset) / pitch
+        below = round(place) if abs(place - round(place)) < 1e-9 else int(np.floor(place))
+        if abs(place - round(place)) < 1e-9 and v[column] < 0.0:
+            below -= 1  # on top of a tooth it goes where it moves
+        return offset + pitch * below, offset + pitch * (below + 1)
 
     # -- the end ----------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from ..saddle import Saddle
 from .drivetrain import Drivetrain, Sliding
 from .equations import StopEquations
 from .gauss import Contacts, Decision, decide
-from .phase import Phase, gear_contacts, pinned_bounds
+from .phase import Phase, gear_contacts, motor_bounds, pinned_bounds, ways
 from .reference import Piece
 
 __all__ = ["Moment", "next_phase"]
@@ -119,15 +119,16 @@ def _contacts(
     t, v, sliding = now.t, now.v, phase.sliding
     at = np.flatnonzero(phase.pinned)
     low, high = pinned_bounds(train, phase, t, v)
-    for column in broken:
-        if phase.stuck[column]:
-            lost = _lost(train, phase, t, column)
-            low[column], high[column] = low[column] + lost, high[column] - lost
-    # Where a rotor behind a lossy gear would have to be accelerated once it moves.
+    fallen = [column for column in broken if phase.stuck[column]]
+    if fallen:
+        less = pinned_bounds(train, phase, t, v, kind=0)
+        low[fallen], high[fallen] = less[0][fallen], less[1][fallen]
+    # Rotors behind lossy gears that have to be accelerated once the joint moves.
     lossy = train.lossy
-    behind = lossy / train.efficiency
-    up = np.where(phase.follow, lossy * train.gain(np.sign(low), sliding.direction), behind)
-    down = np.where(phase.follow, lossy * train.gain(np.sign(high), sliding.direction), behind)
+    up, down = (
+        lossy * train.gain(np.sign(end), way)
+        for end, way in zip(motor_bounds(train, phase, t, v), ways(phase), strict=True)
+    )
     target = np.where(phase.follow, now.piece.a(t), 0.0)
     law = train.law(sliding)
     before = law.motor_side(t, v)
@@ -137,15 +138,6 @@ def _contacts(
     force = f + law.joint_side(t, v) + train.through_gear(before, sliding.direction)
     pinned = Contacts(at, target[at], low[at], high[at], up[at], down[at])
     return _joined(pinned, kinks), force
-
-
-def _lost(train: Drivetrain, phase: Phase, t: float, column: int) -> float:
-    """What a brake holds less once it slides."""
-    powered = phase.stuck & phase.sliding.drives & (phase.sliding.pull == 0.0)
-    held = train.hold(t, phase.sliding, 1, powered)[column]
-    if not np.isfinite(held):
-        return 0.0
-    return float(held - train.hold(t, phase.sliding, 0, powered)[column])
 
 
 def _joined(one: Contacts, other: Contacts) -> Contacts:

@@ -224,8 +224,8 @@ class Drivetrain:
 
     def hold(
         self, t: Array | float, sliding: Sliding, kind: int, powered: NDArray[np.bool_]
-    ) -> Array:
-        """Torque up to which a joint at rest is held, from both sides [N m].
+    ) -> tuple[Array, Array]:
+        """Torques up to which a joint at rest is held: before its gear, and at the joint [N m].
 
         Args:
             t: time [s].
@@ -236,24 +236,7 @@ class Drivetrain:
         part = sliding.engaged(t)
         motor = part * self.motor_brake[kind] + np.where(powered, self.drive(sliding), 0.0)
         joint = part * self.joint_brake[kind] + self._coulomb + self._extra
-        return np.asarray(motor / self.efficiency + joint)
-
-    def followed(self, t: float, v: Array, a: Array, sliding: Sliding) -> tuple[Array, Array]:
-        """Least and largest torque behind the gear with which drives can follow a motion [N m].
-
-        Args:
-            t: time [s].
-            v: speed that is followed.
-            a: its acceleration.
-            sliding: direction of the motion, and the part of the brake torque.
-        """
-        rest = self.shorted(v, sliding) - self.lossy * a
-        rest = rest - sliding.direction * sliding.engaged(t) * self.motor_brake[0]
-        low, high = rest - self.drive(sliding), rest + self.drive(sliding)
-        return (
-            self.through_gear(low, sliding.direction),
-            self.through_gear(high, sliding.direction),
-        )
+        return np.asarray(motor), np.asarray(joint)
 
 
 def _checked(robot: Mechanism, name: str, brake: JointBrake) -> JointBrake:

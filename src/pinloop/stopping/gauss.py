@@ -126,8 +126,6 @@ def _in_the_box(
         size: root of twice the energy of acceleration, for what is rounding.
     """
     k = len(offset)
-    fixed = np.diagonal(G) <= _DEPENDENT * alone**2  # by the rows, whatever the torques are
-    G = np.where(fixed[:, None] | fixed, 0.0, G)
     light = 1e-14 / alone**2
     up, down = contacts.inertia_up, contacts.inertia_down
     ahead, behind = np.flatnonzero(up > light), np.flatnonzero(down > light)
@@ -142,7 +140,7 @@ def _in_the_box(
     x = _box_minimum(H, unit * offset[of], lower, upper, size)
     torque = np.asarray(np.bincount(of, weights=x * unit, minlength=k), dtype=np.float64)
     rate = offset + G @ torque
-    noise = _TINY * alone * (size + float(alone @ np.abs(torque)))
+    noise = 10 * _TINY * alone * (size + float(alone @ np.abs(torque)))
     within = ((lower < x) & (x < upper))[:k]
     return torque, np.where(within | (np.abs(rate) <= noise), 0, np.sign(rate)).astype(np.int64)
 

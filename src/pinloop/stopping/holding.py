@@ -57,7 +57,8 @@ def holding(
     train = equations.train
     M, f, J, gamma, _ = equations.equations.system(t, q, np.zeros(equations.equations.robot.nv))
     sliding = replace(phase.sliding, direction=0.0 * f, pull=0.0 * f)
-    hold = train.hold(t, sliding, 1, sliding.drives)
+    motor, joint = train.hold(t, sliding, 1, sliding.drives)
+    hold = motor / train.efficiency + joint
     low = np.where(blocked & 1, -np.inf, -hold)
     high = np.where(blocked & 2, np.inf, hold)
     at = np.flatnonzero(train.dry | sliding.drives | (blocked > 0))
@@ -69,8 +70,9 @@ def holding(
     balanced = ~held & (np.abs(made.a) <= _STILL)
     balanced[at] = False
     load[at] = made.torque
-    if not held[at].all():  # what it would take: rigid locks, whose torques are the smallest
-        rows = np.vstack([J, np.eye(len(f))[at]])
-        _, torques = Saddle(M, rows).solve(f, np.concatenate([-gamma, none]))
-        load[at] = torques[len(J) :]
+    wanted = np.union1d(at, np.array(list(train.columns.values()), dtype=np.intp))
+    if not held[wanted].all():  # what it would take: rigid locks, whose torques are the smallest
+        rows = np.vstack([J, np.eye(len(f))[wanted]])
+        _, torques = Saddle(M, rows).solve(f, np.concatenate([-gamma, np.zeros(len(wanted))]))
+        load[wanted] = torques[len(J) :]
     return Holding(load, np.where(blocked > 0, np.inf, hold), held, balanced)

@@ -54,9 +54,7 @@ def impact(
     made = decide(M, M @ v, J, np.zeros(len(J)), Contacts(at, kept, low, high, rest, rest))
     v_plus = made.a
     dv = v_plus - v
-    names = tuple(
-        f"{'drive' if driven[column] else 'lock'}:{train.names[column]}" for column in at
-    )
+    names = tuple(f"{'drive' if driven[column] else 'lock'}:{train.names[column]}" for column in at)
     pinned = Saddle(M, np.vstack([J, np.eye(len(v))[at]]))
     ranks = pinned.rank, pinned.rank
     return Transition(

@@ -97,8 +97,8 @@ class Obstacle:
         # Files repeat the corners of every triangle: merged, the surface shows whether it closes.
         surface = trimesh.Trimesh(vertices, faces, process=True)
         closed = bool(surface.is_watertight)
-        # Of a convex surface that looks inward trimesh says that it is not convex.
-        if closed and surface.is_convex:
+        # A surface that looks inward has a negative volume: a room, not a solid.
+        if closed and surface.is_convex and surface.volume > 0:
             return Obstacle(name, convex(hull_of(vertices)), where)
         shell = (vertices, faces) if closed else None
         return Obstacle(name, _surface(vertices, faces), where, shell)

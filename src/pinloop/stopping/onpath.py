@@ -20,8 +20,10 @@ Array = NDArray[np.float64]
 
 _LONGEST = 64.0
 """How many times longer than asked is tried."""
-_ACCURACY = 1e-3
+_ACCURACY = 1e-7
 """To what part of itself the duration is found."""
+_STEPS = 16
+"""Steps in which the path is looked at, each at three instants."""
 
 
 def held_on_path(
@@ -35,7 +37,7 @@ def held_on_path(
     """A plan that the drives can follow, and a note if it is slower than asked.
 
     The path is the same however long it takes, so the torques that it needs are known beforehand:
-    the shortest duration whose torques the drives have is found by bisection. If not even the
+    the shortest duration whose torques the drives have is found by root finding. If not even the
     longest has, the plan stays as it was: the drives give what they have, and leave the path.
 
     Args:
@@ -49,21 +51,24 @@ def held_on_path(
     if plan.slower is None or not np.isfinite(train.limit[plan.reference.follows]).any():
         return plan, []
 
-    def lacking(trial: Plan) -> bool:
-        return _lacking_torque(equations, train, trial, method, q, v) > 0.0
+    from scipy.optimize import brentq  # slow to import
 
-    if not lacking(plan):
+    fine = replace(method, largest=plan.duration / _STEPS) if method.step is None else method
+
+    def lacking(duration: float) -> float:
+        trial = plan.slower(duration) if plan.slower is not None else plan
+        return _lacking_torque(equations, train, trial, fine, q, v)
+
+    if lacking(plan.duration) <= 0.0:
         return plan, []
-    command, short, long = plan.schedule.command, plan.duration, plan.duration
-    while lacking(plan.slower(long)):
+    command, long = plan.schedule.command, plan.duration
+    while lacking(long) > 0.0:
         short, long = long, 2.0 * long
         if long > _LONGEST * plan.duration:
             return plan, [(command, "the drives cannot hold the path, however slowly")]
-    while long - short > _ACCURACY * short:
-        middle = 0.5 * (short + long)
-        short, long = (middle, long) if lacking(plan.slower(middle)) else (short, middle)
-    part = 100.0 * plan.duration / long
-    return plan.slower(long), [
+    enough = float(brentq(lacking, short, long, rtol=_ACCURACY)) * (1.0 + 10 * _ACCURACY)
+    part = 100.0 * plan.duration / enough
+    return plan.slower(enough), [
         (command, f"deceleration on the path reduced to {part:.3g} % by the torque of the drives")
     ]
 

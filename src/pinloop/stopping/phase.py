@@ -12,7 +12,7 @@ from .drivetrain import Drivetrain, Sliding
 from .gauss import Contacts
 from .reference import Piece
 
-__all__ = ["Phase", "gear_contacts", "pinned_bounds"]
+__all__ = ["Phase", "gear_contacts", "motor_bounds", "pinned_bounds", "ways"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -49,26 +49,53 @@ class Phase:
         return self.stuck | self.follow
 
 
-def pinned_bounds(train: Drivetrain, phase: Phase, t: float, v: Array) -> tuple[Array, Array]:
-    """Least and largest torque of what pins a coordinate, shape (nv,).
+def motor_bounds(
+    train: Drivetrain, phase: Phase, t: float, v: Array, kind: int = 1
+) -> tuple[Array, Array]:
+    """Least and largest torque before the gears of what pins a coordinate, shape (nv,).
 
     Args:
         train: brakes, gears, friction, drives.
         phase: what is pinned, and by what.
         t: time [s].
         v: velocity, shape (nv,).
+        kind: 1 for what brakes hold at rest, 0 for what is left once they slide.
     """
-    powered = phase.follow | (phase.stuck & phase.sliding.drives & (phase.sliding.pull == 0.0))
-    hold = train.hold(t, phase.sliding, 1, powered)
-    dragged = train.dragged(phase.sliding)
+    sliding, follow = phase.sliding, phase.follow
+    helping = phase.stuck & sliding.drives & (sliding.pull == 0.0)
+    hold, _ = train.hold(t, sliding, kind, helping)
+    dragged = train.dragged(sliding)
     low, high = dragged - hold, dragged + hold
+    if follow.any():
+        rest = train.shorted(v, sliding) - train.lossy * phase.piece.a(t)
+        rest = rest - sliding.direction * sliding.engaged(t) * train.motor_brake[0]
+        drive = train.drive(sliding)
+        low[follow], high[follow] = (rest - drive)[follow], (rest + drive)[follow]
+    return low, high
+
+
+def pinned_bounds(
+    train: Drivetrain, phase: Phase, t: float, v: Array, kind: int = 1
+) -> tuple[Array, Array]:
+    """Least and largest torque at the joints of what pins a coordinate, shape (nv,).
+
+    The least is what there is when the joint moves up, the largest when it moves down: the losses
+    of a gear follow that. For the arguments see `motor_bounds`.
+    """
+    before_low, before_high = motor_bounds(train, phase, t, v, kind)
+    up, down = ways(phase)
+    low, high = train.through_gear(before_low, up), train.through_gear(before_high, down)
+    beside = np.where(phase.follow, 0.0, train.hold(t, phase.sliding, kind, phase.follow)[1])
+    low, high = low - beside, high + beside
     low[(phase.blocked & 1) > 0] = -np.inf
     high[(phase.blocked & 2) > 0] = np.inf
-    if phase.follow.any():
-        follow = phase.follow
-        least, largest = train.followed(t, v, phase.piece.a(t), phase.sliding)
-        low[follow], high[follow] = least[follow], largest[follow]
     return low, high
+
+
+def ways(phase: Phase) -> tuple[Array, Array]:
+    """Direction of the motion if what pins a coordinate gives way upwards, and downwards."""
+    one, direction = np.ones(len(phase.follow)), phase.sliding.direction
+    return np.where(phase.follow, direction, one), np.where(phase.follow, direction, -one)
 
 
 def gear_contacts(

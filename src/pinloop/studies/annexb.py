@@ -24,6 +24,7 @@ from ..stopping import Brakes, Payload, Standstill, StopResult
 from ..stopping.files import written_whole
 from ..stopping.schedule import Category, as_category
 from ..stopping.sheet import Sheet
+from ..stopping.stop import Machine
 from .axisstop import (
     AxisStop,
     Settings,
@@ -50,6 +51,8 @@ SHARES: Mapping[int, tuple[float, ...]] = {
 
 _SPARE = 1.05
 """So many times the way of the longest stop is left up to the limits."""
+_TRIALS = 4
+"""A pose with room may need more room; so often it is looked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,17 +207,13 @@ def annex_b(
     load = checked_payload(robot, payload)
     given = _for(names, extension_poses, "extension_poses")
     _check_shares(given, parts)
-    finder = Finder(robot, driven_joints(robot), point_of(robot, load, settings.gravity))
+    finder = Finder(robot, driven_joints(robot), point_of(load, settings.gravity))
     machines = {part: settings.machine(robot, part_of(load, part)) for part in parts}
     extensions = {}
     for axis in names:
-        full_pose = finder.extended(axis)
-        speed = full_pose.direction * full[axis]
-        ways = [
-            settings.way(machines[max(grid[one.number])], one, full_pose.q, axis, speed)
-            for one in chosen
-        ]
-        extensions[axis] = finder.extension(axis, parts, given.get(axis), _SPARE * max(ways))
+        heavy = [(machines[max(grid[one.number])], one) for one in chosen]
+        room = _room(finder, settings, heavy, axis, full[axis])
+        extensions[axis] = finder.extension(axis, parts, given.get(axis), room)
     stops = [
         settings.axis_stop(machines[mass], one, axis, pose, full[axis], (part, mass), load.mass)
         for one in chosen
@@ -223,6 +222,33 @@ def annex_b(
         if (pose := extensions[axis].poses.get(share)) is not None
     ]
     return AnnexB(robot, load, names, chosen, grid, full, extensions, tuple(stops), settings)
+
+
+def _room(
+    finder: Finder,
+    settings: Settings,
+    heavy: Sequence[tuple[Machine, Category]],
+    axis: str,
+    full: float,
+) -> float:
+    """How far an axis must still be able to move, so that it stops before the limits [rad, m].
+
+    Args:
+        finder: finds the fully extended pose with some room.
+        settings: of all stops.
+        heavy: the robot with its largest payload, and the category, of each stop.
+        axis: name of the axis.
+        full: its full speed [rad/s, m/s].
+    """
+    room = 0.0
+    for _ in range(_TRIALS):
+        pose = finder.extended(axis, room)
+        speed = pose.direction * full
+        way = max(settings.way(machine, one, pose.q, axis, speed) for machine, one in heavy)
+        if way <= room:
+            break
+        room = _SPARE * way
+    return room
 
 
 # -- arguments --------------------------------------------------------------------------------

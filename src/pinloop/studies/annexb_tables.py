@@ -75,6 +75,9 @@ def csv_row(annex: AnnexB, stop: AxisStop) -> dict[str, str | float]:
         "payload_kg": stop.mass,
         "outcome": stop.outcome,
         "problem": stop.problem,
+        "limits_passed": "; ".join(
+            f"{one.joint} {one.side} by {one.by:.4g}" for one in stop.passed
+        ),
         "last": stop.last,
     }
     for name, value in stop.pose.joints.items():
@@ -283,17 +286,38 @@ def _remarks(annex: AnnexB) -> Iterator[str]:
                 f"axis {axis} has no pose with an extension of {', '.join(absent)}: its least is "
                 f"{_percent(round(least, 4))}"
             )
-    problems: dict[tuple[str, str, str], int] = {}
     for stop in annex.stops:
-        if stop.problem or stop.outcome != "stopped":
-            key = stop.axis, stop.outcome, stop.problem
-            problems[key] = problems.get(key, 0) + 1
-    for (axis, outcome, problem), count in problems.items():
-        text = problem if outcome == "stopped" else f"{outcome}{': ' if problem else ''}{problem}"
-        yield f"axis {axis}, {count} stop{'s' if count > 1 else ''}: {text}"
+        if stop.outcome != "stopped":
+            case = ", ".join(_percent(x) for x in (stop.speed_share, stop.extension_share))
+            text = f"{stop.outcome}{': ' if stop.problem else ''}{stop.problem}"
+            yield (
+                f"category {stop.category}, axis {stop.axis}, speed and extension {case}, payload "
+                f"{_percent(stop.payload_share)}: {text}"
+            )
+    yield from _limits(annex)
     brakes = annex.settings.brakes
     if brakes.robot and brakes.robot != annex.robot.name:
         yield f"the brakes were made for robot '{brakes.robot}', not for '{annex.robot.name}'"
     if bare := brakes.uncovered(annex.robot):
         yield f"no brake, gear or drive is given for {', '.join(bare)}"
     yield from brakes.warnings
+
+
+def _limits(annex: AnnexB) -> Iterator[str]:
+    """Limits of joints that stops pass, with the worst of each."""
+    worst: dict[tuple[str, str, str], tuple[int, float]] = {}
+    for stop in annex.stops:
+        for one in stop.passed:
+            key = stop.axis, one.joint, one.side
+            count, by = worst.get(key, (0, 0.0))
+            worst[key] = count + 1, max(by, one.by)
+    for (axis, joint, side), (count, by) in worst.items():
+        which = "a stop passes" if count == 1 else f"{count} stops pass"
+        at, amount = annex.robot.coordinates(joint), f"{by:.3g}"
+        if at.nv == 1:
+            units = units_of(annex.robot, joint)
+            amount = f"{number(units.factor * by, 1)} {units.way}"
+        yield (
+            f"axis {axis}: {which} the {side} limit of joint '{joint}' by {amount} at most; end "
+            "stops are not part of the computation"
+        )

@@ -17,7 +17,7 @@ from ..errors import BadValue, StopFailed
 from ..integrate import MuntheKaas
 from ..mechanism import Mechanism
 from ..stopping import Brakes, Payload, Standstill, StopResult, Trigger
-from ..stopping.limits import joint_limits
+from ..stopping.limits import LimitPassed, joint_limits
 from ..stopping.machine import tool_of
 from ..stopping.schedule import Category
 from ..stopping.stop import Machine, prepared, stopped
@@ -37,6 +37,8 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _METHOD = MuntheKaas("dopri5", rtol=1e-8, atol=1e-8)
+_SAG = 1e-3
+"""By so much a joint that rests at its limit may pass it [rad, m]."""
 _NO_LIMIT = 1e6
 """Velocity limits above this are none [rad/s, m/s]."""
 
@@ -54,12 +56,13 @@ class AxisStop:
         mass: mass of the payload [kg].
         pose: the pose at the signal.
         outcome: as of `StopResult`, or "failed" if the stop could not be computed to its end.
-        problem: why it failed, or which limits of joints it passed.
+        problem: why it failed.
         time: from the signal until all joints stand for good [s].
         distance: how far the axis goes from the signal to the end, along its motion [rad].
         reaction_time: part of the time until its brake acts, or its drive slows it down [s].
         reaction_distance: how far it goes in that time [rad].
         last: joint that comes to rest last.
+        passed: position limits of joints that it passes; end stops are not computed.
     """
 
     axis: str
@@ -76,6 +79,7 @@ class AxisStop:
     reaction_time: float = np.nan
     reaction_distance: float = np.nan
     last: str = ""
+    passed: tuple[LimitPassed, ...] = ()
 
     @property
     def extension_share(self) -> float:
@@ -166,16 +170,16 @@ class Settings:
         except StopFailed as error:
             return replace(case, problem=" ".join(str(error).split()))
         joint = found.joints[axis]
-        passed = [one for one in joint_limits(found.run) if one.kind == "position"]
+        passed = joint_limits(found.run, tolerance=_SAG)
         return replace(
             case,
             outcome=found.outcome,
-            problem=", ".join(f"passes the {one.side} limit of '{one.joint}'" for one in passed),
             time=found.stopping_time,
             distance=pose.direction * joint.angle,
             reaction_time=joint.reaction_time,
             reaction_distance=pose.direction * joint.reaction_angle,
             last=max(found.joints.values(), key=lambda one: one.time).name,
+            passed=tuple(one for one in passed if one.kind == "position"),
         )
 
 
@@ -263,8 +267,8 @@ def part_of(payload: Payload, share: float) -> Payload | None:
     return replace(payload, mass=share * payload.mass, inertia=inertia)
 
 
-def point_of(robot: Mechanism, payload: Payload, gravity: Array) -> Point:
-    """The centre of the payload, whose distance from an axis is the extension."""
+def point_of(payload: Payload, gravity: Array) -> Point:
+    """The centre of a payload on its frame, whose distance from an axis is the extension."""
     size = float(np.linalg.norm(gravity))
     place = flat_numbers(payload.com, "the centre of mass of the payload", 3)
-    return Point(payload.frame or tool_of(robot), place, gravity / size if size else gravity)
+    return Point(str(payload.frame), place, gravity / size if size else gravity)

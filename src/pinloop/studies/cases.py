@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -15,12 +17,14 @@ from ..errors import PinloopError
 from ..integrate import MuntheKaas
 from ..mechanism import Mechanism
 from ..stopping import Brakes, Payload, Standstill, StopResult, Trigger
+from ..stopping.clearance import clearance
 from ..stopping.machine import tool_of
+from ..stopping.obstacles import Obstacle
 from ..stopping.schedule import Category
 from ..stopping.stop import Machine, prepared, stopped
 from .space import Space, Variable, driven_joints
 
-__all__ = ["Setup", "columns", "tool_way"]
+__all__ = ["CLEARANCE", "Setup", "columns", "tool_way"]
 
 Array = NDArray[np.float64]
 Values = Mapping[str, float]
@@ -44,6 +48,7 @@ class Setup:
         until: limit of the time of a stop [s].
         method: integrator.
         standstill: what counts as standing still.
+        obstacles: what stands around the robot.
     """
 
     robot: Mechanism
@@ -56,16 +61,21 @@ class Setup:
     until: float
     method: MuntheKaas
     standstill: Standstill = field(default_factory=Standstill)
-    _ready: dict[tuple[float, ...], Machine] = field(default_factory=dict, repr=False)
+    obstacles: tuple[Obstacle, ...] = ()
+    _ready: local = field(default_factory=local, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Prepared machines stay where they are: another process prepares its own."""
-        return {**self.__dict__, "_ready": {}}
+        """The machine of a thread stays there: other threads and processes prepare their own."""
+        return {key: value for key, value in self.__dict__.items() if key != "_ready"}
 
-    @property
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _ready=local())
+
+    @cached_property
     def variables(self) -> tuple[Variable, ...]:
         """The variables, fixed ones included."""
-        return self.space.variables(self.robot, self.brakes)
+        chain = self.trigger.chain(self.brakes.chain)
+        return self.space.variables(self.robot, self.brakes, chain)
 
     def stop(self, values: Values) -> StopResult:
         """Make the stop of a case.
@@ -93,14 +103,25 @@ class Setup:
         row: Row = {"case": float(number)}
         row |= {one.column: float(values[one.name]) for one in self.variables}
         try:
-            return row | {"outcome": "", "reason": ""} | _numbers(self.stop(values))
+            stop = self.stop(values)
+            near = {CLEARANCE: self.clearance(stop)} if self.obstacles else {}
+            return row | {"outcome": "", "reason": ""} | _numbers(stop) | near
         except PinloopError as error:
-            return row | {"outcome": "failed", "reason": " ".join(str(error).split())}
+            reason = str(error)
+        except (ArithmeticError, ValueError, RuntimeError) as error:
+            # What numerics raise: one such case must not end a study of thousands.
+            reason = f"{type(error).__name__}: {error}"
+        return row | {"outcome": "failed", "reason": " ".join(reason.split())}
+
+    def clearance(self, stop: StopResult) -> float:
+        """How near a stop comes to the obstacles [m]; 0 if it touches one."""
+        return min(one.distance for one in clearance(stop.run, self.obstacles).values())
 
     def _machine(self, values: Values) -> Machine:
         """The robot with the payload and the brakes of a case."""
         own = tuple(v for name, v in values.items() if name.split(".")[0] in _OF_MACHINE)
-        if own not in self._ready:
+        # One is enough: cases that share a machine come together.
+        if getattr(self._ready, "own", None) != own:
             brakes = self.brakes
             for name, value in values.items():
                 kind, _, joint = name.partition(".")
@@ -108,9 +129,9 @@ class Setup:
                     brakes = brakes.late(joint, value)
                 elif kind == "band":
                     brakes = brakes.at_band({joint: value})
-            self._ready.clear()  # one is enough: cases that share a machine come together
-            self._ready[own] = prepared(self.robot, brakes, self._load(values), self.gravity)
-        return self._ready[own]
+            machine = prepared(self.robot, brakes, self._load(values), self.gravity)
+            self._ready.own, self._ready.machine = own, machine
+        return self._ready.machine  # type: ignore[no-any-return]
 
     def _load(self, values: Values) -> Payload | None:
         if "payload" not in values:
@@ -131,6 +152,8 @@ class Setup:
 
 _OF_MACHINE = ("payload", "delay", "band")
 """Kinds of variables that make another machine."""
+CLEARANCE = "clearance_m"
+"""Column of how near the robot comes to obstacles."""
 
 
 def columns(setup: Setup) -> list[str]:
@@ -138,6 +161,7 @@ def columns(setup: Setup) -> list[str]:
     found = ["case", *(one.column for one in setup.variables), "outcome", "reason"]
     found += ["stopping_time_s", "reaction_time_s", "tool_travel_m", "tool_peak_speed_m_per_s"]
     found += ["energy_J", "ledger_error"]
+    found += [CLEARANCE] if setup.obstacles else []
     for name in setup.brakes.joints:
         angle, torque = units(setup.robot, name)
         found += [

@@ -121,11 +121,11 @@ class Finder:
     def __init__(self, robot: Mechanism, driven: Sequence[str], point: Point) -> None:
         self.robot, self.driven, self.point = robot, tuple(driven), point
         self.home = assemble(robot)
-        self._full: dict[str, tuple[Search, Place, float]] = {}
+        self._full: dict[tuple[str, float], tuple[Search, Place, float]] = {}
 
-    def extended(self, axis: str) -> Pose:
-        """The fully extended pose of an axis, without room."""
-        search, full, direction = self._extended(axis)
+    def extended(self, axis: str, room: float = 0.0) -> Pose:
+        """The fully extended pose of an axis; see `extension`."""
+        search, full, direction = self._extended(axis, room)
         return self._pose(search, 1.0, full.q, direction)
 
     def extension(
@@ -147,10 +147,7 @@ class Finder:
             BadValue: a given pose is impossible, or no pose was found.
         """
         given = given or {}
-        search, full, direction = self._extended(axis)
-        if room > 0:
-            search = self._search(axis, direction, room)
-            full, direction = search.extended()
+        search, full, direction = self._extended(axis, room)
         wanted = {share for share in shares if share not in given}
         places = search.with_shares(wanted - {1.0}, direction, full) | {1.0: full}
         poses = {}
@@ -165,14 +162,16 @@ class Finder:
 
     # -- poses ------------------------------------------------------------------------------
 
-    def _extended(self, axis: str) -> tuple[Search, Place, float]:
+    def _extended(self, axis: str, room: float = 0.0) -> tuple[Search, Place, float]:
         """Search from an axis, the fully extended pose, and the direction of the motion there."""
-        if axis not in self._full:
-            search = self._search(axis)
-            self._full[axis] = (search, *search.extended())
-        return self._full[axis]
+        if (axis, room) not in self._full:
+            # Where the axis goes is known from the pose that needs no room.
+            direction = self._extended(axis)[2] if room > 0 else 0.0
+            search = self._search(axis, direction, room)
+            self._full[axis, room] = (search, *search.extended())
+        return self._full[axis, room]
 
-    def _search(self, axis: str, direction: float = 0.0, room: float = 0.0) -> Search:
+    def _search(self, axis: str, direction: float, room: float) -> Search:
         """Search from an axis, with room in some direction."""
         robot, point, q = self.robot, self.point, self.home
         for carrier in reversed(self._carriers(axis)):

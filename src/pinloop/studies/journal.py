@@ -11,12 +11,13 @@ import io
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ..errors import PinloopError
 
-__all__ = ["Journal"]
+__all__ = ["Journal", "read_rows"]
 
 Row = Mapping[str, float | str]
 
@@ -37,6 +38,7 @@ class Journal:
         self.path, self.names = path, list(names)
         self.beside = path.with_name(path.name + ".manifest.json")
         self._manifest = json.loads(json.dumps(manifest))
+        self._end = 0
         self.done = self._resume() if path.exists() else self._begin()
 
     def append(self, rows: Sequence[Row]) -> None:
@@ -44,26 +46,29 @@ class Journal:
         text = io.StringIO()
         writer = csv.DictWriter(text, self.names, restval="", lineterminator="\n")
         writer.writerows({name: _shown(value) for name, value in row.items()} for row in rows)
-        size = self.path.stat().st_size
+        data = text.getvalue().encode()
         try:
-            with self.path.open("ab") as file:
-                file.write(text.getvalue().encode())
-                file.flush()
-                os.fsync(file.fileno())
+            with self.path.open("r+b") as file:
+                if file.seek(0, os.SEEK_END) != self._end:
+                    raise PinloopError(
+                        f"'{self.path}' has been changed while the study was running; does the "
+                        "same study run twice? Run it once, it goes on from what is in the file"
+                    )
+                try:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                except OSError:
+                    # Part of it may be there: what was before is kept, so that resuming is clean.
+                    os.ftruncate(file.fileno(), self._end)
+                    raise
         except OSError as error:
-            # Half a batch may be there: as much as was before is kept, so that resuming is clean.
-            os.truncate(self.path, size)
             raise PinloopError(
                 f"'{self.path}' cannot be written ({error.strerror}); {self.done} cases are "
-                "in it: make room and start the same study again, and it goes on from there"
+                "done: make room and start the same study again, and it goes on from there"
             ) from error
+        self._end += len(data)
         self.done += len(rows)
-
-    def rows(self) -> Iterator[dict[str, float | str]]:
-        """The rows, one after the other, numbers as numbers."""
-        with self.path.open(newline="") as file:
-            for line in csv.DictReader(file):
-                yield {name: _read(name, text) for name, text in line.items()}
 
     def _begin(self) -> int:
         """Start a file."""
@@ -72,7 +77,7 @@ class Journal:
             self.beside.write_text(json.dumps(self._manifest, indent=2) + "\n", encoding="utf-8")
             text = io.StringIO()
             csv.writer(text, lineterminator="\n").writerow(self.names)
-            self.path.write_text(text.getvalue(), encoding="utf-8")
+            self._end = self.path.write_bytes(text.getvalue().encode())
         except OSError as error:
             raise PinloopError(f"'{self.path}' cannot be written: {error.strerror}") from error
         return 0
@@ -83,25 +88,25 @@ class Journal:
         count = whole = 0
         try:
             with self.path.open("rb") as file:
-                head = next(csv.reader([file.readline().decode("utf-8")]), [])
-                if head != self.names:
+                head = file.readline()
+                if not head.endswith(b"\n"):
+                    return self._begin()  # killed before its first line was written
+                if next(csv.reader([head.decode()]), []) != self.names:
                     raise ValueError("its columns are not those of this study")
                 whole = file.tell()
                 for line in file:
                     if not line.endswith(b"\n"):
                         break
-                    cells = next(csv.reader([line.decode("utf-8")]), [])
+                    cells = next(csv.reader([line.decode()]), [])
                     if len(cells) != len(self.names) or int(cells[0]) != count:
                         raise ValueError(f"line {count + 2} is not case {count}")
                     count, whole = count + 1, whole + len(line)
                 end = file.seek(0, os.SEEK_END)
-        except (OSError, ValueError) as error:
-            raise PinloopError(
-                f"the results file '{self.path}' cannot be read ({error}); move it away to start "
-                "anew"
-            ) from error
-        if whole < end:
-            os.truncate(self.path, whole)
+            if whole < end:
+                os.truncate(self.path, whole)
+        except (OSError, ValueError, csv.Error) as error:
+            raise _unreadable(self.path, error) from error
+        self._end = whole
         return count
 
     def _check_manifest(self) -> None:
@@ -112,12 +117,44 @@ class Journal:
                 f"'{self.path}' exists, but its manifest '{self.beside.name}' cannot be read "
                 f"({error}); move the results away to start anew"
             ) from error
-        for key in {*before, *self._manifest}:
+        if not isinstance(before, dict):
+            before = {}
+        for key in dict.fromkeys([*self._manifest, *before]):
             if before.get(key) != self._manifest.get(key):
                 raise PinloopError(
                     f"'{self.path}' holds another study: its {key} is {_short(before.get(key))}, "
                     f"not {_short(self._manifest.get(key))}; give another file for the results"
                 )
+
+
+def read_rows(path: Path, names: Sequence[str], count: int) -> Iterator[dict[str, float | str]]:
+    """The first rows of a results file, one after the other, numbers as numbers.
+
+    Args:
+        path: the CSV file.
+        names: names of its columns.
+        count: number of rows.
+    """
+    found = 0
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.reader(file)
+            if next(reader, None) != list(names):
+                raise ValueError("its columns are not those of this study")
+            for cells in islice(reader, count):
+                row = zip(names, cells, strict=True)
+                yield {name: _read(name, text) for name, text in row}
+                found += 1
+        if found < count:
+            raise ValueError(f"it has {found} rows, not {count}")
+    except (OSError, ValueError, csv.Error) as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> PinloopError:
+    return PinloopError(
+        f"the results file '{path}' cannot be read ({error}); move it away to start anew"
+    )
 
 
 def _shown(value: float | str) -> str:

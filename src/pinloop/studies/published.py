@@ -1,24 +1,24 @@
-"""Tables of stopping times and angles that somebody has published or measured, row by row."""
+"""Stops that somebody has published or measured, one axis each; their file is read in `stopfile`."""
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadValue, LoadError
+from ..assembly import assemble, consistent_velocity
+from ..errors import BadValue, LoadError, PinloopError
 from ..mechanism import Mechanism
 from ..stopping import Brakes, Payload, StopResult, stop
+from ..stopping.figures import units_of
+from .stopfile import StopRow, read_stops
 
 __all__ = ["Measured", "StoppingTable"]
 
-_SPEED = {"speed_rad_per_s": 1.0, "speed_deg_per_s": math.pi / 180, "speed_m_per_s": 1.0}
-_TIME = {"time_s": 1.0, "time_ms": 1e-3}
-_ANGLE = {"angle_rad": 1.0, "angle_deg": math.pi / 180, "distance_m": 1.0, "distance_mm": 1e-3}
-_POSE = {"_rad": 1.0, "_deg": math.pi / 180, "_m": 1.0, "_mm": 1e-3}
+_OWN = ("q", "v", "trigger", "brakes", "payload", "category")
+"""Arguments of `stop` that a row gives."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,13 @@ class Measured:
         joint: the axis.
         speed: its speed at the signal, signed [rad/s].
         time: stopping time from the signal [s]; None if not given.
-        angle: stopping angle, as a size [rad]; None if not given.
+        angle: stopping angle from the signal, as a size [rad]; None if not given.
         pose: coordinates of joints at the signal [rad]; the others are at zero.
-        payload: [kg].
+        payload: a point at the tool [kg].
         category: of the stop.
+        units: per joint "rad" or "m" where it is known what its numbers are; compared with the
+            robot.
+        place: where this stop stands, e.g. "table.csv:3".
     """
 
     joint: str
@@ -42,6 +45,46 @@ class Measured:
     pose: Mapping[str, float] = field(default_factory=dict)
     payload: float = 0.0
     category: int = 0
+    units: Mapping[str, str] = field(default_factory=dict)
+    place: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        of = f"of a stop of '{self.joint}'"
+        if not (math.isfinite(self.speed) and self.speed != 0.0):
+            raise BadValue(f"the speed {of} is {self.speed}; it must be a number other than 0")
+        for name, value in (("time", self.time), ("angle", self.angle)):
+            if value is not None and not (math.isfinite(value) and value > 0.0):
+                raise BadValue(f"the {name} {of} is {value}; it is a size and must be above 0")
+        if not (math.isfinite(self.payload) and self.payload >= 0.0):
+            raise BadValue(f"the payload {of} is {self.payload} kg; it must be 0 or more")
+        if self.category not in (0, 1, 2):
+            raise BadValue(f"the category {of} is {self.category}; it must be 0, 1 or 2")
+
+    @property
+    def shape(self) -> float | None:
+        """Measured ``d / (v0 t)``: at least 1/2 for a delay and a constant deceleration."""
+        if self.time is None or self.angle is None:
+            return None
+        return self.angle / (abs(self.speed) * self.time)
+
+    def check(self, robot: Mechanism) -> None:
+        """Check that a robot has these joints, and with these units.
+
+        Raises:
+            UnknownName: the robot has no such joint.
+            BadValue: the joint has several degrees of freedom, or slides where it should turn.
+        """
+        for name in (self.joint, *self.pose):
+            dof = robot.coordinates(name).nv
+            if dof != 1:
+                raise BadValue(f"joint '{name}' has {dof} degrees of freedom; an axis has one")
+            given, si = self.units.get(name), units_of(robot, name).si
+            if given not in (None, si):
+                does = "slides" if si == "m" else "turns"
+                raise BadValue(
+                    f"joint '{name}' {does}, but its numbers are given in {given} and its like; "
+                    f"give them in {si} and its like"
+                )
 
     def stop(self, robot: Mechanism, brakes: Brakes, **arguments: Any) -> StopResult:
         """Make this stop.
@@ -51,8 +94,10 @@ class Measured:
             brakes: its brakes.
             arguments: all else that `stop` takes.
         """
-        from ..assembly import assemble, consistent_velocity
-
+        for name in _OWN:
+            if name in arguments:
+                raise BadValue(f"'{name}' is told by each row of the table; leave it out")
+        self.check(robot)
         q = robot.configuration(dict(self.pose))
         v = robot.velocity({self.joint: self.speed})
         if robot.loops or robot.couplings:
@@ -76,6 +121,7 @@ class StoppingTable:
     source: str = ""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", tuple(self.rows))
         if not self.rows:
             raise BadValue("the table of stops is empty")
 
@@ -83,28 +129,39 @@ class StoppingTable:
     def from_csv(cls, path: str | Path) -> StoppingTable:
         """Read a table.
 
-        One row per stop, with the columns ``joint``; ``speed_rad_per_s``, ``speed_deg_per_s`` or
-        ``speed_m_per_s``; ``time_s`` or ``time_ms``; ``angle_rad``, ``angle_deg``, ``distance_m``
-        or ``distance_mm``; and if wanted ``payload_kg``, ``category``, and
-        ``pose_<joint>_deg`` (or ``_rad``, ``_m``, ``_mm``) for the coordinates at the signal. Cells
-        of times and angles may be empty.
+        One row per stop, with the columns ``joint``; ``speed_rad_per_s``, ``speed_deg_per_s``,
+        ``speed_m_per_s`` or ``speed_mm_per_s``; ``time_s`` or ``time_ms``; ``angle_rad``,
+        ``angle_deg``, ``distance_m`` or ``distance_mm``; and if wanted ``payload_kg``,
+        ``category``, ``note``, and ``pose_<joint>_deg`` (or ``_rad``, ``_m``, ``_mm``) for
+        coordinates at the signal. Cells that are not known stay empty. Lines that begin with
+        ``#`` are remarks.
 
         Raises:
             LoadError: the file cannot be read; names file, line and column.
         """
-        path = Path(path)
-        try:
-            with path.open(newline="", encoding="utf-8-sig") as file:
-                lines = csv.DictReader(file)
-                _check_head(path, list(lines.fieldnames or ()))
-                rows = tuple(_row(path, lines.line_num, line) for line in lines)
-        except (OSError, UnicodeDecodeError) as error:
-            raise LoadError(f"{path}: cannot be read: {error}") from error
-        if not rows:
-            raise LoadError(f"{path}: has no row; a table of stops needs at least one")
-        return cls(rows, str(path))
+        return cls(tuple(_measured(row) for row in read_stops(path)), str(path))
 
-    def stops(self, robot: Mechanism, brakes: Brakes, **arguments: Any) -> tuple[StopResult, ...]:
+    def for_robot(self, robot: Mechanism) -> StoppingTable:
+        """Check that a robot has the joints of all rows.
+
+        Returns:
+            The same object.
+
+        Raises:
+            PinloopError: it does not; a `LoadError` with file and line if they are known.
+        """
+        for row in self.rows:
+            try:
+                row.check(robot)
+            except PinloopError as error:
+                if row.place:
+                    raise LoadError(str(error), source=row.place) from None
+                raise
+        return self
+
+    def stops(
+        self, robot: Mechanism, brakes: Brakes, **arguments: Any
+    ) -> tuple[StopResult, ...]:
         """Make all these stops.
 
         Args:
@@ -112,58 +169,16 @@ class StoppingTable:
             brakes: its brakes.
             arguments: all else that `stop` takes.
         """
+        self.for_robot(robot)
         return tuple(row.stop(robot, brakes, **arguments) for row in self.rows)
 
 
-def _check_head(path: Path, names: list[str]) -> None:
-    if "joint" not in names or not any(name in _SPEED for name in names):
-        raise LoadError(
-            f"{path}: line 1 must name the columns 'joint' and one of {', '.join(_SPEED)}; it "
-            f"names {', '.join(names) or 'nothing'}"
-        )
-    for name in names:
-        known = name in {"joint", "payload_kg", "category", "note", *_SPEED, *_TIME, *_ANGLE}
-        if not known and not (name.startswith("pose_") and name.endswith(tuple(_POSE))):
-            raise LoadError(
-                f"{path}: line 1 has the column '{name}'; known: joint, payload_kg, category, "
-                f"note, {', '.join([*_SPEED, *_TIME, *_ANGLE])}, pose_<joint>_deg"
-            )
-
-
-def _row(path: Path, number: int, line: Mapping[str, str | None]) -> Measured:
-    def value(name: str) -> float | None:
-        text = (line.get(name) or "").strip()
-        if not text:
-            return None
-        try:
-            found = float(text)
-        except ValueError:
-            found = math.nan
-        if not math.isfinite(found):
-            raise LoadError(f"{path}: line {number}, column '{name}': '{text}' is not a number")
-        return found
-
-    def first(names: Mapping[str, float]) -> float | None:
-        found = [value(name) for name in names]
-        return next(
-            (x * unit for x, unit in zip(found, names.values(), strict=True) if x is not None),
-            None,
-        )
-
-    speed = first(_SPEED)
-    if speed is None or speed == 0.0:
-        raise LoadError(f"{path}: line {number}: a stop needs a speed that is not zero")
-    pose = {}
-    for name in line:
-        for ending, unit in _POSE.items():
-            if name and name.startswith("pose_") and name.endswith(ending):
-                place = value(name)
-                if place is not None:
-                    pose[name[len("pose_") : -len(ending)]] = place * unit
-                break
-    joint = (line.get("joint") or "").strip()
-    category = value("category")
-    return Measured(
-        joint, speed, first(_TIME), first(_ANGLE), pose, value("payload_kg") or 0.0,
-        0 if category is None else int(category),
-    )  # fmt: skip
+def _measured(row: StopRow) -> Measured:
+    """A row of a file as a stop; what it says wrong is told with its line."""
+    try:
+        return Measured(
+            row.joint, row.speed, row.time, row.angle, row.pose, row.payload, row.category,
+            row.units, row.place,
+        )  # fmt: skip
+    except BadValue as error:
+        raise LoadError(str(error), source=row.place) from None

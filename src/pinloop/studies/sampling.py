@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ from ..errors import BadValue
 __all__ = ["Corners", "Grid", "Random", "Sampling", "Sobol"]
 
 Array = NDArray[np.float64]
+
+_BITS = 30
+"""Of the numbers of Sobol's sequence; it has two to the power of it points."""
 
 
 class Sampling(ABC):
@@ -53,16 +57,17 @@ class Grid(Sampling):
                     raise BadValue(
                         f"the grid counts '{name}', which does not vary; {list(names)} do"
                     )
-            counts = tuple(int(self.counts.get(name, 1)) for name in names)
+            counts = tuple(self.counts.get(name, 1) for name in names)
         else:
-            counts = (int(self.counts),) * len(names)
-        if any(count < 1 for count in counts):
-            raise BadValue(f"a grid has at least one value per variable, not {counts}")
+            counts = (self.counts,) * len(names)
+        for count in counts:
+            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                raise BadValue(f"a grid has 1, 2, ... values per variable, not {count!r}")
         return counts
 
     def size(self, names: tuple[str, ...]) -> int:
         """Product of the counts."""
-        return int(np.prod([int(count) for count in self._per_variable(names)], dtype=object))
+        return prod(self._per_variable(names))
 
     def block(self, names: tuple[str, ...], first: int, last: int) -> Array:
         """Points of the grid; the last variable changes fastest."""
@@ -102,7 +107,7 @@ class Random(Sampling):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check_count(self.count)
+        _check(self.count, self.seed)
 
     def size(self, names: tuple[str, ...]) -> int:
         """Number of points."""
@@ -128,7 +133,9 @@ class Sobol(Sampling):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check_count(self.count)
+        _check(self.count, self.seed)
+        if self.count > 2**_BITS:
+            raise BadValue(f"Sobol's sequence has {2**_BITS} points, not {self.count}")
 
     def size(self, names: tuple[str, ...]) -> int:
         """Number of points."""
@@ -140,7 +147,8 @@ class Sobol(Sampling):
 
         if not names:
             return np.zeros((last - first, 0))
-        engine = qmc.Sobol(len(names), scramble=True, rng=np.random.default_rng(self.seed))
+        generator = np.random.default_rng(self.seed)
+        engine = qmc.Sobol(len(names), scramble=True, bits=_BITS, rng=generator)
         if first:
             engine.fast_forward(first)
         # Blocks need not be powers of two, of which SciPy would warn at the first one.
@@ -156,6 +164,8 @@ def _quiet(engine: object, count: int) -> Array:
         return np.asarray(engine.random(count))  # type: ignore[attr-defined]
 
 
-def _check_count(count: int) -> None:
+def _check(count: int, seed: int) -> None:
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise BadValue(f"a study of {count!r} cases is empty; give a number of at least 1")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise BadValue(f"the seed is {seed!r}; give a whole number of at least 0")

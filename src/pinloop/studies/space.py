@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +15,14 @@ from numpy.typing import NDArray
 from ..errors import BadValue, UnknownName
 from ..mechanism import Mechanism
 from ..stopping import Brakes, JointTrajectory
+from ..stopping.brakes import Chain
 
 __all__ = ["Space", "Variable"]
 
 Array = NDArray[np.float64]
 Range = float | tuple[float, float]
+
+_ALL_SPEEDS = (-1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,15 @@ class Variable:
         words = [self.kind, self.joint, self.unit.replace("/", "_per_")]
         return "_".join(word for word in words if word)
 
+    @property
+    def varies(self) -> bool:
+        """Whether it has more than one value."""
+        return self.high > self.low
+
+    def at(self, share: float) -> float:
+        """The value at a part of the range, 0 to 1; both ends to the last digit."""
+        return min(max(self.low * (1.0 - share) + self.high * share, self.low), self.high)
+
 
 @dataclass(frozen=True, eq=False)
 class Space:
@@ -70,15 +83,22 @@ class Space:
     """
 
     pose: Mapping[str, Range] | None = None
-    speed: Mapping[str, Range] | Range = (-1.0, 1.0)
+    speed: Mapping[str, Range] | Range = _ALL_SPEEDS
     payload: Range | None = None
     motion: JointTrajectory | None = None
     instant: Range | None = None
     delay: Mapping[str, Range] = field(default_factory=dict)
     band: Mapping[str, Range] | Range = field(default_factory=dict)
 
-    def variables(self, robot: Mechanism, brakes: Brakes) -> tuple[Variable, ...]:
+    def variables(
+        self, robot: Mechanism, brakes: Brakes, chain: Chain | None = None
+    ) -> tuple[Variable, ...]:
         """All variables for a robot, fixed ones with equal ends.
+
+        Args:
+            robot: the robot.
+            brakes: its brakes.
+            chain: from the signal to the command; that of the brakes by default.
 
         Raises:
             UnknownName: a joint that the robot does not have.
@@ -90,7 +110,7 @@ class Space:
                 raise BadValue("instant is given without a motion; give motion=pl.JointTrajectory")
             found += self._poses(robot) + self._speeds(robot)
         else:
-            found.append(self._instant(brakes))
+            found.append(self._instant(brakes.chain if chain is None else chain))
         if self.payload is not None:
             found.append(_variable("payload", "", self.payload, "kg"))
         found += [
@@ -103,7 +123,7 @@ class Space:
         for name, extent in bands.items():
             variable = _variable("band", _braked(brakes, name), extent, "")
             if not -1.0 <= variable.low <= variable.high <= 1.0:
-                raise BadValue(f"the band of '{name}' is {extent}; it must be within -1 and 1")
+                raise BadValue(f"the band of '{name}' is {extent!r}; it must be within -1 and 1")
             found.append(variable)
         return tuple(found)
 
@@ -114,11 +134,17 @@ class Space:
         for name in driven_joints(robot):
             at = robot.coordinates(name)
             i = at.q.start
+            sliding = bool(robot.is_translation[at.v.start])
             extent = given.get(name)
             if extent is None:
                 limited = at.nq == 1 and np.isfinite(lower[i]) and np.isfinite(upper[i])
+                if sliding and not limited:
+                    raise BadValue(
+                        f"joint '{name}' of robot '{robot.name}' slides without position limits; "
+                        f"give pose={{'{name}': (0.0, 1.0)}} in m"
+                    )
                 extent = (float(lower[i]), float(upper[i])) if limited else (-np.pi, np.pi)
-            unit = "m" if robot.is_translation[at.v.start] else "rad"
+            unit = "m" if sliding else "rad"
             found.append(_variable("pose", name, extent, unit))
         return found
 
@@ -130,7 +156,7 @@ class Space:
         for name in driven_joints(robot):
             column = robot.coordinates(name).v.start
             limit = float(top[column])
-            part = _variable("speed", name, (-1.0, 1.0) if per_joint else self.speed, "")  # type: ignore[arg-type]
+            part = _variable("speed", name, _ALL_SPEEDS if per_joint else self.speed, "")  # type: ignore[arg-type]
             if name in given:
                 extent: Range = given[name]
             elif np.isfinite(limit) and limit > 0:
@@ -144,12 +170,17 @@ class Space:
             found.append(_variable("speed", name, extent, unit))
         return found
 
-    def _instant(self, brakes: Brakes) -> Variable:
+    def _instant(self, chain: Chain) -> Variable:
         motion = self.motion
         assert motion is not None
-        if self.pose is not None:
-            raise BadValue("give either poses or a motion, not both")
-        needed = brakes.chain.command + brakes.chain.drive_off
+        if self.pose is not None or self.speed != _ALL_SPEEDS:
+            raise BadValue("give either poses and speeds or a motion, not both")
+        needed = chain.command + chain.drive_off
+        if needed > motion.duration:
+            raise BadValue(
+                f"a motion of {motion.duration:g} s is too short: the robot follows it for "
+                f"{needed:g} s after the signal; record for longer"
+            )
         extent = self.instant
         if extent is None:
             extent = (motion.start, motion.end - needed)
@@ -180,18 +211,28 @@ def _of_driven(robot: Mechanism, given: Mapping[str, Range], what: str) -> Mappi
 def _braked(brakes: Brakes, name: str) -> str:
     if name not in brakes.joints:
         raise UnknownName("brake of joint", name, brakes.joints, brakes.robot)
+    if brakes.joints[name].kind == "none":
+        raise BadValue(f"joint '{name}' has no brake whose delay or band could vary (kind: none)")
     return name
 
 
 def _variable(kind: str, joint: str, extent: Range, unit: str) -> Variable:
     """A variable from a range or a number."""
+    what = f"{kind} of '{joint}'" if joint else kind
+    given = (extent, extent) if isinstance(extent, Real) else extent
     try:
-        low, high = (float(extent),) * 2 if isinstance(extent, (int, float)) else map(float, extent)
+        low, high = (_number(end) for end in given)  # type: ignore[union-attr]
     except (TypeError, ValueError):
-        raise BadValue(f"{kind} of '{joint}' is {extent!r}; give a number or (low, high)") from None
+        raise BadValue(f"{what} is {extent!r}; give a number or (low, high)") from None
     if not (np.isfinite(low) and np.isfinite(high) and low <= high):
-        raise BadValue(f"{kind} of '{joint or 'the robot'}' goes from {low} to {high}; "
-                       "give finite ends in order")  # fmt: skip
+        raise BadValue(f"{what} goes from {low:g} to {high:g}; give finite ends in order")
     if kind in ("payload", "delay") and low < 0:
-        raise BadValue(f"{kind} is {low}; it cannot be negative")
+        raise BadValue(f"{what} is {low:g}; it cannot be negative")
     return Variable(kind, joint, low, high, unit)
+
+
+def _number(end: object) -> float:
+    """One end of a range; words and truth values are none."""
+    if isinstance(end, bool) or not isinstance(end, Real):
+        raise TypeError
+    return float(end)

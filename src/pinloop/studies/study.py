@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import errors
-from ..errors import BadValue, PinloopWarning
+from ..errors import BadValue, PinloopError, PinloopWarning
 from ..integrate import MuntheKaas
 from ..mechanism import Mechanism
 from ..stopping import Brakes, Payload, StopResult, Trigger
+from ..stopping.obstacles import Obstacle, checked_obstacles
 from ..stopping.schedule import Category, as_category
-from ..version import __version__
-from .cases import Row, Setup, columns
-from .journal import Journal
+from .cases import CLEARANCE, Row, Setup, columns
+from .journal import Journal, read_rows
+from .manifest import manifest_of
 from .sampling import Sampling, Sobol
 from .space import Space
 
@@ -30,10 +32,12 @@ __all__ = ["Study", "study"]
 
 Array = NDArray[np.float64]
 
-_BATCH = 16
-"""Cases that one task computes."""
+_BATCH, _LARGEST_BATCH = 4, 256
+"""Cases that one task computes: at first, and at most."""
 _TASKS = 4
 """Tasks per worker between two writes to the disk."""
+_ROUND = 1.0
+"""Time between two writes that is aimed at [s]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +72,7 @@ class Study:
 
     def rows(self) -> Iterator[dict[str, float | str]]:
         """The rows, one after the other, read from the file."""
-        return Journal(self.path, self.names, _manifest(self.setup, self.sampling)).rows()
+        return read_rows(self.path, self.names, self.done)
 
     def column(self, name: str) -> Array:
         """One column of numbers, shape (done,)."""
@@ -94,11 +98,12 @@ class Study:
         return self.setup.stop(self.values(case))
 
     def worst(self, column: str) -> int:
-        """Number of the case with the largest size in a column."""
+        """Number of the case with the largest size in a column; of clearances the smallest."""
         sizes = np.abs(self.column(column))
         if not np.isfinite(sizes).any():
             raise BadValue(f"no case has a number in column '{column}'")
-        return int(np.nanargmax(np.where(np.isinf(sizes), np.nan, sizes)))
+        sizes = np.where(np.isinf(sizes), np.nan, sizes)
+        return int(np.nanargmin(sizes) if column == CLEARANCE else np.nanargmax(sizes))
 
     def to_parquet(self, path: str | Path) -> Path:
         """Write the rows to a Parquet file, block by block."""
@@ -119,6 +124,7 @@ def study(
     trigger: Trigger | None = None,
     until: float = 10.0,
     method: MuntheKaas | None = None,
+    obstacles: Obstacle | Iterable[Obstacle] | None = None,
     results: str | Path | None = None,
     jobs: int = -1,
     progress: bool = False,
@@ -141,6 +147,7 @@ def study(
         trigger: chain of signals.
         until: limit of the time of each stop [s].
         method: integrator of the stops.
+        obstacles: what stands around the robot; how near it comes is another column then.
         results: CSV file for the rows; a temporary one by default.
         jobs: number of processes; all cores by default.
         progress: show finished cases, their rate and the time left.
@@ -158,14 +165,14 @@ def study(
         Trigger() if trigger is None else trigger,
         until,
         method or MuntheKaas(),
+        obstacles=() if obstacles is None else tuple(checked_obstacles(obstacles)),
     )
+    size = _checked_size(setup, sampling, jobs)
     _warn_of_speeds(setup)
-    names = _varying(setup)
-    size = sampling.size(names)
     path = (
         Path(mkdtemp(prefix="pinloop-study-")) / "study.csv" if results is None else Path(results)
     )
-    journal = Journal(path, columns(setup), _manifest(setup, sampling))
+    journal = Journal(path, columns(setup), manifest_of(setup, sampling))
     with _progress(progress, journal.done, size, robot.name) as report:
         try:
             _run(setup, sampling, journal, size, jobs, report)
@@ -176,6 +183,12 @@ def study(
                 PinloopWarning,
                 stacklevel=2,
             )
+        except BrokenExecutor as error:
+            raise PinloopError(
+                f"a process of the study ended by itself, for want of memory perhaps; "
+                f"{journal.done} of {size} cases are in '{path}': start the same study again, with "
+                "fewer jobs, and it goes on from there"
+            ) from error
     return Study(setup, sampling, path, tuple(journal.names), journal.done, size)
 
 
@@ -185,18 +198,20 @@ def _run(
     """All cases that are still to be done, in order."""
     from joblib import Parallel, delayed, effective_n_jobs
 
-    workers = max(1, effective_n_jobs(jobs))
+    workers, batch = max(1, effective_n_jobs(jobs)), _BATCH
     with Parallel(n_jobs=jobs) as parallel:
         while journal.done < size:
-            last = min(size, journal.done + workers * _TASKS * _BATCH)
-            starts = range(journal.done, last, _BATCH)
+            first, begin = journal.done, perf_counter()
+            last = min(size, first + workers * _TASKS * batch)
+            values = _values(setup, sampling, first, last)
             tasks = (
-                delayed(_batch)(setup, k, _values(setup, sampling, k, min(k + _BATCH, last)))
-                for k in starts
+                delayed(_batch)(setup, k, values[k - first : k - first + batch])
+                for k in range(first, last, batch)
             )
-            rows = [row for rows in parallel(tasks) for row in rows]
-            journal.append(rows)
+            journal.append([row for rows in parallel(tasks) for row in rows])
             report(journal.done)
+            share = _ROUND / max(perf_counter() - begin, 1e-3)
+            batch = int(min(max(1.0, batch * min(share, 4.0)), _LARGEST_BATCH))
 
 
 def _batch(setup: Setup, first: int, values: Sequence[dict[str, float]]) -> list[Row]:
@@ -206,62 +221,37 @@ def _batch(setup: Setup, first: int, values: Sequence[dict[str, float]]) -> list
 
 def _varying(setup: Setup) -> tuple[str, ...]:
     """Names of the variables that vary."""
-    return tuple(one.name for one in setup.variables if one.high > one.low)
+    return tuple(one.name for one in setup.variables if one.varies)
 
 
 def _values(setup: Setup, sampling: Sampling, first: int, last: int) -> list[dict[str, float]]:
     """Values of all variables for consecutive cases."""
-    points = sampling.block(_varying(setup), first, last)
-    variables = setup.variables
+    names, variables = _varying(setup), setup.variables
     found = []
-    for point in points:
-        share = dict(zip(_varying(setup), point, strict=True))
+    for point in sampling.block(names, first, last).tolist():
+        share = dict(zip(names, point, strict=True))
         found.append(
-            {
-                one.name: float(one.low + share.get(one.name, 0.0) * (one.high - one.low))
-                for one in variables
-            }
+            {one.name: one.at(share[one.name]) if one.varies else one.low for one in variables}
         )
     return found
 
 
-def _manifest(setup: Setup, sampling: Sampling) -> dict[str, Any]:
-    """What makes a study the same study."""
-    return {
-        "pinloop": __version__,
-        "robot": setup.robot.name,
-        "robot_fingerprint": _fingerprint(setup.robot),
-        "brakes": hashlib.sha256(repr(setup.brakes).encode()).hexdigest(),
-        "variables": [[one.column, one.low, one.high] for one in setup.variables],
-        "sampling": repr(sampling),
-        "category": repr(setup.category),
-        "payload": repr(setup.payload),
-        "gravity": setup.gravity,
-        "trigger": repr(setup.trigger),
-        "motion": _motion(setup.space),
-        "until": setup.until,
-        "method": repr(setup.method),
-    }
-
-
-def _fingerprint(robot: Mechanism) -> str:
-    """Hash of the kinematics and masses of a robot."""
-    model = robot.model
-    parts = [
-        model.saveToString() if hasattr(model, "saveToString") else "",
-        *(f"{loop.name} {loop.pair} {loop.body_a} {loop.body_b}" for loop in robot.loops),
-        *(str(coupling) for coupling in robot.couplings),
-        str([(frame.name, np.array(frame.placement).tolist()) for frame in model.frames]),
-    ]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def _motion(space: Space) -> str | None:
-    if space.motion is None:
-        return None
-    motion = space.motion
-    data = (motion.joints, motion.t.tolist(), motion.values.tolist())
-    return hashlib.sha256(repr(data).encode()).hexdigest()
+def _checked_size(setup: Setup, sampling: Sampling, jobs: int) -> int:
+    """Number of cases, after checking what would make a study pointless."""
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs == 0:
+        raise BadValue(f"jobs is {jobs!r}; give a number of processes, or -1 for all cores")
+    if setup.trigger.motion is not None:
+        raise BadValue("a study varies the instant: give the motion to the space, not the trigger")
+    if not 0 < setup.until < np.inf:
+        raise BadValue(f"until is {setup.until} s; it must be positive")
+    names = _varying(setup)
+    size = sampling.size(names)
+    if not names and size > 1:
+        raise BadValue(
+            f"nothing varies in this study of robot '{setup.robot.name}': its {size} cases would "
+            "be the same; give the space a range, or use pl.stop"
+        )
+    return size
 
 
 def _warn_of_speeds(setup: Setup) -> None:

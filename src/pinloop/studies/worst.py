@@ -1,4 +1,4 @@
-"""The worst cases: from the best samples of a study uphill, for each criterion by itself.
+"""The worst cases: from the worst samples of a study uphill, for each criterion by itself.
 
 The worst case of time, of angle, of travel and of impulse are usually different cases. Found by
 sampling and local search: sampled, not guaranteed.
@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BadValue, UnknownName
 from ..stopping import StopResult
-from .cases import Setup, units
+from .cases import CLEARANCE, Setup, units
 from .study import Study
+from .uphill import uphill
 
 __all__ = ["WorstCase", "criteria", "worst_case"]
 
@@ -45,10 +45,19 @@ class WorstCase:
     stop: StopResult
     evaluations: int
 
+    def __repr__(self) -> str:
+        return f"<WorstCase of {self.criterion}: {self.column} = {self.value:.6g}>"
+
 
 def criteria(setup: Setup) -> dict[str, str]:
-    """Criteria and the columns that measure them."""
+    """Criteria and the columns that measure them. Clearances are bad if small, all else if large.
+
+    Args:
+        setup: what all cases of a study have in common.
+    """
     found = {"time": "stopping_time_s", "travel": "tool_travel_m"}
+    if setup.obstacles:
+        found["clearance"] = CLEARANCE
     for name in setup.brakes.joints:
         angle, torque = units(setup.robot, name)
         found[f"angle:{name}"] = f"{name}_excursion_{angle}"
@@ -67,8 +76,9 @@ def worst_case(
 ) -> dict[str, WorstCase]:
     """Search the worst cases of a study's space.
 
-    From the worst samples each search goes uphill in the space (Nelder and Mead's method within
-    its bounds), and tries both ends of every brake's band at the end.
+    From the worst samples each search goes uphill in the space, first to both ends of every range:
+    a weaker brake is not always worse. Cases that do not end in a robot that stands and is held
+    are another finding, and left out here.
 
     Args:
         study: the study whose samples are the starts.
@@ -82,89 +92,98 @@ def worst_case(
     """
     from joblib import Parallel, delayed
 
-    known = criteria(study.setup)
-    for name in wanted or ():
-        if name not in known:
-            raise UnknownName("criterion", name, known, study.setup.robot.name)
-    samples = _samples(study, list(known.values()))
-    chosen = [name for name in known if wanted is None or name in wanted]
+    for what, count in (("starts", starts), ("evaluations", evaluations)):
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise BadValue(f"{what} is {count!r}; give a number of at least 1")
+    known = _known(study.setup, wanted)
+    sizes = _samples(study, known)
     if wanted is None:
-        chosen = [name for name in chosen if np.nanmax(samples[known[name]], initial=0.0) > 0.0]
-    tasks = [
-        (name, int(case))
-        for name in chosen
-        for case in _worst_of(samples[known[name]], starts, name)
-    ]
-    found = Parallel(n_jobs=jobs)(
+        known = {name: column for name, column in known.items() if _matters(name, sizes[name])}
+    tasks = [(name, case) for name in known for case in _worst_of(sizes[name], starts)]
+    climbs = Parallel(n_jobs=jobs)(
         delayed(_climb)(study.setup, study.values(case), known[name], evaluations)
         for name, case in tasks
     )
-    best: dict[str, WorstCase] = {}
-    for (name, case), (value, values, count) in zip(tasks, found, strict=True):
-        before = best.get(name)
-        if before is None or value > before.value:
-            sampled = float(samples[known[name]][case])
-            if before is not None:
-                sampled = max(sampled, before.sampled)
-            stop = study.setup.stop(values)
-            best[name] = WorstCase(name, known[name], value, sampled, values, stop, count)
-    return best
+    found: dict[str, WorstCase] = {}
+    for name, column in known.items():
+        own = [climb for (of, _), climb in zip(tasks, climbs, strict=True) if of == name]
+        size, values, _ = max(own, key=lambda climb: climb[0])
+        found[name] = WorstCase(
+            name,
+            column,
+            abs(size),
+            float(abs(np.nanmax(sizes[name]))),
+            values,
+            study.setup.stop(values),
+            sum(count for _, _, count in own),
+        )
+    return found
 
 
-def _samples(study: Study, names: Sequence[str]) -> dict[str, Array]:
-    """Sizes in some columns, not a number where a case failed or never ended."""
-    found: dict[str, list[float]] = {name: [] for name in names}
+def _known(setup: Setup, wanted: Sequence[str] | None) -> dict[str, str]:
+    """The criteria that are wanted, and their columns."""
+    known = criteria(setup)
+    if wanted is None:
+        return known
+    chosen = [wanted] if isinstance(wanted, str) else list(wanted)
+    if not chosen:
+        raise BadValue(f"no criterion is wanted; known: {', '.join(known)}")
+    for name in chosen:
+        if name == "clearance" and not setup.obstacles:
+            raise BadValue("criterion 'clearance' needs obstacles; give them to the study")
+        if name not in known:
+            raise UnknownName("criterion", name, known, setup.robot.name)
+    return {name: known[name] for name in dict.fromkeys(chosen)}
+
+
+def _size(row: Mapping[str, float | str], column: str) -> float:
+    """How bad a case is, larger is worse; not a number where it did not end in a held robot."""
+    if row["outcome"] != "stopped":
+        return np.nan
+    value = abs(float(row[column]))
+    return -value if column == CLEARANCE else value
+
+
+def _samples(study: Study, known: Mapping[str, str]) -> dict[str, Array]:
+    """Sizes of the samples per criterion."""
+    found: dict[str, list[float]] = {name: [] for name in known}
     for row in study.rows():
-        usable = row["outcome"] == "stopped"
-        for name in names:
-            found[name].append(abs(float(row[name])) if usable else np.nan)
-    return {name: np.array(values) for name, values in found.items()}
+        for name, column in known.items():
+            found[name].append(_size(row, column))
+    if not any(np.isfinite(sizes).any() for sizes in found.values()):
+        raise BadValue("no case of the study stopped: there is none to start from")
+    return {name: np.array(sizes) for name, sizes in found.items()}
 
 
-def _worst_of(sizes: Array, count: int, name: str) -> NDArray[np.intp]:
+def _matters(name: str, sizes: Array) -> bool:
+    return name == "clearance" or float(np.nanmax(sizes)) > 0.0
+
+
+def _worst_of(sizes: Array, count: int) -> list[int]:
     """The cases with the largest sizes."""
     usable = np.flatnonzero(np.isfinite(sizes))
-    if len(usable) == 0:
-        raise BadValue(f"no case of the study stopped: there is no start for criterion '{name}'")
     order = np.argsort(-sizes[usable], kind="stable")
-    return np.asarray(usable[order[:count]])
+    return [int(case) for case in usable[order[:count]]]
 
 
 def _climb(
     setup: Setup, values: Mapping[str, float], column: str, evaluations: int
 ) -> tuple[float, dict[str, float], int]:
     """Uphill from one case; the size reached, its case, and the number of stops made."""
-    from scipy.optimize import minimize
-
-    moving = [one for one in setup.variables if one.high > one.low]
-    low, span = (
-        np.array([one.low for one in moving]),
-        np.array([one.high - one.low for one in moving]),
-    )
-    count = 0
+    moving = [one for one in setup.variables if one.varies]
+    low = np.array([one.low for one in moving])
+    span = np.array([one.high - one.low for one in moving])
+    start = (np.array([values[one.name] for one in moving]) - low) / span
 
     def case(x: Array) -> dict[str, float]:
-        places = low + np.clip(x, 0.0, 1.0) * span
-        return {**values, **{one.name: float(p) for one, p in zip(moving, places, strict=True)}}
+        if np.array_equal(x, start):
+            return dict(values)  # to the last digit
+        places = zip(moving, x.tolist(), strict=True)
+        return {**values, **{one.name: one.at(share) for one, share in places}}
 
     def size(x: Array) -> float:
-        nonlocal count
-        count += 1
-        row = setup.row(0, case(x))
-        # A stop that fails, or a robot that is not held, is another finding, not a worse size.
-        return -abs(float(row[column])) if row["outcome"] == "stopped" else 0.0
+        found = _size(setup.row(0, case(x)), column)
+        return -np.inf if np.isnan(found) else found
 
-    x = (np.array([values[one.name] for one in moving]) - low) / span
-    if len(moving):
-        options: Any = {"maxfev": evaluations, "xatol": 1e-3, "fatol": 1e-9}
-        bounds = [(0.0, 1.0)] * len(moving)
-        done = minimize(size, x, method="Nelder-Mead", bounds=bounds, options=options)
-        x = np.asarray(done.x) if done.fun <= size(x) else x
-    best = size(x)
-    for k, one in enumerate(moving):
-        for end in (0.0, 1.0):  # a weaker brake is not always worse
-            trial = x.copy()
-            trial[k] = end
-            if one.kind in ("band", "delay") and (value := size(trial)) < best:
-                x, best = trial, value
-    return -best, case(x), count
+    best, x, count = uphill(size, start, evaluations)
+    return best, case(x), count

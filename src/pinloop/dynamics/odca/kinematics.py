@@ -2,7 +2,7 @@
 
 Bodies are the moving bodies of the `pin.Model`, numbered from 0 in its order; the last entry of
 every array is the ground. Joints with one axis are worked on all together; the others are taken
-from Pinocchio one by one.
+from Pinocchio one by one. Without `pin.Data`, whose memory grows with the cube of the joints.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ class Kinematics:
     """
 
     def __init__(self, model: pin.Model) -> None:
-        self._model, self._data = model, model.createData()
         self.n = n = int(model.njoints) - 1
         joints = [model.joints[k + 1] for k in range(n)]
+        self._models = joints
+        self._datas = [joint.createData() for joint in joints]
         names = [joint.shortname().removeprefix("JointModel") for joint in joints]
         self.parent = np.array([int(model.parents[k + 1]) - 1 for k in range(n)], dtype=np.intp)
         self.columns = [slice(joint.idx_v, joint.idx_v + joint.nv) for joint in joints]
@@ -64,12 +65,12 @@ class Kinematics:
         self.world_R, self.world_p = np.zeros((n + 1, 3, 3)), np.zeros((n + 1, 3))
         self.world_R[-1] = np.eye(3)
         self.V, self.bias = np.zeros((n + 1, 6)), np.zeros((n, 6))
-        self._maps()
+        self._maps(pin.neutral(model))
 
-    def _maps(self) -> None:
+    def _maps(self, q: Array) -> None:
         """Motion maps at the neutral configuration, and what turning about an axis needs."""
-        model, data = self._model, self._data
-        pin.forwardKinematics(model, data, pin.neutral(model), np.zeros(model.nv))
+        for joint, data in zip(self._models, self._datas, strict=True):
+            joint.calc(data, q, np.zeros(len(q)))
         self.H = {k: self._map(k) for k in self.several}
         self.axes = np.array([self._map(k)[:, 0] for k in self.single.tolist()]).reshape(-1, 6)
         a = self.axes[:, 3:]
@@ -82,13 +83,12 @@ class Kinematics:
         self._slide = rotate(seats, self.axes[:, :3])
 
     def _map(self, body: int) -> Array:
-        return np.array(self._data.joints[body + 1].S).reshape(6, -1)
+        return np.array(self._datas[body].S).reshape(6, -1)
 
     def update(self, q: Array, v: Array) -> None:
         """Placements, twists and biases at a state."""
-        if self.several:
-            rest = np.zeros(self._model.nv)
-            pin.forwardKinematics(self._model, self._data, q, v, rest)
+        for k in self.several:
+            self._models[k].calc(self._datas[k], q, v)
         self._place(q)
         self._move(v)
 
@@ -107,7 +107,7 @@ class Kinematics:
         steps[single, :3, :3] = turned
         steps[single, :3, 3] = self._seat[single, :3, 3] + angle[:, None] * self._slide
         for k in self.several:
-            steps[k] = self._data.liMi[k + 1].homogeneous
+            steps[k] = self._seat[k] @ self._datas[k].M.homogeneous
         self.R, self.p = steps[:, :3, :3], steps[:, :3, 3]
         world = self._scan.product(steps)
         self.world_R[:-1], self.world_p[:-1] = world[:, :3, :3], world[:, :3, 3]
@@ -129,4 +129,4 @@ class Kinematics:
         self.V[:-1, 3:] = rotate_back(world_R, turning[:-1])
         self.bias = motion_cross(self.V[:-1], across)
         for k in self.unsteady:
-            self.bias[k] += np.ravel(self._data.joints[k + 1].c.vector)
+            self.bias[k] += np.ravel(self._datas[k].c.vector)

@@ -27,4 +27,5 @@ class ODCA(StateFormulation):
 
     def bind(self, rows: RowSet) -> BoundStateFormulation:
         """Return the formulation with work space for a robot."""
-        return ArticulatedSolver(rows)
+        loops = [rows.loops.rows_of[loop.name] for loop in rows.robot.loops]
+        return ArticulatedSolver(rows.robot, loops, len(rows))

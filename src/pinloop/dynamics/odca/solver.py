@@ -6,7 +6,7 @@ prescribed motions) as a column of that joint's complement, any other row as a b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +14,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ...closing import nearby_assembly
-from ...rows import RowSet
+from ...mechanism import Mechanism
 from ..formulations import BoundStateFormulation, FurtherRows
 from .bodies import Bodies
 from .joints import TreeJoints
@@ -36,14 +36,16 @@ class ArticulatedSolver(BoundStateFormulation):
     """The four sweeps for one robot.
 
     Args:
-        rows: the rows of the robot.
+        robot: the mechanism.
+        loop_rows: which rows belong to each loop.
+        rows: number of all rows.
     """
 
-    def __init__(self, rows: RowSet) -> None:
-        robot, model = rows.robot, rows.robot.model
+    def __init__(self, robot: Mechanism, loop_rows: Sequence[slice], rows: int) -> None:
+        model = robot.model
         self._robot, self._rows = robot, rows
-        self.loop_rows = [rows.loops.rows_of[loop.name] for loop in robot.loops]
-        further = len(rows) - sum(part.stop - part.start for part in self.loop_rows)
+        self.loop_rows = loop_rows
+        further = rows - sum(part.stop - part.start for part in self.loop_rows)
         self._armature = np.array(model.armature)
         self.kinematics = Kinematics(model)
         dofs = [columns.stop - columns.start for columns in self.kinematics.columns]
@@ -94,7 +96,7 @@ class ArticulatedSolver(BoundStateFormulation):
             further: rows beyond loops.
         """
         answer, held, border = self._accelerate(q, v, tau, further)
-        lam = np.zeros(len(self._rows))
+        lam = np.zeros(self._rows)
         for k, part in enumerate(self.loop_rows):
             count = part.stop - part.start
             lam[part] = (answer.x[self.kinematics.n + k] * self.loops.scale[k])[:count]

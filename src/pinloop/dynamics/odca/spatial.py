@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 def cross(a: Array, b: Array) -> Array:
     """Cross products of rows, shape (n, 3); `numpy.cross` takes ten times as long on few rows."""
-    found = np.empty(np.broadcast_shapes(a.shape, b.shape))
+    found = np.empty(np.broadcast(a, b).shape)
     x, y, z = a[..., 0], a[..., 1], a[..., 2]
     u, v, w = b[..., 0], b[..., 1], b[..., 2]
     found[..., 0] = y * w - z * v
@@ -72,7 +72,7 @@ def carry(R: Array, p: Array, B: Array) -> Array:
 def motion_cross(V: Array, W: Array) -> Array:
     """``V x W`` for twists."""
     v, w = V[..., :3], V[..., 3:]
-    found = np.empty(np.broadcast_shapes(V.shape, W.shape))
+    found = np.empty(np.broadcast(V, W).shape)
     found[..., :3] = cross(w, W[..., :3]) + cross(v, W[..., 3:])
     found[..., 3:] = cross(w, W[..., 3:])
     return found

@@ -30,8 +30,10 @@ Columns = slice | NDArray[np.intp]
 
 _ZERO = 1e-12
 """Eigenvalues of ``X`` that count as zero; the two bodies at a joint alone give one."""
-_SUSPECT = 1e8
-"""Entries of ``X^-1`` above which its eigenvalues are looked at."""
+_SUSPECT = 1e-8
+"""Pivots below which eigenvalues are looked at."""
+_NOISE = 1e-13
+"""Diagonal entries that may be rounding only."""
 
 
 class Sweeps:
@@ -85,14 +87,13 @@ class Sweeps:
             diagonal = compliance[group.inner_joints].reshape(group.size, -1)
             X[:, work.diagonal, work.diagonal] += diagonal
             if group.regular:
-                work.inverse = np.asarray(np.linalg.inv(X))
+                work.root = _root(X)[0]
             else:
-                work.inverse, self.ranks[number] = _pseudoinverse(X, self.caps.get(number))
-            work.across = whole[:, work.inner][:, :, work.outer]
-            work.gain = work.inverse @ work.across
+                work.root, self.ranks[number] = _pseudoroot(X, self.caps.get(number))
+            work.across = work.root @ whole[:, work.inner][:, :, work.outer]
             if group.outer:
                 made = self._zeta[len(group.outer)][group.start : group.start + group.size]
-                np.matmul(work.across.transpose(0, 2, 1), work.gain, out=made)
+                np.matmul(work.across.transpose(0, 2, 1), work.across, out=made)
                 np.subtract(whole[:, work.outer][:, :, work.outer], made, out=made)
 
     def solve(self, y: Array) -> Array:
@@ -113,7 +114,7 @@ class Sweeps:
                 else:
                     np.add.at(beta.T, at, self._beta[slot.handles][pieces].T)
             rest = y[group.inner_joints].reshape(group.size, -1) - beta[:, work.inner]
-            work.free = _apply(work.inverse, rest)
+            work.free = _apply(work.root, rest)
             if group.outer:
                 made = self._beta[len(group.outer)][group.start : group.start + group.size]
                 made[:] = beta[:, work.outer]
@@ -123,7 +124,8 @@ class Sweeps:
             group = work.group
             inner = work.free
             if group.outer:
-                inner = inner - _apply(work.gain, x[group.outer_joints].reshape(group.size, -1))
+                inner = inner - _apply(work.across, x[group.outer_joints].reshape(group.size, -1))
+            inner = _apply(work.root.transpose(0, 2, 1), inner)
             x[group.inner_joints] = inner.reshape(group.size, -1, self.width)
         return x
 
@@ -131,10 +133,12 @@ class Sweeps:
 class _Work:
     """A group with its index arrays and its results."""
 
-    inverse: Array
+    root: Array
+    """``Z`` with ``Z'Z = X^-1``."""
     across: Array
-    gain: Array
+    """``Z zeta_io``."""
     free: Array
+    """``Z (y - beta_i)``."""
 
     def __init__(self, group: Group, width: int) -> None:
         self.group = group
@@ -167,21 +171,39 @@ def _apply(A: Array, x: Array) -> Array:
     return np.asarray((A @ x[:, :, None])[:, :, 0])
 
 
-def _pseudoinverse(X: Array, caps: NDArray[np.intp] | None) -> tuple[Array, NDArray[np.intp]]:
-    """Inverses of symmetric matrices that may be singular, and their ranks."""
+def _root(X: Array) -> tuple[Array, Array]:
+    """``Z`` with ``Z'Z = X^-1`` for symmetric positive definite matrices, and how singular each is.
+
+    By Cholesky's factor: with ``Z zeta_io`` the Schur complement is exactly symmetric and as
+    accurate as it can be, however differently a long chain answers bending and stretching. The
+    second result are the smallest pivots, of matrices scaled to a unit diagonal.
+    """
+    unit = 1.0 / np.sqrt(np.diagonal(X, axis1=1, axis2=2))
+    factor = np.linalg.cholesky(X * unit[:, :, None] * unit[:, None, :])
+    pivots = np.diagonal(factor, axis1=1, axis2=2)
+    return np.asarray(np.linalg.inv(factor) * unit[:, None, :]), pivots.min(
+        axis=1, initial=1.0
+    ) ** 2
+
+
+def _pseudoroot(X: Array, caps: NDArray[np.intp] | None) -> tuple[Array, NDArray[np.intp]]:
+    """``Z`` with ``Z'Z`` the pseudoinverse of symmetric matrices, and their ranks."""
     size = X.shape[1]
     ranks = np.full(len(X), size, dtype=np.intp)
+    root, bad = np.empty_like(X), np.diagonal(X, axis1=1, axis2=2).min(axis=1) < _NOISE
+    good = np.flatnonzero(~bad)
     try:
-        inverse = np.asarray(np.linalg.inv(X))
-        bad = ~(np.abs(inverse).max(axis=(1, 2), initial=0.0) < _SUSPECT)
+        root[good], pivots = _root(X[good])
+        bad[good] = pivots < _SUSPECT
     except np.linalg.LinAlgError:
-        inverse, bad = np.empty_like(X), np.ones(len(X), dtype=bool)
+        bad[:] = True
     if caps is not None:
         bad |= caps < size
     for k in np.flatnonzero(bad):
         values, V = np.linalg.eigh(0.5 * (X[k] + X[k].T))
         rank = int(np.sum(values > _ZERO))
         rank = rank if caps is None else min(rank, int(caps[k]))
-        V, values = V[:, size - rank :], values[size - rank :]
-        inverse[k], ranks[k] = (V / values) @ V.T, rank
-    return inverse, ranks
+        root[k] = 0.0
+        root[k, :rank] = (V[:, size - rank :] / np.sqrt(values[size - rank :])).T
+        ranks[k] = rank
+    return root, ranks

@@ -114,15 +114,22 @@ def happenings(result: StopResult) -> list[Happening]:
     found: list[Happening] = []
     for t, text in result.events:
         what, joint = known.get(text, (text, ""))
-        at = next(
-            (k for k, one in enumerate(found) if abs(one.t - t) <= _SAME and one.what == what),
-            None,
-        )
+        at = _alike(found, t, what)
         if at is None:
             found.append(Happening(t, what, (joint,) if joint else ()))
         elif joint and joint not in found[at].joints:
             found[at] = Happening(found[at].t, what, (*found[at].joints, joint))
     return found
+
+
+def _alike(found: list[Happening], t: float, what: str) -> int | None:
+    """Where the same thing stands at the same instant, among the last ones; None if it does not."""
+    for k in reversed(range(len(found))):
+        if t - found[k].t > _SAME:
+            return None
+        if found[k].what == what:
+            return k
+    return None
 
 
 def instants(result: StopResult, clock: Clock) -> list[Instant]:

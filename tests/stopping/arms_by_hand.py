@@ -9,7 +9,7 @@ at constant speed. Every joint has an entry in the brakes; teeth have no play.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -98,7 +98,9 @@ class StopByHand:
         return np.where(segment < self.begin, 0.0, np.clip(grown, 0.0, 1.0))
 
     def friction(self, v: Array) -> Array:
-        return self.coulomb + (self.breakaway - self.coulomb) * np.exp(-((v / self.vs) ** 2))
+        return np.asarray(
+            self.coulomb + (self.breakaway - self.coulomb) * np.exp(-((v / self.vs) ** 2))
+        )
 
     def look(self, q: Array, v: Array) -> None:
         """Mass matrix without rotors, and the forces of gravity and motion."""
@@ -152,7 +154,7 @@ class StopByHand:
 
     def bound(self, part: Array, kind: int) -> Array:
         """What a joint at rest is held with."""
-        return part * (self.joint[kind] + self.motor[kind] / self.eta) + self.breakaway
+        return np.asarray(part * (self.joint[kind] + self.motor[kind] / self.eta) + self.breakaway)
 
     # -- who sticks ---------------------------------------------------------------------------
 
@@ -208,7 +210,7 @@ class StopByHand:
         times = sorted(t for t in changes if self.off <= t <= until)
         way = np.sign(v).astype(np.int64)
         t = self.off
-        for start, stop in zip(times, times[1:], strict=False):
+        for start, stop in pairwise(times):
             segment = (start + stop) / 2
             t = start
             self._catch(end, t)
@@ -290,7 +292,7 @@ class StopByHand:
         assert run.success
         end.q, end.v = run.y[:n, -1], run.y[n:, -1].copy()
         t = float(run.t[-1])
-        hit = [k for k, found in enumerate(run.t_events) if len(found)]
+        hit = [k for k, found in enumerate(run.t_events or []) if len(found)]
         loose = {int(stuck[(k - len(moving)) // 2]) for k in hit if k >= len(moving)}
         for k in hit:
             if k < len(moving):
