@@ -84,7 +84,8 @@ def robot(family: str, bodies: int) -> pl.Mechanism:
     made = Mechanism(description, model, loops, tree, given_length=1.0)
     # What pl.regularize finds for loops of parallel hinges; it takes long for a thousand of them.
     planar = tuple(
-        LoopReduction(loop.name, "revolute", "", "", "", "", 5, np.eye(5)[:2]) for loop in made.loops
+        LoopReduction(loop.name, "revolute", "", "", "", "", 5, np.eye(5)[:2])
+        for loop in made.loops
     )
     rows = 2 * len(planar)
     report = pl.Regularization(planar, (), 5 * len(planar), rows, made.nv - rows)
@@ -124,7 +125,9 @@ def ladder(cells: int) -> Description:
 
 def _bar(name: str) -> Body:
     moment = BAR**2 / 12
-    return Body(name, 1.0, constant([BAR / 2, 0, 0]), constant(np.diag([1e-2 * moment, moment, moment])))
+    return Body(
+        name, 1.0, constant([BAR / 2, 0, 0]), constant(np.diag([1e-2 * moment, moment, moment]))
+    )
 
 
 def _hinge(
@@ -148,22 +151,25 @@ class State:
 
     def __init__(self, family: str, bodies: int) -> None:
         self.robot = robot(family, bodies)
+        self.memory = _memory()
         self.none = FurtherRows(np.zeros((0, self.robot.nv)), np.zeros(0), np.zeros(0, np.intp))
         self.rest = np.zeros(self.robot.nv)
         self.q = self.robot.neutral
         wanted = np.random.default_rng(0).normal(size=self.robot.nv) / bodies
-        self.v = self.solver().velocity(self.q, wanted, self.none)
+        self._solver = self._bound()
+        self.v = self._solver.velocity(self.q, wanted, self.none)
 
-    def solver(self) -> ArticulatedSolver:
-        """What `pl.EquationsOfMotion` makes of `pl.ODCA()`, without the rest, which makes a Data."""
+    def _bound(self) -> ArticulatedSolver:
+        """What `pl.ODCA()` makes of the robot, without equations of motion: they make a Data."""
         rows = [slice(2 * k, 2 * k + 2) for k in range(len(self.robot.loops))]
         return ArticulatedSolver(self.robot, rows, 2 * len(rows))
 
     def odca(self) -> Callable[[], Array]:
-        solver = self.solver()
-        return lambda: solver.solve(self.q, self.v, self.rest, self.none)[0]
+        """O-DCA."""
+        return lambda: self._solver.solve(self.q, self.v, self.rest, self.none)[0]
 
     def augmented(self) -> Callable[[], Array]:
+        """The dense formulation."""
         equations = pl.EquationsOfMotion(self.robot)
         return lambda: equations.acceleration(0.0, self.q, self.v)
 
@@ -202,13 +208,18 @@ class State:
         return self.pinocchio(pin.constraintDynamics, 0.0)
 
 
+def _memory() -> float:
+    """Largest memory of this process so far [MB]."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
 def measure(family: str, method: str, bodies: int) -> Measured:
     """Time, memory and error of one method, in this process."""
     state = State(family, bodies)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = state.memory if method == "O-DCA" else _memory()
     run = state.method(method)
     a = run().copy()
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    grown = _memory() - before
     times: list[float] = []
     begin = time.perf_counter()
     while len(times) < 5 or (time.perf_counter() - begin < BUDGET and len(times) < 500):
@@ -231,12 +242,21 @@ def all_measured() -> list[Measured]:
             for bodies in SIZES:
                 if bodies > LARGEST[method]:
                     continue
-                command = [sys.executable, "-m", __spec__.name, "--one", family, method, str(bodies)]
+                command = [
+                    sys.executable,
+                    "-m",
+                    __spec__.name,
+                    "--one",
+                    family,
+                    method,
+                    str(bodies),
+                ]
                 environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-                output = subprocess.run(
-                    command, capture_output=True, text=True, check=True, env=environment
-                ).stdout
-                found.append(Measured(**json.loads(output.splitlines()[-1])))
+                done = subprocess.run(command, capture_output=True, text=True, env=environment)
+                if done.returncode != 0:
+                    print(f"{family:8s}{method:20s}{bodies:6d} bodies   crashed", flush=True)
+                    break
+                found.append(Measured(**json.loads(done.stdout.splitlines()[-1])))
                 print(_line(found[-1]), flush=True)
     return found
 

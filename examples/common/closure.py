@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import argparse
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +21,8 @@ from scipy.integrate import RK45
 import pinloop as pl
 
 __all__ = [
-    "Lagrange", "Method", "Reduction", "Run", "Sweeps", "bar", "draw", "linkage", "print_runs",
-    "start_program",
+    "Lagrange", "Method", "Reduction", "Run", "Sweeps", "draw", "go", "linkage",
+    "print_runs", "start_program",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -97,9 +99,11 @@ class Sweeps(_Accelerations):
         self._all = all_four
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
+        """Of the last two sweeps."""
         return self._equations.acceleration(t, q, v)
 
     def after_step(self, t: float, y: Array) -> Array:
+        """The first two sweeps, if asked for."""
         return np.concatenate(self._equations.closed(t, *self.state(y))) if self._all else y
 
 
@@ -117,6 +121,7 @@ class Lagrange(_Accelerations):
         self._equations, self._plain = pl.EquationsOfMotion(robot), plain
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
+        """Of the index-1 system."""
         if not self._plain:
             return self._equations.acceleration(t, q, v)
         M, f, J, gamma, _ = self._equations.system(t, q, v)
@@ -139,10 +144,12 @@ class Reduction(Method):
         self._others = np.setdiff1d(np.arange(robot.nv), self._own)
 
     def start(self, q: Array, v: Array) -> Array:
+        """Configuration and independent velocities."""
         self._nq = len(q)
         return np.concatenate([q, v[self._own]])
 
     def rates(self, t: float, y: Array) -> Array:
+        """Velocities, and accelerations of the independent ones."""
         q, v = self.state(y)
         M, f, J, gamma, _ = self._equations.system(t, q, v)
         F = self._velocities(J)
@@ -151,9 +158,11 @@ class Reduction(Method):
         return np.concatenate([v, np.linalg.solve(F.T @ M @ F, F.T @ (f - M @ drift))])
 
     def after_step(self, t: float, y: Array) -> Array:
+        """The same."""
         return y
 
     def state(self, y: Array) -> tuple[Array, Array]:
+        """Configuration, and all velocities."""
         q, u = y[: self._nq], y[self._nq :]
         J = self._equations.terms(0.0, q, np.zeros(self._equations.robot.nv))[0]
         return q, self._velocities(J) @ u
@@ -226,19 +235,20 @@ def go(robot: pl.Mechanism, method: Method, q: Array, v: Array, until: float) ->
     energy = totals.sum(axis=1)
     moving = max(float(totals[:, 0].max()), 1e-9)
     violation = np.array([np.linalg.norm(judge.residual(0.0, state[0])) for state in states])
-    error = np.abs(energy - energy[0]) / moving
-    if not failure and error.max() > SPENT:
+    off = np.abs(energy - energy[0]) / moving
+    if not failure and off.max() > SPENT:
         failure = "energy lost"
-    return Run(method.name, np.array(t), np.array([s[0] for s in states]), violation, error, failure)
+    return Run(
+        method.name, np.array(t), np.array([s[0] for s in states]), violation, off, failure
+    )
 
 
-def _solver(method: Method, t: float, y: Array, until: float) -> RK45:
-    return RK45(method.rates, t, y, until, rtol=TOLERANCE, atol=TOLERANCE, max_step=0.05)
+def _solver(method: Method, t: float, y: Array, until: float) -> Any:
+    rates: Any = method.rates
+    return RK45(rates, t, y, until, rtol=TOLERANCE, atol=TOLERANCE, max_step=0.05)
 
 
-def _broken(
-    judge: pl.EquationsOfMotion, solver: RK45, states: Sequence[tuple[Array, Array]]
-) -> str:
+def _broken(judge: pl.EquationsOfMotion, solver: Any, states: Sequence[tuple[Array, Array]]) -> str:
     q, v = states[-1]
     if not (np.all(np.isfinite(q)) and np.all(np.isfinite(v))):
         return "not finite"
@@ -259,7 +269,7 @@ def print_runs(title: str, runs: Sequence[Run]) -> None:
         )
 
 
-def draw(path: str, groups: dict[str, Sequence[Run]]) -> None:
+def draw(path: str, groups: Mapping[str, Sequence[Run]]) -> None:
     """Joint angles of the first run of each group, and the violations of all.
 
     Args:
@@ -284,14 +294,16 @@ def draw(path: str, groups: dict[str, Sequence[Run]]) -> None:
 # -- linkages -------------------------------------------------------------------------------
 
 
-def bar(name: str, start: Sequence[float], end: Sequence[float]) -> dict[str, object]:
+def _bar(
+    name: str, start: Sequence[float] | Array, end: Sequence[float] | Array
+) -> dict[str, object]:
     """Bar of 1 m, 1 kg and 1 kg m^2 normal to the plane about its centre (paper 3)."""
     centre = [(start[0] + end[0]) / 2, 0.0, (start[1] + end[1]) / 2]
     return {"name": name, "mass": 1.0, "com": centre, "inertia": np.eye(3)}
 
 
 def linkage(
-    name: str, points: Sequence[Sequence[float]], bars: Sequence[str], cut: int
+    name: str, points: Sequence[Sequence[float] | Array], bars: Sequence[str], cut: int
 ) -> pl.Mechanism:
     """Single loop of bars between points of the xz plane; the first and last are on the ground.
 
@@ -311,7 +323,7 @@ def linkage(
     for joint in joints:  # ground is always the parent
         if joint["child"] == "ground":
             joint["parent"], joint["child"] = joint["child"], joint["parent"]
-    entries = [bar(b, *ends) for b, ends in zip(bars, zip(points, points[1:], strict=False), strict=True)]
+    entries = [_bar(bar, *ends) for bar, ends in zip(bars, pairwise(points), strict=True)]
     return pl.regularize(pl.from_screws({"name": name, "bodies": entries, "joints": joints}))
 
 

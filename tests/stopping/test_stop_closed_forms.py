@@ -213,7 +213,9 @@ def test_rotor_behind_the_gear_and_brake_on_either_side() -> None:
     one = stands(result, total * 4 / 20, total * 2 / 10)
     assert one.hold == pytest.approx(10.0)
     assert result.ledger.kinetic_before == pytest.approx(0.5 * total * 4)
-    stands(stop(wheel(0.3), 0.2, on_axis(**gear)), total * 0.04 / 0.4, total * 0.2 / 0.2)
+    assert one.peak_gear_torque == pytest.approx(0.3 * 10 / total)  # it slows down the link
+    one = stands(stop(wheel(0.3), 0.2, on_axis(**gear)), total * 0.04 / 0.4, total * 0.2 / 0.2)
+    assert one.peak_gear_torque == pytest.approx(1.0 * 0.2 / total)  # it slows down the rotor
 
 
 @pytest.mark.parametrize(("rotor", "total"), [(None, 2.7), (0.0, 2.0), (0.1, 2.9)])

@@ -150,7 +150,7 @@ def test_drive_that_is_too_weak_for_its_ramp_takes_longer(efficiency: float) -> 
     gear: dict[str, Any] = {"gear_ratio": 20.0, "efficiency": efficiency, "rotor_inertia": 2e-3}
     by = on_axis(
         pl.Chain(controller=0.02), drive_torque=0.25, coulomb=1.0, deceleration=9.0,
-        dynamic_torque=50.0, **gear,
+        dynamic_torque=50.0, short_circuit=0.1, **gear,
     )  # fmt: skip
     result = stop(wheel(2.0), -3.0, by, category=1)
     slower = (20 * 0.25 / efficiency + 1.0) / (2.0 + 400 * 2e-3 / efficiency)
@@ -161,6 +161,19 @@ def test_drive_that_is_too_weak_for_its_ramp_takes_longer(efficiency: float) -> 
     assert result.ledger.dissipated["dry friction"][0] == pytest.approx(friction, rel=1e-6)
     drive = -20 * 0.25 * 4.5 / slower + 0.06 * 1.0 / efficiency
     assert result.ledger.drive_work == pytest.approx(drive, rel=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.999, 1.001])
+def test_drive_that_is_just_strong_enough_for_its_ramp(share: float) -> None:
+    """The motor slows down its rotor by ``J d``, and the link through the gear by ``eta I d``."""
+    link, rotor, eta, d, v = 2.0, 0.5, 0.8, 4.0, 3.0
+    limit = share * (eta * link + rotor) * d
+    by = on_axis(
+        drive_torque=limit, deceleration=d, efficiency=eta, rotor_inertia=rotor, dynamic_torque=9.0
+    )
+    slower = d if share > 1 else limit / eta / (link + rotor / eta)
+    assert slower <= d
+    stands(stop(wheel(link), v, by, category=1), v**2 / (2 * slower), v / slower)
 
 
 def test_drive_catches_up_with_its_ramp() -> None:

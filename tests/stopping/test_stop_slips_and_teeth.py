@@ -169,7 +169,7 @@ def test_teeth_at_the_same_instant_stop_everything() -> None:
 @pytest.mark.parametrize(("way", "tooth"), [(1, 0.12), (-1, -0.18)])
 def test_pin_falls_into_the_next_gap(way: int, tooth: float) -> None:
     """Teeth at 0.02 + 0.1 k; when the pin falls, the wheel is at 0.113 or -0.087."""
-    numbers = on_axis(kind="tooth", pitch=0.1, tooth_offset=0.02, delay=0.05)
+    numbers = on_axis(kind="tooth", pitch=0.1, tooth_offset=0.02, delay=0.05, rise=0.3)
     result = stop(wheel(2.0), way * 2.0, numbers, q=[0.013])
     one = stands(result, tooth - 0.013, abs(tooth - 0.013) / 2.0)
     assert one.reaction_angle == pytest.approx(way * 0.1)
@@ -238,3 +238,8 @@ def test_wheel_that_nothing_holds_is_free() -> None:
     assert result.outcome == "stopped" and result.joints["axis"].state == "free"
     result = stop(wheel(2.0), 1.0, free, until=0.5)
     assert result.outcome == "time-out" and result.run.q[-1][0] == pytest.approx(0.5)
+    # Thrown up, it turns round and falls: the way is longer than the distance.
+    one = stop(slider(2.0, UP), 1.0, free, until=0.3).joints["axis"]
+    up, down = 0.5 / G, 0.5 * G * (0.3 - 1 / G) ** 2
+    assert one.angle == pytest.approx(up - down) and one.travel == pytest.approx(up + down)
+    assert one.excursion == pytest.approx(max(up, down - up)) and one.state == "moving"

@@ -111,7 +111,7 @@ def test_a_file_of_somebody_else_is_not_touched(path: Path) -> None:
     assert path.read_text() == "important\n"
     for content in ("[1, 2]", "no json", "{}"):
         Path(f"{path}.manifest.json").write_text(content)
-        with pytest.raises(pl.PinloopError, match="manifest|another study"):
+        with pytest.raises(pl.PinloopError, match=r"manifest|another study"):
             open_journal(path)
         assert path.read_text() == "important\n"
 
@@ -124,7 +124,7 @@ def test_another_study_is_named(path: Path) -> None:
         match=r"holds another study: its until is 10\.0, not 5\.0; give another file",
     ):
         open_journal(path, until=5.0)
-    with pytest.raises(pl.PinloopError, match='its sampling is "Sobol.*, not "Sobol'):
+    with pytest.raises(pl.PinloopError, match=r'its sampling is "Sobol.*, not "Sobol'):
         open_journal(path, sampling="Sobol(count=16, seed=0)", until=5.0)
     with pytest.raises(pl.PinloopError, match="its more is null, not 1"):
         open_journal(path, more=1)
@@ -141,7 +141,7 @@ def test_two_runs_of_the_same_study_at_once(path: Path) -> None:
 
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(pl.PinloopError, match="cannot be written: Not a directory|File exists"):
+    with pytest.raises(pl.PinloopError, match=r"cannot be written: Not a directory|File exists"):
         open_journal(tmp_path / "file" / "results.csv")
 
 

@@ -89,9 +89,9 @@ def test_empty_samplings_are_refused(count: int) -> None:
     for kind in (pl.Random, pl.Sobol):
         with pytest.raises(pl.BadValue, match="is empty; give a number of at least 1"):
             kind(count)
-    with pytest.raises(pl.BadValue, match="a grid has 1, 2, ... values per variable"):
+    with pytest.raises(pl.BadValue, match=r"a grid has 1, 2, \.\.\. values per variable"):
         pl.Grid(count).size(NAMES)
-    with pytest.raises(pl.BadValue, match="a grid has 1, 2, ... values per variable"):
+    with pytest.raises(pl.BadValue, match=r"a grid has 1, 2, \.\.\. values per variable"):
         pl.Grid({"payload": count}).size(NAMES)
 
 

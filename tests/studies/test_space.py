@@ -194,9 +194,9 @@ def test_joints_that_are_not_driven() -> None:
 
 
 def test_what_has_no_limits_must_be_said() -> None:
-    with pytest.raises(pl.BadValue, match="'axis' of robot .* has no velocity limit; give speed="):
+    with pytest.raises(pl.BadValue, match=r"'axis' of robot .* has no velocity limit; give speed="):
         pl.Space().variables(wheels.robot(), wheels.BRAKES)
-    with pytest.raises(pl.BadValue, match="'a' of robot .* slides without position limits"):
+    with pytest.raises(pl.BadValue, match=r"'a' of robot .* slides without position limits"):
         pl.Space(speed={"a": 1.0, "b": 1.0}).variables(wheels.carriages(), wheels.CARRIAGES_BRAKES)
 
 

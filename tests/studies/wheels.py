@@ -1,7 +1,7 @@
 """A wheel and two carriages whose stops are known in closed form, for studies; no test lives here.
 
-Wheel of inertia I [kg m^2] on a vertical axis, speed v, command at c, brake delay d, brake torque T:
-it turns on for c + d, then slows down by T / I.
+Wheel of inertia I [kg m^2] on a vertical axis, command at c, brake delay d, brake torque T: it
+turns on for c + d, then slows down by T / I.
 """
 
 from __future__ import annotations

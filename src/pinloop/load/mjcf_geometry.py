@@ -12,7 +12,6 @@ from typing import Literal, cast
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
-from scipy.spatial import QhullError
 
 from ..description import Geometry, Shape
 from .mjcf_document import Document, Names, descendants, quaternion, turn_z
@@ -309,6 +308,8 @@ def _triples(element: Element, attribute: str) -> Array:
 
 
 def _hull(element: Element, vertices: Array) -> tuple[Array, NDArray[np.int64]]:
+    from scipy.spatial import QhullError  # slow to import
+
     try:
         return convex_hull(vertices)
     except QhullError:

@@ -38,6 +38,8 @@ _CORRECTIONS = 4
 """How often the root of an event is corrected by the state that a step to it gives."""
 _TINY = 1e-9
 """Speeds below this fraction of the largest at the signal, or of 1 rad/s or m/s, count as zero."""
+_AT_REST = 1e-6
+"""Acceleration of what is held by joints that stick through loops [rad/s^2, m/s^2]."""
 _UNDECIDED = "undecided"
 """Name of an end of a phase that nothing explains."""
 _CHATTER = 200
@@ -130,7 +132,7 @@ class Course:
             if self._stands(t, q, v, a):
                 return True
             end = min([until, *(instant for instant in self.clock.breaks() if instant > t)])
-            if not v.any() and not a.any():
+            if self._rests(v, a):
                 t = end  # nothing moves before something changes
                 self._keep(t, q, v, a, np.zeros(self.robot.nv))
                 continue
@@ -343,8 +345,13 @@ class Course:
         if self.stands_since is None:
             self.stands_since = t
         waiting = self.clock.waiting(t)
-        held = not v.any() and not a.any()
-        return not waiting and (held or t - self.stands_since >= self.standstill.dwell)
+        return not waiting and (self._rests(v, a) or t - self.stands_since >= self.standstill.dwell)
+
+    def _rests(self, v: Array, a: Array) -> bool:
+        """Whether nothing moves nor begins to; loops leave rounding."""
+        return bool(
+            np.abs(v).max(initial=0.0) <= self.tiny and np.abs(a).max(initial=0.0) <= _AT_REST
+        )
 
     def _look_for_motion(self, step: Step) -> None:
         """What moved in a step has not stood since before, though it may stand at both ends."""

@@ -12,7 +12,6 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import ConvexHull, HalfspaceIntersection, QhullError
 
 __all__ = [
     "Hull",
@@ -61,6 +60,8 @@ def hull_of(points: Array) -> Hull:
     Args:
         points: the points [m], shape (n, 3).
     """
+    from scipy.spatial import ConvexHull, QhullError  # slow to import
+
     try:
         found = ConvexHull(points)
     except QhullError:
@@ -145,6 +146,8 @@ def around_ball(radius: float, excess: float) -> tuple[Array, float]:
 @lru_cache
 def _unit_ball(count: int) -> tuple[Array, float]:
     """Corners, all at one distance, of a polyhedron that holds the unit ball; that distance."""
+    from scipy.spatial import ConvexHull  # slow to import
+
     turn = np.pi * (1 + np.sqrt(5.0)) * (np.arange(count) + 0.5)
     z = 1 - (2 * np.arange(count) + 1) / count
     ring = np.sqrt(1 - z * z)
@@ -191,6 +194,8 @@ def simplified(hull: Hull, excess: float) -> Array:
     Returns:
         The corners [m], shape (n, 3); those of the hull itself where there is nothing to gain.
     """
+    from scipy.spatial import HalfspaceIntersection  # slow to import
+
     low, high = hull.vertices.min(axis=0), hull.vertices.max(axis=0)
     planes = np.vstack(
         [np.column_stack([np.eye(3), -high]), np.column_stack([-np.eye(3), low])]

@@ -60,5 +60,6 @@ def impact(
     return Transition(
         t, q.copy(), v.copy(), v_plus, *modes, (*rows.labels, *names),
         np.concatenate([made.multipliers, made.torque]), pinned.determined, {}, {},
-        0.5 * float(dv @ M @ dv), float(made.torque @ kept), M @ v, M @ v_plus, ranks, ranks, events,
+        0.5 * float(dv @ M @ dv), float(made.torque @ kept), M @ v, M @ v_plus, ranks, ranks,
+        events,
     )  # fmt: skip

@@ -42,6 +42,7 @@ class Ledger:
         drive_work: work of the drives.
         dissipated: per sink and velocity coordinate what became heat, shape (nv,).
         impacts: what impacts destroyed.
+        small: an energy that is nothing for this robot.
     """
 
     kinetic_before: float
@@ -50,6 +51,7 @@ class Ledger:
     drive_work: float
     dissipated: dict[str, Array]
     impacts: float
+    small: float = 1e-300
 
     @property
     def heat(self) -> float:
@@ -69,9 +71,10 @@ class Ledger:
             self.kinetic_before,
             abs(self.potential_drop),
             self.heat,
-            1e-300,
+            self.small,
         )
         base = self.kinetic_before if self.kinetic_before > 1e-9 * whole else whole
+        base = max(base, self.small)
         return abs(self.error) / base
 
 
@@ -131,6 +134,7 @@ def energy_ledger(course: Course) -> Ledger:
         + sum(transition.drive_work for transition in course.transitions),
         heat,
         sum(transition.energy_loss for transition in course.transitions),
+        _small_energy(course),
     )
 
 
@@ -248,6 +252,13 @@ def _powers(course: Course, phase: Phase, t: float, q: Array, v: Array) -> tuple
     brake = sliding.direction * sliding.engaged(t) * train.motor_brake[0]
     drive = before + brake - train.shorted(v, sliding) + train.lossy * solved.a
     return (before - behind) * v, np.where(phase.follow, drive * v, 0.0)
+
+
+def _small_energy(course: Course) -> float:
+    """A billionth of what lifting the robot by its length takes [J]."""
+    model = course.robot.model
+    mass = sum(inertia.mass for inertia in model.inertias)
+    return float(1e-9 * max(mass, 1e-9) * 9.81 * course.robot.length)
 
 
 def _energies(course: Course, q: Array, v: Array) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..dynamics import EquationsOfMotion
-from ..errors import BadValue, PinloopError, StopFailed
+from ..errors import BadValue, PinloopError, PinloopWarning, StopFailed
 from ..integrate import MuntheKaas
 from ..mechanism import Mechanism
 from ..modes import ModalSystem
@@ -147,6 +148,22 @@ def stopped(
     return result
 
 
+def _warn_of_floating(robot: Mechanism, equations: EquationsOfMotion, q: Array) -> None:
+    """Say that nothing stops a robot that neither joints nor loops hold to the ground."""
+    for name in robot.joints:
+        at = robot.coordinates(name)
+        if at.nv != 6 or robot.model.parents[at.index] != 0:
+            continue
+        rows = equations.terms(0.0, q, np.zeros(robot.nv))[0]
+        if not np.abs(rows[:, at.v]).max(initial=0.0) > 1e-9:
+            warnings.warn(
+                f"joint '{name}' lets robot '{robot.name}' float: nothing stops it; load the robot "
+                "without floating_base=True if it stands on the ground",
+                PinloopWarning,
+                stacklevel=4,
+            )
+
+
 def _start(
     robot: Mechanism,
     equations: EquationsOfMotion,
@@ -163,4 +180,5 @@ def _start(
         if q is None or v is None:
             raise BadValue("give q and v, or a trigger with a motion, e.g. pl.Trigger(motion, 0.8)")
         q0, v0 = robot.checked_configuration(q).copy(), robot.checked_velocity(v).copy()
+    _warn_of_floating(robot, equations, q0)
     return consistent_start(equations, np.zeros(robot.nv, dtype=bool), 0.0, q0, v0)

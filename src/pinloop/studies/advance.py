@@ -98,7 +98,8 @@ class Shapes:
     Args:
         pieces: the pieces, and balls about frames.
         links: where they come from.
-        tolerance: how far an advance that is found may lie above the true one [m].
+        tolerance: how far an advance that is found may lie above the true one [m]; half of it is
+            for round shapes, see `excess`.
         frames: radii of the balls [m] by name of the frame.
         thickness: of bodies of a robot without shapes [m]; None for the usual one.
     """
@@ -109,12 +110,17 @@ class Shapes:
     frames: Mapping[str, float]
     thickness: float | None
 
+    @property
+    def excess(self) -> float:
+        """How much polyhedra around round shapes may add to an advance [m]."""
+        return 2 * max(piece.excess for piece in self.pieces)
+
 
 def shapes_of(
     run: Trajectory, tolerance: float, frames: Mapping[str, float], thickness: float | None
 ) -> Shapes:
     """The pieces whose way is looked at; see `stopping.swept.swept_volume` for the arguments."""
-    # A polyhedron that stands out by e has corners that go up to 2 e farther than what it holds.
+    # A polyhedron that stands out by e may go up to 2 e farther than what it holds.
     excess = tolerance / 4
     links = robot_links(run.robot, excess, thickness)
     balls = frame_pieces(run.robot, frames, excess)

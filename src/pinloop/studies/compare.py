@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import BadValue
 from ..stopping import StopResult
+from ..stopping.figures import SLIDING, TURNING, Units, decimals, number, units_of
+from ..stopping.remarks import PLANNING_AID
+from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Sheet, printable
 from .published import Measured, StoppingTable
 
 __all__ = ["Compared", "Comparison", "compare"]
@@ -19,69 +23,113 @@ class Compared:
     Args:
         measured: the published stop.
         outcome: how the computed one ended.
+        speed: computed speed of the axis at the signal, signed [rad/s, m/s].
         time: computed stopping time of the axis [s].
         angle: computed stopping angle of the axis, as a size [rad, m].
+        unit: unit of the angle, "rad" or "m".
     """
 
     measured: Measured
     outcome: str
+    speed: float
     time: float
     angle: float
+    unit: str = "rad"
 
     @property
     def time_ratio(self) -> float | None:
         """Computed over published time."""
-        return self.time / self.measured.time if self.measured.time else None
+        return None if self.measured.time is None else self.time / self.measured.time
 
     @property
     def angle_ratio(self) -> float | None:
         """Computed over published angle."""
-        return self.angle / self.measured.angle if self.measured.angle else None
+        return None if self.measured.angle is None else self.angle / self.measured.angle
 
     @property
-    def shape(self) -> float:
+    def shape(self) -> float | None:
         """Computed ``d / (v0 t)``: at least 1/2 for a delay and a constant deceleration."""
-        return self.angle / (abs(self.measured.speed) * self.time) if self.time else 0.0
+        way = abs(self.speed) * self.time
+        return self.angle / way if way > 0.0 else None
 
     @property
     def published_shape(self) -> float | None:
         """Published ``d / (v0 t)``."""
+        return self.measured.shape
+
+    def as_dict(self) -> dict[str, Any]:
+        """The row in SI units, as JSON takes it."""
         row = self.measured
-        if not row.time or row.angle is None:
-            return None
-        return row.angle / (abs(row.speed) * row.time)
+        return {
+            "joint": row.joint,
+            "unit": self.unit,
+            "speed": row.speed,
+            "payload_kg": row.payload,
+            "category": row.category,
+            "pose": dict(row.pose),
+            "outcome": self.outcome,
+            "time_s": self.time,
+            "published_time_s": row.time,
+            "time_ratio": self.time_ratio,
+            "angle": self.angle,
+            "published_angle": row.angle,
+            "angle_ratio": self.angle_ratio,
+            "shape": self.shape,
+            "published_shape": self.published_shape,
+        }
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Computed stops beside published ones.
+    """Computed stops beside published ones: print it, or let rich or a notebook show it.
 
     Args:
         rows: the rows.
         source: where the published ones come from.
+        robot: name of the robot.
     """
 
     rows: tuple[Compared, ...]
     source: str = ""
+    robot: str = ""
 
     def __str__(self) -> str:
-        head = ("joint", "speed", "payload", "time", "published", "ratio", "angle", "published",
-                "ratio", "d/(v0 t)", "published", "outcome")  # fmt: skip
-        units = ("", "[1/s]", "[kg]", "[ms]", "[ms]", "", "[rad, m]", "[rad, m]", "", "", "", "")
-        lines = [head, units, *(_cells(row) for row in self.rows)]
-        widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
-        text = [
-            "  ".join(
-                cell.ljust(width) if k in (0, len(head) - 1) else cell.rjust(width)
-                for k, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in lines
-        ]
-        return "\n".join(text)
+        return str(self.table())
+
+    def table(self, facts: Iterable[tuple[str, str]] = ()) -> Sheet:
+        """The comparison for reading.
+
+        Args:
+            facts: further lines above it: a name and what it is.
+        """
+        entries = [("published", self.source), *facts] if self.source else list(facts)
+        said = tuple((name, Cell(printable(text))) for name, text in entries)
+        blocks: list[Block] = [Facts("Stops", said)] if said else []
+        title = f"{self.robot or 'robot'}: computed and published stops"
+        return Sheet(Cell(printable(title)), (*blocks, *self.blocks()), PLANNING_AID)
+
+    def blocks(self) -> tuple[Block, ...]:
+        """The tables alone: one for axes that turn, one for axes that slide."""
+        return tuple(
+            _grid([row for row in self.rows if row.unit == units.si], units)
+            for units in (TURNING, SLIDING)
+            if any(row.unit == units.si for row in self.rows)
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything in SI units, as JSON takes it."""
+        return {
+            "robot": self.robot,
+            "source": self.source,
+            "rows": [row.as_dict() for row in self.rows],
+        }
 
 
 def compare(results: StopResult | Sequence[StopResult], table: StoppingTable) -> Comparison:
     """Set computed stops beside a published table.
+
+    Times and angles are those of the axis of each row: from the signal until this axis stands for
+    good.
 
     Args:
         results: a stop per row of the table, as of `StoppingTable.stops`; or one stop for all rows.
@@ -93,26 +141,78 @@ def compare(results: StopResult | Sequence[StopResult], table: StoppingTable) ->
             f"there are {len(stops)} stops for {len(table.rows)} rows of the table; give one per "
             "row, e.g. table.stops(robot, brakes)"
         )
-    rows = []
-    for measured, result in zip(table.rows, stops, strict=True):
-        if measured.joint not in result.joints:
-            raise BadValue(
-                f"the table has joint '{measured.joint}', which the stop does not; it has "
-                f"{', '.join(result.joints)}"
-            )
-        joint = result.joints[measured.joint]
-        rows.append(Compared(measured, result.outcome, joint.time, abs(joint.angle)))
-    return Comparison(tuple(rows), table.source)
+    rows = tuple(map(_compared, table.rows, stops))
+    return Comparison(rows, table.source, stops[0].robot.name)
 
 
-def _cells(row: Compared) -> tuple[str, ...]:
-    def shown(value: float | None, digits: int = 3) -> str:
-        return "-" if value is None else f"{value:.{digits}f}"
+def _compared(measured: Measured, result: StopResult) -> Compared:
+    name = measured.joint
+    if name not in result.joints:
+        raise BadValue(
+            f"the table has joint '{name}', for which the brakes of the stop have no entry; they "
+            f"have {', '.join(result.joints) or 'none at all'}"
+        )
+    joint = result.joints[name]
+    speed = float(result.run.v[0][result.robot.coordinates(name).v.start])
+    unit = units_of(result.robot, name).si
+    return Compared(measured, result.outcome, speed, joint.time, abs(joint.angle), unit)
 
-    measured = row.measured
-    time = None if measured.time is None else 1e3 * measured.time
-    return (
-        measured.joint, shown(measured.speed), shown(measured.payload, 1), shown(1e3 * row.time, 0),
-        shown(time, 0), shown(row.time_ratio, 2), shown(row.angle, 4), shown(measured.angle, 4),
-        shown(row.angle_ratio, 2), shown(row.shape), shown(row.published_shape), row.outcome,
-    )  # fmt: skip
+
+# -- for reading --------------------------------------------------------------------------------
+
+
+def _grid(rows: Sequence[Compared], units: Units) -> Grid:
+    """A table of axes with the same units."""
+    way, pair = units.factor, ("computed", "published")
+    columns = (
+        Column("axis", right=False),
+        Column("speed", f"{units.way}/s"),
+        Column("payload", "kg"),
+        *(Column(which, "ms", "stopping time") for which in pair),
+        Column("difference", "%"),
+        *(Column(which, units.way, "stopping distance") for which in pair),
+        Column("difference", "%"),
+        *(Column(which, "", "d / (v0 t)") for which in pair),
+        Column("outcome", right=False),
+    )
+    cells = [
+        [Cell(printable(row.measured.joint)) for row in rows],
+        _numbers(rows, lambda row: way * row.measured.speed),
+        _numbers(rows, lambda row: row.measured.payload),
+        *_pair(rows, lambda row: 1e3 * row.time, lambda row: _times(1e3, row.measured.time)),
+        [_difference(row.time_ratio) for row in rows],
+        *_pair(rows, lambda row: way * row.angle, lambda row: _times(way, row.measured.angle)),
+        [_difference(row.angle_ratio) for row in rows],
+        [_share(row.shape) for row in rows],
+        [_share(row.published_shape) for row in rows],
+        [Cell(row.outcome, "good" if row.outcome == "stopped" else "bad") for row in rows],
+    ]
+    what = "turn" if units is TURNING else "slide"
+    return Grid(f"Axes that {what}", columns, tuple(zip(*cells, strict=True)))
+
+
+Reading = Callable[[Compared], float | None]
+
+
+def _times(factor: float, value: float | None) -> float | None:
+    return None if value is None else factor * value
+
+
+def _pair(rows: Sequence[Compared], first: Reading, second: Reading) -> Iterable[list[Cell]]:
+    """Two columns with the same decimals."""
+    together = _numbers(rows, first, second)
+    return together[: len(rows)], together[len(rows) :]
+
+
+def _numbers(rows: Sequence[Compared], *readings: Reading) -> list[Cell]:
+    values = [reading(row) for reading in readings for row in rows]
+    places = decimals((value for value in values if value is not None), most=3)
+    return [Cell("-" if value is None else number(value, places)) for value in values]
+
+
+def _difference(ratio: float | None) -> Cell:
+    return Cell("-" if ratio is None else f"{100.0 * (ratio - 1.0):+.1f}")
+
+
+def _share(value: float | None) -> Cell:
+    return Cell("-" if value is None else f"{value:.3f}")

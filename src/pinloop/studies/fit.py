@@ -1,58 +1,40 @@
-"""Brake parameters from a table of stops: least squares, and a word where the data cannot tell."""
+"""Brake parameters from a table of stops: all its axes, until their brakes agree."""
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..errors import BadValue, PinloopError, PinloopWarning
+from ..errors import BadValue, PinloopWarning
 from ..mechanism import Mechanism
 from ..stopping import Brakes
-from ..stopping.brakes import Source
+from ..stopping.remarks import PLANNING_AID
+from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet, printable
+from .axisfit import FITTABLE, AxisFit, Fitted, Solution, errors_of
 from .compare import Comparison, compare
-from .published import Measured, StoppingTable
+from .published import StoppingTable
 
-__all__ = ["Fit", "Fitted", "fit_brakes"]
+__all__ = ["Fit", "Fitted", "fit_brakes", "fitted"]
 
-Array = NDArray[np.float64]
-
-_FITTABLE = ("dynamic_torque", "short_circuit", "viscous", "coulomb", "delay", "rise")
-_BLIND = 1e-2
-"""Relative sensitivity of the data to a combination of parameters that counts as none."""
-_START = {"short_circuit": 1e-3, "viscous": 1.0, "coulomb": 1.0, "delay": 0.02, "rise": 0.02}
-"""Where the search starts if the brakes say zero; on the motor side for short circuits."""
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A fitted parameter.
-
-    Args:
-        joint: name of the joint.
-        parameter: name of the parameter.
-        value: its value, in the unit of the brakes file.
-        error: standard error; infinite where the data does not identify it.
-    """
-
-    joint: str
-    parameter: str
-    value: float
-    error: float
+_ROUNDS = 8
+"""How often all axes are fitted, at most."""
+_SAME = 1e-4
+"""Change of a computed number, as a part of it, that counts as none."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Fitted brakes.
+    """Fitted brakes: print it, or let rich or a notebook show it.
 
     Args:
         brakes: the brakes with the fitted parameters.
         parameters: the parameters.
-        comparison: the fitted brakes beside the table.
+        comparison: stops with the fitted brakes beside the table.
         warnings: what the data does not identify.
     """
 
@@ -60,6 +42,44 @@ class Fit:
     parameters: tuple[Fitted, ...]
     comparison: Comparison
     warnings: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def table(self, facts: Iterable[tuple[str, str]] = ()) -> Sheet:
+        """The fit for reading.
+
+        Args:
+            facts: further lines above it: a name and what it is.
+        """
+        source = self.comparison.source
+        entries = [("fitted to", source), *facts] if source else list(facts)
+        said = tuple((name, Cell(printable(text))) for name, text in entries)
+        blocks: list[Block] = [Facts("Fit", said)] if said else []
+        blocks += [_grid(self.parameters), *self.comparison.blocks()]
+        if self.warnings:
+            blocks.append(Notes("Warnings", tuple(map(printable, self.warnings)), "caution"))
+        title = Cell(printable(f"{self.comparison.robot or 'robot'}: brakes fitted to stops"))
+        return Sheet(title, tuple(blocks), PLANNING_AID)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Parameters, comparison and warnings, as JSON takes them; errors not known are None."""
+        parameters = [
+            {
+                "joint": one.joint,
+                "parameter": one.parameter,
+                "value": one.value,
+                "unit": one.unit,
+                "error": one.error if math.isfinite(one.error) else None,
+                "identified": one.identified,
+            }
+            for one in self.parameters
+        ]
+        return {
+            "parameters": parameters,
+            "comparison": self.comparison.as_dict(),
+            "warnings": list(self.warnings),
+        }
 
 
 def fit_brakes(
@@ -69,10 +89,12 @@ def fit_brakes(
     parameters: Sequence[str] = ("dynamic_torque",),
     **arguments: Any,
 ) -> Fit:
-    """Fit parameters of brakes to published or measured stops, axis by axis.
+    """Fit parameters of brakes to published or measured stops.
 
-    Each axis is fitted to its own rows, by relative errors of times and angles. Where the rows do
-    not identify a parameter, or only a combination, the fit says so: such a value is one of many.
+    Each axis is fitted to its own rows, by the relative errors of times and angles; as the brakes
+    of an axis may matter when another one stops, all are fitted again until nothing changes. Where
+    the rows do not identify a parameter, or only a combination, a warning says so: such a value is
+    one of many. The static torque of a brake keeps its ratio to the dynamic one.
 
     Args:
         robot: the mechanism.
@@ -80,111 +102,105 @@ def fit_brakes(
         brakes: all parameters that are not fitted, and where the search starts.
         parameters: names of parameters of the brakes file that are fitted for each axis.
         arguments: all else that `stop` takes.
+
+    Raises:
+        BadValue: a parameter cannot be fitted, or an axis of the table has no brake.
     """
-    for name in parameters:
-        if name not in _FITTABLE:
-            raise BadValue(f"'{name}' cannot be fitted; {', '.join(_FITTABLE)} can")
-    found: list[Fitted] = []
-    said: list[str] = []
-    for joint in dict.fromkeys(row.joint for row in table.rows):
+    made = fitted(robot, table, brakes, parameters, **arguments)
+    for note in made.warnings:
+        warnings.warn(note, PinloopWarning, stacklevel=2)
+    return made
+
+
+def fitted(
+    robot: Mechanism,
+    table: StoppingTable,
+    brakes: Brakes,
+    parameters: Sequence[str] = ("dynamic_torque",),
+    **arguments: Any,
+) -> Fit:
+    """As `fit_brakes`, but what the data does not tell is in the result only."""
+    names = _checked(table.for_robot(robot), brakes, parameters)
+    solved: dict[str, Solution] = {}
+    for _ in range(_ROUNDS):
+        for joint in dict.fromkeys(row.joint for row in table.rows):
+            rows = [row for row in table.rows if row.joint == joint and row.numbers]
+            axis = AxisFit(robot, brakes, joint, rows, names, arguments, table.source)
+            solved[joint] = axis.solve(anew=joint not in solved)
+            brakes = solved[joint].brakes
+        results = table.stops(robot, brakes, **arguments)
+        moved = max(
+            float(np.max(np.abs(errors_after - solution.errors)))
+            for solution, errors_after in _again(table, results, solved)
+        )
+        if moved < _SAME:
+            break
+    notes = [note for solution in solved.values() for note in solution.notes]
+    if moved >= _SAME:
+        notes.append(
+            f"the brakes of the axes change each other's stops by {100 * moved:.2g} % even after "
+            f"{_ROUNDS} rounds: the fit is not settled"
+        )
+    found = tuple(one for solution in solved.values() for one in solution.parameters)
+    return Fit(brakes, found, compare(results, table), tuple(notes))
+
+
+def _again(
+    table: StoppingTable, results: Sequence[Any], solved: Mapping[str, Solution]
+) -> Iterator[tuple[Solution, np.ndarray[Any, np.dtype[np.float64]]]]:
+    """Per axis its solution, and its errors with the brakes of all axes."""
+    for joint, solution in solved.items():
+        parts = [
+            errors_of(row, result)
+            for row, result in zip(table.rows, results, strict=True)
+            if row.joint == joint
+        ]
+        yield solution, np.concatenate(parts)
+
+
+def _checked(table: StoppingTable, brakes: Brakes, parameters: Sequence[str]) -> tuple[str, ...]:
+    """The names of the parameters, if all axes have them."""
+    names = tuple(dict.fromkeys([parameters] if isinstance(parameters, str) else parameters))
+    if not names:
+        raise BadValue(f"name a parameter to be fitted: {', '.join(FITTABLE)}")
+    for name in names:
+        if name not in FITTABLE:
+            raise BadValue(f"'{name}' cannot be fitted; {', '.join(FITTABLE)} can")
+    for row in table.rows:
+        joint = row.joint
         if joint not in brakes.joints:
             raise BadValue(f"the table has joint '{joint}', for which there is no brake to fit")
-        rows = [row for row in table.rows if row.joint == joint]
-        problem = _Axis(robot, brakes, joint, rows, tuple(parameters), arguments)
-        brakes, fitted, notes = problem.fitted()
-        found += fitted
-        said += notes
-    for note in said:
-        warnings.warn(note, PinloopWarning, stacklevel=2)
-    comparison = compare(table.stops(robot, brakes, **arguments), table)
-    return Fit(brakes, tuple(found), comparison, tuple(said))
-
-
-class _Axis:
-    """The fit of one axis; unknowns are the logarithms of its parameters."""
-
-    def __init__(
-        self,
-        robot: Mechanism,
-        brakes: Brakes,
-        joint: str,
-        rows: list[Measured],
-        names: tuple[str, ...],
-        arguments: dict[str, Any],
-    ) -> None:
-        self.robot, self.brakes, self.joint = robot, brakes, joint
-        self.rows, self.names, self.arguments = rows, names, arguments
-        self.data = sum((row.time is not None) + (row.angle is not None) for row in rows)
-        if self.data == 0:
+        brake = brakes.joints[joint]
+        for name in names:
+            if not brake.uses(name):
+                raise BadValue(f"joint '{joint}' has a brake of kind {brake.kind}: it has no "
+                               f"{name} that could be fitted")  # fmt: skip
+        given = [one for one in table.rows if one.joint == joint]
+        if not any(one.numbers for one in given):
             raise BadValue(f"the table has neither a time nor an angle for joint '{joint}'")
+    return names
 
-    def fitted(self) -> tuple[Brakes, list[Fitted], list[str]]:
-        """The brakes with the fitted parameters, these, and what the data does not identify."""
-        from scipy.optimize import least_squares
 
-        brake = self.brakes.joints[self.joint]
-        start = [float(getattr(brake, name)) or _START.get(name, 1.0) for name in self.names]
-        done = least_squares(self._residuals, np.log(start), diff_step=[1e-4] * len(start))
-        values, sensitivity = np.exp(done.x), np.asarray(done.jac)
-        _, sizes, V = np.linalg.svd(sensitivity, full_matrices=True)
-        sizes = np.concatenate([sizes, np.zeros(len(self.names) - len(sizes))])
-        blind = sizes < _BLIND * max(1.0, float(sizes[0]))
-        spread = float(np.sqrt(2 * done.cost / max(1, self.data - len(self.names))))
-        fitted, notes = [], []
-        for k, name in enumerate(self.names):
-            # A parameter that takes part in a combination that the data does not see is unknown.
-            unknown = bool(np.any(np.abs(V[blind][:, k]) > 0.1))
-            with np.errstate(divide="ignore"):
-                error = spread * float(np.sqrt(np.sum((V[~blind][:, k] / sizes[~blind]) ** 2)))
-            fitted.append(
-                Fitted(self.joint, name, float(values[k]),
-                       np.inf if unknown else float(values[k]) * error)
-            )  # fmt: skip
-        for combination in V[blind]:
-            parts = [n for n, c in zip(self.names, combination, strict=True) if abs(c) > 0.1]
-            notes.append(
-                f"joint '{self.joint}': {len(self.rows)} stops with {self.data} numbers do not "
-                f"identify {' and '.join(parts)}: other values fit as well; fix all but one of "
-                "them, or measure other speeds, poses or payloads"
-            )
-        if spread > 0.02:
-            notes.append(
-                f"joint '{self.joint}': the fit misses the table by {100 * spread:.2g} % (root "
-                f"mean square): {', '.join(self.names)} alone cannot explain it"
-            )
-        return self._with(values), fitted, notes
+def _grid(parameters: Sequence[Fitted]) -> Grid:
+    """The parameters for reading."""
+    columns = (
+        Column("joint", right=False),
+        Column("parameter", right=False),
+        Column("value"),
+        Column("standard error"),
+        Column("unit", right=False),
+    )
+    rows = [
+        (
+            Cell(printable(one.joint)), Cell(one.parameter), Cell(f"{one.value:.4g}"),
+            _error_cell(one), Cell(one.unit),
+        )
+        for one in parameters
+    ]  # fmt: skip
+    return Grid("Fitted parameters", columns, tuple(rows))
 
-    def _with(self, values: Array) -> Brakes:
-        """The brakes with other parameters of this axis; static torque in proportion."""
-        brake = self.brakes.joints[self.joint]
-        changes: dict[str, Any] = dict(zip(self.names, map(float, values), strict=True))
-        torque = changes.get("dynamic_torque")
-        if torque is not None and brake.static_torque is not None and brake.dynamic_torque:
-            changes["static_torque"] = brake.static_torque * torque / brake.dynamic_torque
-        if "coulomb" in changes and brake.breakaway is not None:
-            changes["breakaway"] = max(brake.breakaway, changes["coulomb"])
-        fitted: dict[str, Source] = dict.fromkeys(changes, "measured")
-        sources = {**brake.sources, **fitted}
-        notes = {**brake.notes, **dict.fromkeys(self.names, "fitted to a table of stops")}
-        joints = {
-            **self.brakes.joints,
-            self.joint: replace(brake, **changes, sources=sources, notes=notes),
-        }
-        return replace(self.brakes, joints=joints)
 
-    def _residuals(self, logs: Array) -> Array:
-        """Relative errors of times and angles."""
-        brakes = self._with(np.exp(logs))
-        found: list[float] = []
-        for row in self.rows:
-            try:
-                joint = row.stop(self.robot, brakes, **self.arguments).joints[self.joint]
-            except PinloopError as error:
-                raise PinloopError(
-                    f"a stop of joint '{self.joint}' could not be computed in the fit: {error}"
-                ) from error
-            if row.time is not None:
-                found.append(joint.time / row.time - 1.0)
-            if row.angle is not None:
-                found.append(abs(joint.angle) / row.angle - 1.0)
-        return np.array(found)
+def _error_cell(one: Fitted) -> Cell:
+    if not one.identified:
+        return Cell("not identified", "caution")
+    return Cell("not known" if math.isnan(one.error) else f"{one.error:.2g}")

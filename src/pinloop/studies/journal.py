@@ -70,6 +70,10 @@ class Journal:
         self._end += len(data)
         self.done += len(rows)
 
+    def recount(self) -> None:
+        """Count again what is on the disk, after an interruption at any point."""
+        self.done = self._resume()
+
     def _begin(self) -> int:
         """Start a file."""
         try:

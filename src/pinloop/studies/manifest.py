@@ -86,8 +86,10 @@ def _obstacle(obstacle: Obstacle) -> str:
     elif isinstance(solid, coal.Sphere):
         shape = solid.radius
     elif isinstance(solid, coal.BVHModelBase):
-        triangles = [list(solid.tri_indices(k)) for k in range(solid.num_tris)]
-        shape = [np.asarray(solid.vertices()).tolist(), triangles]
+        triangles = (solid.tri_indices(k) for k in range(solid.num_tris))
+        # A triangle of coal can be indexed, but its iteration does not end properly.
+        corners = [[triangle[k] for k in range(3)] for triangle in triangles]
+        shape = [np.asarray(solid.vertices()).tolist(), corners]
     else:
         shape = np.asarray(solid.points()).tolist()
     return _digest(type(solid).__name__, shape, np.array(obstacle.placement).tolist())

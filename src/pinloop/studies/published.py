@@ -1,4 +1,4 @@
-"""Stops that somebody has published or measured, one axis each; their file is read in `stopfile`."""
+"""Stops of one axis each that somebody has published or measured; `stopfile` reads their file."""
 
 from __future__ import annotations
 
@@ -59,6 +59,11 @@ class Measured:
             raise BadValue(f"the payload {of} is {self.payload} kg; it must be 0 or more")
         if self.category not in (0, 1, 2):
             raise BadValue(f"the category {of} is {self.category}; it must be 0, 1 or 2")
+
+    @property
+    def numbers(self) -> int:
+        """How many of time and angle are given."""
+        return (self.time is not None) + (self.angle is not None)
 
     @property
     def shape(self) -> float | None:
@@ -159,9 +164,7 @@ class StoppingTable:
                 raise
         return self
 
-    def stops(
-        self, robot: Mechanism, brakes: Brakes, **arguments: Any
-    ) -> tuple[StopResult, ...]:
+    def stops(self, robot: Mechanism, brakes: Brakes, **arguments: Any) -> tuple[StopResult, ...]:
         """Make all these stops.
 
         Args:

@@ -318,6 +318,11 @@ def _notes(shapes: Shapes, allowances: Allowances) -> tuple[str, ...]:
         found.append(f"{', '.join(absent)} not given and taken as 0")
     if "joint frames" in shapes.links.shapes.values():
         found.append("the robot has no shapes: the hulls of its joints and frames stand for it")
+    if shapes.excess > 0.5001 * shapes.tolerance:
+        found.append(
+            f"round shapes cannot be had more exactly: S_r and S_s may be too large by "
+            f"{1e3 * (shapes.excess + 0.5 * shapes.tolerance):.2g} mm"
+        )
     bare = [body for body in shapes.links.bare if body not in shapes.frames]
     if bare:
         found.append(

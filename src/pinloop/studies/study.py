@@ -177,6 +177,7 @@ def study(
         try:
             _run(setup, sampling, journal, size, jobs, report)
         except KeyboardInterrupt:
+            journal.recount()
             warnings.warn(
                 f"interrupted after {journal.done} of {size} cases; the same study with "
                 f"results='{path}' goes on from there",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .joints import TreeJoints
 from .kinematics import Kinematics
 from .loops import LoopJoints
-from .spatial import carry, force_cross, resolve, rotate_back, wrench_to_carrier
+from .spatial import adjoint, apply, apply_transposed, cross_matrix
 from .sweeps import Sweeps
 from .tree import assembly_tree
 
@@ -55,7 +55,7 @@ class Bodies:
         self._inertia = np.array([model.inertias[k + 1].matrix() for k in range(n)])
         self._inertia = self._inertia.reshape(n, 6, 6)
         whole, self.loans = _with_loans(self._inertia, length)
-        self._inverse = np.linalg.inv(whole)
+        self._inverse: Array = np.linalg.inv(whole)
         self._width = joints.D.shape[2]
         self._arms = np.flatnonzero(kinematics.parent >= 0)
         handles, ends, sources = self._graph()
@@ -72,6 +72,7 @@ class Bodies:
             for count, bodies in tree.leaves.items()
         ]
         self._sides: list[Array] = []
+        self._across = np.zeros((n, 6, 6))
         self.compliance = np.zeros((len(ends), self._width))
 
     def _graph(self) -> tuple[list[list[int]], list[tuple[int, int]], list[list[int]]]:
@@ -101,9 +102,9 @@ class Bodies:
         """Assemble the handle equations of the whole robot at the state of the kinematics."""
         kin, arms = self._kin, self._arms
         D = self._joints.D
-        U = np.concatenate(
-            [D, -carry(kin.R[arms], kin.p[arms], D[arms]), self._loops.on_b, self._loops.on_a]
-        )
+        self._across = adjoint(kin.R, kin.p)
+        reverse = self._across[arms].transpose(0, 2, 1) @ D[arms]
+        U = np.concatenate([D, -reverse, self._loops.on_b, self._loops.on_a])
         self._sides = []
         for count, bodies, _, rows in self._alike:
             side = U[rows].transpose(0, 2, 1, 3).reshape(len(bodies), 6, count * self._width)
@@ -127,13 +128,13 @@ class Bodies:
     def inertial_wrenches(self) -> Array:
         """``-V x* I V`` of each body, shape (n, 6)."""
         V = self._kin.V[:-1]
-        return -force_cross(V, (self._inertia @ V[:, :, None])[:, :, 0])
+        return apply_transposed(cross_matrix(V), apply(self._inertia, V))
 
     def joint_wrenches_on_bodies(self, F: Array) -> Array:
         """Wrenches in the tree joints as wrenches on the bodies at both sides, shape (n, 6)."""
         total = np.vstack([F, np.zeros(6)])
         arms = self._arms
-        back = wrench_to_carrier(self._kin.R[arms], self._kin.p[arms], F[arms])
+        back = apply_transposed(self._across[arms], F[arms])
         np.subtract.at(total, self._kin.parent[arms], back)
         return total[:-1]
 
@@ -150,19 +151,19 @@ class Bodies:
         if x is not None:
             wrenches = wrenches.copy()
             for (_, bodies, joints, _), side in zip(self._alike, self._sides, strict=True):
-                forces = x[joints].reshape(len(bodies), -1, 1)
-                wrenches[bodies] += (side @ forces)[:, :, 0]
-        A[:-1] = (self._inverse @ wrenches[:, :, None])[:, :, 0]
+                wrenches[bodies] += apply(side, x[joints].reshape(len(bodies), -1))
+        A[:-1] = apply(self._inverse, wrenches)
         return A
 
     def across_tree(self, A: Array) -> Array:
         """Acceleration of each body relative to its parent, at and in the body, shape (n, 6)."""
-        return A[:-1] - resolve(self._kin.R, self._kin.p, A[self._kin.parent])
+        return A[:-1] - apply(self._across, A[self._kin.parent])
 
     def across_loops(self, A: Array) -> Array:
         """``D'`` times the relative acceleration at each loop joint, shape (loops, width)."""
         loops = self._loops
-        return rotate_back(loops.on_b, A[loops.body_b]) + rotate_back(loops.on_a, A[loops.body_a])
+        on_b, on_a = A[loops.body_b], A[loops.body_a]
+        return apply_transposed(loops.on_b, on_b) + apply_transposed(loops.on_a, on_a)
 
 
 def _with_loans(inertia: Array, length: float) -> tuple[Array, list[tuple[int, Array, float]]]:

@@ -12,7 +12,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from .scan import TreeScan
-from .spatial import cross, motion_cross, rotate, rotate_back
+from .spatial import apply, apply_transposed, cross, motion_cross
 
 __all__ = ["Kinematics"]
 
@@ -80,7 +80,7 @@ class Kinematics:
         seats = self._seat[self.single, :3, :3]
         # Seat times (1 + sin K + (1 - cos) K^2), the rotation about the axis.
         self._turn = np.stack([seats, seats @ self._skew, seats @ self._skew @ self._skew])
-        self._slide = rotate(seats, self.axes[:, :3])
+        self._slide = apply(seats, self.axes[:, :3])
 
     def _map(self, body: int) -> Array:
         return np.array(self._datas[body].S).reshape(6, -1)
@@ -122,11 +122,11 @@ class Kinematics:
             across[k] = self.H[k] @ v[self.columns[k]]
         world_R, world_p = self.world_R[:-1], self.world_p
         turning = np.zeros((self.n + 1, 3))
-        turning[:-1] = self._scan.sum(rotate(world_R, across[:, 3:]))
+        turning[:-1] = self._scan.sum(apply(world_R, across[:, 3:]))
         arms = world_p[:-1] - world_p[parent]
-        moving = self._scan.sum(rotate(world_R, across[:, :3]) + cross(turning[parent], arms))
-        self.V[:-1, :3] = rotate_back(world_R, moving)
-        self.V[:-1, 3:] = rotate_back(world_R, turning[:-1])
+        moving = self._scan.sum(apply(world_R, across[:, :3]) + cross(turning[parent], arms))
+        self.V[:-1, :3] = apply_transposed(world_R, moving)
+        self.V[:-1, 3:] = apply_transposed(world_R, turning[:-1])
         self.bias = motion_cross(self.V[:-1], across)
         for k in self.unsteady:
             self.bias[k] += np.ravel(self._datas[k].c.vector)

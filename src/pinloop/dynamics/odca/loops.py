@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...mechanism import Mechanism
 from ...pairs import MotionGroup
 from .kinematics import Kinematics
-from .spatial import carry, motion_cross, resolve, rotate, rotate_back
+from .spatial import adjoint, apply, apply_transposed, motion_cross
 
 __all__ = ["LoopJoints"]
 
@@ -59,6 +59,7 @@ class LoopJoints:
         seats = seats.reshape(n, 2, 4, 4)
         self._seat_a = seats[:, 0, :3, :3], seats[:, 0, :3, 3]
         self._seat_b = seats[:, 1, :3, :3], seats[:, 1, :3, 3]
+        self._to_b = adjoint(*self._seat_b)
         self.scale = np.ones((n, width))
         self.compliance = np.ones((n, width))
         self.D = np.zeros((n, 6, width))
@@ -84,11 +85,12 @@ class LoopJoints:
         across, T = self._across()
         for k in self._moving:
             self._fill(k, self._robot.loops[k].pair.selector(_se3(T, k)))
-        self.on_b = carry(*self._seat_b, self.D)
-        self.on_a = -carry(*across, self.D)
-        V_a = resolve(*across, kin.V[self.body_a])
-        V = resolve(*self._seat_b, kin.V[self.body_b]) - V_a
-        self.gamma = rotate_back(self.D, motion_cross(V, V_a))
+        to_a = adjoint(*across)
+        self.on_b = self._to_b.transpose(0, 2, 1) @ self.D
+        self.on_a = -to_a.transpose(0, 2, 1) @ self.D
+        V_a = apply(to_a, kin.V[self.body_a])
+        V = apply(self._to_b, kin.V[self.body_b]) - V_a
+        self.gamma = apply_transposed(self.D, motion_cross(V, V_a))
         for k in self._moving:
             bias = self._select[k] @ self._robot.loops[k].pair.bias(_se3(T, k), V[k])
             self.gamma[k, : self.rows[k]] += bias * self.scale[k, : self.rows[k]]
@@ -108,9 +110,9 @@ class LoopJoints:
         R_a, p_a = kin.world_R[self.body_a], kin.world_p[self.body_a]
         R_b, p_b = kin.world_R[self.body_b], kin.world_p[self.body_b]
         R = R_a.transpose(0, 2, 1) @ R_b @ self._seat_b[0]
-        p = rotate_back(R_a, p_b + rotate(R_b, self._seat_b[1]) - p_a)
+        p = apply_transposed(R_a, p_b + apply(R_b, self._seat_b[1]) - p_a)
         seat_R, seat_p = self._seat_a
-        return (R, p), (seat_R.transpose(0, 2, 1) @ R, rotate_back(seat_R, p - seat_p))
+        return (R, p), (seat_R.transpose(0, 2, 1) @ R, apply_transposed(seat_R, p - seat_p))
 
 
 def _se3(T: tuple[Array, Array], k: int) -> pin.SE3:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ...errors import SingularMass
 from .bodies import Bodies
 from .joints import TreeJoints
+from .spatial import apply_transposed
 
 __all__ = ["Answer", "Load", "Problem"]
 
@@ -150,7 +151,7 @@ class Problem:
         across = self._bodies.across_tree(A) - load.apart
         D = self._joints.D
         y = np.concatenate(
-            [-(across[:, None, :] @ D)[:, 0], -(self._bodies.across_loops(A) + load.loops)]
+            [-apply_transposed(D, across), -(self._bodies.across_loops(A) + load.loops)]
         )
         if len(self._held):
             scale = self._joints.scale[self._held, self._places]

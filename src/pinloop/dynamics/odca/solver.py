@@ -21,7 +21,7 @@ from .joints import TreeJoints
 from .kinematics import Kinematics
 from .loops import LoopJoints
 from .problem import Answer, Load, Problem
-from .spatial import rotate_back
+from .spatial import apply_transposed
 
 __all__ = ["ArticulatedSolver"]
 
@@ -118,7 +118,7 @@ class ArticulatedSolver(BoundStateFormulation):
         answer, _, _ = self._accelerate(q, v, tau, further)
         n, kin = self.kinematics.n, self.kinematics
         A = answer.A[:-1].copy()
-        A[:, :3] -= rotate_back(kin.world_R[:-1], np.broadcast_to(self._ground[:3], (n, 3)))
+        A[:, :3] -= apply_transposed(kin.world_R[:-1], np.broadcast_to(self._ground[:3], (n, 3)))
         tree = (self.joints.D @ answer.x[:n, :, None])[:, :, 0]
         tree += self.joints.wrenches(answer.torques)
         return A, tree, (self.loops.D @ answer.x[n:, :, None])[:, :, 0]

@@ -1,7 +1,7 @@
 """Spatial vectors by the thousand: twists and wrenches as rows of arrays, linear part first.
 
-No robot here. A frame is given by its rotation ``R``, shape (n, 3, 3), and position ``p``, shape
-(n, 3), in the frame that carries it.
+No robot here. Products are matrix products of stacks: a call of NumPy costs more than what it does
+to a few vectors.
 """
 
 from __future__ import annotations
@@ -9,79 +9,62 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "carry",
-    "cross",
-    "force_cross",
-    "motion_cross",
-    "resolve",
-    "rotate",
-    "rotate_back",
-    "wrench_to_carrier",
-]
+__all__ = ["adjoint", "apply", "apply_transposed", "cross", "cross_matrix", "motion_cross"]
 
 Array = NDArray[np.float64]
 
+_SKEW = np.zeros((3, 3, 3))
+"""Matrix of ``a x`` per entry of ``a``."""
+_SKEW[[0, 1, 2], [2, 0, 1], [1, 2, 0]] = 1.0
+_SKEW[[0, 1, 2], [1, 2, 0], [2, 0, 1]] = -1.0
+
+_CROSS = np.zeros((6, 6, 6))
+"""Matrix of ``V x`` per entry of ``V``: ``w x`` on both parts, ``v x`` from angular to linear."""
+_CROSS[3:, :3, :3] = _CROSS[3:, 3:, 3:] = _CROSS[:3, :3, 3:] = _SKEW
+_FLAT_SKEW, _FLAT_CROSS = _SKEW.reshape(3, 9), _CROSS.reshape(6, 36)
+
+
+def skew(a: Array) -> Array:
+    """Matrices of ``a x``, shape (n, 3, 3)."""
+    return np.asarray((a @ _FLAT_SKEW).reshape(-1, 3, 3))
+
 
 def cross(a: Array, b: Array) -> Array:
-    """Cross products of rows, shape (n, 3); `numpy.cross` takes ten times as long on few rows."""
-    found = np.empty(np.broadcast(a, b).shape)
-    x, y, z = a[..., 0], a[..., 1], a[..., 2]
-    u, v, w = b[..., 0], b[..., 1], b[..., 2]
-    found[..., 0] = y * w - z * v
-    found[..., 1] = z * u - x * w
-    found[..., 2] = x * v - y * u
-    return found
+    """Cross products of rows, shape (n, 3)."""
+    return apply(skew(a), b)
 
 
-def rotate(R: Array, a: Array) -> Array:
-    """``R a`` row by row."""
-    return np.asarray((R @ a[..., None])[..., 0])
-
-
-def rotate_back(R: Array, a: Array) -> Array:
-    """``R' a`` row by row."""
-    return np.asarray((a[..., None, :] @ R)[..., 0, :])
-
-
-def resolve(R: Array, p: Array, V: Array) -> Array:
-    """Twists of carriers as twists at and in the frames: ``Ad(T^-1) V``."""
-    moved = np.empty(V.shape)
-    moved[..., :3] = rotate_back(R, V[..., :3] - cross(p, V[..., 3:]))
-    moved[..., 3:] = rotate_back(R, V[..., 3:])
-    return moved
-
-
-def wrench_to_carrier(R: Array, p: Array, F: Array) -> Array:
-    """Wrenches at and in the frames as wrenches at and in their carriers: ``Ad(T^-1)' F``."""
-    moved = np.empty(F.shape)
-    moved[..., :3] = rotate(R, F[..., :3])
-    moved[..., 3:] = rotate(R, F[..., 3:]) + cross(p, moved[..., :3])
-    return moved
-
-
-def carry(R: Array, p: Array, B: Array) -> Array:
-    """`wrench_to_carrier` for columns of wrenches, shape (n, 6, k)."""
-    moved = np.empty(B.shape)
-    np.matmul(R, B[:, :3], out=moved[:, :3])
-    np.matmul(R, B[:, 3:], out=moved[:, 3:])
-    moved[:, 3:] += cross(p[:, None], moved[:, :3].transpose(0, 2, 1)).transpose(0, 2, 1)
-    return moved
+def cross_matrix(V: Array) -> Array:
+    """Matrices of ``V x`` for twists, shape (n, 6, 6); minus their transposes are ``V x*``."""
+    return np.asarray((V @ _FLAT_CROSS).reshape(-1, 6, 6))
 
 
 def motion_cross(V: Array, W: Array) -> Array:
-    """``V x W`` for twists."""
-    v, w = V[..., :3], V[..., 3:]
-    found = np.empty(np.broadcast(V, W).shape)
-    found[..., :3] = cross(w, W[..., :3]) + cross(v, W[..., 3:])
-    found[..., 3:] = cross(w, W[..., 3:])
-    return found
+    """``V x W`` for twists, shape (n, 6)."""
+    return apply(cross_matrix(V), W)
 
 
-def force_cross(V: Array, F: Array) -> Array:
-    """``V x* F`` for a twist and a momentum or wrench."""
-    v, w = V[..., :3], V[..., 3:]
-    found = np.empty(F.shape)
-    found[..., :3] = cross(w, F[..., :3])
-    found[..., 3:] = cross(w, F[..., 3:]) + cross(v, F[..., :3])
-    return found
+def apply(A: Array, x: Array) -> Array:
+    """Matrix times vector, row by row."""
+    return np.asarray((A @ x[:, :, None])[:, :, 0])
+
+
+def apply_transposed(A: Array, x: Array) -> Array:
+    """Transposed matrix times vector, row by row."""
+    return np.asarray((x[:, None, :] @ A)[:, 0, :])
+
+
+def adjoint(R: Array, p: Array) -> Array:
+    """Matrices that take twists of carriers to twists at and in the frames they carry, (n, 6, 6).
+
+    Their transposes take wrenches at and in the frames to wrenches on the carriers.
+
+    Args:
+        R: rotations of the frames in their carriers, shape (n, 3, 3).
+        p: positions of the frames in their carriers, shape (n, 3).
+    """
+    X = np.zeros((len(R), 6, 6))
+    back = R.transpose(0, 2, 1)
+    X[:, :3, :3] = X[:, 3:, 3:] = back
+    np.matmul(back, skew(-p), out=X[:, :3, 3:])
+    return X

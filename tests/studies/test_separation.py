@@ -1,0 +1,429 @@
+"""Tests of `pinloop.studies.separation` and `minimum`: distances that a hand can compute.
+
+Carriages and beams of simple shapes, constant braking forces: where their points are at every
+instant has a closed form.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import pinloop as pl
+from pinloop.studies.minimum import minimum_distance
+from pinloop.studies.separation import separation
+
+from ..states import robot
+from ..stopping.moving_bodies import at, chain, points_of, shape
+from ..stopping.robots_to_stop import pendulum
+from ..tables import Array
+
+COMMAND, OFF, DELAY = 0.05, 0.03, 0.04
+"""Signal to command, to power off, to the brake: until COMMAND + DELAY it goes on as it was."""
+CHAIN = pl.Chain(sensor=0.02, controller=0.03, drive_off=OFF)
+TOLERANCE = 1e-3
+
+
+def brakes(**torques: float) -> pl.Brakes:
+    joints = {
+        name: pl.JointBrake(side="joint", dynamic_torque=torque, delay=DELAY)
+        for name, torque in torques.items()
+    }
+    return pl.Brakes(joints, CHAIN)
+
+
+# -- a carriage: v0 until the brake comes, then a constant deceleration -------------------------
+
+SPEED, BRAKING = 2.0, 4.0
+"""Speed [m/s] and deceleration [m/s^2] of the carriage, whose mass is 1 kg."""
+T_R, T_S = COMMAND, DELAY + SPEED / BRAKING
+S_R, S_S = SPEED * COMMAND, SPEED * DELAY + SPEED**2 / (2 * BRAKING)
+
+
+@cache
+def carriage(kind: str = "box", speed: float = SPEED) -> pl.StopResult:
+    """A carriage that slides along +x; its front face is at x = 0.25 m when the signal comes."""
+    sizes: dict[str, Any] = {"box": (0.5, 0.3, 0.2), "sphere": (0.25,)}
+    body = shape("a", kind, sizes[kind], at(0, 0, 0))
+    slider = chain("prismatic", axis=(1, 0, 0), geometry=(replace(body, placement=pin.SE3(1)),))
+    stop = pl.stop(slider, [0.0], [speed], brakes=brakes(j1=BRAKING))
+    if speed:
+        assert stop.stopping_time == pytest.approx(COMMAND + DELAY + speed / BRAKING, rel=1e-9)
+    return stop
+
+
+def values(found: Any) -> list[float]:
+    return [term.value for term in found.terms]
+
+
+@pytest.mark.parametrize(
+    ("direction", "part"),
+    [((1, 0, 0), 1.0), ((3, 0, 0), 1.0), ((1, 1, 0), np.sqrt(0.5)), ((-1, 2, 2), 0.0),
+     ((-1, 0, 0), 0.0), (None, 1.0)],
+)  # fmt: skip
+def test_a_carriage_comes_straight_on(direction: Any, part: float) -> None:
+    found = separation(carriage(), direction=direction, intrusion=0.2, z_d=0.1, z_r=0.02)
+    hand = [1.6 * (T_R + T_S), S_R * part, S_S * part, 0.2, 0.1, 0.02]
+    room = [0, *(TOLERANCE if 0 < part < 1 else 0 for _ in range(2)), 0, 0, 0]
+    for value, expected, more in zip(values(found), hand, room, strict=True):
+        assert expected * (1 - 1e-9) <= value <= expected * (1 + 1e-9) + more
+    assert (found.reaction_time, found.stopping_time) == pytest.approx((T_R, T_S), rel=1e-9)
+    assert found.robot_speed == pytest.approx(SPEED * part, abs=1e-12)
+    assert found.distance == sum(values(found))
+    # v_h (T_r + T_s) + v_r T_r + S_s + C + Z_d + Z_r; the speed is constant until the command.
+    assert found.simple == pytest.approx(found.distance - found["S_r"].value + S_R * part, rel=1e-9)
+
+
+def test_nothing_comes_nearer_to_somebody_behind() -> None:
+    found = separation(carriage(), direction=(-1, 0, 0))
+    assert values(found)[1:3] == [0.0, 0.0]
+    assert found.robot_speed == 0.0
+    assert "nothing comes nearer" in str(found)
+
+
+def test_a_carriage_that_returns_counts_where_it_was_nearest() -> None:
+    # Uphill without a brake: it slides back down until a brake that comes late stops it.
+    slope, speed, late = 0.5, 2.0, 0.7
+    rail = (np.cos(slope), 0, np.sin(slope))
+    body = replace(shape("a", "sphere", (0.1,), at(0, 0, 0)), placement=pin.SE3(1))
+    hill = chain("prismatic", axis=rail, geometry=(body,))
+    late_brake = pl.JointBrake(side="joint", dynamic_torque=40.0, delay=late)
+    stop = pl.stop(
+        hill, [0.0], [speed], gravity=(0, 0, -9.81),
+        brakes=pl.Brakes({"j1": late_brake}, pl.Chain()),
+    )  # fmt: skip
+    pull = 9.81 * np.sin(slope)
+    top = speed**2 / (2 * pull)
+    assert stop.joints["j1"].angle < 0.8 * top  # it has come back
+    found = separation(stop, direction=rail)
+    assert top <= found["S_s"].value <= top + TOLERANCE
+    level = separation(stop)
+    assert top * rail[0] <= level["S_s"].value <= top * rail[0] + TOLERANCE
+
+
+# -- where the person is ----------------------------------------------------------------------
+
+
+def test_a_person_at_a_point_ahead() -> None:
+    found = separation(carriage(), point=(3, 0, 0))
+    assert S_R <= found["S_r"].value <= S_R + TOLERANCE
+    assert S_S <= found["S_s"].value <= S_S + TOLERANCE
+    assert found.robot_speed == pytest.approx(SPEED)
+
+
+def test_a_person_beside_the_way_counts_by_the_nearest_place() -> None:
+    # A ball of 0.25 m passes at x = 0.3 m, one metre from its way.
+    far = np.hypot(0.3, 1.0) - 0.25
+    at_command = np.hypot(0.3 - S_R, 1.0) - 0.25
+    found = separation(carriage("sphere"), point=(0.3, 1.0, 0))
+    assert found["S_r"].value == pytest.approx(far - at_command, abs=TOLERANCE)
+    assert found["S_s"].value == pytest.approx(at_command - 0.75, abs=TOLERANCE)
+    assert found.robot_speed == pytest.approx(SPEED * 0.3 / np.hypot(0.3, 1.0), rel=1e-4)
+    behind = separation(carriage("sphere"), point=(-2, 0, 0))
+    assert 0 <= min(values(behind)) and max(values(behind)[1:3]) <= TOLERANCE
+
+
+@pytest.mark.parametrize("point", [(0.6, 0, 0), (0.1, 0, 0), (0.9, 0.14, 0.09)])
+def test_a_person_who_is_reached_has_no_distance(point: Any) -> None:
+    with pytest.raises(pl.BadValue, match="comes as far as the person"):
+        separation(carriage(), point=point)
+
+
+# -- a beam: every point of every body ----------------------------------------------------------
+
+RATE, TORQUE = 3.0, 2.0
+INERTIA = 0.04 + 0.25**2
+"""About the axis: that of body "a" of `chain` and its mass of 1 kg at 0.25 m [kg m^2]."""
+REACTION = RATE * COMMAND
+TURN = RATE * DELAY + INERTIA * RATE**2 / (2 * TORQUE)
+"""Angles until the command, and from then on [rad]."""
+
+
+def beam(*geometry: Any, rate: float = RATE, torque: float = TORQUE) -> pl.StopResult:
+    """A beam about z, with shapes on its body; at the command it lies along x."""
+    turning = chain("revolute", geometry=geometry)
+    return pl.stop(turning, [-rate * COMMAND], [rate], brakes=brakes(j1=torque))
+
+
+def ball(x: float, radius: float = 0.1) -> Any:
+    return replace(shape("a", "sphere", (radius,), at(0, 0, 0)), placement=pin.SE3(np.eye(3),
+                   np.array([x, 0, 0])))  # fmt: skip
+
+
+def test_a_ball_on_a_beam_horizontally() -> None:
+    found = separation(beam(ball(0.5)))
+    # The point farthest from the axis goes along the chord of its arc.
+    first, second = (1.2 * np.sin(angle / 2) for angle in (REACTION, TURN))
+    assert first <= found["S_r"].value <= first + TOLERANCE
+    assert second <= found["S_s"].value <= second + TOLERANCE
+    assert found.robot_speed == pytest.approx(RATE * 0.6, rel=2e-3)
+    assert found.robot_speed >= RATE * 0.6
+
+
+@pytest.mark.parametrize("torque", [TORQUE, 0.25])
+def test_a_ball_on_a_beam_in_a_direction(torque: float) -> None:
+    """Of c + r u, R c - c + r (R - 1) u is farthest along y by 0.5 sin(a) + 0.2 sin(a / 2)."""
+    stop = beam(ball(0.5), torque=torque)
+    turned = np.linspace(0, RATE * DELAY + INERTIA * RATE**2 / (2 * torque), 100_001)
+    hand = float(np.max(0.5 * np.sin(turned) + 0.2 * np.sin(turned / 2)))
+    found = separation(stop, direction=(0, 1, 0))
+    assert hand <= found["S_s"].value <= hand + TOLERANCE
+    away = separation(stop, direction=(0, -1, 0))
+    # Backwards only what lies beyond the axis moves; there is nothing but the ball's turning.
+    back = float(np.max(0.2 * np.sin(turned / 2) - 0.5 * np.sin(turned)))
+    assert max(back, 0.0) <= away["S_s"].value <= max(back, 0.0) + TOLERANCE
+
+
+def test_it_is_the_robot_that_counts_not_its_tool() -> None:
+    tail = ball(-1.0)
+    stop = beam(ball(0.5), tail)
+    found = separation(stop)
+    hand = 2 * 1.1 * np.sin(TURN / 2)
+    assert hand <= found["S_s"].value <= hand + TOLERANCE
+    assert found["S_s"].value > 1.5 * stop.point("a").displacement
+
+
+def test_a_finer_tolerance_is_kept() -> None:
+    box = shape("a", "box", (1.2, 0.2, 0.1), at(0, 0, 0))
+    stop = beam(replace(box, placement=pin.SE3(1)))
+    hand = 2 * np.hypot(0.6, 0.1) * np.sin(TURN / 2)
+    for tolerance in (1e-2, 1e-3, 2e-5):
+        found = separation(stop, tolerance=tolerance)
+        assert hand <= found["S_s"].value <= hand + tolerance
+        assert not any("round" in note for note in found.notes)
+
+
+def test_round_shapes_are_never_too_small() -> None:
+    found = separation(beam(ball(0.5)), tolerance=1e-6)
+    hand = 1.2 * np.sin(TURN / 2)
+    (note,) = (text for text in found.notes if "round shapes" in text)
+    said = 1e-3 * float(note.split()[-2])
+    assert 1e-6 < said < 2e-3 and hand <= found["S_s"].value <= hand + said
+
+
+def test_frames_count_as_well() -> None:
+    stop = beam(ball(0.5))
+    found = separation(stop, frames={"j1": 0.9}, tolerance=0.01)
+    hand = 1.8 * np.sin(TURN / 2)
+    assert hand <= found["S_s"].value <= hand + 0.01
+    assert "'j1' comes farthest" in str(found)
+    near = separation(stop, point=(0, 3, 0), frames={"j1": 0.9})
+    assert near["S_s"].value <= TOLERANCE
+
+
+@pytest.mark.parametrize("direction", [None, (1, 2, 0.5), (0, -1, 0)])
+def test_no_point_of_an_arm_goes_farther(direction: Any) -> None:
+    arm = robot("six_axis_arm")
+    v = 0.5 * arm.model.upperVelocityLimit * (1, 1, -1, 1, -1, 1)
+    stop = pl.stop(
+        arm, np.radians([10, 40, -20, 0, 30, 0]), v, brakes="urdf/six_axis_arm.brakes.yaml"
+    )
+    found = separation(stop, direction=direction)
+    run, command = stop.run, stop.chain.command
+    for symbol, start, end in (("S_r", 0.0, command), ("S_s", command, run.t[-1])):
+        gone = advances(arm, run, np.linspace(start, end, 40), direction)
+        assert 0.97 * gone <= gone <= found[symbol].value <= 1.05 * gone + TOLERANCE
+
+
+def advances(arm: pl.Mechanism, run: pl.Trajectory, times: Array, direction: Any) -> float:
+    """Largest advance of random points of the shapes since the first of some times."""
+    rng, data, most = np.random.default_rng(7), arm.model.createData(), 0.0
+    inner = [(g, points_of(g.shape, rng, 400)) for g in arm.geometry if g.body != "ground"]
+    places = []
+    for t in times:
+        pin.forwardKinematics(arm.model, data, run(t).q)
+        pin.updateFramePlacements(arm.model, data)
+        seats = [data.oMf[arm.frame_id(g.body)] * g.placement for g, _ in inner]
+        places.append(
+            np.vstack([p @ seat.rotation.T + seat.translation
+                       for seat, (_, p) in zip(seats, inner, strict=True)])
+        )  # fmt: skip
+    for place in places:
+        moved = place - places[0]
+        if direction is None:
+            most = max(most, float(np.linalg.norm(moved[:, :2], axis=1).max()))
+        else:
+            d = np.array(direction) / np.linalg.norm(direction)
+            most = max(most, float((moved @ d).max()))
+    return most
+
+
+def test_a_vertical_way_is_no_horizontal_advance() -> None:
+    # A beam that swings from 30 degrees below to above the horizontal moves mostly upwards.
+    swing = pendulum()
+    brake = pl.JointBrake(side="joint", dynamic_torque=12.0)
+    stop = pl.stop(swing, [-0.3], [5.0], brakes=pl.Brakes({"axis": brake}, pl.Chain()))
+    assert stop.joints["axis"].angle > 0.1
+    found = separation(stop, thickness=1e-4)
+    # The stand-in of a robot without shapes reaches from the axis to the centre of mass.
+    angles = np.linspace(-0.3, -0.3 + stop.joints["axis"].angle, 1000)
+    across = 0.5 * np.max(np.abs(np.cos(angles) - np.cos(0.3)))
+    upwards = 0.5 * np.max(np.sin(angles) + np.sin(0.3))
+    assert across <= found["S_s"].value <= across + 1.3e-3 < upwards
+    up = separation(stop, direction=(0, 0, 1), thickness=1e-4)["S_s"].value
+    assert upwards <= up <= upwards + 1.3e-3
+    assert any("no shapes" in note for note in found.notes)
+
+
+# -- the person -------------------------------------------------------------------------------
+
+
+def test_a_person_whose_speed_varies() -> None:
+    T = T_R + T_S
+    found = separation(carriage(), human_speed=lambda t: 1.6 * (1 - abs(2 * t / T - 1)))
+    assert found["S_h"].value == pytest.approx(0.5 * 1.6 * T, rel=1e-4)
+    assert found["S_h"].simple == pytest.approx(1.6 * T, rel=5e-3)
+    assert found.human_speed == pytest.approx(1.6, rel=5e-3)
+    rising = separation(carriage(), human_speed=lambda t: 3.0 * t)
+    assert rising["S_h"].value == pytest.approx(1.5 * T**2, rel=1e-9)
+
+
+def test_detection_is_time_in_which_both_go_on() -> None:
+    plain, later = separation(carriage()), separation(carriage(), detection=0.1)
+    assert later.reaction_time == pytest.approx(T_R + 0.1)
+    more = [b - a for a, b in zip(values(plain), values(later), strict=True)]
+    assert more == pytest.approx([1.6 * 0.1, SPEED * 0.1, 0, 0, 0, 0], abs=1e-12)
+    assert later["S_r"].simple == pytest.approx(SPEED * (T_R + 0.1))
+
+
+def test_the_worst_of_several_stops() -> None:
+    stops = [carriage(speed=1.0), carriage(), carriage(speed=0.5)]
+    found = separation(stops, intrusion=0.1)
+    assert found.stop is stops[1]
+    alone = [separation(stop, intrusion=0.1).distance for stop in stops]
+    assert found.distances == pytest.approx(alone)
+    assert found.distance == max(alone)
+
+
+def test_a_robot_at_rest_needs_the_way_of_the_person() -> None:
+    found = separation(carriage(speed=0.0))
+    assert values(found) == pytest.approx([1.6 * COMMAND, 0, 0, 0, 0, 0], abs=1e-12)
+
+
+# -- minimum distance ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("time", "intrusion", "distance", "speed"),
+    [
+        (0.165, 0.0, 0.330, 2.0),
+        (0.32, 0.0, 0.512, 1.6),
+        (0.30, 0.0, 0.500, 1.6),
+        (0.25, 0.0, 0.500, 2.0),
+        (0.2, 0.128, 0.5, 1.6),
+        (0.2, 0.100, 0.5, 2.0),
+        (1.0, 0.85, 2.45, 1.6),
+    ],
+)
+def test_minimum_distances_by_hand(
+    time: float, intrusion: float, distance: float, speed: float
+) -> None:
+    found = minimum_distance(time, intrusion=intrusion)
+    assert (found.distance, found.speed) == pytest.approx((distance, speed), rel=1e-12)
+    assert sum(term.value for term in found.terms) == pytest.approx(distance, rel=1e-12)
+
+
+def test_minimum_distance_of_stops() -> None:
+    found = minimum_distance([carriage(speed=0.2), carriage()], detection=0.08)
+    assert found.time == pytest.approx(T_R + T_S + 0.08)
+    assert found.distance == pytest.approx(1.6 * (T_R + T_S + 0.08))
+    other = minimum_distance(carriage(), fast=2.5, slow=1.0, threshold=0.3)
+    assert (other.distance, other.speed) == pytest.approx((1.0 * (T_R + T_S), 1.0))
+
+
+# -- what comes out -----------------------------------------------------------------------------
+
+
+def test_every_term_is_printed(tmp_path: Path) -> None:
+    found = separation(carriage(), direction=(1, 0, 0), intrusion=0.2)
+    lines = str(found).split("\n")
+    for term in found.terms:
+        (line,) = [row for row in lines if row.split()[:1] == [term.symbol] and "." in row][:1]
+        assert [float(x) for x in line.split()[1:3]] == pytest.approx(
+            [1e3 * term.value, 1e3 * term.simple], abs=0.05
+        )
+    assert "[mm]" in str(found) and "ISO/TS 15066" in str(found)
+    assert "Z_d, Z_r not given and taken as 0" in str(found)
+    with found.to_csv(tmp_path / "terms.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["term"] for row in rows] == ["S_h", "S_r", "S_s", "C", "Z_d", "Z_r", "S_p"]
+    assert sum(float(row["value_m"]) for row in rows[:-1]) == float(rows[-1]["value_m"])
+    assert float(rows[3]["value_m"]) == 0.2
+    document = json.loads(json.dumps(found.as_dict()))
+    assert document["distance_m"] == found.distance
+    assert [term["term"] for term in document["terms"]] == [term.symbol for term in found.terms]
+
+
+def test_minimum_distance_is_printed(tmp_path: Path) -> None:
+    found = minimum_distance(0.3)
+    assert [term.symbol for term in found.terms] == ["K T", "C", "rest"]
+    assert "500.0" in str(found) and "1600 mm/s" in str(found) and "ISO 13855" in str(found)
+    text = found.to_csv(tmp_path / "terms.csv").read_text(encoding="utf-8")
+    assert text.split("\n")[0] == "term,meaning,value_m,formula,source"
+    assert json.loads(json.dumps(found.as_dict()))["distance_m"] == 0.5
+
+
+# -- what cannot be -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"direction": (1, 0, 0), "point": (3, 0, 0)}, "either the direction"),
+        ({"direction": (0, 0, 0)}, "direction of the person"),
+        ({"point": (1, 2)}, "has 3 numbers"),
+        ({"human_speed": -1.0}, "human_speed is -1.0"),
+        ({"human_speed": lambda t: np.nan}, "human_speed is not finite"),
+        ({"detection": -0.1}, "detection is -0.1"),
+        ({"intrusion": -0.1}, "intrusion is -0.1"),
+        ({"z_d": "far"}, "z_d is 'far'"),
+        ({"z_r": np.inf}, "z_r is not finite"),
+        ({"tolerance": 0.0}, "tolerance is 0.0"),
+        ({"frames": {"tool": 0.1}}, "no body or frame 'tool'"),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(pl.PinloopError, match=sentence):
+        separation(carriage(), **arguments)
+
+
+def test_only_robots_that_stand_have_a_distance() -> None:
+    swing = pendulum()
+    weak = pl.Brakes({"axis": pl.JointBrake(side="joint", dynamic_torque=1.0)}, pl.Chain())
+    falling = pl.stop(swing, [0.0], [-1.0], brakes=weak, until=0.2)
+    assert falling.outcome == "does not hold"
+    for function in (separation, minimum_distance):
+        with pytest.raises(pl.BadValue, match="does not hold"):
+            function([carriage(), falling])
+    with pytest.raises(pl.BadValue, match="give the result of pl.stop"):
+        separation([])
+    with pytest.raises(pl.BadValue, match="give the result of pl.stop"):
+        separation(0.3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"stop": -0.1}, "stopping time"),
+        ({"stop": "soon"}, "give the result of pl.stop"),
+        ({"stop": 0.3, "slow": 3.0}, "slow is 3.0 m/s, more than fast"),
+        ({"stop": 0.3, "threshold": -1}, "threshold is -1"),
+        ({"stop": 0.3, "intrusion": np.nan}, "intrusion is not finite"),
+    ],
+)
+def test_bad_minimum_distances(arguments: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(pl.BadValue, match=sentence):
+        minimum_distance(**arguments)
+
+
+def test_no_term_of_that_name() -> None:
+    with pytest.raises(pl.BadValue, match="there are: S_h, S_r"):
+        separation(carriage())["S_x"]
