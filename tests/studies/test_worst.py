@@ -91,7 +91,7 @@ def test_each_worst_case_can_be_replayed_to_the_last_digit() -> None:
     study = pl.study(wheels.carriages(), wheels.CARRIAGES_BRAKES, wheels.CARRIAGES_SPACE,
                      pl.Sobol(4, seed=1), jobs=1)  # fmt: skip
     found = few_evaluations(study, evaluations=20)
-    assert set(found) == {"time", "travel", "angle:a", "angle:b", "gear:a", "gear:b"}
+    assert set(found) == {"time", "travel", "angle:a", "angle:b"}
     for worst in found.values():
         row = study.setup.row(0, worst.values)
         assert row[worst.column] == worst.value
@@ -101,8 +101,6 @@ def test_each_worst_case_can_be_replayed_to_the_last_digit() -> None:
                 "time": stop.stopping_time,
                 "angle:a": stop.joints["a"].excursion,
                 "angle:b": stop.joints["b"].excursion,
-                "gear:a": stop.joints["a"].peak_gear_torque,
-                "gear:b": stop.joints["b"].peak_gear_torque,
             }.get(worst.criterion, worst.value)
             assert measured == worst.value
     assert len({tuple(worst.values.values()) for worst in found.values()}) >= 3
@@ -122,14 +120,14 @@ def test_impulses_of_teeth() -> None:
 
 def test_the_same_whatever_the_number_of_processes() -> None:
     robot = pl.load(URDF / "palletizer.urdf")
-    study = pl.study(robot, URDF / "palletizer.brakes.yaml", sampling=pl.Sobol(8), jobs=1)
+    study = pl.study(robot, URDF / "palletizer.brakes.yaml", sampling=pl.Sobol(4, 1), jobs=1)
     one, two = (
-        pl.worst_case(study, ["time", "travel"], starts=2, evaluations=6, jobs=jobs)
+        pl.worst_case(study, ["time", "travel"], starts=2, evaluations=3, jobs=jobs)
         for jobs in (1, 2)
     )
     for name, worst in one.items():
         assert (two[name].value, two[name].values) == (worst.value, worst.values)
-        assert worst.value >= worst.sampled and worst.evaluations <= 12
+        assert worst.value >= worst.sampled and worst.evaluations <= 6
         assert worst.stop.run.closure().max() < 1e-9
     assert one["time"].value == one["time"].stop.stopping_time
 
@@ -146,7 +144,7 @@ def test_the_smallest_clearance_is_the_worst() -> None:
     study = pl.study(
         arm, URDF / "six_axis_arm.brakes.yaml", space, pl.Sobol(4), obstacles=post, jobs=1
     )
-    found = few_evaluations(study, evaluations=15)
+    found = few_evaluations(study, "clearance", "travel", evaluations=15)
     nearest = found["clearance"]
     assert (nearest.values["speed.joint_1"], nearest.values["band.joint_1"]) == (2.0, -1.0)
     assert nearest.value == study.setup.clearance(nearest.stop)
