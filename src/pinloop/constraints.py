@@ -7,6 +7,7 @@ acceleration (DESIGN: ``J a + gamma = 0``). Nothing here decides what to do abou
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 import numpy as np
 import pinocchio as pin
@@ -66,7 +67,6 @@ class Constraints:
             lead = robot.coordinates(coupling.joints[0])
             turning = not robot.is_translation[lead.v.start]
             self._append(coupling.name, [coupling.name], [turning])
-        self._data = robot.model.createData()
         self._columns = {
             coupling.name: [robot.coordinates(joint) for joint in coupling.joints]
             for coupling in self._couplings
@@ -75,6 +75,11 @@ class Constraints:
             coupling.name: [_derivatives(polynomial) for polynomial in coupling.polynomials]
             for coupling in self._couplings
         }
+
+    @cached_property
+    def _data(self) -> pin.Data:
+        """Made when first needed: it is large for robots of hundreds of joints."""
+        return self.robot.model.createData()
 
     def _append(self, name: str, labels: list[str], angular: Iterable[bool]) -> None:
         start = len(self.labels)

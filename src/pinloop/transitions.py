@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .closing import nearby_assembly, null_space, numerical_rank
 from .constraints import Constraints
-from .dynamics import Augmented, EquationsOfMotion, Formulation, Projected
+from .dynamics import Augmented, EquationsOfMotion, Formulation, Projected, Voronets
 from .errors import BadValue, InconsistentVelocity, PinloopWarning
 from .mechanism import Mechanism
 from .modes import ModalSystem, Mode
@@ -113,7 +113,7 @@ def transition(
     for mode in (before, after):
         if not isinstance(mode, Mode):
             raise BadValue(f"{mode!r} is no mode; give pl.Mode(locks=('elbow',))")
-    if form is not None and not isinstance(form, Formulation):
+    if form is not None and not isinstance(form, (Augmented, Projected, Voronets)):
         raise BadValue(f"form is {form!r}; give pl.Augmented(), pl.Projected() or pl.Voronets()")
     system = ModalSystem(robot, regularization=robot.regularization is not None)
     J, b, _ = system.equations(before).terms(0.0, q, v)
