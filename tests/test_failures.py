@@ -11,7 +11,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.description import GROUND, Body, Description, Joint, constant
-from pinloop.dynamics import Formulation
+from pinloop.dynamics import MatrixFormulation
 from pinloop.dynamics.formulations import BoundFormulation
 from pinloop.mechanism import build
 from pinloop.pairs import make_pair
@@ -137,7 +137,7 @@ def test_a_singular_mass_matrix_fails(formulation: Any) -> None:
     assert caught.value.reason == "SingularMass" and caught.value.trajectory is None
 
 
-class Careful(Formulation, BoundFormulation):
+class Careful(MatrixFormulation, BoundFormulation):
     """Refuses a mass matrix that is close to singular."""
 
     def bind(self, scale: Array) -> BoundFormulation:

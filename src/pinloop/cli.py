@@ -1,4 +1,4 @@
-"""The command line: `pinloop check` and `pinloop view`; `stop` and `brakes` are in `cli_stop`.
+"""The command line: `pinloop check` and `pinloop view`; the others are in `cli_stop`, `cli_study`.
 
 Turns words into calls and results into text and exit codes; whatever measures or draws lives in
 the package. Exit codes: 0 done, 1 the robot cannot be assembled or does not stop, 2 a mistake in
@@ -21,8 +21,10 @@ import typer
 from typer.main import get_command
 
 from .assembly import assemble
+from .cli_compare import compare, fit
 from .cli_options import File, FloatingBase, Loops, PackageDirs
 from .cli_stop import brakes_app, stop
+from .cli_study import study, worst
 from .diagnosis import diagnose
 from .errors import BadValue, LoopNotClosed, PinloopError, PinloopWarning, StopFailed
 from .loading import load
@@ -252,6 +254,15 @@ def _terminate(number: int, frame: object) -> None:
 app.command(epilog="Example: pinloop stop urdf/six_axis_arm.urdf --payload 5kg --csv stop.csv")(
     stop
 )
+app.command(epilog="Example: pinloop study urdf/six_axis_arm.study.yaml --results arm.csv")(study)
+app.command(
+    epilog="Example: pinloop worst urdf/six_axis_arm.study.yaml --results arm.csv --html worst"
+)(worst)
+app.command(epilog="Example: pinloop compare ur5_robot.urdf examples/ur5_stops.csv")(compare)
+app.command(
+    epilog="Example: pinloop fit ur5_robot.urdf examples/ur5_stops.csv --parameter dynamic_torque "
+    "--parameter viscous -o ur5.brakes.yaml"
+)(fit)
 app.add_typer(brakes_app)
 
 

@@ -39,7 +39,7 @@ from .stopping.tables import stop_table
 from .stopping.usual import usual_brakes, usual_pose, usual_velocity
 from .terminal import complain, show, write
 
-__all__ = ["brakes_app", "stop"]
+__all__ = ["BrakesFile", "Fact", "brakes_app", "brakes_for", "stop"]
 
 _NOT_STOPPED = 1
 
@@ -150,7 +150,7 @@ def stop(
         package_dirs=package_dir or (),
         gravity=None if gravity is None else gravity_vector(gravity),
     )
-    chosen, facts = _brakes(machine, robot, brakes)
+    chosen, facts = brakes_for(machine, robot, brakes)
     if band is not None:
         chosen = chosen.at_band(BANDS[band])
     chosen = with_faults(chosen, fault or ())
@@ -175,7 +175,9 @@ def _category(number: int, on_path: bool) -> int | Category:
     return (0, Category1(on_path=on_path), Category2(on_path=on_path))[number]
 
 
-def _brakes(machine: Mechanism, robot: Path, file: Path | None) -> tuple[Brakes, list[Fact]]:
+def brakes_for(
+    machine: Mechanism, robot: Path, file: Path | None
+) -> tuple[Brakes, list[Fact]]:
     """The brakes, and a line on where they come from."""
     init = f"pinloop brakes init {robot}"
     if file is not None:

@@ -94,6 +94,8 @@ def test_inputs_of_a_step_stay_as_they_are() -> None:
 class Turns:
     """Rotation matrices, written with SciPy's matrix exponential and logarithm."""
 
+    flat: bool = False
+
     def integrate(self, q: Array, step: Array) -> Array:
         return np.asarray(q @ expm(hand.skew(step)))
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 import pinloop as pl
 from pinloop.description import GROUND
+from pinloop.stopping.brakes import Kind
 
 from ..states import URDF
 from ..states import robot as loaded
@@ -271,7 +272,7 @@ class Wild(NamedTuple):
     v: Array
     by: pl.Brakes
     payload: pl.Payload | None
-    category: int | pl.Category1
+    category: int | pl.Category0 | pl.Category1 | pl.Category2
 
 
 def wild_stop(seed: int) -> Wild:
@@ -305,3 +306,28 @@ def wild_stop(seed: int) -> Wild:
         by = at_joint(by, deceleration=float(rng.uniform(3, 30)))
         category = pl.Category1(time_limit=rng.uniform(0.05, 0.3)) if rng.random() < 0.5 else 1
     return Wild(arm, q, v, by, payload, category)
+
+
+def controlled_stop(seed: int) -> tuple[Wild, pl.Trigger | None]:
+    """A stop of any category, drives perhaps too weak, from even or recorded motion."""
+    rng = np.random.default_rng(seed + 77)
+    wild = wild_stop(seed) if rng.random() < 0.5 else Wild(*drawn_stop(seed)[:4], None, 0)
+    entries = {}
+    for name, b in wild.by.joints.items():
+        limit = None
+        if rng.random() < 0.6:
+            limit = (b.dynamic_torque or 1.0) * rng.uniform(0.2, 2)
+        kind: Kind = "friction" if b.kind == "tooth" else b.kind
+        slower = rng.uniform(2, 30)
+        entries[name] = replace(b, kind=kind, drive_torque=limit, deceleration=slower)
+    on_path = bool(rng.random() < 0.4)
+    limit = rng.uniform(0.02, 0.5) if rng.random() < 0.6 else None
+    categories = (pl.Category0(), pl.Category1(on_path, limit), pl.Category2(on_path))
+    by, category = replace(wild.by, joints=entries), categories[rng.integers(3)]
+    trigger = None
+    if rng.random() < 0.4:
+        t = np.linspace(0, 9, 181)[:, None]
+        waves = 0.5 * np.sin(3 * t + rng.uniform(0, 6, len(wild.q)))
+        motion = pl.JointTrajectory(wild.robot.joints, t[:, 0], wild.q + wild.v * t + waves)
+        trigger = pl.Trigger(motion, at=rng.uniform(0, 0.3), controller=rng.uniform(0, 0.05))
+    return wild._replace(by=by, category=category), trigger

@@ -272,6 +272,14 @@ def test_tooth_while_the_drives_still_have_power() -> None:
     stands(result, 0.1 * vb + vb**2 / 4, 0.1 + vb / 2, "b")
 
 
+@pytest.mark.parametrize("off", [0.05, 0.15])
+def test_tooth_with_play_while_the_drive_still_has_power(off: float) -> None:
+    """The pin falls into the gap from 0 to 0.1 at 10 ms; the wheel comes to its end at 70 ms."""
+    by = on_axis(pl.Chain(drive_off=off), kind="tooth", delay=0.01, pitch=0.1)
+    one = stands(stop(wheel(2.0), 1.0, by, q=[0.03]), 0.07, 0.07)
+    assert one.impulse == pytest.approx(2.0)
+
+
 # -- power stays ------------------------------------------------------------------------------
 
 

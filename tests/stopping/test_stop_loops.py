@@ -144,6 +144,18 @@ def test_a_second_program_stops_at_the_same_place(case: str) -> None:
     )
 
 
+def test_joints_without_entry_have_the_friction_of_the_file() -> None:
+    """The right crank of the five-bar has 0.3 N m and 0.2 N m s in its URDF."""
+    one, none = robot("fivebar"), np.zeros(3)
+    q, v = moving(one, {"base_left": 2.0, "base_right": -3.0})
+    brakes = pl.Brakes({"base_left": brake(3.0)})
+    stop = pl.stop(one, q, v, brakes=brakes, gravity=none)
+    second = Stop(Machine(one, brakes, none), Friction(one, brakes, brakes.chain))
+    t, end = second.run(q, v, 5.0)
+    assert stop.outcome == "stopped" and stop.stopping_time == pytest.approx(t, abs=1e-3)
+    np.testing.assert_allclose(stop.run.q[-1], end, atol=1e-6)
+
+
 # -- the same robot, described otherwise -------------------------------------------------------
 
 BRAKED = pl.Brakes({"crank": brake(4.0, coulomb=0.1, viscous=0.3), "rocker": rubbing(0.3)})

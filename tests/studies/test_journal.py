@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 import pinloop as pl
-from pinloop.studies import journal as module
 from pinloop.studies.journal import Journal, read_rows
 
 NAMES = ["case", "x", "outcome", "reason", "y"]
@@ -156,7 +155,7 @@ def test_a_write_that_fails_takes_back_what_it_has_written(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(module.os, "fsync", full)
+        patch.setattr(os, "fsync", full)
         with pytest.raises(
             pl.PinloopError,
             match=r"cannot be written \(No space left on device\); 1 cases are done: make room",
@@ -210,6 +209,6 @@ def test_rows_are_on_the_disk_when_they_are_counted(
         fsync(descriptor)
         synced.append(path.read_bytes())
 
-    monkeypatch.setattr(module.os, "fsync", seen)
+    monkeypatch.setattr(os, "fsync", seen)
     open_journal(path).append([row(0), row(1)])
     assert synced[-1].count(b"\n") == 3

@@ -158,9 +158,11 @@ class Course:
             self._look_for_motion(step)
             return step.t1, step.q1, step.v1, step.a1, h_next
         if found.t > t:
-            step = self._shortened(step, found)
+            step, reached = self._shortened(step, found)
             self._keep(step.t1, step.q1, step.v1, step.a1, step.psi)
             self._look_for_motion(step)
+            if not reached:
+                return step.t1, step.q1, step.v1, step.a1, h_next
         q, v, t = (step.q1, step.v1, step.t1) if found.t > t else (step.q0, step.v0, t)
         if found.watched is None:
             loose, turned = equations.loose(t, q, v), equations.turning(t, q, v)
@@ -177,12 +179,22 @@ class Course:
             v = self._hit(t, q, v, one.name)
         return (t, *self._begin(t, q, v, (one.name,)), h_next)
 
-    def _shortened(self, step: Step, found: Crossing) -> Step:
-        """The step taken again to where something happens, corrected by what the method gives."""
+    def _shortened(self, step: Step, found: Crossing) -> tuple[Step, bool]:
+        """The step taken again to where something happens, corrected by what the method gives.
+
+        Close to a singularity a shorter step may be a worse one: then it ends before, and nothing
+        has happened yet.
+        """
         root, best, least = found.t, step, np.inf
         slack = 1e-4 * (step.t1 - step.t0)
         for _ in range(_CORRECTIONS):
-            taken = self.stepper.fixed(step.t0, root, (step.q0, step.v0, step.a0))
+            start = step.q0, step.v0, step.a0
+            if self.stepper.method.step is not None:
+                taken = self.stepper.fixed(step.t0, root, start)
+            else:
+                taken, _ = self.stepper.controlled(step.t0, root - step.t0, root, start)
+            if taken.t1 < root:
+                return taken, False
             value = found.guard(root, taken.q1, taken.v1)
             if abs(value) >= 0.5 * least:
                 break
@@ -196,7 +208,7 @@ class Course:
             root -= value * (ahead - behind) / rise
             if not step.t0 < root < step.t1:
                 break
-        return best
+        return best, True
 
     def _project(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
         """On the manifold, with what is pinned exactly where it belongs."""
@@ -310,9 +322,8 @@ class Course:
             if pull:
                 level = self._reference_of(column)
                 found.append(Watched(column, None, -pull, level, f"{name} meets its drive"))
-            if self.caught[column] and not self.fast[column]:
-                found += self._next_teeth(column)
-        return found
+        play = self.caught & ~self.fast & ~phase.stuck
+        return found + [one for k in np.flatnonzero(play) for one in self._next_teeth(int(k))]
 
     def _reference_of(self, column: int) -> Callable[[float], float]:
         piece = self.phase.piece

@@ -169,8 +169,8 @@ class Drivetrain:
     @property
     def dry(self) -> NDArray[np.bool_]:
         """Mask of the coordinates that may stick, or whose losses depend on the direction."""
-        friction = self._coulomb + self._extra > 0
-        return np.asarray(friction | self.has_brake | (self.efficiency < 1.0))
+        friction = self._coulomb + self._extra + self.motor_brake[1] + self.joint_brake[1] > 0
+        return np.asarray(friction | (self.efficiency < 1.0))
 
     def friction(self, v: Array) -> Array:
         """Size of the dry friction at a speed (Stribeck), [N m]."""

@@ -100,7 +100,9 @@ def planned(
     _check_length(trigger, off if now else command)
     slope, bend = _path(trigger, columns, start)
     first = Piece(0.0, slope, bend)
-    plan = Plan(category, chain, schedule, Reference(follows, (first,)))
+    # Without power nobody follows; a recorded motion need not be known any longer.
+    nothing = constant(off, np.zeros(len(v0)))
+    plan = Plan(category, chain, schedule, Reference(follows, (first, nothing)))
     if isinstance(category, Category0):
         return plan
     speed, times = slope(command), np.zeros(len(v0))

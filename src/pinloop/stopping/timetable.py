@@ -75,7 +75,7 @@ class Timetable:
         for instant in due:
             if instant == self.schedule.command:
                 names.append("command")
-            elif instant in self._plan.reference.starts and instant > 0:
+            elif instant in self._plan.reference.starts and 0 < instant != self.schedule.off:
                 names.append("a ramp ends")
             if instant == self.schedule.off:
                 names.append("power off")

@@ -31,7 +31,7 @@ from ..stopping.motionbounds import Bounds
 from ..stopping.obstacles import Obstacle
 from ..trajectory import Trajectory
 
-__all__ = ["Most", "Person", "Shapes", "Ways", "shapes_of", "ways_towards"]
+__all__ = ["Most", "Person", "Shapes", "Ways", "largest_within", "shapes_of", "ways_towards"]
 
 Array = NDArray[np.float64]
 
@@ -187,7 +187,7 @@ def _advance(run: Trajectory, shapes: Shapes, direction: Array | None) -> Most:
     for piece in shapes.pieces:
         places = leaves.points(piece.joint, piece.points)
         gone = _towards(places - places[0], direction, run)
-        most = _largest(gone, bounds[piece.joint].acceleration(piece.radius)[:, None])
+        most = largest_within(gone, bounds[piece.joint].acceleration(piece.radius)[:, None])
         if most > max(found.value, _NOTHING):
             found = Most(most, piece.body)
     return found
@@ -262,7 +262,7 @@ def _towards(vectors: Array, direction: Array | None, run: Trajectory) -> Array:
     return np.asarray(np.linalg.norm(vectors, axis=-1))
 
 
-def _largest(gone: Array, A: Array) -> float:
+def largest_within(gone: Array, A: Array) -> float:
     """Largest advance within leaves (module docstring).
 
     Args:

@@ -40,7 +40,8 @@ from .space import driven_joints
 __all__ = ["SHARES", "AnnexB", "AxisStop", "annex_b"]
 
 Array = NDArray[np.float64]
-GivenPoses = Mapping[str, Mapping[float, "ArrayLike | Mapping[str, ArrayLike]"]]
+GivenPoses = Mapping[str, Mapping[float, Any]]
+"""Per axis and share a configuration, or values of driven joints by name."""
 
 SHARES: Mapping[int, tuple[float, ...]] = {
     0: (1.0,),

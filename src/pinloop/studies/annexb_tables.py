@@ -142,11 +142,11 @@ def _grid(annex: AnnexB, category: int, axis: str, share: float) -> Grid:
             for stop, cell in zip(row, way, strict=True)
         ]
         rows.append((Cell(name), *shown, *time))
-    heads = [f"l = {_percent(extension)}" for extension in shares]
+    heads = [f"ext. {_percent(extension)}" for extension in shares]
     columns = (
         Column("speed", right=False),
-        *(Column(head, units.way, "stopping distance at extension l") for head in heads),
-        *(Column(head, "ms", "stopping time at extension l") for head in heads),
+        *(Column(head, units.way, "stopping distance") for head in heads),
+        *(Column(head, "ms", "stopping time") for head in heads),
     )
     load = f"payload {_percent(share)} ({share * annex.payload.mass:.4g} kg)"
     return Grid(printable(f"Category {category}, axis {axis}, {load}"), columns, tuple(rows))

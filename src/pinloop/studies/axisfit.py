@@ -31,13 +31,12 @@ FITTABLE = ("dynamic_torque", "short_circuit", "viscous", "coulomb", "delay", "r
 
 _BLIND = 1e-2
 """Change of the data, as a part of it, for a change of a natural size, that counts as none."""
-_PART = 0.1
-"""Part that a parameter has in a combination, from which on it is named."""
+_PART = 0.02
+"""Part that a parameter has in a combination, from which on it takes part in it."""
 _STEP = 1e-4
 """Step of the differences, in natural units."""
-_NOTHING = 1e-6
-"""Change of the misfit that counts as none."""
 _MISFIT = 0.02
+"""Misfit that is worth a warning: more than the rounding of published numbers."""
 _SHARES = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Torques to start from, in natural units, beside the one that the brakes have."""
 _PATIENCE = 10.0
@@ -116,15 +115,15 @@ class AxisFit:
         Args:
             anew: try several torques to start from, not only those of the brakes.
         """
-        start = self._start(anew=anew)
         from scipy.optimize import least_squares  # slow to import
 
+        start = self._start(anew=anew)
+        # "dogbox" puts what is at its bound exactly there.
         done = least_squares(
-            self.errors, start, self.sensitivity, bounds=(0.0, np.inf),
-            ftol=1e-12, xtol=1e-9, gtol=1e-12, max_nfev=100,
+            self.errors, start, self.sensitivity, bounds=(0.0, np.inf), method="dogbox",
+            ftol=1e-9, xtol=1e-7, gtol=1e-8, max_nfev=40,
         )  # fmt: skip
-        x = self._at_bound(np.asarray(done.x))
-        return self._judged(x, self.errors(x), self.sensitivity(x))
+        return self._judged(np.asarray(done.x), np.asarray(done.fun), np.asarray(done.jac))
 
     # -- the problem --------------------------------------------------------------------------
 
@@ -243,22 +242,13 @@ class AxisFit:
             )
         return places[best]
 
-    def _at_bound(self, x: Array) -> Array:
-        """What is next to nothing is nothing, if the fit is no worse."""
-        cut = np.where(x < 1e-3, 0.0, x)
-        if np.any(cut != x):
-            before, after = (float(np.sqrt(np.mean(self.errors(y) ** 2))) for y in (x, cut))
-            if after < before + _NOTHING:
-                return cut
-        return x
-
     def _judged(self, x: Array, errors: Array, sensitivity: Array) -> Solution:
         """Standard errors, and what the data does not tell.
 
         With the singular values s and directions V of the sensitivity per number, directions whose
         s is next to nothing are blind; in the others the covariance is ``spread^2 V s^-2 V'``.
         """
-        n, values = len(self.names), x * self.scale
+        n, values = len(self.names), np.array([_rounded(value) for value in x * self.scale])
         _, sizes, V = np.linalg.svd(sensitivity, full_matrices=True)
         sizes = np.concatenate([sizes, np.zeros(n - len(sizes))])
         visible = sizes / np.sqrt(self.count)
@@ -293,7 +283,7 @@ class AxisFit:
         names = [n for n, c in zip(self.names, direction, strict=True) if abs(c) > _PART]
         stops = "1 stop" if len(self.rows) == 1 else f"{len(self.rows)} stops"
         numbers = "1 number" if self.count == 1 else f"{self.count} numbers"
-        way = "do not fit it" if len(names) == 1 else "fix all but one of them"
+        way = "do not fit it" if len(names) == 1 else "fix one of them"
         return (
             f"joint '{self.joint}': {stops} with {numbers} do not identify {' and '.join(names)}: "
             f"other values fit as well; {way}, or measure at other speeds, poses or payloads"
@@ -304,6 +294,11 @@ class AxisFit:
             f"joint '{self.joint}': {one.parameter} is fitted to zero, its least value: the table "
             "shows none of it, or less than none"
         )
+
+
+def _rounded(value: float) -> float:
+    """Six digits: more would pretend to be known."""
+    return float(f"{value:.6g}")
 
 
 def _time(row: Measured) -> float:

@@ -178,7 +178,7 @@ def _grid(rows: Sequence[Compared], units: Units) -> Grid:
     cells = [
         [Cell(printable(row.measured.joint)) for row in rows],
         _numbers(rows, lambda row: way * row.measured.speed),
-        _numbers(rows, lambda row: row.measured.payload),
+        [Cell(f"{row.measured.payload:g}") for row in rows],
         *_pair(rows, lambda row: 1e3 * row.time, lambda row: _times(1e3, row.measured.time)),
         [_difference(row.time_ratio) for row in rows],
         *_pair(rows, lambda row: way * row.angle, lambda row: _times(way, row.measured.angle)),
@@ -211,7 +211,10 @@ def _numbers(rows: Sequence[Compared], *readings: Reading) -> list[Cell]:
 
 
 def _difference(ratio: float | None) -> Cell:
-    return Cell("-" if ratio is None else f"{100.0 * (ratio - 1.0):+.1f}")
+    if ratio is None:
+        return Cell("-")
+    # Adding zero takes the sign from a zero.
+    return Cell(f"{round(100.0 * (ratio - 1.0), 1) + 0.0:+.1f}")
 
 
 def _share(value: float | None) -> Cell:

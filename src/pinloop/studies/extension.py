@@ -32,7 +32,7 @@ from ..mechanism import Mechanism
 from ..stopping.figures import joint_value
 from .places import Place, Places
 from .posesearch import Search
-from .posture import Driven, Lever
+from .posture import Driven
 
 __all__ = ["Extension", "Finder", "Point", "Pose"]
 
@@ -194,12 +194,13 @@ class Finder:
 
     def _pose(self, search: Search, share: float, q: Array, direction: float | None) -> Pose:
         """A pose as it is reported; of one that the user gave the direction is not known."""
-        lever: Lever = search.lever(q)
+        lever, given = search.lever(q), direction is None
         if direction is None:
             direction = -1.0 if lever.fall < -_FLAT else 1.0
         reached = 1.0 if search.point_on_axis else lever.distance / search.largest
         values = {name: joint_value(self.robot, name, q) for name in self.driven}
-        return Pose(share, reached, lever.distance, direction, direction * lever.fall, q, values)
+        fall = direction * lever.fall
+        return Pose(share, reached, lever.distance, direction, fall, q, values, given)
 
     def _taken(self, pose: Any) -> Array:
         """A pose that the user gave, assembled."""

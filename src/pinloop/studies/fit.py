@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import BadValue, PinloopWarning
 from ..mechanism import Mechanism
-from ..stopping import Brakes
+from ..stopping import Brakes, StopResult
 from ..stopping.remarks import PLANNING_AID
 from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet, printable
 from .axisfit import FITTABLE, AxisFit, Fitted, Solution, errors_of
@@ -122,40 +122,41 @@ def fitted(
     """As `fit_brakes`, but what the data does not tell is in the result only."""
     names = _checked(table.for_robot(robot), brakes, parameters)
     solved: dict[str, Solution] = {}
+    open_axes = list(dict.fromkeys(row.joint for row in table.rows))
     for _ in range(_ROUNDS):
-        for joint in dict.fromkeys(row.joint for row in table.rows):
+        for joint in open_axes:
             rows = [row for row in table.rows if row.joint == joint and row.numbers]
             axis = AxisFit(robot, brakes, joint, rows, names, arguments, table.source)
             solved[joint] = axis.solve(anew=joint not in solved)
             brakes = solved[joint].brakes
         results = table.stops(robot, brakes, **arguments)
-        moved = max(
-            float(np.max(np.abs(errors_after - solution.errors)))
-            for solution, errors_after in _again(table, results, solved)
-        )
-        if moved < _SAME:
+        moved = _moved(table, results, solved)
+        open_axes = [joint for joint, change in moved.items() if change > _SAME]
+        if not open_axes:
             break
     notes = [note for solution in solved.values() for note in solution.notes]
-    if moved >= _SAME:
+    if open_axes:
         notes.append(
-            f"the brakes of the axes change each other's stops by {100 * moved:.2g} % even after "
-            f"{_ROUNDS} rounds: the fit is not settled"
+            f"the brakes of the axes change each other's stops by {100 * max(moved.values()):.2g} "
+            f"% even after {_ROUNDS} rounds: the fit is not settled"
         )
     found = tuple(one for solution in solved.values() for one in solution.parameters)
     return Fit(brakes, found, compare(results, table), tuple(notes))
 
 
-def _again(
-    table: StoppingTable, results: Sequence[Any], solved: Mapping[str, Solution]
-) -> Iterator[tuple[Solution, np.ndarray[Any, np.dtype[np.float64]]]]:
-    """Per axis its solution, and its errors with the brakes of all axes."""
+def _moved(
+    table: StoppingTable, results: Sequence[StopResult], solved: Mapping[str, Solution]
+) -> dict[str, float]:
+    """By how much the brakes of all axes change the stops of each since it was fitted."""
+    moved = {}
     for joint, solution in solved.items():
         parts = [
             errors_of(row, result)
             for row, result in zip(table.rows, results, strict=True)
             if row.joint == joint
         ]
-        yield solution, np.concatenate(parts)
+        moved[joint] = float(np.max(np.abs(np.concatenate(parts) - solution.errors)))
+    return moved
 
 
 def _checked(table: StoppingTable, brakes: Brakes, parameters: Sequence[str]) -> tuple[str, ...]:

@@ -62,7 +62,8 @@ class Search:
         slopes = np.array([np.abs([place.distance / self._length, place.fall]) for place in here])
         # What never matters stays at home.
         self._matters = slopes.max(axis=(0, 1)) > _NOTHING
-        self._falls = bool(slopes[:, 1].max() > _NOTHING)
+        falls = [abs(place.lever.fall) for place in here]
+        self._falls = max(slopes[:, 1].max(), *falls) > _NOTHING
         self._bound(starts)
 
     @property
@@ -78,9 +79,8 @@ class Search:
 
     def extended(self) -> tuple[Place, float]:
         """The fully extended pose, and the direction in which the axis then moves downwards."""
-        if self.point_on_axis:
-            return self._farthest, self._direction or 1.0
         places, far = self._places, self._farthest
+        size = self._length if self.point_on_axis else self.largest
         starts: Starts = [(far.x, far)]
         for own in np.linspace(places.least[places.own], places.most[places.own], 5):
             start = far.x.copy()
@@ -93,8 +93,8 @@ class Search:
 
             def worth(here: Place, direction: float = direction) -> tuple[float, Array]:
                 value, slope = self._steep_and_near(here, direction, places.home)
-                value = _STEEP * value - here.lever.distance / self.largest
-                return value, _STEEP * slope - here.distance / self.largest
+                value = _STEEP * value - here.lever.distance / size
+                return value, _STEEP * slope - here.distance / size
 
             for here in self._minima(starts, worth):
                 value = worth(here)[0]

@@ -11,7 +11,7 @@ measured in `advance`; how terms are printed is in `terms`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from ..stopping import StopResult
 from ..stopping.figures import listed, milliseconds
 from ..stopping.links import positive
 from ..stopping.remarks import PLANNING_AID
-from ..stopping.sheet import Cell, Facts, Notes, Sheet, printable
+from ..stopping.sheet import Block, Cell, Facts, Notes, Sheet, printable
 from .advance import Person, Shapes, shapes_of, ways_towards
 from .arguments import at_least_zero, checked_stops
 from .terms import Row, Term, term_grids, term_rows, write_terms
@@ -115,15 +115,14 @@ class Separation:
         if len(self.distances) > 1:
             count = len(self.distances)
             facts.append(("stops", Cell(f"{count}; this is the one with the largest distance")))
-        return Sheet(
-            Cell(f"Protective separation distance: {1e3 * self.distance:.0f} mm"),
-            (
-                Facts("Case", tuple(facts)),
-                *term_grids(self.terms, self._total, both=True),
-                Notes("Assumptions", tuple(map(printable, self.notes)), "caution"),
-            ),
-            PLANNING_AID,
-        )
+        blocks: list[Block] = [
+            Facts("Case", tuple(facts)),
+            *term_grids(self.terms, self._total, both=True),
+        ]
+        if self.notes:
+            blocks.append(Notes("Assumptions", tuple(map(printable, self.notes)), "caution"))
+        title = Cell(f"Protective separation distance: {1e3 * self.distance:.0f} mm")
+        return Sheet(title, tuple(blocks), PLANNING_AID)
 
     def rows(self) -> list[Row]:
         """The terms and their sum, a row each, units in the names."""
@@ -227,8 +226,7 @@ def separation(
         for one in stops
     ]
     worst = max(found, key=lambda one: one.distance)
-    distances = tuple(one.distance for one in found)
-    return Separation(**{**worst.__dict__, "distances": distances})
+    return replace(worst, distances=tuple(one.distance for one in found))
 
 
 # -- terms ------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ class Bodies:
         self._inertia = np.array([model.inertias[k + 1].matrix() for k in range(n)])
         self._inertia = self._inertia.reshape(n, 6, 6)
         whole, self.loans = _with_loans(self._inertia, length)
-        self._inverse: Array = np.linalg.inv(whole)
+        self._inverse = np.asarray(np.linalg.inv(whole), dtype=float)
         self._width = joints.D.shape[2]
         self._arms = np.flatnonzero(kinematics.parent >= 0)
         handles, ends, sources = self._graph()

@@ -9,11 +9,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import SingularMass
 from .kinematics import Kinematics
 
 __all__ = ["TreeJoints"]
 
 Array = NDArray[np.float64]
+
+_LOCKED = 1e-9
+"""Singular value of a motion map, over the largest, at which its coordinates are not enough."""
 
 
 class TreeJoints:
@@ -49,7 +53,7 @@ class TreeJoints:
         self._duals: dict[int, Array] = {}
         self._complements: dict[int, Array] = {}
         for k, axis in zip(kinematics.single.tolist(), axes, strict=True):
-            self._complements[k] = _complement(axis[:, None])
+            self._complements[k] = np.asarray(np.linalg.svd(axis[:, None])[0][:, 1:])
         self._split(kinematics.several)
         self.held: tuple[int, ...] = ()
         self.hold((), force=True)
@@ -89,11 +93,18 @@ class TreeJoints:
         return found
 
     def _split(self, bodies: list[int]) -> None:
-        """``D`` and ``H (H'H)^-1``, the dual of ``H``, of joints with several axes."""
+        """Orthonormal ``D`` with ``D'H = 0`` (paper 3, eq. 9), and the dual ``H (H'H)^-1``."""
         for k in bodies:
             H = self._kinematics.H[k]
-            self._duals[k] = np.asarray(np.linalg.pinv(H).T)
-            self._complements[k] = _complement(H)
+            U, values, V = np.linalg.svd(H)
+            dof = len(values)
+            if dof and values[-1] < _LOCKED * values[0]:
+                raise SingularMass(
+                    "the mass matrix is not positive definite: coordinates of a joint turn about "
+                    f"the same axis (condition {values[0] / max(values[-1], 1e-300):.1e})"
+                )
+            self._duals[k] = np.asarray((U[:, :dof] / values) @ V)
+            self._complements[k] = np.asarray(U[:, dof:])
 
     def _fill(self, k: int) -> None:
         """Write the padded ``D`` of one joint."""
@@ -114,9 +125,3 @@ class TreeJoints:
         if k in self._duals:
             return np.asarray(self._duals[k][:, number])
         return np.asarray(self._dual[np.searchsorted(self._kinematics.single, k)])
-
-
-def _complement(H: Array) -> Array:
-    """Orthonormal ``D`` with ``D' H = 0`` (paper 3, eq. 9)."""
-    dof = H.shape[1]
-    return np.asarray(np.linalg.qr(H, mode="complete")[0][:, dof:])

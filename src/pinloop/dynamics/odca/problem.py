@@ -25,6 +25,9 @@ Array = NDArray[np.float64]
 _REFINE = 1e-13
 """Residual over load from which on an answer is refined."""
 _REFINEMENTS = 3
+_WITHOUT_MASS = 1e-10
+"""Inertia of a motion, over that on loan, below which it has none of its own."""
+_NO_MOTION = np.zeros(6)
 _DEPENDENT = 1e-11
 """Response of a bordered row, over that of its bodies alone, below which it is redundant."""
 
@@ -128,23 +131,28 @@ class Problem:
         y, across = self._missing(A, load)
         x = bodies.sweeps.solve(y)
         size = float(np.abs(y).max(initial=0.0))
-        before = np.inf
-        for _ in range(_REFINEMENTS + 1):
-            trial = bodies.accelerations(wrenches, x, load.ground)
-            rest, moved = self._missing(trial, load)
-            rest -= bodies.compliance * x
-            error = float(np.abs(rest).max(initial=0.0))
-            if not error < 0.5 * before:
+        # Close to a singularity small residuals mean large errors.
+        enough = _REFINE * size * np.sqrt(bodies.sweeps.margin)
+        A = bodies.accelerations(wrenches, x, load.ground)
+        rest, across = self._missing(A, load)
+        rest -= bodies.compliance * x
+        error = float(np.abs(rest).max(initial=0.0))
+        for _ in range(_REFINEMENTS):
+            if error <= enough:
                 break
-            A, across, kept, before = trial, moved, x, error
-            if error <= _REFINE * size:
+            # Forces may be large here. What is added to accelerations comes from the correction
+            # alone: from all forces together their rounding would come along.
+            more = bodies.sweeps.solve(rest)
+            new_x, new_A = x + more, A + bodies.accelerations(0.0 * wrenches, more, _NO_MOTION)
+            new_rest, new_across = self._missing(new_A, load)
+            new_rest -= bodies.compliance * new_x
+            left = float(np.abs(new_rest).max(initial=0.0))
+            if not left < 0.5 * error:
                 break
-            x = x + bodies.sweeps.solve(rest)
-        else:
-            x = kept
-        if not np.isfinite(before):
+            x, A, rest, across, error = new_x, new_A, new_rest, new_across, left
+        if not np.isfinite(error):
             raise SingularMass("the joint forces are not finite; some body moves without mass")
-        return Answer(self._joints.rates(across), A, kept, load.torques, np.zeros(0))
+        return Answer(self._joints.rates(across), A, x, load.torques, np.zeros(0))
 
     def _missing(self, A: Array, load: Load) -> tuple[Array, Array]:
         """What joint forces must still do at each joint, and the motion across tree joints."""
@@ -184,6 +192,12 @@ class _Border:
         matrix = np.array([self._measure(part) for part in self._parts]).T
         matrix[:k, :k] -= np.diag([1 / amount for _, _, amount in self._loans])
         self._matrix = matrix
+        roots = np.sqrt([amount for _, _, amount in self._loans])
+        own = -matrix[:k, :k] * roots[:, None] * roots
+        if k and not np.linalg.eigvalsh(0.5 * (own + own.T))[0] > _WITHOUT_MASS:
+            raise SingularMass(
+                "the mass matrix is not positive definite; some body moves without mass or inertia"
+            )
         unit = np.sqrt(np.maximum(sizes, np.finfo(float).tiny))
         self._split = k
         # Loans first, then rows, which may be redundant: smallest multipliers.

@@ -13,7 +13,6 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ...closing import nearby_assembly
 from ...mechanism import Mechanism
 from ..formulations import BoundStateFormulation, FurtherRows
 from .bodies import Bodies
@@ -30,6 +29,8 @@ Array = NDArray[np.float64]
 _CLOSED = 1e-9
 """Residual up to which a configuration counts as assembled (lengths over the robot's length)."""
 _ITERATIONS = 20
+_NEIGHBOURS, _REACH = 4, 0.05
+"""Configurations at which ranks are looked at, and how far away [rad, m]."""
 
 
 class ArticulatedSolver(BoundStateFormulation):
@@ -172,15 +173,28 @@ class ArticulatedSolver(BoundStateFormulation):
         whole = {key: sweeps.tree.groups[key].inner_joints.shape[1] * sweeps.width for key in ranks}
         if all(np.all(found == whole[key]) for key, found in ranks.items()):
             return
-        rng = np.random.default_rng(0)
-        for _ in range(4):
-            near = nearby_assembly(self._robot, q, rng, reach=0.05)
-            if near is not None:
-                self._update(near, v)
+        held = self.joints.held
+        for near in self._around(q):
+            self.joints.hold(held)
+            self._update(near, v)
+            if self._is_closed():
                 for key, found in sweeps.ranks.items():
                     np.maximum(ranks[key], found, out=ranks[key])
         sweeps.caps = ranks
+        self.joints.hold(held)
         self._update(q, v)
+
+    def _around(self, q: Array) -> list[Array]:
+        """Configurations around one, which may be singular itself, with loops closed if it goes."""
+        rng, nv = np.random.default_rng(0), self._robot.nv
+        none = FurtherRows(np.zeros((0, nv)), np.zeros(0), np.zeros(0, dtype=np.intp))
+        found = []
+        for _ in range(_NEIGHBOURS):
+            step = self.velocity(q, rng.normal(size=nv), none)
+            step *= _REACH / max(float(np.abs(step).max(initial=0.0)), _REACH)
+            near = pin.integrate(self._robot.model, q, step)
+            found.append(self.position(near, lambda _: none))
+        return found
 
     def _is_closed(self) -> bool:
         residual = self.loops.residual() / self.loops.scale

@@ -26,8 +26,6 @@ from .tree import AssemblyTree, Group
 __all__ = ["Sweeps"]
 
 Array = NDArray[np.float64]
-Columns = slice | NDArray[np.intp]
-
 _ZERO = 1e-12
 """Eigenvalues of ``X`` that count as zero; the two bodies at a joint alone give one."""
 _SUSPECT = 1e-8
@@ -47,6 +45,7 @@ class Sweeps:
     Attributes:
         ranks: per group that closes loops the rank of each ``X``, as last assembled.
         caps: the ranks that must not be exceeded, where they are known.
+        margin: smallest eigenvalue or pivot of these ``X`` that did not count as zero.
     """
 
     def __init__(self, tree: AssemblyTree, joints: int, width: int) -> None:
@@ -54,6 +53,7 @@ class Sweeps:
         self.leaves: dict[int, Array] = {}
         self.ranks: dict[int, NDArray[np.intp]] = {}
         self.caps: dict[int, NDArray[np.intp]] = {}
+        self.margin = 1.0
         self._joints = joints
         self._zeta = {
             count: np.zeros((number, count * width, count * width))
@@ -72,29 +72,27 @@ class Sweeps:
         Args:
             compliance: per joint the diagonal added to ``X``, shape (joints, width).
         """
+        self.margin = 1.0
         for number, work in enumerate(self._works):
             group = work.group
             whole = work.whole
             whole[:] = 0.0
             for slot, at, pieces in zip(group.slots, work.at, work.pieces, strict=True):
-                zeta = self._zeta[slot.handles][pieces]
-                if isinstance(at, slice):
-                    whole[:, at, at] += zeta
-                else:
-                    # A joint from a piece to itself has both handles in one place.
-                    np.add.at(whole.transpose(1, 2, 0), (at[:, None], at), zeta.transpose(1, 2, 0))
-            X = whole[:, work.inner][:, :, work.inner]
+                at.add(whole, self._zeta[slot.handles][pieces])
+            X = work.inner.block(whole, work.inner)
             diagonal = compliance[group.inner_joints].reshape(group.size, -1)
             X[:, work.diagonal, work.diagonal] += diagonal
             if group.regular:
                 work.root = _root(X)[0]
             else:
-                work.root, self.ranks[number] = _pseudoroot(X, self.caps.get(number))
-            work.across = work.root @ whole[:, work.inner][:, :, work.outer]
+                found = _pseudoroot(X, self.caps.get(number))
+                work.root, self.ranks[number], margin = found
+                self.margin = min(self.margin, margin)
+            work.across = work.root @ work.inner.block(whole, work.outer)
             if group.outer:
                 made = self._zeta[len(group.outer)][group.start : group.start + group.size]
                 np.matmul(work.across.transpose(0, 2, 1), work.across, out=made)
-                np.subtract(whole[:, work.outer][:, :, work.outer], made, out=made)
+                np.subtract(work.outer.block(whole, work.outer), made, out=made)
 
     def solve(self, y: Array) -> Array:
         """Measure numbers ``x`` of all joint forces.
@@ -109,15 +107,12 @@ class Sweeps:
             group = work.group
             beta = np.zeros((group.size, work.whole.shape[1]))
             for slot, at, pieces in zip(group.slots, work.at, work.pieces, strict=True):
-                if isinstance(at, slice):
-                    beta[:, at] += self._beta[slot.handles][pieces]
-                else:
-                    np.add.at(beta.T, at, self._beta[slot.handles][pieces].T)
-            rest = y[group.inner_joints].reshape(group.size, -1) - beta[:, work.inner]
+                at.add_rows(beta, self._beta[slot.handles][pieces])
+            rest = y[group.inner_joints].reshape(group.size, -1) - beta[:, work.inner.columns]
             work.free = _apply(work.root, rest)
             if group.outer:
                 made = self._beta[len(group.outer)][group.start : group.start + group.size]
-                made[:] = beta[:, work.outer]
+                made[:] = beta[:, work.outer.columns]
                 made += _apply(work.across.transpose(0, 2, 1), work.free)
         x = np.zeros((self._joints, self.width))
         for work in reversed(self._works):
@@ -144,18 +139,59 @@ class _Work:
         self.group = group
         places = len(group.inner) + len(group.outer)
         self.whole = np.zeros((group.size, places * width, places * width))
-        self.inner, self.outer = _columns(group.inner, width), _columns(group.outer, width)
+        total = places * width
+        self.inner = _Columns(group.inner, width, total)
+        self.outer = _Columns(group.outer, width, total)
         self.diagonal = np.arange(len(group.inner) * width)
-        self.at = [_columns(slot.places, width) for slot in group.slots]
+        self.at = [_Columns(slot.places, width, total) for slot in group.slots]
         self.pieces = [_as_slice(slot.pieces) for slot in group.slots]
 
 
-def _columns(places: tuple[int, ...], width: int) -> Columns:
-    """Columns of whole joints."""
-    return _as_slice((np.array(places, dtype=np.intp)[:, None] * width + np.arange(width)).ravel())
+class _Columns:
+    """Columns of whole joints in stacks of matrices: as a slice where they are evenly spaced.
+
+    Args:
+        places: places of the joints.
+        width: columns of a joint.
+        total: columns of a matrix.
+    """
+
+    def __init__(self, places: tuple[int, ...], width: int, total: int) -> None:
+        flat = (np.array(places, dtype=np.intp)[:, None] * width + np.arange(width)).ravel()
+        self.columns = _as_slice(flat)
+        # A joint from a piece to itself has both its handles in one place.
+        self._apart = len(set(places)) == len(places)
+        self._flat, self._total = flat, total
+        self._square = (flat[:, None] * total + flat).ravel()
+
+    def block(self, stack: Array, across: _Columns) -> Array:
+        """Rows of these and columns of other joints of a stack of matrices."""
+        rows, columns = self.columns, across.columns
+        if isinstance(rows, slice) and isinstance(columns, slice):
+            return stack[:, rows, columns]
+        flat = (self._flat[:, None] * self._total + across._flat).ravel()
+        taken = stack.reshape(len(stack), -1).take(flat, axis=1)
+        return taken.reshape(len(stack), len(self._flat), len(across._flat))
+
+    def add(self, stack: Array, more: Array) -> None:
+        """Add to rows and columns of a stack of matrices."""
+        at = self.columns
+        if isinstance(at, slice):
+            stack[:, at, at] += more
+        elif self._apart:
+            stack.reshape(len(stack), -1)[:, self._square] += more.reshape(len(stack), -1)
+        else:
+            np.add.at(stack.transpose(1, 2, 0), (at[:, None], at), more.transpose(1, 2, 0))
+
+    def add_rows(self, stack: Array, more: Array) -> None:
+        """Add to rows of a stack of vectors."""
+        if self._apart:
+            stack[:, self.columns] += more
+        else:
+            np.add.at(stack.T, self._flat, more.T)
 
 
-def _as_slice(indices: NDArray[np.intp]) -> Columns:
+def _as_slice(indices: NDArray[np.intp]) -> slice | NDArray[np.intp]:
     """The same indices as a slice, where they are evenly spaced: views are cheaper than copies."""
     if len(indices) == 0:
         return slice(0, 0)
@@ -186,15 +222,16 @@ def _root(X: Array) -> tuple[Array, Array]:
     ) ** 2
 
 
-def _pseudoroot(X: Array, caps: NDArray[np.intp] | None) -> tuple[Array, NDArray[np.intp]]:
-    """``Z`` with ``Z'Z`` the pseudoinverse of symmetric matrices, and their ranks."""
-    size = X.shape[1]
+def _pseudoroot(X: Array, caps: NDArray[np.intp] | None) -> tuple[Array, NDArray[np.intp], float]:
+    """``Z`` with ``Z'Z`` the pseudoinverse of symmetric matrices, their ranks, and the margin."""
+    size, margin = X.shape[1], 1.0
     ranks = np.full(len(X), size, dtype=np.intp)
     root, bad = np.empty_like(X), np.diagonal(X, axis1=1, axis2=2).min(axis=1) < _NOISE
     good = np.flatnonzero(~bad)
     try:
         root[good], pivots = _root(X[good])
         bad[good] = pivots < _SUSPECT
+        margin = float(pivots.min(initial=margin))
     except np.linalg.LinAlgError:
         bad[:] = True
     if caps is not None:
@@ -206,4 +243,5 @@ def _pseudoroot(X: Array, caps: NDArray[np.intp] | None) -> tuple[Array, NDArray
         root[k] = 0.0
         root[k, :rank] = (V[:, size - rank :] / np.sqrt(values[size - rank :])).T
         ranks[k] = rank
-    return root, ranks
+        margin = float(values[size - rank :].min(initial=margin))
+    return root, ranks, margin

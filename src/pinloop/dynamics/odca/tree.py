@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -254,6 +255,9 @@ def _plan(cluster: list[_Piece], grounded: set[int]) -> _Plan:
     keep = bool(beyond) and len(beyond) + len(to_ground) <= 2
     outer = [j for j in order if j in beyond or (keep and j in grounded)]
     inner = [j for j in order if j not in set(outer)]
+    if not all(_is_range([order[joint] for joint in child.handles]) for child in cluster):
+        # Where children do not lie in one stretch anyway, let inner and outer joints do.
+        order = {joint: place for place, joint in enumerate([*inner, *outer])}
     places = [tuple(order[joint] for joint in child.handles) for child in cluster]
     plan = _Plan(
         cluster, places, [order[j] for j in inner], [order[j] for j in outer], [*order],
@@ -266,6 +270,10 @@ def _plan(cluster: list[_Piece], grounded: set[int]) -> _Plan:
         any(child.grounded for child in cluster) or any(j in grounded for j in inner),
     )
     return plan
+
+
+def _is_range(places: list[int]) -> bool:
+    return all(b == a + 1 for a, b in pairwise(places))
 
 
 def _closes_no_loop(cluster: list[_Piece], inner: list[int], grounded: set[int]) -> bool:

@@ -1,0 +1,145 @@
+"""The commands `pinloop compare` and `pinloop fit`: computed stops beside measured ones.
+
+Turns words into calls and results into text, files and exit codes: 0 done, 2 a mistake in what was
+asked. How well stops agree is told, not judged.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .cli_options import File, Loops, PackageDirs
+from .cli_stop import BrakesFile, Fact, brakes_for
+from .errors import BadValue
+from .loading import load
+from .mechanism import Mechanism
+from .stopping import Brakes
+from .stopping.brakefile import Contents, brakes_text
+from .stopping.files import written_whole
+from .studies import StoppingTable
+from .studies import compare as compare_stops
+from .studies.axisfit import FITTABLE
+from .studies.fit import fitted
+from .terminal import show, write
+
+__all__ = ["compare", "fit"]
+
+Table = Annotated[
+    Path,
+    typer.Argument(
+        help="Table of stops (CSV), a row per stop of one axis.",
+        metavar="TABLE.csv",
+        show_default=False,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
+
+
+def compare(
+    robot: File,
+    table: Table,
+    brakes: BrakesFile = None,
+    as_json: AsJson = False,
+    loops: Loops = None,
+    package_dir: PackageDirs = None,
+) -> int:
+    """Set computed stops beside published or measured ones: time, distance, shape d / (v0 t).
+
+    Exits with 0 however well they agree, 2 if something is wrong with what was asked. A planning
+    aid, no safety certificate.
+    """
+    machine, rows, chosen, facts = _read(robot, table, brakes, loops, package_dir)
+    made = compare_stops(rows.stops(machine, chosen), rows)
+    if as_json:
+        _write_json(made.as_dict(), chosen, facts)
+    else:
+        show(made.table(facts))
+    return 0
+
+
+def fit(
+    robot: File,
+    table: Table,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"Parameter to fit for each axis of the table: {', '.join(FITTABLE)}. May be "
+            "given several times. Default: dynamic_torque.",
+            show_default=False,
+        ),
+    ] = None,
+    brakes: BrakesFile = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Brakes file to write.", show_default=False),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file.")] = False,
+    as_json: AsJson = False,
+    loops: Loops = None,
+    package_dir: PackageDirs = None,
+) -> int:
+    """Fit brakes to published or measured stops, and say what these do not identify.
+
+    All other numbers are those of the brakes file, where the search also starts. Exits with 0
+    however well the fit agrees, 2 if something is wrong with what was asked. A planning aid, no
+    safety certificate.
+    """
+    if output is not None:
+        _check_output(output, [robot, table, *(loops or ())], force=force)
+    machine, rows, start, facts = _read(robot, table, brakes, loops, package_dir)
+    made = fitted(machine, rows, start, parameter or ("dynamic_torque",))
+    if output is not None:
+        _write_brakes(made.brakes, output)
+    if as_json:
+        _write_json(made.as_dict(), start, facts)
+        return 0
+    show(made.table(facts))
+    if output is not None:
+        write(f"written: {output}")
+    return 0
+
+
+def _read(
+    robot: Path,
+    table: Path,
+    brakes: Path | None,
+    loops: list[Path] | None,
+    package_dir: list[Path] | None,
+) -> tuple[Mechanism, StoppingTable, Brakes, list[Fact]]:
+    """Robot, table and brakes, and a line on where these come from."""
+    rows = StoppingTable.from_csv(table)
+    machine = load(robot, loops=loops or None, package_dirs=package_dir or ())
+    rows.for_robot(machine)
+    chosen, said = brakes_for(machine, robot, brakes)
+    facts = [("brakes", chosen.source if chosen.source != "template" else "guessed")]
+    facts += said
+    return machine, rows, chosen, facts
+
+
+def _check_output(output: Path, inputs: list[Path], *, force: bool) -> None:
+    """Refuse before the fit what would fail after it, and to write over what is there."""
+    if not output.parent.is_dir():
+        raise BadValue(f"{output} cannot be written: there is no folder '{output.parent}'")
+    if os.path.realpath(output) in {os.path.realpath(path) for path in inputs}:
+        raise BadValue(f"'--output {output}' is a file that is used already; name another")
+    if output.exists() and not force:
+        raise BadValue(f"{output} exists; add --force to overwrite it, or name another with -o")
+
+
+def _write_brakes(brakes: Brakes, output: Path) -> None:
+    contents = Contents(brakes.joints, brakes.chain, brakes.faults, brakes.robot)
+    with written_whole(output) as file:
+        file.write(brakes_text(contents, brakes.source))
+
+
+def _write_json(document: dict[str, Any], brakes: Brakes, facts: list[Fact]) -> None:
+    """Print a document, and which brakes the stops began with."""
+    said = "; ".join(text for name, text in facts if not name)
+    document = {**document, "brakes": {"source": brakes.source, "remark": said}}
+    write(json.dumps(document, indent=2, allow_nan=False))

@@ -1,0 +1,177 @@
+"""The commands `pinloop study` and `pinloop worst`: many stops from a study file.
+
+Turns words into calls and results into text, files and exit codes. Exit codes: 0 every case stopped
+and holds, 1 some case did not, 2 a mistake in what was asked, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .errors import BadValue
+from .studies import Study, WorstCase, worst_case
+from .studies import study as run_study
+from .studies.studyfile import PlannedStudy, read_study
+from .studies.summary import (
+    Summary,
+    as_document,
+    summarised,
+    summary_table,
+    worst_document,
+    worst_table,
+)
+from .terminal import complain, show, write
+
+__all__ = ["study", "worst"]
+
+_NOT_STOPPED, _INTERRUPTED = 1, 130
+
+
+def _words(text: str, metavar: str) -> Any:
+    return typer.Option(metavar=metavar, help=text, show_default=False)
+
+
+StudyArgument = Annotated[
+    Path, typer.Argument(help="Study file (docs/studies.md).", metavar="FILE", show_default=False)
+]
+Results = Annotated[
+    Path | None, _words("CSV file of the results. Default: as the study file says.", "FILE")
+]
+Jobs = Annotated[
+    int | None, _words("Number of processes; -1: all cores. Default: as the study file says.", "N")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
+
+
+def study(
+    file: StudyArgument, results: Results = None, jobs: Jobs = None, as_json: AsJson = False
+) -> int:
+    """Stop a robot from many states: how times and ways are distributed, and what is worst.
+
+    Started again, it goes on where it was interrupted. Exits with 0 if every case stopped and
+    holds, 1 if some case did not or could not be computed, 2 if something is wrong with what was
+    asked, 130 if it was interrupted. Sampled, not guaranteed.
+    """
+    done, summary = _done(read_study(file), results, jobs)
+    if as_json:
+        write(json.dumps(as_document(done, summary), indent=2, allow_nan=False))
+    else:
+        show(summary_table(done, summary))
+    return _told(done, summary)
+
+
+def worst(
+    file: StudyArgument,
+    criterion: Annotated[
+        list[str] | None,
+        _words(
+            "What shall be worst: time, travel, clearance, angle:JOINT, impulse:JOINT, gear:JOINT. "
+            "May be given several times. Default: as the study file says, else all that matter.",
+            "NAME",
+        ),
+    ] = None,
+    starts: Annotated[int, typer.Option(min=1, help="Samples to start from, per criterion.")] = 3,
+    evaluations: Annotated[int, typer.Option(min=1, help="Stops per start.")] = 200,
+    results: Results = None,
+    jobs: Jobs = None,
+    html: Annotated[
+        Path | None, _words("Write a report of each worst case into this folder.", "DIR")
+    ] = None,
+    stops: Annotated[
+        Path | None, _words("Write each worst case as JSON into this folder.", "DIR")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Search the worst cases of a study: from its worst samples uphill, for each criterion.
+
+    The study is made first, as far as it is not done yet. Exit codes are those of study. Sampled,
+    not guaranteed.
+    """
+    for name, folder in (("html", html), ("stops", stops)):
+        if folder is not None and folder.exists() and not folder.is_dir():
+            raise BadValue(f"'--{name} {folder}' is a file; name a folder")
+    plan = read_study(file)
+    done, summary = _done(plan, results, jobs)
+    if not done.complete:
+        return _told(done, summary)
+    wanted = criterion or plan.worst
+    found = worst_case(done, wanted, starts=starts, evaluations=evaluations, jobs=_jobs(plan, jobs))
+    written = _write_stops(found, html, stops)
+    if as_json:
+        document = as_document(done, summary) | {"worst": worst_document(found)}
+        write(json.dumps(document, indent=2, allow_nan=False))
+    else:
+        show(worst_table(done.setup, found))
+        for path in written:
+            write(f"written: {path}")
+    return _told(done, summary)
+
+
+def _done(plan: PlannedStudy, results: Path | None, jobs: int | None) -> tuple[Study, Summary]:
+    """The study, made or gone on with."""
+    arguments = dict(plan.arguments) | {"jobs": _jobs(plan, jobs)}
+    if results is not None:
+        arguments["results"] = results
+    if plan.guessed:
+        complain(
+            "no brakes file was given or found beside the robot: its brakes are guessed",
+            "warning",
+            "yellow",
+        )
+    watched = sys.stderr is not None and sys.stderr.isatty()
+    made = run_study(plan.robot, **arguments, progress=watched)
+    return made, summarised(made)
+
+
+def _jobs(plan: PlannedStudy, jobs: int | None) -> int:
+    return int(plan.arguments["jobs"]) if jobs is None else jobs
+
+
+def _told(done: Study, summary: Summary) -> int:
+    """The exit code; says on standard error why it is not 0."""
+    if not done.complete:
+        return _INTERRUPTED
+    if summary.not_stopped:
+        bad = ", ".join(
+            f"{count} {outcome}" for outcome, count in summary.outcomes.items()
+            if outcome != "stopped"
+        )  # fmt: skip
+        complain(
+            f"{summary.not_stopped} of {done.size} cases did not end in a robot that stands and "
+            f"is held: {bad}",
+            "warning",
+            "yellow",
+        )
+        return _NOT_STOPPED
+    return 0
+
+
+def _write_stops(
+    found: Mapping[str, WorstCase], html: Path | None, stops: Path | None
+) -> list[Path]:
+    """A report and a document per worst case, as far as they are asked for."""
+    written: list[Path] = []
+    for folder, suffix in ((html, "html"), (stops, "json")):
+        if folder is None:
+            continue
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadValue(f"folder '{folder}' cannot be made: {error.strerror}") from None
+        for name, one in found.items():
+            path = folder / f"{_file_name(name)}.{suffix}"
+            save: Any = one.stop.save_html if suffix == "html" else one.stop.save_json
+            written.append(save(path))
+    return written
+
+
+def _file_name(criterion: str) -> str:
+    """A criterion as the name of a file on any system."""
+    return re.sub(r"[^\w.-]", "-", criterion)

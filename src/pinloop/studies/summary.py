@@ -1,0 +1,285 @@
+"""What came out of a study, in a few numbers: outcomes, and how times and ways are distributed.
+
+Also the table of worst cases. How a table looks is in `stopping.sheet`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..stopping.figures import decimals, number, units_of
+from ..stopping.remarks import PLANNING_AID
+from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet, printable
+from .cases import CLEARANCE, Setup, units
+from .manifest import manifest_of
+from .study import Study
+from .worst import WorstCase
+
+__all__ = [
+    "SAMPLED",
+    "Distribution",
+    "Summary",
+    "as_document",
+    "summarised",
+    "summary_table",
+    "worst_document",
+    "worst_table",
+]
+
+SAMPLED = "Sampled, not guaranteed."
+_REASONS = 5
+"""Reasons of failures that are shown."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """How a number is distributed over the cases that stopped and are held, in SI units.
+
+    Args:
+        column: its column.
+        median: half of the cases are better.
+        most: 95 % of the cases are better.
+        worst: the worst one; of clearances the smallest.
+        case: number of that case.
+    """
+
+    column: str
+    median: float
+    most: float
+    worst: float
+    case: int
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A study in a few numbers.
+
+    Args:
+        outcomes: how many cases ended how.
+        reasons: why cases failed and how many did, the most frequent first.
+        distributions: of time, way of the tool, clearance, and angle or way per joint.
+    """
+
+    outcomes: Mapping[str, int]
+    reasons: Mapping[str, int]
+    distributions: tuple[Distribution, ...]
+
+    @property
+    def stopped(self) -> int:
+        """Number of cases that ended in a robot that stands and is held."""
+        return self.outcomes.get("stopped", 0)
+
+    @property
+    def not_stopped(self) -> int:
+        """Number of all other cases."""
+        return sum(self.outcomes.values()) - self.stopped
+
+
+def summarised(study: Study) -> Summary:
+    """Sum up a study.
+
+    Args:
+        study: the study.
+    """
+    columns = _columns(study.setup)
+    outcomes: dict[str, int] = {}
+    reasons: dict[str, int] = {}
+    cases: list[int] = []
+    numbers: list[list[float]] = []
+    for row in study.rows():
+        outcome = str(row["outcome"])
+        outcomes[outcome] = outcomes.get(outcome, 0) + 1
+        if outcome == "stopped":
+            cases.append(int(row["case"]))
+            numbers.append([abs(float(row[name])) for name in columns])
+        elif row["reason"]:
+            reasons[str(row["reason"])] = reasons.get(str(row["reason"]), 0) + 1
+    table = np.array(numbers).reshape(len(cases), len(columns))
+    found = []
+    for name, values in zip(columns, table.T if cases else (), strict=False):
+        sign = -1.0 if name == CLEARANCE else 1.0
+        worst = int(np.argmax(sign * values))
+        median, most = (sign * float(np.quantile(sign * values, part)) for part in (0.5, 0.95))
+        found.append(Distribution(name, median, most, float(values[worst]), cases[worst]))
+    ordered = sorted(reasons.items(), key=lambda item: -item[1])
+    return Summary(outcomes, dict(ordered), tuple(found))
+
+
+def _columns(setup: Setup) -> list[str]:
+    """What is summed up."""
+    found = ["stopping_time_s", "tool_travel_m", *([CLEARANCE] if setup.obstacles else [])]
+    return found + [
+        f"{name}_excursion_{units(setup.robot, name)[0]}" for name in setup.brakes.joints
+    ]
+
+
+def as_document(study: Study, summary: Summary) -> dict[str, Any]:
+    """A summary as JSON has it.
+
+    Args:
+        study: the study.
+        summary: what came out.
+    """
+    return {
+        "format": "pinloop-study-summary-1",
+        "disclaimer": PLANNING_AID,
+        "remark": SAMPLED,
+        "robot": study.setup.robot.name,
+        "results": str(study.path),
+        "cases": study.done,
+        "size": study.size,
+        "complete": study.complete,
+        "outcomes": dict(summary.outcomes),
+        "reasons": dict(summary.reasons),
+        "distributions": {
+            one.column: {
+                "median": one.median,
+                "95_percent": one.most,
+                "worst_sampled": one.worst,
+                "case": one.case,
+            }
+            for one in summary.distributions
+        },
+        "manifest": json.loads(json.dumps(manifest_of(study.setup, study.sampling))),
+    }
+
+
+def worst_document(worst: Mapping[str, WorstCase]) -> dict[str, Any]:
+    """Worst cases as JSON has them."""
+    return {
+        name: {
+            "column": one.column,
+            "value": one.value if math.isfinite(one.value) else None,
+            "worst_sampled": one.sampled if math.isfinite(one.sampled) else None,
+            "evaluations": one.evaluations,
+            "values": dict(one.values),
+        }
+        for name, one in worst.items()
+    }
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def summary_table(study: Study, summary: Summary) -> Sheet:
+    """The table of a study.
+
+    Args:
+        study: the study.
+        summary: what came out.
+    """
+    mark = "good" if study.complete and not summary.not_stopped else "bad"
+    name = printable(study.setup.robot.name)
+    title = f"{name}: {summary.stopped} of {study.done} cases stopped and hold"
+    if not study.complete:
+        title += f"; {study.size - study.done} of {study.size} are still to be done"
+    blocks: list[Block] = [_facts(study, summary)]
+    if summary.distributions:
+        blocks.append(_distributions(study.setup, summary))
+    if summary.reasons:
+        shown = list(summary.reasons.items())[:_REASONS]
+        notes = [f"{count} x {printable(reason)}" for reason, count in shown]
+        more = len(summary.reasons) - len(shown)
+        notes += [f"{more} other reasons are in the results"] if more else []
+        blocks.append(Notes("Failed cases", tuple(notes), "caution"))
+    return Sheet(Cell(title, mark), tuple(blocks), f"{SAMPLED} {PLANNING_AID}")  # type: ignore[arg-type]
+
+
+def _facts(study: Study, summary: Summary) -> Facts:
+    setup = study.setup
+    moving = [one for one in setup.variables if one.varies]
+    entries = [
+        ("cases", Cell(f"{study.done} of {study.size}, {study.sampling!r}")),
+        *(
+            (printable(outcome), Cell(str(count), "" if outcome == "stopped" else "bad"))
+            for outcome, count in sorted(summary.outcomes.items(), key=lambda item: -item[1])
+        ),
+        ("category", Cell(str(setup.category.number))),
+        ("brakes", Cell(printable(setup.brakes.source or "given in Python"))),
+        ("varies", Cell(", ".join(printable(one.name) for one in moving) or "nothing")),
+        ("results", Cell(printable(str(study.path)))),
+    ]
+    return Facts("Study", tuple(entries))
+
+
+def _named(setup: Setup, column: str) -> tuple[str, str, float]:
+    """What a column is, its unit in tables, and the factor from SI."""
+    if column == "stopping_time_s":
+        return "stopping time", "ms", 1e3
+    if column == "tool_travel_m":
+        return "way of the tool", "mm", 1e3
+    if column == CLEARANCE:
+        return "clearance", "mm", 1e3
+    name, _, _ = column.rpartition("_excursion_")
+    joint = units_of(setup.robot, name)
+    return (
+        f"{'angle' if joint.si == 'rad' else 'way'} of {printable(name)}",
+        joint.way,
+        joint.factor,
+    )
+
+
+def _distributions(setup: Setup, summary: Summary) -> Grid:
+    rows = []
+    for one in summary.distributions:
+        what, unit, factor = _named(setup, one.column)
+        values = [factor * value for value in (one.median, one.most, one.worst)]
+        places = decimals(values, most=3)
+        cells = [Cell(number(value, places)) for value in values]
+        rows.append((Cell(f"{what} [{unit}]"), *cells, Cell(str(one.case))))
+    columns = (
+        Column("", right=False),
+        *(Column(heading) for heading in ("median", "95 %", "worst sampled", "case")),
+    )
+    return Grid("Distribution over the cases that stopped and hold", columns, tuple(rows))
+
+
+def worst_table(setup: Setup, worst: Mapping[str, WorstCase]) -> Sheet:
+    """The table of worst cases, with the values of what varies.
+
+    Args:
+        setup: what all cases have in common.
+        worst: worst cases by criterion.
+    """
+    rows = []
+    for name, one in worst.items():
+        unit, factor = _unit(one.column)
+        values = (factor * one.value, factor * one.sampled)
+        cells = [Cell(number(value, decimals(values, most=3))) for value in values]
+        rows.append((Cell(f"{printable(name)} [{unit}]"), *cells, Cell(str(one.evaluations))))
+    columns = tuple(Column(heading) for heading in ("found", "worst sampled", "stops made"))
+    results = Grid("Worst cases", (Column("", right=False), *columns), tuple(rows))
+    places = []
+    for variable in (one for one in setup.variables if one.varies):
+        unit = f" [{variable.unit}]" if variable.unit else ""
+        cells = [Cell(f"{one.values[variable.name]:.5g}") for one in worst.values()]
+        places.append((Cell(f"{printable(variable.name)}{unit}"), *cells))
+    where = Grid(
+        "Where they are",
+        (Column("", right=False), *(Column(printable(name)) for name in worst)),
+        tuple(places),
+    )
+    title = Cell(f"{printable(setup.robot.name)}: worst cases of {len(worst)} criteria", "title")
+    return Sheet(title, (results, where), f"{SAMPLED} {PLANNING_AID}")
+
+
+_UNITS = {
+    "s": ("ms", 1e3),
+    "m": ("mm", 1e3),
+    "rad": ("deg", 180.0 / math.pi),
+    "Nm": ("N m", 1.0),
+    "N": ("N", 1.0),
+    "Nms": ("N m s", 1.0),
+    "Ns": ("N s", 1.0),
+}
+
+
+def _unit(column: str) -> tuple[str, float]:
+    """Unit in tables of a column, and the factor from SI."""
+    return _UNITS[column.rpartition("_")[2]]

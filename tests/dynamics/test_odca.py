@@ -1,0 +1,469 @@
+"""Tests of O-DCA beyond its agreement with the other formulations: bodies, joints, all four sweeps.
+
+Oracles: Newton's and Euler's laws of point masses, Pinocchio's articulated-body algorithm, dense
+projections, closed forms of pendulums, the same robot described otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import pinloop as pl
+from pinloop.description import GROUND, Body, Description, Joint, constant
+from pinloop.mechanism import build
+from pinloop.modes import ModalSystem
+from pinloop.pairs import MotionGroup, align_z, make_pair
+from pinloop.rows import Row
+
+from .. import mechanisms as m
+from .. import motion_by_hand as hand
+from .. import tables
+from ..states import (
+    SHIPPED,
+    SMALL,
+    assembled,
+    body_motion,
+    close,
+    dense,
+    moving,
+    one_body,
+    regularized,
+    robot,
+)
+from ..tables import Array, mass_points
+
+every_small_robot = pytest.mark.parametrize("name", [*SMALL])
+
+
+def odca(machine: pl.Mechanism, **more: Any) -> pl.EquationsOfMotion:
+    return pl.EquationsOfMotion(machine, formulation=pl.ODCA(), **more)
+
+
+def push(machine: pl.Mechanism) -> pl.TorqueFunction:
+    size = np.random.default_rng(1).normal(size=machine.nv)
+    return pl.TorqueFunction(lambda t, q, v: 5 * size * np.cos(t + q[0]))
+
+
+# -- bodies and joints ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*SHIPPED, *SMALL])
+def test_accelerations_of_bodies_are_those_of_the_joints(name: str) -> None:
+    machine = robot(name)
+    q, v = moving(machine, 2)
+    equations = odca(machine, forces=[push(machine)])
+    found = equations.body_motion(0.2, q, v).accelerations
+    expected = body_motion(machine, q, v, equations.acceleration(0.2, q, v))
+    size = max(1.0, *(float(np.abs(one[2].vector).max()) for one in expected.values()))
+    assert list(found) == list(machine.bodies)
+    for body, acceleration in found.items():
+        close(acceleration.vector, expected[body][2].vector, 1e-9, size)
+
+
+def needed(machine: pl.Mechanism, q: Array, v: Array, a: Array) -> dict[str, Array]:
+    """Wrench that each body needs from its joints, at the world's origin, force first.
+
+    Sums of ``m (x'' - g)`` of its point masses, accelerations by second differences.
+    """
+    h = 2e-3
+
+    def points(t: float) -> dict[str, Array]:
+        here = hand.placements(machine, machine.integrate(q, t * v + 0.5 * t * t * a))
+        return {b: mass_points(b)[1] @ T[:3, :3].T + T[:3, 3] for b, T in here.items()}
+
+    at = {k: points(k * h) for k in (-2, -1, 0, 1, 2)}
+    found = {}
+    for body in machine.bodies:
+        x = at[0][body]
+        second = (16 * (at[1][body] + at[-1][body]) - at[2][body] - at[-2][body] - 30 * x) / 12
+        force = mass_points(body)[0][:, None] * (second / h**2 - machine.gravity)
+        found[body] = np.concatenate([force.sum(axis=0), np.cross(x, force).sum(axis=0)])
+    return found
+
+
+def seat(machine: pl.Mechanism, q: Array, joint: Joint) -> Any:
+    """Placement in the world of a joint's frame on its child."""
+    return machine.placement(q, joint.child) * joint.frame_child
+
+
+@every_small_robot
+@pytest.mark.parametrize("reduced", [False, True], ids=["all rows", "regularized"])
+def test_wrenches_of_all_joints_obey_newton_and_euler(name: str, reduced: bool) -> None:
+    machine = regularized(name) if reduced else robot(name)
+    q, v = moving(robot(name), 3, speed=1.0)
+    # Couplings act on several joints at once: their torques are in the joints too.
+    equations = odca(machine, forces=[push(machine)])
+    wrenches = equations.body_motion(0.0, q, v).wrenches
+    joints = {joint.name: joint for joint in machine.description.joints}
+    assert set(wrenches) == set(joints)
+    left = needed(machine, q, v, equations.acceleration(0.0, q, v))
+    size = max(1.0, *(float(np.abs(wrench).max()) for wrench in left.values()))
+    for joint_name, joint in joints.items():
+        world = seat(machine, q, joint).act(wrenches[joint_name]).vector
+        for body, sign in ((joint.child, -1.0), (joint.parent, 1.0)):
+            if body in left:
+                left[body] = left[body] + sign * world
+    for wrench in left.values():
+        close(wrench, np.zeros(6), 1e-6, size)
+
+
+@every_small_robot
+def test_joints_that_nobody_drives_carry_nothing_along_their_motions(name: str) -> None:
+    machine = robot(name)
+    if machine.couplings:
+        pytest.skip("a coupling drives")
+    q, v = moving(machine, 4)
+    wrenches = odca(machine).body_motion(0.0, q, v).wrenches
+    for joint in machine.description.joints:
+        if isinstance(joint.pair, MotionGroup):
+            wrench = wrenches[joint.name].vector
+            along = joint.pair.free.T @ wrench
+            close(along, np.zeros(len(along)), 1e-9, max(1.0, float(np.abs(wrench).max())))
+
+
+@pytest.mark.parametrize("name", ["delta", "palletizer", "stewart", "rssr"])
+def test_wrenches_of_loop_joints_are_those_of_the_multipliers(name: str) -> None:
+    machine = regularized(name)
+    q, v = moving(robot(name), 5)
+    equations = odca(machine)
+    motion, wrenches = equations.motion(0.0, q, v), equations.body_motion(0.0, q, v).wrenches
+    compared = 0
+    for loop in machine.loops:
+        rows = equations.rows.loops.rows_of[loop.name]
+        if motion.determined[rows].all():
+            expected = equations.loop_wrench(q, loop.name, motion.multipliers[rows])
+            close(wrenches[loop.name].vector, expected, 1e-8)
+            compared += 1
+    assert compared > 0
+
+
+def test_hanging_weight_pulls_at_its_joint() -> None:
+    machine = robot("double-pendulum")
+    joints = {joint.name: joint for joint in machine.description.joints}
+    locks = ModalSystem(machine, formulation=pl.ODCA()).equations(pl.Mode(list(machine.joints)))
+    rest = np.zeros(machine.nv)
+    wrenches = locks.body_motion(0.0, machine.neutral, rest).wrenches
+    first = machine.joints[0]
+    world = seat(machine, machine.neutral, joints[first]).rotation @ wrenches[first].linear
+    weight = sum(body.mass for body in machine.description.bodies) * 9.81
+    np.testing.assert_allclose(world, [0, 0, weight], rtol=1e-12, atol=1e-9)
+
+
+def test_formulations_on_matrices_know_no_single_joints() -> None:
+    equations = pl.EquationsOfMotion(robot("four-bar"))
+    q, v = moving(robot("four-bar"), 1)
+    with pytest.raises(pl.BadValue, match=r"pl\.ODCA"):
+        equations.body_motion(0.0, q, v)
+    with pytest.raises(pl.BadValue, match=r"pl\.ODCA"):
+        equations.closed(0.0, q, v)
+
+
+# -- locks, rotors, bodies without mass -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "locks"),
+    [
+        ("five-bar", ["m1"]),
+        ("delta", None),
+        ("stewart", None),
+        ("every-pair", ["universal", "cylindrical", "free"]),
+        ("every-pair", [pl.Locked("spherical", ("wx", "wz")), pl.Locked("planar", ("vy",))]),
+        ("ball-loop", None),
+    ],
+)
+def test_locks_are_columns_of_the_joints(name: str, locks: Any) -> None:
+    """Accelerations and reactions of locks against the dense system."""
+    machine = robot(name)
+    mode = pl.Mode([machine.joints[0]] if locks is None else locks)
+    q, v = assembled(machine, 6), np.zeros(machine.nv)
+    system = ModalSystem(machine, forces=[push(machine)], formulation=pl.ODCA())
+    equations = system.equations(mode)
+    rng = np.random.default_rng(7)
+    J = equations.terms(0.0, q, v)[0]
+    v = rng.normal(size=machine.nv)
+    v -= np.linalg.pinv(J, rcond=1e-9) @ (J @ v)
+    J, _, gamma = equations.terms(0.0, q, v)
+    bias = pin.rnea(machine.model, machine.model.createData(), q, v, np.zeros(machine.nv))
+    f = equations.force(0.0, q, v) - bias
+    a, lam = dense(hand.mass_matrix(machine, q), J, f, -gamma, equations.rows.scale)
+    motion = equations.motion(0.0, q, v)
+    close(motion.a, a, 1e-8)
+    close(motion.multipliers, lam, 1e-8)
+    assert np.abs(motion.a[system.locked(mode)]).max() < 1e-12 * max(1.0, float(np.abs(a).max()))
+
+
+def pendulum(armature: float) -> pl.Mechanism:
+    """Rod of 2 kg, its centre at 0.5 m, 0.3 kg m^2 about it; angle from the horizontal."""
+    body = Body("rod", 2.0, constant([0.5, 0, 0]), constant(np.diag([0.1, 0.3, 0.3])))
+    turn = pin.SE3(pin.utils.rotate("x", np.pi / 2), np.zeros(3))
+    hinge = Joint("hinge", make_pair("revolute"), GROUND, "rod", turn, turn, armature=(armature,))
+    return build(Description("pendulum", (body,), (hinge,)))
+
+
+@pytest.mark.parametrize("armature", [0.0, 1e-6, 0.7, 1e4])
+def test_rotor_of_a_pendulum(armature: float) -> None:
+    machine = pendulum(armature)
+    inertia = 0.3 + 2.0 * 0.25 + armature
+    a = odca(machine).acceleration(0.0, machine.neutral, np.zeros(1))
+    np.testing.assert_allclose(np.abs(a), 2.0 * 9.81 * 0.5 / inertia, rtol=1e-10)
+
+
+def test_rotors_in_loops_and_under_locks() -> None:
+    """Against the dense system."""
+    plain = robot("five-bar").description
+    rng = np.random.default_rng(8)
+    joints = tuple(
+        Joint(**(vars(joint) | {"armature": () if joint.cut else (float(rng.uniform(0.1, 2)),)}))
+        for joint in plain.joints
+    )
+    machine = build(Description(**(vars(plain) | {"joints": joints})))
+    assert np.all(machine.model.armature > 0)
+    q, v = moving(machine, 9)
+    for mode in (pl.Mode(), pl.Mode(["m1"])):
+        system = ModalSystem(machine, forces=[push(machine)], formulation=pl.ODCA())
+        equations = system.equations(mode)
+        speed = np.zeros(machine.nv) if mode.locks else v
+        J, _, gamma = equations.terms(0.0, q, speed)
+        bias = pin.rnea(machine.model, machine.model.createData(), q, speed, 0 * speed)
+        M = hand.mass_matrix(machine, q)  # armature included
+        f = equations.force(0.0, q, speed) - bias
+        a, lam = dense(M, J, f, -gamma, equations.rows.scale)
+        motion = equations.motion(0.0, q, speed)
+        close(motion.a, a, 1e-9)
+        close(motion.multipliers, lam, 1e-9)
+
+
+def shafts(cross: bool) -> pl.Mechanism:
+    """Two bodies joined by a universal joint, or by two hinges on a cross without mass."""
+    inertia, com = constant(np.diag([0.2, 0.3, 0.1])), constant([0.1, 0.2, 0.4])
+    bodies = [Body("near", 1.5, com, inertia), Body("far", 1.5, com, inertia)]
+    unit, up = pin.SE3.Identity(), pin.SE3(np.eye(3), np.array([0.0, 0.0, 1.0]))
+    # The axis of a pair is z of its frames: a cyclic permutation of the axes makes it x.
+    to_x = pin.SE3(np.array([[0.0, 0, 1], [1, 0, 0], [0, 1, 0]]), np.zeros(3))
+    hinge = make_pair("revolute")
+    joints = [Joint("base", hinge, GROUND, "near", to_x, to_x)]
+    if cross:
+        bodies.append(Body("cross"))
+        joints += [
+            Joint("one", hinge, "near", "cross", up, unit),
+            Joint("two", hinge, "cross", "far", to_x, to_x),
+        ]
+    else:
+        joints.append(Joint("uni", make_pair("universal"), "near", "far", up, unit))
+    return build(Description("shafts", tuple(bodies), tuple(joints)))
+
+
+@pytest.mark.filterwarnings("ignore::pinloop.PinloopWarning")
+def test_a_cross_without_mass_is_a_universal_joint() -> None:
+    crossed, universal = shafts(True), shafts(False)
+    rng = np.random.default_rng(10)
+    for _ in range(3):
+        q, v = rng.uniform(-1, 1, 3), rng.normal(size=3)
+        forces = [pl.TorqueFunction(lambda t, q, v: np.array([1.0, -2.0, 0.5]))]
+        a = [odca(one, forces=forces).acceleration(0.0, q, v) for one in (crossed, universal)]
+        close(a[0], a[1], 1e-10)
+        M = pl.EquationsOfMotion(universal, forces=forces).acceleration(0.0, q, v)
+        close(a[1], M, 1e-11)
+
+
+@pytest.mark.filterwarnings("ignore::pinloop.PinloopWarning")
+def test_rows_between_coordinates_of_a_robot_with_a_cross_without_mass() -> None:
+    crossed, universal = shafts(True), shafts(False)
+    q, v = np.array([0.3, -0.5, 0.4]), np.array([1.0, 2.0, -1.0])
+    rows = [pl.Pfaffian("tied", lambda q: [[1.0, 2.0, 0.5], [0.0, 1.0, 1.0]])]
+    v = v - np.linalg.pinv(J := np.array([[1.0, 2.0, 0.5], [0.0, 1.0, 1.0]])) @ (J @ v)
+    motions = [odca(one, rows=rows).motion(0.0, q, v) for one in (crossed, universal)]
+    expected = pl.EquationsOfMotion(universal, rows=rows).motion(0.0, q, v)
+    assert np.abs(expected.a).max() > 0.1
+    for motion in motions:
+        close(motion.a, expected.a, 1e-10)
+        close(motion.multipliers, expected.multipliers, 1e-10)
+
+
+def test_what_moves_without_inertia_is_refused() -> None:
+    unit = pin.SE3.Identity()
+    solid = Body("cart", 1.0, constant(np.zeros(3)), constant(np.eye(3)))
+    slide = make_pair("prismatic")
+    slides = (
+        Joint("x", slide, GROUND, "cart", unit, unit),
+        Joint("y", slide, "cart", "ghost", unit, unit),
+    )
+    ghost = build(Description("ghost", (solid, Body("ghost")), slides), kinematics_only=True)
+    with pytest.raises(pl.SingularMass, match="without mass"):
+        odca(ghost).acceleration(0.0, np.zeros(2), np.zeros(2))
+    ball = one_body("spherical", coordinates="zyx")
+    level, upright = np.array([0.1, 0.3, 0.2]), np.array([0.1, np.pi / 2, 0.2])
+    np.testing.assert_allclose(odca(ball).acceleration(0.0, level, np.zeros(3)), 0.0, atol=1e-12)
+    with pytest.raises(pl.SingularMass, match="same axis"):
+        odca(ball).acceleration(0.0, upright, np.zeros(3))
+
+
+# -- long chains ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 16, 50])
+def test_open_chains_agree_with_the_articulated_body_algorithm(count: int) -> None:
+    rng = np.random.default_rng(count)
+    names = [GROUND] + [f"link {k}" for k in range(count)]
+    joints = [
+        tables.joint(f"j{k}", ("revolute", "spherical", "cylindrical")[k % 3], names[k],
+                     names[k + 1], [0.3 * k, 0, 0], *([rng.normal(size=3)] if k % 3 != 1 else []))
+        for k in range(count)
+    ]  # fmt: skip
+    machine = tables.build(tables.table("chain", *joints))
+    q, v = hand.random_q(machine, rng, 0.7), rng.normal(size=machine.nv)
+    tau = rng.normal(size=machine.nv)
+    equations = odca(machine, forces=[pl.TorqueFunction(lambda t, q, v: tau)])
+    expected = pin.aba(machine.model, machine.model.createData(), q, v, tau)
+    close(equations.acceleration(0.0, q, v), np.array(expected), 1e-9)
+
+
+@pytest.mark.parametrize("axis", [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 2, -1]], ids=str)
+def test_variants_of_coordinates_agree_with_the_articulated_body_algorithm(axis: Any) -> None:
+    """Free in SO(3)xR3, then a hinge as cosine and sine, Euler angles, and a hinge again."""
+    rng = np.random.default_rng(11)
+    names = [GROUND, "a", "b", "c", "d"]
+    kinds: tuple[tuple[str, Any], ...] = (
+        ("free", "SO3xR3"), ("revolute", "circle"), ("spherical", "zyx"), ("revolute", "circle"),
+    )  # fmt: skip
+    along = pin.SE3(align_z(np.array(axis, float)), np.zeros(3))
+    joints = tuple(
+        Joint(f"j{k}", make_pair(pair), names[k], names[k + 1], hand.random_se3(rng), along,
+              coordinates=variant)
+        for k, (pair, variant) in enumerate(kinds)
+    )  # fmt: skip
+    bodies = tuple(tables.described(name) for name in names[1:])
+    machine = build(Description("variants", bodies, joints))
+    for _ in range(3):
+        q, v = hand.random_q(machine, rng, 0.7), rng.normal(size=machine.nv)
+        expected = pin.aba(machine.model, machine.model.createData(), q, v, np.zeros(machine.nv))
+        close(odca(machine).acceleration(0.0, q, v), np.array(expected), 1e-9)
+
+
+def test_long_closed_chain_moves_as_its_loop_allows() -> None:
+    """Rows hold, and no other acceleration that they allow has less constraint (Gauss)."""
+    machine = tables.build(ll_ring(40))
+    q, v = machine.neutral, np.zeros(machine.nv)
+    equations = odca(machine)
+    a = equations.acceleration(0.0, q, v)
+    M, f, J, gamma, _ = equations.system(0.0, q, v)
+    size = float(np.abs(a).max())
+    close(J @ a + gamma, np.zeros(len(J)), 1e-11, size)
+    free = np.linalg.svd(J)[2][np.linalg.matrix_rank(J, tol=1e-9) :]
+    close(free @ (M @ a - f), np.zeros(len(free)), 1e-9, float(np.abs(f).max()))
+
+
+def ll_ring(count: int) -> tables.Table:
+    """Bars in an arc from the ground to the ground."""
+    corners = [m.planar(np.pi + np.pi * k / count, 1.0) for k in range(count + 1)]
+    names = [GROUND, *[f"bar {k}" for k in range(count)], GROUND]
+    return tables.table(
+        "arc",
+        *[tables.joint(f"h{k}", "revolute", names[k], names[k + 1], corner, m.TURN)
+          for k, corner in enumerate(corners[:-1])],
+        tables.joint("end", "revolute", GROUND, names[count], corners[-1], m.TURN, cut=True),
+    )  # fmt: skip
+
+
+# -- positions and velocities ---------------------------------------------------------------
+
+
+def off(machine: pl.Mechanism, seed: int, size: float = 1e-3) -> tuple[Array, Array]:
+    """A state near the manifold, but not on it."""
+    q, v = moving(machine, seed)
+    rng = np.random.default_rng(seed)
+    return machine.integrate(q, size * rng.normal(size=machine.nv)), v + size * rng.normal(
+        size=machine.nv
+    )
+
+
+@pytest.mark.parametrize("name", [*SHIPPED, *SMALL])
+def test_first_sweeps_close_the_loops(name: str) -> None:
+    machine = robot(name)
+    equations = odca(machine)
+    # Ranks are known from an assembled state on, as in a run.
+    equations.acceleration(0.0, *moving(machine, 1))
+    q, v = equations.closed(0.0, *off(machine, 1))
+    residual = equations.residual(0.0, q)
+    close(residual, np.zeros(len(residual)), 1e-13)
+    J, b, _ = equations.terms(0.0, q, v)
+    close(J @ v, b, 1e-11)
+
+
+@pytest.mark.parametrize(
+    "name", ["five-bar", "rssr", "planar-3-RRR", "floating-four-bar", "gear-pair"]
+)
+def test_velocity_sweep_is_the_projection_in_the_kinetic_metric(name: str) -> None:
+    machine = robot(name)
+    equations = odca(machine)
+    q, _ = moving(machine, 2)
+    equations.acceleration(0.0, q, np.zeros(machine.nv))
+    wanted = np.random.default_rng(3).normal(size=machine.nv)
+    _, v = equations.closed(0.0, q, wanted)
+    J, b, _ = equations.terms(0.0, q, v)
+    M = hand.mass_matrix(machine, q)
+    nearest = wanted + dense(M, J, np.zeros(len(M)), b - J @ wanted)[0]
+    assert np.abs(nearest - wanted).max() > 1e-3
+    close(v, nearest, 1e-9)
+
+
+def test_first_sweeps_respect_locks_couplings_and_prescribed_motions() -> None:
+    machine = robot("five-bar")
+    row: Row = pl.Prescribed("m1", lambda t: (0.1 + 2 * t, 2.0, 0.0))
+    equations = odca(machine, rows=[row])
+    q = pl.assemble(machine, {"m1": 0.1})
+    v = pl.consistent_velocity(machine, q, {"m1": 2.0, "m2": -1.0})
+    equations.acceleration(0.0, q, v)
+    q, v = equations.closed(0.01, q, v + 1e-3)
+    assert q[machine.coordinates("m1").q] == pytest.approx(0.12, abs=1e-13)
+    assert v[machine.coordinates("m1").v] == pytest.approx(2.0, abs=1e-12)
+    close(equations.residual(0.01, q), np.zeros(len(equations.rows)), 1e-12)
+
+    locked = ModalSystem(machine, formulation=pl.ODCA()).equations(pl.Mode(["m2"]))
+    start = machine.integrate(assembled(machine, 4), np.full(machine.nv, 1e-3))
+    q, v = locked.closed(0.0, start, np.ones(machine.nv))
+    at = machine.coordinates("m2")
+    assert q[at.q] == pytest.approx(start[at.q], abs=1e-12)
+    assert v[at.v] == pytest.approx(0.0, abs=1e-12)
+    close(pl.Constraints(machine).residual(q), np.zeros(len(pl.Constraints(machine))), 1e-13)
+
+
+# -- runs -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["five-bar", "bennett", "floating-four-bar"])
+def test_runs_keep_the_energy(name: str) -> None:
+    machine = robot(name)
+    q, v = moving(machine, 6)
+    run = pl.simulate(machine, q, v, until=0.5, formulation=pl.ODCA(), losses=False)
+    balance = run.energy()
+    assert np.abs(balance.kinetic - balance.kinetic[0]).max() > 1e-2
+    assert np.abs(balance.error).max() < 1e-6 * max(1.0, float(balance.kinetic.max()))
+
+
+def test_run_with_a_lock_is_that_of_the_augmented_system() -> None:
+    machine = robot("five-bar")
+    q = assembled(machine, 2)
+    v = pl.consistent_velocity(machine, q, {"m1": 1.0, "m2": -0.5})
+    runs = [
+        pl.simulate(machine, q, v, until=0.6, events=[pl.lock("m1", at=0.3)], formulation=one)
+        for one in (pl.ODCA(), pl.Augmented())
+    ]
+    np.testing.assert_allclose(runs[0].q[-1], runs[1].q[-1], atol=1e-7)
+    assert runs[0].v[-1][machine.coordinates("m1").v] == 0.0
+
+
+def test_paradoxical_linkage_does_not_kick_off_its_manifold() -> None:
+    """Bennett's rows gain rank inside a step; the rank of the assembled linkage is kept."""
+    machine = tables.build(m.bennett())
+    q, v = moving(machine, 7)
+    equations = odca(machine)
+    calm = equations.acceleration(0.0, q, v)
+    beside = machine.integrate(q, 1e-5 * np.random.default_rng(8).normal(size=machine.nv))
+    a = equations.acceleration(0.0, beside, v)
+    assert np.abs(a - calm).max() < 1e-2 * max(1.0, float(np.abs(calm).max()))
