@@ -174,6 +174,7 @@ def test_pin_falls_into_the_next_gap(way: int, tooth: float) -> None:
     one = stands(result, tooth - 0.013, abs(tooth - 0.013) / 2.0)
     assert one.reaction_angle == pytest.approx(way * 0.1)
     assert one.impulse == pytest.approx(4.0) and one.hold == np.inf
+    assert not any("full torque" in text for _, text in result.events)
     assert result.outcome == "stopped"
     assert result.stopping_time == pytest.approx(abs(tooth - 0.013) / 2.0)
 

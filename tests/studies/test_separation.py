@@ -1,4 +1,4 @@
-"""Tests of `pinloop.studies.separation` and `minimum`: distances that a hand can compute.
+"""Tests of `pinloop.studies.separation`: distances that a hand can compute.
 
 Carriages and beams of simple shapes, constant braking forces: where their points are at every
 instant has a closed form.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import json
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,39 +25,9 @@ from ..states import URDF, robot
 from ..stopping.moving_bodies import at, chain, points_of, shape
 from ..stopping.robots_to_stop import pendulum
 from ..tables import Array
+from .carriage import COMMAND, DELAY, S_R, S_S, SPEED, T_R, T_S, brakes, carriage
 
-COMMAND, OFF, DELAY = 0.05, 0.03, 0.04
-"""Signal to command, to power off, to the brake: until COMMAND + DELAY it goes on as it was."""
-CHAIN = pl.Chain(sensor=0.02, controller=0.03, drive_off=OFF)
 TOLERANCE = 1e-3
-
-
-def brakes(**torques: float) -> pl.Brakes:
-    joints = {
-        name: pl.JointBrake(side="joint", dynamic_torque=torque, delay=DELAY)
-        for name, torque in torques.items()
-    }
-    return pl.Brakes(joints, CHAIN)
-
-
-# -- a carriage: v0 until the brake comes, then a constant deceleration -------------------------
-
-SPEED, BRAKING = 2.0, 4.0
-"""Speed [m/s] and deceleration [m/s^2] of the carriage, whose mass is 1 kg."""
-T_R, T_S = COMMAND, DELAY + SPEED / BRAKING
-S_R, S_S = SPEED * COMMAND, SPEED * DELAY + SPEED**2 / (2 * BRAKING)
-
-
-@cache
-def carriage(kind: str = "box", speed: float = SPEED) -> pl.StopResult:
-    """A carriage that slides along +x; its front face is at x = 0.25 m when the signal comes."""
-    sizes: dict[str, Any] = {"box": (0.5, 0.3, 0.2), "sphere": (0.25,)}
-    body = shape("a", kind, sizes[kind], at(0, 0, 0))
-    slider = chain("prismatic", axis=(1, 0, 0), geometry=(replace(body, placement=pin.SE3(1)),))
-    stop = pl.stop(slider, [0.0], [speed], brakes=brakes(j1=BRAKING))
-    if speed:
-        assert stop.stopping_time == pytest.approx(COMMAND + DELAY + speed / BRAKING, rel=1e-9)
-    return stop
 
 
 def values(found: Any) -> list[float]:
@@ -339,37 +308,6 @@ def test_a_robot_at_rest_needs_the_way_of_the_person() -> None:
     assert values(found) == pytest.approx([1.6 * COMMAND, 0, 0, 0, 0, 0], abs=1e-12)
 
 
-# -- minimum distance ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("time", "intrusion", "distance", "speed"),
-    [
-        (0.165, 0.0, 0.330, 2.0),
-        (0.32, 0.0, 0.512, 1.6),
-        (0.30, 0.0, 0.500, 1.6),
-        (0.25, 0.0, 0.500, 2.0),
-        (0.2, 0.128, 0.5, 1.6),
-        (0.2, 0.100, 0.5, 2.0),
-        (1.0, 0.85, 2.45, 1.6),
-    ],
-)
-def test_minimum_distances_by_hand(
-    time: float, intrusion: float, distance: float, speed: float
-) -> None:
-    found = minimum_distance(time, intrusion=intrusion)
-    assert (found.distance, found.speed) == pytest.approx((distance, speed), rel=1e-12)
-    assert sum(term.value for term in found.terms) == pytest.approx(distance, rel=1e-12)
-
-
-def test_minimum_distance_of_stops() -> None:
-    found = minimum_distance([carriage(speed=0.2), carriage()], detection=0.08)
-    assert found.time == pytest.approx(T_R + T_S + 0.08)
-    assert found.distance == pytest.approx(1.6 * (T_R + T_S + 0.08))
-    other = minimum_distance(carriage(), fast=2.5, slow=1.0, threshold=0.3)
-    assert (other.distance, other.speed) == pytest.approx((1.0 * (T_R + T_S), 1.0))
-
-
 # -- what comes out -----------------------------------------------------------------------------
 
 
@@ -391,15 +329,6 @@ def test_every_term_is_printed(tmp_path: Path) -> None:
     document = json.loads(json.dumps(found.as_dict()))
     assert document["distance_m"] == found.distance
     assert [term["term"] for term in document["terms"]] == [term.symbol for term in found.terms]
-
-
-def test_minimum_distance_is_printed(tmp_path: Path) -> None:
-    found = minimum_distance(0.3)
-    assert [term.symbol for term in found.terms] == ["K T", "C", "rest"]
-    assert "500.0" in str(found) and "1600 mm/s" in str(found) and "ISO 13855" in str(found)
-    text = found.to_csv(tmp_path / "terms.csv").read_text(encoding="utf-8")
-    assert text.split("\n")[0] == "term,meaning,value_m,formula,source"
-    assert json.loads(json.dumps(found.as_dict()))["distance_m"] == 0.5
 
 
 # -- what cannot be -----------------------------------------------------------------------------
@@ -438,21 +367,6 @@ def test_only_robots_that_stand_have_a_distance() -> None:
         separation([])
     with pytest.raises(pl.BadValue, match=r"give the result of pl\.stop"):
         separation(0.3)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({"stop": -0.1}, "stopping time"),
-        ({"stop": "soon"}, "give the result of pl.stop"),
-        ({"stop": 0.3, "slow": 3.0}, "slow is 3.0 m/s, more than fast"),
-        ({"stop": 0.3, "threshold": -1}, "threshold is -1"),
-        ({"stop": 0.3, "intrusion": np.nan}, "intrusion is not finite"),
-    ],
-)
-def test_bad_minimum_distances(arguments: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(pl.BadValue, match=sentence):
-        minimum_distance(**arguments)
 
 
 def test_no_term_of_that_name() -> None:

@@ -28,6 +28,7 @@ from .equations import StopEquations
 from .impact import impact
 from .phase import Phase
 from .plan import Plan
+from .teeth import Teeth
 from .timetable import Timetable
 
 __all__ = ["Course", "Kept", "Standstill"]
@@ -104,10 +105,7 @@ class Course:
         self.phases: list[Phase] = []
         self.transitions: list[Transition] = []
         self.log: list[tuple[float, str]] = []
-        self.blocked = np.zeros(self.robot.nv, dtype=np.int64)
-        self.caught = np.zeros(self.robot.nv, dtype=bool)
-        self.fast = np.zeros(self.robot.nv, dtype=bool)
-        self.gaps: dict[int, tuple[float, float]] = {}
+        self.teeth = Teeth(train)
         self.stands_since: float | None = None
         self.tiny = 0.0
         self.simple = np.array(
@@ -175,7 +173,7 @@ class Course:
         if one.cell is None:
             v[one.column] = one.at(t)
         else:
-            self.blocked[one.column] |= 1 if one.sign < 0 else 2
+            self.teeth.hit(one)
             v = self._hit(t, q, v, one.name)
         return (t, *self._begin(t, q, v, (one.name,)), h_next)
 
@@ -239,17 +237,17 @@ class Course:
         drives = self._drives(t)
         v = v.copy()
         level = np.where(drives, piece.v(t), 0.0)
-        may_rest = self.train.dry | drives | (self.blocked > 0)
+        blocked = self.teeth.blocked.copy()
+        may_rest = self.train.dry | drives | (blocked > 0)
         v[may_rest & (np.abs(v) <= self.tiny)] = 0.0
         met = drives & (np.abs(v - level) <= self.tiny)
         v[met] = level[met]
         ramp, slope = self.clock.schedule.ramp(self.train, t)
         off = t >= self.clock.schedule.off
         limited = self._limited(t)
-        now = Moment(t, q, v, ramp, slope, piece, drives, limited, off, self.blocked, loose, turned)
+        now = Moment(t, q, v, ramp, slope, piece, drives, limited, off, blocked, loose, turned)
         self.phase = next_phase(self.equations, now)
-        # A joint that has left a tooth is no longer blocked by it, except by one without play.
-        self.blocked[~self.phase.stuck & ~self.fast] = 0
+        self.teeth.leave(self.phase.stuck)
         self.equations.enter(self.phase)
         self.phases.append(self.phase)
         self.stepper.exact = self.phase.stuck
@@ -281,7 +279,7 @@ class Course:
     def _drives(self, t: float) -> NDArray[np.bool_]:
         """Mask of the coordinates whose drive has power, and no tooth against it."""
         power = t < self.clock.schedule.off
-        return np.asarray(self.plan.reference.follows & power & (self.blocked == 0))
+        return np.asarray(self.plan.reference.follows & power & (self.teeth.blocked == 0))
 
     def _limited(self, t: float) -> bool:
         """Whether the torque of the drives is limited: in a controlled stop."""
@@ -289,23 +287,17 @@ class Course:
         return self.limited and controlled
 
     def _engage_teeth(self, t: float, q: Array, v: Array) -> Array:
-        """Let teeth fall whose time has come; those without play catch at once."""
+        """Let pawls fall whose time has come; velocity after those without play have caught."""
         begin, _ = self.clock.schedule.engagement(self.train)
-        falling = self.train.teeth & (begin <= t) & ~self.caught
-        self.caught |= falling
-        fast = falling & (self.train.pitch == 0.0)
-        self.fast |= fast
-        self.blocked[fast] = 3
-        for column in np.flatnonzero(falling & ~fast):
-            self.gaps[int(column)] = self._gap(int(column), q, v)
-        return self._hit(t, q, v, "teeth engage") if fast.any() else v
+        caught = self.teeth.fall(begin <= t, q, v)
+        return self._hit(t, q, v, "teeth engage") if caught else v
 
     def _hit(self, t: float, q: Array, v: Array, name: str) -> Array:
         """Velocity after teeth or stops have been hit."""
         mode = self.phase.mode
         endless = np.isinf(self.train.limit) | (not self._limited(t))
         driven = self._drives(t) & (v == self.plan.reference.at(t).v(t)) & endless
-        made = impact(self.equations, t, q, v, self.blocked, driven, (mode, mode), (name,))
+        made = impact(self.equations, t, q, v, self.teeth.blocked, driven, (mode, mode), (name,))
         if made.energy_loss > 0.0:
             self.transitions.append(made)
         return made.v_plus
@@ -322,29 +314,11 @@ class Course:
             if pull:
                 level = self._reference_of(column)
                 found.append(Watched(column, None, -pull, level, f"{name} meets its drive"))
-        play = self.caught & ~self.fast & ~phase.stuck
-        return found + [one for k in np.flatnonzero(play) for one in self._next_teeth(int(k))]
+        return found + self.teeth.watched(phase.stuck)
 
     def _reference_of(self, column: int) -> Callable[[float], float]:
         piece = self.phase.piece
         return lambda t: float(piece.v(t)[column])
-
-    def _next_teeth(self, column: int) -> list[Watched]:
-        """The teeth on both sides of a joint."""
-        lower, upper = self.gaps[column]
-        name = f"{self.train.names[column]} hits a tooth"
-        cell = self.robot.coordinates(self.train.names[column]).q.start
-        return [Watched(column, cell, 1.0, lower, name), Watched(column, cell, -1.0, upper, name)]
-
-    def _gap(self, column: int, q: Array, v: Array) -> tuple[float, float]:
-        """The teeth between which a pawl falls; it stays between them."""
-        cell = self.robot.coordinates(self.train.names[column]).q.start
-        pitch, offset = float(self.train.pitch[column]), float(self.train.tooth[column])
-        place = (float(q[cell]) - offset) / pitch
-        below = round(place) if abs(place - round(place)) < 1e-9 else int(np.floor(place))
-        if abs(place - round(place)) < 1e-9 and v[column] < 0.0:
-            below -= 1  # on top of a tooth it goes where it moves
-        return offset + pitch * below, offset + pitch * (below + 1)
 
     # -- the end ----------------------------------------------------------------------------
 

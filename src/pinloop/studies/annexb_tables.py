@@ -171,7 +171,10 @@ def _cells(table: Numbers) -> list[list[Cell]]:
 def _outcome(stop: AxisStop | None) -> Cell:
     if stop is None:
         return Cell("no such pose", "caution")
-    return Cell(stop.outcome, "good" if stop.outcome == "stopped" else "bad")
+    if stop.outcome != "stopped":
+        return Cell(stop.outcome, "bad")
+    last = "" if stop.last == stop.axis else f"; {stop.last} stands last"
+    return Cell(printable(f"stopped{last}"), "good")
 
 
 def _percent(share: float) -> str:

@@ -1,0 +1,81 @@
+"""Tooth and pin brakes of a stop: pawls that have fallen, the gaps they are in, what they block."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .crossing import Watched
+from .drivetrain import Drivetrain
+
+__all__ = ["Teeth"]
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+class Teeth:
+    """The teeth of a robot while it stops.
+
+    Args:
+        train: which joints have teeth, and where.
+
+    Attributes:
+        blocked: per coordinate the directions in which a tooth blocks it: bit 1 up, bit 2 down.
+    """
+
+    def __init__(self, train: Drivetrain) -> None:
+        self._train = train
+        self._fallen = np.zeros(len(train.teeth), dtype=bool)
+        self._tight = np.zeros(len(train.teeth), dtype=bool)
+        self._gaps: dict[int, tuple[float, float]] = {}
+        self.blocked = np.zeros(len(train.teeth), dtype=np.int64)
+
+    def fall(self, due: Mask, q: Array, v: Array) -> bool:
+        """Let pawls fall; says whether some without play have caught at once.
+
+        Args:
+            due: mask of the coordinates whose brake has been engaged.
+            q: configuration, shape (nq,).
+            v: velocity, shape (nv,).
+        """
+        falling = self._train.teeth & due & ~self._fallen
+        self._fallen |= falling
+        tight = falling & (self._train.pitch == 0.0)
+        self._tight |= tight
+        self.blocked[tight] = 3
+        for column in np.flatnonzero(falling & ~tight):
+            self._gaps[int(column)] = self._gap(int(column), q, v)
+        return bool(tight.any())
+
+    def hit(self, one: Watched) -> None:
+        """A joint has come to a tooth."""
+        self.blocked[one.column] |= 1 if one.sign < 0 else 2
+
+    def leave(self, stuck: Mask) -> None:
+        """Joints that are not stuck have left their tooth, if it has play."""
+        self.blocked[~stuck & ~self._tight] = 0
+
+    def watched(self, stuck: Mask) -> list[Watched]:
+        """The teeth on both sides of every joint that may come to one."""
+        found = []
+        for column, (lower, upper) in self._gaps.items():
+            if not stuck[column]:
+                name = f"{self._train.names[column]} hits a tooth"
+                cell = self._cell(column)
+                found.append(Watched(column, cell, 1.0, lower, name))
+                found.append(Watched(column, cell, -1.0, upper, name))
+        return found
+
+    def _gap(self, column: int, q: Array, v: Array) -> tuple[float, float]:
+        """The teeth between which a pawl falls; it stays between them."""
+        pitch, offset = float(self._train.pitch[column]), float(self._train.tooth[column])
+        place = (float(q[self._cell(column)]) - offset) / pitch
+        below = round(place) if abs(place - round(place)) < 1e-9 else int(np.floor(place))
+        if abs(place - round(place)) < 1e-9 and v[column] < 0.0:
+            below -= 1  # on top of a tooth it goes where it moves
+        return offset + pitch * below, offset + pitch * (below + 1)
+
+    def _cell(self, column: int) -> int:
+        """Place in q of a coordinate."""
+        return int(self._train.robot.coordinates(self._train.names[column]).q.start)
