@@ -139,12 +139,16 @@ def test_failed_cases_come_with_their_reasons(capsys: Captured, tmp_path: Path) 
     path = tmp_path / "loops.yaml"
     robot, brakes = (ROOT / "urdf" / f"palletizer.{end}" for end in ("urdf", "brakes.yaml"))
     content = {"format": "pinloop-study-1", "robot": str(robot), "brakes": str(brakes),
-               "sampling": {"method": "sobol", "count": 8}, "jobs": 1}  # fmt: skip
+               "sampling": {"method": "sobol", "count": 8, "seed": 7}, "jobs": 1}  # fmt: skip
     path.write_text(yaml.safe_dump(content))
     data = document(capsys, "study", str(path), code=1)
     assert data["outcomes"]["failed"] + data["outcomes"]["stopped"] == 8
     assert sum(data["reasons"].values()) == data["outcomes"]["failed"]
     assert all("loop" in reason for reason in data["reasons"])
+    rows = list(csv.DictReader(path.with_suffix(".csv").read_text().splitlines()))
+    assert rows[0]["outcome"] == "failed"  # so that cases and stopped cases count differently
+    for column, found in data["distributions"].items():
+        assert float(rows[found["case"]][column]) == found["worst_sampled"], column
     assert cli.run(["study", str(path)]) == 1
     out, err = capsys.readouterr()
     assert "Failed cases" in out and "1 x robot 'palletizer': loop 'drive_loop'" in out
@@ -417,6 +421,24 @@ def test_files_that_are_none(
 def test_bad_numbers_of_processes(folder: Path, capsys: Captured) -> None:
     assert cli.run(["study", written(folder), "--jobs", "0"]) == 2
     assert "jobs is 0; give a number of processes" in capsys.readouterr().err
+
+
+def test_a_mesh_beside_the_file(folder: Path) -> None:
+    import trimesh
+
+    trimesh.creation.box((1.0, 2.0, 3.0)).export(folder / "brick.stl")
+    path = written(folder, obstacles=[{"name": "a", "mesh": "brick.stl", "scale": 0.1}])
+    (one,) = read_study(path).arguments["obstacles"]
+    assert np.abs(one.solid.points()).max(axis=0) == pytest.approx([0.05, 0.1, 0.15])
+
+
+def test_the_chain_of_the_file_counts_for_instants(folder: Path, capsys: Captured) -> None:
+    (folder / "run.csv").write_text("t,axis,rail\n0,0,0\n0.5,0.5,0.1\n1,1,0.2\n2,2,0.4\n")
+    path = written(folder, trigger={"sensor": 2.5}, space={"motion": "run.csv"})
+    assert cli.run(["study", path]) == 2
+    err = re.sub(r"\s+", " ", capsys.readouterr().err)
+    (line,) = lines(path, "motion")
+    assert f"{path}:{line}: a motion of 2 s is too short" in err and "for 2.53 s" in err
 
 
 # -- documentation --------------------------------------------------------------------------------

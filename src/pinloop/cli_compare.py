@@ -115,7 +115,6 @@ def _read(
     """Robot, table and brakes, and a line on where these come from."""
     rows = StoppingTable.from_csv(table)
     machine = load(robot, loops=loops or None, package_dirs=package_dir or ())
-    rows.for_robot(machine)
     chosen, said = brakes_for(machine, robot, brakes)
     facts = [("brakes", chosen.source if chosen.source != "template" else "guessed")]
     facts += said

@@ -11,7 +11,7 @@ import pytest
 
 import pinloop as pl
 
-from ..stopping.robots_to_stop import brakes, on_axis, slider, stop, train, wheel
+from ..stopping.robots_to_stop import brakes, carriages, on_axis, slider, stop, train, wheel
 from .closed_stops import stop_of, table
 
 INERTIA, SPEED = 2.0, 3.0
@@ -60,7 +60,7 @@ def test_numbers_that_are_not_published_have_no_ratio() -> None:
 
 
 def test_rows_keep_their_own_axis() -> None:
-    """Each carriage by itself: its own time, not that of the whole robot."""
+    """Each carriage by itself."""
     robot = train(4.0, 1.0)
     by = brakes(a={"dynamic_torque": 50.0}, b={"dynamic_torque": 16.0})
     rows = (pl.Measured("b", 1.0, 0.0625, 0.03125), pl.Measured("a", -1.0, 0.1, 0.05))
@@ -79,6 +79,16 @@ def test_one_stop_for_all_rows() -> None:
     assert [row.measured.joint for row in comparison.rows] == ["a", "b"]
     assert comparison.rows[0].shape == pytest.approx(0.5) and comparison.rows[0].speed == 1.0
     assert comparison.rows[1].shape is None  # it did not move
+
+
+def test_times_are_those_of_the_axis() -> None:
+    """Not of the whole robot: b slides three times as long as a."""
+    by = brakes(a={"dynamic_torque": 50.0}, b={"dynamic_torque": 8.0})
+    result = stop(carriages(4.0, 1.0), [1.0, -2.0], by)
+    rows = (pl.Measured("a", 1.0, 0.1, 0.1), pl.Measured("b", -2.0, 0.1, 0.1))
+    first, second = pl.compare(result, pl.StoppingTable(rows)).rows
+    assert (first.time, second.time) == pytest.approx((0.08, 0.25))
+    assert (first.angle, second.angle) == pytest.approx((0.04, 0.25))
 
 
 def test_what_does_not_fit_together() -> None:
@@ -109,7 +119,7 @@ def test_what_is_printed() -> None:
 
 
 def test_what_is_printed_of_axes_that_slide() -> None:
-    published = pl.StoppingTable((pl.Measured("axis", -1.0, None, 0.025),))
+    published = pl.StoppingTable((pl.Measured("axis", -1.0, None, 0.0250001),))
     text = re.sub(r" +", " ", str(compared(published, on_axis(dynamic_torque=40.0), slider(2.0))))
     assert "Axes that slide" in text and "Axes that turn" not in text
     assert "axis -1000 0 50.00 - - 25.00 25.00 +0.0 0.500 - stopped" in text

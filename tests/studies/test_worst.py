@@ -152,6 +152,15 @@ def test_the_smallest_clearance_is_the_worst() -> None:
     assert found["travel"].value > found["travel"].sampled
 
 
+def test_a_search_that_finds_nothing_better_returns_the_sample() -> None:
+    arm = pl.load(URDF / "six_axis_arm.urdf")
+    study = pl.study(arm, URDF / "six_axis_arm.brakes.yaml", sampling=pl.Sobol(6, 1), jobs=1)
+    for worst in few_evaluations(study, "time", "travel", evaluations=1).values():
+        case = study.worst(worst.column)
+        assert worst.values == study.values(case)
+        assert worst.value == worst.sampled == study.column(worst.column)[case]
+
+
 # -- what is no worst case ------------------------------------------------------------------------
 
 
@@ -245,6 +254,23 @@ def test_uphill_keeps_to_its_budget(budget: int) -> None:
     best, x, count = uphill(size, np.array([0.4, 0.6]), budget)
     assert count == len(asked) <= budget
     assert best == float(x[0] * x[1]) >= 0.24
+
+
+@pytest.mark.parametrize(("low", "high", "start"), [(1.0, 0.4, 0.7), (0.4, 1.0, 0.3)])
+def test_uphill_looks_at_both_ends_first(low: float, high: float, start: float) -> None:
+    """A valley lies before the higher end; the lower one is near."""
+
+    def size(x: Any) -> float:
+        return float(max(low - 3 * x[0], high - 3 * (1 - x[0])))
+
+    best, x, _ = uphill(size, np.array([start]), 40)
+    assert best == 1.0 and x[0] == (0.0 if low > high else 1.0)
+
+
+def test_uphill_halves_its_steps() -> None:
+    """Nine halvings from a quarter to a thousandth: four stops and the pattern each, not more."""
+    best, x, count = uphill(lambda x: -float((x[0] - 0.37) ** 2), np.array([0.1]), 500)
+    assert x[0] == pytest.approx(0.37, abs=1e-3) and best <= 0 and count < 45
 
 
 def test_uphill_around_what_is_not_allowed() -> None:

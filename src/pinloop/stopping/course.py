@@ -148,7 +148,8 @@ class Course:
         if (fixed := self.stepper.method.step) is not None:
             step, h_next = self.stepper.fixed(t, min(t + fixed, end), state), fixed
         else:
-            step, h_next = self.stepper.controlled(t, h, end, state)
+            longest = self.train.longest_step(state[1], state[2])
+            step, h_next = self.stepper.controlled(t, min(h, longest), end, state)
         excess = equations.excess
         found = first_crossing(step, self._watched(), equations, excess, self.tiny)
         if found is None:

@@ -222,6 +222,16 @@ class Drivetrain:
         """
         return np.where(power * direction > 0, self.efficiency, 1.0 / self.efficiency)
 
+    def longest_step(self, v: Array, a: Array) -> float:
+        """Step that does not pass over the peak of Stribeck's friction unseen [s].
+
+        Speeds far above the peak may fall to it in one step, those within it by half its width.
+        """
+        if not self._stribeck:
+            return np.inf
+        change = np.maximum(np.abs(v) - 4.0 * self._shape, 0.5 * self._shape)
+        return float((change / np.maximum(np.abs(a), 1e-12)).min())
+
     def hold(
         self, t: Array | float, sliding: Sliding, kind: int, powered: NDArray[np.bool_]
     ) -> tuple[Array, Array]:

@@ -140,7 +140,7 @@ def _size(row: Mapping[str, float | str], column: str) -> float:
     """How bad a case is, larger is worse; not a number where it did not end in a held robot."""
     if row["outcome"] != "stopped":
         return np.nan
-    value = abs(float(row[column]))
+    value = float(row[column])
     return -value if column == CLEARANCE else value
 
 

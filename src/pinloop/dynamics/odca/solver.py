@@ -172,6 +172,7 @@ class ArticulatedSolver(BoundStateFormulation):
         ranks = {key: found.copy() for key, found in sweeps.ranks.items()}
         whole = {key: sweeps.tree.groups[key].inner_joints.shape[1] * sweeps.width for key in ranks}
         if all(np.all(found == whole[key]) for key, found in ranks.items()):
+            sweeps.caps = ranks
             return
         held = self.joints.held
         for near in self._around(q):

@@ -28,6 +28,8 @@ __all__ = ["Sweeps"]
 Array = NDArray[np.float64]
 _ZERO = 1e-12
 """Eigenvalues of ``X`` that count as zero; the two bodies at a joint alone give one."""
+_SMALLER = 1e-14
+"""The same where the rank is known, so that rounding in redundant rows is cut off anyway."""
 _SUSPECT = 1e-8
 """Pivots below which eigenvalues are looked at."""
 _NOISE = 1e-13
@@ -238,7 +240,7 @@ def _pseudoroot(X: Array, caps: NDArray[np.intp] | None) -> tuple[Array, NDArray
         bad |= caps < size
     for k in np.flatnonzero(bad):
         values, V = np.linalg.eigh(0.5 * (X[k] + X[k].T))
-        rank = int(np.sum(values > _ZERO))
+        rank = int(np.sum(values > (_ZERO if caps is None else _SMALLER)))
         rank = rank if caps is None else min(rank, int(caps[k]))
         root[k] = 0.0
         root[k, :rank] = (V[:, size - rank :] / np.sqrt(values[size - rank :])).T
