@@ -317,7 +317,7 @@ def draw(found: list[Measured], path: str) -> None:
         panel.set_xlabel("bodies")
         panel.grid(True, which="both", alpha=0.25)
     panels[0].set_ylabel("one acceleration, CPU time [ms]")
-    panels[0].legend()
+    panels[-1].legend()
     figure.savefig(path, metadata={"Date": None} if path.endswith(".svg") else None)
 
 

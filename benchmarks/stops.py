@@ -16,6 +16,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -153,7 +154,7 @@ def _with_rotors(robot: pl.Mechanism, brakes: pl.Brakes, model: Any) -> None:
 def _mujoco(robot: pl.Mechanism, brakes: pl.Brakes, step: float) -> Callable[[State], Array] | None:
     """MuJoCo on the same URDF with friction at the joints, until half a second is over."""
     try:
-        import mujoco
+        mujoco = import_module("mujoco")
     except ImportError:
         return None
     model = mujoco.MjModel.from_xml_path(ROBOT)

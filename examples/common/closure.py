@@ -238,9 +238,7 @@ def go(robot: pl.Mechanism, method: Method, q: Array, v: Array, until: float) ->
     off = np.abs(energy - energy[0]) / moving
     if not failure and off.max() > SPENT:
         failure = "energy lost"
-    return Run(
-        method.name, np.array(t), np.array([s[0] for s in states]), violation, off, failure
-    )
+    return Run(method.name, np.array(t), np.array([s[0] for s in states]), violation, off, failure)
 
 
 def _solver(method: Method, t: float, y: Array, until: float) -> Any:

@@ -175,9 +175,7 @@ def _category(number: int, on_path: bool) -> int | Category:
     return (0, Category1(on_path=on_path), Category2(on_path=on_path))[number]
 
 
-def brakes_for(
-    machine: Mechanism, robot: Path, file: Path | None
-) -> tuple[Brakes, list[Fact]]:
+def brakes_for(machine: Mechanism, robot: Path, file: Path | None) -> tuple[Brakes, list[Fact]]:
     """The brakes, and a line on where they come from."""
     init = f"pinloop brakes init {robot}"
     if file is not None:

@@ -94,7 +94,18 @@ def seat(machine: pl.Mechanism, q: Array, joint: Joint) -> Any:
 @pytest.mark.parametrize("reduced", [False, True], ids=["all rows", "regularized"])
 def test_wrenches_of_all_joints_obey_newton_and_euler(name: str, reduced: bool) -> None:
     machine = regularized(name) if reduced else robot(name)
-    q, v = moving(robot(name), 3, speed=1.0)
+    assert_newton_and_euler(machine, *moving(robot(name), 3, speed=1.0))
+
+
+def test_wrench_of_a_loop_joint_that_regularization_turned_over() -> None:
+    plain = tables.build(ll.turned_over(m.sarrus(), "b3"))
+    machine = pl.regularize(plain)
+    declared = next(one for one in machine.description.joints if one.name == "b3")
+    assert next(one for one in machine.loops if one.name == "b3").body_b == declared.parent
+    assert_newton_and_euler(machine, *moving(plain, 3, speed=1.0))
+
+
+def assert_newton_and_euler(machine: pl.Mechanism, q: Array, v: Array) -> None:
     # Couplings act on several joints at once: their torques are in the joints too.
     equations = odca(machine, forces=[push(machine)])
     wrenches = equations.body_motion(0.0, q, v).wrenches
@@ -162,6 +173,17 @@ def test_formulations_on_matrices_know_no_single_joints() -> None:
         equations.closed(0.0, q, v)
 
 
+@pytest.mark.parametrize("distance", [1e-2, 1e-4, 1e-6])
+def test_rows_still_count_right_beside_a_fold(distance: float) -> None:
+    """A parallelogram moves as one, ``a = (x, -x, x)``, however close its bars are to one line."""
+    machine = tables.build(m.parallelogram())
+    v = np.array([3.0, -3.0, 3.0])
+    folded = machine.configuration({"left": -1.1, "top": 1.1, "right": -1.1})
+    q = machine.integrate(folded, distance / 3.0 * v)
+    a = odca(machine).acceleration(0.0, q, v)
+    close(a, a[0] * np.array([1.0, -1.0, 1.0]), 1e-6)
+
+
 # -- locks, rotors, bodies without mass -----------------------------------------------------
 
 
@@ -211,6 +233,17 @@ def test_rotor_of_a_pendulum(armature: float) -> None:
     inertia = 0.3 + 2.0 * 0.25 + armature
     a = odca(machine).acceleration(0.0, machine.neutral, np.zeros(1))
     np.testing.assert_allclose(np.abs(a), 2.0 * 9.81 * 0.5 / inertia, rtol=1e-10)
+
+
+@pytest.mark.parametrize("armature", [0.0, 0.7])
+def test_drive_of_a_pendulum_turns_its_rotor_too(armature: float) -> None:
+    machine = pendulum(armature)
+    inertia = 0.3 + 2.0 * 0.25 + armature
+    weight = inertia * odca(machine).acceleration(0.0, machine.neutral, np.zeros(1))[0]
+    row = pl.Prescribed("hinge", lambda t: (0.0, 0.0, 3.0))
+    motion = odca(machine, rows=[row]).motion(0.0, machine.neutral, np.zeros(1))
+    np.testing.assert_allclose(motion.a, [3.0], rtol=1e-12)
+    np.testing.assert_allclose(motion.multipliers, [3.0 * inertia - weight], rtol=1e-11)
 
 
 def test_rotors_in_loops_and_under_locks() -> None:

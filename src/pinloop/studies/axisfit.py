@@ -22,7 +22,7 @@ from ..stopping import Brakes, StopResult
 from ..stopping.brakes import Source
 from .published import Measured
 
-__all__ = ["FITTABLE", "AxisFit", "Fitted", "Solution", "errors_of"]
+__all__ = ["FITTABLE", "AxisFit", "Fitted", "Solution"]
 
 Array = NDArray[np.float64]
 
@@ -129,11 +129,14 @@ class AxisFit:
 
     def errors(self, x: Array) -> Array:
         """Logarithms of computed over measured numbers; infinite if the axis does not stop."""
-        brakes = self._with(x * self.scale)
+        return self.errors_with(self._with(x * self.scale))
+
+    def errors_with(self, brakes: Brakes) -> Array:
+        """The same, with any brakes."""
         found: list[Array] = []
         for row in self.rows:
             try:
-                found.append(errors_of(row, self._stop(row, brakes)))
+                found.append(_errors(row, self._stop(row, brakes)))
             except StopFailed:
                 found.append(np.array([np.inf]))
         together = np.concatenate(found)
@@ -309,7 +312,7 @@ def _time(row: Measured) -> float:
     return 2.0 * row.angle / abs(row.speed)
 
 
-def errors_of(row: Measured, result: StopResult) -> Array:
+def _errors(row: Measured, result: StopResult) -> Array:
     """Logarithms of computed over measured numbers of a row; infinite if the axis moves on."""
     joint = result.joints[row.joint]
     pairs = [(joint.time, row.time), (abs(joint.angle), row.angle)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,10 @@ import numpy as np
 
 from ..errors import BadValue, PinloopWarning
 from ..mechanism import Mechanism
-from ..stopping import Brakes, StopResult
+from ..stopping import Brakes
 from ..stopping.remarks import PLANNING_AID
 from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet, printable
-from .axisfit import FITTABLE, AxisFit, Fitted, Solution, errors_of
+from .axisfit import FITTABLE, AxisFit, Fitted, Solution
 from .compare import Comparison, compare
 from .published import StoppingTable
 
@@ -122,41 +122,32 @@ def fitted(
     """As `fit_brakes`, but what the data does not tell is in the result only."""
     names = _checked(table.for_robot(robot), brakes, parameters)
     solved: dict[str, Solution] = {}
-    open_axes = list(dict.fromkeys(row.joint for row in table.rows))
     for _ in range(_ROUNDS):
-        for joint in open_axes:
+        most = 0.0
+        for joint in dict.fromkeys(row.joint for row in table.rows):
             rows = [row for row in table.rows if row.joint == joint and row.numbers]
             axis = AxisFit(robot, brakes, joint, rows, names, arguments, table.source)
+            if joint in solved:
+                # Have the brakes of the other axes changed its stops since it was fitted?
+                moved = float(np.max(np.abs(axis.errors_with(brakes) - solved[joint].errors)))
+                most = max(most, moved)
+                if moved < _SAME:
+                    continue
+            else:
+                most = np.inf
             solved[joint] = axis.solve(anew=joint not in solved)
             brakes = solved[joint].brakes
-        results = table.stops(robot, brakes, **arguments)
-        moved = _moved(table, results, solved)
-        open_axes = [joint for joint, change in moved.items() if change > _SAME]
-        if not open_axes:
+        if most < _SAME:
             break
     notes = [note for solution in solved.values() for note in solution.notes]
-    if open_axes:
+    if most >= _SAME:
         notes.append(
-            f"the brakes of the axes change each other's stops by {100 * max(moved.values()):.2g} "
-            f"% even after {_ROUNDS} rounds: the fit is not settled"
+            f"the brakes of the axes change each other's stops by {100 * most:.2g} % even after "
+            f"{_ROUNDS} rounds: the fit is not settled"
         )
+    results = table.stops(robot, brakes, **arguments)
     found = tuple(one for solution in solved.values() for one in solution.parameters)
     return Fit(brakes, found, compare(results, table), tuple(notes))
-
-
-def _moved(
-    table: StoppingTable, results: Sequence[StopResult], solved: Mapping[str, Solution]
-) -> dict[str, float]:
-    """By how much the brakes of all axes change the stops of each since it was fitted."""
-    moved = {}
-    for joint, solution in solved.items():
-        parts = [
-            errors_of(row, result)
-            for row, result in zip(table.rows, results, strict=True)
-            if row.joint == joint
-        ]
-        moved[joint] = float(np.max(np.abs(np.concatenate(parts) - solution.errors)))
-    return moved
 
 
 def _checked(table: StoppingTable, brakes: Brakes, parameters: Sequence[str]) -> tuple[str, ...]:
