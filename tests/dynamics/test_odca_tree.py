@@ -13,7 +13,7 @@ import pytest
 
 from pinloop.dynamics.odca.scan import TreeScan
 from pinloop.dynamics.odca.sweeps import Sweeps
-from pinloop.dynamics.odca.tree import GROUND_END, AssemblyTree, assembly_tree
+from pinloop.dynamics.odca.tree import GROUND_END, assembly_tree
 
 from ..tables import Array
 
@@ -80,32 +80,29 @@ def test_every_joint_is_eliminated_once_after_all_that_it_joins(name: str) -> No
             made[len(group.outer)] = group.start + group.size
 
 
-def rounds(tree: AssemblyTree) -> int:
-    return tree.rounds
-
-
 def test_chains_and_ladders_take_few_rounds_with_few_open_joints() -> None:
     for count in (16, 64, 256, 1024, 1000):
         tree = assembly_tree(handles_of(chain(count)), chain(count))
-        assert rounds(tree) <= np.log2(count)
+        assert tree.rounds <= np.log2(count)
         assert max(tree.pieces) == 2
     for cells in (5, 40, 300):
         tree = assembly_tree(handles_of(ladder(cells)), ladder(cells))
-        assert rounds(tree) <= np.log2(3 * cells) + 3
+        assert tree.rounds <= np.log2(3 * cells) + 3
         assert max(tree.pieces) <= 4
+
+
+def test_joints_to_the_ground_do_not_pile_up() -> None:
+    """Every body of a chain stands on the ground too: pieces keep their two ends only."""
+    ends = chain(60) + [(GROUND_END, k) for k in range(1, 59)]
+    assert max(assembly_tree(handles_of(ends), ends).pieces) <= 3
 
 
 def test_equal_pieces_are_one_group_per_round() -> None:
     tree = assembly_tree(handles_of(chain(1024)), chain(1024))
-    assert len(tree.groups) == rounds(tree) == 5
+    assert len(tree.groups) == tree.rounds == 5
 
 
 # -- sweeps ---------------------------------------------------------------------------------
-
-
-def wide(rng: np.random.Generator, body: int, count: int, width: int) -> Array:
-    """Wrenches on a body that the handles' columns exert, shape (6, count * width)."""
-    return np.asarray(rng.normal(size=(6, count * width)))
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -121,7 +118,7 @@ def test_sweeps_solve_the_system_of_all_joints(name: str, width: int) -> None:
     compliance = rng.uniform(0.5, 1.0, size=(len(ends), width))
     for count, bodies in tree.leaves.items():
         for k, body in enumerate(bodies):
-            U = wide(rng, int(body), count, width)
+            U = rng.normal(size=(6, count * width))  # wrenches that the handles exert
             sweeps.leaves[count][k] = U.T @ U
             columns = [j * width + c for j in handles[body] for c in range(width)]
             place = np.zeros((count * width, size))

@@ -70,6 +70,21 @@ def test_the_four_bar_stops_as_its_reduced_equation_says(
         assert stop.joints[name].travel == pytest.approx(rest.travels[name], abs=1e-6)
 
 
+def test_it_goes_on_as_it_was_until_the_power_goes() -> None:
+    """The crank keeps its speed for the time of the chain, whatever that takes; then as above."""
+    one, slides = robot("four-bar"), {"crank": 4.0, "rocker": 0.3}
+    q, v = moving(one, {"crank": 3.0})
+    brakes = pl.Brakes(
+        {"crank": brake(4.0), "rocker": rubbing(0.3)}, pl.Chain(sensor=0.012, controller=0.008)
+    )
+    stop = pl.stop(one, q, v, brakes=brakes)
+    rest = FourBar().stop(3.0, slides, slides, crank=m.START + 3.0 * 0.02)
+    assert stop.joints["crank"].reaction_angle == pytest.approx(0.06, abs=1e-9)
+    assert stop.joints["crank"].angle == pytest.approx(rest.angle - m.START, abs=1e-6)
+    assert stop.stopping_time == pytest.approx(0.02 + rest.t, abs=2e-6)
+    assert stop.ledger.relative_error < 1e-6
+
+
 @pytest.mark.parametrize("crank", [0.3, 1.4, 2.5, 4.0, 5.5])
 @pytest.mark.parametrize("spread", [(1.0, 0.0, 0.0), (0.2, 0.5, 0.3), (0.0, 1.0, 1.0)])
 def test_at_rest_it_holds_up_to_the_weighted_sum(

@@ -347,3 +347,27 @@ def _torques(case: Case, q: Array, v: Array, a: Array) -> Array:
     at = [case.robot.coordinates(joint).v.start for joint in case.robot.actuated]
     need = machine.mass(q) @ a + machine.bias(q, v)
     return np.asarray(np.linalg.lstsq(N[at].T, N.T @ need, rcond=1e-9)[0])
+
+
+@pytest.mark.parametrize("name", ["fivebar", "sevenbar", "palletizer", "delta", "prrr3"])
+def test_drives_that_cannot_follow(name: str) -> None:
+    """Too weak for their ramps, and helped by brakes at the time limit: all energy is accounted."""
+    case = drawn(name, 11)
+    one, joints = case.robot, dict(case.brakes.joints)
+    for joint in one.actuated:
+        effort = float(one.model.effortLimit[one.coordinates(joint).v.start])
+        limit = 0.1 * effort / joints[joint].gear_ratio
+        joints[joint] = replace(joints[joint], drive_torque=limit, deceleration=30.0)
+    case = replace(case, brakes=replace(case.brakes, joints=joints))
+    stop = case.stop(category=pl.Category1(time_limit=0.1), until=1.5)
+    driven, command = columns(one, set(one.actuated)), case.brakes.chain.command
+    slowed = 30.0 * np.maximum(stop.run.t - command, 0.0)[:, None]
+    wanted = np.maximum(np.abs(case.v[driven]) - slowed, 0.0)
+    under_power = stop.run.t < command + 0.1
+    assert np.abs(np.abs(stop.run.v[:, driven]) - wanted)[under_power].max() > 1e-3
+    turned_over = max(stop.ledger.kinetic_before, stop.ledger.heat)
+    assert abs(stop.ledger.error) < 1e-6 * turned_over
+    assert closed(case.machine, stop.run) < 1e-10
+    _stuck_joints_stay(one, stop.run)
+    after = np.flatnonzero(stop.run.t >= command + 0.1 + 0.004)
+    _energy_falls(case.machine, stop.run, after)

@@ -126,6 +126,7 @@ def test_tooth_keeps_the_momentum_of_what_stays_free() -> None:
         ),
     )  # fmt: skip
     one = stands(result, 0.1 * va, 0.1, "a")
+    assert result.reaction_time == pytest.approx(0.1)
     assert one.impulse == pytest.approx(heavy * va)
     assert one.peak_gear_torque == pytest.approx(heavy * va / 2e-3)
     assert one.hold == one.margin == np.inf
@@ -177,6 +178,13 @@ def test_pin_falls_into_the_next_gap(way: int, tooth: float) -> None:
     assert not any("full torque" in text for _, text in result.events)
     assert result.outcome == "stopped"
     assert result.stopping_time == pytest.approx(abs(tooth - 0.013) / 2.0)
+
+
+@pytest.mark.parametrize("way", [1, -1])
+def test_pin_that_falls_onto_a_tooth(way: int) -> None:
+    """It slips off the way the wheel turns, into the gap before the next one."""
+    result = stop(wheel(2.0), way * 0.5, on_axis(kind="tooth", pitch=0.1, tooth_offset=-0.2))
+    stands(result, way * 0.1, 0.2)
 
 
 def test_friction_stops_between_two_teeth() -> None:

@@ -204,3 +204,19 @@ def test_threads_do_not_share_a_machine(setup: Setup) -> None:
     finally:
         sys.setswitchinterval(interval)
     assert found == alone
+
+
+def test_each_thread_has_a_machine_of_its_own(setup: Setup) -> None:
+    """Every stop writes to the data of Pinocchio in it."""
+    one, other = drawn(setup, 4), drawn(setup, 5)
+    mine = setup._machine(one)
+    found: list[object] = []
+
+    def work() -> None:
+        found.extend([setup._machine(one), setup._machine(other), setup._machine(other)])
+
+    thread = Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found[0] is not mine and found[1] is found[2]
+    assert setup._machine(one) is mine

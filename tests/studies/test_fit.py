@@ -13,6 +13,7 @@ import pytest
 from scipy.optimize import least_squares
 
 import pinloop as pl
+from pinloop.studies.axisfit import AxisFit
 
 from ..states import URDF
 from ..states import robot as loaded
@@ -357,6 +358,20 @@ def test_the_published_numbers_of_a_ur5() -> None:
         )
 
 
+def test_derivatives_at_the_edge_of_what_stops() -> None:
+    """A stop is followed for ten times the time of the table; a later brake would not end it.
+
+    Then ``t = D + I v / T`` is near ten times that of the table, s: d log t / d(D / s) = s / t.
+    """
+    row = pl.Measured("axis", 3.0, 0.1, None)
+    axis = AxisFit(wheel(INERTIA), BY, "axis", [row], ("delay", "dynamic_torque"), {})
+    assert axis.scale == pytest.approx([0.1, INERTIA * 3.0 / 0.1])
+    x = np.array([(0.9 - 5e-6) / 0.1, 1.0])
+    assert np.all(np.isfinite(axis.errors(x))) and np.all(np.isinf(axis.errors([*x, 0.0001, 0])))
+    # And d log t / d(T / T0) = -(I v / T) / t for T = T0.
+    np.testing.assert_allclose(axis.sensitivity(x), [[0.1, -0.1]], rtol=1e-3)
+
+
 # -- what comes out -------------------------------------------------------------------------------
 
 
@@ -384,6 +399,11 @@ def test_breakaway_is_never_below_coulomb() -> None:
     brake = fit(table(INERTIA, [3.0], 9.0), ["coulomb"], by).brakes.joints["axis"]
     assert brake.coulomb == pytest.approx(9.0) and brake.breakaway == brake.coulomb
     assert "raised" in brake.notes["breakaway"]
+
+
+def test_friction_alone_from_nothing() -> None:
+    made = fit(table(INERTIA, [3.0, 1.0], 9.0), ["coulomb"], on_axis(kind="none"))
+    assert values(made)["coulomb"] == pytest.approx(9.0, rel=1e-4)
 
 
 def test_what_is_printed_and_its_json() -> None:

@@ -37,12 +37,11 @@ _STEP = 1e-4
 """Step of the differences, in natural units."""
 _MISFIT = 0.02
 """Misfit that is worth a warning: more than the rounding of published numbers."""
+_TORQUES = ("dynamic_torque", "coulomb")
 _SHARES = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Torques to start from, in natural units, beside the one that the brakes have."""
+"""Torques to start from, in natural units, beside that of the brakes, which may be nothing."""
 _PATIENCE = 10.0
 """How much longer than measured a stop may take in the search."""
-_ROOM = 0.1
-"""Where a parameter starts that the brakes have at zero, in natural units."""
 
 
 @dataclass(frozen=True)
@@ -227,11 +226,10 @@ class AxisFit:
         """The best of some places to start from, in natural units."""
         brake = self.brakes.joints[self.joint]
         own = np.array([float(getattr(brake, name)) for name in self.names]) / self.scale
-        if anew:
-            own = np.where(own > 0.0, own, _ROOM)
         places = [own]
-        if anew and "dynamic_torque" in self.names:
-            at = self.names.index("dynamic_torque")
+        torques = [k for k, name in enumerate(self.names) if name in _TORQUES]
+        if anew and torques:
+            at = torques[0]
             for share in _SHARES:
                 place = own.copy()
                 place[at] = share
