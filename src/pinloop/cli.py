@@ -1,4 +1,4 @@
-"""The command line: `pinloop check` and `pinloop view`; the others are in `cli_stop`, `cli_study`.
+"""The command line: `check` and `view`; others in `cli_stop`, `cli_study` and `cli_compare`.
 
 Turns words into calls and results into text and exit codes; whatever measures or draws lives in
 the package. Exit codes: 0 done, 1 the robot cannot be assembled or does not stop, 2 a mistake in

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -367,9 +368,25 @@ def test_derivatives_at_the_edge_of_what_stops() -> None:
     axis = AxisFit(wheel(INERTIA), BY, "axis", [row], ("delay", "dynamic_torque"), {})
     assert axis.scale == pytest.approx([0.1, INERTIA * 3.0 / 0.1])
     x = np.array([(0.9 - 5e-6) / 0.1, 1.0])
-    assert np.all(np.isfinite(axis.errors(x))) and np.all(np.isinf(axis.errors([*x, 0.0001, 0])))
+    later = x + np.array([1e-4, 0.0])
+    assert np.all(np.isfinite(axis.errors(x))) and np.all(np.isinf(axis.errors(later)))
     # And d log t / d(T / T0) = -(I v / T) / t for T = T0.
     np.testing.assert_allclose(axis.sensitivity(x), [[0.1, -0.1]], rtol=1e-3)
+
+
+def test_stops_that_cannot_be_computed_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search starts where stops fail, and comes back."""
+    right = pl.Measured.stop
+
+    def failing(row: pl.Measured, robot: pl.Mechanism, by: pl.Brakes, **more: Any) -> pl.StopResult:
+        result = right(row, robot, by, **more)
+        if by.joints["axis"].dynamic_torque > 30.0:
+            raise pl.StopFailed("chatter", result)
+        return result
+
+    monkeypatch.setattr(pl.Measured, "stop", failing)
+    made = fit(table(INERTIA, [3.0, 1.0], 9.0), ["dynamic_torque"], on_axis(dynamic_torque=99.0))
+    assert values(made)["dynamic_torque"] == pytest.approx(9.0, rel=1e-4)
 
 
 # -- what comes out -------------------------------------------------------------------------------

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..dynamics import EquationsOfMotion
+from ..errors import PinloopError
 from ..integrate import MuntheKaas
+from ..stepping import StepFailed
 from .course import Course, Standstill
 from .drivetrain import Drivetrain
 from .phase import pinned_bounds
@@ -48,16 +51,32 @@ def held_on_path(
         q: configuration at the signal, shape (nq,).
         v: velocity at the signal, shape (nv,).
     """
-    if plan.slower is None or not np.isfinite(train.limit[plan.reference.follows]).any():
+    slower = plan.slower
+    if slower is None or not np.isfinite(train.limit[plan.reference.follows]).any():
         return plan, []
+    try:
+        return _slowed(equations, train, plan, slower, method, q, v)
+    except (StepFailed, PinloopError) as error:
+        # Loops may not be able to follow the path at all, however strong their drives are.
+        return plan, [(plan.schedule.command, f"the path could not be looked at: {error}")]
 
+
+def _slowed(
+    equations: EquationsOfMotion,
+    train: Drivetrain,
+    plan: Plan,
+    slower: Callable[[float], Plan],
+    method: MuntheKaas,
+    q: Array,
+    v: Array,
+) -> tuple[Plan, list[tuple[float, str]]]:
+    """The plan with the shortest duration whose torques the drives have; see `held_on_path`."""
     from scipy.optimize import brentq  # slow to import
 
     fine = replace(method, largest=plan.duration / _STEPS) if method.step is None else method
 
     def lacking(duration: float) -> float:
-        trial = plan.slower(duration) if plan.slower is not None else plan
-        return _lacking_torque(equations, train, trial, fine, q, v)
+        return _lacking_torque(equations, train, slower(duration), fine, q, v)
 
     if lacking(plan.duration) <= 0.0:
         return plan, []
@@ -68,7 +87,7 @@ def held_on_path(
             return plan, [(command, "the drives cannot hold the path, however slowly")]
     enough = float(brentq(lacking, short, long, rtol=_ACCURACY)) * (1.0 + 10 * _ACCURACY)
     part = 100.0 * plan.duration / enough
-    return plan.slower(enough), [
+    return slower(enough), [
         (command, f"deceleration on the path reduced to {part:.3g} % by the torque of the drives")
     ]
 
