@@ -1,4 +1,4 @@
-"""Stops of one axis in closed form, and tables made of them; no test lives here.
+"""Stops of one axis in closed form, tables made of them and fits to these; no test lives here.
 
 Inertia I, brake torque T after a delay D, viscous torque c v from the signal on. While the brake is
 still to come the speed falls as exp(-c t / I); after that v + T/c does.
@@ -6,12 +6,17 @@ still to come the speed falls as exp(-c t / I); after that v + T/c does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 import pinloop as pl
+
+from ..stopping.robots_to_stop import on_axis, wheel
+
+INERTIA = 2.0
+"""Of the wheel that is fitted [kg m^2]."""
 
 
 def stop_of(
@@ -50,3 +55,19 @@ def only(one: pl.StoppingTable, *, times: bool = True, angles: bool = True) -> p
         for row in one.rows
     ]
     return pl.StoppingTable(tuple(rows), one.source)
+
+
+def values(made: pl.Fit) -> dict[str, float]:
+    return {one.parameter: one.value for one in made.parameters}
+
+
+def fit(
+    one: pl.StoppingTable,
+    names: Sequence[str],
+    by: pl.Brakes | None = None,
+    robot: pl.Mechanism | None = None,
+) -> pl.Fit:
+    """A fit that has nothing to warn of."""
+    return pl.fit_brakes(
+        robot or wheel(INERTIA), one, by or on_axis(dynamic_torque=1.0), parameters=names
+    )

@@ -7,39 +7,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
 import pinloop as pl
-from pinloop.studies.axisfit import AxisFit
 
-from ..states import URDF
-from ..states import robot as loaded
-from ..stopping.robots_to_stop import brakes, on_axis, slider, two_links, wheel
+from ..stopping.robots_to_stop import on_axis, slider, wheel
 from ..tables import Array
-from .closed_stops import only, stop_of, table
+from .closed_stops import INERTIA, fit, only, stop_of, table, values
 
-INERTIA = 2.0
 TRUE = {"dynamic_torque": 9.0, "delay": 0.04, "viscous": 1.5}
-
-
-def values(made: pl.Fit) -> dict[str, float]:
-    return {one.parameter: one.value for one in made.parameters}
-
-
-def fit(
-    one: pl.StoppingTable,
-    names: Sequence[str],
-    by: pl.Brakes | None = None,
-    robot: pl.Mechanism | None = None,
-) -> pl.Fit:
-    """A fit that has nothing to warn of."""
-    return pl.fit_brakes(
-        robot or wheel(INERTIA), one, by or on_axis(dynamic_torque=1.0), parameters=names
-    )
 
 
 def warned(one: pl.StoppingTable, names: Sequence[str], part: str, by: pl.Brakes) -> pl.Fit:
@@ -288,105 +267,6 @@ def test_standard_errors() -> None:
     # The scatter is that of the true spread; 400 draws tell it to 4 %.
     np.testing.assert_allclose(found, scatter * spread / SIGMA, rtol=0.12)
     assert np.all(np.abs(expected - [9.0, 0.04]) < 3 * found)
-
-
-# -- several axes ---------------------------------------------------------------------------------
-
-
-def made_table(robot: pl.Mechanism, by: pl.Brakes, rows: Sequence[pl.Measured]) -> pl.StoppingTable:
-    """The table that a robot with some brakes would have."""
-    filled = []
-    for row in rows:
-        joint = row.stop(robot, by).joints[row.joint]
-        filled.append(replace(row, time=joint.time, angle=abs(joint.angle)))
-    return pl.StoppingTable(tuple(filled), "made")
-
-
-def test_the_six_axis_arm() -> None:
-    """Table with known brakes; the fit starts from weaker and later ones."""
-    robot, true = loaded("six_axis_arm"), pl.Brakes.from_yaml(URDF / "six_axis_arm.brakes.yaml")
-    rows = [
-        pl.Measured("joint_1", speed, None, None, payload=8.0, pose={"joint_2": 0.5})
-        for speed in (-1.0, 2.5)
-    ]
-    published = made_table(robot, true, rows)
-    brake = true.joints["joint_1"]
-    off = replace(brake, dynamic_torque=5.0, static_torque=6.0, delay=0.06)
-    start = replace(true, joints={**true.joints, "joint_1": off})
-    made = fit(published, ["dynamic_torque", "delay"], start, robot)
-    assert values(made) == pytest.approx({"dynamic_torque": 10.0, "delay": 0.03}, rel=1e-4)
-    fitted = made.brakes.joints["joint_1"]
-    assert fitted.static_torque == pytest.approx(12.0, rel=1e-4)  # the ratio stays 1.2
-    assert made.brakes.joints["joint_2"] == true.joints["joint_2"]
-
-
-def test_axes_that_influence_each_other() -> None:
-    """Each joint slips while the other one stops, so that neither can be fitted by itself."""
-    robot = two_links(gravity=[0.0, 0.0, 0.0])
-    true = brakes(j1={"dynamic_torque": 9.0}, j2={"dynamic_torque": 2.0})
-    rows = [pl.Measured("j1", 4.0, None, None), pl.Measured("j2", -8.0, None, None)]
-    slipping = [row.stop(robot, true).joints for row in rows]
-    assert abs(slipping[0]["j2"].angle) > 0.4 and abs(slipping[1]["j1"].angle) > 0.4
-    published = made_table(robot, true, rows)
-    start = brakes(j1={"dynamic_torque": 60.0}, j2={"dynamic_torque": 60.0})
-    made = fit(published, ["dynamic_torque"], start, robot)
-    assert {one.joint: one.value for one in made.parameters} == pytest.approx(
-        {"j1": 9.0, "j2": 2.0}, rel=1e-3
-    )
-    for row in made.comparison.rows:
-        assert (row.time_ratio, row.angle_ratio) == pytest.approx((1.0, 1.0), rel=1e-3)
-
-
-def test_the_published_numbers_of_a_ur5() -> None:
-    """As the program of docs/stopping.md finds them: torque, and that of a shorted motor."""
-    from ..papers.programs import program
-
-    try:
-        path = program("ur_stopping").example_urdf("ur5_robot.urdf")
-    except SystemExit:
-        pytest.skip("example-robot-data is not installed")
-    robot = pl.load(path)
-    published = pl.StoppingTable.from_csv(URDF.parent / "examples" / "ur5_stops.csv")
-    assert [round(row.shape or 0.0, 3) for row in published.rows] == [0.398, 0.414, 0.420]
-    strong = pl.JointBrake(side="joint", dynamic_torque=1000.0)
-    by = pl.Brakes(dict.fromkeys(robot.joints, strong))
-    for row, torque, short in zip(
-        published.rows, (51.6, 116.7, 53.1), (40.7, 17.6, 10.2), strict=True
-    ):
-        made = fit(pl.StoppingTable((row,)), ["dynamic_torque", "viscous"], by, robot)
-        assert values(made) == pytest.approx(
-            {"dynamic_torque": torque, "viscous": short}, abs=0.051
-        )
-
-
-def test_derivatives_at_the_edge_of_what_stops() -> None:
-    """A stop is followed for ten times the time of the table; a later brake would not end it.
-
-    Then ``t = D + I v / T`` is near ten times that of the table, s: d log t / d(D / s) = s / t.
-    """
-    row = pl.Measured("axis", 3.0, 0.1, None)
-    axis = AxisFit(wheel(INERTIA), BY, "axis", [row], ("delay", "dynamic_torque"), {})
-    assert axis.scale == pytest.approx([0.1, INERTIA * 3.0 / 0.1])
-    x = np.array([(0.9 - 5e-6) / 0.1, 1.0])
-    later = x + np.array([1e-4, 0.0])
-    assert np.all(np.isfinite(axis.errors(x))) and np.all(np.isinf(axis.errors(later)))
-    # And d log t / d(T / T0) = -(I v / T) / t for T = T0.
-    np.testing.assert_allclose(axis.sensitivity(x), [[0.1, -0.1]], rtol=1e-3)
-
-
-def test_stops_that_cannot_be_computed_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search starts where stops fail, and comes back."""
-    right = pl.Measured.stop
-
-    def failing(row: pl.Measured, robot: pl.Mechanism, by: pl.Brakes, **more: Any) -> pl.StopResult:
-        result = right(row, robot, by, **more)
-        if by.joints["axis"].dynamic_torque > 30.0:
-            raise pl.StopFailed("chatter", result)
-        return result
-
-    monkeypatch.setattr(pl.Measured, "stop", failing)
-    made = fit(table(INERTIA, [3.0, 1.0], 9.0), ["dynamic_torque"], on_axis(dynamic_torque=99.0))
-    assert values(made)["dynamic_torque"] == pytest.approx(9.0, rel=1e-4)
 
 
 # -- what comes out -------------------------------------------------------------------------------

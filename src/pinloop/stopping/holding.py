@@ -71,7 +71,8 @@ def holding(
     balanced[at] = False
     load[at] = made.torque
     wanted = np.union1d(at, np.array(list(train.columns.values()), dtype=np.intp))
-    if not (held | balanced)[wanted].all():  # what it would take: rigid locks, whose torques are the smallest
+    if not (held | balanced)[wanted].all():
+        # What it would take: rigid locks, whose torques are the smallest.
         rows = np.vstack([J, np.eye(len(f))[wanted]])
         _, torques = Saddle(M, rows).solve(f, np.concatenate([-gamma, np.zeros(len(wanted))]))
         load[wanted] = torques[len(J) :]
