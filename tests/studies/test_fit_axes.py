@@ -89,9 +89,8 @@ def test_derivatives_at_the_edge_of_what_stops() -> None:
     Then ``t = D + I v / T`` is near ten times that of the table, s: d log t / d(D / s) = s / t.
     """
     row = pl.Measured("axis", 3.0, 0.1, None)
-    axis = AxisFit(
-        wheel(INERTIA), on_axis(dynamic_torque=4.0), "axis", [row], ("delay", "dynamic_torque"), {}
-    )
+    names, by = ("delay", "dynamic_torque"), on_axis(dynamic_torque=4.0)
+    axis = AxisFit(wheel(INERTIA), by, "axis", [row], names, {})
     assert axis.scale == pytest.approx([0.1, INERTIA * 3.0 / 0.1])
     x = np.array([(0.9 - 5e-6) / 0.1, 1.0])
     later = x + np.array([1e-4, 0.0])
