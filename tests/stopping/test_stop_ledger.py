@@ -161,7 +161,7 @@ def test_random_controlled_stops(first: int) -> None:
             for method in (None, FINE)
         )  # fmt: skip
         assert stop.outcome == fine.outcome
-        assert stop.ledger.relative_error < 1e-5 and fine.ledger.relative_error < 1e-7
+        assert stop.ledger.relative_error < 1e-6 and fine.ledger.relative_error < 1e-7
         assert np.abs(stop.run.q[-1] - fine.run.q[-1]).max() < 1e-4
         never_rises(stop, wild)
         if isinstance(wild.category, pl.Category2):
