@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -250,3 +251,28 @@ def test_determined_reactions_do_not_depend_on_rows_or_formulation() -> None:
     for one in found[1:]:
         close(one.force[0], found[0].force[0], 1e-9)
     assert hand.is_closed(machine, q)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_energy_of_a_jump_is_counted_where_it_happened(before: bool) -> None:
+    """Two changes of the mode at one instant, of which one has the jump."""
+    fourbar = robot("fourbar")
+    q = pl.assemble(fourbar, {"joint_1": 1.0})
+    v = pl.consistent_velocity(fourbar, q, {"joint_1": 3.0})
+    run = pl.simulate(fourbar, q, v, until=0.2, events=[pl.lock("joint_1", at=0.1)])
+    after = int(np.flatnonzero(np.diff(run.mode))[0]) + 1
+    twice = after - 1 if before else after
+    # A mode that holds what its neighbour holds, for no time: before the jump, or behind it.
+    mode = np.insert(run.mode, twice if not before else after, 2)
+    split = replace(
+        run,
+        mode=mode,
+        modes=(*run.modes, run.modes[run.mode[twice]]),
+        t=np.insert(run.t, twice, run.t[twice]),
+        psi=np.insert(run.psi, after - 1, 0.0, axis=0),
+        **{key: np.insert(getattr(run, key), twice, getattr(run, key)[twice], axis=0)
+           for key in ("q", "v", "a")},
+    )  # fmt: skip
+    lost = run.transitions[0].energy_loss
+    assert lost > 1.0
+    np.testing.assert_allclose(split.energy().error, 0.0, atol=1e-6 * lost)

@@ -139,6 +139,8 @@ def energy_balance(
     }
     if jumps:
         work["impulses"] = np.zeros(len(t))
+    if any(done for _, done in jumps.values()):
+        work.setdefault("prescribed motion", np.zeros(len(t)))
     nodes, weights = np.polynomial.legendre.leggauss(4)
     for k in range(1, len(t)):
         for line in work.values():

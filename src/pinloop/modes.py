@@ -167,7 +167,7 @@ class ModalSystem:
         self._regularization = regularization
         self.current = Mode()
         self._robots: dict[frozenset[str], Mechanism] = {}
-        self._equations: dict[Mode, EquationsOfMotion] = {}
+        self._equations: dict[tuple[Mode, tuple[Force, ...]], EquationsOfMotion] = {}
 
     def check(self, mode: Mode) -> None:
         """Check that the robot has what a mode names."""
@@ -187,18 +187,24 @@ class ModalSystem:
             self._robots[opened] = robot
         return self._robots[opened]
 
-    def equations(self, mode: Mode) -> EquationsOfMotion:
-        """Equations of motion of a mode; its lock rows come last."""
-        if mode not in self._equations:
+    def equations(self, mode: Mode, more: tuple[Force, ...] = ()) -> EquationsOfMotion:
+        """Equations of motion of a mode; its lock rows come last.
+
+        Args:
+            mode: the mode.
+            more: what acts besides the forces of the system.
+        """
+        key = mode, more
+        if key not in self._equations:
             self.check(mode)
             locks = [_LockRow(lock) for lock in mode.locks]
-            self._equations[mode] = EquationsOfMotion(
+            self._equations[key] = EquationsOfMotion(
                 self.mechanism(mode.opened),
                 rows=[*self._rows, *locks],
-                forces=self._forces,
+                forces=[*self._forces, *more],
                 formulation=self._formulation,
             )
-        return self._equations[mode]
+        return self._equations[key]
 
     def locked(self, mode: Mode) -> NDArray[np.bool_]:
         """Mask of the locked velocity coordinates, shape (nv,)."""

@@ -28,12 +28,14 @@ from .analysis import (
 )
 from .dynamics import EquationsOfMotion
 from .errors import BadValue, LoadError
+from .forces import Force
 from .integrate import Step
 from .load.save import loops_document, write_urdf
 from .loading import load
 from .manifold import RobotManifold
 from .mechanism import Mechanism
 from .modes import Locked, ModalSystem, Mode
+from .plots import RunPlots
 from .transitions import Transition
 
 __all__ = ["State", "Trajectory", "load_trajectory"]
@@ -67,6 +69,7 @@ class Trajectory:
         modes: the modes that occurred.
         message: how the run ended.
         system: equations of motion by mode; without forces and rows if the run was loaded.
+        forces: what acts in each mode besides the forces of the system; empty if nothing does.
         transitions: changes of the mode, with jumps and impulses.
         events: time and name of everything that happened.
         evaluations: number of evaluations of the accelerations.
@@ -83,6 +86,7 @@ class Trajectory:
     modes: tuple[Mode, ...]
     message: str
     system: ModalSystem = field(repr=False)
+    forces: tuple[tuple[Force, ...], ...] = field(default=(), repr=False)
     transitions: tuple[Transition, ...] = ()
     events: tuple[tuple[float, str], ...] = ()
     evaluations: int = 0
@@ -150,16 +154,29 @@ class Trajectory:
     @property
     def equations(self) -> tuple[EquationsOfMotion, ...]:
         """Equations of motion that hold at each state."""
-        return tuple(self.system.equations(self.modes[number]) for number in self.mode)
+        forces = self.forces or ((),) * len(self.modes)
+        of_mode = [self.system.equations(*one) for one in zip(self.modes, forces, strict=True)]
+        return tuple(of_mode[number] for number in self.mode)
 
     def energy(self) -> EnergyBalance:
         """Energies and work over time [J]; impulses are a line of their own."""
+        state = self.t, self.q, self.v
+        return energy_balance(self.equations, *state, self._at, self._jumps())
+
+    def _jumps(self) -> dict[int, tuple[float, float]]:
+        """Energy lost in jumps and work of drives in them, by the state that a jump leads to."""
         jumps: dict[int, tuple[float, float]] = {}
         changes = np.flatnonzero(np.diff(self.mode) != 0) + 1
-        for index, change in zip(changes, self.transitions, strict=False):
-            jumps[int(index)] = change.energy_loss, change.drive_work
-        state = self.t, self.q, self.v
-        return energy_balance(self.equations, *state, self._at, jumps)
+        for made in self.transitions:
+            # Several changes may share an instant, and only some of them have a jump.
+            here = [k for k in changes if self.t[k] == made.t and k not in jumps]
+            if here:  # a run that failed may end before the jump
+                jump = made.v_plus - made.v_minus
+                near = min(
+                    here, key=lambda k: float(np.linalg.norm(self.v[k] - self.v[k - 1] - jump))
+                )
+                jumps[int(near)] = made.energy_loss, made.drive_work
+        return jumps
 
     def closure(self) -> Array:
         """Norm of the closure residual of the closed loops over time, shape (k,), m and rad."""
@@ -199,6 +216,11 @@ class Trajectory:
             pin.forwardKinematics(self.robot.model, data, q)
             found.append(pin.updateFramePlacement(self.robot.model, data, frame).copy())
         return tuple(found)
+
+    @property
+    def plot(self) -> RunPlots:
+        """Plots of the run: call it for an overview, ``run.plot.energy()`` for one of them."""
+        return RunPlots(self)
 
     def save(self, path: str | Path) -> Path:
         """Write the run with its robot to an ``.npz`` file; `load_trajectory` reads it back.

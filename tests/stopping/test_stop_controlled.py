@@ -92,7 +92,7 @@ def test_every_joint_on_a_ramp_of_its_own(category: int) -> None:
     drive = {"static_torque": 200.0, "dynamic_torque": 100.0, "delay": 0.05, "rise": 0.03}
     by = brakes(chain, j1=drive | {"deceleration": 4.0}, j2=drive | {"deceleration": 9.0})
     result = stop(two_links(), [1.0, -1.5], by, category=category, q=[0.3, 0.4])
-    assert result.outcome == "stopped" and result.category_number == category
+    assert result.outcome == "stopped" and result.category.number == category
     for name, v, d in (("j1", 1.0, 4.0), ("j2", -1.5, 9.0)):
         angle = 0.02 * v + np.sign(v) * v**2 / (2 * d)
         one = stands(result, angle, 0.02 + abs(v) / d, name)

@@ -225,7 +225,7 @@ def test_a_stop_has_the_speed_the_pose_and_the_payload() -> None:
 def test_a_stop_has_the_category() -> None:
     by = on_axis(dynamic_torque=40.0, deceleration=2.0)
     made = [pl.Measured("axis", 3.0, None, None, category=k).stop(wheel(), by) for k in (0, 1, 2)]
-    assert [one.category_number for one in made] == [0, 1, 2]
+    assert [one.category.number for one in made] == [0, 1, 2]
     assert made[1].joints["axis"].time == pytest.approx(1.5)
 
 

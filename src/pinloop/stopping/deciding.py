@@ -17,7 +17,7 @@ from ..modes import Locked, Mode
 from ..saddle import Saddle
 from .drivetrain import Drivetrain, Sliding
 from .equations import StopEquations
-from .gauss import Contacts, Decision, decide
+from .gauss import Contacts, decide
 from .phase import Phase, gear_contacts, motor_bounds, pinned_bounds, ways
 from .reference import Piece
 
@@ -68,25 +68,28 @@ def next_phase(equations: StopEquations, now: Moment) -> Phase:
     broken = dict(now.loose)
     while True:
         contacts, force = _contacts(train, phase, now, f, broken)
-        made = _decided(M, force, J, gamma, contacts)
+        torque, side = _decided(M, force, J, gamma, contacts)
         new = {
-            int(column): int(side)
-            for column, side in zip(contacts.columns, made.side, strict=True)
-            if side and phase.pinned[column] and int(column) not in broken
+            int(column): int(way)
+            for column, way in zip(contacts.columns, side, strict=True)
+            if way and phase.pinned[column] and int(column) not in broken
         }
         if not new:
             break
         broken |= new
-    return _settled(train, phase, now, contacts, made, broken, M, J)
+    settled = _settled(train, phase, now, contacts, (torque, side), broken)
+    return _marked_redundant(settled, M, J)
 
 
-def _decided(M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts) -> Decision:
-    """The decision, which without loops is plain where no contact has a limit."""
+def _decided(
+    M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts
+) -> tuple[Array, NDArray[np.int64]]:
+    """Torque of each contact, and its side, see `gauss.Decision`."""
     limited = np.isfinite(contacts.low) | np.isfinite(contacts.high)
-    if len(J) or limited.any():
-        return decide(M, f, J, gamma, contacts)
-    none = np.zeros(len(limited))
-    return Decision(f, none, none.astype(np.int64), gamma)
+    if len(J) == 0 and not limited.any():  # nothing can move away, whatever it takes
+        return np.zeros(len(limited)), np.zeros(len(limited), dtype=np.int64)
+    made = decide(M, f, J, gamma, contacts)
+    return made.torque, made.side
 
 
 def _as_if_all_stuck(train: Drivetrain, now: Moment) -> Phase:
@@ -164,16 +167,14 @@ def _settled(
     phase: Phase,
     now: Moment,
     contacts: Contacts,
-    made: Decision,
+    decided: tuple[Array, NDArray[np.int64]],
     broken: Mapping[int, int],
-    M: Array,
-    J: Array,
 ) -> Phase:
     """The phase in which those that broke away slide."""
     stuck, follow = phase.stuck.copy(), phase.follow.copy()
     direction, pull = phase.sliding.direction.copy(), phase.sliding.pull.copy()
     power = np.zeros(len(direction))
-    for column, side, torque in zip(contacts.columns, made.side, made.torque, strict=True):
+    for column, torque, side in zip(contacts.columns, *decided, strict=True):
         if not (stuck[column] or follow[column]):
             # Beyond the kink the rotor takes more than all else gives.
             power[column] = -int(side) or now.turned.get(int(column), 1)
@@ -192,8 +193,7 @@ def _settled(
             # A joint that starts to move is dragged by its load, or by a drive at its limit.
             power[column] = np.sign(torque) or -way
     locks = [Locked(train.names[column]) for column in np.flatnonzero(stuck)]
-    pinned = np.flatnonzero(stuck | follow)
-    settled = replace(
+    return replace(
         phase,
         sliding=replace(phase.sliding, direction=direction, pull=pull),
         stuck=stuck,
@@ -201,8 +201,13 @@ def _settled(
         power=power,
         mode=Mode(locks),
     )
+
+
+def _marked_redundant(phase: Phase, M: Array, J: Array) -> Phase:
+    """The phase, knowing whether the torques of what is pinned are unique."""
+    pinned = np.flatnonzero(phase.pinned)
     if len(J) == 0 or len(pinned) == 0:
-        return settled
+        return phase
     rows = np.vstack([J, np.eye(J.shape[1])[pinned]])
     independent = Saddle(M, J).rank + len(pinned)
-    return replace(settled, redundant=Saddle(M, rows).rank < independent)
+    return replace(phase, redundant=Saddle(M, rows).rank < independent)

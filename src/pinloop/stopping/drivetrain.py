@@ -23,7 +23,7 @@ from ..errors import BadValue
 from ..mechanism import Mechanism
 from .brakes import Brakes, JointBrake
 
-__all__ = ["Drivetrain", "Sliding"]
+__all__ = ["Drivetrain", "Law", "Sliding"]
 
 Array = NDArray[np.float64]
 

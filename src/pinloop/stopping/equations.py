@@ -30,14 +30,12 @@ class Solved:
         torque: what brakes, friction and drives exert on the joints, shape (nv,).
         pinned: torque of what pins a coordinate, shape (nv,); losses act beside it.
         behind: torque that the gears of what moves let through, shape (nv,).
-        loop_force: ``J' lam`` of the rows, shape (nv,).
     """
 
     a: Array
     torque: Array
     pinned: Array
     behind: Array
-    loop_force: Array
 
 
 class StopEquations:
@@ -53,10 +51,19 @@ class StopEquations:
         self.evaluations = 0
         self.excess = -np.inf  # largest since it was last reset: steps look at their own stages
         self._no_force = np.zeros(equations.robot.nv)
+        self._entered: Phase | None = None
+
+    @property
+    def phase(self) -> Phase:
+        """The phase that was entered last."""
+        assert self._entered is not None, "no phase was entered"
+        return self._entered
 
     def enter(self, phase: Phase) -> None:
-        """Let a phase begin."""
-        self.phase = phase
+        """Let a phase begin, or go back to one that has been."""
+        if phase is self._entered:
+            return
+        self._entered = phase
         self._free, self._held = np.flatnonzero(~phase.pinned), np.flatnonzero(phase.pinned)
         self._rotors = np.flatnonzero(phase.power)
         self._follows = bool(phase.follow.any())
@@ -99,7 +106,7 @@ class StopEquations:
         held = self._held
         if len(held):
             pinned[held] = M[held] @ a - applied[held] - loops[held]
-        return Solved(a, beside + behind + pinned, pinned, behind, loops)
+        return Solved(a, beside + behind + pinned, pinned, behind)
 
     def bounds(self, t: float, v: Array) -> tuple[Array, Array]:
         """Least and largest torque of what pins a coordinate, shape (nv,)."""

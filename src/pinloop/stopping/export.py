@@ -45,7 +45,8 @@ from .series import series_of
 from .setting import payload_of
 
 if TYPE_CHECKING:
-    from .result import JointStop, StopResult
+    from .joint_stop import JointStop
+    from .result import StopResult
 
 __all__ = ["as_document", "columns_of", "document_text", "write_csv", "write_json"]
 

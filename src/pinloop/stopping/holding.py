@@ -42,19 +42,16 @@ class Holding:
         return bool(np.all(self.held | self.balanced))
 
 
-def holding(
-    equations: StopEquations, phase: Phase, t: float, q: Array, blocked: NDArray[np.int64]
-) -> Holding:
+def holding(equations: StopEquations, phase: Phase, t: float, q: Array) -> Holding:
     """Check statically what holds a robot.
 
     Args:
         equations: equations of the robot.
-        phase: the phase at the end, for the power and the brakes that have come.
+        phase: the phase at the end, for power, teeth, and the brakes that have come.
         t: time at the end [s].
         q: configuration, shape (nq,).
-        blocked: directions in which teeth block, see `Phase`.
     """
-    train = equations.train
+    train, blocked = equations.train, phase.blocked
     M, f, J, gamma, _ = equations.equations.system(t, q, np.zeros(equations.equations.robot.nv))
     sliding = replace(phase.sliding, direction=0.0 * f, pull=0.0 * f)
     motor, joint = train.hold(t, sliding, 1, sliding.drives)

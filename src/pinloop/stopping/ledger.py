@@ -148,8 +148,7 @@ def peaks(course: Course) -> Peaks:
     torque, gear = np.zeros(len(speed)), np.zeros(len(speed))
     for kept in course.kept:
         phase = course.phases[kept.phase]
-        if course.equations.phase is not phase:
-            course.equations.enter(phase)
+        course.equations.enter(phase)
         solved = course.equations.solve(kept.t, kept.q, kept.v)
         # The gear also turns the rotor of a gear without losses, which is in the mass matrix.
         # What the brake at the joint itself holds does not pass the gear.

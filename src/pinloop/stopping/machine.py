@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from ..description import Joint, constant
 from ..errors import BadValue
 from ..mechanism import Mechanism, build
-from .drivetrain import Drivetrain
 
 __all__ = ["Payload", "loaded", "tool_of"]
 
@@ -54,13 +53,13 @@ def tool_of(robot: Mechanism) -> str:
 
 
 def loaded(
-    robot: Mechanism, train: Drivetrain, payload: Payload | float | None, gravity: ArrayLike | None
+    robot: Mechanism, armature: Array, payload: Payload | float | None, gravity: ArrayLike | None
 ) -> Mechanism:
     """The robot with what it carries, as it is mounted, with its rotors.
 
     Args:
         robot: the mechanism.
-        train: knows the rotors; those behind gears with losses stay out of the mass matrix.
+        armature: inertia of the rotors at the joints [kg m^2], shape (nv,).
         payload: what it carries; a number is a point mass at the tool [kg].
         gravity: gravity in the robot's base [m/s^2], shape (3,); that of its file by default.
     """
@@ -75,9 +74,8 @@ def loaded(
         if vector.shape != (3,) or not np.all(np.isfinite(vector)):
             raise BadValue(f"gravity is {gravity!r}; give three numbers in m/s^2")
         description = replace(description, gravity=constant(vector))
-    armature = train.reflected - train.lossy
     if not np.array_equal(armature, robot.model.armature):
-        joints = tuple(_with_rotor(joint, train, armature) for joint in description.joints)
+        joints = tuple(_with_rotor(joint, robot, armature) for joint in description.joints)
         description = replace(description, joints=joints)
     if description is not changed.description:
         changed = build(description, kinematics_only=True)
@@ -86,6 +84,7 @@ def loaded(
     return changed
 
 
-def _with_rotor(joint: Joint, train: Drivetrain, armature: Array) -> Joint:
-    column = train.columns.get(joint.name)
-    return joint if column is None else replace(joint, armature=(float(armature[column]),))
+def _with_rotor(joint: Joint, robot: Mechanism, armature: Array) -> Joint:
+    if joint.name not in robot.joints:
+        return joint
+    return replace(joint, armature=tuple(map(float, armature[robot.coordinates(joint.name).v])))

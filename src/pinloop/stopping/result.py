@@ -2,147 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pinocchio as pin
-from numpy.typing import NDArray
 
 from ..mechanism import Mechanism
 from ..modes import ModalSystem
 from ..trajectory import Trajectory
 from .brakes import Assumption, Brakes, Chain
+from .clearance import Approach, SelfCollisions, clearance, self_collisions
 from .course import Course
 from .document import Document
 from .export import as_document, write_csv, write_json
 from .holding import Holding, holding
-from .ledger import Ledger, Peaks, energy_ledger, peaks
+from .joint_stop import JointStop, joint_stop
+from .ledger import Ledger, energy_ledger, peaks
+from .limits import LimitPassed, joint_limits
 from .machine import tool_of
+from .obstacles import Obstacle
+from .point_stop import PointStop, point_stop
 from .remarks import assumptions_of, warnings_of
 from .schedule import Category, Category0
 from .sheet import Sheet
+from .swept import swept_volume
 from .tables import stop_table
-from .ways import all_stand_since, slips, stands_since, way_of
+from .torque import StopTorque
+from .volume import SweptVolume
+from .ways import all_stand_since
 
-__all__ = ["JointStop", "PointStop", "StopResult", "made_result"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
+__all__ = ["StopResult", "made_result"]
+
 Outcome = Literal["stopped", "does not hold", "time-out"]
-
-
-@dataclass(frozen=True)
-class JointStop:
-    """The stop of one joint. Sliding joints: m and N for rad and N m.
-
-    Args:
-        name: name of the joint.
-        reaction_time: from the signal until its brake acts, or until its drive slows it down [s].
-        braking_time: from then until it stands for good [s].
-        reaction_angle: how far it moves in the reaction time [rad], signed.
-        braking_angle: how far it moves from then to the end [rad], signed.
-        travel: length of the way, to and fro [rad].
-        excursion: largest distance from where it was at the signal [rad].
-        peak_speed: [rad/s].
-        impulse: sum of the impulses of teeth and stops on it, sizes [N m s].
-        peak_torque: largest torque of brake, friction, gear and drive together [N m].
-        peak_gear_torque: largest torque in its gear, impulses spread over their time [N m].
-        gear_limit: what the gear may carry [N m]; None if not known.
-        dissipated: what its brake, friction and gear turned into heat [J].
-        slips: how often it came loose again after it had stood.
-        load: torque that holding takes at the end [N m].
-        hold: torque up to which it is held at the end [N m]; infinite if a tooth holds it.
-        state: at the end: "held", "free", "moving".
-    """
-
-    name: str
-    reaction_time: float
-    braking_time: float
-    reaction_angle: float
-    braking_angle: float
-    travel: float
-    excursion: float
-    peak_speed: float
-    impulse: float
-    peak_torque: float
-    peak_gear_torque: float
-    gear_limit: float | None
-    dissipated: float
-    slips: int
-    load: float
-    hold: float
-    state: Literal["held", "free", "moving"]
-
-    @property
-    def time(self) -> float:
-        """From the signal until it stands for good [s]."""
-        return self.reaction_time + self.braking_time
-
-    @property
-    def angle(self) -> float:
-        """From the signal to the end [rad], signed."""
-        return self.reaction_angle + self.braking_angle
-
-    @property
-    def margin(self) -> float:
-        """Torque that holds over torque that is needed; infinite without load."""
-        # A load as small as rounding is none.
-        return self.hold / abs(self.load) if abs(self.load) > 1e-9 * self.hold else np.inf
-
-    @property
-    def gear_use(self) -> float | None:
-        """Peak torque of the gear over what it may carry; None if that is not known."""
-        return None if self.gear_limit is None else self.peak_gear_torque / self.gear_limit
-
-
-@dataclass(frozen=True, eq=False)
-class PointStop:
-    """The way of a point of the robot.
-
-    Args:
-        frame: the frame whose origin it is.
-        t: times [s], shape (k,).
-        path: places in the world [m], shape (k, 3).
-        speed: [m/s], shape (k,).
-        reaction: index of the time at which the reaction ends.
-    """
-
-    frame: str
-    t: Array
-    path: Array
-    speed: Array
-    reaction: int
-
-    @property
-    def displacement(self) -> float:
-        """Straight distance from where it was at the signal to where it ends [m]."""
-        return float(np.linalg.norm(self.path[-1] - self.path[0]))
-
-    @property
-    def length(self) -> float:
-        """Length of the way [m]."""
-        return _length(self.path)
-
-    @property
-    def reaction_length(self) -> float:
-        """Length of the way in the reaction time [m]."""
-        return _length(self.path[: self.reaction + 1])
-
-    @property
-    def braking_length(self) -> float:
-        """Length of the way after the reaction time [m]."""
-        return _length(self.path[self.reaction :])
-
-    @property
-    def peak_speed(self) -> float:
-        """Largest speed [m/s]."""
-        return float(self.speed.max())
-
-
-def _length(path: Array) -> float:
-    return float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,16 +86,11 @@ class StopResult:
         """Whether the robot has stopped and is held."""
         return self.outcome == "stopped"
 
-    @property
-    def category_number(self) -> int:
-        """Number of the category."""
-        return self.category.number
-
     @cached_property
     def joints(self) -> dict[str, JointStop]:
         """Per joint with a brake entry, by name."""
         extremes = peaks(self.course)
-        return {name: _joint(self, name, extremes) for name in self.brakes.joints}
+        return {name: joint_stop(self, name, extremes) for name in self.brakes.joints}
 
     @cached_property
     def assumptions(self) -> tuple[Assumption, ...]:
@@ -241,6 +133,12 @@ class StopResult:
         """
         return write_csv(self, path, every)
 
+    def plot(self, joints: str | Iterable[str] | None = None) -> Figure:
+        """Draw ways, velocities, torques and energy of all joints or of those named."""
+        from .plots import plot_stop
+
+        return plot_stop(self, joints)
+
     def save_html(self, path: str | Path, *, swept: bool = False) -> Path:
         """Write a report as one HTML file: numbers, plots, assumptions, and a replay.
 
@@ -265,37 +163,44 @@ class StopResult:
             every: interval between its places [s].
         """
         name = self.tool if frame is None else frame
-        index, model = self.robot.frame_id(name), self.robot.model
-        data = model.createData()
-        count = max(2, int(np.ceil(self.run.t[-1] / every)) + 1)
-        times = np.union1d(np.linspace(0.0, self.run.t[-1], count), self.run.t)
-        reaction = min(self.reaction_time, float(self.run.t[-1]))
-        times = np.union1d(times, [reaction])
-        path, speed = np.zeros((len(times), 3)), np.zeros(len(times))
-        for k, state in enumerate(zip(*self.run(times)[1:], strict=True)):
-            pin.forwardKinematics(model, data, *state)
-            path[k] = pin.updateFramePlacement(model, data, index).translation
-            motion = pin.getFrameVelocity(model, data, index, pin.LOCAL)
-            speed[k] = np.linalg.norm(motion.linear)
-        return PointStop(name, times, path, speed, int(np.searchsorted(times, reaction)))
+        return point_stop(self.run, name, self.reaction_time, every)
+
+    def swept_volume(self, **options: Any) -> SweptVolume:
+        """A volume that holds the whole robot at every instant; see `swept_volume`."""
+        return swept_volume(self.run, **options)
+
+    def clearance(
+        self, obstacles: Obstacle | Iterable[Obstacle], **options: Any
+    ) -> dict[str, Approach]:
+        """How near the robot comes to each obstacle, by its name; see `clearance`."""
+        return clearance(self.run, obstacles, **options)
+
+    def self_collisions(self, **options: Any) -> SelfCollisions:
+        """How near the bodies of the robot come to each other; see `self_collisions`."""
+        return self_collisions(self.run, **options)
+
+    def joint_limits(self, **options: Any) -> tuple[LimitPassed, ...]:
+        """The limits of position and speed that are passed; see `joint_limits`."""
+        return joint_limits(self.run, **options)
 
 
-def made_result(
-    course: Course,
-    system: ModalSystem,
-    brakes: Brakes,
-    stands: bool,
-) -> StopResult:
-    """The result of a course that has ended."""
+def made_result(course: Course, system: ModalSystem, stands: bool) -> StopResult:
+    """The result of a course that has ended.
+
+    Args:
+        course: the course.
+        system: equations by mode of the robot with all its rotors.
+        stands: whether all stand.
+    """
     last = course.kept[-1]
-    held = holding(course.equations, course.phases[-1], last.t, last.q, course.phases[-1].blocked)
+    held = holding(course.equations, course.phases[-1], last.t, last.q)
     outcome: Outcome = "stopped" if stands and held.all_held else "time-out"
     if not held.all_held:
         outcome = "does not hold"
     since = all_stand_since(course) if stands else None
     return StopResult(
         robot=course.robot,
-        brakes=brakes,
+        brakes=course.train.brakes,
         category=course.plan.category,
         chain=course.plan.chain,
         run=_trajectory(course, system, outcome),
@@ -332,48 +237,9 @@ def _trajectory(course: Course, system: ModalSystem, outcome: str) -> Trajectory
         modes=tuple(phase.mode for phase in course.phases),
         message=outcome,
         system=system,
+        forces=tuple((StopTorque(course.equations, phase),) for phase in course.phases),
         transitions=tuple(course.transitions),
         events=tuple(course.log),
         evaluations=course.equations.evaluations,
         rejected=course.stepper.rejected,
-    )
-
-
-def _joint(result: StopResult, name: str, extremes: Peaks) -> JointStop:
-    """The numbers of one joint."""
-    course, brake = result.course, result.brakes.joints[name]
-    column, held = course.train.columns[name], result.holding
-    since = stands_since(course, column)
-    end = float(result.run.t[-1]) if since is None else since
-    begin, _ = course.clock.schedule.engagement(course.train)
-    acts = result.chain.command
-    if isinstance(result.category, Category0) and course.train.has_brake[column]:
-        acts = float(begin[column])
-    reaction = min(acts, end)
-    way = way_of(course, column, reaction)
-    lock = f"lock:{name}"
-    impulses = [
-        abs(float(change.impulse_of(lock).sum()))
-        for change in course.transitions
-        if lock in change.labels
-    ]
-    shock = max(impulses, default=0.0) / brake.impact_time
-    return JointStop(
-        name=name,
-        reaction_time=reaction,
-        braking_time=end - reaction,
-        reaction_angle=way.reaction,
-        braking_angle=way.total - way.reaction,
-        travel=way.length,
-        excursion=way.largest,
-        peak_speed=float(extremes.speed[column]),
-        impulse=sum(impulses),
-        peak_torque=float(extremes.torque[column]),
-        peak_gear_torque=max(float(extremes.gear[column]), shock),
-        gear_limit=brake.peak_gear_torque,
-        dissipated=float(sum(heat[column] for heat in result.ledger.dissipated.values())),
-        slips=slips(course, column),
-        load=float(held.load[column]),
-        hold=float(held.hold[column]),
-        state="moving" if since is None else "held" if held.held[column] else "free",
     )

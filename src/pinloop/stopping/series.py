@@ -112,16 +112,13 @@ class _States:
 
     def __init__(self, course: Course) -> None:
         self._course = course
-        self._entered: Phase | None = None
 
     def at(self, k: int, t: float) -> tuple[Array, Array, Phase]:
         """State at ``t``, at or after stored state k, and its phase."""
         course = self._course
         kept = course.kept[k]
         phase = course.phases[kept.phase]
-        if phase is not self._entered:
-            course.equations.enter(phase)
-            self._entered = phase
+        course.equations.enter(phase)
         q, v = (kept.q, kept.v) if t == kept.t else course.step(k)(t)
         return q, v, phase
 

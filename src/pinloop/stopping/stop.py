@@ -85,15 +85,14 @@ class Machine:
     """A robot ready to be stopped, any number of times.
 
     Args:
-        robot: with its payload, its mounting and its rotors.
-        brakes: its brakes.
-        train: their torques.
-        system: its equations by mode, for trajectories.
-        equations: its equations with loops, without forces.
+        robot: with its payload, its mounting and its rotors, but for those behind gears with
+            losses.
+        train: brakes, gears, friction and drives.
+        system: equations by mode for trajectories, of the robot with all its rotors.
+        equations: equations of the robot with loops, without forces.
     """
 
     robot: Mechanism
-    brakes: Brakes
     train: Drivetrain
     system: ModalSystem
     equations: EquationsOfMotion
@@ -108,9 +107,12 @@ def prepared(
     """Prepare a robot for stops; see `stop` for the arguments."""
     brakes = brakes.for_robot(robot)
     train = Drivetrain(robot, brakes)
-    machine = loaded(robot, train, payload, gravity)
+    machine = loaded(robot, train.reflected - train.lossy, payload, gravity)
     system = ModalSystem(machine)
-    return Machine(machine, brakes, train, system, EquationsOfMotion(system.mechanism(frozenset())))
+    equations = EquationsOfMotion(system.mechanism(frozenset()))
+    if train.has_losses:
+        system = ModalSystem(loaded(equations.robot, train.reflected, None, None))
+    return Machine(machine, train, system, equations)
 
 
 def stopped(
@@ -127,7 +129,7 @@ def stopped(
     if not 0 < until < np.inf:
         raise BadValue(f"until is {until} s; it must be positive")
     q0, v0 = _start(machine.robot, machine.equations, trigger, q, v)
-    plan = planned(machine.equations, machine.brakes, trigger, category, q0, v0)
+    plan = planned(machine.equations, machine.train.brakes, trigger, category, q0, v0)
     plan, notes = held_on_path(machine.equations, machine.train, plan, method, q0, v0)
     course = Course(machine.equations, machine.train, plan, method, standstill)
     course.log += notes
@@ -138,7 +140,7 @@ def stopped(
         reason, stands = str(error), False
     if not course.kept:
         raise PinloopError(reason)
-    result = made_result(course, machine.system, machine.brakes, stands)
+    result = made_result(course, machine.system, stands)
     if reason:
         raise StopFailed(
             f"the stop of robot '{machine.robot.name}' could not be computed beyond "

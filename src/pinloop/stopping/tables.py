@@ -15,7 +15,8 @@ from .setting import payload_of
 from .sheet import Block, Cell, Column, Facts, Grid, Mark, Notes, Sheet, printable
 
 if TYPE_CHECKING:
-    from .result import JointStop, StopResult
+    from .joint_stop import JointStop
+    from .result import StopResult
 
 __all__ = ["stop_table"]
 

@@ -18,7 +18,8 @@ from .instants import Clock, instants, instants_of_joint, merged, shown_until
 from .plots import DASHES, PALETTE, Curve, Plot
 
 if TYPE_CHECKING:
-    from ..result import JointStop, StopResult
+    from ..joint_stop import JointStop
+    from ..result import StopResult
 
 __all__ = ["Curves", "curves_of", "energy_stacks", "heat_stacks", "joint_lanes"]
 

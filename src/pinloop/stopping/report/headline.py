@@ -10,9 +10,11 @@ from ..figures import decimals, listed, milliseconds, number, units_of
 from .markup import Markup, element, joined
 
 if TYPE_CHECKING:
-    from ..result import JointStop, PointStop, StopResult
+    from ..joint_stop import JointStop
+    from ..point_stop import PointStop
+    from ..result import StopResult
 
-__all__ = ["badge", "cards"]
+__all__ = ["badge", "card", "cards"]
 
 _OUTCOMES = {
     "stopped": ("good", "STOPPED", "and holds"),
@@ -45,7 +47,7 @@ def _cards(result: StopResult) -> Iterator[Markup]:
     braking = result.stopping_time - reaction
     moving = any(joint.state == "moving" for joint in result.joints.values())
     name = "time computed" if moving else "time to standstill"
-    yield _card(
+    yield card(
         "stopping time" if result.outcome == "stopped" else name,
         *_parted(milliseconds(result.stopping_time)),
         f"{milliseconds(reaction)} reaction + {milliseconds(braking)} braking",
@@ -59,7 +61,7 @@ def _cards(result: StopResult) -> Iterator[Markup]:
         gear = max(known, key=lambda joint: joint.gear_use or 0.0)
         use = number(100 * (gear.gear_use or 0.0), 0)
         unit = units_of(result.robot, gear.name).torque
-        yield _card(
+        yield card(
             "highest load of a gear", use, "%",
             f"{gear.name}: {_four(gear.peak_gear_torque)} of {_four(gear.gear_limit)} {unit}",
             "bad" if (gear.gear_use or 0.0) > 1 else "",
@@ -76,7 +78,7 @@ def _tool(point: PointStop) -> Markup:
     length, reaction, braking = (number(way, places) for way in ways)
     speed = 1e3 * point.peak_speed
     said = number(speed, decimals([speed], most=3))
-    return _card(
+    return card(
         f"way of the tool ({point.frame})", length, "mm",
         f"{reaction} mm reaction + {braking} mm braking; peak speed {said} mm/s",
     )  # fmt: skip
@@ -98,7 +100,7 @@ def _worst(result: StopResult, joints: list[JointStop]) -> Markup:
         text += f" and stands last, after {milliseconds(last.time)}"
     else:
         text += f"; {last.name} stands last, after {milliseconds(last.time)}"
-    return _card("worst joint", number(value, decimals([value], most=3)), units.way, text)
+    return card("worst joint", number(value, decimals([value], most=3)), units.way, text)
 
 
 def _holding(result: StopResult, joint: JointStop) -> Markup:
@@ -106,7 +108,7 @@ def _holding(result: StopResult, joint: JointStop) -> Markup:
     unit = units_of(result.robot, joint.name).torque
     hold = "a tooth" if joint.hold == float("inf") else f"{_four(joint.hold)} {unit}"
     ample = joint.margin > 1000.0
-    return _card(
+    return card(
         "least holding reserve",
         ">1000" if ample else number(joint.margin, 2),
         "\N{MULTIPLICATION SIGN} load",
@@ -131,7 +133,16 @@ def _kept_together(text: str) -> Markup:
     return Markup(re.sub(units, lambda found: found[0].replace(" ", "&nbsp;"), joined(text)))
 
 
-def _card(name: str, value: str, unit: str, more: str, mark: str = "") -> Markup:
+def card(name: str, value: str, unit: str, more: str, mark: str = "") -> Markup:
+    """A number that counts.
+
+    Args:
+        name: what it is.
+        value: the number.
+        unit: its unit.
+        more: a line below it.
+        mark: what it is for colours: "good", "bad", or neither.
+    """
     return element(
         "div",
         element("h2", name),

@@ -1,0 +1,179 @@
+"""Panels as a figure of matplotlib. The only file that imports it, and only when it is needed."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
+
+from .marks import DASHES, PALETTE, Instant, placed
+from .panels import Line, Panel
+
+__all__ = ["Picture", "picture"]
+
+Array = NDArray[np.float64]
+
+_LEAST = 1e-17
+"""What is smaller than this stands here on logarithmic axes: zero too."""
+_MOST_POINTS = 4000
+"""Lines of more points are thinned; of many at one place the extreme ones stay."""
+_WIDTHS = (8.0, 12.5)
+"""Of figures with one and with two columns [inch]."""
+_ROW, _ABOVE, _LEAST_HEIGHT = 2.1, 0.7, 3.6
+"""Height of a panel, of title and labels, and of the smallest figure [inch]."""
+_LETTER, _LABEL_ROW = 4.4, 10.0
+"""Width of a letter of labels, and distance of their rows [point]."""
+_STYLE: Any = {
+    "font.size": 9.0,
+    "axes.titlesize": 9.0,
+    "axes.labelsize": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e3e6ea",
+    "grid.linewidth": 0.7,
+    "axes.axisbelow": True,
+    "axes.formatter.useoffset": False,
+    "legend.frameon": False,
+    "legend.fontsize": 8.0,
+    "lines.linewidth": 1.5,
+}
+
+
+class Picture(Figure):
+    """A figure that notebooks show without ``pyplot``."""
+
+    def _repr_png_(self) -> bytes:
+        stream = io.BytesIO()
+        self.savefig(stream, format="png", dpi=100)
+        return stream.getvalue()
+
+
+def picture(
+    title: str,
+    columns: Sequence[Sequence[Panel]],
+    span: tuple[float, float],
+    instants: Sequence[Instant],
+) -> Picture:
+    """Draw panels in columns; the last panel of a shorter column is the taller for it."""
+    with matplotlib.rc_context(_STYLE):
+        rows = max(map(len, columns))
+        size = (_WIDTHS[len(columns) > 1], max(_ROW * rows + _ABOVE, _LEAST_HEIGHT))
+        figure = Picture(figsize=size, layout="constrained")
+        figure.suptitle(title, x=0.01, ha="left", fontsize=11.0, fontweight="bold")
+        grid = figure.add_gridspec(rows, len(columns))
+        heads = []
+        for c, panels in enumerate(columns):
+            above: Axes | None = None
+            for r, panel in enumerate(panels):
+                last = r == len(panels) - 1
+                axes = figure.add_subplot(grid[r : rows if last else r + 1, c], sharex=above)
+                _draw(axes, panel, instants)
+                axes.tick_params(labelbottom=last)
+                axes.set_xlabel("time [s]" if last else "")
+                if above is None:
+                    heads.append(axes)
+                above = above or axes
+            if above is not None:
+                above.set_xlim(*_ends(span))
+        figure.draw_without_rendering()  # now the widths of the axes are known
+        for head in heads:
+            _label(head, instants)
+    return figure
+
+
+def _ends(span: tuple[float, float]) -> tuple[float, float]:
+    """Ends of an axis, apart also for a run of one state."""
+    return span if span[1] > span[0] else (span[0] - 0.5, span[1] + 0.5)
+
+
+def _draw(axes: Axes, panel: Panel, instants: Sequence[Instant]) -> None:
+    axes.set_ylabel(panel.label)
+    number = -1
+    for line in panel.lines:
+        number += bool(line.name)
+        _plot(axes, line, number, panel.logarithmic)
+    if panel.logarithmic:
+        axes.set_yscale("log")
+    else:
+        _room(axes, panel.zero)
+    for instant in instants:
+        axes.axvline(instant.x, color="#8a94a3", lw=0.7 if len(instants) <= 40 else 0.2, zorder=1)
+    if panel.level is not None:
+        value, name = panel.level
+        axes.axhline(value, color="#8a94a3", lw=1.0, ls="--", label=name, zorder=1)
+    handles = [h for h in axes.get_legend_handles_labels()[0] if isinstance(h, Line2D)]
+    handles += [Line2D([], [], ls="none", label=note) for note in panel.notes]
+    if len(handles) > 1:
+        axes.legend(
+            handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=1.6,
+            borderaxespad=0.4, labelspacing=0.35,
+        )  # fmt: skip
+
+
+def _plot(axes: Axes, line: Line, number: int, logarithmic: bool) -> None:
+    y = np.maximum(np.abs(line.y), _LEAST) if logarithmic else line.y
+    t, y = _thinned(line.t, y)
+    dashes = DASHES[number // len(PALETTE) % len(DASHES)]
+    pattern = (0, tuple(map(float, dashes.split()))) if dashes else "-"
+    axes.plot(
+        t, y, color=PALETTE[number % len(PALETTE)], label=line.name or "_",
+        ls=":" if line.dotted else pattern, marker="o" if len(t) == 1 else None, ms=4.0,
+    )  # fmt: skip
+
+
+def _room(axes: Axes, zero: bool) -> None:
+    """Zero where it is asked for; what is constant but for rounding is shown as constant."""
+    if zero:
+        axes.update_datalim([(axes.get_xlim()[0], 0.0)], updatex=False)
+        axes.autoscale_view(scalex=False)
+    low, high = axes.get_ylim()
+    values = [np.asarray(line.get_ydata(), dtype=float) for line in axes.get_lines()]
+    found = np.concatenate([*values, np.zeros(1)])
+    least = 1e-9 * max(1.0, float(np.nanmax(np.abs(found))))
+    if high - low < least:
+        middle = (high + low) / 2
+        axes.set_ylim(middle - 0.5 * max(1.0, abs(middle)), middle + 0.5 * max(1.0, abs(middle)))
+
+
+def _thinned(t: Array, y: Array) -> tuple[Array, Array]:
+    """Points without those that no eye sees: of each strip its first, last and extreme ones."""
+    if len(t) <= _MOST_POINTS:
+        return t, y
+    kept = set[int]()
+    for strip in np.array_split(np.arange(len(t)), _MOST_POINTS // 4):
+        here = y[strip]
+        kept |= {int(strip[0]), int(strip[-1])}
+        if not np.all(np.isnan(here)):
+            kept |= {int(strip[np.nanargmin(here)]), int(strip[np.nanargmax(here)])}
+    chosen = np.array(sorted(kept))
+    return t[chosen], y[chosen]
+
+
+def _label(axes: Axes, instants: Sequence[Instant]) -> None:
+    """Write labels of instants above the axes, in as many rows as they need."""
+    width = float(axes.get_window_extent().width) * 72.0 / float(axes.figure.dpi)
+    low, high = axes.get_xlim()
+    places = placed(instants, lambda t: width * (t - low) / (high - low), width, _LETTER)
+    rows = max((row for _, row in places.values()), default=-1)
+    for k, (begin, row) in places.items():
+        up = 4.0 + _LABEL_ROW * (rows - row)
+        line = width * (instants[k].x - low) / (high - low)
+        ahead = begin > line
+        common: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "xy": (instants[k].x, 1.0)}
+        axes.annotate(
+            instants[k].label, xytext=(2.5 if ahead else -2.5, up), textcoords="offset points",
+            ha="left" if ahead else "right", va="baseline", fontsize=7.5, color="#444c56", **common,
+        )  # fmt: skip
+        axes.annotate(
+            "", xytext=(0.0, up + 6.0), textcoords="offset points",
+            arrowprops={"arrowstyle": "-", "color": "#8a94a3", "lw": 0.7, "shrinkA": 0,
+                        "shrinkB": 0}, **common,
+        )  # fmt: skip

@@ -1,0 +1,121 @@
+"""How one joint stopped: times, angles, loads, and whether it is held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from .ledger import Peaks
+from .schedule import Category0
+from .ways import slips, stands_since, way_of
+
+if TYPE_CHECKING:
+    from .result import StopResult
+
+__all__ = ["JointStop", "joint_stop"]
+
+
+@dataclass(frozen=True)
+class JointStop:
+    """The stop of one joint. Sliding joints: m and N for rad and N m.
+
+    Args:
+        name: name of the joint.
+        reaction_time: from the signal until its brake acts, or until its drive slows it down [s].
+        braking_time: from then until it stands for good [s].
+        reaction_angle: how far it moves in the reaction time [rad], signed.
+        braking_angle: how far it moves from then to the end [rad], signed.
+        travel: length of the way, to and fro [rad].
+        excursion: largest distance from where it was at the signal [rad].
+        peak_speed: [rad/s].
+        impulse: sum of the impulses of teeth and stops on it, sizes [N m s].
+        peak_torque: largest torque of brake, friction, gear and drive together [N m].
+        peak_gear_torque: largest torque in its gear, impulses spread over their time [N m].
+        gear_limit: what the gear may carry [N m]; None if not known.
+        dissipated: what its brake, friction and gear turned into heat [J].
+        slips: how often it came loose again after it had stood.
+        load: torque that holding takes at the end [N m].
+        hold: torque up to which it is held at the end [N m]; infinite if a tooth holds it.
+        state: at the end: "held", "free", "moving".
+    """
+
+    name: str
+    reaction_time: float
+    braking_time: float
+    reaction_angle: float
+    braking_angle: float
+    travel: float
+    excursion: float
+    peak_speed: float
+    impulse: float
+    peak_torque: float
+    peak_gear_torque: float
+    gear_limit: float | None
+    dissipated: float
+    slips: int
+    load: float
+    hold: float
+    state: Literal["held", "free", "moving"]
+
+    @property
+    def time(self) -> float:
+        """From the signal until it stands for good [s]."""
+        return self.reaction_time + self.braking_time
+
+    @property
+    def angle(self) -> float:
+        """From the signal to the end [rad], signed."""
+        return self.reaction_angle + self.braking_angle
+
+    @property
+    def margin(self) -> float:
+        """Torque that holds over torque that is needed; infinite without load."""
+        # A load as small as rounding is none.
+        return self.hold / abs(self.load) if abs(self.load) > 1e-9 * self.hold else np.inf
+
+    @property
+    def gear_use(self) -> float | None:
+        """Peak torque of the gear over what it may carry; None if that is not known."""
+        return None if self.gear_limit is None else self.peak_gear_torque / self.gear_limit
+
+
+def joint_stop(result: StopResult, name: str, extremes: Peaks) -> JointStop:
+    """The numbers of one joint."""
+    course, brake = result.course, result.brakes.joints[name]
+    column, held = course.train.columns[name], result.holding
+    since = stands_since(course, column)
+    end = float(result.run.t[-1]) if since is None else since
+    begin, _ = course.clock.schedule.engagement(course.train)
+    acts = result.chain.command
+    if isinstance(result.category, Category0) and course.train.has_brake[column]:
+        acts = float(begin[column])
+    reaction = min(acts, end)
+    way = way_of(course, column, reaction)
+    lock = f"lock:{name}"
+    impulses = [
+        abs(float(change.impulse_of(lock).sum()))
+        for change in course.transitions
+        if lock in change.labels
+    ]
+    shock = max(impulses, default=0.0) / brake.impact_time
+    return JointStop(
+        name=name,
+        reaction_time=reaction,
+        braking_time=end - reaction,
+        reaction_angle=way.reaction,
+        braking_angle=way.total - way.reaction,
+        travel=way.length,
+        excursion=way.largest,
+        peak_speed=float(extremes.speed[column]),
+        impulse=sum(impulses),
+        peak_torque=float(extremes.torque[column]),
+        peak_gear_torque=max(float(extremes.gear[column]), shock),
+        gear_limit=brake.peak_gear_torque,
+        dissipated=float(sum(heat[column] for heat in result.ledger.dissipated.values())),
+        slips=slips(course, column),
+        load=float(held.load[column]),
+        hold=float(held.hold[column]),
+        state="moving" if since is None else "held" if held.held[column] else "free",
+    )

@@ -1,0 +1,110 @@
+"""Plots of a stop, drawn by matplotlib: positions, velocities, torques, energy over time.
+
+The report has its own, as SVG without matplotlib; these are for notebooks and papers, in SI units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..plots import Line, Panel, drawn
+from ..plots.curves import Coordinate, Fine, coordinates, lines_by_unit, velocities
+from .report.instants import Clock, instants
+from .series import Series, series_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .result import StopResult
+
+__all__ = ["plot_stop"]
+
+Array = NDArray[np.float64]
+
+_POINTS = 900
+
+
+def plot_stop(result: StopResult, joints: str | Iterable[str] | None = None) -> Figure:
+    """Draw a stop.
+
+    Args:
+        result: the stop.
+        joints: names of the joints that are shown. By default all; where they are too many for
+            one panel, those that move fastest.
+    """
+    maker = _Maker(result, joints)
+    left = [*maker.moved(), *maker.torques("brake")]
+    right = [*maker.rates(), *maker.torques("drive")]
+    (right if len(right) <= len(left) else left).append(maker.energy())
+    title = f"{result.robot.name}: stop of category {result.category.number}, {result.outcome}"
+    events = [(one.x, one.label) for one in instants(result, Clock("s", 1.0, 3))]
+    return drawn(title, [left, right], (0.0, float(maker.series.t[-1])), events)
+
+
+class _Maker:
+    """Makes panels from the series of a stop."""
+
+    def __init__(self, result: StopResult, joints: str | Iterable[str] | None) -> None:
+        self.series = dense_series(result)
+        self._robot = result.robot
+        names = [joints] if isinstance(joints, str) else joints
+        self._names = list(result.joints if names is None else names)
+        self._columns = {name: self._robot.coordinates(name).v.start for name in self._names}
+        speeds = np.abs(self.series.v).max(axis=0, initial=0.0)
+        fastest = {name: (True, float(speeds[k])) for name, k in self._columns.items()}
+        self._ranks = fastest if names is None else None
+        none = np.zeros(0, dtype=np.intp)
+        self._states = Fine(self.series.t, self.series.q, self.series.v, none)
+
+    def moved(self) -> Iterator[Panel]:
+        """How far the joints have moved, per unit."""
+        every = [x for name in self._names for x in coordinates(self._robot, name, self._states)]
+        found = [one._replace(values=one.values - one.values[0]) for one in every]
+        return self._panels(found, {"rad": "angle, from start", "m": "way, from start"})
+
+    def rates(self) -> Iterator[Panel]:
+        """Velocities per unit."""
+        found = [x for name in self._names for x in velocities(self._robot, name, self._states)]
+        return self._panels(found, {"rad/s": "velocity", "m/s": "velocity"})
+
+    def torques(self, part: Literal["brake", "drive"]) -> Iterator[Panel]:
+        """What brakes or drives exert, per unit; nothing where they never do."""
+        values: Array = getattr(self.series, part)
+        linear = self._robot.is_translation
+        found = [
+            Coordinate(name, name, "N" if linear[k] else "N m", values[:, k])
+            for name, k in self._columns.items()
+            if values.any()
+        ]
+        return self._panels(found, {"N m": f"{part} torque", "N": f"{part} force"})
+
+    def energy(self) -> Panel:
+        """Kinetic and potential energy."""
+        series = self.series
+        potential = series.potential - series.potential[0]
+        lines = [
+            Line("kinetic", series.t, series.kinetic),
+            Line("potential, from start", series.t, potential),
+            Line("total", series.t, series.kinetic + potential),
+        ]
+        return Panel("energy [J]", lines)
+
+    def _panels(self, found: Iterable[Coordinate], words: Mapping[str, str]) -> Iterator[Panel]:
+        for unit, (lines, notes) in lines_by_unit(self.series.t, found, self._ranks).items():
+            yield Panel(f"{words[unit]} [{unit}]", lines, notes)
+
+
+def dense_series(result: StopResult) -> Series:
+    """The states that were computed, with both sides of each jump, and even ones between them."""
+    kept = series_of(result, None)
+    if kept.t[-1] <= 0.0:
+        return kept
+    even = series_of(result, float(kept.t[-1]) / _POINTS)
+    # Of even instants at a jump it is the state after it, which the stable order leaves last.
+    order = np.argsort(np.concatenate([kept.t, even.t]), kind="stable")
+    pairs = zip(vars(kept).values(), vars(even).values(), strict=True)
+    return Series(*(np.concatenate(pair)[order] for pair in pairs))
