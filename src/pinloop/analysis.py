@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .constraints import Constraints
 from .dynamics import EquationsOfMotion
 from .errors import BadValue, UnknownName
+from .integrate import NODES, WEIGHTS
 from .mechanism import Mechanism
 from .saddle import Saddle
 
@@ -141,7 +142,6 @@ def energy_balance(
         work["impulses"] = np.zeros(len(t))
     if any(done for _, done in jumps.values()):
         work.setdefault("prescribed motion", np.zeros(len(t)))
-    nodes, weights = np.polynomial.legendre.leggauss(4)
     for k in range(1, len(t)):
         for line in work.values():
             line[k] = line[k - 1]
@@ -149,13 +149,13 @@ def energy_balance(
             work["impulses"][k] -= jumps[k][0]
             if "prescribed motion" in work:
                 work["prescribed motion"][k] += jumps[k][1]
-        half = 0.5 * (t[k] - t[k - 1])
-        if half == 0.0 or not work:
+        h = t[k] - t[k - 1]
+        if h == 0.0 or not work:
             continue
-        for node, weight in zip(nodes, weights, strict=True):
-            time = t[k - 1] + half * (1 + node)
+        for node, weight in zip(NODES, WEIGHTS, strict=True):
+            time = t[k - 1] + node * h
             for name, power in equations[k].powers(time, *dense(time)).items():
-                work[name][k] += weight * half * power
+                work[name][k] += weight * h * power
     kinetic, potential = (np.array([s[part] for s in states]) for part in (0, 1))
     return EnergyBalance(t, kinetic, potential, stored, work)
 

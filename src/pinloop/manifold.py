@@ -27,33 +27,39 @@ class RobotManifold:
     """
 
     def __init__(self, robot: Mechanism) -> None:
-        self._robot, self._model = robot, robot.model
+        self._model = robot.model
         curved = np.zeros(robot.nv, dtype=bool)
+        self._cells: dict[str, slice] = {}
         for name in robot.joints:
             at = robot.coordinates(name)
+            self._cells[name] = at.q
             # Joints stored as cosine and sine (nq = 2) commute like a vector space.
             curved[at.v] = at.nq != at.nv and at.nv > 1
         self.curved = curved
         self.flat = not curved.any()
         self._curved = np.flatnonzero(curved)
-        self._held: list[slice] = []
+        self._plain = robot.nq == robot.nv
+        self._held = np.zeros(0, dtype=np.intp)
 
     def hold(self, joints: Iterable[str]) -> None:
         """Keep the coordinates of joints to the last bit: they do not move at all."""
-        self._held = [self._robot.coordinates(name).q for name in joints]
+        mask = np.zeros(self._model.nq, dtype=bool)
+        for name in joints:
+            mask[self._cells[name]] = True
+        self._held = np.flatnonzero(mask)
 
     def integrate(self, q: Array, step: Array) -> Array:
         """Return ``q (+) step``."""
-        return self._kept(q, pin.integrate(self._model, q, step))
+        moved = q + step if self._plain else pin.integrate(self._model, q, step)
+        return self._kept(q, np.asarray(moved))
 
     def normalize(self, q: Array) -> Array:
         """``q`` with quaternions of unit length."""
-        return self._kept(q, pin.normalize(self._model, q))
+        return q if self._plain else self._kept(q, np.asarray(pin.normalize(self._model, q)))
 
     def _kept(self, q: Array, moved: Array) -> Array:
-        moved = np.asarray(moved)
-        for cells in self._held:
-            moved[cells] = q[cells]
+        if len(self._held):
+            moved[self._held] = q[self._held]
         return moved
 
     def dexp_inv(self, q: Array, psi: Array, v: Array) -> Array:

@@ -88,7 +88,7 @@ class Stepper:
                 )
             attempt = self._attempt(t, t_next - t, state)
             error = self._control.error(attempt.errors, state[1], attempt.v)
-            if np.isfinite(error) and error <= 1.0:
+            if error <= 1.0:  # not if it is NaN
                 factor = self._control.factor(error, accepted=True)
                 # A step that had to end at an event does not make the next ones short.
                 size = max(h, (t_next - t) * factor) if last else h * factor

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from .munthe_kaas import Attempt, Manifold, MuntheKaas, Step, StepControl, hermite
+from .munthe_kaas import Attempt, Manifold, MuntheKaas, Step, StepControl
+from .quintic import NODES, WEIGHTS, hermite, slope_powers, value_powers
 from .tableaux import METHODS, Tableau, get_tableau
 
 __all__ = [
     "METHODS",
+    "NODES",
+    "WEIGHTS",
     "Attempt",
     "Manifold",
     "MuntheKaas",
@@ -15,4 +18,6 @@ __all__ = [
     "Tableau",
     "get_tableau",
     "hermite",
+    "slope_powers",
+    "value_powers",
 ]

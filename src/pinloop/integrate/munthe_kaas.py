@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BadValue
+from .quintic import hermite, slope_powers, value_powers
 from .tableaux import METHODS, Tableau, get_tableau
 
-__all__ = ["Attempt", "Manifold", "MuntheKaas", "Step", "StepControl", "hermite"]
+__all__ = ["Attempt", "Manifold", "MuntheKaas", "Step", "StepControl"]
 
 Array = NDArray[np.float64]
 RightHandSide = Callable[[float, Array, Array], Array]
@@ -73,17 +74,18 @@ class Step:
     def __call__(self, t: float) -> tuple[Array, Array]:
         """State inside the step, by quintic Hermite interpolation in the algebra."""
         h = self.t1 - self.t0
-        psi, slope = _at(self._polynomial, (t - self.t0) / h)
+        s, p = (t - self.t0) / h, self.polynomial
+        psi, slope = value_powers(s) @ p, slope_powers(s) @ p
         q = self.manifold.integrate(self.q0, psi)
         return q, slope / h if self.manifold.flat else self._velocity(psi, slope / h)
 
     def along(self, t: float) -> Array:
         """Algebra coordinates inside the step, shape (nv,): ``q(t) = q0 (+) psi(t)``."""
-        return _at(self._polynomial, (t - self.t0) / (self.t1 - self.t0))[0]
+        return np.asarray(value_powers((t - self.t0) / (self.t1 - self.t0)) @ self.polynomial)
 
     @cached_property
-    def _polynomial(self) -> Array:
-        """Coefficients of the algebra coordinates in powers of the part of the step."""
+    def polynomial(self) -> Array:
+        """Coefficients of the algebra coordinates in powers of the part of the step, (5, nv)."""
         h = self.t1 - self.t0
         if self.manifold.flat:
             return hermite(self.psi, h * self.v0, h * self.v1, h * h * self.a0, h * h * self.a1)
@@ -114,20 +116,6 @@ class Step:
         return np.asarray(np.linalg.solve(columns, rate))
 
 
-def hermite(end: Array, r0: Array, r1: Array, b0: Array, b1: Array) -> Array:
-    """Quintic from 0 to ``end`` with given first and second derivatives; its coefficients."""
-    p3 = 10 * end - 6 * r0 - 4 * r1 - 1.5 * b0 + 0.5 * b1
-    p4 = -15 * end + 8 * r0 + 7 * r1 + 1.5 * b0 - b1
-    p5 = 6 * end - 3 * r0 - 3 * r1 - 0.5 * b0 + 0.5 * b1
-    return np.array([r0, 0.5 * b0, p3, p4, p5])
-
-
-def _at(polynomial: Array, s: float) -> tuple[Array, Array]:
-    """Value and derivative of a quintic that starts at 0."""
-    powers = s ** np.arange(5)
-    return (s * powers) @ polynomial, (powers * np.arange(1, 6)) @ polynomial
-
-
 @dataclass(frozen=True, eq=False)
 class Attempt:
     """What trying a step gives.
@@ -152,7 +140,7 @@ class MuntheKaas:
     """A Runge-Kutta-Munthe-Kaas method.
 
     Args:
-        name: "euler", "heun", "rk4", "bs32", "dopri5" or "dop853".
+        name: "euler", "heun", "rk4", "bs32", "dopri5" or "dop853"; or a `Tableau` of your own.
         step: fixed step [s]; controlled by the error if None (bs32, dopri5, dop853).
         rtol: tolerated error relative to the size of the state.
         atol: tolerated absolute error: rad and rad/s, lengths in characteristic lengths.
@@ -160,7 +148,7 @@ class MuntheKaas:
         largest: largest step [s].
     """
 
-    name: str = "dopri5"
+    name: str | Tableau = "dopri5"
     step: float | None = None
     rtol: float = 1e-8
     atol: float = 1e-8
@@ -168,12 +156,12 @@ class MuntheKaas:
     largest: float = np.inf
 
     def __post_init__(self) -> None:
-        if self.name not in METHODS:
+        if not isinstance(self.name, Tableau) and self.name not in METHODS:
             raise BadValue(f"no method '{self.name}'; known: {', '.join(METHODS)}")
         if self.step is not None and not 0 < self.step < np.inf:
             raise BadValue(f"step is {self.step} s; it must be positive")
         if self.step is None and not self.tableau.errors:
-            raise BadValue(f"method '{self.name}' has no error estimate; give it step=")
+            raise BadValue(f"method '{self.tableau.name}' has no error estimate; give it step=")
         if not 0 < self.smallest <= self.largest:
             raise BadValue(
                 f"smallest is {self.smallest} s and largest is {self.largest} s; they must be "
@@ -185,7 +173,7 @@ class MuntheKaas:
     @property
     def tableau(self) -> Tableau:
         """The coefficients."""
-        return get_tableau(self.name)
+        return self.name if isinstance(self.name, Tableau) else get_tableau(self.name)
 
     def attempt(
         self,
@@ -279,5 +267,5 @@ class StepControl:
         """Root mean square of ``x`` over its tolerance."""
         if len(x) == 0:
             return 0.0
-        tolerance = self._method.atol * self._scale + self._method.rtol * np.abs(size)
-        return float(np.sqrt(np.mean((x / tolerance) ** 2)))
+        part = x / (self._method.atol * self._scale + self._method.rtol * np.abs(size))
+        return float(np.sqrt(part @ part / len(part)))

@@ -13,6 +13,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import BadValue
+
 __all__ = ["METHODS", "Tableau", "get_tableau"]
 
 Array = NDArray[np.float64]
@@ -30,6 +32,9 @@ class Tableau:
             then belonging to the derivative at the end; empty for fixed steps only.
         order: order of the step.
         error_order: order of the error estimate, for the step control.
+
+    Raises:
+        BadValue: the coefficients are those of no explicit method.
     """
 
     name: str
@@ -38,6 +43,20 @@ class Tableau:
     errors: tuple[Array, ...]
     order: int
     error_order: int
+
+    def __post_init__(self) -> None:
+        if self.a.shape != (self.stages, self.stages) or np.any(np.triu(self.a)):
+            raise BadValue(
+                f"tableau '{self.name}': a has shape {self.a.shape}; it must be strictly lower "
+                f"triangular and {self.stages} x {self.stages}, as b has {self.stages} weights"
+            )
+        if abs(float(self.b.sum()) - 1.0) > 1e-9:
+            raise BadValue(f"tableau '{self.name}': the weights b add up to {self.b.sum():.6g}, "
+                           "not to 1")  # fmt: skip
+        for weights in self.errors:
+            if weights.shape not in ((self.stages,), (self.stages + 1,)):
+                raise BadValue(f"tableau '{self.name}': an error estimate has {weights.size} "
+                               f"weights for {self.stages} stages")  # fmt: skip
 
     @cached_property
     def c(self) -> Array:

@@ -151,7 +151,7 @@ class Course:
             longest = self.train.longest_step(state[1], state[2])
             step, h_next = self.stepper.controlled(t, min(h, longest), end, state)
         excess = equations.excess
-        found = first_crossing(step, self._watched(), equations, excess, self.tiny)
+        found = first_crossing(step, self.watched, equations, excess, self.tiny)
         if found is None:
             self._keep(step.t1, step.q1, step.v1, step.a1, step.psi)
             self._look_for_motion(step)
@@ -253,6 +253,7 @@ class Course:
         self.phases.append(self.phase)
         self.stepper.exact = self.phase.stuck
         self.manifold.hold(lock.joint for lock in self.phase.mode.locks)
+        self.watched = self._watched()
         self.projector = None
         if len(self.equations.equations.rows):
             self.projector = Projector(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..integrate import Step, hermite
+from ..integrate import Step, hermite, slope_powers, value_powers
 from .equations import StopEquations
 
 __all__ = ["Crossing", "Guard", "Watched", "first_crossing"]
@@ -23,9 +23,7 @@ Guard = Callable[[float, Array, Array], float]
 _SAMPLES = 8
 """Parts of a step in which guards are looked at."""
 _PARTS = np.linspace(0.0, 1.0, _SAMPLES + 1)
-_WAYS = _PARTS[:, None] ** np.arange(1, 6)
-_SPEEDS = _PARTS[:, None] ** np.arange(5) * np.arange(1, 6)
-"""Powers that make of a quintic its values, and its derivatives, at the parts."""
+_WAYS, _SPEEDS = value_powers(_PARTS), slope_powers(_PARTS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,13 +124,12 @@ def _root(one: Watched, values: Array, step: Step, p: Array, band: float) -> flo
     from scipy.optimize import brentq  # slow to import
 
     h = step.t1 - step.t0
-    powers = np.arange(5)
 
     def value(s: float) -> float:
         if one.cell is None:
-            x = float((s**powers * (powers + 1)) @ p) / h
+            x = float(slope_powers(s) @ p) / h
         else:
-            x = float(step.q0[one.cell] + s * (s**powers @ p))
+            x = float(step.q0[one.cell] + value_powers(s) @ p)
         return one.sign * (x - one.at(step.t0 + s * h))
 
     s = float(brentq(value, _PARTS[above[-1]], _PARTS[end], xtol=1e-14))
@@ -146,9 +143,8 @@ def _back_at_zero(one: Watched, p: Array, end: float) -> float:
     """
     if callable(one.level):
         return 0.0
-    powers = np.arange(5)
     # The zero at the start is divided out: of the way, or of the speed, whose constant is nothing.
-    rest = p if one.cell is not None else (p * (powers + 1))[1:]
+    rest = p if one.cell is not None else (p * np.arange(1, 6))[1:]
     if not one.sign * rest[0] > 0.0:
         return 0.0
     roots = np.roots(rest[::-1])

@@ -126,21 +126,26 @@ def _contacts(
     if fallen:
         less = pinned_bounds(train, phase, t, v, kind=0)
         low[fallen], high[fallen] = less[0][fallen], less[1][fallen]
-    # Rotors behind lossy gears that have to be accelerated once the joint moves.
-    lossy = train.lossy
-    up, down = (
-        lossy * train.gain(np.sign(end), way)
-        for end, way in zip(motor_bounds(train, phase, t, v), ways(phase), strict=True)
-    )
+    up, down = _rotors(train, phase, t, v)
     target = np.where(phase.follow, now.piece.a(t), 0.0)
-    law = train.law(sliding)
-    before = law.motor_side(t, v)
-    gears = np.flatnonzero((lossy > 0) & ~phase.pinned)
+    beside, before = train.law(sliding).torques(t, v)
+    gears = np.flatnonzero((train.lossy > 0) & ~phase.pinned)
     kinks = gear_contacts(train, gears, before, sliding.direction)
     before[at] = before[gears] = 0.0
-    force = f + law.joint_side(t, v) + train.through_gear(before, sliding.direction)
+    force = f + beside + train.through_gear(before, sliding.direction)
     pinned = Contacts(at, target[at], low[at], high[at], up[at], down[at])
-    return _joined(pinned, kinks), force
+    return _joined(pinned, kinks) if len(gears) else pinned, force
+
+
+def _rotors(train: Drivetrain, phase: Phase, t: float, v: Array) -> tuple[Array, Array]:
+    """Rotors behind lossy gears that have to be accelerated once a joint moves up, or down."""
+    if not train.has_losses:
+        return train.lossy, train.lossy
+    up, down = (
+        train.lossy * train.gain(np.sign(end), way)
+        for end, way in zip(motor_bounds(train, phase, t, v), ways(phase), strict=True)
+    )
+    return up, down
 
 
 def _joined(one: Contacts, other: Contacts) -> Contacts:

@@ -63,38 +63,31 @@ class Sliding:
 class Law:
     """Torques while it is settled what slides and in which direction: functions of time and speed.
 
+    Arrays of shape (2, nv) hold what acts at the joints themselves, and what acts through the
+    gears, before their losses.
+
     Args:
         start: time at which it begins to hold [s].
-        joint: torque at the joints at ``start``, at rest, shape (nv,).
-        joint_rate: its rate [N m/s].
-        motor: torque before the gears at ``start``, at rest.
-        motor_rate: its rate [N m/s].
-        viscous: viscous coefficients at the joints.
-        shorted: viscous coefficients of the shorted motors.
-        extra: what dry friction is larger at rest than in motion; None if nowhere.
-        shape: speed over which that vanishes.
+        rest: torques at ``start``, at rest [N m], shape (2, nv).
+        rate: their rates [N m/s], shape (2, nv).
+        viscous: viscous coefficients, of shorted motors those through the gears, shape (2, nv).
+        extra: what dry friction is larger at rest than in motion, shape (nv,); None if nowhere.
+        shape: speed over which that vanishes, shape (nv,).
     """
 
     start: float
-    joint: Array
-    joint_rate: Array
-    motor: Array
-    motor_rate: Array
+    rest: Array
+    rate: Array
     viscous: Array
-    shorted: Array
     extra: Array | None
     shape: Array
 
-    def joint_side(self, t: float, v: Array) -> Array:
-        """Torque of what acts at the joints themselves [N m]."""
-        torque = self.joint + self.joint_rate * (t - self.start) - self.viscous * v
+    def torques(self, t: float, v: Array) -> tuple[Array, Array]:
+        """Torque of what acts at the joints, and of what acts through the gears [N m]."""
+        joint, motor = self.rest + self.rate * (t - self.start) - self.viscous * v
         if self.extra is not None:
-            torque -= self.extra * np.exp(-((v / self.shape) ** 2))
-        return np.asarray(torque)
-
-    def motor_side(self, t: float, v: Array) -> Array:
-        """Torque of what acts through the gears, before losses [N m]."""
-        return np.asarray(self.motor + self.motor_rate * (t - self.start) - self.shorted * v)
+            joint -= self.extra * np.exp(-((v / self.shape) ** 2))
+        return joint, motor
 
 
 class Drivetrain:
@@ -197,20 +190,21 @@ class Drivetrain:
     def law(self, sliding: Sliding) -> Law:
         """The torques of everything that slides, as long as that stays so."""
         way = sliding.direction
+        brakes = -way * np.array([self.joint_brake[0], self.motor_brake[0]])
+        others = np.array([-way * self._coulomb, self.dragged(sliding)])
         return Law(
             start=float(np.asarray(sliding.start)),
-            joint=-way * (sliding.ramp * self.joint_brake[0] + self._coulomb),
-            joint_rate=-way * sliding.slope * self.joint_brake[0],
-            motor=self.dragged(sliding) - way * sliding.ramp * self.motor_brake[0],
-            motor_rate=-way * sliding.slope * self.motor_brake[0],
-            viscous=self._viscous,
-            shorted=self._short * sliding.shorted,
+            rest=sliding.ramp * brakes + others,
+            rate=sliding.slope * brakes,
+            viscous=np.array([self._viscous, self._short * sliding.shorted]),
             extra=way * self._extra if self._stribeck else None,
             shape=self._shape,
         )
 
     def through_gear(self, S: Array, direction: Array) -> Array:
         """What of a torque before the gears arrives at the joints, shape (nv,)."""
+        if not self.has_losses:
+            return S
         return np.asarray(S * self.gain(np.sign(S), direction))
 
     def gain(self, power: Array, direction: Array) -> Array:

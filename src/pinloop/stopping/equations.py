@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,21 +21,39 @@ _ROUNDING = 1e-7
 """Torque in a gear that is no power in the wrong direction yet [N m]."""
 
 
-@dataclass(frozen=True, eq=False)
-class Solved:
+class Solved(NamedTuple):
     """Solution of the equations at one state.
 
     Args:
         a: acceleration, shape (nv,).
-        torque: what brakes, friction and drives exert on the joints, shape (nv,).
-        pinned: torque of what pins a coordinate, shape (nv,); losses act beside it.
+        beside: torque of what acts at the joints themselves, shape (nv,).
         behind: torque that the gears of what moves let through, shape (nv,).
+        pinned: torque of what pins a coordinate, shape (nv,); losses act beside it.
     """
 
     a: Array
-    torque: Array
-    pinned: Array
+    beside: Array
     behind: Array
+    pinned: Array
+
+    @property
+    def torque(self) -> Array:
+        """What brakes, friction and drives exert on the joints, shape (nv,)."""
+        return self.beside + self.behind + self.pinned
+
+
+class _Limits(NamedTuple):
+    """Bounds in a phase at its start, and their rates.
+
+    Args:
+        known: whether they are linear in time.
+        start: least and largest torque at the start.
+        rates: their rates [N m/s]; None if they stay.
+    """
+
+    known: bool
+    start: tuple[Array, Array]
+    rates: tuple[Array, Array] | None
 
 
 class StopEquations:
@@ -64,15 +82,15 @@ class StopEquations:
         if phase is self._entered:
             return
         self._entered = phase
-        self._free, self._held = np.flatnonzero(~phase.pinned), np.flatnonzero(phase.pinned)
-        self._rotors = np.flatnonzero(phase.power)
+        pinned = phase.pinned
+        self._free, self._held = (~pinned).nonzero()[0], pinned.nonzero()[0]
+        self._rotors = phase.power.nonzero()[0]
         self._follows = bool(phase.follow.any())
         self._law = self.train.law(phase.sliding)
-        # Bounds that do not change in the phase.
-        self._bounds: tuple[Array, Array] | None = None
-        if not self._follows and not phase.sliding.slope[self._held].any():
-            self._bounds = pinned_bounds(self.train, phase, self._law.start, self._law.joint)
-        n = len(phase.pinned)
+        for part in (self._law.rest, self._law.rate, self._law.viscous):
+            part[1, self._held] = 0.0  # what pins a coordinate acts instead, whatever that takes
+        self._limits: _Limits | None = None
+        n = len(pinned)
         self._free_free = self._free[:, None] * n + self._free
         self._free_held = self._free[:, None] * n + self._held
 
@@ -87,8 +105,7 @@ class StopEquations:
         self.evaluations += 1
         phase = self.phase
         M, f, J, gamma, cap = self.equations.system(t, q, v)
-        beside, before = self._law.joint_side(t, v), self._law.motor_side(t, v)
-        before[self._held] = 0.0
+        beside, before = self._law.torques(t, v)
         a = np.zeros(len(v))
         if self._follows:
             a[phase.follow] = phase.piece.a(t)[phase.follow]
@@ -106,11 +123,36 @@ class StopEquations:
         held = self._held
         if len(held):
             pinned[held] = M[held] @ a - applied[held] - loops[held]
-        return Solved(a, beside + behind + pinned, pinned, behind)
+        return Solved(a, beside, behind, pinned)
 
     def bounds(self, t: float, v: Array) -> tuple[Array, Array]:
         """Least and largest torque of what pins a coordinate, shape (nv,)."""
-        return self._bounds or pinned_bounds(self.train, self.phase, t, v)
+        self._limits = self._limits or self._limits_over_time()
+        if not self._limits.known:
+            return pinned_bounds(self.train, self.phase, t, v)
+        (low, high), rates = self._limits.start, self._limits.rates
+        if rates is None:
+            return low, high
+        later = t - self._law.start
+        return low + rates[0] * later, high + rates[1] * later
+
+    def _limits_over_time(self) -> _Limits:
+        """The bounds of the phase: what holds grows with its brake, and so linearly in time.
+
+        Not so if drives follow, or a drive pulls against a brake through a gear with losses.
+        """
+        sliding, held = self.phase.sliding, self._held
+        start, rest = self._law.start, self._no_force
+        now = pinned_bounds(self.train, self.phase, start, rest)
+        pulled = self.train.has_losses and bool((sliding.pull[held] != 0.0).any())
+        if self._follows or pulled or not sliding.slope[held].any():
+            return _Limits(not self._follows and not pulled, now, None)
+        second = pinned_bounds(self.train, self.phase, start + 1.0, rest)
+        low_rate, high_rate = (
+            np.subtract(then, first, out=np.zeros_like(first), where=np.isfinite(first))
+            for first, then in zip(now, second, strict=True)
+        )
+        return _Limits(True, now, (low_rate, high_rate))
 
     def beyond(self, t: float, q: Array, v: Array) -> float:
         """How far the phase is from its end [N m]; positive once it should have ended.

@@ -85,29 +85,50 @@ def decide(M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts) -> De
         contacts: the contacts.
     """
     at, k = contacts.columns, len(contacts.columns)
-    saddle = Saddle(M, J)
-    none = np.zeros(len(gamma))
-    a0, lam0 = saddle.solve(f, -gamma)
-    if k == 0:
-        return Decision(a0, np.zeros(0), np.zeros(0, dtype=np.int64), lam0)
     units = np.zeros((k, len(f)))
     units[np.arange(k), at] = 1.0
-    answers = [saddle.solve(unit, none) for unit in units]
-    response = np.array([x for x, _ in answers]).reshape(k, len(f))
-    # What rounding leaves is as large as what there was before the rows took their share.
     inverse = solve_mass(M, np.column_stack([units.T, f]))
+    answers, reactions, fit = _with_rows(M, J, gamma, np.vstack([units, f]), inverse)
+    a0, response = answers[k], answers[:k]
+    if k == 0:
+        return Decision(a0, np.zeros(0), np.zeros(0, dtype=np.int64), reactions[k])
+    # What rounding leaves is as large as what there was before the rows took their share.
     alone = np.sqrt(inverse[at, np.arange(k)])
-    fit = saddle.project(-gamma)
-    size = float(
-        np.sqrt(abs(f @ inverse[:, k]))
-        + np.sqrt(abs(fit @ M @ fit))
-        + np.abs(contacts.target / alone).max()
-    )
+    size = float(np.sqrt(abs(f @ inverse[:, k])) + fit + np.abs(contacts.target / alone).max())
     torque, side = _in_the_box(response[:, at], a0[at] - contacts.target, contacts, alone, size)
     a = a0 + torque @ response
     a[at[side == 0]] = contacts.target[side == 0]
-    lam = lam0 + sum((tau * mu for tau, (_, mu) in zip(torque, answers, strict=True)), none)
-    return Decision(a, torque, side, lam)
+    return Decision(a, torque, side, reactions[k] + torque @ reactions[:k])
+
+
+def _with_rows(
+    M: Array, J: Array, gamma: Array, forces: Array, free: Array
+) -> tuple[Array, Array, float]:
+    """Accelerations and reactions to forces, ``gamma`` being met with the last of them.
+
+    Args:
+        M: mass matrix, shape (n, n).
+        J: rows, shape (m, n).
+        gamma: velocity-dependent part of the rows, shape (m,).
+        forces: shape (p, n).
+        free: their accelerations without rows, shape (n, p).
+
+    Returns:
+        Accelerations, shape (p, n); reactions, shape (p, m); and the root of twice the energy of
+        the smallest acceleration that meets ``gamma``.
+    """
+    if len(J) == 0:
+        return free.T, np.zeros((len(forces), 0)), 0.0
+    saddle = Saddle(M, J)
+    rates = np.zeros((len(forces), len(J)))
+    rates[-1] = -gamma
+    answers = [saddle.solve(*one) for one in zip(forces, rates, strict=True)]
+    fit = saddle.project(-gamma)
+    return (
+        np.array([a for a, _ in answers]),
+        np.array([lam for _, lam in answers]),
+        float(np.sqrt(abs(fit @ M @ fit))),
+    )
 
 
 def _in_the_box(

@@ -9,7 +9,7 @@ import numpy as np
 
 from .ledger import Peaks
 from .schedule import Category0
-from .ways import slips, stands_since, way_of
+from .ways import Ways
 
 if TYPE_CHECKING:
     from .result import StopResult
@@ -81,18 +81,19 @@ class JointStop:
         return None if self.gear_limit is None else self.peak_gear_torque / self.gear_limit
 
 
-def joint_stop(result: StopResult, name: str, extremes: Peaks) -> JointStop:
+def joint_stop(result: StopResult, name: str, extremes: Peaks, ways: Ways) -> JointStop:
     """The numbers of one joint."""
     course, brake = result.course, result.brakes.joints[name]
     column, held = course.train.columns[name], result.holding
-    since = stands_since(course, column)
-    end = float(result.run.t[-1]) if since is None else since
+    since = float(ways.since[column])
+    moves = bool(np.isnan(since))
+    end = float(result.run.t[-1]) if moves else since
     begin, _ = course.clock.schedule.engagement(course.train)
     acts = result.chain.command
     if isinstance(result.category, Category0) and course.train.has_brake[column]:
         acts = float(begin[column])
     reaction = min(acts, end)
-    way = way_of(course, column, reaction)
+    before, total = ways.until(column, reaction), float(ways.places[-1, column])
     lock = f"lock:{name}"
     impulses = [
         abs(float(change.impulse_of(lock).sum()))
@@ -104,18 +105,18 @@ def joint_stop(result: StopResult, name: str, extremes: Peaks) -> JointStop:
         name=name,
         reaction_time=reaction,
         braking_time=end - reaction,
-        reaction_angle=way.reaction,
-        braking_angle=way.total - way.reaction,
-        travel=way.length,
-        excursion=way.largest,
+        reaction_angle=before,
+        braking_angle=total - before,
+        travel=float(ways.length[column]),
+        excursion=float(ways.largest[column]),
         peak_speed=float(extremes.speed[column]),
         impulse=sum(impulses),
         peak_torque=float(extremes.torque[column]),
         peak_gear_torque=max(float(extremes.gear[column]), shock),
         gear_limit=brake.peak_gear_torque,
         dissipated=float(sum(heat[column] for heat in result.ledger.dissipated.values())),
-        slips=slips(course, column),
+        slips=int(ways.slips[column]),
         load=float(held.load[column]),
         hold=float(held.hold[column]),
-        state="moving" if since is None else "held" if held.held[column] else "free",
+        state="moving" if moves else "held" if held.held[column] else "free",
     )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..integrate import hermite
+from ..integrate import NODES, WEIGHTS, hermite, slope_powers
 from .course import Course
 from .drivetrain import Sliding
 from .phase import Phase
@@ -23,10 +23,7 @@ __all__ = ["SINKS", "Ledger", "Peaks", "energy_ledger", "peaks"]
 
 Array = NDArray[np.float64]
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
-_NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
-_SPEEDS = np.linspace(0.0, 1.0, 33)[:, None] ** np.arange(5) * np.arange(1, 6)
-"""Powers that make of a quintic its derivatives at points of a step."""
+_FINE = slope_powers(np.linspace(0.0, 1.0, 33))
 SINKS = ("brake", "dry friction", "viscous friction", "short circuit", "gear losses")
 """What turns motion into heat."""
 
@@ -143,7 +140,7 @@ def peaks(course: Course) -> Peaks:
     train = course.train
     speed = np.abs([kept.v for kept in course.kept]).max(axis=0)
     p, h = _polynomials(course, _moving(course))
-    within = np.abs(np.einsum("gp,pkn->gkn", _SPEEDS, p) / h).max(axis=(0, 1), initial=0.0)
+    within = np.abs(np.einsum("gp,pkn->gkn", _FINE, p) / h).max(axis=(0, 1), initial=0.0)
     speed = np.where(course.simple, np.maximum(speed, within), speed)
     torque, gear = np.zeros(len(speed)), np.zeros(len(speed))
     for kept in course.kept:
@@ -199,17 +196,16 @@ def _nodes(course: Course) -> _Nodes:
         return np.array(values).reshape(len(moving), nv)
 
     p, h = _polynomials(course, moving)
-    powers = _NODES[:, None] ** np.arange(5) * np.arange(1, 6)
     h = h[:, None, :1]
-    v = np.einsum("gp,pkn->kgn", powers, p.reshape(5, len(moving), nv)) / h
-    t = np.array([kept[k].t for k in moving]).reshape(-1, 1, 1) + _NODES[:, None] * h
+    v = np.einsum("gp,pkn->kgn", slope_powers(NODES), p.reshape(5, len(moving), nv)) / h
+    t = np.array([kept[k].t for k in moving]).reshape(-1, 1, 1) + NODES[:, None] * h
     for row, k in enumerate(moving):
         if not course.manifold.flat:
             step = course.step(k)
             v[row] = [step(time)[1] for time in t[row, :, 0]]
     sliding = [phase.sliding for phase in phases]
     return _Nodes(
-        np.array(moving, dtype=np.intp), t, v, _WEIGHTS[:, None] * h,
+        np.array(moving, dtype=np.intp), t, v, WEIGHTS[:, None] * h,
         Sliding(
             stacked([one.direction for one in sliding])[:, None],
             stacked([one.pull for one in sliding])[:, None],

@@ -77,10 +77,16 @@ def joint_limits(run: Trajectory, *, tolerance: float = 1e-6) -> tuple[LimitPass
     steps = steps_of(run)
     motions = {"position": (run.q, _positions(run, steps)),
                "velocity": (run.v, _velocities(run, steps))}  # fmt: skip
+    farthest = {
+        (kind, sign): np.vstack([sign * stored, *(sign * control)]).max(axis=0)
+        for kind, (stored, control) in motions.items() for sign in (1.0, -1.0)
+    }  # fmt: skip
     found = []
     for joint, coordinate, cell, kind, side, limit in _limits(run):
         stored, control = motions[kind]
         sign = 1.0 if side == "upper" else -1.0
+        if farthest[kind, sign][cell] - sign * limit <= tolerance:
+            continue
         over = sign * (stored[:, cell] - limit), sign * (control[:, :, cell] - limit)
         passed = _passed(run.t, steps, *over, float(tolerance))
         if passed is not None:
@@ -108,6 +114,8 @@ def _limits(run: Trajectory) -> Iterator[tuple[str, int, int, Kind, Side, float]
 
 def _positions(run: Trajectory, steps: Steps) -> Array:
     """Control points of all coordinates on each step, shape (k, 6, nq)."""
+    if steps.flat and run.robot.nq == run.robot.nv:
+        return np.asarray(run.q[steps.number, None] + steps.psi)
     values = np.zeros((len(steps.number), 6, run.robot.nq))
     for k, (here, step) in enumerate(zip(steps.number, steps.steps, strict=True)):
         values[k, 0], values[k, -1] = run.q[here], run.q[here + 1]
@@ -119,13 +127,15 @@ def _positions(run: Trajectory, steps: Steps) -> Array:
 
 def _velocities(run: Trajectory, steps: Steps) -> Array:
     """Control points of all velocities on each step, shape (k, 6, nv)."""
-    values = np.zeros((len(steps.number), 6, run.robot.nv))
-    for k, (here, step) in enumerate(zip(steps.number, steps.steps, strict=True)):
-        ends = run.v[here], run.v[here + 1]
-        values[k] = ends[0] + EVEN[:, None] * (ends[1] - ends[0])
-        if step.t1 > _SHORT:
-            values[k, 1:-1] = [step(at * step.t1)[1] for at in EVEN[1:-1]]
-    return np.asarray(CONTROL @ values)
+    v0, v1 = run.v[steps.number, None], run.v[steps.number + 1, None]
+    straight = v0 + EVEN[:, None] * (v1 - v0)
+    long = (steps.length > _SHORT)[:, None, None]
+    if steps.flat:
+        return np.where(long, steps.rates, straight)
+    for k, step in enumerate(steps.steps):
+        if long[k]:
+            straight[k, 1:-1] = [step(at * step.t1)[1] for at in EVEN[1:-1]]
+    return np.asarray(CONTROL @ straight)
 
 
 def _passed(
@@ -143,8 +153,11 @@ def _passed(
     most = int(np.argmax(stored))
     by, worst, first = float(stored[most]), float(t[most]), np.inf
     # A polynomial lies in the hull of its control points: most steps need no closer look.
-    for k in np.flatnonzero(control.max(axis=1) > tolerance):
-        start, length = float(t[steps.number[k]]), steps.steps[k].t1
+    highest = control.max(axis=1)
+    for k in np.flatnonzero(highest > tolerance):
+        start, length = float(t[steps.number[k]]), float(steps.length[k])
+        if highest[k] <= by and start >= first:
+            continue
         powers = Polynomial(_POWERS @ control[k])
         for s in _roots(powers.deriv()):
             if powers(s) > by:

@@ -61,16 +61,7 @@ def motor_bounds(
         v: velocity, shape (nv,).
         kind: 1 for what brakes hold at rest, 0 for what is left once they slide.
     """
-    sliding, follow = phase.sliding, phase.follow
-    helping = phase.stuck & sliding.drives & (sliding.pull == 0.0)
-    hold, _ = train.hold(t, sliding, kind, helping)
-    dragged = train.dragged(sliding)
-    low, high = dragged - hold, dragged + hold
-    if follow.any():
-        rest = train.shorted(v, sliding) - train.lossy * phase.piece.a(t)
-        rest = rest - sliding.direction * sliding.engaged(t) * train.motor_brake[0]
-        drive = train.drive(sliding)
-        low[follow], high[follow] = (rest - drive)[follow], (rest + drive)[follow]
+    low, high, _ = _holding(train, phase, t, v, kind)
     return low, high
 
 
@@ -82,14 +73,30 @@ def pinned_bounds(
     The least is what there is when the joint moves up, the largest when it moves down: the losses
     of a gear follow that. For the arguments see `motor_bounds`.
     """
-    before_low, before_high = motor_bounds(train, phase, t, v, kind)
+    low, high, beside = _holding(train, phase, t, v, kind)
     up, down = ways(phase)
-    low, high = train.through_gear(before_low, up), train.through_gear(before_high, down)
-    beside = np.where(phase.follow, 0.0, train.hold(t, phase.sliding, kind, phase.follow)[1])
-    low, high = low - beside, high + beside
+    low, high = train.through_gear(low, up) - beside, train.through_gear(high, down) + beside
     low[(phase.blocked & 1) > 0] = -np.inf
     high[(phase.blocked & 2) > 0] = np.inf
     return low, high
+
+
+def _holding(
+    train: Drivetrain, phase: Phase, t: float, v: Array, kind: int
+) -> tuple[Array, Array, Array]:
+    """Least and largest torque before the gears, and what holds at the joints beside them."""
+    sliding, follow = phase.sliding, phase.follow
+    helping = phase.stuck & sliding.drives & (sliding.pull == 0.0)
+    hold, beside = train.hold(t, sliding, kind, helping)
+    dragged = train.dragged(sliding)
+    low, high = dragged - hold, dragged + hold
+    if follow.any():
+        rest = train.shorted(v, sliding) - train.lossy * phase.piece.a(t)
+        rest = rest - sliding.direction * sliding.engaged(t) * train.motor_brake[0]
+        drive = train.drive(sliding)
+        low[follow], high[follow] = (rest - drive)[follow], (rest + drive)[follow]
+        beside = np.where(follow, 0.0, beside)
+    return low, high, beside
 
 
 def ways(phase: Phase) -> tuple[Array, Array]:

@@ -32,7 +32,7 @@ from .swept import swept_volume
 from .tables import stop_table
 from .torque import StopTorque
 from .volume import SweptVolume
-from .ways import all_stand_since
+from .ways import all_stand_since, ways_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,8 +89,8 @@ class StopResult:
     @cached_property
     def joints(self) -> dict[str, JointStop]:
         """Per joint with a brake entry, by name."""
-        extremes = peaks(self.course)
-        return {name: joint_stop(self, name, extremes) for name in self.brakes.joints}
+        extremes, ways = peaks(self.course), ways_of(self.course)
+        return {name: joint_stop(self, name, extremes, ways) for name in self.brakes.joints}
 
     @cached_property
     def assumptions(self) -> tuple[Assumption, ...]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BadValue
-from ..integrate import Step
+from ..integrate import Step, hermite, slope_powers, value_powers
 from ..manifold import RobotManifold
 from ..trajectory import Trajectory
 
@@ -45,6 +45,8 @@ def bernstein(u: ArrayLike) -> Array:
 
 CONTROL = np.linalg.inv(bernstein(EVEN))
 """From values at six even instants to control points."""
+WAYS, SPEEDS = CONTROL @ value_powers(EVEN), CONTROL @ slope_powers(EVEN)
+"""From coefficients of a quintic to control points of its values, and of its derivatives."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +55,19 @@ class Steps:
 
     Args:
         number: index of the stored state at which each starts, shape (k,).
-        steps: the steps, each from 0 to its length [s].
+        length: how long each takes [s], shape (k,).
+        steps: the steps, each from 0 to its length.
         psi: control points of ``psi``, shape (k, 6, nv).
+        rates: control points of its derivative by time, shape (k, 6, nv).
+        flat: whether that is the velocity.
     """
 
     number: NDArray[np.int64]
+    length: Array
     steps: tuple[Step, ...]
     psi: Array
+    rates: Array
+    flat: bool
 
 
 def checked_run(run: Any) -> Trajectory:
@@ -74,13 +82,17 @@ def checked_run(run: Any) -> Trajectory:
 def steps_of(run: Trajectory) -> Steps:
     """The dense output of a run as polynomials."""
     manifold = RobotManifold(run.robot)
-    number = np.flatnonzero(np.diff(run.t) > 0)
-    psi = np.zeros((len(number), 6, run.robot.nv))
-    steps = []
-    for k, here in enumerate(number):
-        h = float(run.t[here + 1] - run.t[here])
-        (q0, q1), (v0, v1), (a0, a1) = ((x[here], x[here + 1]) for x in (run.q, run.v, run.a))
-        steps.append(Step(manifold, 0.0, h, q0, v0, a0, run.psi[here], q1, v1, a1))
-        psi[k, 1:-1] = [steps[-1].along(h * at) for at in EVEN[1:-1]]
-        psi[k, -1] = run.psi[here]
-    return Steps(number, tuple(steps), CONTROL @ psi)
+    length = np.diff(run.t)
+    number = np.flatnonzero(length > 0)
+    length = length[number]
+    (q0, q1), (v0, v1), (a0, a1) = ((x[number], x[number + 1]) for x in (run.q, run.v, run.a))
+    psi, h = run.psi[number], length[:, None]
+    steps = tuple(
+        Step(manifold, 0.0, *one)
+        for one in zip(length.tolist(), q0, v0, a0, psi, q1, v1, a1, strict=True)
+    )
+    if manifold.flat:
+        p = np.moveaxis(hermite(psi, h * v0, h * v1, h * h * a0, h * h * a1), 0, 1)
+    else:
+        p = np.array([step.polynomial for step in steps]).reshape(len(steps), 5, run.robot.nv)
+    return Steps(number, length, steps, WAYS @ p, SPEEDS @ p / h[:, None], manifold.flat)

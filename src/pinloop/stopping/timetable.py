@@ -30,6 +30,7 @@ class Timetable:
         self._controlled = isinstance(plan.category, Category1)
         self.schedule: Schedule = plan.schedule
         self.done = -1.0
+        self._breaks = self._all_breaks()
 
     @property
     def reference_ends(self) -> float:
@@ -38,6 +39,9 @@ class Timetable:
 
     def breaks(self) -> list[float]:
         """Instants at which something changes by itself, in order [s]."""
+        return self._breaks
+
+    def _all_breaks(self) -> list[float]:
         waiting = [] if np.isfinite(self.schedule.brake) else [self._limit]
         instants = {*self.schedule.breaks(self._train), *self._plan.reference.starts, *waiting}
         return sorted(instant for instant in instants if np.isfinite(instant))
@@ -66,6 +70,7 @@ class Timetable:
         full = (t + self._train.delay + self._train.rise)[self._train.has_brake].max(initial=t)
         off = t + self._plan.chain.drive_off if late else float(full)
         self.schedule = replace(self.schedule, brake=t, off=off)
+        self._breaks = self._all_breaks()
         return ["time limit" if late else "drives stand"]
 
     def named(self, due: list[float]) -> list[str]:

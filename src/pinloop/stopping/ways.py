@@ -1,94 +1,94 @@
-"""When one joint stands for good, how far it went, how often it came loose again."""
+"""When joints stand for good, how far they went, how often they came loose again."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .course import Course
 
-__all__ = ["Way", "all_stand_since", "slips", "stands_since", "way_of"]
+__all__ = ["Ways", "all_stand_since", "stand_since", "ways_of"]
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Way:
-    """How far a joint went [rad, m].
+@dataclass(frozen=True, eq=False)
+class Ways:
+    """The ways of all velocity coordinates of a course [rad, m].
 
     Args:
-        reaction: signed, until the end of its reaction time.
-        total: signed, to the end.
-        length: to and fro.
-        largest: largest distance from the start.
+        course: the stop.
+        places: how far each coordinate has come at the stored states, shape (k, nv).
+        length: way to and fro, shape (nv,).
+        largest: largest distance from the start, shape (nv,).
+        since: since when each stands for good [s], shape (nv,); NaN if it does not.
+        slips: how often each came loose again after it had stood, shape (nv,).
     """
 
-    reaction: float
-    total: float
-    length: float
-    largest: float
+    course: Course
+    places: Array
+    length: Array
+    largest: Array
+    since: Array
+    slips: NDArray[np.int64]
+
+    def until(self, column: int, t: float) -> float:
+        """How far a coordinate has come at a time, signed."""
+        course = self.course
+        times = [state.t for state in course.kept]
+        k = int(np.searchsorted(times, t, side="right")) - 1
+        place = float(self.places[k, column])
+        return place if times[k] == t else place + float(course.step(k).along(t)[column])
 
 
-def stands_since(course: Course, column: int) -> float | None:
-    """Since when a coordinate has been slower than what counts as standing, or None [s]."""
+def ways_of(course: Course) -> Ways:
+    """The ways of all coordinates of joints with one axis; of others they mean little."""
+    kept = course.kept
+    rates = np.array(course.psi).reshape(len(kept) - 1, course.robot.nv)
+    places = np.vstack([np.zeros(course.robot.nv), np.cumsum(rates, axis=0)])
+    length, largest = np.abs(rates).sum(axis=0), np.abs(places).max(axis=0)
+    for k, column in _turns(course):
+        there = _turning(course, int(k), int(column))
+        length[column] += abs(there) + abs(rates[k, column] - there) - abs(rates[k, column])
+        largest[column] = max(largest[column], abs(places[k, column] + there))
+    stuck = np.array([phase.stuck for phase in course.phases])
+    slips = (stuck[:-1] & ~stuck[1:]).sum(axis=0)
+    return Ways(course, places, length, largest, stand_since(course), slips)
+
+
+def stand_since(course: Course) -> Array:
+    """Since when each coordinate has been slower than what counts as standing [s], shape (nv,).
+
+    NaN where it has not.
+    """
     # What may stick stands once it sticks; what may not, once it is slow.
-    slow = 0.0 if course.train.dry[column] else course.standstill.speed
-    since: float | None = None
-    for state in course.kept:
-        phase = course.phases[state.phase]
-        speed = abs(state.v[column])
-        if speed > slow or (slow == 0.0 and not phase.pinned[column]):
-            since = None
-        elif since is None:
-            since = state.t
-    return since
+    dry = course.train.dry
+    slow = np.where(dry, 0.0, course.standstill.speed)
+    pinned = np.array([phase.pinned for phase in course.phases])
+    held = pinned[[state.phase for state in course.kept]]
+    moves = (np.abs([state.v for state in course.kept]) > slow) | (dry & ~held)
+    times = np.array([state.t for state in course.kept] + [np.nan])
+    last = len(moves) - 1 - np.argmax(moves[::-1], axis=0)
+    return np.asarray(np.where(moves.any(axis=0), times[last + 1], times[0]))
 
 
 def all_stand_since(course: Course) -> float:
     """Since when all stand, of a course that has come to rest [s]."""
-    columns = np.flatnonzero(course.simple)
-    times = [stands_since(course, int(column)) for column in columns]
-    found = [time for time in times if time is not None]
+    found = stand_since(course)[course.simple]
+    times = [float(time) for time in found if not np.isnan(time)]
     if not course.simple.all() and course.stands_since is not None:
-        found.append(course.stands_since)  # joints in space count as standing when frames are slow
-    return max(found, default=0.0)
+        times.append(course.stands_since)  # joints in space count as standing when frames are slow
+    return max(times, default=0.0)
 
 
-def slips(course: Course, column: int) -> int:
-    """How often a joint that stood still came loose again."""
-    stuck = [bool(phase.stuck[column]) for phase in course.phases]
-    return sum(before and not after for before, after in pairwise(stuck))
-
-
-def way_of(course: Course, column: int, reaction: float) -> Way:
-    """How far a coordinate goes until the end of its reaction time, and in all.
-
-    Args:
-        course: the stop.
-        column: velocity coordinate of a joint with one axis.
-        reaction: end of the reaction time [s].
-    """
-    place = turned = length = largest = 0.0
-    for k, rates in enumerate(course.psi):
-        one, two = course.kept[k], course.kept[k + 1]
-        if one.t < reaction < two.t:
-            turned = place + float(course.step(k).along(reaction)[column])
-        elif two.t <= reaction:
-            turned = place + float(rates[column])
-        marks = [place, place + float(rates[column])]
-        if (
-            two.t > one.t
-            and one.v[column] * two.v[column] < 0.0
-            and min(abs(one.v[column]), abs(two.v[column])) > course.tiny
-        ):
-            marks.insert(1, place + _turning(course, k, column))
-        length += float(np.abs(np.diff(marks)).sum())
-        largest = max(largest, *(abs(mark) for mark in marks))
-        place = marks[-1]
-    return Way(turned, place, length, largest)
+def _turns(course: Course) -> NDArray[np.intp]:
+    """Steps and coordinates that turn round in them, shape (m, 2)."""
+    v, times = np.array([state.v for state in course.kept]), [state.t for state in course.kept]
+    fast = np.minimum(np.abs(v[:-1]), np.abs(v[1:])) > course.tiny
+    lasts = np.diff(times) > 0.0
+    return np.argwhere((v[:-1] * v[1:] < 0.0) & fast & lasts[:, None])
 
 
 def _turning(course: Course, k: int, column: int) -> float:
