@@ -59,6 +59,7 @@ from .partition import dependent_coordinates, relative_projections
 from .reduction import Regularization
 from .regularize import regularize
 from .row_kinds import AngularMomentum, NoSlip, Pfaffian, Prescribed, Rolling
+from .scenarios import Scenario, load_scenario
 from .simulate import simulate
 from .stabilization import Projection
 from .stopping import (
@@ -107,6 +108,7 @@ from .studies import (
     study,
     worst_case,
 )
+from .topinocchio import PinocchioModels, to_pinocchio
 from .trajectory import Trajectory, load_trajectory
 from .transitions import Transition, transition
 from .version import __version__
@@ -160,6 +162,7 @@ __all__ = [
     "Pfaffian",
     "PinloopError",
     "PinloopWarning",
+    "PinocchioModels",
     "PointForce",
     "PointStop",
     "Prescribed",
@@ -169,6 +172,7 @@ __all__ = [
     "Reaction",
     "Regularization",
     "Rolling",
+    "Scenario",
     "Separation",
     "SimulationFailed",
     "SingularMass",
@@ -205,6 +209,7 @@ __all__ = [
     "inverse_dynamics",
     "joint_limits",
     "load",
+    "load_scenario",
     "load_trajectory",
     "lock",
     "minimum_distance",
@@ -220,6 +225,7 @@ __all__ = [
     "stop_when",
     "study",
     "swept_volume",
+    "to_pinocchio",
     "transition",
     "unlock",
     "view",

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from .description import GROUND, Description, Joint, constant
 from .errors import BadValue, LoadError
+from .load.constraintmodels import apply_constraint_models, split_loops
 from .load.gepetto import apply_gepetto
 from .load.loopsfile import LoopsFile, apply_loops
 from .load.mjcf import read_mjcf
@@ -58,7 +59,8 @@ def load(
         source: path of a URDF, SDF, MJCF, Gepetto YAML or screw table; the text of one; a screw
             table as a dict; a `pin.Model`; or a parsed ``URDF`` of urchin, yourdfpy or urdfpy.
         loops: what closes the loops, if the source does not say: path or dict of a loops file or
-            Gepetto YAML, or path of an SRDF; or a list of these. Without it the files
+            Gepetto YAML, or path of an SRDF; constraint models of Pinocchio, made for the
+            `pin.Model` that is the source; or a list of these. Without it the files
             ``<stem>.loops.yaml``, ``<stem>.yaml`` (Gepetto) and ``<stem>.srdf`` beside the source
             are read.
         package_dirs: folders that hold the packages of ``package://`` names.
@@ -77,7 +79,10 @@ def load(
     if loops is None:
         own += [extra for extra in _beside(path) if extra not in own]
     else:
-        own += list(loops) if isinstance(loops, (list, tuple)) else [loops]
+        models, others = split_loops(loops)
+        own += others
+        if models:
+            description = apply_constraint_models(description, source, models)
     for extra in own:
         description = _apply(description, extra)
     description = _closing_frames(description)

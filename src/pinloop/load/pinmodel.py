@@ -26,7 +26,7 @@ from ..description import (
 from ..errors import LoadError
 from ..pairs import Pair, align_z, make_pair
 
-__all__ = ["read_model"]
+__all__ = ["body_names", "read_model"]
 
 Array = NDArray[np.float64]
 
@@ -51,7 +51,7 @@ def read_model(model: pin.Model) -> Description:
     """
     source = f"pin.Model '{model.name}'"
     _check_order(model, source)
-    names = _body_names(model)
+    names = body_names(model)
     bodies: list[Body] = []
     joints: list[Joint] = []
     warnings: list[str] = []
@@ -88,7 +88,7 @@ def read_model(model: pin.Model) -> Description:
     )
 
 
-def _body_names(model: pin.Model) -> list[str]:
+def body_names(model: pin.Model) -> list[str]:
     """Name of the body that each joint carries: the BODY frame that coincides with the joint.
 
     Without one the body is called like the joint.

@@ -1,0 +1,63 @@
+"""Files that ask for something (studies, scenarios): reading them, and what documents their keys.
+
+Knows no robot. What a certain file may say is told by its own model of `Entry`s.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, WithJsonSchema
+
+from ..errors import LoadError
+from .entries import Entry
+from .yamltools import Number
+
+__all__ = ["NotNegative", "Positive", "key_table", "read_bytes", "schema_of"]
+
+_LARGEST = 2**24
+"""Bytes; such a file has some thousands."""
+
+
+# Behind the checks of a `Number`, pydantic no longer finds the words of JSON schema.
+NotNegative: Any = Annotated[Number, Field(ge=0), WithJsonSchema({"type": "number", "minimum": 0})]
+Positive: Any = Annotated[
+    Number, Field(gt=0), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})
+]
+
+
+def read_bytes(path: str | Path, kind: str) -> bytes:
+    """Content of a small file.
+
+    Args:
+        path: the file.
+        kind: what it should be, for messages: "study file".
+
+    Raises:
+        LoadError: it is not there, cannot be read, or is far too large.
+    """
+    try:
+        raw = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise LoadError("no such file", source=str(path)) from None
+    except (OSError, ValueError) as error:
+        raise LoadError(f"cannot be read: {error}", source=str(path)) from None
+    if len(raw) > _LARGEST:
+        raise LoadError(f"is larger than 16 MiB; this is no {kind}", source=str(path))
+    return raw
+
+
+def schema_of(entry: type[Entry]) -> dict[str, Any]:
+    """Return the JSON schema of a file."""
+    schema = entry.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def key_table(entry: type[Entry]) -> str:
+    """Return the keys of a table of a file as Markdown, as the documentation shows them."""
+    rows = [("key", "needed", "what it is"), ("---",) * 3]
+    for name, field in entry.model_fields.items():
+        needed = "yes" if field.is_required() else ""
+        rows.append((f"`{name}`", needed, str(field.description)))
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows) + "\n"
