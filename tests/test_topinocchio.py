@@ -177,7 +177,7 @@ def test_rows_decide_whether_a_point_is_enough() -> None:
 def keeping(robot: pl.Mechanism, selection: Array) -> pl.Mechanism:
     """The robot as if regularization had kept these combinations of its loop's rows."""
     pair = robot.loops[0].pair
-    kept = LoopReduction("held", pair.name, GROUND, "", "", "", pair.rows, selection)
+    kept = LoopReduction("held", pair.name, GROUND, "", "", "", "", pair.rows, selection)
     report = pl.Regularization((kept,), (), pair.rows, len(selection), robot.nv - len(selection))
     return replace(robot, regularization=report)
 

@@ -160,7 +160,7 @@ class MotionGroupName:
     pitch: float | None = None
 
     def __str__(self) -> str:
-        parts = [self.kind]
+        parts = [self.kind] if self.kind != "no group" else [f"{self.dim} freedoms, no group"]
         if self.axis is not None:
             role = "normal" if self.kind in ("planar", "planar translation") else "axis"
             parts.append(f"{role} {_direction(self.axis)}")

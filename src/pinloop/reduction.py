@@ -41,7 +41,9 @@ class LoopReduction:
         root: root body of the loop.
         algebra_a: motion algebra of the chain from the root to the cut joint's frame A, by name.
         algebra_b: motion algebra of the chain to frame B, by name.
-        tied: relative motion of the two bodies that earlier loops and the chains leave, by name.
+        tied: motion algebra that the chains and earlier loops leave the two bodies, by name.
+        twists: twists that they leave them, which are what the rows are about, by name: part of
+            ``tied``, and often no algebra.
         full_rows: rows of the pair.
         selection: ``U``, shape (rows, full_rows), orthonormal: reduced rows = U times full rows.
         alternatives: other joints of the loop as cut joint.
@@ -53,6 +55,7 @@ class LoopReduction:
     algebra_a: str
     algebra_b: str
     tied: str
+    twists: str
     full_rows: int
     selection: Array
     alternatives: tuple[CutAlternative, ...] = ()
@@ -109,7 +112,7 @@ class Regularization:
                 f"  {loop.loop}: {loop.pair}, {loop.full_rows} rows -> {loop.rows}",
                 f"    chain to A: {loop.algebra_a}",
                 f"    chain to B: {loop.algebra_b}",
-                f"    together with the loops before: {loop.tied}",
+                f"    together, and with the loops before: {loop.twists}",
             ]
             if loop.alternatives:
                 tried = ", ".join(

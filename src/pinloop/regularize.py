@@ -203,6 +203,7 @@ def _summary(
         algebra_a=chain(loop.loop.chain_a),
         algebra_b=chain(loop.loop.chain_b),
         tied=reference.name(bound.tied),
+        twists=reference.name(bound.twists),
         full_rows=loop.pair.rows,
         selection=selection,
         alternatives=alternatives[loop.name],
