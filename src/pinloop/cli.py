@@ -1,49 +1,46 @@
-"""The command line: `check` and `view`; others in `cli_stop`, `cli_study` and `cli_compare`.
+"""The command line: what commands there are, and how mistakes end.
 
-Turns words into calls and results into text and exit codes; whatever measures or draws lives in
-the package. Exit codes: 0 done, 1 the robot cannot be assembled or does not stop, 2 a mistake in
-what was asked, 130 interrupted, 141 the reader of the output has gone, 70 a defect of pinloop.
+The commands are in the modules `cli_*`; whatever measures or draws lives in the package. Exit
+codes: 0 done, 1 the robot cannot be assembled, does not stop, or a run failed, 2 a mistake in what
+was asked, 130 interrupted, 141 the reader of the output has gone, 70 a defect of pinloop.
 """
 
 from __future__ import annotations
 
 import json
-import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 from typer.main import get_command
 
-from .assembly import assemble
 from .cli_compare import compare, fit
-from .cli_options import File, FloatingBase, Loops, PackageDirs
+from .cli_model import assemble, check, regularize
+from .cli_options import MANY, ROBOT_PANEL, RUNS, STOPS, command
+from .cli_run import simulate
 from .cli_stop import brakes_app, stop
 from .cli_study import study, worst
-from .diagnosis import diagnose
-from .errors import BadValue, LoopNotClosed, PinloopError, PinloopWarning, StopFailed
-from .loading import load
-from .mechanism import Mechanism
-from .terminal import ReaderGone, complain, print_report, show_warning, write
+from .cli_view import play, view
+from .errors import PinloopError, PinloopWarning, SimulationFailed, StopFailed
+from .terminal import ReaderGone, complain, show_warning, write
 from .version import __version__
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["app", "main", "run"]
 
-_NOT_ASSEMBLED, _NOT_STOPPED, _MISTAKE = 1, 1, 2
+_FAILED, _MISTAKE = 1, 2
 _DEFECT, _INTERRUPTED, _UNREAD = 70, 130, 141
+
+_ABOUT = "Robots with closed loops: find out what a mechanism is, see it, move it, and stop it."
 
 app = typer.Typer(
     name="pinloop",
-    help="Robots with closed loops: find out what a mechanism is, see it, and stop it.",
-    epilog="Example: pinloop check urdf/palletizer.urdf",
+    help=_ABOUT,
+    epilog="Example: pinloop check urdf/palletizer.urdf\n\n"
+    "pinloop COMMAND --help tells more; pinloop --install-completion lets TAB complete words.",
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
@@ -97,7 +94,7 @@ def _failed(error: PinloopError | typer.TyperException, *, as_json: bool) -> int
     except ReaderGone:
         return _UNREAD
     complain(sentence)
-    return _NOT_STOPPED if isinstance(error, StopFailed) else _MISTAKE
+    return _FAILED if isinstance(error, StopFailed | SimulationFailed) else _MISTAKE
 
 
 @app.callback(invoke_without_command=True)
@@ -107,7 +104,7 @@ def _root(
         bool, typer.Option("--version", is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Robots with closed loops: find out what a mechanism is, see it, and stop it."""
+    """Print the help if nothing is asked for."""
     if version:
         write(f"pinloop {__version__}")
         raise typer.Exit
@@ -115,155 +112,85 @@ def _root(
         write(context.get_help())
 
 
-@app.command(epilog="Example: pinloop check urdf/delta.urdf --json")
-def check(
-    file: File,
-    loops: Loops = None,
-    package_dir: PackageDirs = None,
-    floating_base: FloatingBase = False,
-    kinematics_only: Annotated[
-        bool, typer.Option("--kinematics-only", help="Accept moving links without mass.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the report as JSON and nothing else.")
-    ] = False,
-    samples: Annotated[
-        int, typer.Option(min=0, help="Number of further configurations to take ranks at.")
-    ] = 6,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random configurations.")] = 0,
-) -> int:
-    """Report what a robot is: loops, constraint rows and rank, mobility, idle joints, warnings.
+_ASSEMBLED = "0 the robot is assembled, 1 it cannot be"
+_STUDIED = "0 every case stopped and holds, 1 some case did not, 130 interrupted"
 
-    Exits with 0 if the robot can be assembled, 1 if it cannot, 2 if it cannot be read.
-    """
-    robot = load(
-        file,
-        loops=loops or None,
-        package_dirs=package_dir or (),
-        floating_base=floating_base,
-        kinematics_only=kinematics_only,
-    )
-    report = diagnose(robot, samples=samples, seed=seed)
-    if as_json:
-        write(json.dumps(report.as_dict(), indent=2, allow_nan=False))
-    else:
-        print_report(report)
-    return 0 if report.assembled else _NOT_ASSEMBLED
-
-
-@app.command(epilog="Example: pinloop view urdf/palletizer.urdf --q shoulder=0.4 --html arm.html")
-def view(
-    file: File,
-    loops: Loops = None,
-    package_dir: PackageDirs = None,
-    floating_base: FloatingBase = False,
-    html: Annotated[
-        Path | None,
-        typer.Option(help="Write one self-contained HTML file and exit.", show_default=False),
-    ] = None,
-    q: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Joint and the coordinate that it is held at (rad, m); several coordinates are "
-            "separated by commas. May be given several times.",
-            show_default=False,
-        ),
-    ] = None,
-    ignore_limits: Annotated[
-        bool, typer.Option("--ignore-limits", help="Let joints pass their position limits.")
-    ] = False,
-    open_browser: Annotated[
-        bool, typer.Option("--open/--no-browser", help="Open the picture in the browser.")
-    ] = False,
-) -> int:
-    """Show a robot, assembled, in the browser; Ctrl-C ends the viewer.
-
-    Exits with 1 if the robot cannot be assembled: then it is shown as near to it as it comes.
-    """
-    robot = load(
-        file,
-        loops=loops or None,
-        package_dirs=package_dir or (),
-        floating_base=floating_base,
-        kinematics_only=True,
-    )
-    for warning in robot.warnings:
-        complain(warning, "warning", "yellow")
-    configuration, code = _assembled(robot, _held(q or ()), limits=not ignore_limits)
-    if html is not None:
-        from .view import view as show
-
-        path = show(robot, configuration, html=html, open_browser=open_browser)
-        write(str(path))
-    else:
-        _show_until_interrupted(robot, configuration, open_browser=open_browser)
-    return code
-
-
-def _held(words: Sequence[str]) -> dict[str, list[float]]:
-    """Joints and their coordinates from words such as ``elbow=0.3`` or ``ball=0,0,0,1``."""
-    held = {}
-    for word in words:
-        name, _, value = word.partition("=")
-        try:
-            held[name.strip()] = [float(number) for number in value.split(",")]
-        except ValueError:
-            raise BadValue(
-                f"'--q {word}' is not a joint and its value; write for example --q elbow=0.3"
-            ) from None
-    return held
-
-
-def _assembled(
-    robot: Mechanism, held: dict[str, list[float]], *, limits: bool
-) -> tuple[NDArray[Any], int]:
-    """The configuration to show and the exit code; the nearest one if the loops cannot close."""
-    try:
-        return assemble(robot, fixed=held, limits=limits), 0
-    except LoopNotClosed as error:
-        complain(str(error), "NOT CLOSED", "bold red")
-        return error.q, _NOT_ASSEMBLED
-
-
-def _show_until_interrupted(
-    robot: Mechanism, configuration: NDArray[Any], *, open_browser: bool
-) -> None:
-    """Open the live viewer and keep it until Ctrl-C."""
-    from .view import view as show
-
-    # The viewer's server is a process of its own: it must end with this one, however that ends.
-    for name in ("SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), _terminate)
-    try:
-        with show(robot, configuration) as viewer:
-            write(f"{viewer.url}\nCtrl-C ends the viewer.")
-            if open_browser and not viewer.open():
-                complain("no browser found; open the address above", "warning", "yellow")
-            viewer.wait()
-    except KeyboardInterrupt:
-        return
-    raise PinloopError("the viewer's server has ended by itself")
-
-
-def _terminate(number: int, frame: object) -> None:
-    sys.exit(128 + number)
-
-
-app.command(epilog="Example: pinloop stop urdf/six_axis_arm.urdf --payload 5kg --csv stop.csv")(
-    stop
+command(
+    app,
+    check,
+    "check urdf/palletizer.urdf",
+    "check urdf/delta.urdf --json",
+    codes="0 the robot can be assembled, 1 it cannot",
+    panel=ROBOT_PANEL,
 )
-app.command(epilog="Example: pinloop study urdf/six_axis_arm.study.yaml --results arm.csv")(study)
-app.command(
-    epilog="Example: pinloop worst urdf/six_axis_arm.study.yaml --results arm.csv --html worst"
-)(worst)
-app.command(epilog="Example: pinloop compare ur5_robot.urdf examples/ur5_stops.csv")(compare)
-app.command(
-    epilog="Example: pinloop fit ur5_robot.urdf examples/ur5_stops.csv --parameter dynamic_torque "
-    "--parameter viscous -o ur5.brakes.yaml"
-)(fit)
-app.add_typer(brakes_app)
+command(
+    app,
+    assemble,
+    "assemble urdf/palletizer.urdf --q shoulder=25deg --q elbow=0.3",
+    "assemble urdf/fourbar.urdf --near joint_3=-90deg --json",
+    codes=_ASSEMBLED,
+    panel=ROBOT_PANEL,
+)
+command(
+    app,
+    regularize,
+    "regularize urdf/prrr3.urdf",
+    "regularize urdf/fourbar.urdf --cut joint_3 -o recut.urdf",
+    codes="0 done, 1 the robot cannot be assembled",
+    panel=ROBOT_PANEL,
+)
+command(
+    app,
+    view,
+    "view urdf/palletizer.urdf --q shoulder=0.4 --html arm.html",
+    codes=f"{_ASSEMBLED}",
+    panel=ROBOT_PANEL,
+)
+command(
+    app,
+    simulate,
+    "simulate urdf/palletizer.scenario.yaml",
+    "simulate urdf/fourbar.scenario.yaml -o run.npz -o run.csv --json",
+    codes="0 the run came to its end, 1 it failed, 130 interrupted",
+    panel=RUNS,
+)
+command(app, play, "play run.npz --html run.html", codes="0 done", panel=RUNS)
+command(
+    app,
+    stop,
+    "stop urdf/six_axis_arm.urdf --payload 5kg --csv stop.csv",
+    codes="0 the robot stands and is held, 1 it is not",
+    panel=STOPS,
+)
+app.add_typer(brakes_app, rich_help_panel=STOPS)
+command(
+    app,
+    study,
+    "study urdf/six_axis_arm.study.yaml --results arm.csv",
+    codes=_STUDIED,
+    panel=MANY,
+)
+command(
+    app,
+    worst,
+    "worst urdf/six_axis_arm.study.yaml --results arm.csv --html worst",
+    codes=_STUDIED,
+    panel=MANY,
+)
+command(
+    app,
+    compare,
+    "compare ur5_robot.urdf examples/ur5_stops.csv",
+    codes="0 done, however well they agree",
+    panel=MANY,
+)
+command(
+    app,
+    fit,
+    "fit ur5_robot.urdf examples/ur5_stops.csv --parameter viscous -o ur5.brakes.yaml",
+    codes="0 done, however well it fits",
+    panel=MANY,
+)
 
 
 if __name__ == "__main__":

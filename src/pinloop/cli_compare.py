@@ -13,7 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
-from .cli_options import File, Loops, PackageDirs
+from .cli_completion import YAMLS, files
+from .cli_options import AsJson, Force, Loops, PackageDirs, Robot, file_option, text_option
 from .cli_stop import BrakesFile, Fact, brakes_for
 from .errors import BadValue
 from .loading import load
@@ -35,13 +36,17 @@ Table = Annotated[
         help="Table of stops (CSV), a row per stop of one axis.",
         metavar="TABLE.csv",
         show_default=False,
+        autocompletion=files(".csv"),
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
+
+
+def _fittable(incomplete: str) -> list[str]:
+    return [name for name in FITTABLE if name.startswith(incomplete)]
 
 
 def compare(
-    robot: File,
+    robot: Robot,
     table: Table,
     brakes: BrakesFile = None,
     as_json: AsJson = False,
@@ -50,8 +55,7 @@ def compare(
 ) -> int:
     """Set computed stops beside published or measured ones: time, distance, shape d / (v0 t).
 
-    Exits with 0 however well they agree, 2 if something is wrong with what was asked. A planning
-    aid, no safety certificate.
+    A planning aid, no safety certificate.
     """
     machine, rows, chosen, facts = _read(robot, table, brakes, loops, package_dir)
     made = compare_stops(rows.stops(machine, chosen), rows)
@@ -63,31 +67,30 @@ def compare(
 
 
 def fit(
-    robot: File,
+    robot: Robot,
     table: Table,
     parameter: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help=f"Parameter to fit for each axis of the table: {', '.join(FITTABLE)}. May be "
-            "given several times. Default: dynamic_torque.",
-            show_default=False,
+        text_option(
+            f"Parameter to fit for each axis of the table: {', '.join(FITTABLE)}. May be given "
+            "several times. Default: dynamic_torque.",
+            "NAME",
+            autocompletion=_fittable,
         ),
     ] = None,
     brakes: BrakesFile = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Brakes file to write.", show_default=False),
+        file_option("Brakes file to write.", "--output", "-o", ends=YAMLS),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite a file.")] = False,
+    force: Force = False,
     as_json: AsJson = False,
     loops: Loops = None,
     package_dir: PackageDirs = None,
 ) -> int:
     """Fit brakes to published or measured stops, and say what these do not identify.
 
-    All other numbers are those of the brakes file, where the search also starts. Exits with 0
-    however well the fit agrees, 2 if something is wrong with what was asked. A planning aid, no
+    All other numbers are those of the brakes file, where the search also starts. A planning aid, no
     safety certificate.
     """
     if output is not None:

@@ -8,7 +8,7 @@ not, 2 a mistake in what was asked.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -16,9 +16,20 @@ from typing import Annotated, Any
 
 import typer
 
-from .cli_options import File, Loops, PackageDirs
+from .cli_completion import YAMLS, joints
+from .cli_options import (
+    Force,
+    Loops,
+    PackageDirs,
+    Robot,
+    command,
+    file_option,
+    held_joints,
+    text_option,
+)
 from .cli_words import (
     BANDS,
+    check_limits,
     gravity_vector,
     joint_values,
     speeds,
@@ -54,53 +65,58 @@ class Band(StrEnum):
     HIGH = "high"
 
 
-def _words(text: str, metavar: str, name: str | None = None) -> Any:
-    names = () if name is None else (name,)
-    return typer.Option(*names, metavar=metavar, help=text, show_default=False)
-
-
 Pose = Annotated[
     list[str] | None,
-    _words(
+    held_joints(
         "Joint and where it is at the signal (rad, m, or with deg, mm). May be given several "
         "times. Default: zero, inside the limits, loops closed.",
-        "NAME=VALUE",
+        "--pose",
     ),
 ]
 Speed = Annotated[
     list[str] | None,
-    _words(
+    text_option(
         "Part of the speed limits for all motors, or a joint and its speed (rad/s, m/s, deg/s, "
         "mm/s, or % of its limit). May be given several times. Default: 100%.",
         "PART%|NAME=VALUE",
+        autocompletion=joints,
     ),
 ]
-Load = Annotated[str | None, _words("What the tool carries: 5kg, 500g.", "MASS", "--payload")]
-Number = Annotated[int, typer.Option("--category", min=0, max=2, help="Category of the stop.")]
+Load = Annotated[str | None, text_option("What the tool carries: 5kg, 500g.", "MASS", "--payload")]
+Number = Annotated[
+    int, typer.Option("--category", metavar="N", min=0, max=2, help="Category of the stop.")
+]
 OnPath = Annotated[
     bool, typer.Option("--on-path", help="Category 1 and 2: slow down along the path.")
 ]
 BrakesFile = Annotated[
     Path | None,
-    _words(
+    file_option(
         "Brakes file. Default: ROBOT.brakes.yaml beside the robot, else guessed.",
-        "FILE",
         "--brakes",
+        ends=YAMLS,
     ),
 ]
 Motion = Annotated[
     Path | None,
-    _words("Recorded motion instead of pose and speed: CSV with t and joints.", "FILE.csv",
-           "--trajectory"),
-]  # fmt: skip
-At = Annotated[str | None, _words("When in the recording the signal comes: 0.8, 800ms.", "T")]
-Gravity = Annotated[str | None, _words("Gravity in the robot's base, m/s^2: 0,0,-9.81.", "X,Y,Z")]
+    file_option(
+        "Recorded motion instead of pose and speed: CSV with t and joints.",
+        "--trajectory",
+        metavar="FILE.csv",
+        ends=(".csv",),
+    ),
+]
+At = Annotated[str | None, text_option("When in the recording the signal comes: 0.8, 800ms.", "T")]
+Gravity = Annotated[
+    str | None, text_option("Gravity in the robot's base, m/s^2: 0,0,-9.81.", "X,Y,Z")
+]
 Fault = Annotated[
     list[str] | None,
-    _words(
+    text_option(
         "Joint and what its brake lacks: missing, late:0.1 (s), weak:0.5 (part of its torque). "
         "May be given several times.",
         "NAME=FAULT",
+        autocompletion=joints,
     ),
 ]
 InBand = Annotated[
@@ -108,15 +124,20 @@ InBand = Annotated[
     typer.Option(help="Where in their bands all brake torques are.", show_default=False),
 ]
 Until = Annotated[str, typer.Option(metavar="T", help="Limit of the time after the signal.")]
-Html = Annotated[Path | None, _words("Write a report with plots and replay.", "FILE")]
+Html = Annotated[Path | None, file_option("Write a report with plots and replay.", ends=(".html",))]
 Json = Annotated[
-    str | None, _words("Write the result and all inputs as JSON; - prints them.", "FILE|-")
+    str | None,
+    file_option(
+        "Write the result and all inputs as JSON; - prints them.", metavar="FILE|-", ends=(".json",)
+    ),
 ]
-Csv = Annotated[Path | None, _words("Write the motion and the torques over time.", "FILE")]
+Csv = Annotated[
+    Path | None, file_option("Write the motion and the torques over time.", ends=(".csv",))
+]
 
 
 def stop(
-    robot: File,
+    robot: Robot,
     pose: Pose = None,
     speed: Speed = None,
     payload: Load = None,
@@ -137,8 +158,7 @@ def stop(
 ) -> int:
     """Stop a moving robot: time and angle per joint, way of the tool, loads, whether it holds.
 
-    Exits with 0 if the robot stands and is held, 1 if it does not, 2 if something is wrong with
-    what was asked. A planning aid, no safety certificate.
+    A planning aid, no safety certificate.
     """
     outputs = Outputs(html, None if json == "-" else _path(json), csv, json == "-")
     outputs.check([robot, brakes, trajectory, *(loops or ())])
@@ -215,7 +235,7 @@ def _state(
         if at is not None:
             raise BadValue("'--at' is a time in a recording; add --trajectory FILE.csv")
         held = joint_values(machine, pose, "--pose")
-        _check_limits(machine, held)
+        check_limits(machine, held, "--pose")
         q, posed = usual_pose(machine, held)
         v, moving = usual_velocity(machine, q, *speeds(machine, speed))
         return {"q": q, "v": v}, [("pose", posed), ("speed", moving)]
@@ -233,19 +253,6 @@ def _state(
     for sentence in motion.speeds_above_limits(machine):
         complain(sentence, "warning", "yellow")
     return {"trigger": Trigger(motion, instant)}, facts
-
-
-def _check_limits(machine: Mechanism, held: Mapping[str, list[float]]) -> None:
-    for name, values in held.items():
-        at = machine.coordinates(name)
-        low = machine.model.lowerPositionLimit[at.q]
-        high = machine.model.upperPositionLimit[at.q]
-        for value, least, most in zip(values, low, high, strict=False):
-            if at.nq == 1 and not least <= value <= most:
-                raise BadValue(
-                    f"'--pose {name}={value:g}' is outside the limits of the joint, {least:g} to "
-                    f"{most:g}"
-                )
 
 
 @dataclass(frozen=True)
@@ -301,6 +308,7 @@ class Outputs:
 brakes_app = typer.Typer(
     name="brakes",
     help="Brakes files: what a stop needs to know and a robot file does not say.",
+    epilog="Example: pinloop brakes init urdf/delta.urdf -o my.brakes.yaml",
     no_args_is_help=True,
 )
 
@@ -310,19 +318,18 @@ def _group() -> None:
     """Brakes files: what a stop needs to know and a robot file does not say."""
 
 
-@brakes_app.command(epilog="Example: pinloop brakes init urdf/delta.urdf -o my.brakes.yaml")
 def init(
-    robot: File,
+    robot: Robot,
     output: Annotated[
         Path | None,
-        typer.Option(
+        file_option(
+            "File to write; - prints it. Default: ROBOT.brakes.yaml beside the robot.",
             "--output",
             "-o",
-            help="File to write; - prints it. Default: ROBOT.brakes.yaml beside the robot.",
-            show_default=False,
+            ends=YAMLS,
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite a file.")] = False,
+    force: Force = False,
     loops: Loops = None,
     package_dir: PackageDirs = None,
 ) -> int:
@@ -348,3 +355,11 @@ def init(
     write(f"{target}\nguessed brakes of {len(guess.joints)} joints: edit the file, then run "
           f"pinloop stop {robot}" + ("" if output is None else f" --brakes {target}"))  # fmt: skip
     return 0
+
+
+command(
+    brakes_app,
+    init,
+    "brakes init urdf/delta.urdf -o my.brakes.yaml",
+    codes="0 done",
+)

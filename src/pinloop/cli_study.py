@@ -15,6 +15,8 @@ from typing import Annotated, Any
 
 import typer
 
+from .cli_completion import YAMLS, files, folders
+from .cli_options import AsJson, file_option, text_option
 from .errors import BadValue
 from .studies import Study, WorstCase, worst_case
 from .studies import study as run_study
@@ -34,36 +36,52 @@ __all__ = ["study", "worst"]
 _NOT_STOPPED, _INTERRUPTED = 1, 130
 
 
-def _words(text: str, metavar: str) -> Any:
-    return typer.Option(metavar=metavar, help=text, show_default=False)
-
-
 StudyArgument = Annotated[
-    Path, typer.Argument(help="Study file (docs/studies.md).", metavar="FILE", show_default=False)
+    Path,
+    typer.Argument(
+        help="Study file (docs/studies.md).",
+        metavar="STUDY.yaml",
+        show_default=False,
+        autocompletion=files(*YAMLS),
+    ),
 ]
 Results = Annotated[
-    Path | None, _words("CSV file of the results. Default: as the study file says.", "FILE")
+    Path | None,
+    file_option("CSV file of the results. Default: as the study file says.", ends=(".csv",)),
 ]
 Jobs = Annotated[
-    int | None, _words("Number of processes; -1: all cores. Default: as the study file says.", "N")
+    int | None,
+    text_option("Number of processes; -1: all cores. Default: as the study file says.", "N"),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
 
 
 def study(
-    file: StudyArgument, results: Results = None, jobs: Jobs = None, as_json: AsJson = False
+    file: StudyArgument,
+    results: Results = None,
+    jobs: Jobs = None,
+    html: Annotated[
+        Path | None,
+        file_option(
+            "Write a report with distributions, maps and replays of worst cases.", ends=(".html",)
+        ),
+    ] = None,
+    as_json: AsJson = False,
 ) -> int:
     """Stop a robot from many states: how times and ways are distributed, and what is worst.
 
-    Started again, it goes on where it was interrupted. Exits with 0 if every case stopped and
-    holds, 1 if some case did not or could not be computed, 2 if something is wrong with what was
-    asked, 130 if it was interrupted. Sampled, not guaranteed.
+    Started again, it goes on where it was interrupted. Sampled, not guaranteed.
     """
-    done, summary = _done(read_study(file), results, jobs)
+    if html is not None and html.is_dir():
+        raise BadValue(f"'--html {html}' is a folder; name a file in it")
+    plan = read_study(file)
+    done, summary = _done(plan, results, jobs)
+    report = None if html is None else done.save_html(html, worst=plan.worst)
     if as_json:
         write(json.dumps(as_document(done, summary), indent=2, allow_nan=False))
     else:
         show(summary_table(done, summary))
+        if report is not None:
+            write(f"written: {report}")
     return _told(done, summary)
 
 
@@ -71,28 +89,35 @@ def worst(
     file: StudyArgument,
     criterion: Annotated[
         list[str] | None,
-        _words(
+        text_option(
             "What shall be worst: time, travel, clearance, angle:JOINT, impulse:JOINT, gear:JOINT. "
             "May be given several times. Default: as the study file says, else all that matter.",
             "NAME",
         ),
     ] = None,
-    starts: Annotated[int, typer.Option(min=1, help="Samples to start from, per criterion.")] = 3,
-    evaluations: Annotated[int, typer.Option(min=1, help="Stops per start.")] = 200,
+    starts: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Samples to start from, per criterion.")
+    ] = 3,
+    evaluations: Annotated[int, typer.Option(min=1, metavar="N", help="Stops per start.")] = 200,
     results: Results = None,
     jobs: Jobs = None,
     html: Annotated[
-        Path | None, _words("Write a report of each worst case into this folder.", "DIR")
+        Path | None,
+        text_option(
+            "Write a report of each worst case into this folder.", "DIR", autocompletion=folders
+        ),
     ] = None,
     stops: Annotated[
-        Path | None, _words("Write each worst case as JSON into this folder.", "DIR")
+        Path | None,
+        text_option(
+            "Write each worst case as JSON into this folder.", "DIR", autocompletion=folders
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Search the worst cases of a study: from its worst samples uphill, for each criterion.
 
-    The study is made first, as far as it is not done yet. Exit codes are those of study. Sampled,
-    not guaranteed.
+    The study is made first, as far as it is not done yet. Sampled, not guaranteed.
     """
     for name, folder in (("html", html), ("stops", stops)):
         if folder is not None and folder.exists() and not folder.is_dir():

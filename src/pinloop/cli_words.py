@@ -6,15 +6,17 @@ Every mistake is told with the word as it was typed, and how it is meant.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 
 from .errors import BadValue
 from .mechanism import Mechanism
 from .stopping import Brakes
+from .units import ANGLES, LENGTHS, MASSES, PARTS, TIMES, in_units, listed, rates
 
 __all__ = [
     "BANDS",
+    "IGNORE",
+    "check_limits",
     "gravity_vector",
     "joint_values",
     "speeds",
@@ -26,14 +28,6 @@ __all__ = [
 BANDS = {"low": -1.0, "nominal": 0.0, "high": 1.0}
 """Where in their bands the torques of brakes are."""
 
-_NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\d\s]*)\s*")
-_DEG = math.pi / 180
-_TIMES = {"": 1.0, "s": 1.0, "ms": 1e-3}
-_MASSES = {"": 1.0, "kg": 1.0, "g": 1e-3, "t": 1e3}
-_ANGLES = {"": 1.0, "rad": 1.0, "deg": _DEG}
-_LENGTHS = {"": 1.0, "m": 1.0, "mm": 1e-3}
-_PARTS = {"": 1.0, "%": 0.01}
-
 
 def _number(word: str, units: Mapping[str, float], before: str, example: str) -> float:
     """A number with one of some units, in the first of them.
@@ -44,14 +38,12 @@ def _number(word: str, units: Mapping[str, float], before: str, example: str) ->
         before: what stands before it on the command line.
         example: a number as it could be.
     """
-    match = _NUMBER.fullmatch(word)
-    if match is None or match[2] not in units:
-        known = ", ".join(unit for unit in units if unit)
+    value = in_units(word, units)
+    if value is None:
         raise BadValue(
-            f"'{before}{word}' is no number, with or without a unit ({known}); write for example "
-            f"{before}{example}"
+            f"'{before}{word}' is no number, with or without a unit ({listed(units)}); write for "
+            f"example {before}{example}"
         )
-    value = float(match[1]) * units[match[2]]
     if not math.isfinite(value):
         raise BadValue(f"'{before}{word}' is too large")
     return value
@@ -59,12 +51,12 @@ def _number(word: str, units: Mapping[str, float], before: str, example: str) ->
 
 def time(word: str, option: str) -> float:
     """A time in s or ms, e.g. ``0.8`` or ``800ms`` [s]."""
-    return _number(word, _TIMES, f"{option} ", "0.8")
+    return _number(word, TIMES, f"{option} ", "0.8")
 
 
 def weight(word: str) -> float:
     """A payload in kg, g or t, e.g. ``5kg`` [kg]."""
-    mass = _number(word, _MASSES, "--payload ", "5kg")
+    mass = _number(word, MASSES, "--payload ", "5kg")
     if mass < 0:
         raise BadValue(f"'--payload {word}' is negative; a payload weighs 0 kg or more")
     return mass
@@ -98,6 +90,33 @@ def joint_values(robot: Mechanism, words: Sequence[str], option: str) -> dict[st
     return held
 
 
+def check_limits(
+    robot: Mechanism, held: Mapping[str, Sequence[float]], option: str, way_out: str = ""
+) -> None:
+    """Refuse coordinates outside the limits of their joints.
+
+    Args:
+        robot: the mechanism.
+        held: coordinates by joint [rad, m].
+        option: option that they were given with.
+        way_out: what else can be done.
+    """
+    for name, values in held.items():
+        at = robot.coordinates(name)
+        low = robot.model.lowerPositionLimit[at.q]
+        high = robot.model.upperPositionLimit[at.q]
+        for value, least, most in zip(values, low, high, strict=False):
+            if at.nq == 1 and not least <= value <= most:
+                raise BadValue(
+                    f"'{option} {name}={value:g}' is outside the limits of the joint, {least:g} to "
+                    f"{most:g}{way_out}"
+                )
+
+
+IGNORE = "; add --ignore-limits to let it pass them"
+"""Way out of limits for commands that have this option."""
+
+
 def speeds(robot: Mechanism, words: Sequence[str]) -> tuple[float | None, dict[str, list[float]]]:
     """Part of the speed limits for all joints, and rates of single joints.
 
@@ -109,7 +128,7 @@ def speeds(robot: Mechanism, words: Sequence[str]) -> tuple[float | None, dict[s
     if not words:
         return 1.0, {}
     part: float | None = None
-    rates: dict[str, list[float]] = {}
+    found: dict[str, list[float]] = {}
     for word in words:
         if "=" not in word:
             if part is not None:
@@ -117,9 +136,9 @@ def speeds(robot: Mechanism, words: Sequence[str]) -> tuple[float | None, dict[s
             part = _part(word)
             continue
         name, value = _pair(word, "--speed", "elbow=0.5")
-        _once(rates, name, "--speed")
-        rates[name] = _rates(robot, name, value)
-    return part, rates
+        _once(found, name, "--speed")
+        found[name] = _rates(robot, name, value)
+    return part, found
 
 
 def _part(word: str) -> float:
@@ -142,8 +161,7 @@ def _rates(robot: Mechanism, name: str, value: str) -> list[float]:
     if at.nv > 1:
         return [_number(part, {"": 1.0}, option, "0.5,0,0") for part in value.split(",")]
     if not value.rstrip().endswith("%"):
-        units = {f"{unit}/s" if unit else "": size for unit, size in _ways(robot, name).items()}
-        return [_number(value, units, option, "0.5")]
+        return [_number(value, rates(_ways(robot, name)), option, "0.5")]
     limit = float(robot.model.upperVelocityLimit[at.v.start])
     if not (math.isfinite(limit) and limit > 0):
         raise BadValue(
@@ -156,7 +174,7 @@ def _rates(robot: Mechanism, name: str, value: str) -> list[float]:
 def _ways(robot: Mechanism, name: str) -> Mapping[str, float]:
     """Units of the coordinate of a joint with one axis."""
     sliding = robot.is_translation[robot.coordinates(name).v.start]
-    return _LENGTHS if sliding else _ANGLES
+    return LENGTHS if sliding else ANGLES
 
 
 def with_faults(brakes: Brakes, words: Sequence[str]) -> Brakes:
@@ -168,9 +186,9 @@ def with_faults(brakes: Brakes, words: Sequence[str]) -> Brakes:
         if kind == "missing" and not size:
             brakes = brakes.missing(name)
         elif kind == "late" and size:
-            brakes = brakes.late(name, _number(size, _TIMES, option, "0.1"))
+            brakes = brakes.late(name, _number(size, TIMES, option, "0.1"))
         elif kind == "weak" and size:
-            brakes = brakes.weak(name, _number(size, _PARTS, option, "0.5"))
+            brakes = brakes.weak(name, _number(size, PARTS, option, "0.5"))
         else:
             raise BadValue(
                 f"'--fault {word}' is no fault; write for example {name}=missing, "

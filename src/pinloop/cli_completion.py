@@ -1,0 +1,80 @@
+"""What the shell is offered when TAB is pressed: files of the right kind, joints of the robot.
+
+Never fails and never writes: there is nobody to read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import typer
+
+from .errors import PinloopError
+from .loading import load
+
+__all__ = ["ROBOTS", "YAMLS", "files", "folders", "joints"]
+
+ROBOTS = (".urdf", ".sdf", ".xml", ".mjcf", ".yaml", ".yml")
+YAMLS = (".yaml", ".yml")
+_MOST = 1000
+"""So many entries of a folder are looked at."""
+
+
+def files(*suffixes: str) -> Callable[[str], list[str]]:
+    """Offer files whose names end in one of some ways, and folders.
+
+    Args:
+        suffixes: ends of names, in lower case; any file without them.
+    """
+
+    def offered(incomplete: str) -> list[str]:
+        return _below(incomplete, suffixes)
+
+    return offered
+
+
+def folders(incomplete: str) -> list[str]:
+    """Offer folders."""
+    return _below(incomplete, ("/",))
+
+
+def _below(incomplete: str, suffixes: tuple[str, ...]) -> list[str]:
+    head, slash, tail = incomplete.rpartition("/")
+    folder = Path(head + slash) if slash else Path()
+    try:
+        entries = sorted(folder.expanduser().iterdir())[:_MOST]
+    except (OSError, RuntimeError):
+        return []
+    found = []
+    for entry in entries:
+        if not entry.name.startswith(tail) or (entry.name.startswith(".") and not tail):
+            continue
+        name = f"{head}{slash}{entry.name}"
+        if entry.is_dir():
+            found.append(f"{name}/")
+        elif not suffixes or entry.name.lower().endswith(suffixes):
+            found.append(name)
+    # A lone folder would be followed by a blank: what is in it is offered instead.
+    if len(found) == 1 and found[0].endswith("/") and found[0] != incomplete:
+        return _below(found[0], suffixes) or found
+    return found
+
+
+def joints(context: typer.Context, incomplete: str) -> list[str]:
+    """Offer the joints of the robot that stands on the line, as ``NAME=``."""
+    # An option that still lacks its value ends the parsing: what came before it is left over.
+    left = [word for word in context.args if not word.startswith("-")]
+    robot = context.params.get("robot") or next(iter(left), None)
+    if robot is None or "=" in incomplete:
+        return []
+    try:
+        machine = load(
+            robot,
+            loops=list(context.params.get("loops") or ()) or None,
+            package_dirs=list(context.params.get("package_dir") or ()),
+            kinematics_only=True,
+        )
+    except PinloopError:
+        return []
+    return [f"{name}=" for name in machine.joints if name.startswith(incomplete)]

@@ -1,0 +1,99 @@
+"""What `pinloop assemble --json` and `pinloop regularize --json` print: forms and JSON schemas.
+
+SI units, but in the keys that begin with ``shown``: these are as the table has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NotRequired
+
+from pydantic import ConfigDict, TypeAdapter, with_config
+from typing_extensions import TypedDict  # pydantic needs it below Python 3.12
+
+__all__ = ["DOCUMENTS", "AssemblyDocument", "RegularizationDocument", "json_schema"]
+
+_closed = with_config(ConfigDict(extra="forbid"))
+
+
+@_closed
+class JointRecord(TypedDict):
+    """A joint of an assembled robot; the value and its units only if it has one axis."""
+
+    q: list[float]
+    value: NotRequired[float]
+    unit: NotRequired[Literal["rad", "m"]]
+    shown: NotRequired[float]
+    shown_unit: NotRequired[Literal["deg", "mm"]]
+    held: bool
+    moved: float
+
+
+@_closed
+class AssemblyDocument(TypedDict):
+    """An assembled configuration, or the nearest one and why it is not closed."""
+
+    format: Literal["pinloop-assembly-1"]
+    robot: str
+    closed: bool
+    residual: float
+    error: str | None
+    blocked_by: list[str]
+    branch: dict[str, Literal[-1, 0, 1]] | None
+    q: list[float]
+    joints: dict[str, JointRecord]
+
+
+@_closed
+class CutRecord(TypedDict):
+    """What another joint of the loop would give as the cut."""
+
+    joint: str
+    rows: int
+    total_rows: int
+    mobility: int
+
+
+@_closed
+class LoopRecord(TypedDict):
+    """The reduction of one loop; rows kept = selection times the rows of the pair."""
+
+    loop: str
+    pair: str
+    root: str
+    algebra_a: str
+    algebra_b: str
+    tied: str
+    full_rows: int
+    rows: int
+    selection: list[list[float]]
+    alternatives: list[CutRecord]
+
+
+@_closed
+class RegularizationDocument(TypedDict):
+    """The rows that are sufficient everywhere."""
+
+    format: Literal["pinloop-regularization-1"]
+    robot: str
+    joints: list[str]
+    nv: int
+    loops: list[LoopRecord]
+    couplings: list[str]
+    full_rows: int
+    rows: int
+    mobility: int
+    sampled_rows: int | None
+    residual: float | None
+
+
+DOCUMENTS: Mapping[str, Any] = {
+    "assembly": AssemblyDocument, "regularization": RegularizationDocument,
+}  # fmt: skip
+"""The documents, by the names of their schema files."""
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    """Return the JSON schema of a document of `DOCUMENTS`."""
+    schema = TypeAdapter(DOCUMENTS[name]).json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

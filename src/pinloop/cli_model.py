@@ -1,0 +1,214 @@
+"""The commands `pinloop check`, `assemble` and `regularize`: what a robot is, before it moves.
+
+Turns words into calls and results into text and exit codes: 0 done, 1 the robot cannot be
+assembled, 2 a mistake in what was asked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .assembly import assemble as close_loops
+from .cli_options import (
+    AsJson,
+    FloatingBase,
+    Force,
+    IgnoreLimits,
+    Loops,
+    PackageDirs,
+    Robot,
+    file_option,
+    held_joints,
+    text_option,
+)
+from .cli_sheets import (
+    Assembled,
+    assembly_document,
+    assembly_table,
+    reduction_document,
+    reduction_table,
+)
+from .cli_words import IGNORE, check_limits, joint_values
+from .diagnosis import diagnose
+from .errors import BadValue, LoopNotClosed
+from .loading import load
+from .mechanism import Mechanism
+from .regularize import regularize as reduce_rows
+from .terminal import complain, print_report, show, write
+
+__all__ = ["assemble", "check", "regularize"]
+
+_NOT_ASSEMBLED = 1
+
+
+def check(
+    robot: Robot,
+    loops: Loops = None,
+    package_dir: PackageDirs = None,
+    floating_base: FloatingBase = False,
+    kinematics_only: Annotated[
+        bool, typer.Option("--kinematics-only", help="Accept moving links without mass.")
+    ] = False,
+    samples: Annotated[
+        int,
+        typer.Option(min=0, metavar="N", help="Number of further configurations to take ranks at."),
+    ] = 6,
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Seed of the random configurations.")
+    ] = 0,
+    as_json: AsJson = False,
+) -> int:
+    """Report what a robot is: loops, constraint rows and rank, mobility, idle joints, warnings."""
+    machine = load(
+        robot,
+        loops=loops or None,
+        package_dirs=package_dir or (),
+        floating_base=floating_base,
+        kinematics_only=kinematics_only,
+    )
+    report = diagnose(machine, samples=samples, seed=seed)
+    if as_json:
+        write(json.dumps(report.as_dict(), indent=2, allow_nan=False))
+    else:
+        print_report(report)
+    return 0 if report.assembled else _NOT_ASSEMBLED
+
+
+def assemble(
+    robot: Robot,
+    q: Annotated[
+        list[str] | None,
+        held_joints(
+            "Joint and where it is held (rad, m, or with deg, mm); several coordinates are "
+            "separated by commas. May be given several times.",
+            "--q",
+        ),
+    ] = None,
+    near: Annotated[
+        list[str] | None,
+        held_joints(
+            "Joint and where the search begins; it may move, and chooses the branch. May be given "
+            "several times.",
+            "--near",
+        ),
+    ] = None,
+    ignore_limits: IgnoreLimits = False,
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Seed of the restarts of the search.")
+    ] = 0,
+    loops: Loops = None,
+    package_dir: PackageDirs = None,
+    floating_base: FloatingBase = False,
+    as_json: AsJson = False,
+) -> int:
+    """Find a configuration that closes all loops: each joint, closure, what moved, the branch.
+
+    What is given with --q is kept exactly, the rest moves as little as possible. A robot that
+    cannot be assembled is told as near to it as it comes, with what blocks it.
+    """
+    machine = _loaded(robot, loops, package_dir, floating_base)
+    held = joint_values(machine, q or (), "--q")
+    begun = joint_values(machine, near or (), "--near")
+    for name in set(held) & set(begun):
+        raise BadValue(f"joint '{name}' is given with --q and --near; leave one out")
+    if not ignore_limits:
+        check_limits(machine, held, "--q", IGNORE)
+    start = machine.configuration({**begun, **held})
+    error: LoopNotClosed | None = None
+    try:
+        found = close_loops(machine, start, held, limits=not ignore_limits, seed=seed)
+    except LoopNotClosed as problem:
+        error, found = problem, problem.q
+    made = Assembled(machine, start, found, tuple(held), error)
+    if as_json:
+        write(json.dumps(assembly_document(made), indent=2, allow_nan=False))
+    else:
+        show(assembly_table(made))
+    if error is not None:
+        complain(str(error), "NOT CLOSED", "bold red")
+    return 0 if error is None else _NOT_ASSEMBLED
+
+
+def regularize(
+    robot: Robot,
+    cut: Annotated[
+        list[str] | None,
+        text_option("Joint that shall be cut. May be given several times.", "JOINT", "--cut"),
+    ] = None,
+    recut: Annotated[
+        bool, typer.Option("--recut", help="Try every joint of every loop as the cut joint.")
+    ] = False,
+    sampled: Annotated[
+        bool,
+        typer.Option(
+            "--sampled", help="Drop also rows that are redundant on this branch only; not proven."
+        ),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        file_option(
+            "Write the robot with these cuts as URDF and loops file. Rows follow from the cuts.",
+            "--output",
+            "-o",
+            ends=(".urdf",),
+        ),
+    ] = None,
+    force: Force = False,
+    loops: Loops = None,
+    package_dir: PackageDirs = None,
+    floating_base: FloatingBase = False,
+    as_json: AsJson = False,
+) -> int:
+    """Reduce loop rows to those that are sufficient everywhere: which are dropped, and why."""
+    written = None if output is None else _target(output, [robot, *(loops or ())], force=force)
+    machine = _loaded(robot, loops, package_dir, floating_base)
+    try:
+        reduced = reduce_rows(machine, cut=cut or None, recut=recut, sampled=sampled)
+    except LoopNotClosed as problem:
+        complain(str(problem), "NOT CLOSED", "bold red")
+        if as_json:
+            write(json.dumps({"error": str(problem)}))
+        return _NOT_ASSEMBLED
+    if written is not None:
+        written = reduced.save(written)
+    if as_json:
+        write(json.dumps(reduction_document(reduced), indent=2, allow_nan=False))
+        return 0
+    show(reduction_table(reduced))
+    if written is not None:
+        write(f"written: {written}")
+    return 0
+
+
+def _loaded(
+    robot: Path, loops: Any, package_dir: list[Path] | None, floating_base: bool
+) -> Mechanism:
+    """The robot, for kinematics; says what loading left out."""
+    machine = load(
+        robot,
+        loops=loops or None,
+        package_dirs=package_dir or (),
+        floating_base=floating_base,
+        kinematics_only=True,
+    )
+    for warning in machine.warnings:
+        complain(warning, "warning", "yellow")
+    return machine
+
+
+def _target(output: Path, inputs: list[Path], *, force: bool) -> Path:
+    """The URDF to write and the loops file beside it; refused before anything is computed."""
+    urdf = output if output.suffix == ".urdf" else output.with_name(f"{output.name}.urdf")
+    if not urdf.parent.is_dir():
+        raise BadValue(f"{output} cannot be written: there is no folder '{urdf.parent}'")
+    for path in (urdf, urdf.with_suffix(".loops.yaml")):
+        if os.path.realpath(path) in {os.path.realpath(one) for one in inputs}:
+            raise BadValue(f"'--output {output}' is a file that is used already; name another")
+        if path.exists() and not force:
+            raise BadValue(f"{path} exists; add --force to overwrite it, or name another with -o")
+    return urdf

@@ -1,0 +1,117 @@
+"""The command `pinloop simulate`: a run that a scenario file describes.
+
+Turns words into calls and results into text, files and exit codes. What has been computed when a
+run fails or is interrupted is written like a whole one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .cli_completion import YAMLS, files
+from .cli_options import AsJson, file_option, text_option
+from .cli_words import time
+from .errors import BadValue, SimulationFailed
+from .scenarios import PlannedRun, load_scenario
+from .scenarios.outputs import Output, check_output, output_of, tried_outputs
+from .scenarios.summary import as_document, run_table
+from .terminal import complain, show, write
+from .trajectory import Trajectory
+
+__all__ = ["simulate"]
+
+_FAILED, _MISTAKE, _INTERRUPTED = 1, 2, 130
+
+
+def simulate(
+    scenario: Annotated[
+        Path,
+        typer.Argument(
+            help="Scenario file (docs/scenario.md).",
+            metavar="SCENARIO.yaml",
+            show_default=False,
+            autocompletion=files(*YAMLS),
+        ),
+    ],
+    until: Annotated[
+        str | None, text_option("End of the run instead of that in the file: 2, 800ms.", "T")
+    ] = None,
+    output: Annotated[
+        list[Path] | None,
+        file_option(
+            "File to write besides those of the scenario; the end of its name says what it holds: "
+            ".npz, .csv, .parquet, .html, .png, .svg, .pdf, .json. May be given several times.",
+            "--output",
+            "-o",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Simulate a robot as a scenario file says: start, forces, locks and events, files to write.
+
+    Whatever has been computed is written, also if the run fails or is interrupted with Ctrl-C.
+    """
+    plan = load_scenario(scenario, until=None if until is None else _end(until))
+    outputs = _outputs(plan, output or ())
+    for warning in plan.robot.warnings:
+        complain(warning, "warning", "yellow")
+    run, failure = _computed(plan)
+    written, problems = tried_outputs(run, outputs, plan.every, failure)
+    if as_json:
+        write(json.dumps(as_document(run, written, failure), indent=2, allow_nan=False))
+    else:
+        show(run_table(run, failure))
+        for path in written:
+            write(f"written: {path}")
+    for problem in problems:
+        complain(problem)
+    return _code(run, failure, written, problems)
+
+
+def _end(word: str) -> float:
+    end = time(word, "--until")
+    if end <= 0:
+        raise BadValue(f"'--until {word}' is not after the start of the run, 0 s")
+    return end
+
+
+def _outputs(plan: PlannedRun, more: list[Path] | tuple[Path, ...]) -> tuple[Output, ...]:
+    """The files of the scenario and those of the command."""
+    found = list(plan.outputs)
+    inputs = [plan.source, plan.source.parent / plan.scenario.robot.file]
+    for path in more:
+        try:
+            output = output_of(path)
+            check_output(output, [*inputs, *(one.path for one in found)])
+        except BadValue as error:
+            raise BadValue(f"--output: {error}") from None
+        found.append(output)
+    return tuple(found)
+
+
+def _computed(plan: PlannedRun) -> tuple[Trajectory, str]:
+    """The run as far as it came, and why it did not come further."""
+    watched = sys.stderr is not None and sys.stderr.isatty()
+    try:
+        return plan.simulate(progress=watched), ""
+    except SimulationFailed as error:
+        if error.trajectory is None:
+            raise
+        return error.trajectory, str(error)
+
+
+def _code(run: Trajectory, failure: str, written: list[Path], problems: list[str]) -> int:
+    """The exit code; says on standard error why it is not 0."""
+    kept = ", ".join(map(str, written)) or "no file: name one with --output"
+    if failure:
+        complain(f"{failure}; what was computed until then is in {kept}", "FAILED", "bold red")
+        return _FAILED
+    if run.message.startswith("interrupted"):
+        complain(f"what was computed until then is in {kept}", "interrupted", "yellow")
+        return _INTERRUPTED
+    return _MISTAKE if problems else 0

@@ -1,0 +1,269 @@
+"""What `pinloop assemble` and `regularize` tell: sheets for people, JSON for programs.
+
+Decides nothing and moves nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from .branches import branch_signs
+from .cli_documents import AssemblyDocument, JointRecord, RegularizationDocument
+from .constraints import Constraints
+from .errors import LoopNotClosed
+from .mechanism import Mechanism
+from .reduction import LoopReduction, Regularization
+from .scenarios.summary import shown_coordinate
+from .stopping.figures import SLIDING, joint_value, number, units_of
+from .stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet, printable
+
+__all__ = [
+    "Assembled",
+    "assembly_document",
+    "assembly_table",
+    "reduction_document",
+    "reduction_table",
+]
+
+Array = NDArray[np.float64]
+
+_SIGNS = {1: "+", -1: "-", 0: "0 (singular)"}
+_STILL = 1e-9
+"""A joint that moved less than this [rad, m] has not moved."""
+
+
+# -- assemble -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Assembled:
+    """What a search for closed loops gave.
+
+    Args:
+        robot: the mechanism.
+        start: where it began, shape (nq,).
+        q: what it found, shape (nq,).
+        held: joints that were kept.
+        error: why the loops are not closed; None if they are.
+    """
+
+    robot: Mechanism
+    start: Array
+    q: Array
+    held: tuple[str, ...]
+    error: LoopNotClosed | None
+
+    @property
+    def residual(self) -> float:
+        """Norm of the closure residual of all rows, m and rad."""
+        return float(np.linalg.norm(Constraints(self.robot, full=True).residual(self.q)))
+
+    def moved(self, joint: str) -> float:
+        """How far a joint went from where the search began [rad, m]."""
+        step = pin.difference(self.robot.model, self.start, self.q)
+        away = float(np.linalg.norm(step[self.robot.coordinates(joint).v]))
+        return away if away > _STILL else 0.0
+
+    @property
+    def branch(self) -> dict[str, int] | None:
+        """Signs that tell the branch; None where there are none or the loops are open."""
+        return None if self.error is not None else branch_signs(self.robot, self.q)
+
+
+def assembly_document(made: Assembled) -> AssemblyDocument:
+    """An assembled configuration as JSON has it, SI units."""
+    robot, error = made.robot, made.error
+    return {
+        "format": "pinloop-assembly-1",
+        "robot": robot.name,
+        "closed": error is None,
+        "residual": made.residual,
+        "error": None if error is None else str(error),
+        "blocked_by": [] if error is None else list(error.blocked_by),
+        "branch": made.branch,
+        "q": [float(x) for x in made.q],
+        "joints": {joint: _joint_document(made, joint) for joint in robot.joints},
+    }
+
+
+def _joint_document(made: Assembled, joint: str) -> JointRecord:
+    robot = made.robot
+    at = robot.coordinates(joint)
+    found: JointRecord = {
+        "q": [float(x) for x in made.q[at.q]],
+        "held": joint in made.held,
+        "moved": made.moved(joint),
+    }
+    if at.nv == 1:
+        units = units_of(robot, joint)
+        found["value"] = joint_value(robot, joint, made.q)
+        found["unit"] = "m" if units is SLIDING else "rad"
+        found["shown"] = units.factor * found["value"]
+        found["shown_unit"] = "mm" if units is SLIDING else "deg"
+    return found
+
+
+def assembly_table(made: Assembled) -> Sheet:
+    """An assembled configuration as a sheet."""
+    robot = made.robot
+    closed = made.error is None
+    columns = (
+        Column("joint", right=False),
+        Column("SI"),
+        Column("unit", right=False),
+        Column("shown"),
+        Column("unit", right=False),
+        Column("moved by"),
+        Column("limits", right=False),
+    )
+    rows = tuple(_joint_row(made, joint) for joint in robot.joints)
+    state = Cell("assembled", "title") if closed else Cell("NOT CLOSED", "bad")
+    facts: list[tuple[str, Cell]] = [
+        ("closure", Cell(f"residual {made.residual:.1e} m, rad", "good" if closed else "bad")),
+        ("moved", Cell(_moved_joints(made))),
+    ]
+    if closed and (robot.loops or robot.couplings):
+        facts.append(("branch", Cell(_branch(made.branch))))
+    blocks: tuple[Block, ...] = (Facts("Closure", tuple(facts)), Grid("Joints", columns, rows))
+    return Sheet(Cell(printable(f"{robot.name}: {state.text}"), state.mark), blocks)
+
+
+def _joint_row(made: Assembled, joint: str) -> tuple[Cell, ...]:
+    robot = made.robot
+    at = robot.coordinates(joint)
+    shown, unit = shown_coordinate(robot, joint, made.q)
+    moved = made.moved(joint)
+    if at.nv > 1:
+        cells = [printable(joint), "", "", shown, unit, f"{moved:.3g}" if moved else "", ""]
+        return tuple(Cell(cell) for cell in cells)
+    units = units_of(robot, joint)
+    value = joint_value(robot, joint, made.q)
+    away = "held" if joint in made.held else number(units.factor * moved, 3) if moved else ""
+    low, high = (
+        float(limit[at.q.start])
+        for limit in (robot.model.lowerPositionLimit, robot.model.upperPositionLimit)
+    )
+    outside = at.nq == 1 and not low - 1e-9 <= value <= high + 1e-9
+    limits = ""
+    if at.nq == 1 and (math.isfinite(low) or math.isfinite(high)):
+        limits = " to ".join(_limit(units.factor * end) for end in (low, high))
+    cells = [printable(joint), number(value, 6), units.si, shown, units.way, away]
+    return (*(Cell(cell) for cell in cells), Cell(limits, "bad" if outside else ""))
+
+
+def _limit(value: float) -> str:
+    return number(value, 1) if math.isfinite(value) else "none"
+
+
+def _moved_joints(made: Assembled) -> str:
+    names = [name for name in made.robot.joints if made.moved(name)]
+    return f"{len(names)} of {len(made.robot.joints)} joints, from where the search began"
+
+
+def _branch(signs: dict[str, int] | None) -> str:
+    """Signs of the branch in words."""
+    if signs is None:
+        return "not told: joints without drives are not as many as independent rows"
+    return ", ".join(f"{printable(name)} {_SIGNS[sign]}" for name, sign in signs.items())
+
+
+# -- regularize -----------------------------------------------------------------------------------
+
+
+def _report(robot: Mechanism) -> Regularization:
+    report = robot.regularization
+    assert report is not None, "only regularized robots are told"
+    return report
+
+
+def reduction_document(robot: Mechanism) -> RegularizationDocument:
+    """The report of a regularized robot as JSON has it."""
+    found: Any = {
+        "format": "pinloop-regularization-1",
+        "robot": robot.name,
+        "joints": list(robot.joints),
+        "nv": robot.nv,
+        **_report(robot).as_dict(),
+    }
+    return cast(RegularizationDocument, found)
+
+
+def reduction_table(robot: Mechanism) -> Sheet:
+    """The report of a regularized robot as a sheet."""
+    report = _report(robot)
+    facts: list[tuple[str, Cell]] = [
+        ("rows", Cell(f"{report.full_rows} before, {report.rows} sufficient")),
+        ("mobility", Cell(f"at least {report.mobility}: {robot.nv} coordinates less the rows")),
+    ]
+    if report.couplings:
+        facts.append(("couplings", Cell(", ".join(map(printable, report.couplings)) + ": kept")))
+    if report.sampled_rows is not None:
+        facts.append(
+            (
+                "sampled",
+                Cell(
+                    f"{report.sampled_rows} more rows are redundant on this branch (not proven); "
+                    f"closure without them at fresh configurations: {report.residual:.1e}",
+                    "caution",
+                ),
+            )
+        )
+    blocks: list[Block] = [Facts("Rows", tuple(facts))]
+    if report.loops:
+        blocks += [_loops(report), Notes("Why", tuple(_why(loop) for loop in report.loops))]
+    if any(loop.alternatives for loop in report.loops):
+        blocks.append(_cuts(report))
+    title = f"{robot.name}: {report.full_rows} rows, {report.rows} sufficient everywhere"
+    return Sheet(Cell(printable(title), "title"), tuple(blocks))
+
+
+def _loops(report: Regularization) -> Grid:
+    columns = (
+        Column("loop, cut at", right=False),
+        Column("pair", right=False),
+        Column("rows"),
+        Column("kept"),
+        Column("root", right=False),
+    )
+    rows = []
+    for loop in report.loops:
+        cells = (loop.loop, loop.pair, str(loop.full_rows), str(loop.rows), loop.root)
+        rows.append(tuple(Cell(printable(cell)) for cell in cells))
+    return Grid("Loops", columns, tuple(rows))
+
+
+def _why(loop: LoopReduction) -> str:
+    """Why rows of a loop can go: what its bodies could do without the cut joint."""
+    dropped = loop.full_rows - loop.rows
+    could = f"{printable(loop.loop)}: its chains allow {loop.algebra_a} (to A) and {loop.algebra_b}"
+    could += " (to B)"
+    if loop.tied != "free":
+        could += f", so without it its bodies can only move relative to each other by {loop.tied}"
+    if not dropped:
+        return f"{could}; every row of the pair is needed."
+    rows = "1 row forbids" if dropped == 1 else f"{dropped} rows forbid"
+    return f"{could}; {rows} what cannot happen anyway."
+
+
+def _cuts(report: Regularization) -> Grid:
+    """What other joints would give as cuts."""
+    columns = (
+        Column("instead of", right=False),
+        Column("cut at", right=False),
+        Column("rows of the loop"),
+        Column("rows of all"),
+        Column("mobility at least"),
+    )
+    rows = []
+    for loop in report.loops:
+        for other in loop.alternatives:
+            numbers = (other.rows, other.total_rows, other.mobility)
+            cells = (printable(loop.loop), printable(other.joint), *map(str, numbers))
+            rows.append(tuple(Cell(cell) for cell in cells))
+    return Grid("Other cuts", columns, tuple(rows))

@@ -1,0 +1,169 @@
+"""The commands `pinloop view` and `pinloop play`: a robot, or a run of it, in the browser.
+
+Turns words into calls and addresses into text; what is shown is made in `view`. The viewer's server
+ends with the command.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from numpy.typing import NDArray
+
+from .assembly import assemble
+from .cli_completion import files
+from .cli_options import (
+    FloatingBase,
+    IgnoreLimits,
+    Loops,
+    OpenBrowser,
+    PackageDirs,
+    Robot,
+    file_option,
+    held_joints,
+    text_option,
+)
+from .cli_words import IGNORE, check_limits, joint_values, time
+from .errors import LoopNotClosed, PinloopError
+from .loading import load
+from .mechanism import Mechanism
+from .terminal import complain, write
+from .trajectory import load_trajectory
+
+__all__ = ["play", "view"]
+
+_NOT_ASSEMBLED = 1
+
+Html = Annotated[
+    Path | None, file_option("Write one self-contained HTML file and exit.", ends=(".html",))
+]
+
+
+def view(
+    robot: Robot,
+    loops: Loops = None,
+    package_dir: PackageDirs = None,
+    floating_base: FloatingBase = False,
+    html: Html = None,
+    q: Annotated[
+        list[str] | None,
+        held_joints(
+            "Joint and where it is held (rad, m, or with deg, mm); several coordinates are "
+            "separated by commas. May be given several times.",
+            "--q",
+        ),
+    ] = None,
+    ignore_limits: IgnoreLimits = False,
+    open_browser: OpenBrowser = False,
+) -> int:
+    """Show a robot, assembled, in the browser; Ctrl-C ends the viewer.
+
+    A robot that cannot be assembled is shown as near to it as it comes.
+    """
+    machine = load(
+        robot,
+        loops=loops or None,
+        package_dirs=package_dir or (),
+        floating_base=floating_base,
+        kinematics_only=True,
+    )
+    for warning in machine.warnings:
+        complain(warning, "warning", "yellow")
+    held = joint_values(machine, q or (), "--q")
+    if not ignore_limits:
+        check_limits(machine, held, "--q", IGNORE)
+    configuration, code = _assembled(machine, held, limits=not ignore_limits)
+    from .view import view as show
+
+    if html is not None:
+        write(str(show(machine, configuration, html=html, open_browser=open_browser)))
+    else:
+        _show_until_interrupted(lambda: show(machine, configuration), open_browser=open_browser)
+    return code
+
+
+def play(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            help="Run that pinloop simulate or Trajectory.save wrote.",
+            metavar="RUN.npz",
+            show_default=False,
+            autocompletion=files(".npz"),
+        ),
+    ],
+    html: Html = None,
+    trace: Annotated[
+        list[str] | None,
+        text_option(
+            "Frame or body whose way is drawn. May be given several times. Default: the tool.",
+            "FRAME",
+        ),
+    ] = None,
+    ghost: Annotated[
+        list[str] | None,
+        text_option(
+            "Time of a pose that stays, translucent: 0.8, 800ms. May be given several times.", "T"
+        ),
+    ] = None,
+    forces: Annotated[
+        bool, typer.Option("--forces", help="Draw the forces of loop joints and locks as arrows.")
+    ] = False,
+    open_browser: OpenBrowser = False,
+) -> int:
+    """Replay a saved run in the browser; Ctrl-C ends the viewer."""
+    motion = load_trajectory(run)
+    wanted: dict[str, Any] = {
+        "traces": trace or None,
+        "ghosts": [time(word, "--ghost") for word in ghost or ()],
+        "forces": forces,
+    }
+    if html is None:
+        _show_until_interrupted(
+            lambda: motion.view(**wanted, announce=False), open_browser=open_browser
+        )
+        return 0
+    path = motion.save_html(html, **wanted)
+    write(str(path))
+    if open_browser:
+        import webbrowser
+
+        webbrowser.open(path.resolve().as_uri(), new=2)
+    return 0
+
+
+def _assembled(
+    robot: Mechanism, held: dict[str, list[float]], *, limits: bool
+) -> tuple[NDArray[Any], int]:
+    """The configuration to show and the exit code; the nearest one if the loops cannot close."""
+    try:
+        return assemble(robot, fixed=held, limits=limits), 0
+    except LoopNotClosed as error:
+        complain(str(error), "NOT CLOSED", "bold red")
+        return error.q, _NOT_ASSEMBLED
+
+
+def _show_until_interrupted(show: Callable[[], Any], *, open_browser: bool) -> None:
+    """Open a live viewer and keep it until Ctrl-C."""
+    # Whatever ends the command, the viewer is closed first.
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _terminate)
+    try:
+        with show() as viewer:
+            write(f"{viewer.url}\nCtrl-C ends the viewer.")
+            if open_browser and not viewer.open():
+                complain("no browser found; open the address above", "warning", "yellow")
+            viewer.wait()
+    except KeyboardInterrupt:
+        return
+    raise PinloopError("the viewer's server has ended by itself")
+
+
+def _terminate(number: int, frame: object) -> None:
+    sys.exit(128 + number)

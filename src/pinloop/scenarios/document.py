@@ -1,0 +1,97 @@
+"""What `pinloop simulate --json` prints: the form of the document, and its JSON schema.
+
+SI units, in the names where they do not depend on the joint.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import ConfigDict, TypeAdapter, with_config
+from typing_extensions import TypedDict  # pydantic needs it below Python 3.12
+
+__all__ = ["RunDocument", "json_schema"]
+
+_closed = with_config(ConfigDict(extra="forbid"))
+
+Coordinates = dict[str, list[float]]
+
+
+@_closed
+class EventRecord(TypedDict):
+    """Something that happened."""
+
+    t_s: float
+    name: str
+
+
+@_closed
+class ImpulseRecord(TypedDict):
+    """Impulse of a constraint row; its unit is empty if the row mixes forces and moments."""
+
+    row: str
+    impulse: float
+    unit: Literal["N s", "N m s", ""]
+    determined: bool
+
+
+@_closed
+class TransitionRecord(TypedDict):
+    """A change of what is locked or open."""
+
+    t_s: float
+    events: list[str]
+    before: str
+    after: str
+    energy_loss_J: float
+    drive_work_J: float
+    regular: bool
+    impulses: list[ImpulseRecord]
+
+
+@_closed
+class EnergyRecord(TypedDict):
+    """Energies, and work done on the robot by each force."""
+
+    largest_kinetic_J: float
+    total_start_J: float
+    total_end_J: float
+    work_J: dict[str, float]
+    largest_error_J: float
+
+
+@_closed
+class StateRecord(TypedDict):
+    """Coordinates [rad, m] and rates [rad/s, m/s] by joint."""
+
+    q: Coordinates
+    v: Coordinates
+
+
+@_closed
+class RunDocument(TypedDict):
+    """A run in a few numbers. ``failure`` says why it could not go on; null if it could."""
+
+    format: Literal["pinloop-run-1"]
+    robot: str
+    ended: str
+    failure: str | None
+    start_s: float
+    end_s: float
+    states: int
+    evaluations: int
+    rejected_steps: int
+    closure_residual: float
+    energy: EnergyRecord | None
+    events: list[EventRecord]
+    transitions: list[TransitionRecord]
+    modes: list[str]
+    first: StateRecord
+    last: StateRecord
+    files: list[str]
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON schema of the document."""
+    schema = TypeAdapter(RunDocument).json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

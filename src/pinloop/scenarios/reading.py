@@ -1,0 +1,205 @@
+"""`load_scenario`: from a YAML file to a run that is ready to start.
+
+Paths in the file are relative to it. Whatever is wrong is told in one sentence with file, line and
+key, before anything is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..assembly import assemble, consistent_velocity
+from ..dynamics import ODCA, Augmented, Projected, Voronets
+from ..errors import BadValue
+from ..load.documents import read_bytes
+from ..load.yamltools import read_yaml, validated
+from ..loading import load
+from ..mechanism import Mechanism
+from ..modes import ModalSystem, Mode
+from ..simulate import simulate
+from ..trajectory import Trajectory
+from .entries import OutputsEntry, Scenario, StartEntry
+from .forcelist import events_of, forces_of
+from .outputs import Output, check_output, write_outputs
+from .places import Words
+
+__all__ = ["PlannedRun", "load_scenario"]
+
+Array = NDArray[np.float64]
+
+_FORMULATIONS = {
+    "augmented": Augmented, "projected": Projected, "voronets": Voronets, "odca": ODCA,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedRun:
+    """A run that a scenario file describes.
+
+    Args:
+        scenario: what the file says.
+        source: the file.
+        robot: the mechanism.
+        q: assembled configuration at the start, shape (nq,).
+        v: velocity at the start that all loops allow, shape (nv,).
+        arguments: all else that `simulate` takes.
+        outputs: files to write.
+        every: interval of the states in files of states [s]; every step if None.
+    """
+
+    scenario: Scenario
+    source: Path
+    robot: Mechanism
+    q: Array
+    v: Array
+    arguments: Mapping[str, Any]
+    outputs: tuple[Output, ...]
+    every: float | None
+
+    def simulate(self, *, progress: bool = False) -> Trajectory:
+        """Compute the run, with every step of it.
+
+        Args:
+            progress: show a progress bar on standard error.
+
+        Raises:
+            SimulationFailed: the run could not go on; carries the trajectory so far.
+        """
+        return simulate(self.robot, self.q, self.v, **self.arguments, progress=progress)
+
+    def write(self, run: Trajectory) -> tuple[Path, ...]:
+        """Write the files that the scenario asks for.
+
+        Args:
+            run: the run, or a part of it.
+
+        Raises:
+            BadValue: one of them cannot be written; the others are.
+        """
+        return write_outputs(run, self.outputs, self.every)
+
+
+def load_scenario(path: str | Path, *, until: float | None = None) -> PlannedRun:
+    """Read a scenario file, the robot in it, and find its state at the start.
+
+    Args:
+        path: the YAML file.
+        until: end of the run instead of that in the file [s].
+
+    Raises:
+        LoadError: names file, line and key.
+    """
+    source, folder = str(path), Path(path).parent
+    data = read_yaml(read_bytes(path, "scenario file"), source)
+    file = validated(Scenario, data, source)
+    end = file.until if until is None else until
+    robot = load(
+        folder / file.robot.file,
+        loops=[folder / one for one in file.robot.loops] or None,
+        package_dirs=[folder / one for one in file.robot.package_dirs],
+        gravity=file.gravity,
+        floating_base=file.robot.floating_base,
+    )
+    words = Words(source, data, robot)
+    mode = _mode(file.start, words)
+    q, v = _state(file.start, words, mode)
+    with words.at("method"):
+        method = file.method.make()
+    arguments = {
+        "until": end,
+        "forces": tuple(forces_of(file.forces, words)),
+        "events": tuple(events_of(file.events, words, end)),
+        "mode": mode,
+        "losses": file.robot.losses,
+        "formulation": _FORMULATIONS[file.formulation](),
+        "method": method,
+        "stabilization": _stabilization(file, words),
+        "regularization": file.robot.regularize,
+    }
+    inputs = [Path(path), folder / file.robot.file, *(folder / one for one in file.robot.loops)]
+    outputs = _outputs(file.outputs, words, folder, inputs)
+    return PlannedRun(file, Path(path), robot, q, v, arguments, outputs, file.outputs.every)
+
+
+def _mode(start: StartEntry, words: Words) -> Mode:
+    """What is locked and open at the start."""
+    system = ModalSystem(words.robot, regularization=False)
+    for key, names in (("locked", start.locked), ("opened", start.opened)):
+        for k, name in enumerate(names):
+            with words.at("start", key, k):
+                system.check(Mode(name) if key == "locked" else Mode((), name))
+    with words.at("start", "locked"):
+        return Mode(start.locked, start.opened)
+
+
+def _state(start: StartEntry, words: Words, mode: Mode) -> tuple[Array, Array]:
+    """The assembled configuration and the velocity that the loops allow."""
+    robot = words.robot
+    closed = robot.without_loops(mode.opened) if mode.opened else robot
+    held = words.positions(start.q, "start", "q")
+    near = words.positions(start.near, "start", "near")
+    if start.limits:
+        for joint, values in held.items():
+            with words.at("start", "q", joint):
+                _within_limits(robot, joint, values)
+    with words.at("start", *(("q",) if held else ())):
+        guess = robot.configuration({**near, **held})
+        q = assemble(closed, guess, held, limits=start.limits)
+    asked = words.speeds(start.v, "start", "v")
+    still = {lock.joint: np.zeros(robot.coordinates(lock.joint).nv) for lock in mode.locks}
+    for joint in asked:
+        with words.at("start", "v", joint):
+            _moves(joint, still)
+    with words.at("start", *(("v",) if asked else ())):
+        return q, consistent_velocity(closed, q, {**asked, **still})
+
+
+def _within_limits(robot: Mechanism, joint: str, values: list[float]) -> None:
+    at = robot.coordinates(joint)
+    low = float(robot.model.lowerPositionLimit[at.q.start])
+    high = float(robot.model.upperPositionLimit[at.q.start])
+    if at.nq == 1 and not low <= values[0] <= high:
+        raise BadValue(
+            f"joint '{joint}' shall be at {values[0]:g}, outside its limits, {low:g} to {high:g}; "
+            "write 'limits: false' under start to ignore them"
+        )
+
+
+def _moves(joint: str, still: Mapping[str, object]) -> None:
+    if joint in still:
+        raise BadValue(f"joint '{joint}' is locked at the start; give it no rate, or unlock it")
+
+
+def _stabilization(file: Scenario, words: Words) -> Any:
+    """The projection, if there is one; checks the joints that it names."""
+    if file.stabilization is None:
+        return None
+    with words.at("stabilization"):
+        made = file.stabilization.make()
+    if not isinstance(made.coordinates, str):
+        for k, joint in enumerate(made.coordinates):
+            with words.at("stabilization", "coordinates", k):
+                words.robot.coordinates(joint)
+    return made
+
+
+def _outputs(
+    entry: OutputsEntry, words: Words, folder: Path, inputs: list[Path]
+) -> tuple[Output, ...]:
+    """The files to write; refuses before the run what would fail after it."""
+    found: list[Output] = []
+    for kind in ("npz", "csv", "parquet", "html", "plot", "summary"):
+        given = getattr(entry, kind)
+        names = given if isinstance(given, tuple) else () if given is None else (given,)
+        for name in names:
+            output = Output(kind, folder / name)
+            with words.at("outputs", kind):
+                check_output(output, [*inputs, *(one.path for one in found)])
+            found.append(output)
+    return tuple(found)

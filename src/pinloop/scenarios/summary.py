@@ -1,0 +1,267 @@
+"""What came out of a run: a document for programs and a sheet for people. Computes no motion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..analysis import EnergyBalance
+from ..errors import PinloopError
+from ..mechanism import Mechanism
+from ..modes import locked_columns
+from ..stopping.figures import joint_value, number, units_of
+from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet, printable
+from ..trajectory import Trajectory
+from ..transitions import Transition
+from .document import EnergyRecord, RunDocument, StateRecord, TransitionRecord
+
+__all__ = ["as_document", "coordinates_of", "run_table", "shown_coordinate"]
+
+Array = NDArray[np.float64]
+
+_MOST = 12
+"""So many events and changes of the mode are shown; the document has all of them."""
+
+
+# -- for programs ---------------------------------------------------------------------------------
+
+
+def as_document(run: Trajectory, written: Iterable[Path] = (), failure: str = "") -> RunDocument:
+    """A run in a few numbers, as JSON has it; SI units.
+
+    Args:
+        run: the run, or a part of it.
+        written: files that hold it.
+        failure: why it could not go on; empty if it could.
+    """
+    energy = _energy(run)
+    return {
+        "format": "pinloop-run-1",
+        "robot": run.robot.name,
+        "ended": run.message,
+        "failure": failure or None,
+        "start_s": float(run.t[0]),
+        "end_s": float(run.t[-1]),
+        "states": len(run.t),
+        "evaluations": run.evaluations,
+        "rejected_steps": run.rejected,
+        "closure_residual": float(run.closure().max()),
+        "energy": None if energy is None else _energy_document(energy),
+        "events": [{"t_s": float(t), "name": name} for t, name in run.events],
+        "transitions": [_transition_document(run.robot, made) for made in run.transitions],
+        "modes": [str(mode) for mode in run.modes],
+        "first": _state_document(run, 0),
+        "last": _state_document(run, -1),
+        "files": [str(path) for path in written],
+    }
+
+
+def _energy(run: Trajectory) -> EnergyBalance | None:
+    """The energy balance; None where the state at a failure has none."""
+    try:
+        return run.energy()
+    except PinloopError:
+        return None
+
+
+def _energy_document(energy: EnergyBalance) -> EnergyRecord:
+    return {
+        "largest_kinetic_J": float(energy.kinetic.max()),
+        "total_start_J": float(energy.total[0]),
+        "total_end_J": float(energy.total[-1]),
+        "work_J": {name: float(work[-1]) for name, work in energy.work.items()},
+        "largest_error_J": float(np.abs(energy.error).max()),
+    }
+
+
+def _transition_document(robot: Mechanism, made: Transition) -> TransitionRecord:
+    rows = zip(made.labels, made.impulse, made.determined, strict=True)
+    return {
+        "t_s": float(made.t),
+        "events": list(made.events),
+        "before": str(made.before),
+        "after": str(made.after),
+        "energy_loss_J": float(made.energy_loss),
+        "drive_work_J": float(made.drive_work),
+        "regular": bool(made.regular),
+        "impulses": [
+            {
+                "row": label,
+                "impulse": float(impulse),
+                "unit": _impulse_unit(robot, made, label),
+                "determined": bool(unique),
+            }
+            for label, impulse, unique in rows
+        ],
+    }
+
+
+def _impulse_unit(robot: Mechanism, made: Transition, label: str) -> Literal["N s", "N m s", ""]:
+    """Unit of the impulse of a row; empty if it has parts of both kinds."""
+    for lock in made.after.locks:
+        if label == lock.label or label.startswith(f"{lock.label}."):
+            columns = locked_columns(robot, lock)
+            linear = {bool(robot.is_translation[column]) for column in columns}
+            return "" if len(linear) > 1 else "N s" if linear.pop() else "N m s"
+    _, _, row = label.rpartition(": ")
+    kind = row.partition("_")[0]
+    return "N s" if kind == "v" else "N m s" if kind == "w" else ""
+
+
+def coordinates_of(robot: Mechanism, x: Array, *, speed: bool = False) -> dict[str, list[float]]:
+    """Coordinates or rates by joint, SI units."""
+    found = {}
+    for name in robot.joints:
+        at = robot.coordinates(name)
+        found[name] = [float(value) for value in x[at.v if speed else at.q]]
+    return found
+
+
+def _state_document(run: Trajectory, index: int) -> StateRecord:
+    return {
+        "q": coordinates_of(run.robot, run.q[index]),
+        "v": coordinates_of(run.robot, run.v[index], speed=True),
+    }
+
+
+# -- for people -----------------------------------------------------------------------------------
+
+
+def run_table(run: Trajectory, failure: str = "") -> Sheet:
+    """A run as a sheet.
+
+    Args:
+        run: the run, or a part of it.
+        failure: why it could not go on; empty if it could.
+    """
+    short = bool(failure) or run.message.startswith("interrupted")
+    title = f"{run.robot.name}: {_ended(run, failure)} at {run.t[-1]:.6g} s"
+    blocks: list[Block] = [_facts(run), _states(run)]
+    if run.events:
+        blocks.append(_events(run))
+    jumps = [made for made in run.transitions if _adds_rows(made)]
+    blocks += [_impulses(run.robot, made) for made in jumps[:_MOST]]
+    if max(len(run.events), len(run.transitions)) > _MOST:
+        blocks.append(Notes("More", (f"Only the first {_MOST} events are shown; --json has all.",)))
+    if failure:
+        blocks.append(Notes("Why", (printable(failure),), "bad"))
+    return Sheet(Cell(printable(title), "bad" if short else "title"), tuple(blocks))
+
+
+def _ended(run: Trajectory, failure: str) -> str:
+    """How a run ended, in few words."""
+    if failure:
+        return "FAILED"
+    if run.message.startswith("stopped") and run.events:
+        return f"stopped by '{run.events[-1][1]}'"
+    return run.message.partition(" at ")[0]
+
+
+def _facts(run: Trajectory) -> Facts:
+    steps = int(np.count_nonzero(np.diff(run.t) > 0))
+    entries = [
+        ("time", Cell(f"{run.t[0]:g} to {run.t[-1]:.6g} s")),
+        (
+            "steps",
+            Cell(f"{steps}, {run.rejected} rejected; accelerations evaluated {run.evaluations} x"),
+        ),
+    ]
+    if run.robot.loops or run.robot.couplings:
+        largest = float(run.closure().max())
+        mark: Any = "good" if largest < 1e-8 else "caution"
+        entries.append(("closure", Cell(f"residual at most {largest:.1e} m, rad", mark)))
+    energy = _energy(run)
+    if energy is not None:
+        error = float(np.abs(energy.error).max())
+        entries.append(
+            (
+                "energy",
+                Cell(
+                    f"the balance misses at most {error:.1e} J; kinetic energy up to "
+                    f"{energy.kinetic.max():.4g} J"
+                ),
+            )
+        )
+    return Facts("Run", tuple(entries))
+
+
+def shown_coordinate(robot: Mechanism, joint: str, q: Array) -> tuple[str, str]:
+    """Coordinate of a joint as people read it, and its unit."""
+    at = robot.coordinates(joint)
+    if at.nv == 1:
+        units = units_of(robot, joint)
+        return number(units.factor * joint_value(robot, joint, q), 3), units.way
+    return ", ".join(number(float(x), 4) for x in q[at.q]), "m, -"
+
+
+def _states(run: Trajectory) -> Grid:
+    """First and last state of every joint with one axis; of the others their coordinates."""
+    robot = run.robot
+    columns = (
+        Column("joint", right=False),
+        Column("at the start"),
+        Column("at the end"),
+        Column("unit", right=False),
+        Column("speed then"),
+        Column("unit", right=False),
+    )
+    rows = []
+    for joint in robot.joints:
+        at = robot.coordinates(joint)
+        start, unit = shown_coordinate(robot, joint, run.q[0])
+        end, _ = shown_coordinate(robot, joint, run.q[-1])
+        factor = units_of(robot, joint).factor if at.nv == 1 else 1.0
+        rate = ", ".join(number(factor * float(x), 3) for x in run.v[-1][at.v])
+        per = f"{unit}/s" if at.nv == 1 else "m/s, rad/s"
+        cells = (printable(joint), start, end, unit, rate, per)
+        rows.append(tuple(Cell(cell) for cell in cells))
+    return Grid("Joints", columns, tuple(rows))
+
+
+def _events(run: Trajectory) -> Grid:
+    """Everything that happened, with what a change of the mode cost."""
+    columns = (
+        Column("event", right=False),
+        Column("time", "s"),
+        Column("energy lost", "J"),
+        Column("ranks", right=False),
+    )
+    rows = []
+    for t, name in run.events[:_MOST]:
+        made = _change_at(run.transitions, t, name)
+        lost = "" if made is None else f"{made.energy_loss if _adds_rows(made) else 0:.4g}"
+        regular = "" if made is None else "regular" if made.regular else "singular"
+        mark: Any = "caution" if regular == "singular" else ""
+        rows.append((Cell(printable(name)), Cell(f"{t:.6g}"), Cell(lost), Cell(regular, mark)))
+    return Grid("Events", columns, tuple(rows))
+
+
+def _adds_rows(made: Transition) -> bool:
+    """Whether something was locked or closed: what only lets go needs no impulse."""
+    return not (set(made.after.locks) <= set(made.before.locks)) or bool(
+        made.before.opened - made.after.opened
+    )
+
+
+def _change_at(changes: Sequence[Transition], t: float, name: str) -> Transition | None:
+    return next((made for made in changes if made.t == t and name in made.events), None)
+
+
+def _impulses(robot: Mechanism, made: Transition) -> Grid:
+    """Impulses of a change of the mode."""
+    columns = (
+        Column("row", right=False),
+        Column("impulse"),
+        Column("unit", right=False),
+        Column("unique", right=False),
+    )
+    rows = []
+    for label, impulse, unique in zip(made.labels, made.impulse, made.determined, strict=True):
+        cells = (printable(label), f"{impulse:.5g}", _impulse_unit(robot, made, label))
+        rows.append((*(Cell(cell) for cell in cells), Cell("yes" if unique else "no")))
+    events = ", ".join(made.events)
+    return Grid(printable(f"Impulses of {events} at {made.t:.6g} s"), columns, tuple(rows))
