@@ -38,6 +38,14 @@ def _lapack() -> Any:
     return lapack
 
 
+@cache
+def _triangular() -> Any:
+    """BLAS' triangular solve; LAPACK's wakes all threads of OpenBLAS for the smallest matrices."""
+    from scipy.linalg.blas import dtrsm
+
+    return dtrsm
+
+
 class Saddle:
     """Factorised saddle problem, for any number of right-hand sides.
 
@@ -174,11 +182,11 @@ def _forward(L: Array, B: Array) -> Array:
     """``L^-1 B``."""
     if B.size == 0 or L.size == 0:
         return np.zeros(B.shape)
-    return np.asarray(_lapack().dtrtrs(L, B, lower=1)[0]).reshape(B.shape)
+    return np.asarray(_triangular()(1.0, L, B, lower=1)).reshape(B.shape)
 
 
 def _backward(L: Array, b: Array) -> Array:
     """``L^-T b``."""
     if L.size == 0:
         return np.zeros(b.shape)
-    return np.asarray(_lapack().dtrtrs(L, b, lower=1, trans=1)[0]).reshape(b.shape)
+    return np.asarray(_triangular()(1.0, L, b, lower=1, trans_a=1)).reshape(b.shape)
