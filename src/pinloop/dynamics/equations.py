@@ -5,6 +5,7 @@ The mutable `pin.Data` and work arrays live in here and go nowhere else.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +33,10 @@ from .odca.wrenches import BodyMotion, body_motion
 __all__ = ["BodyMotion", "EquationsOfMotion", "Motion"]
 
 Array = NDArray[np.float64]
+
+
+_MAY_BE_SINGULAR = ("JointModelComposite", "JointModelSphericalZYX")
+"""Joints at which a mass matrix can become singular, which only the matrix itself can tell."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +93,10 @@ class EquationsOfMotion:
         self._model = robot.model
         self._rest = np.zeros(robot.nv)
         self._no_rows, self._no_rates = np.zeros((0, robot.nv)), np.zeros(0)
+        self._is_tree = len(self.rows) == 0
+        self._by_recursion = self._is_tree and not any(
+            joint.shortname() in _MAY_BE_SINGULAR for joint in robot.model.joints
+        )
         self._further = self._rows_beyond_loops()
         self._max_rank: int | None = None
 
@@ -97,6 +106,10 @@ class EquationsOfMotion:
 
     def motion(self, t: float, q: Array, v: Array) -> Motion:
         """Accelerations and reactions at a state."""
+        if self._is_tree:
+            none = np.zeros(0)
+            a, _ = self._solve(t, q, v)
+            return Motion(a, none, none.astype(bool), 0, np.zeros(self.robot.nv))
         M, f, J, gamma, max_rank = self.system(t, q, v)
         saddle = Saddle(M, J, self.rows.scale)
         if self._on_state is None:
@@ -212,15 +225,23 @@ class EquationsOfMotion:
         """Acceleration and reactions at a state."""
         if self._on_state is not None:
             return self._on_state.solve(q, v, *self._loads(t, q, v))
+        if self._by_recursion:
+            a = np.array(pin.aba(self._model, self._data, q, v, self._joint_loads(t, q, v)))
+            if math.isfinite(a @ a):  # else a mass is missing, which the matrix can tell
+                return a, self._no_rates
         M, f, J, gamma, max_rank = self.system(t, q, v)
         return self._formulation.solve(M, J, f, gamma, max_rank)
 
+    def _joint_loads(self, t: float, q: Array, v: Array) -> Array:
+        """Applied forces, shape (nv,)."""
+        if not self.forces:
+            return self._rest
+        self._kinematics(q, v)
+        return self._applied(t, q, v)
+
     def _loads(self, t: float, q: Array, v: Array) -> tuple[Array, FurtherRows]:
         """Applied forces and rows beyond loops: what a state formulation cannot see itself."""
-        if not self.forces:
-            return self._rest, self._rows_at(t, q, v, "acceleration")
-        self._kinematics(q, v)
-        return self._applied(t, q, v), self._rows_at(t, q, v, "acceleration")
+        return self._joint_loads(t, q, v), self._rows_at(t, q, v, "acceleration")
 
     def _rows_beyond_loops(self) -> NDArray[np.intp]:
         """Places of couplings and further rows among all rows."""
