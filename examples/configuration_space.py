@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 import pinloop as pl
+from common.pictures import drawing
 from common.spaces import Space, free_run, joint_drift, start_program
 
 SPACES: tuple[Space, ...] = ("SE3", "SO3xR3", "auto")
@@ -106,19 +107,17 @@ def main(until: float = 1.0, plot: str | None = None) -> list[Line]:
 
 def _plot(table: list[Line], path: str) -> None:
     """One row per quantity, one dot per space."""
-    figure = import_module("matplotlib.figure").Figure(figsize=(9, 6), layout="constrained")
-    axes = figure.subplots()
-    labels = [f"{line.mechanism.replace('_', ' ')}: {line.what}" for line in table]
-    marks = {"SE3": ("o", 9, "SE(3)"), "SO3xR3": ("s", 8, "SO(3)×R³"), "auto": ("x", 9, "auto")}
-    for space in SPACES:
-        marker, size, label = marks[space]
-        values = [line.drift[space] for line in table]
-        axes.semilogx(values, labels, marker, ms=size, label=label, mfc="none", mew=1.8)
-    axes.invert_yaxis()
-    axes.set(title="Drift without stabilization", xlabel="joints [m], energy relative")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(path, dpi=150)
+    with drawing(path, 9, 6) as figure:
+        axes = figure.subplots()
+        labels = [f"{line.mechanism.replace('_', ' ')}: {line.what}" for line in table]
+        marks = {"SE3": ("o", 9, "SE(3)"), "SO3xR3": ("s", 8, "SO(3)×R³"), "auto": ("x", 9, "auto")}
+        for space in SPACES:
+            marker, size, label = marks[space]
+            values = [line.drift[space] for line in table]
+            axes.semilogx(values, labels, marker, ms=size, label=label, mfc="none", mew=1.8)
+        axes.invert_yaxis()
+        axes.set(title="Drift without stabilization", xlabel="joints [m], energy relative")
+        axes.legend()
 
 
 if __name__ == "__main__":

@@ -16,7 +16,17 @@ from typing import NamedTuple
 import numpy as np
 
 import pinloop as pl
-from common.spaces import STEP, Array, Panel, Space, draw, free_run, print_table, start_program
+from common.spaces import (
+    STEP,
+    Array,
+    Panel,
+    Space,
+    draw,
+    free_run,
+    print_table,
+    start_program,
+    thrown,
+)
 
 SIDES = np.array([0.2, 0.1, 0.05])
 """Of the boxes [m]."""
@@ -119,4 +129,6 @@ def _plot(both: tuple[Drift, Drift], path: str) -> None:
 
 
 if __name__ == "__main__":
-    start_program(main, "Floating bodies in two configuration spaces.")
+    start_program(
+        main, "Floating bodies in two configuration spaces.", motion=thrown(mechanism, start)
+    )

@@ -13,8 +13,6 @@ nothing; locked angles stay equal to the last bit; eqs. 22, 32 and 37 agree.
 
 from __future__ import annotations
 
-import argparse
-from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pinloop as pl
+from common.pictures import drawing
+from common.program import start_program
 
 Array = NDArray[np.float64]
 
@@ -41,8 +41,13 @@ class History(NamedTuple):
 
 def consistent(robot: pl.Mechanism, until: float, method: pl.MuntheKaas) -> History:
     """Locks as events: momentum is kept."""
+    return history([locked_run(robot, until, method)])
+
+
+def locked_run(robot: pl.Mechanism, until: float, method: pl.MuntheKaas) -> pl.Trajectory:
+    """The run with both locks as events."""
     events = [pl.lock(name, at=time) for name, time in LOCKS]
-    return history([pl.simulate(robot, np.zeros(3), until=until, method=method, events=events)])
+    return pl.simulate(robot, np.zeros(3), until=until, method=method, events=events)
 
 
 def naive(robot: pl.Mechanism, until: float, method: pl.MuntheKaas) -> History:
@@ -119,31 +124,28 @@ def main(until: float = 2.0, step: float = 1e-3, plot: str | None = None) -> dic
 
 def _plot(stories: dict[str, History], path: str) -> None:
     """Angles, velocities, momenta and energy of both runs side by side."""
-    figure = import_module("matplotlib.figure").Figure(figsize=(11, 10), layout="constrained")
-    rows = figure.subplots(4, 2, sharex=True, sharey="row")
-    titles = ("velocity set to zero", "momentum kept (paper 4, eq. 22)")
-    names = ("angles [deg]", "velocities [rad/s]", "momenta, free joints [N m s]", "energy [J]")
-    for column, title, story in zip(rows.T, titles, stories.values(), strict=True):
-        values = np.degrees(story.q), story.v, story.momentum, story.energy[:, None]
-        for axes, label, lines in zip(column, names, values, strict=True):
-            colors = ("#c44e00", "#1f5fb4", "#2a8a4a") if len(lines.T) > 1 else ("0.15",)
-            for k, (line, color) in enumerate(zip(lines.T, colors, strict=True)):
-                axes.plot(story.t, line, label=f"joint {k + 1}", color=color)
-            axes.set_ylabel(label if title is titles[0] else "")
-            for _, time in LOCKS:
-                axes.axvline(time, color="0.5", ls="--", lw=1)
-        top = column[0].get_xaxis_transform()
-        column[0].set_title(title, pad=22, weight="bold")
-        column[-1].set(xlabel="time [s]", ylim=(-430, 50))
-        for name, time in LOCKS:
-            column[0].text(time, 1.03, f"{name} locks", ha="center", transform=top)
-            level = story.energy[np.flatnonzero(story.t == time)[1]]
-            column[-1].text(time, level - 10, f"  {jumps(story, time)[1]:+.1f} J", va="top")
-    rows[0, 1].legend(loc="upper left")
-    figure.savefig(path, dpi=150)
+    with drawing(path, 11, 10) as figure:
+        rows = figure.subplots(4, 2, sharex=True, sharey="row")
+        titles = ("velocity set to zero", "momentum kept (paper 4, eq. 22)")
+        names = ("angles [deg]", "velocities [rad/s]", "momenta, free joints [N m s]", "energy [J]")
+        for column, title, story in zip(rows.T, titles, stories.values(), strict=True):
+            values = np.degrees(story.q), story.v, story.momentum, story.energy[:, None]
+            for axes, label, lines in zip(column, names, values, strict=True):
+                colors = ("#c44e00", "#1f5fb4", "#2a8a4a") if len(lines.T) > 1 else ("0.15",)
+                for k, (line, color) in enumerate(zip(lines.T, colors, strict=True)):
+                    axes.plot(story.t, line, label=f"joint {k + 1}", color=color)
+                axes.set_ylabel(label if title is titles[0] else "")
+                for _, time in LOCKS:
+                    axes.axvline(time, color="0.5", ls="--", lw=1)
+            top = column[0].get_xaxis_transform()
+            column[0].set_title(title, pad=22, weight="bold")
+            column[-1].set(xlabel="time [s]", ylim=(-430, 50))
+            for name, time in LOCKS:
+                column[0].text(time, 1.03, f"{name} locks", ha="center", transform=top)
+                level = story.energy[np.flatnonzero(story.t == time)[1]]
+                column[-1].text(time, level - 10, f"  {jumps(story, time)[1]:+.1f} J", va="top")
+        rows[0, 1].legend(loc="upper left")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plot", metavar="PNG", help="draw both runs (needs matplotlib)")
-    main(plot=parser.parse_args().plot)
+    start_program(main, __doc__, motion=lambda: locked_run(pl.load(ROBOT), 2.0, pl.MuntheKaas()))

@@ -12,8 +12,6 @@ instant give the same in both orders and together.
 
 from __future__ import annotations
 
-import argparse
-from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pinloop as pl
+from common.pictures import drawing
+from common.program import start_program
 
 Array = NDArray[np.float64]
 
@@ -92,18 +92,24 @@ def check(robot: pl.Mechanism, run: pl.Trajectory, told: tuple[Story, Story]) ->
         assert abs(first.energy_loss + second.energy_loss - once.energy_loss) < 1e-9
 
 
+def locked_run(share: float = 1.0) -> pl.Trajectory:
+    """The run with locks as events, and with so much of the rotors' inertia."""
+    gears = [{"reduction": GEAR, "rotor_inertia": share * inertia} for inertia in ROTORS]
+    drives = {f"joint_{k + 1}": gear for k, gear in enumerate(gears)}
+    robot = pl.load(ROBOT, loops={"drives": drives})
+    events = [pl.lock(f"joint_{k + 1}", at=time) for k, time in enumerate(TIMES)]
+    v = 0.5 * robot.model.upperVelocityLimit
+    return pl.simulate(robot, START, v, until=UNTIL, events=events)
+
+
 def main(both: bool = True, plot: str | None = None) -> dict[str, float]:
     """Returns how far apart the two switches end the tool [m], with rotors and without."""
     told, apart = {}, {}
-    events = [pl.lock(f"joint_{k + 1}", at=time) for k, time in enumerate(TIMES)]
     for name, share in (("with rotors", 1.0), ("without rotors", 0.0))[: 1 + both]:
         print(f"{name}: energy lost, relative jump of free momenta if naive, and if consistent")
-        gears = [{"reduction": GEAR, "rotor_inertia": share * inertia} for inertia in ROTORS]
-        drives = {f"joint_{k + 1}": gear for k, gear in enumerate(gears)}
-        robot = pl.load(ROBOT, loops={"drives": drives})
-        v = 0.5 * robot.model.upperVelocityLimit
-        run = pl.simulate(robot, START, v, until=UNTIL, events=events)
-        one, other = told[name] = story(naive(robot, v)), story([run])
+        run = locked_run(share)
+        robot = run.robot
+        one, other = told[name] = story(naive(robot, run.v[0])), story([run])
         check(robot, run, told[name])
         apart[name] = float(np.linalg.norm(other.arm[-1, -1] - one.arm[-1, -1]))
         print(f"  the tool ends {1e3 * apart[name]:.0f} mm from where the naive run puts it")
@@ -115,35 +121,32 @@ def main(both: bool = True, plot: str | None = None) -> dict[str, float]:
 
 def _plot(told: dict[str, tuple[Story, Story]], apart: dict[str, float], path: str) -> None:
     """Motors of the arm with rotors, and the arm from the side, with and without."""
-    figure = import_module("matplotlib.figure").Figure(figsize=(15, 8), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(2, 1))
-    rows, sides = left.subplots(3, 2, sharex=True, sharey="row"), right.subplots(2, 1)
-    labels = ("rates [rad/s]", "angles from the start [rad]", "momenta, free [mN m s]")
-    titles = ("velocity set to zero", "momentum kept")
-    for column, one, title in zip(rows.T, told["with rotors"], titles, strict=True):
-        values = GEAR * one.v, GEAR * (one.q - START), 1e3 * one.momentum / GEAR
-        for axes, lines, label in zip(column, values, labels, strict=True):
-            axes.plot(one.t, lines, label=[f"motor {k + 1}" for k in range(6)])
-            axes.set_ylabel(label if title is titles[0] else "")
-            axes.vlines(TIMES, 0, 1, "0.5", "--", lw=1, transform=axes.get_xaxis_transform())
-        column[0].set_title(f"motors, {title}", weight="bold")
-        column[2].set_xlabel("time [s]")
-    rows[2, 1].legend(loc="center right")
-    for axes, (name, stories) in zip(sides, told.items(), strict=False):
-        heading = stories[0].q[-1, 0]
-        flat = np.array([[np.cos(heading), 0], [np.sin(heading), 0], [0, 1]])
-        axes.plot(*(stories[0].arm[0] @ flat).T, "o-", color="0.85", lw=6, label="start")
-        for one, color, title in zip(stories, ("0.45", "#c44e00"), titles, strict=True):
-            axes.plot(*(one.arm[:, -1] @ flat).T, color=color, ls=":")
-            axes.plot(*(one.arm[-1] @ flat).T, "o-", color=color, lw=4, label=f"end, {title}")
-        axes.set_title(f"{name}: tools end {1e3 * apart[name]:.0f} mm apart", weight="bold")
-        axes.set(xlabel="reach [m]", ylabel="height [m]", xlim=(-0.4, 1.8), ylim=(0.3, 2.2))
-        axes.set_aspect("equal")
-    sides[0].legend(loc="upper right")
-    figure.savefig(path, dpi=130)
+    with drawing(path, 12.5, 7) as figure:
+        left, right = figure.subfigures(1, 2, width_ratios=(2, 1))
+        rows, sides = left.subplots(3, 2, sharex=True, sharey="row"), right.subplots(2, 1)
+        labels = ("rates [rad/s]", "angles from the start [rad]", "momenta, free [mN m s]")
+        titles = ("velocity set to zero", "momentum kept")
+        for column, one, title in zip(rows.T, told["with rotors"], titles, strict=True):
+            values = GEAR * one.v, GEAR * (one.q - START), 1e3 * one.momentum / GEAR
+            for axes, lines, label in zip(column, values, labels, strict=True):
+                axes.plot(one.t, lines, label=[f"motor {k + 1}" for k in range(6)])
+                axes.set_ylabel(label if title is titles[0] else "")
+                axes.vlines(TIMES, 0, 1, "0.5", "--", lw=1, transform=axes.get_xaxis_transform())
+            column[0].set_title(f"motors, {title}", weight="bold")
+            column[2].set_xlabel("time [s]")
+        rows[2, 1].legend(loc="center right")
+        for axes, (name, stories) in zip(sides, told.items(), strict=False):
+            heading = stories[0].q[-1, 0]
+            flat = np.array([[np.cos(heading), 0], [np.sin(heading), 0], [0, 1]])
+            axes.plot(*(stories[0].arm[0] @ flat).T, "o-", color="0.85", lw=6, label="start")
+            for one, color, title in zip(stories, ("0.45", "#c44e00"), titles, strict=True):
+                axes.plot(*(one.arm[:, -1] @ flat).T, color=color, ls=":")
+                axes.plot(*(one.arm[-1] @ flat).T, "o-", color=color, lw=4, label=f"end, {title}")
+            axes.set_title(f"{name}: tools end {1e3 * apart[name]:.0f} mm apart", weight="bold")
+            axes.set(xlabel="reach [m]", ylabel="height [m]", xlim=(-0.4, 1.8), ylim=(0.3, 2.2))
+            axes.set_aspect("equal")
+        sides[0].legend(loc="upper right")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plot", metavar="PNG", help="draw both runs (needs matplotlib)")
-    main(plot=parser.parse_args().plot)
+    start_program(main, __doc__, motion=locked_run)

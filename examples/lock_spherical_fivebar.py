@@ -12,7 +12,6 @@ equal to the last bit; at the end the locks hold what gravity asks, by virtual w
 
 from __future__ import annotations
 
-import argparse
 from importlib import import_module
 from typing import Any
 
@@ -21,6 +20,8 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 import pinloop as pl
+from common.pictures import drawing
+from common.program import start_program
 
 Array = NDArray[np.float64]
 
@@ -111,38 +112,39 @@ def main(plot: str | None = None) -> pl.Trajectory:
 def _plot(robot: pl.Mechanism, run: pl.Trajectory, path: str) -> None:
     """The palm at the start and locked; rates, energy and torques of the locks over time."""
     solid = import_module("mpl_toolkits.mplot3d.art3d").Poly3DCollection
-    figure = import_module("matplotlib.figure").Figure(figsize=(14, 7), layout="constrained")
-    left, right = figure.subfigures(1, 2)
-    ball, panels = left.add_subplot(projection="3d"), right.subplots(3, 1, sharex=True)
-    for index, color, title in ((0, "0.6", "at the start"), (-1, "#c44e00", "locked")):
-        for name in ("ab", "bc", "cd", "de"):
-            turn = robot.placement(run.q[index], name).rotation
-            arc, finger = (line @ turn.T for line in shape(name))
-            ball.add_collection3d(solid([np.vstack([arc, np.zeros(3)])], color=color, alpha=0.2))
-            ball.plot(*arc.T, color=color, lw=5, label=title if name == "ab" else None)
-            ball.plot(*finger.T, color=color, lw=2)
-    ball.plot(*shape("ea")[0].T, color="0.1", lw=5, label="ground, hinges a and e")
-    ball.set(aspect="equal", xlabel="x [m]", ylabel="y [m]", zlabel="z [m]")
-    ball.view_init(25, -60)
-    ball.legend()
-    energy = run.energy()
-    panels[0].plot(run.t, run.v, label=[f"hinge {name}" for name in robot.joints])
-    panels[1].plot(run.t, 1e3 * (energy.total - energy.total[0]), label="total")
-    panels[1].plot(run.t, 1e3 * energy.kinetic, label="kinetic")
-    for name, time in LOCKS:
-        held: Any = run.reactions(f"lock:{name}")
-        torque = np.where(run.t < time, np.nan, 1e3 * held.effort[:, 0])
-        panels[2].plot(run.t, torque, label=f"lock {name}")
-    for axes, label in zip(panels, ("rates [rad/s]", "energy [mJ]", "torques [mN m]"), strict=True):
-        axes.set_ylabel(label)
-        for _, time in LOCKS:
-            axes.axvline(time, color="0.5", ls="--", lw=1)
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-    panels[2].set_xlabel("time [s]")
-    figure.savefig(path, dpi=130)
+    with drawing(path, 12, 6.2) as figure:
+        left, right = figure.subfigures(1, 2)
+        ball, panels = left.add_subplot(projection="3d"), right.subplots(3, 1, sharex=True)
+        for index, color, title in ((0, "0.6", "at the start"), (-1, "#c44e00", "locked")):
+            for name in ("ab", "bc", "cd", "de"):
+                turn = robot.placement(run.q[index], name).rotation
+                arc, finger = (line @ turn.T for line in shape(name))
+                ball.add_collection3d(
+                    solid([np.vstack([arc, np.zeros(3)])], color=color, alpha=0.2)
+                )
+                ball.plot(*arc.T, color=color, lw=5, label=title if name == "ab" else None)
+                ball.plot(*finger.T, color=color, lw=2)
+        ball.plot(*shape("ea")[0].T, color="0.1", lw=5, label="ground, hinges a and e")
+        ball.set(aspect="equal", xlabel="x [m]", ylabel="y [m]", zlabel="z [m]")
+        ball.view_init(25, -60)
+        ball.legend()
+        energy = run.energy()
+        panels[0].plot(run.t, run.v, label=[f"hinge {name}" for name in robot.joints])
+        panels[1].plot(run.t, 1e3 * (energy.total - energy.total[0]), label="total")
+        panels[1].plot(run.t, 1e3 * energy.kinetic, label="kinetic")
+        for name, time in LOCKS:
+            held: Any = run.reactions(f"lock:{name}")
+            torque = np.where(run.t < time, np.nan, 1e3 * held.effort[:, 0])
+            panels[2].plot(run.t, torque, label=f"lock {name}")
+        for axes, label in zip(
+            panels, ("rates [rad/s]", "energy [mJ]", "torques [mN m]"), strict=True
+        ):
+            axes.set_ylabel(label)
+            for _, time in LOCKS:
+                axes.axvline(time, color="0.5", ls="--", lw=1)
+            axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+        panels[2].set_xlabel("time [s]")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plot", metavar="PNG", help="draw the palm (needs matplotlib)")
-    main(plot=parser.parse_args().plot)
+    start_program(main, __doc__, motion=main)

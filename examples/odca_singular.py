@@ -124,4 +124,8 @@ def check_pendulum(run: Run) -> None:
 
 
 if __name__ == "__main__":
-    start_program(main, "Four-bars through singular configurations, without stabilization.")
+    start_program(
+        main,
+        "Four-bars through singular configurations, without stabilization.",
+        motion=lambda: pl.simulate(robot := toggle(LIFT), robot.neutral, until=10.0),
+    )

@@ -8,21 +8,24 @@ second loop then needs three rows only.
 import numpy as np
 
 import pinloop as pl
+from common.program import start_program
+from common.ranks import draw_singular_values
 from pinloop.closing import nearby_assembly
 
 
-def main() -> None:
+def main(plot: str | None = None) -> None:
     """Compare no regularization, loop by loop, and all loops together."""
     robot = pl.load("urdf/prrr3.urdf")
     together = pl.regularize(robot).regularization
     assert together is not None
     print(together)
 
-    alone = {loop.name: _alone(robot, loop.name) for loop in robot.loops}
+    alone = {loop.name: rows_alone(robot, loop.name) for loop in robot.loops}
     q = pl.assemble(robot)
     moved = nearby_assembly(robot, q, np.random.default_rng(0))
     assert moved is not None
-    rank = int(np.linalg.matrix_rank(pl.Constraints(robot, full=True).jacobian(moved), tol=1e-9))
+    full = pl.Constraints(robot, full=True).jacobian(moved)
+    rank = int(np.linalg.matrix_rank(full, tol=1e-9))
 
     print("\nconstraints                     rows   redundant")
     for label, rows in (
@@ -33,9 +36,14 @@ def main() -> None:
         print(f"{label:30s}{rows:6d}{rows - rank:12d}")
     assert (together.full_rows, sum(alone.values()), together.rows, rank) == (10, 8, 7, 7)
     assert together.mobility == 3
+    if plot:
+        less = pl.Constraints(pl.regularize(robot)).jacobian(moved)
+        draw_singular_values(
+            plot, "3-PRRR manipulator", {"all ten rows": [full], "seven rows": [less]}
+        )
 
 
-def _alone(robot: pl.Mechanism, loop: str) -> int:
+def rows_alone(robot: pl.Mechanism, loop: str) -> int:
     """Rows that one loop keeps if the others are opened."""
     others = [other.name for other in robot.loops if other.name != loop]
     single = pl.regularize(robot.without_loops(others)).regularization
@@ -44,4 +52,4 @@ def _alone(robot: pl.Mechanism, loop: str) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    start_program(main, "Rows of a 3-PRRR manipulator.")

@@ -7,10 +7,12 @@ would keep one row too few. The motion algebra of the open chains does not see t
 import numpy as np
 
 import pinloop as pl
+from common.program import start_program
+from common.ranks import draw_singular_values
 from pinloop.closing import nearby_assembly
 
 
-def main() -> None:
+def main(plot: str | None = None) -> None:
     """Regularize, print what is left, and check it all over the motion."""
     robot = pl.load("urdf/spherical_fourbar.urdf")
     reduced = pl.regularize(robot)
@@ -25,18 +27,25 @@ def main() -> None:
     q = pl.assemble(robot)
     print("\nconfiguration                       rank of 5 rows   rank of 2 rows")
     worst = 0.0
+    jacobians: dict[str, list[np.ndarray]] = {"all five rows": [], "two rows": []}
     for step in range(8):
         ranks = [int(np.linalg.matrix_rank(c.jacobian(q), tol=1e-9)) for c in (full, rows)]
         note = "  flattened, singular" if step == 0 else ""
         print(f"{np.array2string(q, precision=3):36s}{ranks[0]:8d}{ranks[1]:17d}{note}")
         assert ranks[0] == ranks[1] == (1 if step == 0 else 2)
         worst = max(worst, _kernel_gap(full.jacobian(q), rows.jacobian(q)))
+        for ones, kept in zip(jacobians.values(), (full, rows), strict=True):
+            ones.append(kept.jacobian(q))
         moved = nearby_assembly(robot, q, rng)
         assert moved is not None
         q = moved
     print(f"\nmotions that two rows allow open the five by {worst:.1e} at most")
     assert report.full_rows == 5 and report.rows == 2
     assert worst < 1e-9
+    if plot:
+        draw_singular_values(
+            plot, "Spherical four-bar, flattened and in seven other configurations", jacobians
+        )
 
 
 def _kernel_gap(full: np.ndarray, rows: np.ndarray) -> float:
@@ -47,4 +56,4 @@ def _kernel_gap(full: np.ndarray, rows: np.ndarray) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    start_program(main, "Rows of a spherical four-bar.")

@@ -25,6 +25,7 @@ from common.spaces import (
     joint_panels,
     print_table,
     start_program,
+    thrown,
 )
 
 SIDES = np.array([0.2, 0.1, 0.05])
@@ -91,4 +92,6 @@ def main(until: float = 1.0, plot: str | None = None) -> dict[str, JointDrift]:
 
 
 if __name__ == "__main__":
-    start_program(main, "Double pendulum in two configuration spaces.")
+    start_program(
+        main, "Double pendulum in two configuration spaces.", motion=thrown(mechanism, start)
+    )

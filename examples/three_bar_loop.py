@@ -27,6 +27,7 @@ from common.spaces import (
     joint_panels,
     print_table,
     start_program,
+    thrown,
 )
 
 ROBOT = Path(__file__).parents[1] / "urdf" / "spherical_threebar.urdf"
@@ -84,4 +85,6 @@ def main(until: float = 1.0, plot: str | None = None) -> dict[str, JointDrift]:
 
 
 if __name__ == "__main__":
-    start_program(main, "Three-bar loop in two configuration spaces.")
+    start_program(
+        main, "Three-bar loop in two configuration spaces.", motion=thrown(mechanism, start)
+    )

@@ -25,9 +25,7 @@ kinetic energy in every fifth state of a UR5 with 5 kg, `pl.transition` in none.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +34,8 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 import pinloop as pl
+from common.pictures import drawing
+from common.program import start_program
 from common.single_axis import Axis, Fit, example_urdf
 
 Array = NDArray[np.float64]
@@ -267,38 +267,41 @@ def put(page: str, told: dict[str, str]) -> str:
 
 def _plot(every: list[Axis], fits: list[Fit], found: Locks, path: str) -> None:
     """Speeds over time of all axes, and energies of the locks."""
-    figure = import_module("matplotlib.figure").Figure(figsize=(15, 8), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(3, 1))
-    lines = {}
-    for one, axes in zip(every, left.subplots(2, 3).flat, strict=True):
-        for fit in fits:
-            if fit.axis is not one or fit.delay not in DELAYS[::2]:
-                continue
-            t = np.linspace(0.0, fit.result.run.t[-1], 400)
-            how = "shorted motor beside it" if fit.short else "constant torque"
-            style = {"color": "#c44e00" if fit.short else "0.45", "ls": "--" if fit.delay else "-"}
-            (line,) = axes.plot(1e3 * t, fit.result.run(t)[2][:, one.column], **style)
-            line.set_label(f"{fit.joint.angle:.2f} rad")
-            lines[f"{how}, delay {1e3 * fit.delay:.0f} ms"] = line
-        axes.axvline(1e3 * one.time, color="C0", lw=1)
-        axes.set_title(f"{one.name}: published {one.angle:.2f} rad, {1e3 * one.time:.0f} ms")
-        axes.legend(loc="upper right", frameon=False, bbox_to_anchor=(0.94, 1.0))
-        axes.set_xlabel("time from the signal [ms]" if one.name.startswith("UR3") else "")
-    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=4)
-    left.supylabel("speed [rad/s]: the area is the angle")
-    axes, bins = right.subplots(), np.linspace(0.0, 2.0, 41)
-    for ratio, label in ((found.zeroed, "velocity set to zero"), (found.kept, "momentum kept")):
-        axes.hist(np.minimum(ratio, 2.0), bins, histtype="step", lw=2, label=label)
-    axes.set_title("Joint 1 of a UR5 locks: kinetic energy")
-    axes.set(xlabel="after over before (2 and more at 2)", ylabel="states")
-    axes.margins(y=0.18)
-    axes.legend(loc="upper right")
-    figure.savefig(path, dpi=130)
+    with drawing(path, 15, 8) as figure:
+        left, right = figure.subfigures(1, 2, width_ratios=(3, 1))
+        lines = {}
+        for one, axes in zip(every, left.subplots(2, 3).flat, strict=True):
+            for fit in fits:
+                if fit.axis is not one or fit.delay not in DELAYS[::2]:
+                    continue
+                t = np.linspace(0.0, fit.result.run.t[-1], 400)
+                how = "shorted motor beside it" if fit.short else "constant torque"
+                style = {
+                    "color": "#c44e00" if fit.short else "0.45",
+                    "ls": "--" if fit.delay else "-",
+                }
+                (line,) = axes.plot(1e3 * t, fit.result.run(t)[2][:, one.column], **style)
+                line.set_label(f"{fit.joint.angle:.2f} rad")
+                lines[f"{how}, delay {1e3 * fit.delay:.0f} ms"] = line
+            axes.axvline(1e3 * one.time, color="C0", lw=1)
+            axes.set_title(f"{one.name}: published {one.angle:.2f} rad, {1e3 * one.time:.0f} ms")
+            axes.legend(loc="upper right", frameon=False, bbox_to_anchor=(0.94, 1.0))
+            axes.set_xlabel("time from the signal [ms]" if one.name.startswith("UR3") else "")
+        figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=4)
+        left.supylabel("speed [rad/s]: the area is the angle")
+        axes, bins = right.subplots(), np.linspace(0.0, 2.0, 41)
+        for ratio, label in ((found.zeroed, "velocity set to zero"), (found.kept, "momentum kept")):
+            axes.hist(np.minimum(ratio, 2.0), bins, histtype="step", lw=2, label=label)
+        axes.set_title("Joint 1 of a UR5 locks: kinetic energy")
+        axes.set(xlabel="after over before (2 and more at 2)", ylabel="states")
+        axes.margins(y=0.18)
+        axes.legend(loc="upper right")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="UR5 and UR3 against their manuals.")
-    parser.add_argument("--plot", metavar="PNG", help="draw the stops (needs matplotlib)")
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/stopping.md")
-    given = parser.parse_args()
-    main(given.write, given.plot)
+    start_program(
+        main,
+        "UR5 and UR3 against their manuals.",
+        motion=lambda: axes(["UR5"])[1].by_time.result.run,
+        flags={"write": "put the tables into docs/stopping.md"},
+    )

@@ -6,11 +6,9 @@ and what must come out is told by the programs that use this.
 
 from __future__ import annotations
 
-import argparse
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +17,9 @@ from numpy.typing import NDArray
 from scipy.integrate import RK45
 
 import pinloop as pl
+
+from .pictures import drawing
+from .program import start_program
 
 __all__ = [
     "Lagrange", "Method", "Reduction", "Run", "Sweeps", "draw", "go", "linkage",
@@ -268,25 +269,29 @@ def print_runs(title: str, runs: Sequence[Run]) -> None:
 
 
 def draw(path: str, groups: Mapping[str, Sequence[Run]]) -> None:
-    """Joint angles of the first run of each group, and the violations of all.
+    """Joint angles of the first run of each group, and the largest violations of all.
 
     Args:
         path: picture to write.
         groups: runs by title.
     """
-    size = (11.0, 3.6 * len(groups))
-    figure = import_module("matplotlib.figure").Figure(figsize=size, layout="constrained")
-    panels = figure.subplots(len(groups), 2, squeeze=False)
-    for (left, right), (title, runs) in zip(panels, groups.items(), strict=True):
-        left.plot(runs[0].t, runs[0].q)
-        left.set(title=f"{title}: joint angles, {runs[0].method}", xlabel="t [s]", ylabel="rad")
-        for run in runs:
-            right.semilogy(run.t[1:], np.maximum(run.violation[1:], 1e-17), label=run.method)
-        right.set(title=f"{title}: constraint violation", xlabel="t [s]", ylabel="m")
-        right.legend()
-        for axes in (left, right):
-            axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=150)
+    with drawing(path, 13.0, 2.5 * len(groups)) as figure:
+        panels = figure.subplots(len(groups), 2, squeeze=False)
+        for (left, right), (title, runs) in zip(panels, groups.items(), strict=True):
+            left.plot(runs[0].t, runs[0].q)
+            left.set(title=f"{title}: joint angles, {runs[0].method}", xlabel="t [s]", ylabel="rad")
+            for run in runs:
+                label = f"{run.method}{': failed' * bool(run.failure)}"
+                right.semilogy(*_largest(run), label=label)
+            right.set(title=f"{title}: violation of the loop", xlabel="t [s]", ylabel="m")
+            right.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def _largest(run: Run, parts: int = 100) -> tuple[Array, Array]:
+    """Times of even parts of a run, and the largest violation in each; zero is out of sight."""
+    strips = np.array_split(np.arange(1, len(run.t)), parts) if len(run.t) > parts else []
+    t = np.array([run.t[strip[-1]] for strip in strips])
+    return t, np.array([max(run.violation[strip].max(), 1e-17) for strip in strips])
 
 
 # -- linkages -------------------------------------------------------------------------------
@@ -323,10 +328,3 @@ def linkage(
             joint["parent"], joint["child"] = joint["child"], joint["parent"]
     entries = [_bar(bar, *ends) for bar, ends in zip(bars, pairwise(points), strict=True)]
     return pl.regularize(pl.from_screws({"name": name, "bodies": entries, "joints": joints}))
-
-
-def start_program(main: Callable[..., object], description: str) -> None:
-    """Call the ``main`` of a program with what its command line says."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--plot", metavar="PNG", help="draw angles and violations")
-    main(plot=parser.parse_args().plot)

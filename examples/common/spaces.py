@@ -5,15 +5,16 @@ The programs that use this define the mechanisms and assert what must come out.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 import pinloop as pl
+
+from .pictures import drawing
+from .program import start_program
 
 __all__ = [
     "STEP",
@@ -27,6 +28,7 @@ __all__ = [
     "joint_panels",
     "print_table",
     "start_program",
+    "thrown",
 ]
 
 Array = NDArray[np.float64]
@@ -70,6 +72,18 @@ def free_run(robot: pl.Mechanism, v: Array, until: float, step: float = STEP) ->
     return pl.simulate(robot, robot.neutral, v, until=until, method=method, stabilization=None)
 
 
+def thrown(
+    mechanism: Callable[[], pl.Mechanism], start: Callable[[pl.Mechanism], Array]
+) -> Callable[[], pl.Trajectory]:
+    """What replays a mechanism on SE(3), thrown as it starts."""
+
+    def motion() -> pl.Trajectory:
+        robot = mechanism().absolute("SE3")
+        return free_run(robot, start(robot), 1.0)
+
+    return motion
+
+
 def joint_drift(run: pl.Trajectory) -> JointDrift:
     """How far a run leaves each joint, and its total energy."""
     rows, energy = pl.Constraints(run.robot, full=True), run.energy()
@@ -110,21 +124,12 @@ def draw(
         shape: rows and columns of diagrams.
         size: width and height of the picture [inch].
     """
-    figure = import_module("matplotlib.figure").Figure(figsize=size, layout="constrained")
-    for axes, panel in zip(figure.subplots(*shape).ravel(), panels, strict=True):
-        for values, name in zip(panel.curves, ("SE(3)", "SO(3)×R³"), strict=True):
-            if panel.logarithmic:
-                axes.semilogy(t[1:], np.maximum(values[1:], _LEAST), label=name)
-            else:
-                axes.plot(t, values, label=name)
-        axes.set(title=panel.title, xlabel="t [s]")
-        axes.grid(alpha=0.3)
-        axes.legend()
-    figure.savefig(path, dpi=150)
-
-
-def start_program(main: Callable[..., object], description: str) -> None:
-    """Call the ``main`` of a program with what its command line says."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--plot", metavar="PNG", help="draw the drifts (needs matplotlib)")
-    main(plot=parser.parse_args().plot)
+    with drawing(path, *size) as figure:
+        for axes, panel in zip(figure.subplots(*shape).ravel(), panels, strict=True):
+            for values, name in zip(panel.curves, ("SE(3)", "SO(3)×R³"), strict=True):
+                if panel.logarithmic:
+                    axes.semilogy(t[1:], np.maximum(values[1:], _LEAST), label=name)
+                else:
+                    axes.plot(t, values, label=name)
+            axes.set(title=panel.title, xlabel="t [s]")
+            axes.legend()

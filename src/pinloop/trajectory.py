@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 from zipfile import BadZipFile
 
 import numpy as np
@@ -36,7 +35,11 @@ from .manifold import RobotManifold
 from .mechanism import Mechanism
 from .modes import Locked, ModalSystem, Mode
 from .plots import RunPlots
+from .runtable import columns, write_csv, write_parquet
 from .transitions import Transition
+
+if TYPE_CHECKING:
+    from .view.live import Viewer
 
 __all__ = ["State", "Trajectory", "load_trajectory"]
 
@@ -257,58 +260,71 @@ class Trajectory:
 
     def columns(self) -> dict[str, Array]:
         """Time, coordinates and velocities as named columns with units."""
-        table: dict[str, Array] = {"t [s]": self.t}
-        for name in self.robot.joints:
-            at = self.robot.coordinates(name)
-            # Of a joint with a quaternion, or a cosine and sine, the translations come first.
-            lengths = int(np.sum(self.robot.is_translation[at.v]))
-            for k, label in enumerate(_labels(at.nq)):
-                plain = "m" if k < lengths else "-"
-                unit = _unit(self.robot, at.v.start + k) if at.nq == at.nv else plain
-                table[f"q.{name}{label} [{unit}]"] = self.q[:, at.q.start + k]
-        for name in self.robot.joints:
-            at = self.robot.coordinates(name)
-            for k, label in enumerate(_labels(at.nv)):
-                unit = _unit(self.robot, at.v.start + k)
-                table[f"v.{name}{label} [{unit}/s]"] = self.v[:, at.v.start + k]
-        table["mode"] = self.mode.astype(float)
-        return table
+        return columns(self.robot, self.t, self.q, self.v, self.mode)
 
     def to_csv(self, path: str | Path) -> Path:
         """Write times, coordinates and velocities as CSV, units in the column names."""
-        target = Path(path)
-        table = self.columns()
-        with target.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(table)
-            writer.writerows(_rows(table.values()))
-        return target
+        return write_csv(self.columns(), path)
 
     def to_parquet(self, path: str | Path) -> Path:
         """Write times, coordinates and velocities as Parquet (needs the extra ``parquet``)."""
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ImportError:
-            raise BadValue(
-                "Parquet needs pyarrow: pip install 'pinloop[parquet]', or use to_csv"
-            ) from None
-        target = Path(path)
-        pyarrow.parquet.write_table(pyarrow.table(self.columns()), target)
-        return target
+        return write_parquet(self.columns(), path)
 
+    def save_html(
+        self,
+        path: str | Path,
+        *,
+        rate: float = 30.0,
+        ghosts: Sequence[float] = (),
+        traces: Sequence[str] | None = None,
+        forces: Sequence[str] | bool = (),
+        moments: bool = False,
+        title: str | None = None,
+    ) -> Path:
+        """Write the run as one HTML file that plays it in any browser, without a network.
 
-def _labels(count: int) -> list[str]:
-    return [""] if count == 1 else [f".{k}" for k in range(count)]
+        Args:
+            path: file to write.
+            rate: frames per second of motion; fewer are kept if the file would get too large.
+            ghosts: times of poses that are shown translucent [s].
+            traces: frames or bodies whose way is drawn; by default the tool's, if there is one.
+            forces: loop joints, and locks as ``"lock:<joint>"``, whose reactions are drawn as
+                arrows; True for all there are.
+            moments: draw the moments of loop joints too.
+            title: title of the page; the robot's name by default.
+        """
+        from .view.html import write_text
+        from .view.runs import Shown, run_page
 
+        return write_text(run_page(self, Shown(rate, ghosts, traces, forces, moments, title)), path)
 
-def _unit(robot: Mechanism, column: int) -> str:
-    return "m" if robot.is_translation[column] else "rad"
+    def view(
+        self,
+        *,
+        rate: float = 30.0,
+        ghosts: Sequence[float] = (),
+        traces: Sequence[str] | None = None,
+        forces: Sequence[str] | bool = (),
+        moments: bool = False,
+        title: str | None = None,
+        open_browser: bool = False,
+        announce: bool = True,
+    ) -> Viewer:
+        """Play the run in the browser; arguments as those of `save_html`.
 
+        Returns:
+            The viewer: ``show(t)`` goes to a time [s], ``wait`` waits for Ctrl-C, ``close`` ends
+            it; a notebook shows it below the cell. Its address is printed if ``announce`` is set.
+        """
+        from .view.live import Viewer
+        from .view.runs import RunExhibit, Shown
 
-def _rows(columns: Iterable[Array]) -> Iterable[list[str]]:
-    for row in zip(*columns, strict=True):
-        yield [repr(float(value)) for value in row]
+        viewer = Viewer(RunExhibit(self, Shown(rate, ghosts, traces, forces, moments, title)))
+        if announce:
+            print(viewer.url)
+        if open_browser:
+            viewer.open()
+        return viewer
 
 
 def load_trajectory(path: str | Path) -> Trajectory:

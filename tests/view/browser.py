@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -35,8 +36,8 @@ FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--enable-unsafe-swiftshader", "--use-gl=angle", "--use-angle=swiftshader"),
-    # No name can be resolved: a page that wants anything from the network stays empty.
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    # No name can be resolved: a page that wants anything from beyond this machine stays empty.
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
     *("--hide-scrollbars", "--force-device-scale-factor=1"),
 )
 
@@ -49,16 +50,32 @@ _START = (
 )
 
 
+def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+    """Wait until something has come about."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.03)
+
+
 class Browser:
     """A page in a browser, for a ``with`` block.
+
+    Args:
+        page: its file or its address.
+        profile: folder for the browser's own files.
+        size: width and height of the window.
 
     Attributes:
         complaints: errors of scripts, and what they or the browser wrote as errors.
         requests: addresses that the page asked for, but for its own and data in it.
     """
 
-    def __init__(self, page: Path, profile: Path, size: tuple[int, int] = (1000, 800)) -> None:
+    def __init__(
+        self, page: Path | str, profile: Path, size: tuple[int, int] = (1000, 800)
+    ) -> None:
         assert BROWSER is not None
+        address = page if isinstance(page, str) else page.as_uri()
         self.complaints: list[str] = []
         self.requests: list[str] = []
         self._number = 0
@@ -75,12 +92,12 @@ class Browser:
         os.close(far_in)
         os.close(far_out)
         try:
-            self._open(page, size)
+            self._open(address, size)
         except BaseException:
             self.close()
             raise
 
-    def _open(self, page: Path, size: tuple[int, int]) -> None:
+    def _open(self, address: str, size: tuple[int, int]) -> None:
         self._session: str | None = None
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         attached = self.send("Target.attachToTarget", targetId=target, flatten=True)
@@ -91,7 +108,7 @@ class Browser:
             "Emulation.setDeviceMetricsOverride",
             width=size[0], height=size[1], deviceScaleFactor=1, mobile=False,
         )  # fmt: skip
-        self.send("Page.navigate", url=page.as_uri())
+        self.send("Page.navigate", url=address)
         end = time.monotonic() + _PATIENCE
         while not self._loaded:
             self._note(self._receive(end))
@@ -147,6 +164,22 @@ class Browser:
         )
         for kind in ("mousePressed", "mouseReleased"):
             self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def drag(self, selector: str, part: float) -> None:
+        """Drag the thumb of a slider from where it is to a part of its length."""
+        x, y, to = self.value(
+            f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
+            "e.scrollIntoView({block: 'center', behavior: 'instant'});"
+            "const r = e.getBoundingClientRect(), at = (p) => r.left + 8 + p * (r.width - 16);"
+            "const p = (e.valueAsNumber - e.min) / (e.max - e.min);"
+            f"return [at(p), r.top + r.height / 2, at({part})]; }})()"
+        )
+        mouse = {"y": y, "button": "left", "clickCount": 1}
+        self.send("Input.dispatchMouseEvent", type="mousePressed", x=x, **mouse)
+        for k in range(1, 11):
+            here = x + k / 10 * (to - x)
+            self.send("Input.dispatchMouseEvent", type="mouseMoved", x=here, buttons=1, **mouse)
+        self.send("Input.dispatchMouseEvent", type="mouseReleased", x=to, **mouse)
 
     def press(self, key: str, code: int) -> None:
         """Press a key, e.g. ("Home", 36)."""

@@ -155,7 +155,7 @@ def test_a_robot_without_shapes_is_its_skeleton() -> None:
     run = pl.simulate(robot, robot.neutral, [1.0], until=0.2)
     replay = make_replay(run, marked=["hinge"])
     assert replay.ghost == ("skeleton",)
-    assert make_replay(run, ghost=False).ghost == ()
+    assert make_replay(run, ghosts=()).ghost == ()
 
 
 def test_a_trace_follows_its_point() -> None:

@@ -17,7 +17,7 @@ from ..mechanism import Mechanism
 from ..modes import ModalSystem, Mode
 from .panels import MOST_LINES, Line
 
-__all__ = ["Coordinate", "Fine", "Run", "coordinates", "fine", "lines_by_unit", "velocities"]
+__all__ = ["Coordinate", "Fine", "Run", "coordinates", "few", "fine", "lines_by_unit", "velocities"]
 
 Array = NDArray[np.float64]
 
@@ -103,6 +103,15 @@ def fine(run: Run, points: int = _POINTS) -> Fine:
     if inner.any():
         _, q[inner], v[inner] = run(times[inner])
     return Fine(times, q, v, after)
+
+
+def few(states: Fine, most: int = 4 * _POINTS) -> Fine:
+    """No more states than a picture shows, for what takes time; both sides of jumps stay."""
+    kept = np.zeros(len(states.t), dtype=bool)
+    kept[:: -(-len(kept) // most)] = kept[-1] = True
+    jumps = np.flatnonzero(np.diff(states.t) <= 0.0)
+    kept[jumps] = kept[jumps + 1] = True
+    return Fine(states.t[kept], states.q[kept], states.v[kept], states.after[kept])
 
 
 class Coordinate(NamedTuple):

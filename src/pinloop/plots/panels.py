@@ -87,8 +87,10 @@ def drawn(
         notebook shows it; ``savefig`` writes it.
 
     Raises:
-        BadValue: matplotlib is not installed.
+        BadValue: there is nothing to draw, or matplotlib is not installed.
     """
+    if not any(columns):
+        raise BadValue(f"there is nothing to draw for '{title}'; name at least one joint")
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import PchipInterpolator
 
 from ..analysis import EnergyBalance, Reaction, lock_reactions, momenta, reactions
 from ..constraints import Constraints
 from ..errors import BadValue
 from ..stabilization import Projection
-from .curves import Coordinate, Fine, Run, coordinates, fine, lines_by_unit, velocities
+from .curves import Coordinate, Fine, Run, coordinates, few, fine, lines_by_unit, velocities
 from .panels import MOST_LINES, Line, Panel, drawn
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class RunPlots:
         """
         states = fine(self._run)
         left, right = self._state_panels(joints, states)
-        energies, work, error = self._energy_panels(states)
+        energies, work, error = self._energy_panels(few(states))
         left.append(energies)
         right.append(work if work.lines else error)
         if self._run.robot.loops:
@@ -77,7 +76,7 @@ class RunPlots:
 
     def energy(self) -> Figure:
         """Energies [J], work done on the robot since the start [J], and what the balance misses."""
-        energies, work, error = self._energy_panels(fine(self._run))
+        energies, work, error = self._energy_panels(few(fine(self._run)))
         return self._drawn("energy", [energies, *([work] if work.lines else []), error])
 
     def closure(self, tolerance: float | None = None) -> Figure:
@@ -96,7 +95,7 @@ class RunPlots:
 
     def momentum(self) -> Figure:
         """Generalized momenta [N m s, N s], and momenta of the whole robot in world axes."""
-        run, states = self._run, fine(self._run)
+        run, states = self._run, few(fine(self._run))
         found = momenta(run.equations[0], *states[:3])
         one_each = [
             Coordinate(v.joint, v.label, "N s" if v.unit == "m/s" else "N m s", p)
@@ -125,7 +124,7 @@ class RunPlots:
                 ``"lock:<joint>"``: what the lock exerts on the joint.
             frame: frame in which the wrench is given; frame B of the loop joint by default.
         """
-        run, states = self._run, fine(self._run)
+        run, states = self._run, few(fine(self._run))
         here = run.equations
         equations = [here[k] for k in states.after]
         if name.startswith("lock:"):
@@ -259,6 +258,8 @@ def _largest(lines: list[Line]) -> tuple[list[Line], list[str]]:
 
 def _work(balance: EnergyBalance, states: Fine) -> Iterator[Line]:
     """Work since the start: known at the stored states, without overshoot between them."""
+    from scipy.interpolate import PchipInterpolator  # too large to be imported with the package
+
     for name, values in balance.work.items():
         y = values[states.after]
         ends = np.flatnonzero(np.diff(balance.t) <= 0.0) + 1

@@ -1,6 +1,6 @@
 """Seeing a robot: live in the browser, or as one HTML file.
 
-The two public functions; what they need (meshcat, trimesh) is imported when they are called.
+The two public functions; what they need (trimesh, meshcat's script) is read when they are called.
 """
 
 from __future__ import annotations
@@ -41,14 +41,16 @@ def view(
         open_browser: open the viewer or the page in the browser.
 
     Returns:
-        The live viewer (its ``url`` is where to look, ``show(q)`` moves the robot), or the path of
-        the page.
+        The live viewer, or the path of the page. ``url`` of the viewer is where to look; there,
+        sliders move the robot, whose loops stay closed. ``show(q)`` moves it from here, and ``q``
+        is where it is.
 
     Raises:
         LoopNotClosed: no ``q`` is given and none closes the loops.
         BadValue: ``q`` is no configuration of the robot, or the page cannot be written.
     """
     from .live import Viewer
+    from .robots import RobotExhibit
     from .scene import make_scene
 
     if html is not None:
@@ -59,7 +61,7 @@ def view(
             webbrowser.open(path.resolve().as_uri(), new=2)
         return path
     configuration = _configuration(robot, q)
-    viewer = Viewer(make_scene(robot), configuration)
+    viewer = Viewer(RobotExhibit(make_scene(robot), configuration))
     if open_browser:
         viewer.open()
     return viewer

@@ -14,11 +14,12 @@ from pathlib import Path
 from numpy.typing import ArrayLike
 
 from ..errors import BadValue, PinloopError
+from ..mechanism import Mechanism
 from .commands import packed
 from .scene import Scene
 from .skeleton import LOOP
 
-__all__ = ["page", "viewer_script", "write_page"]
+__all__ = ["caption", "page", "viewer_script", "write_page", "write_text"]
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -69,7 +70,11 @@ if (narrow > 1) {{
 
 def write_page(scene: Scene, q: ArrayLike, path: str | Path) -> Path:
     """Write the page of a scene at configuration ``q`` and return its path."""
-    text = page(scene, q)
+    return write_text(page(scene, q), path)
+
+
+def write_text(text: str, path: str | Path) -> Path:
+    """Write a page and return its path."""
     target = Path(path)
     try:
         target.write_text(text, encoding="utf-8", newline="\n")
@@ -84,6 +89,20 @@ def write_page(scene: Scene, q: ArrayLike, path: str | Path) -> Path:
 def page(scene: Scene, q: ArrayLike) -> str:
     """Return the page of a scene at configuration ``q``."""
     robot = scene.robot
+    red, green, blue = (round(255 * value) for value in LOOP[:3])
+    encoded = (base64.b64encode(packed(command)).decode() for command in scene.commands(q))
+    return _PAGE.format(
+        title=escape(f"{robot.name} - pinloop"),
+        name=escape(robot.name),
+        facts=caption(robot),
+        loop_color=f"rgb({red}, {green}, {blue})",
+        viewer=viewer_script(),
+        commands=",\n".join(f'"{text}"' for text in encoded),
+    )
+
+
+def caption(robot: Mechanism) -> str:
+    """What a robot has, counted, as paragraphs of HTML."""
     counts = [(len(robot.bodies), "body", "bodies"), (len(robot.joints), "joint", "joints")]
     facts = " · ".join(f"{n} {one if n == 1 else many}" for n, one, many in counts)
     lines = f"<p>{facts}</p>"
@@ -91,16 +110,7 @@ def page(scene: Scene, q: ArrayLike) -> str:
         number = len(robot.loops)
         what = "loop joint" if number == 1 else "loop joints"
         lines += f"<p><i></i>{number} {what}</p>"
-    red, green, blue = (round(255 * value) for value in LOOP[:3])
-    encoded = (base64.b64encode(packed(command)).decode() for command in scene.commands(q))
-    return _PAGE.format(
-        title=escape(f"{robot.name} - pinloop"),
-        name=escape(robot.name),
-        facts=lines,
-        loop_color=f"rgb({red}, {green}, {blue})",
-        viewer=viewer_script(),
-        commands=",\n".join(f'"{text}"' for text in encoded),
-    )
+    return lines
 
 
 def viewer_script() -> str:

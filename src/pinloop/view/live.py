@@ -1,49 +1,88 @@
-"""A scene in the browser, live: meshcat's server shows it, `Viewer` moves it."""
+"""A page in the browser, live: `Viewer` serves it, and moves what it shows."""
 
 from __future__ import annotations
 
-import contextlib
-import io
-import time
-import warnings
+import threading
+from html import escape
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
 from ..errors import PinloopError
-from .commands import Command, packed
-from .scene import Scene
+from .server import Message, PageServer
 
-__all__ = ["Viewer"]
+__all__ = ["Exhibit", "Viewer"]
 
-_PATIENCE = 10_000
-"""How long the server may take for an answer [ms]."""
+
+class Exhibit(Protocol):
+    """What a viewer shows: a robot, or a run."""
+
+    @property
+    def name(self) -> str:
+        """Name of the robot."""
+        ...
+
+    @property
+    def q(self) -> NDArray[Any]:
+        """Configuration that is shown, shape (nq,)."""
+        ...
+
+    def page(self) -> str:
+        """The page."""
+        ...
+
+    def state(self) -> Message:
+        """What the page has to know of the present state."""
+        ...
+
+    def show(self, value: Any) -> None:
+        """Change the state."""
+        ...
+
+    def ask(self, message: Message) -> None:
+        """Change the state as the page wants it."""
+        ...
 
 
 class Viewer:
-    """A robot in the browser.
+    """A robot or a run in the browser.
 
-    Use it in a ``with`` block, or call `close`; the server ends with Python otherwise.
+    Use it in a ``with`` block, or call `close`; the page ends with Python otherwise. Only browsers
+    on this machine that know the address can see it. A notebook shows it below the cell.
 
     Args:
-        scene: what is shown.
-        q: configuration, shape (nq,).
+        exhibit: what is shown.
 
     Attributes:
         url: address to open in a browser on this machine.
     """
 
-    def __init__(self, scene: Scene, q: ArrayLike) -> None:
-        commands = scene.commands(q)
-        self.scene = scene
-        self._window: Any = _open_window()
-        self.url: str = self._window.web_url
-        self._send(commands)
+    def __init__(self, exhibit: Exhibit) -> None:
+        self._exhibit = exhibit
+        self._lock = threading.Lock()
+        self._number = 0
+        self._server = PageServer(self._page, self._ask)
+        self.url = self._server.url
+        self._tell()
 
-    def show(self, q: ArrayLike) -> None:
-        """Move the robot to configuration ``q``, shape (nq,)."""
-        self._send(self.scene.placing(q))
+    @property
+    def q(self) -> NDArray[Any]:
+        """Configuration that is shown, shape (nq,): where the sliders are, or the last `show`."""
+        with self._lock:
+            return self._exhibit.q.copy()
+
+    def show(self, value: Any) -> None:
+        """Show something else.
+
+        Args:
+            value: of a robot a configuration, shape (nq,); of a run a time [s].
+        """
+        if self._server.ended.is_set():
+            raise PinloopError("the viewer is closed; open a new one")
+        with self._lock:
+            self._exhibit.show(value)
+            self._tell()
 
     def open(self) -> bool:
         """Open the address in the user's browser; return whether there is one."""
@@ -52,20 +91,13 @@ class Viewer:
         return webbrowser.open(self.url, new=2)
 
     def wait(self) -> None:
-        """Wait until the server ends, or for Ctrl-C (a `KeyboardInterrupt`)."""
-        while self._window is not None and self._window.server_proc.poll() is None:
-            time.sleep(0.2)
+        """Wait until the viewer is closed, or for Ctrl-C (a `KeyboardInterrupt`)."""
+        while not self._server.ended.wait(0.2):
+            pass
 
     def close(self) -> None:
-        """End the server; the page in the browser stays as it is."""
-        if self._window is None:
-            return
-        server, self._window = self._window, None
-        server.zmq_socket.close(linger=0)
-        server.server_proc.kill()
-        server.server_proc.wait()
-        server.server_proc.stdout.close()
-        server.server_proc.stderr.close()
+        """End the server; a page in the browser stays as it is."""
+        self._server.close()
 
     def __enter__(self) -> Viewer:
         return self
@@ -79,39 +111,34 @@ class Viewer:
         self.close()
 
     def __repr__(self) -> str:
-        state = "closed" if self._window is None else self.url
-        return f"<Viewer of '{self.scene.robot.name}': {state}>"
+        state = "closed" if self._server.ended.is_set() else self.url
+        return f"<Viewer of '{self._exhibit.name}': {state}>"
 
-    def _send(self, commands: list[Command]) -> None:
-        """Send commands to the page through the server."""
-        import zmq
+    def _repr_html_(self) -> str:
+        """The page in a notebook, whose browser is on this machine."""
+        if self._server.ended.is_set():
+            return f"<p>{escape(repr(self))}</p>"
+        return (
+            f'<iframe src="{escape(self.url)}" title="{escape(self._exhibit.name)}" '
+            'allow="clipboard-write" style="width: 100%; height: 640px; border: 0"></iframe>'
+        )
 
-        if self._window is None or self._window.server_proc.poll() is not None:
-            raise PinloopError("the viewer is closed; open a new one with pinloop.view")
-        socket = self._window.zmq_socket
-        try:
-            for command in commands:
-                path = command["path"]
-                socket.send_multipart([command["type"].encode(), path.encode(), packed(command)])
-                socket.recv()
-        except zmq.ZMQError as error:
-            self.close()
-            raise PinloopError(f"the viewer's server does not answer: {error}") from None
+    def _page(self) -> str:
+        with self._lock:
+            return self._exhibit.page()
 
+    def _ask(self, message: Message) -> Message:
+        """What the page says; the answer goes to all pages."""
+        with self._lock:
+            try:
+                self._exhibit.ask(message)
+            except PinloopError as error:
+                return {"refused": str(error)}
+            return self._tell()
 
-def _open_window() -> Any:
-    """Start meshcat's server; what it prints is left out, callers know the address."""
-    import zmq
-
-    with warnings.catch_warnings():
-        # meshcat imports parts of its libraries that these deprecate; no user can do about it.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        from meshcat.visualizer import ViewerWindow
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            window = ViewerWindow(None, True, [])
-    except (OSError, RuntimeError) as error:
-        raise PinloopError(f"the viewer's server cannot be started: {error}") from error
-    window.zmq_socket.setsockopt(zmq.RCVTIMEO, _PATIENCE)
-    window.zmq_socket.setsockopt(zmq.SNDTIMEO, _PATIENCE)
-    return window
+    def _tell(self) -> Message:
+        """Tell all pages the state, numbered so that an old one is known."""
+        self._number += 1
+        message = {"number": self._number, **self._exhibit.state()}
+        self._server.publish(message)
+        return message

@@ -1,13 +1,14 @@
 """A motion to be played: what is drawn, where it is over time, which joints stand when.
 
 Data only, made from a run; the page that plays it is in `player`. Poses are kept at even times and
-where the run changes its mode, as whole numbers of 16 bits: 0.03 mm on 2 m, 0.002 degrees.
+where the run changes its mode, as whole numbers of 16 bits: 0.03 mm on 2 m, 0.002 degrees. Forces
+are kept likewise, as parts of the largest one.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,21 +16,36 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..trajectory import Trajectory
+from .arrows import Arrow, round_scale
 from .commands import Command, packed, phong, set_object
 from .lighter import lighter
+from .motion import Motion, frame_times, mode_spans, modes_at, opened_spans, standing_spans
 from .scene import Node, Scene, make_scene
-from .solids import Color, facets, tube
+from .solids import Color, cone, cylinder, facets, tube
 from .stage import stage
 
-__all__ = ["Layer", "Replay", "Trace", "frame_times", "make_replay", "standing_spans"]
+__all__ = [
+    "FORCE",
+    "MOMENT",
+    "Layer",
+    "Replay",
+    "Trace",
+    "frame_times",
+    "make_replay",
+    "standing_spans",
+]
 
 Array = NDArray[np.float64]
 
-_RATE, _FEWEST, _MOST = 60.0, 40, 2400
-"""Frames per second of motion, and how many there are at least and at most."""
 _MESH_BYTES = 4_500_000
 """What the meshes of a robot may take; base64 adds a third."""
+_TRACE_POINTS = 1600
+"""Points of all lines together: what a picture can show."""
+FORCE: Color = (0.04, 0.49, 0.24, 1.0)
+MOMENT: Color = (0.48, 0.24, 0.72, 1.0)
+"""Colours of arrows."""
+_ARROW = 0.35
+"""Length of the longest arrow over that of the robot."""
 _STILL = 1e-9
 """What moves less than this [m, 1] does not move."""
 
@@ -81,9 +97,18 @@ class Replay:
         quaternions: their orientations (x, y, z, w), shape (k, n, 4).
         standing: per marked joint the spans of time [s] in which it is locked.
         marks: per marked joint the paths of its symbols.
-        ghost: groups that are drawn once more, as they are at the start; empty for no ghost.
+        opened: per loop joint that opens the spans of time [s] in which it is open.
+        loops: per loop joint that opens the paths of its symbols.
+        ghost: groups that are drawn once more; empty for no ghost.
+        ghosts: times at which they are drawn once more [s].
         layers: paths, labels and opacities of translucent surfaces.
         traces: whether there are traces.
+        arrows: forces and moments at the times of the frames.
+        scales: N and N m per m of an arrow, or 0 where there is none.
+        events: what happened when [s].
+        modes: when what is locked and open changes [s], and what it is from then on.
+        jumps: frames at which the mode is another one than just before.
+        size: length of everything that is shown [m].
         cell: size of the cells in which vertices of meshes were joined to save space [m], or 0.
     """
 
@@ -95,16 +120,23 @@ class Replay:
     quaternions: Array
     standing: dict[str, tuple[tuple[float, float], ...]]
     marks: dict[str, tuple[str, ...]]
+    opened: dict[str, tuple[tuple[float, float], ...]]
+    loops: dict[str, tuple[str, ...]]
     ghost: tuple[str, ...]
+    ghosts: tuple[float, ...]
     layers: tuple[tuple[str, str, float], ...]
     traces: bool
+    arrows: tuple[Arrow, ...]
+    scales: tuple[float, float]
+    events: tuple[tuple[float, str], ...]
+    modes: tuple[tuple[float, str], ...]
+    jumps: tuple[int, ...]
+    size: float
     cell: float
 
     def data(self) -> dict[str, Any]:
         """Everything for the page, in what JSON knows."""
-        low = self.positions.min(axis=0, initial=np.inf) if self.paths else np.zeros((0, 3))
-        step = (self.positions.max(axis=0) - low) / 65535 if self.paths else np.zeros((0, 3))
-        cells = np.round((self.positions - low) / np.where(step > 0, step, 1.0)).astype("<u2")
+        low, step, cells = _in_cells(self.positions)
         turns = np.round(32767 * self.quaternions).astype("<i2")
         return {
             "commands": [_text(packed(command)) for command in self.commands],
@@ -112,7 +144,7 @@ class Replay:
             "paths": list(self.paths),
             "low": low.tolist(),
             "step": step.tolist(),
-            "positions": _text(cells.tobytes()),
+            "positions": cells,
             "quaternions": _text(turns.tobytes()),
             "joints": [
                 {
@@ -122,52 +154,87 @@ class Replay:
                 }
                 for name, spans in self.standing.items()
             ],
+            "loops": [
+                {"name": name, "paths": list(self.loops[name]), "open": [list(s) for s in spans]}
+                for name, spans in self.opened.items()
+            ],
             "ghost": list(self.ghost),
+            "ghosts": list(self.ghosts),
             "layers": [
                 {"path": path, "label": label, "opacity": opacity}
                 for path, label, opacity in self.layers
             ],
             "traces": self.traces,
+            "arrows": [self._arrow(arrow) for arrow in self.arrows],
+            "events": [list(event) for event in self.events],
+            "modes": [list(mode) for mode in self.modes],
+            "jumps": list(self.jumps),
+            "size": self.size,
+        }
+
+    def _arrow(self, arrow: Arrow) -> dict[str, Any]:
+        """An arrow for the page: its vector in metres as parts of the largest one."""
+        low, step, cells = _in_cells(arrow.start)
+        scale = self.scales[arrow.moment]
+        parts = np.round(32767 * arrow.vector / (arrow.largest or 1.0)).astype("<i2")
+        return {
+            "name": arrow.name,
+            "moment": arrow.moment,
+            "low": low.tolist(),
+            "step": step.tolist(),
+            "start": cells,
+            "vector": _text(parts.tobytes()),
+            "largest": arrow.largest,
+            "scale": scale,
         }
 
 
 def make_replay(
-    run: Trajectory,
+    run: Motion,
     *,
     until: float = np.inf,
+    times: Array | None = None,
     marked: Iterable[str] | None = None,
     traces: Sequence[Trace] = (),
     layers: Sequence[Layer] = (),
-    ghost: bool = True,
+    ghosts: Sequence[float] | None = None,
+    arrows: Sequence[Arrow] = (),
+    events: Sequence[tuple[float, str]] = (),
+    mesh_bytes: int = _MESH_BYTES,
 ) -> Replay:
     """Make a replay of a run.
 
     Args:
         run: the motion.
         until: end of what is played [s], if the run lasts longer.
+        times: times of the frames [s], shape (k,); by default those of `frame_times`.
         marked: joints whose symbols show whether they stand; by default those that are locked at
             some time.
         traces: paths of points.
         layers: translucent surfaces.
-        ghost: whether the pose at the start is shown too.
+        ghosts: times of poses that are shown too [s]; the start by default.
+        arrows: forces at the times of the frames.
+        events: what is marked on the bar of time.
+        mesh_bytes: what the meshes may take.
     """
-    spans = standing_spans(run)
+    spans, opened = standing_spans(run), opened_spans(run)
     names = tuple(spans) if marked is None else tuple(marked)
     scene = make_scene(run.robot, marked=names)
-    parts, cell = lighter(scene.parts, _MESH_BYTES)
+    parts, cell = lighter(scene.parts, mesh_bytes)
     scene = replace(scene, parts=parts)
-    t = frame_times(run, until)
+    t = frame_times(run, until) if times is None else times
     q = run(t).q
-    matrices = np.array([scene.placements(one) for one in q]).reshape(len(t), -1, 4, 4)
+    matrices = scene.placements_over(q)
     moves = np.flatnonzero(np.ptp(matrices, axis=0).max(axis=(1, 2)) > _STILL)
     moving = matrices[:, moves]
     points = np.vstack([scene.points(one) for one in q[[0, len(t) // 2, -1]]])
-    thickness = 0.003 * max(float(np.ptp(points, axis=0).max()), 1e-3)
+    size = max(float(np.ptp(points, axis=0).max()), 1e-3)
     drawn = [
-        (f"traces/{k}", tube(_path(run, t, trace), thickness), trace.color)
+        (f"traces/{k}", tube(_path(run, t, trace, len(traces)), 0.003 * size), trace.color)
         for k, trace in enumerate(traces)
     ]
     points = np.vstack([points, *(solid.corners for _, solid, _ in drawn)])
+    shown = ghosts if ghosts is not None else (float(t[0]),)
     return Replay(
         name=run.robot.name,
         commands=(
@@ -176,6 +243,7 @@ def make_replay(
             *scene.placing(q[0]),
             *(set_object(path, solid, _paint(color), np.eye(4)) for path, solid, color in drawn),
             *(_surface(f"layers/{k}", layer) for k, layer in enumerate(layers)),
+            *(command for k, arrow in enumerate(arrows) for command in _drawn(k, arrow, size)),
         ),
         t=t,
         paths=tuple(scene.nodes[k].path for k in moves),
@@ -183,41 +251,40 @@ def make_replay(
         quaternions=_quaternions(moving[:, :, :3, :3]),
         standing={name: spans.get(name, ()) for name in names},
         marks={name: scene.marks[name] for name in names},
-        ghost=_groups(scene) if ghost else (),
+        opened=opened,
+        loops={name: scene.loops[name] for name in opened},
+        ghost=_groups(scene) if shown else (),
+        ghosts=tuple(shown),
         layers=tuple((f"layers/{k}", one.label, one.color[3]) for k, one in enumerate(layers)),
         traces=bool(drawn),
+        arrows=tuple(arrows),
+        scales=(_scale(arrows, False, size), _scale(arrows, True, size)),
+        events=tuple(events),
+        modes=tuple(mode_spans(run)),
+        jumps=tuple(int(k) + 1 for k in np.flatnonzero(np.diff(modes_at(run, t)))),
+        size=size,
         cell=cell,
     )
 
 
-def frame_times(run: Trajectory, until: float = np.inf) -> Array:
-    """Times of the frames of a run [s]: even ones, and those at which its mode changes."""
-    start, end = float(run.t[0]), max(min(float(run.t[-1]), until), float(run.t[0]))
-    count = int(np.clip(np.ceil(_RATE * (end - start)), _FEWEST, _MOST))
-    changes = run.t[1:][np.diff(run.mode) != 0]
-    changes = changes[changes < end][:: 1 + len(changes) // _MOST]
-    return np.union1d(np.linspace(start, end, count + 1), changes)
+def _scale(arrows: Sequence[Arrow], moment: bool, size: float) -> float:
+    """N or N m per m of the arrows."""
+    largest = max((arrow.largest for arrow in arrows if arrow.moment is moment), default=0.0)
+    return round_scale(largest, _ARROW * size) if largest > 0 else 0.0
 
 
-def standing_spans(run: Trajectory) -> dict[str, tuple[tuple[float, float], ...]]:
-    """Per joint that is locked as a whole at some time the spans in which it is, in s."""
-    found: dict[str, list[tuple[float, float]]] = {}
-    ends = np.append(run.t[1:], run.t[-1])
-    for number, start, end in zip(run.mode, run.t, ends, strict=True):
-        for lock in run.modes[number].locks:
-            if lock.axes:
-                continue
-            spans = found.setdefault(lock.joint, [])
-            if spans and spans[-1][1] == start:
-                spans[-1] = (spans[-1][0], float(end))
-            else:
-                spans.append((float(start), float(end)))
-    # A joint that sticks for no time at all, because others decide otherwise, does not stand.
-    last = float(run.t[-1])
-    kept = {
-        name: tuple((a, b) for a, b in spans if b > a or a == last) for name, spans in found.items()
-    }
-    return {name: kept[name] for name in run.robot.joints if kept.get(name)}
+def _in_cells(points: Array) -> tuple[Array, Array, str]:
+    """Points as whole numbers of 16 bits: the least, the step and the numbers as text.
+
+    Args:
+        points: shape (k, ...); each column gets a range of its own.
+    """
+    if points.size == 0:
+        return points[:1].reshape(-1, 3), points[:1].reshape(-1, 3), ""
+    low = points.min(axis=0)
+    step = (points.max(axis=0) - low) / 65535
+    cells = np.round((points - low) / np.where(step > 0, step, 1.0)).astype("<u2")
+    return low, step, _text(cells.tobytes())
 
 
 def _groups(scene: Scene) -> tuple[str, ...]:
@@ -239,12 +306,13 @@ def _quaternions(rotations: Array) -> Array:
     return found
 
 
-def _path(run: Trajectory, t: Array, trace: Trace) -> Array:
-    """Path of a point [m], shape (m, 3)."""
+def _path(run: Motion, t: Array, trace: Trace, count: int) -> Array:
+    """Path of a point, one of ``count`` [m], shape (m, 3)."""
     start, end = max(trace.start, float(t[0])), min(trace.end, float(t[-1]))
-    times = np.unique([start, *t[(t > start) & (t < end)], max(start, end)])
+    inner = t[(t > start) & (t < end)]
+    times = np.unique([start, *inner[:: 1 + count * len(inner) // _TRACE_POINTS], max(start, end)])
     point = Scene(run.robot, (Node("", run.robot.frame_id(trace.frame)),), (), ())
-    return np.array([point.placements(q)[0][:3, 3] for q in run(times).q])
+    return np.asarray(point.placements_over(run(times).q)[:, 0, :3, 3])
 
 
 def _paint(color: Color) -> dict[str, Any]:
@@ -256,6 +324,16 @@ def _surface(path: str, layer: Layer) -> Command:
     """The command that draws a translucent surface."""
     material = phong(layer.color) | {"flatShading": True}
     return set_object(path, facets(layer.vertices, layer.faces), material, np.eye(4))
+
+
+def _drawn(number: int, arrow: Arrow, size: float) -> Iterator[Command]:
+    """The commands that draw an arrow: a shaft of unit length, and a tip, or two of a moment."""
+    material = phong(MOMENT if arrow.moment else FORCE, in_front=True)
+    parts = {"shaft": cylinder(0.006 * size, 1.0), "tip": cone(0.018 * size, 0.06 * size)}
+    if arrow.moment:
+        parts["second"] = parts["tip"]
+    for name, solid in parts.items():
+        yield set_object(f"arrows/{number}/{name}", solid, material, solid.matrix)
 
 
 def _text(content: bytes) -> str:

@@ -92,6 +92,7 @@ class Scene:
         parts: what is drawn.
         hidden: paths that are not seen unless the user asks for them.
         marks: paths of the symbols of joints that are marked, by name.
+        loops: paths of what is drawn of the loop joints, by name.
     """
 
     robot: Mechanism
@@ -99,13 +100,30 @@ class Scene:
     parts: tuple[Part, ...]
     hidden: tuple[str, ...]
     marks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    loops: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def placements(self, q: ArrayLike) -> list[Array]:
         """Placement in the world of each node at configuration ``q``, each of shape (4, 4)."""
         q = self.robot.checked_configuration(q)
-        data = self.robot.model.createData()
-        pin.framesForwardKinematics(self.robot.model, data, q)
-        return [self._placement(node, data) for node in self.nodes]
+        return list(self.placements_over(q[None])[0])
+
+    def placements_over(self, q: Array) -> Array:
+        """Placements in the world of the nodes at each configuration.
+
+        Args:
+            q: configurations of this robot, shape (k, nq).
+
+        Returns:
+            Shape (k, number of nodes, 4, 4).
+        """
+        model = self.robot.model
+        data = model.createData()
+        found = np.zeros((len(q), len(self.nodes), 4, 4))
+        for k, place in enumerate(q):
+            pin.framesForwardKinematics(model, data, place)
+            for n, node in enumerate(self.nodes):
+                found[k, n] = self._placement(node, data)
+        return found
 
     @staticmethod
     def _placement(node: Node, data: pin.Data) -> Array:
@@ -171,11 +189,10 @@ def make_scene(robot: Mechanism, *, marked: Iterable[str] | None = None) -> Scen
     size = (0.045 if dressed else 0.07) * robot.length
     if marked is None or not dressed:
         scene.add_pieces("skeleton", skeleton(robot, size), shown=not dressed)
-    for loop in robot.loops:
-        scene.add_loop(loop, size, in_front=dressed)
+    loops = {loop.name: scene.add_loop(loop, size, in_front=dressed) for loop in robot.loops}
     marks = scene.add_marks(marked or (), _MARK_SIZE * robot.length)
     hidden = ("skeleton",) if dressed and marked is None else ()
-    return Scene(robot, tuple(scene.nodes), tuple(scene.parts), hidden, marks)
+    return Scene(robot, tuple(scene.nodes), tuple(scene.parts), hidden, marks, loops)
 
 
 class _Builder:
@@ -225,8 +242,13 @@ class _Builder:
             marks[name] = tuple(part.path for part in self.parts[first:])
         return marks
 
-    def add_loop(self, loop: LoopJoint, size: float, *, in_front: bool) -> None:
-        """Draw a loop joint: a symbol at frames A and B, and the rod between them if it is one."""
+    def add_loop(self, loop: LoopJoint, size: float, *, in_front: bool) -> tuple[str, ...]:
+        """Draw a loop joint: a symbol at frames A and B, and the rod between them if it is one.
+
+        Returns:
+            Paths of what is drawn.
+        """
+        first = len(self.parts)
         for side, frame, parts in zip(
             "AB", (loop.frame_a, loop.frame_b), loop_symbols(loop.pair, size), strict=True
         ):
@@ -239,6 +261,7 @@ class _Builder:
             placed = stick(np.zeros(3), np.array([0.0, 0.0, length]), 0.22 * size)
             if placed is not None:
                 self._draw(node, "stick", *placed, LOOP)
+        return tuple(part.path for part in self.parts[first:])
 
     def _node(self, group: str, body: str) -> int:
         """The node of a body in a group; made when it is first asked for."""

@@ -6,7 +6,7 @@ along z: that turn is made here and nowhere else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ __all__ = [
     "Solid",
     "box",
     "capsule",
+    "cone",
     "cylinder",
     "ellipsoid",
     "facets",
@@ -103,6 +104,12 @@ def cylinder(radius: float, length: float) -> Solid:
         "radialSegments": _ROUND,
     }
     return Solid(geometry, _Y_TO_Z.copy(), _corners(radius, radius, length / 2))
+
+
+def cone(radius: float, length: float) -> Solid:
+    """Cone along z with full ``length`` [m], centred, its tip at positive z."""
+    solid = cylinder(radius, length)
+    return replace(solid, geometry=solid.geometry | {"radiusTop": 0.0})
 
 
 def capsule(radius: float, length: float) -> Solid:

@@ -1,4 +1,4 @@
-"""Plots as SVG: curves over a common axis, labelled instants, axes with round steps and units.
+"""Plots as SVG: curves and shapes over a common axis, labelled instants, round steps and units.
 
 Knows numbers and names, neither robots nor stops. Sizes are in units of the picture, which is
 scaled as a whole; a page needs no script to show it.
@@ -9,25 +9,32 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...plots.marks import DASHES, PALETTE, Instant, placed, shortened_to
 from .markup import Markup, element, joined
 
-__all__ = ["DASHES", "PALETTE", "Curve", "Instant", "Plot", "label_width", "shortened", "ticks"]
+__all__ = [
+    "DASHES",
+    "PALETTE",
+    "Curve",
+    "Instant",
+    "Plot",
+    "Scale",
+    "Shape",
+    "label_width",
+    "shortened",
+    "ticks",
+]
 
 Array = NDArray[np.float64]
-
-PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a5c00", "#3d9bd1", "#5b4fa0", "#222222")
-"""Colours that people with any colour vision tell apart: Okabe and Ito (2008), darker for print."""
-DASHES = ("", "7 3", "2 3", "9 3 2 3")
-"""Further curves repeat the colours with these dashes."""
 
 _LETTER = 6.9
 """Width of a letter of the labels."""
 _ROW, _TOP, _BOTTOM, _RIGHT = 15, 8, 44, 14
-_MOST_ROWS = 6
 _ROOM = 0.03
 """Room between the curves and the ends of the axis, as part of it."""
 _MOST_POINTS = 700
@@ -52,12 +59,15 @@ class Curve:
     dash: str = ""
 
 
-@dataclass(frozen=True)
-class Instant:
-    """A vertical line at an instant; without a label if that is empty."""
+class Shape(Protocol):
+    """Something in the field of a plot that is no curve: bars, points, areas."""
 
-    x: float
-    label: str = ""
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Lowest and highest place on the axis that is not the common one."""
+
+    def drawn(self, x: Scale, y: Scale) -> Markup:
+        """The picture of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +84,11 @@ class Plot:
         width: of the picture.
         height: of the field of the curves.
         zero: whether the other axis contains zero.
+        room: whether there is room between the curves and the ends of the axis.
+        shapes: what is shown below the curves.
+        equal: whether a unit is as long on both axes; the height is what follows from it.
+        follows: whether a cursor shows the time of a replay.
+        whole: whether the other axis counts things, of which there are no halves.
     """
 
     title: str
@@ -85,26 +100,37 @@ class Plot:
     width: float = 900.0
     height: float = 240.0
     zero: bool = True
+    room: bool = True
+    shapes: Sequence[Shape] = ()
+    equal: bool = False
+    follows: bool = True
+    whole: bool = False
 
     def svg(self) -> Markup:
         """The picture."""
-        ys = ticks(*self._range(), most=6)
+        ys = ticks(*self._range(), most=12 if self.equal else 6, whole=self.whole)
         left = 30 + max(label_width(text) for text in ys.texts)
-        labels = _placed(self.instants, self._x_scale(left), self.width)
+        labels = placed(self.instants, self._x_scale(left), self.width, _LETTER)
         top = _TOP + _ROW * max((row + 1 for _, row in labels.values()), default=0)
-        frame = _Frame(left, top, self.width - _RIGHT - left, self.height)
+        across = self.width - _RIGHT - left
+        high = self.height
+        if self.equal:
+            high = across * (ys.span[1] - ys.span[0]) / (self.span[1] - self.span[0])
+        frame = _Frame(left, top, across, high)
+        x_scale, y_scale = frame.scales(self.span, ys)
         return element(
             "svg",
             element("title", self.title),
             element("g", *frame.grid(self.span, ys), class_="grid"),
+            *(shape.drawn(x_scale, y_scale) for shape in self.shapes),
             *self._marks(frame, labels),
             *(frame.curve(curve, self.span, ys) for curve in self.curves),
             *frame.axes(self.span, ys, self.x_label, self.y_label),
-            *frame.cursor(),
-            viewBox=f"0 0 {self.width:g} {top + self.height + _BOTTOM:g}",
+            *(frame.cursor() if self.follows else ()),
+            viewBox=f"0 0 {self.width:g} {top + high + _BOTTOM:g}",
             role="img",
             class_="plot",
-            **frame.data(self.span),
+            **(frame.data(self.span) if self.follows else {}),
         )
 
     def legend(self) -> Markup:
@@ -115,18 +141,19 @@ class Plot:
 
     def _range(self) -> tuple[float, float]:
         values = [curve.y[np.isfinite(curve.y)] for curve in self.curves]
+        values += [np.array(shape.ends) for shape in self.shapes]
         found = np.concatenate([np.zeros(1 if self.zero else 0), *values])
         if found.size == 0:
             return 0.0, 1.0
         low, high = float(found.min()), float(found.max())
-        room = _ROOM * (high - low)
+        room = _ROOM * (high - low) * self.room
         return low - room * (low != 0.0), high + room * (high != 0.0)
 
-    def _x_scale(self, left: float) -> _Scale:
-        return _Scale(self.span, (left, self.width - _RIGHT))
+    def _x_scale(self, left: float) -> Scale:
+        return Scale(self.span, (left, self.width - _RIGHT))
 
     def _marks(self, frame: _Frame, labels: dict[int, tuple[float, int]]) -> Iterable[Markup]:
-        scale = _Scale(self.span, (frame.left, frame.left + frame.width))
+        scale = Scale(self.span, (frame.left, frame.left + frame.width))
         for k, instant in enumerate(self.instants):
             x = scale(instant.x)
             high = frame.top if k not in labels else _TOP + _ROW * labels[k][1] + 4
@@ -157,19 +184,22 @@ class Ticks:
     texts: tuple[str, ...]
 
 
-def ticks(low: float, high: float, most: int) -> Ticks:
+def ticks(low: float, high: float, most: int, *, whole: bool = False) -> Ticks:
     """Round values between two numbers, and the ends of an axis that holds both.
 
     Args:
         low: the lower number.
         high: the higher one, or the same.
         most: how many values there may be.
+        whole: whether they must be whole numbers.
     """
     if not high > low:
         low, high = low - max(abs(low), 1.0) / 2, high + max(abs(high), 1.0) / 2
     raw = (high - low) / (most - 1)
+    raw = max(raw, 1.0) if whole else raw
     power = 10.0 ** math.floor(math.log10(raw))
-    step = next(s * power for s in (1, 2, 2.5, 5, 10, 20) if s * power >= raw * (1 - 1e-9))
+    steps = (1, 2, 5, 10, 20) if whole else (1, 2, 2.5, 5, 10, 20)
+    step = next(s * power for s in steps if s * power >= raw * (1 - 1e-9))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     places = max(0, -math.floor(math.log10(step) + 1e-9))
     places += step / 10.0**-places % 1 > 1e-6 and step / 10.0**-places % 1 < 1 - 1e-6
@@ -184,8 +214,7 @@ def label_width(text: str) -> float:
 
 def shortened(text: str, width: float) -> str:
     """A label that is no wider than a width; what is cut off is marked."""
-    most = max(2, int(width / _LETTER))
-    return text if len(text) <= most else f"{text[: most - 1]}\N{HORIZONTAL ELLIPSIS}"
+    return shortened_to(text, max(2, int(width / _LETTER)))
 
 
 def _plain(value: float, places: int) -> str:
@@ -195,13 +224,14 @@ def _plain(value: float, places: int) -> str:
 
 
 @dataclass(frozen=True)
-class _Scale:
+class Scale:
     """From numbers to places in the picture."""
 
     span: tuple[float, float]
     ends: tuple[float, float]
 
     def __call__(self, value: float) -> float:
+        """The place of a number."""
         (a, b), (c, d) = self.span, self.ends
         return c + (d - c) * (value - a) / (b - a)
 
@@ -220,11 +250,15 @@ class _Frame:
     width: float
     height: float
 
-    def _y(self, ys: Ticks) -> _Scale:
-        return _Scale(ys.span, (self.top + self.height, self.top))
+    def scales(self, span: tuple[float, float], ys: Ticks) -> tuple[Scale, Scale]:
+        """Scales of both axes."""
+        return self._x(span), self._y(ys)
 
-    def _x(self, span: tuple[float, float]) -> _Scale:
-        return _Scale(span, (self.left, self.left + self.width))
+    def _y(self, ys: Ticks) -> Scale:
+        return Scale(ys.span, (self.top + self.height, self.top))
+
+    def _x(self, span: tuple[float, float]) -> Scale:
+        return Scale(span, (self.left, self.left + self.width))
 
     def _x_ticks(self, span: tuple[float, float]) -> list[tuple[float, str]]:
         found = ticks(*span, most=max(4, int(self.width / 62)))
@@ -303,48 +337,6 @@ def _thinned(x: Array, y: Array) -> tuple[Array, Array]:
     flat &= np.abs(y[1:-1] - y[:-2]) + np.abs(y[2:] - y[1:-1]) == 0
     keep = np.concatenate([[True], ~flat, [True]])
     return x[keep], y[keep]
-
-
-def _placed(
-    instants: Sequence[Instant], scale: _Scale, width: float
-) -> dict[int, tuple[float, int]]:
-    """Where the labels of instants begin, and in which row, so that none covers another.
-
-    A label begins at its instant, or ends there where the picture ends. Its line rises to it
-    through no other label. Labels that find no room are left out.
-    """
-    found: dict[int, tuple[float, int]] = {}
-    placed: list[tuple[float, float, float, int]] = []
-    for k, ahead in _in_turn(instants, scale, width):
-        x, room = scale(instants[k].x), label_width(instants[k].label)
-        begin = x + 4 if ahead else x - 4 - room
-        end = begin + room
-        for row in range(_MOST_ROWS):
-            free = all(
-                (other != row or begin >= b + 6 or end <= a - 6)
-                and not (other > row and a - 3 < x < b + 3)
-                and not (other < row and begin - 3 < line < end + 3)
-                for a, b, line, other in placed
-            )
-            if free:
-                placed.append((begin, end, x, row))
-                found[k] = begin, row
-                break
-    return found
-
-
-def _in_turn(instants: Sequence[Instant], scale: _Scale, width: float) -> list[tuple[int, bool]]:
-    """Instants with labels, outer ones first, and whether there is room ahead of them.
-
-    A line that rises higher then stands outside of the labels below its own.
-    """
-    labelled = [k for k, instant in enumerate(instants) if instant.label]
-    ahead = {
-        k: scale(instants[k].x) + 4 + label_width(instants[k].label) <= width for k in labelled
-    }
-    forward = sorted((k for k in labelled if ahead[k]), key=lambda k: instants[k].x)
-    backward = sorted((k for k in labelled if not ahead[k]), key=lambda k: -instants[k].x)
-    return [(k, False) for k in backward] + [(k, True) for k in forward]
 
 
 def _legend_entry(curve: Curve) -> Markup:

@@ -6,6 +6,13 @@ function bytesOf(text) {
   return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 }
 
+// What several replays of the page have in common; they have numbers in the place of it.
+let shared = null;
+function sharedCommands() {
+  shared = shared || JSON.parse(document.querySelector(".replay-commands").textContent);
+  return shared;
+}
+
 class Replay {
   constructor(element, data) {
     this.element = element;
@@ -17,15 +24,16 @@ class Replay {
     this.positions = new Uint16Array(bytesOf(data.positions).buffer);
     this.quaternions = new Int16Array(bytesOf(data.quaternions).buffer);
     this.playing = false;
-    this.time = this.end;
     this.viewer = this.makeViewer();
     this.nodes = data.paths.map((path) => this.node(path).object);
-    this.addGhost();
+    this.jumps = new Set(data.jumps);
+    this.addGhosts();
     this.addHalos();
+    this.arrows = data.arrows.map((arrow, k) => this.addArrow(arrow, k));
     this.layers = data.layers.map((layer) => this.addLayer(layer));
     this.states = new Map();
     this.connect();
-    this.seek(this.end);
+    this.seek(Number(element.dataset.opens));
     this.element.classList.add("replay-ready");
   }
 
@@ -35,7 +43,8 @@ class Replay {
     const viewer = new MeshCat.Viewer(this.pane);
     viewer.set_3d_pane_size = () => this.fit();
     viewer.gui.domElement.style.display = "none";
-    for (const text of this.data.commands) {
+    for (const command of this.data.commands) {
+      const text = typeof command === "number" ? sharedCommands()[command] : command;
       viewer.handle_command_bytearray(bytesOf(text));
     }
     this.home = viewer.camera.position.clone();
@@ -67,18 +76,22 @@ class Replay {
     return this.viewer.scene_tree.find(path.split("/").filter((step) => step.length > 0));
   }
 
-  addGhost() {
-    this.ghost = this.data.ghost.map((name) => {
-      const copy = this.node(name).object.clone(true);
-      this.makeTranslucent(copy, { opacity: 0.26, order: 1, behind: 4, color: 0x5b7fa6 });
-      this.viewer.set_object(["ghost", name], copy);
-      return this.node("ghost/" + name).object;
+  addGhosts() {
+    this.ghost = this.data.ghosts.flatMap((time, k) => {
+      this.time = time;
+      this.place();
+      return this.data.ghost.map((name) => {
+        const copy = this.node(name).object.clone(true);
+        this.makeTranslucent(copy, { opacity: 0.26, order: 1, behind: 4, color: 0x5b7fa6 });
+        this.viewer.set_object(["ghost", String(k), name], copy);
+        return this.node("ghost/" + k + "/" + name).object;
+      });
     });
   }
 
   // Symbols of joints, lines and loops are drawn last; symbols have a white edge on any colour.
   addHalos() {
-    for (const [name, order] of [["loops", 6], ["joints", 6], ["traces", 7]]) {
+    for (const [name, order] of [["loops", 6], ["joints", 6], ["traces", 7], ["arrows", 8]]) {
       this.meshes(this.node(name).object).forEach((mesh) => (mesh.renderOrder = order));
     }
     for (const mesh of this.meshes(this.node("joints").object)) {
@@ -90,6 +103,18 @@ class Replay {
       halo.renderOrder = 5;
       mesh.parent.add(halo);
     }
+  }
+
+  addArrow(arrow, k) {
+    const parts = ["shaft", "tip", "second"].map((name) => this.node("arrows/" + k + "/" + name).object);
+    const root = this.node("arrows/" + k).object;
+    this.meshes(root).forEach((mesh) => (mesh.castShadow = mesh.receiveShadow = false));
+    return {
+      root, shaft: parts[0], tips: arrow.moment ? parts.slice(1) : parts.slice(1, 2),
+      low: arrow.low, step: arrow.step, unit: arrow.largest / 32767 / arrow.scale,
+      start: new Uint16Array(bytesOf(arrow.start).buffer),
+      vector: new Int16Array(bytesOf(arrow.vector).buffer),
+    };
   }
 
   meshes(root) {
@@ -157,6 +182,7 @@ class Replay {
     }
     const span = times[high] - times[low];
     const part = span > 0 ? (this.time - times[low]) / span : 0;
+    this.frame = { low, high, part };
     const count = this.nodes.length;
     this.nodes.forEach((node, k) => {
       const [a, b] = [3 * (low * count + k), 3 * (high * count + k)];
@@ -173,8 +199,57 @@ class Replay {
     });
   }
 
-  // Marks and list of the joints: who stands, who moves.
+  // Arrows between two frames; a force jumps where joints lock, so it is not drawn halfway there.
+  drawArrows() {
+    const { low, high } = this.frame;
+    const jumps = this.jumps.has(high) && this.time < this.times[high];
+    const part = jumps ? 0 : this.frame.part;
+    const mean = (values, axis) => (1 - part) * values[3 * low + axis] + part * values[3 * high + axis];
+    const size = this.data.size;
+    for (const arrow of this.arrows) {
+      const start = [0, 1, 2].map((axis) => arrow.low[axis] + arrow.step[axis] * mean(arrow.start, axis));
+      const vector = [0, 1, 2].map((axis) => arrow.unit * mean(arrow.vector, axis));
+      const length = Math.hypot(...vector);
+      arrow.root.visible = length > 0.004 * size;
+      if (!arrow.root.visible) {
+        continue;
+      }
+      const along = arrow.root.position.clone().set(...vector).divideScalar(length);
+      const turn = arrow.root.quaternion.clone()
+        .setFromUnitVectors(along.clone().set(0, 0, 1), along);
+      const tip = Math.min(0.06 * size, 0.6 * length / arrow.tips.length);
+      const place = (object, distance, scale) => {
+        object.position.set(...start).addScaledVector(along, distance);
+        object.quaternion.copy(turn);
+        object.scale.set(...scale);
+      };
+      const thick = tip / (0.06 * size);
+      const straight = length - tip * arrow.tips.length;
+      place(arrow.shaft, straight / 2, [thick, thick, straight]);
+      arrow.tips.forEach((object, k) => {
+        place(object, length - (k + 0.5) * tip, [thick, thick, thick]);
+      });
+    }
+  }
+
+  // Marks and list of the joints: who stands, who moves; loops that are open; the mode in words.
   paint() {
+    this.drawArrows();
+    for (const loop of this.data.loops) {
+      const open = loop.open.some(([from, to]) => from <= this.time && this.time < to);
+      for (const path of loop.paths) {
+        const material = this.node(path + "/<object>").object.material;
+        material.color.setHex(open ? 0x8a919c : 0xd4174f);
+        Object.assign(material, { transparent: true, opacity: open ? 0.7 : 1 });
+      }
+    }
+    let mode = "";
+    for (const [from, words] of this.data.modes) {
+      mode = from <= this.time ? words : mode;
+    }
+    if (this.mode.textContent !== mode) {
+      this.mode.textContent = mode;
+    }
     for (const joint of this.data.joints) {
       const stands = joint.standing.some(([from, to]) => from <= this.time && this.time <= to);
       if (this.states.get(joint.name) === stands) {
@@ -188,7 +263,7 @@ class Replay {
       }
       const item = this.items.get(joint.name);
       item.classList.toggle("stands", stands);
-      item.lastElementChild.textContent = stands ? "stands" : "moves";
+      item.lastElementChild.textContent = this.element.dataset[stands ? "stands" : "moves"];
     }
   }
 
@@ -253,6 +328,8 @@ class Replay {
     this.clock = find("clock");
     this.speed = find("speed");
     this.loop = find("loop");
+    this.mode = find("mode");
+    this.addEvents(find("events"));
     this.items = new Map();
     find("joints").querySelectorAll("li").forEach((item, k) => {
       this.items.set(this.data.joints[k].name, item);
@@ -265,11 +342,53 @@ class Replay {
     find("home").addEventListener("click", () => this.turnHome());
     this.connectSwitch("ghost", this.ghost);
     this.connectSwitch("traces", this.data.traces ? [this.node("traces").object] : []);
+    this.connectSwitch("arrows", this.data.arrows.length ? [this.node("arrows").object] : []);
     this.connectSwitch("marks", this.data.joints.length ? [this.node("joints").object] : []);
     this.layers.forEach((layer, k) => this.connectSwitch("layer-" + k, [layer]));
     this.pane.addEventListener("pointerdown", () => (this.viewer.controls.enableZoom = true));
     this.pane.addEventListener("pointerleave", () => (this.viewer.controls.enableZoom = false));
     new ResizeObserver(() => this.fit()).observe(this.pane);
+  }
+
+  // Marks below the bar of time, at the places of its thumb; labels where there is room for them.
+  addEvents(bar) {
+    const marks = this.data.events.map(([time, label]) => {
+      const mark = document.createElement("button");
+      const text = document.createElement("span");
+      Object.assign(mark, { type: "button", title: this.timeText(time) + ": " + label });
+      mark.setAttribute("aria-label", mark.title);
+      const [first, ...others] = label.split(", ");
+      text.textContent = others.length ? first + " +" + others.length : first;
+      mark.append(text);
+      mark.addEventListener("click", () => {
+        this.pause();
+        this.seek(time);
+      });
+      bar.append(mark);
+      return { mark, text, part: (time - this.start) / (this.end - this.start || 1) };
+    });
+    const layOut = () => {
+      const [room, rows] = [bar.clientWidth - 16, [-Infinity, -Infinity, -Infinity]];
+      for (const { mark, text, part } of marks) {
+        const x = 8 + part * room;
+        mark.style.left = x + "px";
+        text.style.visibility = "visible";
+        const width = text.offsetWidth;
+        const left = Math.max(0, Math.min(x - width / 2, bar.clientWidth - width));
+        const row = rows.findIndex((end) => end + 8 < left);
+        text.style.visibility = row < 0 ? "hidden" : "visible";
+        if (row >= 0) {
+          rows[row] = left + width;
+          text.style.left = left - x + "px";
+          text.style.top = 10 + 16 * row + "px";
+        }
+      }
+      const used = rows.filter((end) => end > -Infinity).length;
+      bar.style.height = marks.length ? 12 + 16 * used + "px" : "0";
+    };
+    if (marks.length) {
+      new ResizeObserver(layOut).observe(bar);
+    }
   }
 
   connectSwitch(name, objects) {
@@ -291,7 +410,7 @@ class Replay {
   }
 }
 
-for (const element of document.querySelectorAll(".replay")) {
+function startReplay(element) {
   const data = JSON.parse(element.querySelector(".replay-data").textContent);
   try {
     element.replay = new Replay(element, data);
@@ -300,5 +419,12 @@ for (const element of document.querySelectorAll(".replay")) {
     // Numbers and plots do not need it: a browser without 3D graphics shows the rest of the page.
     element.classList.add("replay-failed");
     console.warn("no replay: " + error);
+  }
+}
+
+// Those that are hidden are started by the script that shows them.
+for (const element of document.querySelectorAll(".replay")) {
+  if (element.closest("[hidden]") === null) {
+    startReplay(element);
   }
 }

@@ -1,0 +1,211 @@
+"use strict";
+// A robot that sliders move: values go to Python, which closes the loops; placements come back.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const byId = (name) => document.getElementById(name);
+
+class Robot {
+  constructor() {
+    this.pane = byId("pane");
+    this.panel = byId("panel");
+    this.number = 0;       // of the state that is shown
+    this.wanted = null;    // what the page asks for next; only the latest counts
+    this.asking = false;
+    this.dragged = null;   // the slider under the user's hand
+    this.viewer = this.makeViewer();
+    this.nodes = data.nodes.map((path) => this.node(path));
+    this.sliders = data.sliders.map((entry, k) => this.addSlider(entry, k));
+    this.connect();
+    this.listen();
+  }
+
+  // -- scene --------------------------------------------------------------------------------
+
+  makeViewer() {
+    const viewer = new MeshCat.Viewer(this.pane);
+    viewer.set_3d_pane_size = () => this.fit();
+    viewer.gui.domElement.style.display = "none";
+    for (const text of data.commands) {
+      viewer.handle_command_bytearray(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)));
+    }
+    this.home = viewer.camera.position.clone();
+    this.viewer = viewer;
+    this.turnHome();
+    return viewer;
+  }
+
+  fit() {
+    const [width, height] = [this.pane.clientWidth, this.pane.clientHeight];
+    if (this.viewer === undefined || width === 0 || height === 0) {
+      return;
+    }
+    this.viewer.camera.aspect = width / height;
+    this.viewer.camera.updateProjectionMatrix();
+    this.viewer.renderer.setSize(width, height);
+    this.viewer.set_dirty();
+  }
+
+  // Back to where the camera stood, towards where the robot is now and as far as it reaches now.
+  turnHome() {
+    const narrow = Math.max(1, (1.25 * this.pane.clientHeight) / this.pane.clientWidth || 1);
+    const { middle, radius } = this.state ?? data;
+    const [x, y, z] = middle.map((value, axis) => value - data.middle[axis]);
+    // A pose that was moved may reach farther towards the camera than the one that was fitted.
+    const spare = this.state === undefined ? 1 : 1.08;
+    const { camera, controls } = this.viewer;
+    controls.target.set(x, z, -y);  // the page's y axis points up
+    camera.position.copy(this.home).multiplyScalar((spare * narrow * radius) / data.radius);
+    camera.position.add(controls.target);
+    this.fit();
+  }
+
+  node(path) {
+    return this.viewer.scene_tree.find(path.split("/").filter((step) => step.length > 0)).object;
+  }
+
+  // -- sliders ------------------------------------------------------------------------------
+
+  addSlider(entry, k) {
+    const box = document.createElement("div");
+    box.className = "joint";
+    box.innerHTML = "<label><b></b><output></output></label><input type='range'>"
+      + "<div class='ends'><span></span><span></span></div>";
+    box.querySelector("b").textContent = entry.label;
+    const [low, high] = box.querySelectorAll(".ends span");
+    low.textContent = this.valueText(entry, entry.low).split(" · ").pop();
+    high.textContent = this.valueText(entry, entry.high).split(" · ").pop();
+    const input = box.querySelector("input");
+    Object.assign(input, { min: entry.low, max: entry.high, step: "any" });
+    input.setAttribute("aria-label", entry.label);
+    input.addEventListener("input", () => {
+      this.dragged = k;
+      this.ask({ slider: k, value: Number(input.value) });
+    });
+    input.addEventListener("change", () => {
+      this.dragged = null;
+      this.settle();
+    });
+    (entry.motor ? byId("motors") : byId("passive").querySelector("div")).append(box);
+    return { entry, box, input, output: box.querySelector("output") };
+  }
+
+  valueText(entry, value) {
+    return entry.linear
+      ? (1000 * value).toFixed(1) + " mm"
+      : value.toFixed(3) + " rad · " + ((180 / Math.PI) * value).toFixed(1) + "°";
+  }
+
+  // -- talking to Python --------------------------------------------------------------------
+
+  async ask(message) {
+    this.wanted = message;
+    if (this.asking) {
+      return;
+    }
+    this.asking = true;
+    try {
+      while (this.wanted !== null) {
+        const body = JSON.stringify(this.wanted);
+        this.wanted = null;
+        const headers = { "Content-Type": "application/json" };
+        const answer = await fetch("ask", { method: "POST", headers, body });
+        this.apply(await answer.json());
+      }
+      byId("gone").hidden = true;
+    } catch (error) {
+      byId("gone").hidden = false;
+    } finally {
+      this.asking = false;
+    }
+  }
+
+  listen() {
+    this.events = new EventSource("events");
+    this.events.onmessage = (event) => this.apply(JSON.parse(event.data));
+    this.events.onopen = () => (byId("gone").hidden = true);
+    this.events.onerror = () => (byId("gone").hidden = false);
+  }
+
+  apply(state) {
+    if (state.refused !== undefined) {
+      byId("said").textContent = state.refused;
+      return;
+    }
+    if (state.number <= this.number) {
+      return;
+    }
+    this.number = state.number;
+    this.state = state;
+    state.placements.forEach((numbers, k) => {
+      const node = this.nodes[k];
+      node.matrix.fromArray(numbers);
+      node.matrix.decompose(node.position, node.quaternion, node.scale);
+    });
+    byId("said").textContent = state.said;
+    const closure = byId("closure");
+    closure.classList.toggle("open", !state.closed);
+    closure.textContent = data.loops === 0 ? ""
+      : data.closes + (state.closed ? " closed" : " OPEN") + ", residual "
+        + state.residual.toExponential(1);
+    this.settle();
+    this.viewer.set_dirty();
+    document.body.dispatchEvent(new CustomEvent("pinloop:state", { detail: state }));
+  }
+
+  // Sliders show where the joints are; the one under the hand only once nothing more is asked for.
+  settle() {
+    if (this.state === undefined) {
+      return;
+    }
+    this.sliders.forEach(({ entry, box, input, output }, k) => {
+      const value = this.state.values[k];
+      output.textContent = this.valueText(entry, value);
+      const held = this.dragged === k;
+      if (!held || (this.wanted === null && this.state.said !== "")) {
+        input.value = String(value);
+      }
+      box.classList.toggle("stopped", held && this.state.said !== "");
+    });
+  }
+
+  // -- controls -----------------------------------------------------------------------------
+
+  connect() {
+    const passive = data.sliders.filter((entry) => !entry.motor).length;
+    const details = byId("passive");
+    details.hidden = passive === 0;
+    details.open = passive > 0 && passive === data.sliders.length;
+    details.querySelector("summary").textContent =
+      passive === data.sliders.length ? "joints" : "other joints (" + passive + ")";
+    byId("reset").addEventListener("click", () => this.ask({ reset: true }));
+    byId("home").addEventListener("click", () => this.turnHome());
+    byId("words").addEventListener("click", () => this.copy(this.state.words));
+    byId("python").addEventListener("click", () => this.copy(this.state.python));
+    this.connectSwitch("skeleton", data.skeleton, data.dressed);
+    this.connectSwitch("loops", true, data.closes === "loops");
+    new ResizeObserver(() => this.fit()).observe(this.pane);
+  }
+
+  connectSwitch(name, shown, useful) {
+    const box = byId("show-" + name);
+    box.checked = shown;
+    box.parentElement.hidden = !useful;
+    box.addEventListener("change", () => {
+      this.node(name).visible = box.checked;
+      this.viewer.set_dirty();
+    });
+  }
+
+  // The text is shown too: a page in a frame may not write to the clipboard.
+  copy(text) {
+    const area = byId("copied");
+    area.hidden = false;
+    area.value = text;
+    area.select();
+    if (navigator.clipboard !== undefined) {
+      navigator.clipboard.writeText(text).catch(() => undefined);
+    }
+  }
+}
+
+window.pinloop = new Robot();

@@ -1,0 +1,272 @@
+"""A robot that is moved joint by joint, with its loops closed: what a slider does.
+
+Kinematics only; who asks, and how it is drawn, is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike, NDArray
+
+from ..closing import (
+    TOLERANCE,
+    Problem,
+    limited_coordinates,
+    nearby_assembly,
+    numerical_rank,
+    rows_of,
+    search,
+)
+from ..constraints import Constraints
+from ..coordinates import JointCoordinates
+from ..mechanism import Mechanism
+from ..tree import coordinate_names
+
+__all__ = ["Dragged", "Slider"]
+
+Array = NDArray[np.float64]
+
+_STEP = 0.1
+"""Largest step of a joint between two assemblies [rad, characteristic lengths]."""
+_LEAP = 0.6
+"""A joint that moves farther in one step has changed to another branch of assemblies."""
+_FINEST = 1e-3
+"""Part of a step at which the search for the last closed place ends."""
+
+
+@dataclass(frozen=True)
+class Slider:
+    """One coordinate that can be dragged.
+
+    Args:
+        joint: the joint.
+        column: number of the coordinate in the joint's chart, see `Dragged.values`.
+        label: its name.
+        low: least value [rad, m].
+        high: largest value [rad, m].
+        linear: whether it is a length.
+        motor: whether the joint is actuated.
+    """
+
+    joint: str
+    column: int
+    label: str
+    low: float
+    high: float
+    linear: bool
+    motor: bool
+
+
+class Dragged:
+    """A robot at a configuration that is changed by dragging joints.
+
+    Args:
+        robot: the robot.
+        q: configuration at the start, shape (nq,). If its loops are open, joints move one by one
+            until they can be closed.
+
+    Attributes:
+        q: the present configuration, shape (nq,).
+        sliders: what can be dragged.
+    """
+
+    def __init__(self, robot: Mechanism, q: ArrayLike) -> None:
+        self.robot = robot
+        self.home = self.q = robot.checked_configuration(q)
+        self._rows = Constraints(robot, full=True)
+        self._holds: dict[str, tuple[str, ...]] = {}
+        self.sliders = tuple(self._sliders())
+
+    def set(self, q: ArrayLike) -> None:
+        """Put the robot at ``q``, shape (nq,), whether its loops are closed there or not."""
+        self.q = self.robot.checked_configuration(q)
+
+    def values(self, joint: str) -> Array:
+        """Coordinates of a joint that can be dragged.
+
+        Those of the configuration where there are as many as freedoms; otherwise translations, then
+        the rotation vector [m, rad].
+        """
+        return _chart(self.q[self.robot.coordinates(joint).q], self.robot.coordinates(joint))
+
+    def residual(self) -> float:
+        """Norm of the closure residual of all loops, m and rad."""
+        return float(np.linalg.norm(self._rows.residual(self.q)))
+
+    def is_closed(self) -> bool:
+        """Whether all loops are closed."""
+        problem = self._problem((), limits=False)
+        return bool(np.linalg.norm(problem.residual(self.q)) < TOLERANCE)
+
+    def move(self, slider: Slider, value: float) -> str:
+        """Drag a joint towards a value [rad, m] as far as the loops stay closed.
+
+        The robot moves in small steps, each the least change that closes the loops, with the other
+        motors held as far as the loops leave them independent.
+
+        Returns:
+            Why it stopped before, or nothing.
+        """
+        goal = self.values(slider.joint)
+        goal[slider.column] = min(max(value, slider.low), slider.high)
+        if not self.is_closed():
+            return self._move_open(slider.joint, goal)
+        start = self.values(slider.joint)
+        problem = self._problem(self._held(slider.joint), limits=self._within_limits())
+        scale = self.robot.length if slider.linear else 1.0
+        distance = abs(float(goal[slider.column] - start[slider.column])) / scale
+        part, step = 0.0, 1.0 / max(1, int(np.ceil(distance / _STEP)))
+        least = _FINEST * step
+        while part < 1.0:
+            trial = min(part + step, 1.0)
+            q = self._closed(problem, slider.joint, (1 - trial) * start + trial * goal)
+            if q is not None:
+                self.q, part = q, trial
+            elif step <= least:
+                return self._obstacle(slider.joint)
+            else:
+                step /= 2
+        if abs(self.values(slider.joint)[slider.column] - goal[slider.column]) > 1e-6:
+            return f"'{slider.joint}' goes no further that way: the loops decide part of it"
+        return ""
+
+    def _closed(self, problem: Problem, joint: str, values: Array) -> Array | None:
+        """The assembly near the present one with a joint at given values, or None."""
+        robot, at = self.robot, self.robot.coordinates(joint)
+        q = self.q.copy()
+        q[at.q] = _coordinates(values, at)
+        found, error = search(problem, q, seed=0, restarts=0)
+        change = pin.difference(robot.model, self.q, found) / problem.column_scale
+        return found if error < TOLERANCE and np.max(np.abs(change)) < _LEAP else None
+
+    def _move_open(self, joint: str, goal: Array) -> str:
+        """Move a joint of a robot whose loops are open; close them if that is possible now."""
+        at = self.robot.coordinates(joint)
+        self.q = self.q.copy()
+        self.q[at.q] = _coordinates(goal, at)
+        found, error = search(self._problem((joint,), limits=True), self.q, seed=0, restarts=0)
+        if error < TOLERANCE:
+            self.q = found
+            return ""
+        return "the loops are open: joints move one by one"
+
+    def _problem(self, held: tuple[str, ...], *, limits: bool) -> Problem:
+        return Problem(self.robot, self._rows, held, {}, limits)
+
+    def _held(self, joint: str) -> tuple[str, ...]:
+        """What stays where it is while a joint is dragged: this one, and what is independent of it.
+
+        Ranks are taken at an assembly nearby, because the present one may be singular.
+        """
+        if joint not in self._holds:
+            robot = self.robot
+            near = nearby_assembly(robot, self.q, np.random.default_rng(0), reach=0.2)
+            jacobian = self._problem((), limits=False).jacobian(self.q if near is None else near)
+            rank = _rank(jacobian)
+            held: tuple[str, ...] = ()
+            motors = [slider.joint for slider in self.sliders if slider.motor]
+            for name in dict.fromkeys((joint, *motors)):
+                if _rank(jacobian[:, ~rows_of(robot, (*held, name))]) == rank:
+                    held = (*held, name)
+            self._holds[joint] = held
+        return self._holds[joint]
+
+    def _within_limits(self) -> bool:
+        """Whether the robot respects its limits; who has left them may go on without."""
+        return all(
+            low - 1e-9 <= self.q[i] <= high + 1e-9
+            for i, _, low, high in limited_coordinates(self.robot)
+        )
+
+    def _obstacle(self, joint: str) -> str:
+        """Why a joint goes no further."""
+        held = self._held(joint)
+        free = ~rows_of(self.robot, held)
+        limits = limited_coordinates(self.robot)
+        near = {
+            j
+            for i, j, low, high in limits
+            if free[j] and min(self.q[i] - low, high - self.q[i]) < 1e-3 * self._scale(j)
+        }
+        names = [
+            name
+            for name in self.robot.joints
+            if near & set(range(*self.robot.coordinates(name).v.indices(self.robot.nv)))
+        ]
+        if names:
+            listed = ", ".join(f"'{name}'" for name in names)
+            return f"'{joint}' goes no further: {listed} at its limit"
+        others = ", ".join(f"'{name}'" for name in held if name != joint)
+        kept = f" with {others} held" if others else ""
+        return f"'{joint}' goes no further: the loops do not close there{kept}"
+
+    def _scale(self, column: int) -> float:
+        return self.robot.length if self.robot.is_translation[column] else 1.0
+
+    def _sliders(self) -> Sequence[Slider]:
+        """All coordinates that can be dragged, those of motors first."""
+        found = []
+        for name in self.robot.joints:
+            at = self.robot.coordinates(name)
+            if not _has_chart(at):
+                continue
+            names = coordinate_names(self.robot.tree, name)
+            for k, value in enumerate(self.values(name)):
+                low, high = self._ends(at, k, float(value))
+                found.append(
+                    Slider(
+                        name, k, name if at.nv == 1 else f"{name}.{names[k]}", low, high,
+                        bool(self.robot.is_translation[at.v.start + k]),
+                        name in self.robot.actuated,
+                    )
+                )  # fmt: skip
+        return sorted(found, key=lambda slider: not slider.motor)
+
+    def _ends(self, at: JointCoordinates, column: int, value: float) -> tuple[float, float]:
+        """Limits of a coordinate; where there are none, one turn, or four lengths of the robot."""
+        model = self.robot.model
+        low, high = -np.inf, np.inf
+        if at.nq == at.nv:
+            low = float(model.lowerPositionLimit[at.q.start + column])
+            high = float(model.upperPositionLimit[at.q.start + column])
+        reach = np.pi
+        if self.robot.is_translation[at.v.start + column]:
+            reach = 2 * self.robot.length
+        far = 1e3 * max(reach, 1.0)  # limits beyond that are none
+        low = low if low > -far else min(-reach, value)
+        high = high if high < far else max(reach, value)
+        return min(low, value), max(high, value)
+
+
+def _rank(jacobian: Array) -> int:
+    if jacobian.size == 0:
+        return 0
+    return numerical_rank(np.asarray(np.linalg.svd(jacobian, compute_uv=False), dtype=float))
+
+
+def _has_chart(at: JointCoordinates) -> bool:
+    return at.nq == at.nv or (at.nq, at.nv) in ((2, 1), (4, 3), (7, 6))
+
+
+def _chart(q: Array, at: JointCoordinates) -> Array:
+    """Values of a joint from its coordinates: angles and rotation vectors."""
+    if at.nq == at.nv:
+        return np.array(q)
+    if at.nv == 1:
+        return np.array([np.arctan2(q[1], q[0])])
+    quaternion = pin.Quaternion(q[-1], *q[-4:-1])
+    return np.concatenate([q[:-4], pin.log3(quaternion.toRotationMatrix())])
+
+
+def _coordinates(values: Array, at: JointCoordinates) -> Array:
+    """Coordinates of a joint from its values; the inverse of `_chart`."""
+    if at.nq == at.nv:
+        return values
+    if at.nv == 1:
+        return np.array([np.cos(values[0]), np.sin(values[0])])
+    quaternion = pin.Quaternion(pin.exp3(values[-3:])).coeffs()
+    return np.concatenate([values[:-3], quaternion])

@@ -1,0 +1,269 @@
+"""The page of a run: a player, what happened, and a legend of what is seen.
+
+One self-contained text, for a file or for the live viewer. Its size is bounded: a long run gets
+fewer frames per second, and the page says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import BadValue
+from ..mechanism import Mechanism
+from .arrows import Arrow, arrows_of, force_names
+from .motion import Motion, checked_times, frame_times, standing_spans
+from .player import asset, make_player
+from .replay import FORCE, MOMENT, Replay, Trace, make_replay
+from .server import Message
+from .skeleton import LOOP
+from .solids import Color
+
+__all__ = ["RunExhibit", "Shown", "run_page", "run_replay"]
+
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; "
+    "img-src data:; connect-src {connect}"
+)
+"""What the browser lets the page do: nothing that needs a network. The viewer compiles."""
+
+_MESH_BYTES = 3_000_000
+_FRAME_CHARACTERS = 2_600_000
+"""What the meshes and the frames of a page may take."""
+_MOST_WITH_FORCES = 3000
+"""Frames at which reactions are computed at most: each one solves for them."""
+_MOST_EVENTS = 100
+_TOOLS = ("tcp", "tool0", "tool", "ee", "end_effector", "flange")
+"""Frames whose way is drawn unless the user says otherwise; the first that there is."""
+_LINES: tuple[Color, ...] = (
+    (0.80, 0.12, 0.45, 1.0),
+    (0.12, 0.40, 0.75, 1.0),
+    (0.85, 0.55, 0.05, 1.0),
+    (0.10, 0.55, 0.45, 1.0),
+    (0.36, 0.30, 0.74, 1.0),
+)
+"""Colours of traces, one after the other."""
+_LOCKED: Color = (0.12, 0.44, 0.71, 1.0)
+"""Colour of locked joints, as the page has it."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is shown of a run.
+
+    Args:
+        rate: frames per second of motion.
+        ghosts: times of poses that are shown translucent [s].
+        traces: frames or bodies whose way is drawn; that of the tool by default, if there is one.
+        forces: loop joints, and locks as ``"lock:<joint>"``, whose reactions are arrows; True for
+            all there are.
+        moments: whether the moments of loop joints are arrows too.
+        title: title of the page; the robot's name by default.
+    """
+
+    rate: float = 30.0
+    ghosts: Sequence[float] = ()
+    traces: Sequence[str] | None = None
+    forces: Sequence[str] | bool = ()
+    moments: bool = False
+    title: str | None = None
+
+    def __post_init__(self) -> None:
+        if not (np.isreal(self.rate) and np.isfinite(self.rate) and self.rate > 0):
+            raise BadValue(f"the rate is {self.rate!r}; give frames per second, for example 30")
+
+
+def run_page(run: Motion, shown: Shown, *, live: str | None = None) -> str:
+    """The page of a run.
+
+    Args:
+        run: the motion.
+        shown: what is shown of it.
+        live: script that connects the page to its server, if it has one.
+    """
+    replay, traces = run_replay(run, shown)
+    player = make_player(
+        replay,
+        trace_label="way" if len(traces) == 1 else "ways",
+        ghost_label="ghost" if len(replay.ghosts) == 1 else "ghosts",
+        words=("locked", "free"),
+        opens=float(replay.t[0]),
+    )
+    title = shown.title or run.robot.name
+    items = "".join(f"<li>{item}</li>" for item in _legend(replay, traces))
+    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in _notes(run, shown, replay))
+    policy = _POLICY.format(connect="'self'" if live else "'none'")
+    script = f"<script>\n{live}</script>" if live else ""
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)} - pinloop</title>
+<link rel="icon" href="data:,">
+<style>
+{asset("run.css")}{player.style}</style>
+</head>
+<body>
+<header><h1>{escape(title)}</h1><p>{escape(_facts(run))}</p></header>
+<main>
+{player.markup}
+<ul class="legend">{items}</ul>
+{notes}</main>
+{player.scripts}
+{script}
+</body>
+</html>
+"""
+
+
+class RunExhibit:
+    """A run that a viewer plays.
+
+    Args:
+        run: the motion.
+        shown: what is shown of it.
+    """
+
+    def __init__(self, run: Motion, shown: Shown) -> None:
+        self._run, self._time = run, float(run.t[0])
+        self._text = run_page(run, shown, live=asset("playing.js"))
+        self._asked = False
+
+    @property
+    def name(self) -> str:
+        """Name of the robot."""
+        return self._run.robot.name
+
+    @property
+    def q(self) -> NDArray[np.float64]:
+        """Configuration at the time that was shown last, shape (nq,)."""
+        return np.asarray(self._run([self._time]).q[0])
+
+    def page(self) -> str:
+        """The page."""
+        return self._text
+
+    def state(self) -> Message:
+        """The time to be shown [s], if one was asked for."""
+        return {"time": self._time} if self._asked else {}
+
+    def show(self, value: Any) -> None:
+        """Show a time [s]."""
+        (self._time,) = checked_times(self._run, (value,), "a time")
+        self._asked = True
+
+    def ask(self, message: Message) -> None:
+        """Nothing: the page plays by itself."""
+
+
+def run_replay(run: Motion, shown: Shown) -> tuple[Replay, tuple[Trace, ...]]:
+    """The replay of a run within the bounds of a page, and its traces."""
+    ghosts = checked_times(run, shown.ghosts, "a ghost")
+    traces = tuple(
+        Trace(name, _LINES[k % len(_LINES)]) for k, name in enumerate(_traced(run.robot, shown))
+    )
+    forces = force_names(run, shown.forces)
+    t = np.union1d(frame_times(run, rate=shown.rate, most=_most(run, 2 * len(forces))), ghosts)
+    replay = make_replay(
+        run,
+        times=t,
+        traces=traces,
+        ghosts=ghosts,
+        arrows=arrows_of(run, t, forces, moments=shown.moments),
+        events=_events(run),
+        mesh_bytes=_MESH_BYTES,
+    )
+    return replay, traces
+
+
+def _most(run: Motion, arrows: int) -> int:
+    """How many frames a page may have."""
+    robot, marks = run.robot, standing_spans(run)
+    nodes = len(robot.bodies) + 3 * len(robot.loops) + 2 * len(marks)
+    # Base64 makes 4 characters of 3 bytes; a node takes 14 bytes, an arrow 12, a time about 20.
+    most = int(_FRAME_CHARACTERS / (20 + 4 / 3 * (14 * nodes + 12 * arrows)))
+    return max(min(most, _MOST_WITH_FORCES) if arrows else most, 1)
+
+
+def _traced(robot: Mechanism, shown: Shown) -> Sequence[str]:
+    """Frames whose way is drawn."""
+    if shown.traces is not None:
+        names = (shown.traces,) if isinstance(shown.traces, str) else tuple(shown.traces)
+        for name in names:
+            robot.frame_id(name)
+        return names
+    own = {frame.name.lower(): frame.name for frame in robot.description.frames}
+    own |= {body.lower(): body for body in robot.bodies}
+    return [own[name] for name in _TOOLS if name in own][:1]
+
+
+def _events(run: Motion) -> list[tuple[float, str]]:
+    """What is marked on the bar of time: what happens at one instant as one."""
+    found: dict[float, list[str]] = {}
+    for time, name in run.events:
+        found.setdefault(float(time), []).append(name)
+    return [(time, ", ".join(names)) for time, names in found.items()][:_MOST_EVENTS]
+
+
+def _facts(run: Motion) -> str:
+    start, end = float(run.t[0]), float(run.t[-1])
+    return f"{start:g} to {end:.6g} s · {run.message}"
+
+
+def _legend(replay: Replay, traces: Sequence[Trace]) -> Iterator[str]:
+    """What colours and arrows mean, as text of HTML."""
+    if any(replay.standing.values()):
+        yield _swatch(_LOCKED, "joint while it is locked")
+    if any("loops/" in path for path in replay.paths):
+        yield _swatch(LOOP, "loop joint" + (", grey while it is open" if replay.opened else ""))
+    for trace in traces:
+        yield _swatch(trace.color, f"way of {trace.frame}")
+    for moment, unit in ((False, "N"), (True, "N m")):
+        arrows = [arrow for arrow in replay.arrows if arrow.moment is moment]
+        if arrows:
+            color = MOMENT if moment else FORCE
+            what = "moment (two tips)" if moment else "force"
+            yield _swatch(
+                color,
+                f"{what}: an arrow of 1 m is {replay.scales[moment]:g} {unit}; largest "
+                + ", ".join(_largest(arrow, unit) for arrow in arrows),
+            )
+
+
+def _largest(arrow: Arrow, unit: str) -> str:
+    return f"{arrow.name} {arrow.largest:.4g} {unit}"
+
+
+def _swatch(color: Color, text: str) -> str:
+    channels = ", ".join(f"{round(255 * value)}" for value in color[:3])
+    return f'<i style="background: rgb({channels})"></i>{escape(text)}'
+
+
+def _notes(run: Motion, shown: Shown, replay: Replay) -> Iterator[str]:
+    """What was left out, and why."""
+    duration = float(replay.t[-1] - replay.t[0])
+    rate = (len(replay.t) - 1) / duration if duration > 0 else np.inf
+    if rate < 0.99 * shown.rate:
+        yield (
+            f"The page holds {rate:.3g} frames per second of motion instead of {shown.rate:g}, "
+            "to keep its file small; between frames, poses are interpolated."
+        )
+    if any(arrow.name in {loop.name for loop in run.robot.loops} for arrow in replay.arrows):
+        yield "Arrows at loop joints show what body B feels from body A, at its frame B."
+    unclear = dict.fromkeys(arrow.name for arrow in replay.arrows if not arrow.unique)
+    if unclear:
+        yield (
+            f"Reactions of {', '.join(unclear)} are not unique, because constraints are redundant; "
+            "the smallest are shown."
+        )
+    if len(_events(run)) == _MOST_EVENTS:
+        yield f"Only the first {_MOST_EVENTS} events are marked."
+    if replay.cell > 0:
+        yield f"Meshes are simplified to {1e3 * replay.cell:.2g} mm to keep the file small."

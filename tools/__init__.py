@@ -1,0 +1,1 @@
+"""Programs that make the documentation: tables that are measured, and what the site needs."""
