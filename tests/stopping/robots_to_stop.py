@@ -22,6 +22,10 @@ from ..states import robot as loaded
 from ..tables import Array, Table, joint
 
 G = 9.81
+UP = np.pi / 2
+"""Slope of a rail that goes straight up [rad]."""
+LATE = pl.Chain(sensor=0.02, controller=0.03, drive_off=0.05)
+"""A chain with a time in every place [s]."""
 X, Y, Z = np.eye(3)
 
 
@@ -170,6 +174,13 @@ def moved(table: Table, R: Array, shift: ArrayLike = (0, 0, 0), scale: float = 1
 def stop(robot: pl.Mechanism, v: ArrayLike, by: pl.Brakes, **more: Any) -> pl.StopResult:
     """Stop a robot, from its neutral configuration if nothing else is said."""
     return pl.stop(robot, more.pop("q", robot.neutral), np.atleast_1d(v), brakes=by, **more)
+
+
+def arm_stop(**more: Any) -> pl.StopResult:
+    """A stop of the six-axis arm, from its neutral configuration."""
+    robot = loaded("six_axis_arm")
+    v = 0.4 * np.array([1, 1, -1, 1, 0, 1])
+    return pl.stop(robot, robot.neutral, v, brakes=URDF / "six_axis_arm.brakes.yaml", **more)
 
 
 def stands(result: pl.StopResult, angle: float, time: float, joint: str = "axis") -> pl.JointStop:

@@ -17,29 +17,19 @@ from pydantic import TypeAdapter
 import pinloop as pl
 from pinloop.stopping.document import Document, json_schema
 
-from .robots_to_stop import on_axis, pendulum, wheel
+from .robots_to_stop import LATE, arm_stop, on_axis, pendulum, wheel
+from .robots_to_stop import stop as stopped
 
 ROOT = Path(__file__).parents[2]
 URDF = ROOT / "urdf"
-CHAIN = pl.Chain(sensor=0.02, controller=0.03, drive_off=0.05)
-
-
-def stopped(robot: pl.Mechanism, v: Any, by: pl.Brakes, **more: Any) -> pl.StopResult:
-    return pl.stop(robot, more.pop("q", robot.neutral), np.atleast_1d(v), brakes=by, **more)
-
-
-def arm(**more: Any) -> pl.StopResult:
-    robot = pl.load(URDF / "six_axis_arm.urdf")
-    v = 0.4 * np.array([1, 1, -1, 1, 0, 1])
-    return pl.stop(robot, robot.neutral, v, brakes=URDF / "six_axis_arm.brakes.yaml", **more)
 
 
 def test_the_document_keeps_to_its_schema(tmp_path: Path) -> None:
     """Robots with loops, teeth and payload, stops of all categories, too."""
     adapter = TypeAdapter(Document)
     tooth = stopped(pendulum(), -0.5, on_axis(kind="tooth"))
-    controlled = arm(category=pl.Category1(on_path=True, time_limit=1.5), payload=3.0)
-    for k, result in enumerate((arm(), tooth, controlled)):
+    controlled = arm_stop(category=pl.Category1(on_path=True, time_limit=1.5), payload=3.0)
+    for k, result in enumerate((arm_stop(), tooth, controlled)):
         data = json.loads(result.save_json(tmp_path / f"{k}.json", stamp=k == 1).read_text())
         adapter.validate_python(data, strict=True)
         assert data == json.loads(json.dumps(result.as_dict())) | (
@@ -55,7 +45,7 @@ def test_the_schema_in_the_documentation_is_current() -> None:
 
 
 def test_what_the_document_says(tmp_path: Path) -> None:
-    by = on_axis(CHAIN, dynamic_torque=4.0, delay=0.1, peak_gear_torque=5.0)
+    by = on_axis(LATE, dynamic_torque=4.0, delay=0.1, peak_gear_torque=5.0)
     result = stopped(wheel(2.0), 3.0, by)
     data = result.as_dict()
     assert data["format"] == "pinloop-stop-1"
@@ -84,7 +74,7 @@ def test_what_the_document_says(tmp_path: Path) -> None:
 
 
 def test_files_and_their_digests(tmp_path: Path) -> None:
-    result = arm()
+    result = arm_stop()
     data = result.as_dict()
     for part, name in (("robot", "six_axis_arm.urdf"), ("brakes", "six_axis_arm.brakes.yaml")):
         record: Any = data[part]  # type: ignore[literal-required]
@@ -107,7 +97,7 @@ def test_files_and_their_digests(tmp_path: Path) -> None:
 
 def test_the_payload_in_the_document() -> None:
     load = pl.Payload(4.0, com=[0.1, 0, -0.02], inertia=np.diag([0.1, 0.2, 0.25]), frame="tool0")
-    record = arm(payload=load).as_dict()["payload"]
+    record = arm_stop(payload=load).as_dict()["payload"]
     assert record is not None and record["frame"] == "tool0" and record["mass_kg"] == 4.0
     np.testing.assert_allclose(record["com_m"], [0.1, 0, -0.02], atol=1e-12)
     np.testing.assert_allclose(record["inertia_kg_m2"], np.diag([0.1, 0.2, 0.25]), atol=1e-12)
@@ -124,7 +114,7 @@ def test_infinity_is_null(tmp_path: Path) -> None:
 
 def test_the_same_stop_gives_the_same_bytes(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        result = arm()
+        result = arm_stop()
         result.save_json(tmp_path / f"{name}.json")
         result.to_csv(tmp_path / f"{name}.csv")
     for ending in ("json", "csv"):

@@ -17,7 +17,9 @@ import pinloop as pl
 from pinloop.stopping.series import series_of
 
 from .robots_to_stop import (
+    LATE,
     G,
+    arm_stop,
     arm_table,
     brakes,
     lift_with_beam,
@@ -26,20 +28,10 @@ from .robots_to_stop import (
     random_brake,
     wheel,
 )
+from .robots_to_stop import stop as stopped
 
 ROOT = Path(__file__).parents[2]
 URDF = ROOT / "urdf"
-CHAIN = pl.Chain(sensor=0.02, controller=0.03, drive_off=0.05)
-
-
-def stopped(robot: pl.Mechanism, v: Any, by: pl.Brakes, **more: Any) -> pl.StopResult:
-    return pl.stop(robot, more.pop("q", robot.neutral), np.atleast_1d(v), brakes=by, **more)
-
-
-def arm(**more: Any) -> pl.StopResult:
-    robot = pl.load(URDF / "six_axis_arm.urdf")
-    v = 0.4 * np.array([1, 1, -1, 1, 0, 1])
-    return pl.stop(robot, robot.neutral, v, brakes=URDF / "six_axis_arm.brakes.yaml", **more)
 
 
 def read(path: Path) -> dict[str, NDArray[np.float64]]:
@@ -54,7 +46,7 @@ def test_the_stop_of_a_wheel_over_time(tmp_path: Path) -> None:
 
     2 kg m^2 at 3 rad/s, friction 0.5 N m, brake 4 N m from 50 + 105 ms on.
     """
-    by = on_axis(replace(CHAIN, drive_off=0.045), dynamic_torque=4.0, delay=0.105, coulomb=0.5)
+    by = on_axis(replace(LATE, drive_off=0.045), dynamic_torque=4.0, delay=0.105, coulomb=0.5)
     result = stopped(wheel(2.0), 3.0, by)
     table = read(result.to_csv(tmp_path / "stop.csv", every=0.01))
     assert list(table) == [
@@ -126,7 +118,7 @@ def test_a_tooth_holds_alone_and_a_drive_holds_alone(tmp_path: Path) -> None:
 
 
 def test_viscous_friction_and_a_shorted_motor_have_their_places(tmp_path: Path) -> None:
-    by = on_axis(CHAIN, dynamic_torque=4.0, viscous=0.3, gear_ratio=10.0, short_circuit=2e-3)
+    by = on_axis(LATE, dynamic_torque=4.0, viscous=0.3, gear_ratio=10.0, short_circuit=2e-3)
     table = read(stopped(wheel(2.0), 3.0, by).to_csv(tmp_path / "stop.csv"))
     braked = (table["t_s"] > 0.1005) & (table["axis_velocity_rad_per_s"] > 1e-3)
     v = table["axis_velocity_rad_per_s"][braked]
@@ -142,7 +134,7 @@ def test_torques_explain_the_motion(category: int) -> None:
     robot = pl.from_screws(arm_table(rng, 4))
     made = {n: random_brake(rng, 200.0 / (1 + k)) for k, n in enumerate(robot.joints)}
     made = {n: replace(b, deceleration=6.0, efficiency=1.0) for n, b in made.items()}
-    result = stopped(robot, rng.uniform(-1, 1, 4), pl.Brakes(made, CHAIN), category=category)
+    result = stopped(robot, rng.uniform(-1, 1, 4), pl.Brakes(made, LATE), category=category)
     series, machine, h = series_of(result, every=2e-3), result.robot, 1e-5
     parts = series.brake + series.friction + series.drive
     np.testing.assert_allclose(parts, series.torque, atol=1e-7)
@@ -158,7 +150,7 @@ def test_torques_explain_the_motion(category: int) -> None:
 
 
 def test_the_peak_torque_is_one_of_the_file(tmp_path: Path) -> None:
-    result = arm()
+    result = arm_stop()
     table = read(result.to_csv(tmp_path / "stop.csv", every=None))
     for name, joint in result.joints.items():
         assert np.abs(table[f"{name}_torque_N_m"]).max() == pytest.approx(joint.peak_torque)

@@ -12,9 +12,8 @@ from scipy.optimize import brentq
 
 import pinloop as pl
 
-from .robots_to_stop import G, on_axis, pendulum, slider, stands, stop, wheel
+from .robots_to_stop import UP, G, on_axis, pendulum, slider, stands, stop, wheel
 
-UP = np.pi / 2
 ONE_JOINT = pytest.mark.parametrize(
     ("make", "way"), [(wheel, 1), (wheel, -1), (slider, 1), (slider, -1)]
 )

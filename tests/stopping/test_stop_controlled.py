@@ -11,6 +11,7 @@ import pytest
 import pinloop as pl
 
 from .robots_to_stop import (
+    UP,
     G,
     at_joint,
     brakes,
@@ -24,7 +25,6 @@ from .robots_to_stop import (
     wheel,
 )
 
-UP = np.pi / 2
 RAMP = 3.0
 """Deceleration of controlled stops [rad/s^2]."""
 
@@ -142,6 +142,58 @@ def test_on_a_curved_path() -> None:
         s = max(t - 0.1, 0.0)
         at = 0.4 + min(t, 0.1) + s - s**2 / (2 * duration)
         np.testing.assert_allclose(result.run(t).q, path(at), atol=1e-7)
+
+
+def on_recorded_path(times_longer: float, known: float) -> pl.StopResult:
+    """A wheel of 2 kg m^2 at 1.5 rad/s, told to brake at 3 rad/s^2 along its path: 0.5 s.
+
+    Args:
+        times_longer: its drive needs so many times longer.
+        known: the recording is long enough for a stop that takes so many times longer.
+    """
+    v, asked = 1.5, 0.5
+    end = 0.2 + 0.1 + 0.5 * known * asked
+    motion = pl.JointTrajectory(("axis",), np.array([0.0, end]), np.array([[0.0], [v * end]]))
+    by = on_axis(
+        pl.Chain(controller=0.1), dynamic_torque=50.0, deceleration=RAMP,
+        drive_torque=2.0 * RAMP / times_longer,
+    )  # fmt: skip
+    trigger = pl.Trigger(motion, at=0.2)
+    return pl.stop(wheel(2.0), brakes=by, category=pl.Category1(on_path=True), trigger=trigger)
+
+
+@pytest.mark.parametrize(
+    ("times_longer", "known"), [(0.9, 1.1), (3.0, 9.0), (3.0, 3.5), (1.2, 1.3), (3.0, 3.000001)]
+)
+def test_deceleration_on_a_recorded_path_that_is_long_enough(
+    times_longer: float, known: float
+) -> None:
+    """Reduced to what the drive has, found also where twice as long would not be recorded."""
+    result = on_recorded_path(times_longer, known)
+    duration = 0.5 * max(1.0, times_longer)
+    one = result.joints["axis"]
+    assert one.time == pytest.approx(0.1 + duration, rel=1e-5)
+    assert one.angle == pytest.approx(1.5 * (0.1 + duration / 2), rel=1e-5)
+    said = [text for _, text in result.course.log if "path" in text]
+    if times_longer < 1.0:
+        assert not said
+        return
+    (text,) = said
+    assert f"reduced to {100 / times_longer:.3g} %" in text
+
+
+@pytest.mark.parametrize(("times_longer", "known"), [(3.0, 2.5), (3.0, 1.0), (1.01, 1.0)])
+def test_recorded_path_that_is_too_short_for_the_drives(times_longer: float, known: float) -> None:
+    with pytest.raises(
+        pl.BadValue,
+        match=rf"reduced to {100 / known:.3g} %, .* let the signal come earlier, record longer",
+    ):
+        on_recorded_path(times_longer, known)
+
+
+def test_recorded_path_that_is_too_short_as_asked() -> None:
+    with pytest.raises(pl.BadValue, match=r"the motion ends at 0\.5 s, .* needs it until 0\.55 s"):
+        on_recorded_path(3.0, 0.8)
 
 
 @pytest.mark.parametrize("efficiency", [1.0, 0.8])
@@ -321,6 +373,15 @@ def test_controlled_stop_needs_decelerations(category: int) -> None:
     by = at_joint(on_axis(dynamic_torque=5.0), deceleration=None)
     with pytest.raises(pl.BadValue, match=r"axis.*deceleration|deceleration.*axis"):
         stop(wheel(), 1.0, by, category=category)
+
+
+@pytest.mark.parametrize("numbers", [{"drive_torque": 0.1}, {"deceleration": 0.1}])
+def test_numbers_of_drives_do_nothing_in_category_0(numbers: dict[str, Any]) -> None:
+    """The hoist goes on evenly for 100 ms, though its drive could not carry it in a ramp."""
+    by = on_axis(pl.Chain(controller=0.05, drive_off=0.05), dynamic_torque=60.0, delay=0.05)
+    result = stop(slider(2.0, UP), -0.8, at_joint(by, **numbers))
+    slower = 60.0 / 2.0 - G
+    stands(result, -0.08 - 0.8**2 / (2 * slower), 0.1 + 0.8 / slower)
 
 
 def test_category_0_needs_none() -> None:

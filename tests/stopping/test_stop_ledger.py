@@ -16,6 +16,7 @@ import pinloop as pl
 from ..tables import Array
 from .arms_by_hand import StopByHand
 from .robots_to_stop import (
+    UP,
     G,
     Wild,
     Y,
@@ -32,7 +33,6 @@ from .robots_to_stop import (
     wild_stop,
 )
 
-UP = np.pi / 2
 UNTIL = 0.4
 FINE = pl.MuntheKaas("dopri5", rtol=1e-10, atol=1e-10)
 

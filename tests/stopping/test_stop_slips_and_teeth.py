@@ -8,6 +8,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 
 from .robots_to_stop import (
+    UP,
     G,
     at_joint,
     brakes,
@@ -21,9 +22,6 @@ from .robots_to_stop import (
     two_links,
     wheel,
 )
-
-UP = np.pi / 2
-
 
 # -- static torque --------------------------------------------------------------------------------
 

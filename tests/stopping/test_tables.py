@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,13 +25,10 @@ from .robots_to_stop import (
     two_links,
     wheel,
 )
+from .robots_to_stop import stop as stopped
 
 URDF = Path(__file__).parents[2] / "urdf"
 CHAIN = pl.Chain(sensor=0.02, controller=0.03, drive_off=0.01)
-
-
-def stopped(robot: pl.Mechanism, v: Any, by: pl.Brakes, **more: Any) -> pl.StopResult:
-    return pl.stop(robot, more.pop("q", robot.neutral), np.atleast_1d(v), brakes=by, **more)
 
 
 def grid_of(table: Sheet, title: str) -> dict[str, list[str]]:
@@ -166,6 +162,16 @@ def test_the_load_of_a_gear_against_its_limit() -> None:
     assert "the gear of joint 'axis' carries 30 N m, more than the 20 N m that it may" in (
         result.warnings
     )
+
+
+def test_large_torques_are_told_in_full() -> None:
+    """A tooth takes 2 kg m^2 at 10 rad/s within 1 ms: 20,000 N m. A hoist of 2 t: 19,620 N."""
+    by = on_axis(kind="tooth", peak_gear_torque=15_000.0, impact_time=0.001)
+    told = stopped(wheel(2.0), 10.0, by).warnings
+    assert "the gear of joint 'axis' carries 20000 N m, more than the 15000 N m that it may" in told
+    falls = stopped(slider(2000.0, np.pi / 2), -0.1, on_axis(dynamic_torque=12_500.0), until=0.1)
+    (sentence,) = (text for text in falls.warnings if "not held" in text)
+    assert "holding takes 19620 N, its brake, friction and drive hold 12500 N" in sentence
 
 
 # -- headline -------------------------------------------------------------------------------

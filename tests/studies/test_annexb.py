@@ -45,6 +45,22 @@ def table() -> AnnexB:
     )
 
 
+def test_an_axis_that_swings_back_is_told_at_its_farthest() -> None:
+    """From its lowest place it swings up and comes back before its late brake acts.
+
+    Inertia 2 + 4 * 0.5^2 kg m^2; without power I v^2 / 2 = m g r (cos(v t) - cos(farthest)).
+    """
+    found = annex_b(
+        turntable(Y), brakes(axis={"dynamic_torque": 30.0, "delay": 1.1}), payload=ECCENTRIC,
+        speeds={"axis": 1.5}, extension_poses={"axis": {1.0: [np.pi / 2]}}, categories=(0,),
+    )  # fmt: skip
+    (stop,) = found.stops
+    whole = found.again(stop).joints["axis"]
+    farthest = np.arccos(np.cos(1.5 * REACTION) - 3.0 * 1.5**2 / 2 / (4.0 * G * 0.5))
+    assert stop.outcome == "stopped" and abs(whole.angle) < 0.5 * farthest
+    assert stop.distance == pytest.approx(farthest, rel=1e-6)
+
+
 @pytest.mark.parametrize("speed", THIRDS)
 @pytest.mark.parametrize("load", THIRDS)
 def test_a_turntable_in_closed_form(speed: float, load: float) -> None:

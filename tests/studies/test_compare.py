@@ -79,6 +79,23 @@ def test_one_stop_for_all_rows() -> None:
     assert [row.measured.joint for row in comparison.rows] == ["a", "b"]
     assert comparison.rows[0].shape == pytest.approx(0.5) and comparison.rows[0].speed == 1.0
     assert comparison.rows[1].shape is None  # it did not move
+    text = " ".join(str(comparison).split())
+    assert "axis 'a' moves at 1000 mm/s in the computed stop, at 1500 mm/s in the table" in text
+    assert "axis 'b' moves at 0 mm/s in the computed stop, at 2000 mm/s in the table" in text
+    assert len(comparison.as_dict()["warnings"]) == 2
+
+
+def test_a_stop_of_another_category_is_told() -> None:
+    by = on_axis(dynamic_torque=8.0, deceleration=4.0)
+    rows = tuple(pl.Measured("axis", SPEED, 0.75, 1.125, category=k) for k in (0, 1))
+    published = pl.StoppingTable(rows)
+    stops = published.stops(wheel(INERTIA), by)
+    assert pl.compare(stops, published).warnings == ()
+    assert "Not comparable" not in str(pl.compare(stops, published))
+    (told, other) = pl.compare(stops[::-1], published).warnings
+    assert "computed in category 1, the table has category 0" in told and "category 0, the" in other
+    rounded = pl.StoppingTable((pl.Measured("axis", 1.005 * SPEED, 0.75, 1.125),))
+    assert pl.compare(stops[0], rounded).warnings == ()
 
 
 def test_times_are_those_of_the_axis() -> None:

@@ -286,6 +286,15 @@ def test_the_brakes_file(tmp_path: Path) -> None:
     assert brake.sources["coulomb"] == "assumed" and "coulomb" not in brake.notes
 
 
+def test_a_brake_that_is_not_in_the_middle_of_its_band() -> None:
+    """9 N m brake; at the low end of a band of 25 % a nominal brake of 12 N m does that."""
+    by = on_axis(dynamic_torque=5.0, tolerance=0.25).at_band(-1.0)
+    with pytest.warns(pl.PinloopWarning, match=r"at -1 in its tolerance band; .* is 0\.75 times"):
+        made = fit(table(INERTIA, [3.0], 9.0), ["dynamic_torque"], by)
+    assert values(made)["dynamic_torque"] == pytest.approx(12.0)
+    assert not fit(table(INERTIA, [3.0], 9.0), ["dynamic_torque"], by.at_band(0.0)).warnings
+
+
 def test_static_torques_without_a_dynamic_one() -> None:
     made = fit(table(INERTIA, [3.0], 9.0), ["dynamic_torque"], on_axis(static_torque=2.0))
     assert made.brakes.joints["axis"].static_torque == pytest.approx(9.0)

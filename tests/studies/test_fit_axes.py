@@ -16,6 +16,7 @@ from ..papers.programs import program
 from ..states import URDF
 from ..states import robot as loaded
 from ..stopping.robots_to_stop import brakes, on_axis, two_links, wheel
+from ..tables import Array
 from .closed_stops import INERTIA, fit, table, values
 
 
@@ -97,6 +98,21 @@ def test_derivatives_at_the_edge_of_what_stops() -> None:
     assert np.all(np.isfinite(axis.errors(x))) and np.all(np.isinf(axis.errors(later)))
     # And d log t / d(T / T0) = -(I v / T) / t for T = T0.
     np.testing.assert_allclose(axis.sensitivity(x), [[0.1, -0.1]], rtol=1e-3)
+
+
+@pytest.mark.parametrize("start", [0.0, 0.5])
+def test_neither_more_nor_less_stops(start: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the brake itself, nothing beside it: no derivative, and a sentence instead."""
+    numbers = np.full(1, 0.3)
+
+    def errors(axis: AxisFit, x: Array) -> Array:
+        return numbers if float(x[0]) == start else np.full(1, np.inf)
+
+    monkeypatch.setattr(AxisFit, "errors", errors)
+    rows = [pl.Measured("axis", 1.0, 0.1, None)]
+    axis = AxisFit(wheel(), on_axis(dynamic_torque=5.0), "axis", rows, ("delay",), {})
+    with pytest.raises(pl.BadValue, match="fit of delay of joint 'axis' has come to the edge"):
+        axis.sensitivity(np.array([start]))
 
 
 def test_stops_that_cannot_be_computed_are_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,6 +87,8 @@ def test_a_torn_line_is_cut_off_wherever_it_is_torn(path: Path) -> None:
         (lambda text: text + "1,0.1,stopped,,2\n", "line 5 is not case 3"),
         (lambda text: text.replace("\n1,", "\n\udcff1,"), "can't decode byte"),
         (lambda text: text.replace("\n1,", "\n" + 200_000 * "x" + ","), "field larger"),
+        (lambda text: "notes of somebody, not a study", "its columns are not those"),
+        (lambda text: text[:10], None),
         (lambda text: "", None),
     ],
 )
@@ -136,6 +138,30 @@ def test_two_runs_of_the_same_study_at_once(path: Path) -> None:
     with pytest.raises(pl.PinloopError, match="does the same study run twice"):
         two.append([row(0)])
     assert open_journal(path).done == 1
+
+
+def test_a_file_that_may_not_be_read_or_is_a_folder(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_journal(path).append([row(0)])
+    before = path.read_bytes()
+
+    usual = Path.open
+
+    def denied(file: Path, mode: str = "r", *arguments: Any, **more: Any) -> Any:
+        if file == path and mode == "rb":
+            raise PermissionError(13, "Permission denied")
+        return usual(file, mode, *arguments, **more)
+
+    denial = r"cannot be read \(\[Errno 13\] Permission denied"
+    with monkeypatch.context() as patch, pytest.raises(pl.PinloopError, match=denial):
+        patch.setattr(Path, "open", denied)
+        open_journal(path)
+    assert path.read_bytes() == before
+    path.rename(path.with_name("moved.csv"))
+    path.mkdir()
+    with pytest.raises(pl.PinloopError, match=r"cannot be read \(\[Errno 21\] Is a directory"):
+        open_journal(path)
 
 
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:

@@ -106,6 +106,19 @@ def test_a_person_beside_the_way_counts_by_the_nearest_place() -> None:
     assert min(values(behind)) >= 0 and max(values(behind)[1:3]) <= TOLERANCE
 
 
+def test_a_beam_turns_towards_a_person() -> None:
+    """Of the ball the nearest point comes nearer as fast as the centre does."""
+    found = separation(beam(ball(0.5)), point=(0.3, 2.0, 0.0), detection=0.2)
+    angles = np.linspace(-REACTION, 0.0, 1001)
+    centres = 0.5 * np.stack((np.cos(angles), np.sin(angles)), axis=-1)
+    rates = RATE * np.stack((-centres[:, 1], centres[:, 0]), axis=-1)
+    apart = np.array([0.3, 2.0]) - centres
+    speed = float(np.max(np.sum(rates * apart, axis=1) / np.linalg.norm(apart, axis=1)))
+    assert found.robot_speed == pytest.approx(speed, rel=1e-5)
+    assert any("before the signal" in note for note in found.notes)
+    assert not any("before the signal" in note for note in separation(beam(ball(0.5))).notes)
+
+
 @pytest.mark.parametrize("point", [(0.6, 0, 0), (0.1, 0, 0), (0.9, 0.14, 0.09)])
 def test_a_person_who_is_reached_has_no_distance(point: Any) -> None:
     with pytest.raises(pl.BadValue, match="comes as far as the person"):

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -23,7 +23,7 @@ from ..errors import BadValue
 from ..load.save import loops_document, write_urdf
 from ..mechanism import Mechanism
 from ..version import __version__
-from .brakes import Assumption
+from .brakes import Assumption, Brakes
 from .document import (
     FORMAT,
     BrakesRecord,
@@ -40,7 +40,7 @@ from .document import (
 from .figures import units_of
 from .files import written_whole
 from .remarks import PLANNING_AID
-from .schedule import Category0, Category1
+from .schedule import Category, Category0, Category1
 from .series import series_of
 from .setting import payload_of
 
@@ -48,7 +48,17 @@ if TYPE_CHECKING:
     from .joint_stop import JointStop
     from .result import StopResult
 
-__all__ = ["as_document", "columns_of", "document_text", "write_csv", "write_json"]
+__all__ = [
+    "as_document",
+    "brakes_record",
+    "category_record",
+    "columns_of",
+    "document_text",
+    "robot_record",
+    "versions",
+    "write_csv",
+    "write_json",
+]
 
 Array = NDArray[np.float64]
 
@@ -146,11 +156,11 @@ def as_document(result: StopResult, settings: Mapping[str, str] | None = None) -
     return {
         "format": FORMAT,
         "disclaimer": PLANNING_AID,
-        "versions": _versions(),
+        "versions": versions(),
         "settings": dict(settings or {}),
-        "robot": _robot(result.course.train.robot),
-        "brakes": _brakes(result),
-        "category": _category(result),
+        "robot": robot_record(result.course.train.robot),
+        "brakes": brakes_record(result.brakes, result.assumptions),
+        "category": category_record(result.category),
         "chain": {
             "sensor_s": chain.sensor,
             "controller_s": chain.controller,
@@ -172,7 +182,8 @@ def as_document(result: StopResult, settings: Mapping[str, str] | None = None) -
     }
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Versions of what computes."""
     return {
         "pinloop": __version__,
         "pinocchio": pin.__version__,
@@ -182,7 +193,8 @@ def _versions() -> dict[str, str]:
     }
 
 
-def _robot(robot: Mechanism) -> RobotRecord:
+def robot_record(robot: Mechanism) -> RobotRecord:
+    """What a robot is."""
     file, digest = _file(robot.description.source)
     content = _content(robot.description)
     return {"name": robot.name, "file": file, "sha256": digest, "content_sha256": content}
@@ -209,12 +221,17 @@ def _content(description: Description) -> str | None:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _brakes(result: StopResult) -> BrakesRecord:
-    brakes = result.brakes
+def brakes_record(brakes: Brakes, assumptions: Iterable[Assumption]) -> BrakesRecord:
+    """Brakes with all their numbers.
+
+    Args:
+        brakes: the brakes.
+        assumptions: the numbers, as they are computed with.
+    """
     file, digest = _file(brakes.source)
     chain: dict[str, ParameterRecord] = {}
     joints: dict[str, dict[str, ParameterRecord]] = {name: {} for name in brakes.joints}
-    for row in result.assumptions:
+    for row in assumptions:
         record = brakes.joints[row.joint] if row.joint else brakes.chain
         table = joints[row.joint] if row.joint else chain
         table[row.parameter] = _parameter(row, record.notes.get(row.parameter))
@@ -240,8 +257,8 @@ def _parameter(row: Assumption, note: str | None) -> ParameterRecord:
     return record
 
 
-def _category(result: StopResult) -> CategoryRecord:
-    category = result.category
+def category_record(category: Category) -> CategoryRecord:
+    """A category with its settings."""
     record: CategoryRecord = {"number": cast(Literal[0, 1, 2], category.number)}
     if not isinstance(category, Category0):
         record["on_path"] = category.on_path

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dynamics import EquationsOfMotion
-from ..errors import PinloopError
+from ..errors import BadValue, PinloopError
 from ..integrate import MuntheKaas
 from ..stepping import StepFailed
 from .course import Course, Standstill
@@ -42,6 +42,7 @@ def held_on_path(
     The path is the same however long it takes, so the torques that it needs are known beforehand:
     the shortest duration whose torques the drives have is found by root finding. If not even the
     longest has, the plan stays as it was: the drives give what they have, and leave the path.
+    What cannot be looked at for another reason (loops that cannot follow the path) stays as well.
 
     Args:
         equations: equations of the robot.
@@ -50,12 +51,17 @@ def held_on_path(
         method: integrator.
         q: configuration at the signal, shape (nq,).
         v: velocity at the signal, shape (nv,).
+
+    Raises:
+        BadValue: a recorded motion ends before the drives have brought the robot to rest on it.
     """
     slower = plan.slower
     if slower is None or not np.isfinite(train.limit[plan.reference.follows]).any():
         return plan, []
     try:
         return _slowed(equations, train, plan, slower, method, q, v)
+    except BadValue:
+        raise  # what somebody gave, not what drives or loops can do
     except (StepFailed, PinloopError) as error:
         # Loops may not be able to follow the path at all, however strong their drives are.
         return plan, [(plan.schedule.command, f"the path could not be looked at: {error}")]
@@ -82,10 +88,18 @@ def _slowed(
         return plan, []
     command, long = plan.schedule.command, plan.duration
     while lacking(long) > 0.0:
-        short, long = long, 2.0 * long
+        if long >= plan.longest:
+            raise BadValue(
+                f"the recorded motion ends too early: even with the deceleration on the path "
+                f"reduced to {100.0 * plan.duration / long:.3g} %, which is as long as it is known "
+                "for, the drives lack torque; let the signal come earlier, record longer, or "
+                "take stronger drives"
+            )
+        short, long = long, min(2.0 * long, plan.longest)
         if long > _LONGEST * plan.duration:
             return plan, [(command, "the drives cannot hold the path, however slowly")]
     enough = float(brentq(lacking, short, long, rtol=_ACCURACY)) * (1.0 + 10 * _ACCURACY)
+    enough = min(enough, plan.longest)
     part = 100.0 * plan.duration / enough
     return slower(enough), [
         (command, f"deceleration on the path reduced to {part:.3g} % by the torque of the drives")

@@ -21,6 +21,9 @@ __all__ = ["Plan", "Trigger", "planned"]
 Array = NDArray[np.float64]
 Signal = Callable[[float], Array]
 
+_ROUNDING = 1.0 - 1e-12
+"""Sums of times are off by less."""
+
 
 @dataclass(frozen=True, eq=False)
 class Trigger:
@@ -61,6 +64,7 @@ class Plan:
         reference: what the drives follow.
         duration: how long they take from the command until all stand [s]; 0 without control.
         slower: gives the plan of a stop on the path that takes longer; None for others.
+        longest: how long that may take, because a recorded motion ends [s].
     """
 
     category: Category
@@ -69,6 +73,7 @@ class Plan:
     reference: Reference
     duration: float = 0.0
     slower: Callable[[float], Plan] | None = None
+    longest: float = np.inf
 
 
 def planned(
@@ -122,6 +127,10 @@ def planned(
         reference = Reference(follows, (first, *pieces))
         return replace(plan, reference=reference, duration=duration, slower=along)
 
+    if trigger.motion is not None:
+        # Slowing down evenly the robot goes half as far on its path as at its speed.
+        known = 2.0 * (trigger.motion.end - trigger.at - command) * _ROUNDING
+        plan = replace(plan, longest=known)
     return along(longest)
 
 

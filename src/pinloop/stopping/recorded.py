@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import BadValue
+from ..errors import BadValue, LoadError, UnknownName
 from ..mechanism import Mechanism
 from .following import STRIDE, Follower
 from .recordfile import read_table
@@ -46,12 +46,14 @@ class JointTrajectory:
         values: coordinates [rad, m], shape (k, len(joints)). An angle that was wrapped at a full
             turn must be unwrapped first (`numpy.unwrap`).
         units: per joint "rad" or "m" where the source says so, else ""; checked against a robot.
+        source: file that it was read from, for messages.
     """
 
     joints: tuple[str, ...]
     t: Array
     values: Array
     units: tuple[str, ...] = ()
+    source: str = ""
 
     def __post_init__(self) -> None:
         if isinstance(self.joints, str) or not all(isinstance(n, str) for n in self.joints):
@@ -105,7 +107,7 @@ class JointTrajectory:
             LoadError: names the file, the line and the column.
         """
         table = read_table(path, joints)
-        return cls(table.joints, table.t, table.values, table.units)
+        return cls(table.joints, table.t, table.values, table.units, str(path))
 
     # -- the motion -------------------------------------------------------------------------
 
@@ -201,14 +203,15 @@ class JointTrajectory:
             Configuration, shape (nq,), and velocity, shape (nv,).
 
         Raises:
-            UnknownName: a recorded name is no joint of the robot.
+            UnknownName: a recorded name is no joint of the robot (`LoadError` with the file, if it
+                was read from one).
             BadValue: ``t`` is outside the recording, an actuated joint is not recorded, or a
                 recorded joint has not one degree of freedom.
             LoopNotClosed: the loops do not allow the recorded positions.
             InconsistentVelocity: the loops do not allow the recorded rates.
         """
         values, rates = self.positions(t), self.rates(t)
-        self._check(robot)
+        self.check(robot)
         if not robot.loops and not robot.couplings:
             return robot.configuration(self._named(values), guess), robot.velocity(
                 self._named(rates)
@@ -282,8 +285,15 @@ class JointTrajectory:
         inner = np.interp(np.arange(1, count) * STRIDE, way, times)
         return np.unique(np.concatenate([[self.start], inner, [last]]))
 
-    def _check(self, robot: Mechanism) -> None:
-        """Every recorded name is a joint with one degree of freedom; every drive is recorded."""
+    def check(self, robot: Mechanism) -> None:
+        """Check that recorded names are joints with one axis, and that every drive is recorded.
+
+        Args:
+            robot: the robot that moves like this.
+
+        Raises:
+            PinloopError: see `state`.
+        """
         for name, unit in zip(self.joints, self.units, strict=True):
             column = self._column(robot, name)
             own = "m" if robot.is_translation[column] else "rad"
@@ -307,7 +317,12 @@ class JointTrajectory:
             )
 
     def _column(self, robot: Mechanism, name: str) -> int:
-        at = robot.coordinates(name)
+        try:
+            at = robot.coordinates(name)
+        except UnknownName as error:
+            if self.source:
+                raise LoadError(str(error), source=self.source) from None
+            raise
         if at.nv != 1:
             raise BadValue(
                 f"joint '{name}' of robot '{robot.name}' has {at.nv} degrees of freedom; only "

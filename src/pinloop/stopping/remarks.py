@@ -13,9 +13,18 @@ from .parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS
 from .sheet import printable
 
 if TYPE_CHECKING:
+    from ..mechanism import Mechanism
+    from .brakes import Brakes
     from .result import StopResult
 
-__all__ = ["PLANNING_AID", "assumption_lines", "assumptions_of", "warnings_of"]
+__all__ = [
+    "CLOSURE",
+    "PLANNING_AID",
+    "assumption_lines",
+    "assumptions_of",
+    "assumptions_with",
+    "warnings_of",
+]
 
 PLANNING_AID = (
     "This is an aid for planning, no safety certificate: nothing in it replaces a measurement on "
@@ -25,7 +34,7 @@ PLANNING_AID = (
 _CONTROLLED = ("drive_torque", "deceleration")
 """Parameters without any effect in a stop of category 0."""
 _JOINED = "\N{NO-BREAK SPACE}"
-_CLOSURE = 1e-4
+CLOSURE = 1e-4
 """Part of the energy that may be missing in the balance before the result is doubtful."""
 _MOST_VALUES = 6
 """So many different values of a parameter are listed; of more, the range is said."""
@@ -37,8 +46,19 @@ _MOST_VALUES = 6
 def assumptions_of(result: StopResult) -> tuple[Assumption, ...]:
     """Every number of chain and brakes that a stop rests on, with its provenance."""
     # The robot that stopped has rotors behind gears with losses beside its mass matrix.
-    rows = result.brakes.assumptions(result.course.train.robot)
-    return tuple(row if row.joint else _as_computed(row, result.chain) for row in rows)
+    return assumptions_with(result.brakes, result.course.train.robot, result.chain)
+
+
+def assumptions_with(brakes: Brakes, robot: Mechanism, chain: Chain) -> tuple[Assumption, ...]:
+    """The same for stops that are still to be made.
+
+    Args:
+        brakes: brakes of the robot.
+        robot: the robot, as it was loaded.
+        chain: the signal chain that is computed with.
+    """
+    rows = brakes.assumptions(robot)
+    return tuple(row if row.joint else _as_computed(row, chain) for row in rows)
 
 
 def _as_computed(row: Assumption, chain: Chain) -> Assumption:
@@ -132,7 +152,7 @@ def warnings_of(result: StopResult) -> tuple[str, ...]:
     brakes, robot = result.brakes, result.robot
     if brakes.robot and brakes.robot != robot.name:
         found.append(f"the brakes were made for robot '{brakes.robot}', not for '{robot.name}'")
-    if result.ledger.relative_error > _CLOSURE:
+    if result.ledger.relative_error > CLOSURE:
         found.append(
             f"the energy balance misses {100 * result.ledger.relative_error:.2g} % of the energy: "
             "the result is doubtful; tighten the tolerances of the method"
@@ -153,8 +173,8 @@ def _not_held(result: StopResult) -> Iterator[str]:
         torque = units_of(result.robot, name).torque
         if abs(joint.load) > joint.hold:
             yield (
-                f"joint '{name}' is not held: holding takes {abs(joint.load):.4g} {torque}, its "
-                f"brake, friction and drive hold {joint.hold:.4g} {torque}"
+                f"joint '{name}' is not held: holding takes {_digits(abs(joint.load))} {torque}, "
+                f"its brake, friction and drive hold {_digits(joint.hold)} {torque}"
             )
 
 
@@ -193,12 +213,17 @@ def _overloaded_gears(result: StopResult) -> Iterator[str]:
             unknown.append(name)
         elif joint.peak_gear_torque > joint.gear_limit:
             yield (
-                f"the gear of joint '{name}' carries {joint.peak_gear_torque:.4g} {torque}, more "
-                f"than the {joint.gear_limit:.4g} {torque} that it may"
+                f"the gear of joint '{name}' carries {_digits(joint.peak_gear_torque)} {torque}, "
+                f"more than the {_digits(joint.gear_limit)} {torque} that it may"
             )
     if unknown:
         who = "any joint" if len(unknown) == len(result.joints) > 1 else listed(unknown)
         yield f"peak_gear_torque of {who} is not known: whether the gears bear the stop is open"
+
+
+def _digits(value: float) -> str:
+    """A torque with four digits; a larger one in full, as in the tables, without an exponent."""
+    return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
 
 
 def _uncovered(result: StopResult) -> Iterator[str]:

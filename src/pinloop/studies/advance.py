@@ -14,9 +14,10 @@ is largest at ``u = 1/2 + c / A``, cut off to [0, 1]. What is found is never too
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+import coal
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
@@ -83,7 +84,8 @@ class Ways:
     Args:
         reaction: advance from the signal to the command.
         stopping: advance from the command on.
-        speed: largest speed from the signal to the command.
+        speed: largest speed from the signal to the command. Towards a point it is that at which
+            any body comes nearer, each in its own direction, whether it is the nearest or not.
     """
 
     reaction: Most
@@ -149,7 +151,7 @@ def ways_towards(stop: StopResult, person: Person, shapes: Shapes) -> Ways:
     before, after = _part(run, 0, at), _part(run, at, len(run.t) - 1)
     if person.point is None:
         first, second = (_advance(one, shapes, person.direction) for one in (before, after))
-        return Ways(first, second, _fastest(before, shapes, person.direction))
+        return Ways(first, second, _fastest(before, shapes, _along(person.direction, run)))
     starts = [_nearest(_part(run, k, k), shapes, person.point) for k in (0, at)]
     ends = [_nearest(one, shapes, person.point) for one in (before, after)]
     if min(end.at_least for end in ends) <= 0.0:
@@ -161,8 +163,7 @@ def ways_towards(stop: StopResult, person: Person, shapes: Shapes) -> Ways:
         Most(max(0.0, start.distance - end.at_least), end.body)
         for start, end in zip(starts, ends, strict=True)
     )
-    towards = person.point - starts[0].point
-    return Ways(first, second, _fastest(before, shapes, towards / np.linalg.norm(towards)))
+    return Ways(first, second, _fastest(before, shapes, _closing(person.point)))
 
 
 def _advance(run: Trajectory, shapes: Shapes, direction: Array | None) -> Most:
@@ -193,28 +194,73 @@ def _advance(run: Trajectory, shapes: Shapes, direction: Array | None) -> Most:
     return found
 
 
-def _fastest(run: Trajectory, shapes: Shapes, direction: Array | None) -> Most:
-    """Largest speed of any point of the robot in a direction, at stored states and every 1 ms.
+Speeds = Callable[[pin.SE3, pin.Motion, Piece], float]
+"""Largest speed of a piece that matters, from placement and twist of its joint (local)."""
+
+
+def _fastest(run: Trajectory, shapes: Shapes, speed: Speeds) -> Most:
+    """Largest speed of any piece of the robot, at stored states and every 1 ms.
 
     Args:
         run: the run.
         shapes: the pieces of its robot.
-        direction: unit vector towards the person, shape (3,); None for any horizontal direction.
+        speed: the speed of a piece.
     """
     model, data = run.robot.model, run.robot.model.createData()
-    count = int(np.ceil((run.t[-1] - run.t[0]) / _EVERY)) + 1
-    between = run(np.linspace(run.t[0], run.t[-1], count))
     found = Most(0.0, "")
-    for q, v in zip(np.vstack([run.q, between.q]), np.vstack([run.v, between.v]), strict=True):
+    for q, v in _states(run):
         pin.forwardKinematics(model, data, q, v)
         for piece in shapes.pieces:
-            twist = data.v[piece.joint]
-            rates = twist.linear + np.cross(twist.angular, piece.points)
-            rates = rates @ data.oMi[piece.joint].rotation.T
-            most = float(_towards(rates, direction, run).max())
+            most = speed(data.oMi[piece.joint], data.v[piece.joint], piece)
             if most > max(found.value, _NOTHING):
                 found = Most(most, piece.body)
     return found
+
+
+def _states(run: Trajectory) -> Iterator[tuple[Array, Array]]:
+    """Configurations and velocities at stored states and every 1 ms."""
+    count = int(np.ceil((run.t[-1] - run.t[0]) / _EVERY)) + 1
+    between = run(np.linspace(run.t[0], run.t[-1], count))
+    return zip(np.vstack([run.q, between.q]), np.vstack([run.v, between.v]), strict=True)
+
+
+def _along(direction: Array | None, run: Trajectory) -> Speeds:
+    """Speed of a piece's fastest point in a direction; see `_towards`."""
+
+    def speed(placement: pin.SE3, twist: pin.Motion, piece: Piece) -> float:
+        rates = _rates(placement, twist, piece.points)
+        return float(_towards(rates, direction, run).max())
+
+    return speed
+
+
+def _closing(point: Array) -> Speeds:
+    """How fast a piece comes nearer to a point: the speed of its nearest point towards that one.
+
+    For a convex piece with nearest point x the distance ``|p - x|`` falls at ``v(x)`` times the
+    unit vector from x to p: x is the only one, and moving it on the piece does not count at first
+    order.
+    """
+    spot, at = coal.Sphere(_SPOT), coal.Transform3s(np.eye(3), point)
+    request, result = coal.DistanceRequest(), coal.DistanceResult()
+
+    def speed(placement: pin.SE3, twist: pin.Motion, piece: Piece) -> float:
+        seat = placement * piece.placement
+        result.clear()
+        there = coal.Transform3s(seat.rotation, seat.translation)
+        coal.distance(piece.solid, there, spot, at, request, result)
+        nearest = np.array(result.getNearestPoint1())
+        towards = point - nearest
+        (rate,) = _rates(placement, twist, placement.actInv(nearest)[None])
+        return float(rate @ towards / np.linalg.norm(towards))
+
+    return speed
+
+
+def _rates(placement: pin.SE3, twist: pin.Motion, points: Array) -> Array:
+    """Velocities in the world [m/s] of points in the frame of a joint, shape (n, 3)."""
+    rates = twist.linear + np.cross(twist.angular, points)
+    return np.asarray(rates @ placement.rotation.T)
 
 
 def _nearest(run: Trajectory, shapes: Shapes, point: Array) -> Approach:

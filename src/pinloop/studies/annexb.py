@@ -1,4 +1,4 @@
-"""Stopping times and distances as vendors declare them (ISO 10218-1, annex B): axis by axis.
+"""Stopping times and distances as vendors declare them (ISO 10218-1:2011, annex B): axis by axis.
 
 One axis moves at a share of its full speed, all others stand; the robot is extended by a share of
 what it can and carries a share of its payload. Poses are found in `extension`, single stops are
@@ -48,7 +48,7 @@ SHARES: Mapping[int, tuple[float, ...]] = {
     1: (0.33, 0.66, 1.0),
     2: (0.33, 0.66, 1.0),
 }
-"""Shares of speed, extension and payload by number of the category (ISO 10218-1, annex B)."""
+"""Shares of speed, extension and payload by number of the category (ISO 10218-1:2011, annex B)."""
 
 _SPARE = 1.05
 """So many times the way of the longest stop is left up to the limits."""
@@ -169,7 +169,7 @@ def annex_b(
     method: MuntheKaas | None = None,
     standstill: Standstill = Standstill(),  # noqa: B008 (frozen)
 ) -> AnnexB:
-    """Stopping times and distances as vendors declare them (ISO 10218-1, annex B).
+    """Stopping times and distances as vendors declare them (ISO 10218-1:2011, annex B).
 
     Category 0 at full speed, extension and payload, category 1 on the grid of 33, 66 and 100 % of
     each; from the signal until all joints stand. One axis moves, downwards where it can, and

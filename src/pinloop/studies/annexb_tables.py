@@ -242,7 +242,8 @@ def _definitions(annex: AnnexB) -> Iterator[str]:
     """What the numbers mean."""
     yield (
         "stopping time: from the signal until all joints stand for good; stopping distance: how "
-        "far the axis goes in that time, reaction and braking together (ISO 10218-1, annex B)"
+        "far the axis gets in that time from where it was, reaction and braking together (ISO "
+        "10218-1:2011, annex B)"
     )
     for one in annex.categories:
         limit = ""

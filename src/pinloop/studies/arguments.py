@@ -18,7 +18,7 @@ def checked_stops(stop: StopResult | Iterable[StopResult]) -> list[StopResult]:
     if not isinstance(stop, StopResult):
         found = list(stop) if isinstance(stop, Iterable) else []
     if not found or not all(isinstance(one, StopResult) for one in found):
-        raise BadValue(f"{stop!r} is no stop; give the result of pl.stop, or several")
+        raise BadValue(f"{stop!r} is no stop; give the result of pl.stop, several, or a study")
     for one in found:
         if not one.holds:
             raise BadValue(

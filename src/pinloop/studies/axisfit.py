@@ -156,7 +156,13 @@ class AxisFit:
             there = self.errors(x + step)
             if not np.all(np.isfinite(there)):  # more of it, a delay, would not stop the axis
                 step[k] = -min(_STEP, x[k])
-                there = self.errors(x + step)
+                there = self.errors(x + step) if step[k] else there
+            if not np.all(np.isfinite(there)):
+                raise BadValue(
+                    f"the fit of {self.names[k]} of joint '{self.joint}' has come to the edge of "
+                    "what brings it to rest in every stop of the table: is the table that of this "
+                    "robot and payload? Else leave that parameter out"
+                )
             columns.append((there - here) / step[k])
         return np.stack(columns, axis=1)
 

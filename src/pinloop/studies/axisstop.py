@@ -58,7 +58,8 @@ class AxisStop:
         outcome: as of `StopResult`, or "failed" if the stop could not be computed to its end.
         problem: why it failed.
         time: from the signal until all joints stand for good [s].
-        distance: how far the axis goes from the signal to the end, along its motion [rad].
+        distance: how far the axis gets from where it was at the signal until it stands for good
+            [rad]; if gravity pulls it back before its brake acts, the farthest counts.
         reaction_time: part of the time until its brake acts, or its drive slows it down [s].
         reaction_distance: how far it goes in that time [rad].
         last: joint that comes to rest last.
@@ -175,7 +176,7 @@ class Settings:
             case,
             outcome=found.outcome,
             time=found.stopping_time,
-            distance=pose.direction * joint.angle,
+            distance=joint.excursion,
             reaction_time=joint.reaction_time,
             reaction_distance=pose.direction * joint.reaction_angle,
             last=max(found.joints.values(), key=lambda one: one.time).name,

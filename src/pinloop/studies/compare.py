@@ -10,10 +10,13 @@ from ..errors import BadValue
 from ..stopping import StopResult
 from ..stopping.figures import SLIDING, TURNING, Units, decimals, number, units_of
 from ..stopping.remarks import PLANNING_AID
-from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Sheet, printable
+from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet, printable
 from .published import Measured, StoppingTable
 
 __all__ = ["Compared", "Comparison", "compare"]
+
+_SAME_SPEED = 0.01
+"""Part by which speeds may differ; published ones are rounded."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Compared:
         time: computed stopping time of the axis [s].
         angle: computed stopping angle of the axis, as a size [rad, m].
         unit: unit of the angle, "rad" or "m".
+        category: number of the category of the computed stop; None if that is not known.
     """
 
     measured: Measured
@@ -35,6 +39,7 @@ class Compared:
     time: float
     angle: float
     unit: str = "rad"
+    category: int | None = None
 
     @property
     def time_ratio(self) -> float | None:
@@ -56,6 +61,24 @@ class Compared:
     def published_shape(self) -> float | None:
         """Published ``d / (v0 t)``."""
         return self.measured.shape
+
+    @property
+    def mismatches(self) -> tuple[str, ...]:
+        """In what the computed stop is another one than the published one, a sentence each."""
+        row, units = self.measured, TURNING if self.unit == TURNING.si else SLIDING
+        found = []
+        if abs(self.speed - row.speed) > _SAME_SPEED * abs(row.speed):
+            speeds = [f"{units.factor * v:.4g} {units.way}/s" for v in (self.speed, row.speed)]
+            found.append(
+                f"axis '{row.joint}' moves at {speeds[0]} in the computed stop, at {speeds[1]} in "
+                "the table: their times and distances are not comparable"
+            )
+        if self.category not in (None, row.category):
+            found.append(
+                f"the stop of axis '{row.joint}' is computed in category {self.category}, the "
+                f"table has category {row.category}"
+            )
+        return tuple(found)
 
     def as_dict(self) -> dict[str, Any]:
         """The row in SI units, as JSON takes it."""
@@ -108,13 +131,21 @@ class Comparison:
         title = f"{self.robot or 'robot'}: computed and published stops"
         return Sheet(Cell(printable(title)), (*blocks, *self.blocks()), PLANNING_AID)
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """In what computed stops are others than the published ones, a sentence each."""
+        return tuple(dict.fromkeys(text for row in self.rows for text in row.mismatches))
+
     def blocks(self) -> tuple[Block, ...]:
-        """The tables alone: one for axes that turn, one for axes that slide."""
-        return tuple(
+        """The tables alone: one for axes that turn, one for axes that slide; and warnings."""
+        grids = tuple(
             _grid([row for row in self.rows if row.unit == units.si], units)
             for units in (TURNING, SLIDING)
             if any(row.unit == units.si for row in self.rows)
         )
+        if not self.warnings:
+            return grids
+        return *grids, Notes("Not comparable", tuple(map(printable, self.warnings)), "caution")
 
     def as_dict(self) -> dict[str, Any]:
         """Everything in SI units, as JSON takes it."""
@@ -122,6 +153,7 @@ class Comparison:
             "robot": self.robot,
             "source": self.source,
             "rows": [row.as_dict() for row in self.rows],
+            "warnings": list(self.warnings),
         }
 
 
@@ -155,7 +187,15 @@ def _compared(measured: Measured, result: StopResult) -> Compared:
     joint = result.joints[name]
     speed = float(result.run.v[0][result.robot.coordinates(name).v.start])
     unit = units_of(result.robot, name).si
-    return Compared(measured, result.outcome, speed, joint.time, abs(joint.angle), unit)
+    return Compared(
+        measured,
+        result.outcome,
+        speed,
+        joint.time,
+        abs(joint.angle),
+        unit,
+        result.category.number,
+    )
 
 
 # -- for reading --------------------------------------------------------------------------------

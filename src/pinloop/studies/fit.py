@@ -145,9 +145,22 @@ def fitted(
             f"the brakes of the axes change each other's stops by {100 * most:.2g} % even after "
             f"{_ROUNDS} rounds: the fit is not settled"
         )
+    notes += _band_notes(brakes, solved, names)
     results = table.stops(robot, brakes, **arguments)
     found = tuple(one for solution in solved.values() for one in solution.parameters)
     return Fit(brakes, found, compare(results, table), tuple(notes))
+
+
+def _band_notes(brakes: Brakes, joints: Iterable[str], names: Sequence[str]) -> list[str]:
+    """Brakes that were fitted at another place in their tolerance band than its middle."""
+    return [
+        f"joint '{joint}': its brake was fitted at {brake.band:+g} in its tolerance band; the "
+        f"torque that brakes is {1.0 + brake.band * brake.tolerance:.4g} times the one that is "
+        "fitted"
+        for joint in joints
+        for brake in [brakes.joints[joint]]
+        if "dynamic_torque" in names and brake.band * brake.tolerance != 0.0
+    ]
 
 
 def _checked(table: StoppingTable, brakes: Brakes, parameters: Sequence[str]) -> tuple[str, ...]:

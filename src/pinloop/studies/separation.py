@@ -1,7 +1,8 @@
-"""Protective separation distance from stops (ISO/TS 15066), term by term.
+"""Protective separation distance from stops or a study (ISO/TS 15066), term by term.
 
-What standards make of times and ways, term by term. How far a robot comes towards a person is
-measured in `advance`; how terms are printed is in `terms`.
+Which stop asks for the largest distance, and what users get. The terms of one stop are made in
+`protective`; how far a robot comes towards a person is measured in `advance`, which cases of a
+study count is in `casewise`, how terms are printed in `terms`.
 
     S_p = S_h + S_r + S_s + C + Z_d + Z_r                                (ISO/TS 15066)
     S_h = int_0^(T_r + T_s) v_h dt,   S_r = int_0^T_r v_r dt,   S_s = int_T_r^(T_r + T_s) v_s dt
@@ -10,37 +11,37 @@ measured in `advance`; how terms are printed is in `terms`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..checks import flat_numbers, unit_vector
 from ..errors import BadValue
 from ..stopping import StopResult
-from ..stopping.figures import listed, milliseconds
+from ..stopping.figures import milliseconds
 from ..stopping.links import positive
 from ..stopping.remarks import PLANNING_AID
 from ..stopping.sheet import Block, Cell, Facts, Notes, Sheet, printable
-from .advance import Person, Shapes, shapes_of, ways_towards
+from .advance import Person, shapes_of, ways_towards
 from .arguments import at_least_zero, checked_stops
+from .casewise import measured, standing_cases
+from .protective import (
+    STANDARD,
+    WALKING,
+    Allowances,
+    Speed,
+    allowance_term,
+    human_term,
+    notes_of,
+    robot_terms,
+)
+from .study import Study
 from .terms import Row, Term, term_grids, term_rows, write_terms
 
 __all__ = ["Separation", "Term", "separation"]
-
-Array = NDArray[np.float64]
-Speed = float | Callable[[float], float]
-Allowances = Mapping[str, tuple[float | None, str]]
-"""Value [m], if it is given, and meaning by symbol."""
-
-_TS = "ISO/TS 15066:2016, 5.5.4.2.3; now in ISO 10218:2025"
-_WALKING = 1.6
-"""Speed of a person where it is not measured (ISO/TS 15066) [m/s]."""
-_STEP = 1e-3
-"""Interval at which a speed that is given as a function is integrated [s]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +57,11 @@ class Separation:
             reaction time [m/s].
         towards: where the person is, in words.
         stop: the stop that it belongs to: of several that with the largest distance.
-        distances: S_p of each stop that was given [m].
+        distances: S_p of each stop that was given, or of each case of ``cases`` [m].
         notes: what was assumed and what was left out, one sentence each.
+        case: of a study the case with the largest distance; else None.
+        cases: of a study the cases that stopped.
+        results: of a study the file of its results.
     """
 
     terms: tuple[Term, ...]
@@ -69,6 +73,9 @@ class Separation:
     stop: StopResult = field(repr=False)
     distances: tuple[float, ...]
     notes: tuple[str, ...] = field(repr=False)
+    case: int | None = None
+    cases: tuple[int, ...] = ()
+    results: str = ""
 
     def __repr__(self) -> str:
         return f"<Separation of '{self.stop.robot.name}': {1e3 * self.distance:.1f} mm>"
@@ -112,8 +119,11 @@ class Separation:
             ("v_h", Cell(f"{self.human_speed:g} m/s")),
             ("v_r", Cell(f"{self.robot_speed:.4g} m/s, largest in the reaction time")),
         ]
-        if len(self.distances) > 1:
-            count = len(self.distances)
+        count = len(self.distances)
+        if self.case is not None:
+            said = f"case {self.case}, the largest distance of {count} cases in {self.results}"
+            facts.append(("study", Cell(printable(said))))
+        elif count > 1:
             facts.append(("stops", Cell(f"{count}; this is the one with the largest distance")))
         blocks: list[Block] = [
             Facts("Case", tuple(facts)),
@@ -141,6 +151,9 @@ class Separation:
             "category": self.stop.category.number,
             "person": self.towards,
             "distances_m": list(self.distances),
+            "case": self.case,
+            "cases": list(self.cases),
+            "results": self.results or None,
             "terms": term_rows(self.terms, self._total)[:-1],
             "notes": list(self.notes),
             "disclaimer": PLANNING_AID,
@@ -153,15 +166,15 @@ class Separation:
     @property
     def _total(self) -> Term:
         formula = " + ".join(term.symbol for term in self.terms)
-        return Term("S_p", "protective separation", self.distance, self.simple, formula, _TS)
+        return Term("S_p", "protective separation", self.distance, self.simple, formula, STANDARD)
 
 
 def separation(
-    stop: StopResult | Iterable[StopResult],
+    stop: StopResult | Iterable[StopResult] | Study,
     *,
     direction: ArrayLike | None = None,
     point: ArrayLike | None = None,
-    human_speed: Speed = _WALKING,
+    human_speed: Speed = WALKING,
     detection: float = 0.0,
     intrusion: float | None = None,
     z_d: float | None = None,
@@ -169,8 +182,9 @@ def separation(
     tolerance: float = 0.001,
     frames: Mapping[str, float] | None = None,
     thickness: float | None = None,
+    jobs: int = -1,
 ) -> Separation:
-    """Protective separation distance that a stop asks for, term by term.
+    """Protective separation distance that a stop, or the worst of many, asks for, term by term.
 
     The robot is all of its bodies, not its tool: S_r and S_s are the largest advances of any point
     of any body, from the start of the reaction and from the command on. Bodies are made of their
@@ -181,8 +195,14 @@ def separation(
     body comes to ``point``, where the person stands; or, if neither is given, horizontally in
     whichever direction is worst (in any direction where there is no gravity).
 
+    The distance is that of one stop. Of several stops, or of the cases of a study, it is the
+    largest one, computed for each by itself, and all terms are those of that stop: the longest
+    time and the longest way of different stops are not added. The stops of a study are made again.
+
     Args:
-        stop: a stop, or several: the largest distance counts. Robots must stand and be held.
+        stop: a stop, several, or a `Study`: the largest distance counts. Robots must stand and be
+            held in all of them; cases of a study that could not be computed are left out, and a
+            note says so.
         direction: direction from the robot to the person in the world, shape (3,).
         point: where the person is in the world [m], shape (3,).
         human_speed: speed of the person towards the robot [m/s], or a function of the time from
@@ -197,12 +217,12 @@ def separation(
         frames: further points of the robot (of its tool, corners of a payload): radius about it
             [m] by name of the frame.
         thickness: of a robot without shapes: how thick its bodies are about their frames [m].
+        jobs: number of processes for the cases of a study; all cores by default.
 
     Raises:
         BadValue: an argument is impossible, a robot does not stand at the end, or it reaches the
             point where the person is.
     """
-    stops = checked_stops(stop)
     meanings = {
         "C": ("intrusion", intrusion, "intrusion distance"),
         "Z_d": ("z_d", z_d, "uncertainty of the person's place"),
@@ -212,122 +232,98 @@ def separation(
         symbol: (None if value is None else at_least_zero(name, value), meaning)
         for symbol, (name, value, meaning) in meanings.items()
     }
-    before = at_least_zero("detection", detection, "a time >= 0 in seconds")
-    person = _person(direction, point)
-    found = [
-        _separation(
-            one,
-            person,
-            human_speed,
-            before,
-            allowances,
-            shapes_of(one.run, positive("tolerance", tolerance), frames or {}, thickness),
-        )
-        for one in stops
-    ]
-    worst = max(found, key=lambda one: one.distance)
-    return replace(worst, distances=tuple(one.distance for one in found))
-
-
-# -- terms ------------------------------------------------------------------------------------
-
-
-def _separation(
-    stop: StopResult,
-    person: Person,
-    human_speed: Speed,
-    detection: float,
-    allowances: Allowances,
-    shapes: Shapes,
-) -> Separation:
-    """The distance for one stop."""
-    command = stop.chain.command
-    T_r, T_s = detection + command, max(0.0, stop.stopping_time - command)
-    v_h, S_h = _integrated(human_speed, T_r + T_s)
-    ways = ways_towards(stop, person, shapes)
-    v_r = ways.speed.value
-    gone, before = "largest advance of any point of the robot, computed motion", ""
-    if detection > 0:
-        before = f", and v_r × {detection:.4g} s before the signal"
-    whole = f"v_h (T_r + T_s) = {v_h:g} m/s × ({T_r:.4g} s + {T_s:.4g} s)"
-    terms = (
-        Term(
-            "S_h",
-            "person, until the robot stands",
-            S_h,
-            v_h * (T_r + T_s),
-            f"integral of v_h over T_r + T_s; simple: {whole}" if callable(human_speed) else whole,
-            _source_of(human_speed),
-        ),
-        Term(
-            "S_r",
-            "robot, until the command",
-            ways.reaction.value + v_r * detection,
-            v_r * T_r,
-            f"{gone}{before}; simple: v_r T_r = {v_r:.4g} m/s × {T_r:.4g} s",
-            f"computed stop, {_by(ways.reaction.body)}",
-        ),
-        Term(
-            "S_s",
-            "robot, from the command to standstill",
-            ways.stopping.value,
-            ways.stopping.value,
-            gone,
-            f"computed stop, {_by(ways.stopping.body)}",
-        ),
-        *(_allowance(symbol, *given) for symbol, given in allowances.items()),
+    wanted = _Wanted(
+        _person(direction, point),
+        human_speed,
+        at_least_zero("detection", detection, "a time >= 0 in seconds"),
+        allowances,
+        positive("tolerance", tolerance),
+        frames or {},
+        thickness,
     )
-    notes = _notes(shapes, allowances)
-    return Separation(terms, T_r, T_s, v_h, v_r, str(person), stop, (), notes)
+    if isinstance(stop, Study):
+        return _of_study(wanted, stop, jobs)
+    found = [wanted.of(one) for one in checked_stops(stop)]
+    pairs = [(one.distance, one.simple) for one in found]
+    number, more = _largest(pairs, "stop", range(len(pairs)))
+    return replace(
+        found[number],
+        distances=tuple(one.distance for one in found),
+        notes=(*more, *found[number].notes),
+    )
 
 
-def _integrated(speed: Speed, T: float) -> tuple[float, float]:
-    """Largest value of a speed [m/s], and its integral up to T [m] by the trapezoidal rule."""
-    if not callable(speed):
-        value = _checked_speed(speed)
-        return value, value * T
-    times = np.linspace(0.0, T, max(2, int(np.ceil(T / _STEP)) + 1))
-    v = np.array([_checked_speed(speed(float(t))) for t in times])
-    return float(v.max()), float(np.sum(0.5 * (v[1:] + v[:-1]) * np.diff(times)))
+def _of_study(wanted: _Wanted, study: Study, jobs: int) -> Separation:
+    """The largest distance of the cases of a study."""
+    standing = standing_cases(study)
+    found = measured(study, standing.cases, wanted.distances, jobs)
+    number, more = _largest(found, "case", standing.cases)
+    case = standing.cases[number]
+    worst = wanted.of(study.replay(case))
+    return replace(
+        worst,
+        distances=tuple(distance for distance, _ in found),
+        notes=(*standing.notes, *more, *worst.notes),
+        case=case,
+        cases=standing.cases,
+        results=str(study.path),
+    )
 
 
-def _source_of(speed: Speed) -> str:
-    """Where the speed of the person comes from."""
-    if callable(speed):
-        return "v_h given as a function of time"
-    return f"v_h: {_TS}, if not measured" if speed == _WALKING else "v_h given"
+def _largest(
+    found: Sequence[tuple[float, float]], what: str, numbers: Sequence[int]
+) -> tuple[int, tuple[str, ...]]:
+    """Where the largest distance is, and a sentence if the simple form is larger elsewhere.
+
+    Args:
+        found: the distance and its simple form [m], one after the other.
+        what: what they belong to, for messages.
+        numbers: their numbers, for messages.
+    """
+    first = max(range(len(found)), key=lambda k: found[k][0])
+    other = max(range(len(found)), key=lambda k: found[k][1])
+    if found[other][1] <= found[first][1]:
+        return first, ()
+    return first, (
+        f"the simple form is largest for {what} {numbers[other]}: {1e3 * found[other][1]:.1f} mm",
+    )
 
 
-def _allowance(symbol: str, value: float | None, meaning: str) -> Term:
-    if value is None:
-        return Term(symbol, meaning, 0.0, 0.0, "0", "not given: taken as 0")
-    return Term(symbol, meaning, value, value, f"{1e3 * value:g} mm", "given")
+# -- of one stop ------------------------------------------------------------------------------
 
 
-def _by(body: str) -> str:
-    return f"'{body}' comes farthest" if body else "nothing comes nearer"
+@dataclass(frozen=True, eq=False)
+class _Wanted:
+    """What is asked of each stop; see `separation` for the arguments."""
 
+    person: Person
+    human_speed: Speed
+    detection: float
+    allowances: Allowances
+    tolerance: float
+    frames: Mapping[str, float]
+    thickness: float | None
 
-def _notes(shapes: Shapes, allowances: Allowances) -> tuple[str, ...]:
-    """What was assumed, and what was left out."""
-    absent = [symbol for symbol, (value, _) in allowances.items() if value is None]
-    found = []
-    if absent:
-        found.append(f"{', '.join(absent)} not given and taken as 0")
-    if "joint frames" in shapes.links.shapes.values():
-        found.append("the robot has no shapes: the hulls of its joints and frames stand for it")
-    if shapes.excess > 0.5001 * shapes.tolerance:
-        found.append(
-            f"round shapes cannot be had more exactly: S_r and S_s may be too large by "
-            f"{1e3 * (shapes.excess + 0.5 * shapes.tolerance):.2g} mm"
+    def distances(self, stop: StopResult) -> tuple[float, float]:
+        """S_p of one stop [m], and its simple form."""
+        found = self.of(stop)
+        return found.distance, found.simple
+
+    def of(self, stop: StopResult) -> Separation:
+        """The distance for one stop."""
+        shapes = shapes_of(stop.run, self.tolerance, self.frames, self.thickness)
+        ways = ways_towards(stop, self.person, shapes)
+        command = stop.chain.command
+        T_r, T_s = self.detection + command, max(0.0, stop.stopping_time - command)
+        v_h, S_h = human_term(self.human_speed, T_r, T_s)
+        terms = (
+            S_h,
+            *robot_terms(ways, self.detection, T_r),
+            *(allowance_term(symbol, *given) for symbol, given in self.allowances.items()),
         )
-    bare = [body for body in shapes.links.bare if body not in shapes.frames]
-    if bare:
-        found.append(
-            f"without shapes, and not looked at: {listed(bare)}; give radii about frames of theirs "
-            "with frames="
-        )
-    return tuple(found)
+        notes = notes_of(shapes, self.allowances, self.detection)
+        v_r = ways.speed.value
+        return Separation(terms, T_r, T_s, v_h, v_r, str(self.person), stop, (), notes)
 
 
 # -- arguments --------------------------------------------------------------------------------
@@ -341,7 +337,3 @@ def _person(direction: ArrayLike | None, point: ArrayLike | None) -> Person:
     if direction is not None:
         return Person(direction=unit_vector(direction, "the direction of the person"))
     return Person()
-
-
-def _checked_speed(value: Any) -> float:
-    return at_least_zero("human_speed", value, "a speed >= 0 in m/s")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..stopping.figures import number
 from ..stopping.files import written_whole
-from ..stopping.sheet import Cell, Column, Grid, Mark, printable
+from ..stopping.sheet import Cell, Column, Facts, Grid, Mark, printable
 
 __all__ = ["Row", "Term", "term_grids", "term_rows", "write_terms"]
 
@@ -40,8 +40,8 @@ class Term:
     source: str
 
 
-def term_grids(terms: Sequence[Term], total: Term, *, both: bool) -> tuple[Grid, Grid]:
-    """Tables of the terms: their values and meanings, and where they come from.
+def term_grids(terms: Sequence[Term], total: Term, *, both: bool) -> tuple[Grid, Facts]:
+    """The terms for reading: their values and meanings, and how each was computed from what.
 
     Args:
         terms: the terms.
@@ -58,11 +58,10 @@ def term_grids(terms: Sequence[Term], total: Term, *, both: bool) -> tuple[Grid,
         cells = [Cell(term.symbol, mark), *(Cell(number(1e3 * x, 1), mark) for x in values)]
         rows.append((*cells, Cell(term.meaning, mark)))
     origins = tuple(
-        (Cell(term.symbol), Cell(printable(term.formula)), Cell(printable(term.source)))
+        (term.symbol, Cell(printable(f"{term.formula} [{term.source}]")))
         for term in (*terms, total)
     )
-    heads = tuple(Column(name, right=False) for name in ("term", "formula", "from"))
-    return Grid("Terms", tuple(columns), tuple(rows)), Grid("Formulas", heads, origins)
+    return Grid("Terms", tuple(columns), tuple(rows)), Facts("Formulas", origins)
 
 
 def term_rows(terms: Sequence[Term], total: Term) -> list[Row]:
