@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 from zipfile import BadZipFile
@@ -132,12 +133,17 @@ class Trajectory:
         k = int(np.searchsorted(self.t, time, side="right")) - 1
         if self.t[k] == time or k == len(self.t) - 1:
             return self.q[k].copy(), self.v[k].copy()
-        # What is locked as a whole stays to the last bit here too.
-        manifold = RobotManifold(self.robot)
-        locks = self.modes[self.mode[k]].locks
-        manifold.hold(lock.joint for lock in locks if not lock.axes)
+        manifold = self._manifolds[self.mode[k]]
         q, v = self._step(k, manifold)(time)
         return manifold.normalize(q), v
+
+    @cached_property
+    def _manifolds(self) -> tuple[RobotManifold, ...]:
+        """The configuration group in each mode: what is locked as a whole stays to the last bit."""
+        made = tuple(RobotManifold(self.robot) for _ in self.modes)
+        for manifold, mode in zip(made, self.modes, strict=True):
+            manifold.hold(lock.joint for lock in mode.locks if not lock.axes)
+        return made
 
     def _step(self, k: int, manifold: RobotManifold) -> Step:
         """The step from state k to the next, for dense output."""

@@ -271,6 +271,23 @@ def test_mistakes_are_told_before_anything_is_computed(
     assert not (tmp_path / "r.csv").exists()
 
 
+def test_a_motion_of_other_joints_is_refused_before_anything_is_done(tmp_path: Path) -> None:
+    results = tmp_path / "results.csv"
+    for joints, error, told in (
+        ("t,joint_1,joint_2,joint_3,joint_4,joint_5", pl.BadValue, "actuated joints 'joint_6'"),
+        ("t,joint_1,joint_2,joint_3,joint_4,joint_5,joint_9", pl.LoadError, r"m\.csv: no joint 'j"),
+    ):
+        zeros = ",0" * joints.count(",")
+        (tmp_path / "m.csv").write_text(f"{joints}\n0{zeros}\n1{zeros}\n")
+        motion = pl.JointTrajectory.from_csv(tmp_path / "m.csv")
+        with pytest.raises(error, match=told):
+            pl.study(
+                pl.load(URDF / "six_axis_arm.urdf"), URDF / "six_axis_arm.brakes.yaml",
+                pl.Space(motion=motion), pl.Random(2), jobs=1, results=results,
+            )  # fmt: skip
+    assert not results.exists()
+
+
 def test_a_motion_belongs_to_the_space() -> None:
     motion = pl.JointTrajectory(("axis",), np.array([0.0, 1.0]), np.array([[0.0], [1.0]]))
     with pytest.raises(pl.BadValue, match="give the motion to the space, not the trigger"):

@@ -79,6 +79,15 @@ class Step:
         q = self.manifold.integrate(self.q0, psi)
         return q, slope / h if self.manifold.flat else self._velocity(psi, slope / h)
 
+    def inside(self, parts: Array) -> tuple[Array, Array]:
+        """States at parts of the step, from 0 to 1: shapes (k, nq) and (k, nv)."""
+        h = self.t1 - self.t0
+        if self.manifold.flat and len(self.q0) == len(self.v0):
+            p = self.polynomial
+            return self.q0 + value_powers(parts) @ p, slope_powers(parts) @ p / h
+        states = [self(self.t0 + part * h) for part in parts]
+        return np.array([q for q, _ in states]), np.array([v for _, v in states])
+
     def along(self, t: float) -> Array:
         """Algebra coordinates inside the step, shape (nv,): ``q(t) = q0 (+) psi(t)``."""
         return np.asarray(value_powers((t - self.t0) / (self.t1 - self.t0)) @ self.polynomial)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..assembly import assemble, consistent_velocity
 from ..errors import PinloopError
-from ..integrate import MuntheKaas
+from ..integrate import NODES, WEIGHTS, MuntheKaas
 from ..mechanism import Mechanism
 from ..stopping import Brakes, Payload, Standstill, StopResult, Trigger
 from ..stopping.clearance import clearance
@@ -24,13 +24,11 @@ from ..stopping.schedule import Category
 from ..stopping.stop import Machine, prepared, stopped
 from .space import Space, Variable, driven_joints
 
-__all__ = ["CLEARANCE", "Setup", "columns", "tool_way"]
+__all__ = ["CLEARANCE", "TOOL_PLACE", "Setup", "columns", "tool_way"]
 
 Array = NDArray[np.float64]
 Values = Mapping[str, float]
 Row = dict[str, float | str]
-
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,13 +152,15 @@ _OF_MACHINE = ("payload", "delay", "band")
 """Kinds of variables that make another machine."""
 CLEARANCE = "clearance_m"
 """Column of how near the robot comes to obstacles."""
+TOOL_PLACE = ("tool_x_m", "tool_y_m", "tool_z_m")
+"""Columns of the place of the tool in the world at the signal."""
 
 
 def columns(setup: Setup) -> list[str]:
     """Names of the columns of all rows, with units."""
     found = ["case", *(one.column for one in setup.variables), "outcome", "reason"]
     found += ["stopping_time_s", "reaction_time_s", "tool_travel_m", "tool_peak_speed_m_per_s"]
-    found += ["energy_J", "ledger_error"]
+    found += [*TOOL_PLACE, "energy_J", "ledger_error"]
     found += [CLEARANCE] if setup.obstacles else []
     for name in setup.brakes.joints:
         angle, torque = units(setup.robot, name)
@@ -187,13 +187,16 @@ def units(robot: Mechanism, joint: str) -> tuple[str, str]:
 
 def _numbers(stop: StopResult) -> Row:
     """Everything of a stop that a study keeps."""
-    travel, speed = tool_way(stop, tool_of(stop.robot))
+    tool = tool_of(stop.robot)
+    travel, speed = tool_way(stop, tool)
+    place = _place(stop, tool)
     row: Row = {
         "outcome": stop.outcome,
         "stopping_time_s": stop.stopping_time,
         "reaction_time_s": stop.reaction_time,
         "tool_travel_m": travel,
         "tool_peak_speed_m_per_s": speed,
+        **dict(zip(TOOL_PLACE, place, strict=True)),
         "energy_J": stop.ledger.kinetic_before,
         "ledger_error": stop.ledger.relative_error,
     }
@@ -212,6 +215,14 @@ def _numbers(stop: StopResult) -> Row:
             f"{name}_margin": joint.margin,
         }
     return row
+
+
+def _place(stop: StopResult, frame: str) -> list[float]:
+    """Origin of a frame in the world at the signal [m], x, y, z."""
+    model = stop.robot.model
+    data, index = model.createData(), stop.robot.frame_id(frame)
+    pin.forwardKinematics(model, data, stop.course.kept[0].q)
+    return [float(x) for x in pin.updateFramePlacement(model, data, index).translation]
 
 
 def tool_way(stop: StopResult, frame: str) -> tuple[float, float]:
@@ -235,8 +246,8 @@ def tool_way(stop: StopResult, frame: str) -> tuple[float, float]:
         one, two = course.kept[k], course.kept[k + 1]
         largest = max(largest, speed(one.q, one.v))
         if two.t > one.t and (one.v.any() or two.v.any()):
-            half, step = 0.5 * (two.t - one.t), course.step(k)
-            speeds = [speed(*step(one.t + half * (1.0 + node))) for node in _NODES]
+            states = zip(*course.step(k).inside(NODES), strict=True)
+            speeds = [speed(*state) for state in states]
             largest = max(largest, *speeds)
-            length += half * float(_WEIGHTS @ speeds)
+            length += (two.t - one.t) * float(WEIGHTS @ speeds)
     return length, largest

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import PinloopError
 
-__all__ = ["Journal", "read_rows"]
+__all__ = ["Journal", "read_cells", "read_rows", "unreadable"]
 
 Row = Mapping[str, float | str]
 
@@ -79,9 +79,7 @@ class Journal:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.beside.write_text(json.dumps(self._manifest, indent=2) + "\n", encoding="utf-8")
-            text = io.StringIO()
-            csv.writer(text, lineterminator="\n").writerow(self.names)
-            self._end = self.path.write_bytes(text.getvalue().encode())
+            self._end = self.path.write_bytes(_line(self.names))
         except OSError as error:
             raise PinloopError(f"'{self.path}' cannot be written: {error.strerror}") from error
         return 0
@@ -93,7 +91,7 @@ class Journal:
         try:
             with self.path.open("rb") as file:
                 head = file.readline()
-                if not head.endswith(b"\n"):
+                if not head.endswith(b"\n") and _line(self.names).startswith(head):
                     return self._begin()  # killed before its first line was written
                 if next(csv.reader([head.decode()]), []) != self.names:
                     raise ValueError("its columns are not those of this study")
@@ -109,7 +107,7 @@ class Journal:
             if whole < end:
                 os.truncate(self.path, whole)
         except (OSError, ValueError, csv.Error) as error:
-            raise _unreadable(self.path, error) from error
+            raise unreadable(self.path, error) from error
         self._end = whole
         return count
 
@@ -139,6 +137,22 @@ def read_rows(path: Path, names: Sequence[str], count: int) -> Iterator[dict[str
         names: names of its columns.
         count: number of rows.
     """
+    try:
+        for cells in read_cells(path, names, count):
+            row = zip(names, cells, strict=True)
+            yield {name: _read(name, text) for name, text in row}
+    except ValueError as error:
+        raise unreadable(path, error) from error
+
+
+def read_cells(path: Path, names: Sequence[str], count: int) -> Iterator[list[str]]:
+    """The first rows of a results file, one after the other, as they are written.
+
+    Args:
+        path: the CSV file.
+        names: names of its columns.
+        count: number of rows.
+    """
     found = 0
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -146,16 +160,25 @@ def read_rows(path: Path, names: Sequence[str], count: int) -> Iterator[dict[str
             if next(reader, None) != list(names):
                 raise ValueError("its columns are not those of this study")
             for cells in islice(reader, count):
-                row = zip(names, cells, strict=True)
-                yield {name: _read(name, text) for name, text in row}
+                if len(cells) != len(names):
+                    raise ValueError(f"row {found} has {len(cells)} cells, not {len(names)}")
+                yield cells
                 found += 1
         if found < count:
             raise ValueError(f"it has {found} rows, not {count}")
     except (OSError, ValueError, csv.Error) as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
 
 
-def _unreadable(path: Path, error: Exception) -> PinloopError:
+def _line(names: Sequence[str]) -> bytes:
+    """The first line of a results file."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(names)
+    return text.getvalue().encode()
+
+
+def unreadable(path: Path, error: Exception) -> PinloopError:
+    """What to say of a results file that cannot be read."""
     return PinloopError(
         f"the results file '{path}' cannot be read ({error}); move it away to start anew"
     )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,9 @@ from .journal import Journal, read_rows
 from .manifest import manifest_of
 from .sampling import Sampling, Sobol
 from .space import Space
+
+if TYPE_CHECKING:
+    from .worst import WorstCase
 
 __all__ = ["Study", "study"]
 
@@ -104,6 +107,23 @@ class Study:
             raise BadValue(f"no case has a number in column '{column}'")
         sizes = np.where(np.isinf(sizes), np.nan, sizes)
         return int(np.nanargmin(sizes) if column == CLEARANCE else np.nanargmax(sizes))
+
+    def save_html(
+        self, path: str | Path, *, worst: Iterable[str] | Mapping[str, WorstCase] | None = None
+    ) -> Path:
+        """Write a report as one HTML file: distributions, maps, worst cases and their replays.
+
+        What it was made from is in it and in ``<path>.manifest.json`` beside it. Worst cases are
+        computed again; the size of the file does not depend on the number of cases.
+
+        Args:
+            path: file to write.
+            worst: criteria whose worst samples are replayed, as of `worst_case`, or what
+                `worst_case` found; by default those that matter most.
+        """
+        from .report import write_report
+
+        return write_report(self, path, worst=worst)
 
     def to_parquet(self, path: str | Path) -> Path:
         """Write the rows to a Parquet file, block by block."""
@@ -270,6 +290,7 @@ def _warn_of_speeds(setup: Setup) -> None:
                     stacklevel=3,
                 )
     if setup.space.motion is not None:
+        setup.space.motion.check(setup.robot)
         for sentence in setup.space.motion.speeds_above_limits(setup.robot):
             warnings.warn(sentence, PinloopWarning, stacklevel=3)
 

@@ -14,9 +14,10 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import pinocchio as pin
-from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from ..errors import BadValue, LoadError, UnknownName
+from ..load.documents import NotNegative, Positive, key_table, read_bytes, schema_of
 from ..load.entries import Entry
 from ..load.yamltools import Name, Number, Vector3, line_of, read_yaml, validated
 from ..loading import load
@@ -41,9 +42,6 @@ __all__ = [
 FORMAT: Literal["pinloop-study-1"] = "pinloop-study-1"
 """Version tag of the study file."""
 
-_LARGEST = 2**24
-"""Bytes; a study file has some thousands."""
-
 
 def _both_ends(value: object) -> object:
     """A number stands for a range with two equal ends."""
@@ -67,18 +65,6 @@ _Range = Annotated[_Ends, BeforeValidator(_both_ends, json_schema_input_type=Num
 _Ranges = dict[Name, _Range]
 _RangeOrRanges = Annotated[
     Annotated[_Range, Tag("range")] | Annotated[_Ranges, Tag("table")], Discriminator(_kind)
-]
-
-
-def _at_least(least: float) -> Any:
-    # Behind the checks of a `Number`, pydantic no longer finds the words of JSON schema.
-    schema = WithJsonSchema({"type": "number", "minimum": least})
-    return Annotated[Number, Field(ge=least), schema]
-
-
-NotNegative: Any = _at_least(0)
-Positive: Any = Annotated[
-    Number, Field(gt=0), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})
 ]
 
 
@@ -251,8 +237,7 @@ class StudyFile(Entry):
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON schema of the study file."""
-    schema = StudyFile.model_json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return schema_of(StudyFile)
 
 
 TABLES: Mapping[str, type[Entry]] = {
@@ -265,15 +250,6 @@ TABLES: Mapping[str, type[Entry]] = {
     "obstacles": ObstacleEntry,
 }
 """The tables of the file, by what the documentation calls them."""
-
-
-def key_table(entry: type[Entry]) -> str:
-    """Return the keys of a table of the file as Markdown, as the documentation shows them."""
-    rows = [("key", "needed", "what it is"), ("---",) * 3]
-    for name, field in entry.model_fields.items():
-        needed = "yes" if field.is_required() else ""
-        rows.append((f"`{name}`", needed, str(field.description)))
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows) + "\n"
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,7 +276,7 @@ def read_study(path: str | Path) -> PlannedStudy:
         LoadError: names file, line and key.
     """
     source, folder = str(path), Path(path).parent
-    data = read_yaml(_text(path), source)
+    data = read_yaml(read_bytes(path, "study file"), source)
     file = validated(StudyFile, data, source)
     robot_file = folder / file.robot
     robot = load(robot_file, loops=[folder / one for one in file.loops] or None)
@@ -359,18 +335,6 @@ def _place(space: Mapping[str, Any], said: str) -> tuple[str, ...]:
                 return "space", key, joint
     named = [key for key in ("instant", "motion", "payload", "speed", "band") if key in said]
     return ("space", *(key for key in named[:1] if key in space))
-
-
-def _text(path: str | Path) -> bytes:
-    try:
-        raw = Path(path).read_bytes()
-    except FileNotFoundError:
-        raise LoadError("no such file", source=str(path)) from None
-    except (OSError, ValueError) as error:
-        raise LoadError(f"cannot be read: {error}", source=str(path)) from None
-    if len(raw) > _LARGEST:
-        raise LoadError("is larger than 16 MiB; this is no study file", source=str(path))
-    return raw
 
 
 def _space(entry: SpaceEntry, folder: Path) -> Space:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..stopping.figures import decimals, number, units_of
 from ..stopping.remarks import PLANNING_AID
@@ -26,11 +27,15 @@ __all__ = [
     "Distribution",
     "Summary",
     "as_document",
+    "distribution_of",
     "summarised",
     "summary_table",
+    "unit_of_column",
     "worst_document",
     "worst_table",
 ]
+
+Array = NDArray[np.float64]
 
 SAMPLED = "Sampled, not guaranteed."
 _REASONS = 5
@@ -103,12 +108,23 @@ def summarised(study: Study) -> Summary:
     table = np.array(numbers).reshape(len(cases), len(columns))
     found = []
     for name, values in zip(columns, table.T if cases else (), strict=False):
-        sign = -1.0 if name == CLEARANCE else 1.0
-        worst = int(np.argmax(sign * values))
-        median, most = (sign * float(np.quantile(sign * values, part)) for part in (0.5, 0.95))
-        found.append(Distribution(name, median, most, float(values[worst]), cases[worst]))
+        found.append(distribution_of(name, values, np.array(cases)))
     ordered = sorted(reasons.items(), key=lambda item: -item[1])
     return Summary(outcomes, dict(ordered), tuple(found))
+
+
+def distribution_of(column: str, values: Array, cases: NDArray[np.int64]) -> Distribution:
+    """How a number is distributed.
+
+    Args:
+        column: its column.
+        values: what is in it, shape (k,) with k > 0.
+        cases: numbers of the cases, shape (k,).
+    """
+    sign = -1.0 if column == CLEARANCE else 1.0
+    worst = int(np.argmax(sign * values))
+    median, most = (sign * float(np.quantile(sign * values, part)) for part in (0.5, 0.95))
+    return Distribution(column, median, most, float(values[worst]), int(cases[worst]))
 
 
 def _columns(setup: Setup) -> list[str]:
@@ -249,7 +265,7 @@ def worst_table(setup: Setup, worst: Mapping[str, WorstCase]) -> Sheet:
     """
     rows = []
     for name, one in worst.items():
-        unit, factor = _unit(one.column)
+        unit, factor = unit_of_column(one.column)
         values = (factor * one.value, factor * one.sampled)
         cells = [Cell(number(value, decimals(values, most=3))) for value in values]
         rows.append((Cell(f"{printable(name)} [{unit}]"), *cells, Cell(str(one.evaluations))))
@@ -280,6 +296,6 @@ _UNITS = {
 }
 
 
-def _unit(column: str) -> tuple[str, float]:
-    """Unit in tables of a column, and the factor from SI."""
+def unit_of_column(column: str) -> tuple[str, float]:
+    """Unit in tables of a column of results, and the factor from SI."""
     return _UNITS[column.rpartition("_")[2]]

@@ -18,7 +18,7 @@ from .cases import CLEARANCE, Setup, units
 from .study import Study
 from .uphill import uphill
 
-__all__ = ["WorstCase", "criteria", "worst_case"]
+__all__ = ["WorstCase", "criteria", "known_criteria", "worst_case"]
 
 Array = NDArray[np.float64]
 
@@ -95,7 +95,7 @@ def worst_case(
     for what, count in (("starts", starts), ("evaluations", evaluations)):
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise BadValue(f"{what} is {count!r}; give a number of at least 1")
-    known = _known(study.setup, wanted)
+    known = known_criteria(study.setup, wanted)
     sizes = _samples(study, known)
     if wanted is None:
         known = {name: column for name, column in known.items() if _matters(name, sizes[name])}
@@ -120,8 +120,13 @@ def worst_case(
     return found
 
 
-def _known(setup: Setup, wanted: Sequence[str] | None) -> dict[str, str]:
-    """The criteria that are wanted, and their columns."""
+def known_criteria(setup: Setup, wanted: Sequence[str] | None) -> dict[str, str]:
+    """The criteria that are wanted, and their columns.
+
+    Args:
+        setup: what all cases of a study have in common.
+        wanted: criteria; None for all.
+    """
     known = criteria(setup)
     if wanted is None:
         return known

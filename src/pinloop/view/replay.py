@@ -37,7 +37,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-_MESH_BYTES = 4_500_000
+MESH_BYTES = 4_500_000
 """What the meshes of a robot may take; base64 adds a third."""
 _TRACE_POINTS = 1600
 """Points of all lines together: what a picture can show."""
@@ -200,7 +200,7 @@ def make_replay(
     ghosts: Sequence[float] | None = None,
     arrows: Sequence[Arrow] = (),
     events: Sequence[tuple[float, str]] = (),
-    mesh_bytes: int = _MESH_BYTES,
+    mesh_bytes: int = MESH_BYTES,
 ) -> Replay:
     """Make a replay of a run.
 

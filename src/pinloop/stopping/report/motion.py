@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...view.player import Player, make_player
-from ...view.replay import Layer, Trace, make_replay
+import numpy as np
+from numpy.typing import NDArray
+
+from ...view.player import Player, SharedCommands, make_player
+from ...view.replay import MESH_BYTES, Layer, Trace, frame_times, make_replay
 from ..figures import number
 from ..swept import SweptVolume, swept_volume
 from .instants import shown_until
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
     from ..result import StopResult
 
 __all__ = ["Motion", "motion_of"]
+
+Array = NDArray[np.float64]
 
 _REACTION, _BRAKING = (0.45, 0.49, 0.55, 1.0), (0.80, 0.12, 0.45, 1.0)
 _VOLUME = (0.10, 0.55, 0.45, 0.20)
@@ -36,15 +42,27 @@ class Motion:
     remarks: Markup
 
 
-def motion_of(result: StopResult, *, swept: bool) -> Motion:
+def motion_of(
+    result: StopResult,
+    *,
+    swept: bool,
+    shared: SharedCommands | None = None,
+    layers: Sequence[Layer] = (),
+    frames: int | None = None,
+    mesh_bytes: int = MESH_BYTES,
+) -> Motion:
     """Make the replay of a stop.
 
     Args:
         result: the stop.
         swept: whether the volume swept is shown.
+        shared: what several replays of one page have in common.
+        layers: further surfaces that stand still.
+        frames: so many frames there are at most, if it is given.
+        mesh_bytes: what the meshes of the robot may take.
     """
     volume = swept_volume(result.run, max_triangles=_TRIANGLES) if swept else None
-    layers = []
+    layers = list(layers)
     if volume is not None:
         mesh = volume.mesh()
         layers.append(Layer("volume swept", mesh.vertices, mesh.faces, _VOLUME))
@@ -52,6 +70,8 @@ def motion_of(result: StopResult, *, swept: bool) -> Motion:
     replay = make_replay(
         result.run,
         until=shown_until(result),
+        times=None if frames is None else _frames(result, frames),
+        mesh_bytes=mesh_bytes,
         marked=tuple(result.joints),
         traces=(
             Trace(result.tool, _REACTION, end=reaction),
@@ -59,7 +79,9 @@ def motion_of(result: StopResult, *, swept: bool) -> Motion:
         ),
         layers=layers,
     )
-    player = make_player(replay, trace_label="way of the tool", ghost_label="pose at the signal")
+    player = make_player(
+        replay, trace_label="way of the tool", ghost_label="pose at the signal", shared=shared
+    )
     remarks = [
         joined(
             "Symbols of joints are ", element("span", "orange", class_="moves"),
@@ -74,6 +96,14 @@ def motion_of(result: StopResult, *, swept: bool) -> Motion:
     if volume is not None:
         remarks.append(joined(_said(volume)))
     return Motion(player, joined(*(element("p", remark, class_="remark") for remark in remarks)))
+
+
+def _frames(result: StopResult, most: int) -> Array:
+    """Times of the frames [s], evenly fewer of them if there are too many."""
+    t = frame_times(result.run, shown_until(result))
+    if len(t) <= most:
+        return t
+    return np.asarray(t[np.linspace(0, len(t) - 1, most).round().astype(int)])
 
 
 def _said(volume: SweptVolume) -> str:

@@ -13,7 +13,7 @@ from .instants import Clock, happenings
 from .markup import Markup, element, joined
 
 if TYPE_CHECKING:
-    from ..brakes import Assumption
+    from ..brakes import Assumption, Brakes
     from ..result import StopResult
 
 __all__ = [
@@ -122,10 +122,10 @@ def provenance_counts(rows: Iterable[Assumption]) -> Markup:
     )
 
 
-def chain_table(result: StopResult) -> Markup:
+def chain_table(assumptions: Iterable[Assumption]) -> Markup:
     """The signal chain, with provenance."""
     rows = []
-    for row in result.assumptions:
+    for row in assumptions:
         if row.joint:
             continue
         value, unit = quantity(row.value, row.unit, CHAIN_PARAMETERS[row.parameter])
@@ -139,9 +139,9 @@ def chain_table(result: StopResult) -> Markup:
     return _table("Signal chain", "parameters", element("tbody", *rows))
 
 
-def parameter_tables(result: StopResult) -> list[Markup]:
+def parameter_tables(assumptions: Iterable[Assumption]) -> list[Markup]:
     """Parameters of brakes, gears, friction and drives, joints beside each other."""
-    table = {(row.parameter, row.joint): row for row in result.assumptions if row.joint}
+    table = {(row.parameter, row.joint): row for row in assumptions if row.joint}
     joints = list(dict.fromkeys(joint for _, joint in table))
     found = []
     for first in range(0, len(joints), _ABREAST):
@@ -152,10 +152,10 @@ def parameter_tables(result: StopResult) -> list[Markup]:
     return found
 
 
-def notes_of(result: StopResult) -> list[str]:
+def notes_of(brakes: Brakes) -> list[str]:
     """What the brakes file remarks about numbers."""
-    notes = [f"{name}: {note}" for name, note in result.brakes.chain.notes.items()]
-    for joint, brake in result.brakes.joints.items():
+    notes = [f"{name}: {note}" for name, note in brakes.chain.notes.items()]
+    for joint, brake in brakes.joints.items():
         notes += [f"{joint}, {name}: {note}" for name, note in brake.notes.items()]
     return notes
 

@@ -1,0 +1,114 @@
+"""What pages of reports are made of: the document around it, sections, figures, provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from ..brakes import Assumption
+from .markup import Content, Markup, element, joined
+from .plots import Plot
+from .tables import chain_table, notes_of, parameter_tables, provenance_counts
+
+if TYPE_CHECKING:
+    from ..brakes import Brakes
+
+__all__ = ["asset", "assumptions_section", "document", "figure", "keys", "made_at", "section"]
+
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; "
+    "img-src data:"
+)
+"""What the browser lets the page do: nothing that needs a network. The viewer compiles."""
+
+
+def document(title: str, style: str, *body: Content) -> str:
+    """The text of a page that needs nothing else.
+
+    Args:
+        title: its title.
+        style: its rules.
+        body: what is in it.
+    """
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("title", f"{title} - pinloop"),
+        element("link", rel="icon", href="data:,"),
+        element("style", Markup(style)),
+    )
+    return f'<!DOCTYPE html>\n<html lang="en">\n{head}\n{element("body", *body)}\n</html>\n'
+
+
+def made_at() -> Markup:
+    """When the page was made: now."""
+    from datetime import UTC, datetime
+
+    return element("p", f"made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC", class_="made")
+
+
+def section(title: str, name: str, *content: Content) -> Markup:
+    """A part of the page with a heading."""
+    return element("section", element("h2", title), joined(*content), id=name, class_="part")
+
+
+def figure(plot: Plot, *, titled: bool = False, legend: bool = True) -> Markup:
+    """A plot with its name and legend.
+
+    Args:
+        plot: the plot.
+        titled: whether it is one of several of half the width.
+        legend: whether the curves are named.
+    """
+    name = element("span", plot.title, class_="title")
+    return element(
+        "figure",
+        element("figcaption", name, plot.legend() if legend else ""),
+        plot.svg(),
+        class_="half" if titled else None,
+    )
+
+
+def keys(colors: Mapping[str, str]) -> Markup:
+    """A legend of coloured areas."""
+    items = []
+    for name, color in colors.items():
+        area = element("rect", width=14, height=14, rx=2, fill=color)
+        key = element("svg", area, viewBox="0 0 14 14", width=14, height=14, aria_hidden="true")
+        items.append(element("li", key, " ", name))
+    return element("ul", *items, class_="legend")
+
+
+def assumptions_section(
+    assumptions: Sequence[Assumption], brakes: Brakes, more: Iterable[str] = ()
+) -> Markup:
+    """Every number with its provenance.
+
+    Args:
+        assumptions: the numbers.
+        brakes: whose remarks are told.
+        more: further sentences.
+    """
+    notes = notes_of(brakes)
+    remarks = []
+    if notes:
+        remarks.append(element("h3", "Remarks in the brakes file"))
+        remarks.append(element("ul", *(element("li", note) for note in notes)))
+    return section(
+        "What it rests on", "assumptions",
+        element("p", "Every number of the signal chain and of the brakes, gears, friction and "
+                "drives, with a letter for where it comes from:"),
+        provenance_counts(assumptions),
+        chain_table(assumptions),
+        *parameter_tables(assumptions),
+        *(element("p", sentence) for sentence in more),
+        *remarks,
+    )  # fmt: skip
+
+
+def asset(name: str) -> str:
+    """A file in ``assets``."""
+    return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")

@@ -1,0 +1,58 @@
+"""The report of a study: one HTML file with distributions, maps, worst cases and their replays.
+
+Its size does not depend on the number of cases: pictures show bins, and only the worst cases are
+computed again. Nothing is fetched when it is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..study import Study
+    from ..worst import WorstCase
+
+__all__ = ["write_report"]
+
+
+def write_report(
+    study: Study,
+    path: str | Path,
+    *,
+    worst: Iterable[str] | Mapping[str, WorstCase] | None = None,
+    stamp: bool = False,
+) -> Path:
+    """Write the report of a study as one HTML file that any browser shows without a network.
+
+    What it was made from is in the page and in a file beside it, ``<path>.manifest.json``; its form
+    is that of docs/schemas/study-manifest.schema.json. The same study gives the same bytes, unless
+    it is stamped.
+
+    Args:
+        study: the study.
+        path: file to write.
+        worst: criteria whose worst samples are replayed, see `worst.criteria`, or worst cases that
+            were found by `worst_case`; by default those that matter most.
+        stamp: say when it was written.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        UnknownName: a criterion that the study does not have.
+        BadValue: a file cannot be written.
+    """
+    from ...stopping.files import written_whole
+    from .manifest import manifest_text
+    from .page import page_of
+
+    manifest = manifest_text(study)
+    text = page_of(study, manifest, worst=worst, stamp=stamp)
+    target = Path(path)
+    with written_whole(target) as file:
+        file.write(text)
+    with written_whole(target.with_name(target.name + ".manifest.json")) as file:
+        file.write(manifest)
+    return target

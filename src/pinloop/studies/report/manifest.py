@@ -1,0 +1,227 @@
+"""What a report of a study was made from, as JSON: everything that it takes to repeat the study.
+
+SI units, in the names where they do not depend on the joint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal, NotRequired
+
+import numpy as np
+from pydantic import ConfigDict, Field, TypeAdapter, with_config
+from typing_extensions import TypedDict  # pydantic needs it below Python 3.12
+
+from ...errors import BadValue
+from ...stopping.document import (
+    BrakesRecord,
+    CategoryRecord,
+    ChainRecord,
+    Digest,
+    Numbers,
+    PayloadRecord,
+    RobotRecord,
+)
+from ...stopping.export import brakes_record, category_record, robot_record, versions
+from ...stopping.machine import tool_of
+from ...stopping.obstacles import Obstacle
+from ...stopping.remarks import PLANNING_AID, assumptions_with
+from ..cases import Setup
+from ..manifest import manifest_of
+from ..study import Study
+from ..summary import SAMPLED
+from .obstacles import surface
+
+__all__ = ["FORMAT", "Manifest", "json_schema", "manifest_document", "manifest_text"]
+
+FORMAT: Literal["pinloop-study-manifest-1"] = "pinloop-study-manifest-1"
+"""Version tag of the document."""
+
+_closed = with_config(ConfigDict(extra="forbid"))
+
+
+@_closed
+class VariableRecord(TypedDict):
+    """Something that varies between the cases, or is kept fixed: then both ends are equal."""
+
+    name: str
+    column: Annotated[str, Field(description="column of the results")]
+    low: float
+    high: float
+    unit: str
+
+
+@_closed
+class SamplingRecord(TypedDict):
+    """Which cases there are."""
+
+    method: str
+    arguments: Annotated[dict[str, Any], Field(description="counts and the seed, as in Python")]
+
+
+@_closed
+class MotionRecord(TypedDict):
+    """The recorded motion whose instants are looked at."""
+
+    joints: list[str]
+    samples: int
+    start_s: float
+    end_s: float
+    sha256: Annotated[Digest, Field(description="of joints, times and values")]
+
+
+@_closed
+class ObstacleRecord(TypedDict):
+    """What stands around the robot."""
+
+    name: str
+    low_m: Annotated[Numbers, Field(description="corner of the box around it, in the world")]
+    high_m: Numbers
+    sha256: Annotated[Digest, Field(description="of its points and triangles in the world")]
+
+
+@_closed
+class ResultsRecord(TypedDict):
+    """The rows."""
+
+    file: str
+    sha256: Annotated[Digest, Field(description="of the file, when this was written")]
+    cases: Annotated[int, Field(description="number of rows")]
+    size: Annotated[int, Field(description="number of cases of the whole study")]
+
+
+@_closed
+class Manifest(TypedDict):
+    """A study of stops: what went in. Sampled; a planning aid, no certificate."""
+
+    format: Literal["pinloop-study-manifest-1"]
+    disclaimer: str
+    versions: dict[str, str]
+    robot: RobotRecord
+    tool: Annotated[str, Field(description="frame that is taken for the tool")]
+    brakes: Annotated[BrakesRecord, Field(description="in the middle of their bands")]
+    variables: list[VariableRecord]
+    sampling: SamplingRecord
+    category: CategoryRecord
+    chain: ChainRecord
+    payload: Annotated[
+        PayloadRecord | None,
+        Field(description="null: none, or that of the variables as a point at the tool"),
+    ]
+    gravity_m_per_s2: Annotated[Numbers | None, Field(description="null: that of the robot's file")]
+    until_s: float
+    method: Annotated[str, Field(description="integrator with its tolerances")]
+    standstill: Annotated[str, Field(description="what counts as standing still")]
+    motion: NotRequired[MotionRecord]
+    obstacles: list[ObstacleRecord]
+    results: ResultsRecord
+    resume: Annotated[
+        dict[str, Any],
+        Field(description="the manifest beside the results, by which a study knows them again"),
+    ]
+
+
+def manifest_text(study: Study) -> str:
+    """The text of the file."""
+    document = manifest_document(study)
+    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def manifest_document(study: Study) -> Manifest:
+    """Everything that a study was made from.
+
+    Args:
+        study: the study.
+    """
+    setup = study.setup
+    chain = setup.trigger.chain(setup.brakes.chain)
+    document: Manifest = {
+        "format": FORMAT,
+        "disclaimer": f"{SAMPLED} {PLANNING_AID}",
+        "versions": versions(),
+        "robot": robot_record(setup.robot),
+        "tool": tool_of(setup.robot),
+        "brakes": brakes_record(setup.brakes, assumptions_with(setup.brakes, setup.robot, chain)),
+        "variables": [
+            {"name": one.name, "column": one.column, "low": one.low, "high": one.high,
+             "unit": one.unit}
+            for one in setup.variables
+        ],
+        "sampling": {
+            "method": type(study.sampling).__name__.lower(),
+            "arguments": json.loads(json.dumps(dict(vars(study.sampling)))),
+        },
+        "category": category_record(setup.category),
+        "chain": {
+            "sensor_s": chain.sensor,
+            "controller_s": chain.controller,
+            "drive_off_s": chain.drive_off,
+            "command_s": chain.command,
+        },
+        "payload": _payload(setup),
+        "gravity_m_per_s2": None if setup.gravity is None else list(setup.gravity),
+        "until_s": setup.until,
+        "method": repr(setup.method),
+        "standstill": repr(setup.standstill),
+        "obstacles": [_obstacle(one) for one in setup.obstacles],
+        "results": _results(study),
+        "resume": json.loads(json.dumps(manifest_of(setup, study.sampling))),
+    }  # fmt: skip
+    motion = setup.space.motion
+    if motion is not None:
+        document["motion"] = {
+            "joints": list(motion.joints),
+            "samples": len(motion.t),
+            "start_s": float(motion.start),
+            "end_s": float(motion.end),
+            "sha256": document["resume"]["motion_sha256"],
+        }
+    return document
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON schema of the document."""
+    schema = TypeAdapter(Manifest).json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _payload(setup: Setup) -> PayloadRecord | None:
+    load = setup.payload
+    if load is None:
+        return None
+    inertia = np.zeros((3, 3)) if load.inertia is None else np.asarray(load.inertia, dtype=float)
+    return {
+        "frame": tool_of(setup.robot) if load.frame is None else load.frame,
+        "mass_kg": float(load.mass),
+        "com_m": np.asarray(load.com, dtype=float).tolist(),
+        "inertia_kg_m2": inertia.tolist(),
+    }
+
+
+def _obstacle(obstacle: Obstacle) -> ObstacleRecord:
+    points, faces = surface(obstacle)
+    digest = hashlib.sha256(repr((points.tolist(), faces.tolist())).encode()).hexdigest()
+    return {
+        "name": obstacle.name,
+        "low_m": points.min(axis=0).tolist(),
+        "high_m": points.max(axis=0).tolist(),
+        "sha256": digest,
+    }
+
+
+def _results(study: Study) -> ResultsRecord:
+    try:
+        with Path(study.path).open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise BadValue(
+            f"the results file '{study.path}' cannot be read: {error.strerror}"
+        ) from None
+    return {
+        "file": str(study.path),
+        "sha256": digest,
+        "cases": study.done,
+        "size": study.size,
+    }

@@ -1,0 +1,123 @@
+"""The page of the report of a study: its sections in order, in one file that needs nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.resources import files
+from typing import Any
+
+from ...stopping.machine import tool_of
+from ...stopping.remarks import PLANNING_AID, assumptions_with
+from ...stopping.report.markup import Content, Markup, element
+from ...stopping.report.parts import asset, assumptions_section, document, made_at, section
+from ..study import Study
+from ..summary import SAMPLED
+from ..worst import WorstCase
+from .distributions import distributions_section
+from .headline import badge, cards
+from .influence import influence_section
+from .maps import map_section
+from .quantities import Told, told
+from .replayed import Replayed, Replays, chosen, replays_section
+from .results import Results, results_of
+from .setting import failures_section, setting_section, warnings_section
+
+__all__ = ["page_of"]
+
+
+def page_of(
+    study: Study,
+    manifest: str,
+    *,
+    worst: Iterable[str] | Mapping[str, WorstCase] | None = None,
+    stamp: bool = False,
+) -> str:
+    """The text of a report, see `write_report`.
+
+    Args:
+        study: the study.
+        manifest: the text of its manifest.
+        worst: which cases are replayed.
+        stamp: say when it was written.
+    """
+    results = results_of(study)
+    known = told(results, study.setup)
+    cases = chosen(study, results, known, worst)
+    replays = replays_section(cases, study)
+    player = replays.player
+    stops = "1 stop" if study.done == 1 else f"{study.done} stops"
+    return document(
+        f"{study.setup.robot.name}: study of {stops}",
+        asset("report.css") + _asset("study.css") + (player.style if player else ""),
+        _header(study, results, stops, stamp=stamp),
+        element("main", *_sections(study, results, known, cases, replays)),
+        _footer(json.loads(manifest)),
+        element("script", Markup(manifest.replace("<", "\\u003c")), type="application/json",
+                id="manifest"),
+        Markup(player.scripts if player else ""),
+        element("script", Markup(_asset("study.js"))) if player else Markup(""),
+    )  # fmt: skip
+
+
+def _header(study: Study, results: Results, stops: str, *, stamp: bool) -> Markup:
+    number = study.setup.category.number
+    return element(
+        "header",
+        element("p", f"Study of {stops} of category {number}", class_="kind"),
+        element("h1", study.setup.robot.name),
+        badge(study, results),
+        element("p", f"{SAMPLED} {PLANNING_AID}", class_="planning"),
+        made_at() if stamp else Markup(""),
+    )
+
+
+def _sections(
+    study: Study,
+    results: Results,
+    known: Mapping[str, Told],
+    cases: list[Replayed],
+    replays: Replays,
+) -> Iterator[Markup]:
+    """The sections of the page."""
+    setup = study.setup
+    links = {int(case.key[5:]): case.key for case in cases if case.key.startswith("case-")}
+    yield cards(study, results, known, links)
+    yield warnings_section(study, results, known, cases)
+    yield failures_section(results, links)
+    yield replays.markup
+    yield map_section(results, known, setup.obstacles, tool_of(setup.robot))
+    yield distributions_section(known, links)
+    yield influence_section(results, known, setup.variables)
+    yield setting_section(study)
+    chain = setup.trigger.chain(setup.brakes.chain)
+    varied = [one for one in setup.variables if one.kind in ("band", "delay") and one.varies]
+    more = ["Bands and delays of brakes varied, see above; the numbers are those in the middle "
+            "of the bands."] if varied else []  # fmt: skip
+    assumptions = assumptions_with(setup.brakes, setup.robot, chain)
+    yield assumptions_section(assumptions, setup.brakes, more)
+    yield section(
+        "How to repeat it", "repeat",
+        element(
+            "p", "The manifest is in this page (element ", element("code", "manifest"),
+            ") and in the file beside it: versions, digests of the files, all numbers of the "
+            "brakes, ranges, seed and integrator. The same study gives the same rows to the last "
+            "digit; a case depends on its number only.",
+        ),
+    )  # fmt: skip
+
+
+def _footer(manifest: Mapping[str, Any]) -> Markup:
+    """Versions and digests, by which the study can be done again."""
+    versions = ", ".join(f"{name} {version}" for name, version in manifest["versions"].items())
+    lines: list[Content] = [f"Computed with {versions}."]
+    for name in ("robot", "brakes", "results"):
+        record = manifest[name]
+        if record["sha256"] is not None:
+            lines.append(f"{name}: {record['file']}, SHA-256 {record['sha256']}")
+    lines.append(f"{SAMPLED} {PLANNING_AID}")
+    return element("footer", *(element("p", line) for line in lines))
+
+
+def _asset(name: str) -> str:
+    return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
