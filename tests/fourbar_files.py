@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 LINK = """<link name="{0}"><inertial><mass value="1"/>
   <inertia ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.01"/></inertial></link>"""
 
@@ -37,3 +39,18 @@ def fourbar(folder: Path, *, reach: float = 0.6, loop: bool = True, name: str = 
 def apart(folder: Path) -> Path:
     """The coupler ends 1.2 to 1.8 from the crank's axis, the rocker 0.2 to 1.0: 0.2 too far."""
     return fourbar(folder, reach=1.5, name="apart")
+
+
+def rocker_angle(drive: float, side: int) -> float:
+    """The two places of the rocker, by intersecting two circles.
+
+    Turning about y by a takes (x, z) = (1, 0) to (cos a, -sin a); the rocker's end is (0, 0.4).
+    """
+    knee = np.array([0.3 * np.cos(drive), -0.3 * np.sin(drive)])
+    away = np.array([0.6, 0.0]) - knee
+    length = np.linalg.norm(away)
+    along = (length**2 + 0.6**2 - 0.4**2) / (2 * length)
+    normal = np.array([-away[1], away[0]]) / length
+    joint = knee + along * away / length + side * np.sqrt(0.6**2 - along**2) * normal
+    x, z = joint - (0.6, 0.0)
+    return float(np.arctan2(x, z))

@@ -6,11 +6,12 @@ import json
 import re
 from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import pinloop as pl
-from pinloop import cli
+from pinloop import cli, cli_model
 
 from .fourbar_files import apart, fourbar
 
@@ -68,7 +69,7 @@ def test_samples_and_seed_arrive(
         seen.update(options)
         return pl.diagnose(mechanism, **options)
 
-    monkeypatch.setattr(cli, "diagnose", noted)
+    monkeypatch.setattr(cli_model, "diagnose", noted)
     assert cli.run(["check", robot, "--samples", "2", "--seed", "5", "--json"]) == 0
     assert seen == {"samples": 2, "seed": 5}
     assert len(json.loads(capsys.readouterr().out)["ranks"]) == 3
@@ -178,7 +179,7 @@ def test_names_are_not_taken_for_markup(tmp_path: Path, capsys: Captured) -> Non
     [
         (["check", "nowhere.urdf"], "nowhere.urdf: no such file"),
         (["check", "."], "is a folder"),
-        (["check"], "FILE"),
+        (["check"], "ROBOT"),
         (["check", "{robot}", "--samples", "many"], "--samples"),
         (["check", "{robot}", "--samples", "-1"], "--samples"),
         (["check", "{robot}", "--loops", "nowhere.yaml"], "nowhere.yaml: no such file"),
@@ -188,7 +189,7 @@ def test_names_are_not_taken_for_markup(tmp_path: Path, capsys: Captured) -> Non
         (["view", "{robot}", "--html", "{out}", "--q", "drive=fast"], "drive=fast"),
         (["view", "{robot}", "--html", "{out}", "--q", "drvie=0.1"], "did you mean 'drive'"),
         (["view", "{robot}", "--html", "{out}", "--q", "drive=5"], "limits"),
-        (["view", "{robot}", "--html", "{out}", "--q", "drive=nan"], "finite"),
+        (["view", "{robot}", "--html", "{out}", "--q", "drive=nan"], "no number"),
         (["view", "{robot}", "--html", "/nowhere/x.html"], "/nowhere/x.html cannot be written"),
     ],
 )
@@ -213,14 +214,14 @@ def test_mistakes_as_json(tmp_path: Path, capsys: Captured) -> None:
     assert err == f"error: {json.loads(out)['error']}\n"
 
 
-@pytest.mark.parametrize("where", ["load", "get_command"])
+@pytest.mark.parametrize(("module", "where"), [(cli_model, "load"), (cli, "get_command")])
 def test_an_interrupt_is_not_a_traceback(
-    robot: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch, where: str
+    robot: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch, module: ModuleType, where: str
 ) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, where, interrupted)
+    monkeypatch.setattr(module, where, interrupted)
     assert cli.run(["check", robot]) == 130
     assert capsys.readouterr() == ("", "")
 
@@ -231,7 +232,7 @@ def test_a_defect_is_not_taken_for_an_answer(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("of our own")
 
-    monkeypatch.setattr(cli, "load", broken)
+    monkeypatch.setattr(cli_model, "load", broken)
     assert cli.run(["check", robot]) == 70
     assert "ZeroDivisionError: of our own" in capsys.readouterr().err
 

@@ -1,15 +1,21 @@
-"""What the documents say: every example is loaded, every number compared, every link followed."""
+"""What the documents say: every program and command is run, every example loaded, every number
+compared, every link followed."""
 
 from __future__ import annotations
 
+import importlib
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
 
 import pinloop as pl
 from pinloop import cli
+
+from .pages import blocks as fenced
+from .pages import run_page
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -121,7 +127,7 @@ def test_the_other_commands_run(
 ) -> None:
     lines = [line for body in blocks(README, "sh") for line in body.splitlines()]
     commands = [line for line in lines if line.startswith("pinloop ")]
-    assert len(commands) == 5
+    assert len(commands) == 9
     (tmp_path / "urdf").symlink_to(ROOT / "urdf")
     monkeypatch.chdir(tmp_path)
     for command in commands:
@@ -146,8 +152,98 @@ def test_the_table_of_robots_is_complete_and_right() -> None:
         assert tuple(map(int, numbers)) == facts, name
 
 
-@pytest.mark.parametrize("path", ["README.md", "docs/formats.md", "docs/notation.md"])
-def test_links_lead_somewhere(path: str) -> None:
-    text = (ROOT / path).read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#]+)\)", text):
-        assert ((ROOT / path).parent / target).exists(), target
+# -- all pages ------------------------------------------------------------------------------
+
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+
+NOT_RUN = {
+    "pinloop compare ur5_robot.urdf": "by tests/studies/test_comparing_documented.py, which has it",
+    "pinloop fit ur5_robot.urdf": "by tests/studies/test_comparing_documented.py, which has it",
+    "pinloop study urdf/six_axis_arm.study.yaml": "by tests/test_cli_study.py, with fewer cases",
+    "pinloop worst urdf/six_axis_arm.study.yaml": "by tests/test_cli_study.py, with fewer cases",
+}
+"""Beginnings of commands that are not run here, and where they are."""
+
+
+def left_out(code: str) -> bool:
+    return any(code.startswith(beginning) for beginning in NOT_RUN)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_programs_and_commands_of_a_page_run(
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shutil.copytree(ROOT / "urdf", tmp_path / "urdf")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    text = page.read_text(encoding="utf-8")
+    run = run_page(text, page.name, left_out, lambda: capsys.readouterr().out)
+    wanted = [block.body for block in fenced(text) if block.language == "python"]
+    for block in fenced(text):
+        if block.language == "sh":
+            wanted += [line for line in block.body.splitlines() if line.startswith("pinloop ")]
+    assert run == sum(not left_out(code) for code in wanted)
+
+
+def test_what_is_not_run_is_on_a_page() -> None:
+    said = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert not [command for command in NOT_RUN if f"\n{command}" not in said]
+
+
+def test_commands_in_blocks_are_ours_or_install() -> None:
+    """What the test above does not run is nothing but these."""
+    for page in [*PAGES, ROOT / "README.md"]:
+        for block in fenced(page.read_text(encoding="utf-8")):
+            for line in block.body.splitlines() if block.language == "sh" else ():
+                assert re.match(r"pinloop |pip install |python -m |python examples/", line), line
+
+
+def test_an_example_that_fails_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def go(text: str) -> int:
+        return run_page(text, "page", left_out, lambda: "1.0 m, 3e-17 rad\n")
+
+    with pytest.raises(ZeroDivisionError):
+        go("```python\n1 / 0\n```\n")
+    with pytest.raises(AssertionError, match=r"pinloop check nothing\.urdf"):
+        go("```sh\npinloop check nothing.urdf\n```\n")
+    shown = "```python\n1\n```\n\n<!-- output -->\n```text\n{}\n```\n"
+    assert go(shown.format("1.0 m, 5e-16 rad")) == 1
+    with pytest.raises(AssertionError, match="output in line 7"):
+        go(shown.format("1.1 m, 3e-17 rad"))
+
+
+def test_every_public_name_has_its_place_in_the_reference() -> None:
+    pages = sorted((ROOT / "docs" / "api").glob("*.md"))
+    paths = [
+        path
+        for page in pages
+        for path in re.findall(r"^::: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert len(paths) == len(set(paths))
+    described = []
+    for path in paths:
+        module, _, name = path.rpartition(".")
+        described.append((name, getattr(importlib.import_module(module), name)))
+    missing = [
+        name
+        for name in pl.__all__
+        if not any(name == other and getattr(pl, name) is value for other, value in described)
+    ]
+    assert not missing, "add a line '::: module.name' to a page of docs/api for each"
+
+
+def test_every_schema_is_named() -> None:
+    text = (ROOT / "docs" / "schemas.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"\(schemas/([\w.-]+)\)", text))
+    assert named == {path.name for path in (ROOT / "docs" / "schemas").glob("*.json")}
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists() or "://" in target, target

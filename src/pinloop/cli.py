@@ -1,7 +1,7 @@
 """The command line: what commands there are, and how mistakes end.
 
 The commands are in the modules `cli_*`; whatever measures or draws lives in the package. Exit
-codes: 0 done, 1 the robot cannot be assembled, does not stop, or a run failed, 2 a mistake in what
+codes: 0 done; 1 the robot cannot be assembled, does not stop, or a run failed, 2 a mistake in what
 was asked, 130 interrupted, 141 the reader of the output has gone, 70 a defect of pinloop.
 """
 
@@ -112,15 +112,15 @@ def _root(
         write(context.get_help())
 
 
-_ASSEMBLED = "0 the robot is assembled, 1 it cannot be"
-_STUDIED = "0 every case stopped and holds, 1 some case did not, 130 interrupted"
+_ASSEMBLED = "0 the robot is assembled; 1 it cannot be"
+_STUDIED = "0 every case stopped and holds; 1 some case did not; 130 interrupted"
 
 command(
     app,
     check,
     "check urdf/palletizer.urdf",
     "check urdf/delta.urdf --json",
-    codes="0 the robot can be assembled, 1 it cannot",
+    codes="0 the robot can be assembled; 1 it cannot",
     panel=ROBOT_PANEL,
 )
 command(
@@ -136,14 +136,14 @@ command(
     regularize,
     "regularize urdf/prrr3.urdf",
     "regularize urdf/fourbar.urdf --cut joint_3 -o recut.urdf",
-    codes="0 done, 1 the robot cannot be assembled",
+    codes="0 done; 1 the robot cannot be assembled",
     panel=ROBOT_PANEL,
 )
 command(
     app,
     view,
     "view urdf/palletizer.urdf --q shoulder=0.4 --html arm.html",
-    codes=f"{_ASSEMBLED}",
+    codes=_ASSEMBLED,
     panel=ROBOT_PANEL,
 )
 command(
@@ -151,7 +151,7 @@ command(
     simulate,
     "simulate urdf/palletizer.scenario.yaml",
     "simulate urdf/fourbar.scenario.yaml -o run.npz -o run.csv --json",
-    codes="0 the run came to its end, 1 it failed, 130 interrupted",
+    codes="0 the run came to its end; 1 it failed; 130 interrupted",
     panel=RUNS,
 )
 command(app, play, "play run.npz --html run.html", codes="0 done", panel=RUNS)
@@ -159,7 +159,7 @@ command(
     app,
     stop,
     "stop urdf/six_axis_arm.urdf --payload 5kg --csv stop.csv",
-    codes="0 the robot stands and is held, 1 it is not",
+    codes="0 the robot stands and is held; 1 it is not",
     panel=STOPS,
 )
 app.add_typer(brakes_app, rich_help_panel=STOPS)

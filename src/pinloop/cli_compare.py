@@ -42,7 +42,7 @@ Table = Annotated[
 
 
 def _fittable(incomplete: str) -> list[str]:
-    return [name for name in FITTABLE if name.startswith(incomplete)]
+    return list(FITTABLE)
 
 
 def compare(

@@ -77,4 +77,4 @@ def joints(context: typer.Context, incomplete: str) -> list[str]:
         )
     except PinloopError:
         return []
-    return [f"{name}=" for name in machine.joints if name.startswith(incomplete)]
+    return [f"{name}=" for name in machine.joints]

@@ -39,7 +39,7 @@ class AssemblyDocument(TypedDict):
     residual: float
     error: str | None
     blocked_by: list[str]
-    branch: dict[str, Literal[-1, 0, 1]] | None
+    branch: dict[str, int] | None
     q: list[float]
     joints: dict[str, JointRecord]
 
@@ -64,6 +64,7 @@ class LoopRecord(TypedDict):
     algebra_a: str
     algebra_b: str
     tied: str
+    twists: str
     full_rows: int
     rows: int
     selection: list[list[float]]

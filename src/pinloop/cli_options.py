@@ -53,12 +53,13 @@ def command(
         app: the commands that it joins.
         function: its docstring is the help.
         examples: lines that show how it is called, without ``pinloop``.
-        codes: exit codes but that of a mistake: ``0 done, 1 not closed``.
+        codes: exit codes but that of a mistake: ``0 done; 1 not closed``.
         panel: group of commands on the first page.
         name: name of the command; that of the function by default.
     """
     lines = [f"Example: pinloop {example}" for example in examples]
-    epilog = "\n".join(lines) + f"\n\nExit codes: {codes}, {MISTAKE}."
+    told = sorted([*codes.split("; "), MISTAKE], key=lambda code: int(code.split()[0]))
+    epilog = "\n".join(lines) + f"\n\nExit codes: {'; '.join(told)}."
     app.command(name, help=_paragraphs(function), epilog=epilog, rich_help_panel=panel)(function)
 
 

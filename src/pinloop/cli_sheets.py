@@ -243,8 +243,7 @@ def _why(loop: LoopReduction) -> str:
     dropped = loop.full_rows - loop.rows
     could = f"{printable(loop.loop)}: its chains allow {loop.algebra_a} (to A) and {loop.algebra_b}"
     could += " (to B)"
-    if loop.tied != "free":
-        could += f", so without it its bodies can only move relative to each other by {loop.tied}"
+    could += f", so without it its bodies can only move relative to each other by {loop.twists}"
     if not dropped:
         return f"{could}; every row of the pair is needed."
     rows = "1 row forbids" if dropped == 1 else f"{dropped} rows forbid"

@@ -195,18 +195,19 @@ def shown_coordinate(robot: Mechanism, joint: str, q: Array) -> tuple[str, str]:
     if at.nv == 1:
         units = units_of(robot, joint)
         return number(units.factor * joint_value(robot, joint, q), 3), units.way
-    return ", ".join(number(float(x), 4) for x in q[at.q]), "m, -"
+    linear = robot.is_translation[at.v]
+    kinds = ["m"] * bool(linear.any()) + ["rad" if at.nq == at.nv else "-"] * bool(not linear.all())
+    return ", ".join(number(float(x), 4) for x in q[at.q]), ", ".join(kinds)
 
 
 def _states(run: Trajectory) -> Grid:
-    """First and last state of every joint with one axis; of the others their coordinates."""
+    """First and last state of every joint."""
     robot = run.robot
     columns = (
         Column("joint", right=False),
-        Column("at the start"),
-        Column("at the end"),
-        Column("unit", right=False),
-        Column("speed then"),
+        Column("start"),
+        Column("end"),
+        Column("speed"),
         Column("unit", right=False),
     )
     rows = []
@@ -216,10 +217,10 @@ def _states(run: Trajectory) -> Grid:
         end, _ = shown_coordinate(robot, joint, run.q[-1])
         factor = units_of(robot, joint).factor if at.nv == 1 else 1.0
         rate = ", ".join(number(factor * float(x), 3) for x in run.v[-1][at.v])
-        per = f"{unit}/s" if at.nv == 1 else "m/s, rad/s"
-        cells = (printable(joint), start, end, unit, rate, per)
+        per = f"{unit}, {unit}/s" if at.nv == 1 else f"{unit}; SI/s"
+        cells = (printable(joint), start, end, rate, per)
         rows.append(tuple(Cell(cell) for cell in cells))
-    return Grid("Joints", columns, tuple(rows))
+    return Grid("Joints, at the start and at the end", columns, tuple(rows))
 
 
 def _events(run: Trajectory) -> Grid:
@@ -227,8 +228,7 @@ def _events(run: Trajectory) -> Grid:
     columns = (
         Column("event", right=False),
         Column("time", "s"),
-        Column("energy lost", "J"),
-        Column("ranks", right=False),
+        *((Column("energy lost", "J"), Column("ranks", right=False)) if run.transitions else ()),
     )
     rows = []
     for t, name in run.events[:_MOST]:
@@ -236,7 +236,8 @@ def _events(run: Trajectory) -> Grid:
         lost = "" if made is None else f"{made.energy_loss if _adds_rows(made) else 0:.4g}"
         regular = "" if made is None else "regular" if made.regular else "singular"
         mark: Any = "caution" if regular == "singular" else ""
-        rows.append((Cell(printable(name)), Cell(f"{t:.6g}"), Cell(lost), Cell(regular, mark)))
+        cells = (Cell(printable(name)), Cell(f"{t:.6g}"), Cell(lost), Cell(regular, mark))
+        rows.append(cells[: len(columns)])
     return Grid("Events", columns, tuple(rows))
 
 
