@@ -84,7 +84,7 @@ def robot(family: str, bodies: int) -> pl.Mechanism:
     made = Mechanism(description, model, loops, tree, given_length=1.0)
     # What pl.regularize finds for loops of parallel hinges; it takes long for a thousand of them.
     planar = tuple(
-        LoopReduction(loop.name, "revolute", "", "", "", "", 5, np.eye(5)[:2])
+        LoopReduction(loop.name, "revolute", "", "", "", "", "", 5, np.eye(5)[:2])
         for loop in made.loops
     )
     rows = 2 * len(planar)
@@ -247,7 +247,8 @@ def all_measured() -> list[Measured]:
                 environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
                 done = subprocess.run(command, capture_output=True, text=True, env=environment)
                 if done.returncode != 0:
-                    print(f"{family:8s}{method:20s}{bodies:6d} bodies   crashed", flush=True)
+                    why = (done.stderr.splitlines() or [f"signal {-done.returncode}"])[-1]
+                    print(f"{family:8s}{method:20s}{bodies:6d} bodies   failed: {why}", flush=True)
                     break
                 found.append(Measured(**json.loads(done.stdout.splitlines()[-1])))
                 print(_line(found[-1]), flush=True)

@@ -33,17 +33,31 @@ from ..states import (
     robot,
 )
 from ..tables import Array
+from .odca_equations import every_block, odca, push
 
 every_small_robot = pytest.mark.parametrize("name", [*SMALL])
 
 
-def odca(machine: pl.Mechanism, **more: Any) -> pl.EquationsOfMotion:
-    return pl.EquationsOfMotion(machine, formulation=pl.ODCA(), **more)
+@every_small_robot
+@pytest.mark.parametrize("block", [1, 3])
+def test_blocks_of_any_size_give_the_same(name: str, block: int) -> None:
+    """Against the dense system; reactions where they are unique."""
+    machine = robot(name)
+    q, v = moving(machine, 13)
+    equations = odca(machine, block=block, forces=[push(machine)])
+    J, _, gamma = equations.terms(0.1, q, v)
+    bias = pin.rnea(machine.model, machine.model.createData(), q, v, np.zeros(machine.nv))
+    f = equations.force(0.1, q, v) - bias
+    a, lam = dense(hand.mass_matrix(machine, q), J, f, -gamma, equations.rows.scale)
+    motion = equations.motion(0.1, q, v)
+    close(motion.a, a, 1e-8)
+    close(motion.multipliers, lam, 1e-7)
 
 
-def push(machine: pl.Mechanism) -> pl.TorqueFunction:
-    size = np.random.default_rng(1).normal(size=machine.nv)
-    return pl.TorqueFunction(lambda t, q, v: 5 * size * np.cos(t + q[0]))
+@pytest.mark.parametrize("block", [0, -3, 2.5])
+def test_blocks_have_at_least_one_coordinate(block: Any) -> None:
+    with pytest.raises(pl.BadValue, match="block="):
+        pl.ODCA(block)
 
 
 # -- locks, rotors, bodies without mass -----------------------------------------------------
@@ -60,12 +74,13 @@ def push(machine: pl.Mechanism) -> pl.TorqueFunction:
         ("ball-loop", None),
     ],
 )
-def test_locks_are_columns_of_the_joints(name: str, locks: Any) -> None:
+@every_block
+def test_locks_take_coordinates_from_blocks_and_joints(name: str, locks: Any, block: int) -> None:
     """Accelerations and reactions of locks against the dense system."""
     machine = robot(name)
     mode = pl.Mode([machine.joints[0]] if locks is None else locks)
     q, v = assembled(machine, 6), np.zeros(machine.nv)
-    system = ModalSystem(machine, forces=[push(machine)], formulation=pl.ODCA())
+    system = ModalSystem(machine, forces=[push(machine)], formulation=pl.ODCA(block))
     equations = system.equations(mode)
     rng = np.random.default_rng(7)
     J = equations.terms(0.0, q, v)[0]
@@ -108,7 +123,27 @@ def test_drive_of_a_pendulum_turns_its_rotor_too(armature: float) -> None:
     np.testing.assert_allclose(motion.multipliers, [3.0 * inertia - weight], rtol=1e-11)
 
 
-def test_rotors_in_loops_and_under_locks() -> None:
+@pytest.mark.parametrize("name", ["delta", "six-axis-arm", "planar-3R", "every-pair"])
+@every_block
+def test_prescribed_accelerations_act_on_all_bodies(name: str, block: int) -> None:
+    """Accelerations and drives against the dense system."""
+    machine = robot(name)
+    single = [one for one in machine.joints if machine.coordinates(one).nv == 1][:2]
+    rows = [pl.Prescribed(one, lambda t: (0.0, 0.0, 4.0 - t)) for one in single]
+    q, v = assembled(machine, 14), np.zeros(machine.nv)
+    equations = odca(machine, block=block, rows=rows, forces=[push(machine)])
+    J, _, gamma = equations.terms(0.5, q, v)
+    bias = pin.rnea(machine.model, machine.model.createData(), q, v, v)
+    f = equations.force(0.5, q, v) - bias
+    a, lam = dense(hand.mass_matrix(machine, q), J, f, -gamma, equations.rows.scale)
+    motion = equations.motion(0.5, q, v)
+    np.testing.assert_allclose(motion.a[machine.coordinates(single[0]).v], 3.5, rtol=1e-9)
+    close(motion.a, a, 1e-8)
+    close(motion.multipliers, lam, 1e-7)
+
+
+@every_block
+def test_rotors_in_loops_and_under_locks(block: int) -> None:
     """Against the dense system."""
     plain = robot("five-bar").description
     rng = np.random.default_rng(8)
@@ -120,7 +155,7 @@ def test_rotors_in_loops_and_under_locks() -> None:
     assert np.all(machine.model.armature > 0)
     q, v = moving(machine, 9)
     for mode in (pl.Mode(), pl.Mode(["m1"])):
-        system = ModalSystem(machine, forces=[push(machine)], formulation=pl.ODCA())
+        system = ModalSystem(machine, forces=[push(machine)], formulation=pl.ODCA(block))
         equations = system.equations(mode)
         speed = np.zeros(machine.nv) if mode.locks else v
         J, _, gamma = equations.terms(0.0, q, speed)
@@ -154,25 +189,30 @@ def shafts(cross: bool) -> pl.Mechanism:
 
 
 @pytest.mark.filterwarnings("ignore::pinloop.PinloopWarning")
-def test_a_cross_without_mass_is_a_universal_joint() -> None:
+@every_block
+def test_a_cross_without_mass_is_a_universal_joint(block: int) -> None:
     crossed, universal = shafts(True), shafts(False)
     rng = np.random.default_rng(10)
     for _ in range(3):
         q, v = rng.uniform(-1, 1, 3), rng.normal(size=3)
         forces = [pl.TorqueFunction(lambda t, q, v: np.array([1.0, -2.0, 0.5]))]
-        a = [odca(one, forces=forces).acceleration(0.0, q, v) for one in (crossed, universal)]
+        a = [
+            odca(one, block=block, forces=forces).acceleration(0.0, q, v)
+            for one in (crossed, universal)
+        ]
         close(a[0], a[1], 1e-10)
         M = pl.EquationsOfMotion(universal, forces=forces).acceleration(0.0, q, v)
         close(a[1], M, 1e-11)
 
 
 @pytest.mark.filterwarnings("ignore::pinloop.PinloopWarning")
-def test_rows_between_coordinates_of_a_robot_with_a_cross_without_mass() -> None:
+@every_block
+def test_rows_between_coordinates_of_a_robot_with_a_cross_without_mass(block: int) -> None:
     crossed, universal = shafts(True), shafts(False)
     q, v = np.array([0.3, -0.5, 0.4]), np.array([1.0, 2.0, -1.0])
     rows = [pl.Pfaffian("tied", lambda q: [[1.0, 2.0, 0.5], [0.0, 1.0, 1.0]])]
     v = v - np.linalg.pinv(J := np.array([[1.0, 2.0, 0.5], [0.0, 1.0, 1.0]])) @ (J @ v)
-    motions = [odca(one, rows=rows).motion(0.0, q, v) for one in (crossed, universal)]
+    motions = [odca(one, block=block, rows=rows).motion(0.0, q, v) for one in (crossed, universal)]
     expected = pl.EquationsOfMotion(universal, rows=rows).motion(0.0, q, v)
     assert np.abs(expected.a).max() > 0.1
     for motion in motions:
@@ -180,7 +220,8 @@ def test_rows_between_coordinates_of_a_robot_with_a_cross_without_mass() -> None
         close(motion.multipliers, expected.multipliers, 1e-10)
 
 
-def test_what_moves_without_inertia_is_refused() -> None:
+@every_block
+def test_what_moves_without_inertia_is_refused(block: int) -> None:
     unit = pin.SE3.Identity()
     solid = Body("cart", 1.0, constant(np.zeros(3)), constant(np.eye(3)))
     slide = make_pair("prismatic")
@@ -190,22 +231,37 @@ def test_what_moves_without_inertia_is_refused() -> None:
     )
     ghost = build(Description("ghost", (solid, Body("ghost")), slides), kinematics_only=True)
     with pytest.raises(pl.SingularMass, match="without mass"):
-        odca(ghost).acceleration(0.0, np.zeros(2), np.zeros(2))
+        odca(ghost, block=block).acceleration(0.0, np.zeros(2), np.zeros(2))
     ball = one_body("spherical", coordinates="zyx")
     level, upright = np.array([0.1, 0.3, 0.2]), np.array([0.1, np.pi / 2, 0.2])
-    np.testing.assert_allclose(odca(ball).acceleration(0.0, level, np.zeros(3)), 0.0, atol=1e-12)
+    np.testing.assert_allclose(
+        odca(ball, block=block).acceleration(0.0, level, np.zeros(3)), 0.0, atol=1e-12
+    )
     with pytest.raises(pl.SingularMass, match="same axis"):
-        odca(ball).acceleration(0.0, upright, np.zeros(3))
+        odca(ball, block=block).acceleration(0.0, upright, np.zeros(3))
+
+
+def test_angles_are_good_up_to_where_they_fail() -> None:
+    """Near the upright position the mass matrix of Euler angles is almost singular."""
+    ball = one_body("spherical", coordinates="zyx")
+    v = np.array([0.3, -0.2, 0.5])
+    for distance in (1e-2, 1e-4):
+        q = np.array([0.1, np.pi / 2 - distance, 0.2])
+        expected = np.array(pin.aba(ball.model, ball.model.createData(), q, v, np.zeros(3)))
+        close(odca(ball).acceleration(0.0, q, v), expected, 1e-5)
+    with pytest.raises(pl.SingularMass, match="same axis"):
+        odca(ball).acceleration(0.0, np.array([0.1, np.pi / 2 - 1e-7, 0.2]), v)
 
 
 @pytest.mark.parametrize("distance", [1e-2, 1e-4, 1e-6])
-def test_rows_still_count_right_beside_a_fold(distance: float) -> None:
+@every_block
+def test_rows_still_count_right_beside_a_fold(distance: float, block: int) -> None:
     """A parallelogram moves as one, ``a = (x, -x, x)``, however close its bars are to one line."""
     machine = tables.build(m.parallelogram())
     v = np.array([3.0, -3.0, 3.0])
     folded = machine.configuration({"left": -1.1, "top": 1.1, "right": -1.1})
     q = machine.integrate(folded, distance / 3.0 * v)
-    a = odca(machine).acceleration(0.0, q, v)
+    a = odca(machine, block=block).acceleration(0.0, q, v)
     close(a, a[0] * np.array([1.0, -1.0, 1.0]), 1e-6)
 
 
@@ -213,7 +269,8 @@ def test_rows_still_count_right_beside_a_fold(distance: float) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 16, 50])
-def test_open_chains_agree_with_the_articulated_body_algorithm(count: int) -> None:
+@every_block
+def test_open_chains_agree_with_the_articulated_body_algorithm(count: int, block: int) -> None:
     rng = np.random.default_rng(count)
     names = [GROUND] + [f"link {k}" for k in range(count)]
     joints = [
@@ -224,13 +281,16 @@ def test_open_chains_agree_with_the_articulated_body_algorithm(count: int) -> No
     machine = tables.build(tables.table("chain", *joints))
     q, v = hand.random_q(machine, rng, 0.7), rng.normal(size=machine.nv)
     tau = rng.normal(size=machine.nv)
-    equations = odca(machine, forces=[pl.TorqueFunction(lambda t, q, v: tau)])
+    equations = odca(machine, block=block, forces=[pl.TorqueFunction(lambda t, q, v: tau)])
     expected = pin.aba(machine.model, machine.model.createData(), q, v, tau)
     close(equations.acceleration(0.0, q, v), np.array(expected), 1e-9)
 
 
 @pytest.mark.parametrize("axis", [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 2, -1]], ids=str)
-def test_variants_of_coordinates_agree_with_the_articulated_body_algorithm(axis: Any) -> None:
+@every_block
+def test_variants_of_coordinates_agree_with_the_articulated_body_algorithm(
+    axis: Any, block: int
+) -> None:
     """Free in SO(3)xR3, then a hinge as cosine and sine, Euler angles, and a hinge again."""
     rng = np.random.default_rng(11)
     names = [GROUND, "a", "b", "c", "d"]
@@ -248,14 +308,15 @@ def test_variants_of_coordinates_agree_with_the_articulated_body_algorithm(axis:
     for _ in range(3):
         q, v = hand.random_q(machine, rng, 0.7), rng.normal(size=machine.nv)
         expected = pin.aba(machine.model, machine.model.createData(), q, v, np.zeros(machine.nv))
-        close(odca(machine).acceleration(0.0, q, v), np.array(expected), 1e-9)
+        close(odca(machine, block=block).acceleration(0.0, q, v), np.array(expected), 1e-9)
 
 
-def test_long_closed_chain_moves_as_its_loop_allows() -> None:
+@every_block
+def test_long_closed_chain_moves_as_its_loop_allows(block: int) -> None:
     """Rows hold, and no other acceleration that they allow has less constraint (Gauss)."""
     machine = tables.build(ll_ring(40))
     q, v = machine.neutral, np.zeros(machine.nv)
-    equations = odca(machine)
+    equations = odca(machine, block=block)
     a = equations.acceleration(0.0, q, v)
     M, f, J, gamma, _ = equations.system(0.0, q, v)
     size = float(np.abs(a).max())
@@ -304,9 +365,10 @@ def test_first_sweeps_close_the_loops(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["five-bar", "rssr", "planar-3-RRR", "floating-four-bar", "gear-pair"]
 )
-def test_velocity_sweep_is_the_projection_in_the_kinetic_metric(name: str) -> None:
+@every_block
+def test_velocity_sweep_is_the_projection_in_the_kinetic_metric(name: str, block: int) -> None:
     machine = robot(name)
-    equations = odca(machine)
+    equations = odca(machine, block=block)
     q, _ = moving(machine, 2)
     equations.acceleration(0.0, q, np.zeros(machine.nv))
     wanted = np.random.default_rng(3).normal(size=machine.nv)
@@ -318,10 +380,11 @@ def test_velocity_sweep_is_the_projection_in_the_kinetic_metric(name: str) -> No
     close(v, nearest, 1e-9)
 
 
-def test_first_sweeps_respect_locks_couplings_and_prescribed_motions() -> None:
+@every_block
+def test_first_sweeps_respect_locks_couplings_and_prescribed_motions(block: int) -> None:
     machine = robot("five-bar")
     row: Row = pl.Prescribed("m1", lambda t: (0.1 + 2 * t, 2.0, 0.0))
-    equations = odca(machine, rows=[row])
+    equations = odca(machine, block=block, rows=[row])
     q = pl.assemble(machine, {"m1": 0.1})
     v = pl.consistent_velocity(machine, q, {"m1": 2.0, "m2": -1.0})
     equations.acceleration(0.0, q, v)
@@ -330,7 +393,7 @@ def test_first_sweeps_respect_locks_couplings_and_prescribed_motions() -> None:
     assert v[machine.coordinates("m1").v] == pytest.approx(2.0, abs=1e-12)
     close(equations.residual(0.01, q), np.zeros(len(equations.rows)), 1e-12)
 
-    locked = ModalSystem(machine, formulation=pl.ODCA()).equations(pl.Mode(["m2"]))
+    locked = ModalSystem(machine, formulation=pl.ODCA(block)).equations(pl.Mode(["m2"]))
     start = machine.integrate(assembled(machine, 4), np.full(machine.nv, 1e-3))
     q, v = locked.closed(0.0, start, np.ones(machine.nv))
     at = machine.coordinates("m2")
@@ -364,11 +427,12 @@ def test_run_with_a_lock_is_that_of_the_augmented_system() -> None:
     assert runs[0].v[-1][machine.coordinates("m1").v] == 0.0
 
 
-def test_paradoxical_linkage_does_not_kick_off_its_manifold() -> None:
+@every_block
+def test_paradoxical_linkage_does_not_kick_off_its_manifold(block: int) -> None:
     """Bennett's rows gain rank inside a step; the rank of the assembled linkage is kept."""
     machine = tables.build(m.bennett())
     q, v = moving(machine, 7)
-    equations = odca(machine)
+    equations = odca(machine, block=block)
     calm = equations.acceleration(0.0, q, v)
     beside = machine.integrate(q, 1e-5 * np.random.default_rng(8).normal(size=machine.nv))
     a = equations.acceleration(0.0, beside, v)

@@ -29,17 +29,9 @@ from ..states import (
     robot,
 )
 from ..tables import Array, mass_points
+from .odca_equations import every_block, odca, push
 
 every_small_robot = pytest.mark.parametrize("name", [*SMALL])
-
-
-def odca(machine: pl.Mechanism, **more: Any) -> pl.EquationsOfMotion:
-    return pl.EquationsOfMotion(machine, formulation=pl.ODCA(), **more)
-
-
-def push(machine: pl.Mechanism) -> pl.TorqueFunction:
-    size = np.random.default_rng(1).normal(size=machine.nv)
-    return pl.TorqueFunction(lambda t, q, v: 5 * size * np.cos(t + q[0]))
 
 
 @pytest.mark.parametrize("name", [*SHIPPED, *SMALL])
@@ -82,10 +74,14 @@ def seat(machine: pl.Mechanism, q: Array, joint: Joint) -> Any:
 
 
 @every_small_robot
-@pytest.mark.parametrize("reduced", [False, True], ids=["all rows", "regularized"])
-def test_wrenches_of_all_joints_obey_newton_and_euler(name: str, reduced: bool) -> None:
+@pytest.mark.parametrize(
+    ("reduced", "block"),
+    [(False, 64), (True, 64), (False, 1), (True, 3)],
+    ids=["all rows", "regularized", "all rows, bodies alone", "regularized, small blocks"],
+)
+def test_wrenches_of_all_joints_obey_newton_and_euler(name: str, reduced: bool, block: int) -> None:
     machine = regularized(name) if reduced else robot(name)
-    assert_newton_and_euler(machine, *moving(robot(name), 3, speed=1.0))
+    assert_newton_and_euler(machine, *moving(robot(name), 3, speed=1.0), block)
 
 
 def test_wrench_of_a_loop_joint_that_regularization_turned_over() -> None:
@@ -96,7 +92,8 @@ def test_wrench_of_a_loop_joint_that_regularization_turned_over() -> None:
     assert_newton_and_euler(machine, *moving(plain, 3, speed=1.0))
 
 
-def test_wrench_of_a_joint_that_is_fixed_to_something_that_spins() -> None:
+@every_block
+def test_wrench_of_a_joint_that_is_fixed_to_something_that_spins(block: int) -> None:
     machine = tables.build(
         tables.table(
             "arm with a flange",
@@ -108,12 +105,12 @@ def test_wrench_of_a_joint_that_is_fixed_to_something_that_spins() -> None:
     rng = np.random.default_rng(12)
     for _ in range(2):
         q = hand.random_q(machine, rng)
-        assert_newton_and_euler(machine, q, 2 * rng.normal(size=machine.nv))
+        assert_newton_and_euler(machine, q, 2 * rng.normal(size=machine.nv), block)
 
 
-def assert_newton_and_euler(machine: pl.Mechanism, q: Array, v: Array) -> None:
+def assert_newton_and_euler(machine: pl.Mechanism, q: Array, v: Array, block: int = 64) -> None:
     # Couplings act on several joints at once: their torques are in the joints too.
-    equations = odca(machine, forces=[push(machine)])
+    equations = odca(machine, block=block, forces=[push(machine)])
     wrenches = equations.body_motion(0.0, q, v).wrenches
     joints = {joint.name: joint for joint in machine.description.joints}
     assert set(wrenches) == set(joints)
@@ -158,10 +155,13 @@ def test_wrenches_of_loop_joints_are_those_of_the_multipliers(name: str) -> None
     assert compared > 0
 
 
-def test_hanging_weight_pulls_at_its_joint() -> None:
+@every_block
+def test_hanging_weight_pulls_at_its_joint(block: int) -> None:
     machine = robot("double-pendulum")
     joints = {joint.name: joint for joint in machine.description.joints}
-    locks = ModalSystem(machine, formulation=pl.ODCA()).equations(pl.Mode(list(machine.joints)))
+    locks = ModalSystem(machine, formulation=pl.ODCA(block)).equations(
+        pl.Mode(list(machine.joints))
+    )
     rest = np.zeros(machine.nv)
     wrenches = locks.body_motion(0.0, machine.neutral, rest).wrenches
     first = machine.joints[0]

@@ -1,7 +1,6 @@
-"""Tests of the assembly tree, of the sweeps over it, and of sums along trees, without robots.
+"""Tests of blocks, of the assembly tree and of the sweeps over it, without robots.
 
-Oracles: one dense system with all joints at once, by NumPy; sums and products one node after the
-other.
+Oracles: one dense system with all joints at once, by NumPy; what is asked of a partition.
 """
 
 from __future__ import annotations
@@ -11,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from pinloop.dynamics.odca.scan import TreeScan
+from pinloop.dynamics.odca.partition import partition
 from pinloop.dynamics.odca.sweeps import Sweeps
-from pinloop.dynamics.odca.tree import GROUND_END, assembly_tree
+from pinloop.dynamics.odca.tree import GROUND_END, AssemblyTree, assembly_tree
 
 from ..tables import Array
 
@@ -61,44 +60,52 @@ GRAPHS: dict[str, Ends] = {
 
 def handles_of(ends: Ends) -> list[list[int]]:
     count = 1 + max(max(pair) for pair in ends)
-    return [[j for j, pair in enumerate(ends) for end in pair if end == k] for k in range(count)]
+    return [[j for j, pair in enumerate(ends) if k in pair] for k in range(count)]
+
+
+def assembled(ends: Ends, width: int = 1) -> AssemblyTree:
+    return assembly_tree(handles_of(ends), ends, [width] * len(ends))
 
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_every_joint_is_eliminated_once_after_all_that_it_joins(name: str) -> None:
     ends = GRAPHS[name]
-    tree = assembly_tree(handles_of(ends), ends)
+    tree = assembled(ends)
     inner = [int(j) for group in tree.groups for j in group.inner_joints.ravel()]
     real = [j for j, pair in enumerate(ends) if pair != (GROUND_END, GROUND_END)]
     assert sorted(inner) == real
-    made = {count: len(bodies) for count, bodies in tree.leaves.items()}
+    made = {shape: len(leaves) for shape, leaves in tree.leaves.items()}
     for group in tree.groups:
         for slot in group.slots:
-            assert slot.pieces.max() < made[slot.handles]
+            assert slot.pieces.max() < made[slot.shape]
         if group.outer:
-            assert group.start == made.get(len(group.outer), 0)
-            made[len(group.outer)] = group.start + group.size
+            assert group.start == made.get(group.shape, 0)
+            made[group.shape] = group.start + group.size
+
+
+def most_handles(tree: AssemblyTree) -> int:
+    return max(len(shape) for shape in tree.pieces)
 
 
 def test_chains_and_ladders_take_few_rounds_with_few_open_joints() -> None:
     for count in (16, 64, 256, 1024, 1000):
-        tree = assembly_tree(handles_of(chain(count)), chain(count))
+        tree = assembled(chain(count))
         assert tree.rounds <= np.log2(count)
-        assert max(tree.pieces) == 2
+        assert most_handles(tree) == 2
     for cells in (5, 40, 300):
-        tree = assembly_tree(handles_of(ladder(cells)), ladder(cells))
+        tree = assembled(ladder(cells))
         assert tree.rounds <= np.log2(3 * cells) + 3
-        assert max(tree.pieces) <= 4
+        assert most_handles(tree) <= 4
 
 
 def test_joints_to_the_ground_do_not_pile_up() -> None:
     """Every body of a chain stands on the ground too: pieces keep their two ends only."""
     ends = chain(60) + [(GROUND_END, k) for k in range(1, 59)]
-    assert max(assembly_tree(handles_of(ends), ends).pieces) <= 3
+    assert most_handles(assembled(ends)) <= 3
 
 
 def test_equal_pieces_are_one_group_per_round() -> None:
-    tree = assembly_tree(handles_of(chain(1024)), chain(1024))
+    tree = assembled(chain(1024))
     assert len(tree.groups) == tree.rounds == 5
 
 
@@ -106,79 +113,105 @@ def test_equal_pieces_are_one_group_per_round() -> None:
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize("width", [1, 2])
-def test_sweeps_solve_the_system_of_all_joints(name: str, width: int) -> None:
-    """``(sum over bodies of U' I^-1 U + compliance) x = y``, all joints at once."""
+@pytest.mark.parametrize("widths", [(1,), (2,), (3, 1, 0, 2)], ids=str)
+def test_sweeps_solve_the_system_of_all_joints(name: str, widths: tuple[int, ...]) -> None:
+    """``(sum over leaves of U' I^-1 U + compliance) x = y``, all joints at once."""
     ends, rng = GRAPHS[name], np.random.default_rng(3)
     handles = handles_of(ends)
-    tree = assembly_tree(handles, ends)
-    sweeps = Sweeps(tree, len(ends), width)
-    size = len(ends) * width
+    width = [widths[joint % len(widths)] for joint in range(len(ends))]
+    first = np.cumsum([0, *width])
+    tree = assembly_tree(handles, ends, width)
+    sweeps = Sweeps(tree, width)
+    size = sum(width)
     whole = np.zeros((size, size))
-    compliance = rng.uniform(0.5, 1.0, size=(len(ends), width))
-    for count, bodies in tree.leaves.items():
-        for k, body in enumerate(bodies):
-            U = rng.normal(size=(6, count * width))  # wrenches that the handles exert
-            sweeps.leaves[count][k] = U.T @ U
-            columns = [j * width + c for j in handles[body] for c in range(width)]
-            place = np.zeros((count * width, size))
-            place[np.arange(count * width), columns] = 1.0
-            whole += place.T @ (U.T @ U) @ place
-    whole += np.diag(compliance.ravel())
+    compliance = rng.uniform(0.5, 1.0, size=size)
+    for leaves, zeta in ((tree.leaves[shape], sweeps.leaves[shape]) for shape in tree.leaves):
+        for k, leaf in enumerate(leaves):
+            columns = [c for j in handles[leaf] for c in range(first[j], first[j + 1])]
+            U = rng.normal(size=(6, len(columns)))  # wrenches that the handles exert
+            zeta[k] = U.T @ U
+            whole[np.ix_(columns, columns)] += U.T @ U
+    whole += np.diag(compliance)
     sweeps.assemble(compliance)
     for _ in range(2):
-        y = rng.normal(size=(len(ends), width))
+        y = rng.normal(size=size)
         for joint, pair in enumerate(ends):  # between ground and ground nothing answers
             if pair == (GROUND_END, GROUND_END):
-                y[joint] = 0.0
-        x = sweeps.solve(y)
-        np.testing.assert_allclose(whole @ x.ravel(), y.ravel(), atol=1e-9)
+                y[first[joint] : first[joint + 1]] = 0.0
+        np.testing.assert_allclose(whole @ sweeps.solve(y), y, atol=1e-9)
 
 
 def two_bodies(joints: int, motions: int) -> tuple[Sweeps, Array]:
     """Two bodies joined by several joints that together leave six less ``motions`` freedoms."""
     ends = [(GROUND_END, 0), *[(0, 1)] * joints]
-    tree = assembly_tree(handles_of(ends), ends)
-    sweeps = Sweeps(tree, len(ends), 2)
+    widths = [2] * len(ends)
+    sweeps = Sweeps(assembly_tree(handles_of(ends), ends, widths), widths)
     rng = np.random.default_rng(5)
     U = np.zeros((6, 2 * (joints + 1)))
     U[:, 2:] = rng.normal(size=(6, motions)) @ rng.normal(size=(motions, 2 * joints)) / 3
-    sweeps.leaves[joints + 1][0] = U.T @ U
-    sweeps.leaves[joints][0] = U[:, 2:].T @ U[:, 2:]
-    sweeps.leaves[joints + 1][0][0, 0] = sweeps.leaves[joints + 1][0][1, 1] = 1.0
+    near, far = (2,) * (joints + 1), (2,) * joints
+    sweeps.leaves[near][0] = U.T @ U
+    sweeps.leaves[far][0] = U[:, 2:].T @ U[:, 2:]
+    sweeps.leaves[near][0][0, 0] = sweeps.leaves[near][0][1, 1] = 1.0
     return sweeps, 2 * U[:, 2:].T @ U[:, 2:]
 
 
 def test_redundant_joints_get_the_smallest_forces() -> None:
     sweeps, X = two_bodies(4, 3)
-    sweeps.assemble(np.zeros((5, 2)))
+    sweeps.assemble(np.zeros(10))
     (number,) = sweeps.ranks
     assert sweeps.ranks[number][0] == 2 + 3
-    y = np.zeros((5, 2))
-    y[1:] = (X @ np.random.default_rng(6).normal(size=8)).reshape(4, 2)
-    x = sweeps.solve(y)[1:].ravel()
-    np.testing.assert_allclose(x, np.linalg.lstsq(X, y[1:].ravel(), rcond=1e-10)[0], atol=1e-9)
+    y = np.zeros(10)
+    y[2:] = X @ np.random.default_rng(6).normal(size=8)
+    x = sweeps.solve(y)[2:]
+    np.testing.assert_allclose(x, np.linalg.lstsq(X, y[2:], rcond=1e-10)[0], atol=1e-9)
+
+
+def test_what_is_positive_by_rounding_only_does_not_count() -> None:
+    """Cholesky's factor exists here, but its last pivot means nothing."""
+    sweeps, _ = two_bodies(3, 5)
+    (leaf,) = sweeps.leaves[(2,) * 3]
+    noise = np.linalg.eigh(leaf)[1][:, 0]
+    leaf += 3e-13 * np.outer(noise, noise)
+    sweeps.assemble(np.zeros(8))
+    (number,) = sweeps.ranks
+    assert sweeps.ranks[number][0] == 2 + 5
 
 
 def test_a_cap_leaves_out_what_is_barely_independent() -> None:
     """Off the manifold a redundant row gains rank; its force must not explode."""
     sweeps, X = two_bodies(4, 3)
-    (leaf,) = sweeps.leaves[4]
+    (leaf,) = sweeps.leaves[(2,) * 4]
     rng = np.random.default_rng(7)
     noise = rng.normal(size=8)
     leaf += 1e-9 * np.outer(noise, noise)
-    y = np.zeros((5, 2))
-    y[1:] = (X @ rng.normal(size=8)).reshape(4, 2) + 1e-4 * rng.normal(size=(4, 2))
-    sweeps.assemble(np.zeros((5, 2)))
+    y = np.zeros(10)
+    y[2:] = X @ rng.normal(size=8) + 1e-4 * rng.normal(size=8)
+    sweeps.assemble(np.zeros(10))
     (number,) = sweeps.ranks
     assert sweeps.ranks[number][0] == 2 + 4
     wild = np.abs(sweeps.solve(y)).max()
     sweeps.caps = {number: np.array([2 + 3])}
-    sweeps.assemble(np.zeros((5, 2)))
+    sweeps.assemble(np.zeros(10))
     assert np.abs(sweeps.solve(y)).max() < 1e-2 * wild
 
 
-# -- sums along trees -----------------------------------------------------------------------
+def test_what_closes_inside_a_leaf_is_eliminated_there_first() -> None:
+    """Two joints of each leaf to itself do not meet those of the next one in one matrix."""
+    ends: Ends = [(k - 1, k) for k in range(4)] + [(k, k) for k in range(4) for _ in range(2)]
+    tree = assembled(ends)
+    assert [len(group.inner) for group in tree.groups[:2]] == [2, 2]
+    assert sum(group.size for group in tree.groups if group.inner_joints.min() >= 4) == 4
+    assert not any(group.regular for group in tree.groups if group.inner_joints.max() >= 4)
+
+
+def test_leaves_on_the_ground_close_a_loop_when_they_meet() -> None:
+    for grounded, regular in (((), True), ((0,), True), ((0, 1), False)):
+        (group,) = assembly_tree([[0], [0]], [(0, 1)], [1], grounded).groups
+        assert group.regular is regular
+
+
+# -- blocks ---------------------------------------------------------------------------------
 
 
 def parents(kind: str, count: int) -> list[int]:
@@ -191,24 +224,34 @@ def parents(kind: str, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", ["chain", "star", "random"])
-@pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 33, 100])
-def test_scan_is_the_walk_along_the_tree(kind: str, count: int) -> None:
+@pytest.mark.parametrize("count", [1, 2, 7, 33, 100])
+@pytest.mark.parametrize("limit", [1, 3, 16])
+def test_blocks_are_connected_small_and_in_order(kind: str, count: int, limit: int) -> None:
     above, rng = parents(kind, count), np.random.default_rng(9)
-    steps, numbers = rng.normal(size=(count, 3, 3)), rng.normal(size=(count, 2))
-    products, sums = steps.copy(), numbers.copy()
-    for node, parent in enumerate(above):
-        if parent >= 0:
-            products[node] = products[parent] @ steps[node]
-            sums[node] = sums[parent] + numbers[node]
-    scan = TreeScan(above)
-    size = np.abs(products).max(axis=(1, 2), keepdims=True)
-    np.testing.assert_allclose(scan.product(steps) / size, products / size, atol=1e-11)
-    np.testing.assert_allclose(scan.sum(numbers), sums, atol=1e-12)
+    dofs = rng.integers(1, 4, size=count).tolist()
+    blocks = partition(above, dofs, limit)
+    assert sorted(k for block in blocks for k in block) == list(range(count))
+    block_of = {k: number for number, block in enumerate(blocks) for k in block}
+    for number, block in enumerate(blocks):
+        assert len(block) == 1 or sum(dofs[k] for k in block) <= limit
+        assert block == sorted(block)
+        first = above[block[0]]
+        assert first < 0 or block_of[first] < number
+        for k in block[1:]:
+            assert above[k] in block if first >= 0 else above[k] < 0 or above[k] in block
+
+
+def test_chains_are_cut_into_equal_blocks() -> None:
+    sizes = [len(block) for block in partition(parents("chain", 100), [1] * 100, 30)]
+    assert sizes == [25] * 4
+
+
+def test_large_branches_are_cut_off_first() -> None:
+    """A body with two single bodies and a branch of three on it: two blocks, not four."""
+    assert partition([-1, 0, 0, 0, 3, 4], [1] * 6, 5) == [[0, 1, 2], [3, 4, 5]]
 
 
 def test_sequences_are_left_alone() -> None:
     handles: Sequence[Sequence[int]] = ((0,), (0, 1), (1,))
-    assembly_tree(handles, [(0, 1), (1, 2)])
-    steps = np.ones((3, 1))
-    TreeScan([-1, 0, 1]).sum(steps)
-    np.testing.assert_array_equal(steps, 1.0)
+    assembly_tree(handles, ((0, 1), (1, 2)), (1, 1))
+    assert partition((-1, 0, 1), (1, 1, 1), 2) == [[0], [1, 2]]

@@ -1,10 +1,13 @@
-"""Loop joints as handles on their two bodies, as arrays.
+"""Loop joints as handles on the blocks of their two bodies, as arrays.
 
 The complement ``D`` of a loop joint is its selector, so that measure numbers are the multipliers of
-the rows, after regularization if the robot had one.
+the rows, after regularization if the robot had one. What concerns rows has one entry for each row
+of each loop, one loop after the other.
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 import pinocchio as pin
@@ -12,12 +15,13 @@ from numpy.typing import NDArray
 
 from ...mechanism import Mechanism
 from ...pairs import MotionGroup
-from .kinematics import Kinematics
-from .spatial import adjoint, apply, apply_transposed, motion_cross
+from .blocks import Blocks
+from .spatial import adjoint, apply, motion_cross
 
 __all__ = ["LoopJoints"]
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 
 class LoopJoints:
@@ -25,23 +29,22 @@ class LoopJoints:
 
     Args:
         robot: the mechanism.
-        kinematics: its tree.
-        width: columns of ``D``, padding included.
+        blocks: its tree.
 
     Attributes:
         body_a: body that carries frame A, shape (loops,); -1 for the ground.
         body_b: body that carries frame B.
         rows: number of rows of each loop.
-        scale: unit of each column of ``D``, shape (loops, width).
+        first: first row of each loop, shape (loops,).
+        scale: unit of each row, shape (all rows,).
         D: the complement in frame B, padded with zeros, shape (loops, 6, width).
-        compliance: 1 where it is padding, shape (loops, width).
-        on_a: wrenches on body A that ``D`` exerts, shape (loops, 6, width).
-        on_b: wrenches on body B.
-        gamma: velocity-dependent part of the rows, padded, shape (loops, width).
+        on_b: wrenches of a unit of each row in the block of body B, shape (all rows, 6).
+        on_a: wrenches in the block of body A.
+        gamma: velocity-dependent part of the rows, shape (all rows,).
     """
 
-    def __init__(self, robot: Mechanism, kinematics: Kinematics, width: int) -> None:
-        self._robot, self._kinematics = robot, kinematics
+    def __init__(self, robot: Mechanism, blocks: Blocks) -> None:
+        self._robot, self._blocks = robot, blocks
         report = robot.regularization
         loops = robot.loops
         self._select = [
@@ -49,71 +52,119 @@ class LoopJoints:
             for loop in loops
         ]
         self.rows = [len(select) for select in self._select]
+        self.first = np.cumsum([0, *self.rows])
         self._moving = [k for k, loop in enumerate(loops) if not isinstance(loop.pair, MotionGroup)]
         frames = robot.model.frames
         ends = [(frames[loop.frame_a], frames[loop.frame_b]) for loop in loops]
         self.body_a = np.array([int(a.parentJoint) - 1 for a, _ in ends], dtype=np.intp)
         self.body_b = np.array([int(b.parentJoint) - 1 for _, b in ends], dtype=np.intp)
-        n = len(loops)
-        seats = np.array([[a.placement.homogeneous, b.placement.homogeneous] for a, b in ends])
-        seats = seats.reshape(n, 2, 4, 4)
-        self._seat_a = seats[:, 0, :3, :3], seats[:, 0, :3, 3]
-        self._seat_b = seats[:, 1, :3, :3], seats[:, 1, :3, 3]
-        self._to_b = adjoint(*self._seat_b)
-        self.scale = np.ones((n, width))
-        self.compliance = np.ones((n, width))
+        self._bodies_b = self.body_b.tolist()
+        n, width = len(loops), max(self.rows, default=0)
+        self.seat_a = np.array([a.placement.homogeneous for a, _ in ends]).reshape(n, 4, 4)
+        self.seat_b = np.array([b.placement.homogeneous for _, b in ends]).reshape(n, 4, 4)
+        self._real = np.arange(width) < np.array(self.rows, dtype=np.intp)[:, None]
+        self._full = bool(self._real.all())
+        block_a, block_b = blocks.block_of[self.body_a], blocks.block_of[self.body_b]
+        self._mixed = np.flatnonzero(block_a != block_b)
+        self._pairs = block_a[self._mixed].tolist(), block_b[self._mixed].tolist()
+        self._ends = _ends(blocks, self.body_a), _ends(blocks, self.body_b)
+        self.scale = np.ones(int(self.first[-1]))
         self.D = np.zeros((n, 6, width))
-        for k, rows in enumerate(self.rows):
-            self.compliance[k, :rows] = 0.0
+        self.on_a = self.on_b = np.zeros((len(self.scale), 6))
+        self.gamma = np.zeros(len(self.scale))
         self.rescale(self.scale)
-        self.gamma = np.zeros((n, width))
-        self.on_a, self.on_b = np.zeros((n, 6, width)), np.zeros((n, 6, width))
 
     def rescale(self, scale: Array) -> None:
-        """Set the unit of each column."""
+        """Set the unit of each row."""
         self.scale = scale
         for k, loop in enumerate(self._robot.loops):
             self._fill(k, loop.pair.selector(pin.SE3.Identity()))
 
     def _fill(self, k: int, selector: Array) -> None:
-        rows = self.rows[k]
-        self.D[k, :, :rows] = (self._select[k] @ selector).T * self.scale[k, :rows]
+        scale = self.scale[self.first[k] : self.first[k + 1]]
+        self.D[k, :, : self.rows[k]] = (self._select[k] @ selector).T * scale
+
+    def flat(self, padded: Array) -> Array:
+        """Entries per loop and row, shape (loops, width, ...), as entries per row."""
+        if self._full:
+            return padded.reshape(-1, *padded.shape[2:])
+        return np.asarray(padded[self._real])
 
     def update(self) -> None:
         """Follow the placements and twists of the tree."""
-        kin = self._kinematics
-        across, T = self._across()
+        if len(self.D) == 0:
+            return
+        in_b, in_a = self._placements()
         for k in self._moving:
-            self._fill(k, self._robot.loops[k].pair.selector(_se3(T, k)))
-        to_a = adjoint(*across)
-        self.on_b = self._to_b.transpose(0, 2, 1) @ self.D
-        self.on_a = -to_a.transpose(0, 2, 1) @ self.D
-        V_a = apply(to_a, kin.V[self.body_a])
-        V = apply(self._to_b, kin.V[self.body_b]) - V_a
-        self.gamma = apply_transposed(self.D, motion_cross(V, V_a))
+            self._fill(k, self._robot.loops[k].pair.selector(self._across(in_a, k)))
+        to_b = adjoint(in_b)
+        to_a, D = to_b, self.D.transpose(0, 2, 1)
+        self.on_a = self.on_b = self.flat(D @ to_b)
+        if len(self._mixed):
+            to_a = adjoint(in_a)
+            self.on_a = self.flat(D @ to_a)
+        V_a = apply(to_a, self._twists(self._ends[0]))
+        V_b = apply(to_b, self._twists(self._ends[1]))
+        gamma = apply(D, motion_cross(V_b, V_a))
+        self.gamma = self.flat(gamma)
         for k in self._moving:
-            bias = self._select[k] @ self._robot.loops[k].pair.bias(_se3(T, k), V[k])
-            self.gamma[k, : self.rows[k]] += bias * self.scale[k, : self.rows[k]]
+            T, rows = self._across(in_a, k), slice(self.first[k], self.first[k + 1])
+            bias = self._select[k] @ self._robot.loops[k].pair.bias(T, V_b[k] - V_a[k])
+            self.gamma[rows] += bias * self.scale[rows]
 
     def residual(self) -> Array:
-        """Closure residual of each row in the units of ``D``, padded, shape (loops, width)."""
-        _, T = self._across()
-        found = np.zeros(self.gamma.shape)
+        """Closure residual of each row in the units of ``D``, shape (all rows,)."""
+        _, in_a = self._placements()
+        found = np.zeros(len(self.scale))
         for k, loop in enumerate(self._robot.loops):
-            rows = self._select[k] @ loop.pair.residual(_se3(T, k))
-            found[k, : self.rows[k]] = rows * self.scale[k, : self.rows[k]]
+            rows = slice(self.first[k], self.first[k + 1])
+            found[rows] = self._select[k] @ loop.pair.residual(self._across(in_a, k))
+        return found * self.scale
+
+    def on_bodies(self, x: Array) -> list[tuple[int, Array]]:
+        """Bodies and what loops do to them, at and in their blocks' frames.
+
+        Args:
+            x: measure numbers, shape (all rows,).
+        """
+        found = []
+        for k, (first, last) in enumerate(pairwise(self.first)):
+            for body, wrenches, sign in (
+                (self.body_b[k], self.on_b, 1.0),
+                (self.body_a[k], self.on_a, -1.0),
+            ):
+                if body >= 0:
+                    found.append((int(body), sign * x[first:last] @ wrenches[first:last]))
         return found
 
-    def _across(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        """Placement of frame B in body A, and in frame A."""
-        kin = self._kinematics
-        R_a, p_a = kin.world_R[self.body_a], kin.world_p[self.body_a]
-        R_b, p_b = kin.world_R[self.body_b], kin.world_p[self.body_b]
-        R = R_a.transpose(0, 2, 1) @ R_b @ self._seat_b[0]
-        p = apply_transposed(R_a, p_b + apply(R_b, self._seat_b[1]) - p_a)
-        seat_R, seat_p = self._seat_a
-        return (R, p), (seat_R.transpose(0, 2, 1) @ R, apply_transposed(seat_R, p - seat_p))
+    def _placements(self) -> tuple[Array, Array]:
+        """Placements of frames B in the blocks of bodies B and A."""
+        in_b = self._blocks.place(self._bodies_b) @ self.seat_b
+        if not len(self._mixed):
+            return in_b, in_b
+        in_a = in_b.copy()
+        in_a[self._mixed] = self._blocks.between_blocks(*self._pairs) @ in_b[self._mixed]
+        return in_b, in_a
+
+    def _across(self, in_a: Array, k: int) -> pin.SE3:
+        """Placement of frame B in frame A of one loop."""
+        on_a = self._blocks.place([int(self.body_a[k])])[0] @ self.seat_a[k]
+        return pin.SE3(on_a).actInv(pin.SE3(in_a[k]))
+
+    def _twists(self, ends: list[tuple[int, Indices, Array]]) -> Array:
+        """Twists of bodies at and in their blocks' frames, shape (loops, 6)."""
+        V = np.zeros((len(self.D), 6))
+        for number, at, supports in ends:
+            V[at] = self._blocks.blocks[number].twists(supports)
+        return V
 
 
-def _se3(T: tuple[Array, Array], k: int) -> pin.SE3:
-    return pin.SE3(T[0][k], T[1][k])
+def _ends(blocks: Blocks, bodies: Indices) -> list[tuple[int, Indices, Array]]:
+    """Per block that carries ends of loops: its number, which ones, and what moves them."""
+    found = []
+    numbers = blocks.block_of[bodies]
+    for number in np.unique(numbers[numbers >= 0]).tolist():
+        at = np.flatnonzero(numbers == number)
+        supports = np.array([blocks.blocks[number].supports[int(bodies[k])] for k in at])
+        found.append((number, at, supports))
+    return found

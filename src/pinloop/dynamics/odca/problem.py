@@ -14,20 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import SingularMass
-from .bodies import Bodies
-from .joints import TreeJoints
-from .spatial import apply_transposed
+from .handles import Handles
+from .held import Coordinates
 
 __all__ = ["Answer", "Load", "Problem"]
 
 Array = NDArray[np.float64]
 
-_REFINE = 1e-13
-"""Residual over load from which on an answer is refined."""
+_REFINE = 1e-11
+"""Relative error of joint forces from which on they are refined."""
 _REFINEMENTS = 3
-_WITHOUT_MASS = 1e-10
+_WITHOUT_MASS = 1e-12
 """Inertia of a motion, over that on loan, below which it has none of its own."""
-_NO_MOTION = np.zeros(6)
 _DEPENDENT = 1e-11
 """Response of a bordered row, over that of its bodies alone, below which it is redundant."""
 
@@ -37,21 +35,18 @@ class Load:
     """What acts, and what is asked for.
 
     Args:
-        wrenches: on each body, shape (n, 6).
-        torques: on each coordinate, shape (nv,).
-        apart: part of each body's motion relative to its parent that does not come from the joint
-            coordinates, shape (n, 6).
-        loops: ``D'`` of the relative motion at loop joints plus this vanishes, (loops, width).
-        ground: motion of the ground, shape (6,).
+        forces: on the coordinates of blocks, shape (size,).
+        torques: on the coordinates of the robot, shape (nv,).
+        apart: part of the motion between blocks that does not come from coordinates, (cuts, 6).
+        target: what the coordinates must make all handles measure, shape (columns,).
         held: value of each held coordinate.
         values: of the bordered rows, shape (k,).
     """
 
-    wrenches: Array
+    forces: Array
     torques: Array
     apart: Array
-    loops: Array
-    ground: Array
+    target: Array
     held: Array
     values: Array
 
@@ -61,15 +56,15 @@ class Answer:
     """Solution of a problem.
 
     Args:
-        a: joint accelerations, shape (nv,).
-        A: of bodies and ground, shape (n + 1, 6).
-        x: measure numbers of the joint forces, shape (joints, width).
+        a: accelerations of the robot's coordinates, shape (nv,).
+        alpha: of the coordinates of all blocks, shape (size,).
+        x: measure numbers of the joint forces, shape (columns,).
         torques: on each coordinate, those of bordered rows included, shape (nv,).
         multipliers: of the bordered rows, shape (k,).
     """
 
     a: Array
-    A: Array
+    alpha: Array
     x: Array
     torques: Array
     multipliers: Array
@@ -79,114 +74,102 @@ class Problem:
     """Assembled handle equations at one configuration.
 
     Args:
-        bodies: the bodies, assembled.
-        joints: their tree joints.
+        handles: the handle equations, assembled.
+        coordinates: coordinates of the robot and of its blocks.
         rows: bordered rows in coordinates, shape (k, nv).
     """
 
-    def __init__(self, bodies: Bodies, joints: TreeJoints, rows: Array) -> None:
-        self._bodies, self._joints, self._rows = bodies, joints, rows
-        held = list(joints.held)
-        self._held = np.array([joints.body[c] for c in held], dtype=np.intp)
-        self._places = np.array([joints.place[c] for c in held], dtype=np.intp)
-        self._border = _Border(self) if len(rows) or bodies.loans else None
+    def __init__(self, handles: Handles, coordinates: Coordinates, rows: Array) -> None:
+        self._handles, self._coordinates, self._rows = handles, coordinates, rows
+        loans = handles.loans
+        self._border = _Border(self, rows, loans) if len(rows) or loans else None
 
     def solve(self, load: Load) -> Answer:
         """Solve for one load."""
-        first = self._respond(load)
+        first = self.respond(load)
         return first if self._border is None else self._border.add(first, load)
 
-    def held_torques(self, answer: Answer, armature: Array) -> Array:
-        """What holds each held coordinate [N m, N]."""
-        scale = self._joints.scale[self._held, self._places]
-        moved = list(self._joints.held)
-        return scale * answer.x[self._held, self._places] + armature[moved] * answer.a[moved]
+    def forces(self, load: Load, answer: Answer) -> Array:
+        """All forces on the coordinates of blocks, shape (size,)."""
+        applied = load.forces + self._coordinates.forces(answer.torques)
+        return applied + self._handles.forces(answer.x)
 
     def zero(self) -> Load:
         """No load."""
-        n, nv = self._bodies.n, len(self._joints.body)
-        width = self._joints.D.shape[2]
-        loops = np.zeros((len(self._bodies.compliance) - n, width))
+        handles, coordinates = self._handles, self._coordinates
         return Load(
-            np.zeros((n, 6)), np.zeros(nv), np.zeros((n, 6)), loops, np.zeros(6),
-            np.zeros(len(self._held)), np.zeros(len(self._rows)),
+            np.zeros(handles.blocks.size), np.zeros(coordinates.nv),
+            np.zeros_like(handles.blocks.bias), np.zeros(handles.sweeps.columns),
+            np.zeros(len(coordinates.held)), np.zeros(len(self._rows)),
         )  # fmt: skip
 
     def free_response(self, load: Load) -> Array:
-        """Joint accelerations of the bodies, as if no joint held them."""
-        A = self._bodies.accelerations(self._wrenches(load), None, load.ground)
-        return self._joints.rates(self._bodies.across_tree(A) - load.apart)
+        """Accelerations of the blocks, as if no joint held them, in the robot's coordinates."""
+        forces = load.forces + self._coordinates.forces(load.torques)
+        return self._coordinates.rates(self._coordinates.respond(forces, load.held), load.apart)
 
-    def _wrenches(self, load: Load) -> Array:
-        if not load.torques.any():
-            return load.wrenches
-        in_joints = self._joints.wrenches(load.torques)
-        return load.wrenches + self._bodies.joint_wrenches_on_bodies(in_joints)
-
-    def _respond(self, load: Load) -> Answer:
+    def respond(self, load: Load) -> Answer:
         """Solution without bordered rows, refined while that helps."""
-        bodies = self._bodies
-        wrenches = self._wrenches(load)
-        A = bodies.accelerations(wrenches, None, load.ground)
-        y, across = self._missing(A, load)
-        x = bodies.sweeps.solve(y)
-        size = float(np.abs(y).max(initial=0.0))
+        handles, coordinates = self._handles, self._coordinates
+        forces = load.forces + coordinates.forces(load.torques)
+        alpha = coordinates.respond(forces, load.held)
+        target = load.target
+        if len(load.held):
+            target = target.copy()
+            coordinates.ask(target, load.held)
+        y = target - handles.measure(alpha)
+        x = handles.sweeps.solve(y)
+        alpha += coordinates.respond(handles.forces(x), None)
+        if len(y):
+            alpha, x = self._refined(alpha, x, y, target)
+        if not np.isfinite(alpha).all():
+            raise SingularMass("the joint forces are not finite; some body moves without mass")
+        return Answer(coordinates.rates(alpha, load.apart), alpha, x, load.torques, np.zeros(0))
+
+    def _refined(self, alpha: Array, x: Array, y: Array, target: Array) -> tuple[Array, Array]:
+        """Accelerations and measure numbers, corrected while that helps."""
+        handles, compliance = self._handles, self._handles.compliance
         # Close to a singularity small residuals mean large errors.
-        enough = _REFINE * size * np.sqrt(bodies.sweeps.margin)
-        A = bodies.accelerations(wrenches, x, load.ground)
-        rest, across = self._missing(A, load)
-        rest -= bodies.compliance * x
-        error = float(np.abs(rest).max(initial=0.0))
+        enough = _REFINE * float(np.abs(y).max()) * handles.sweeps.margin
+        rest = target - handles.measure(alpha) - compliance * x
+        error = float(np.abs(rest).max())
         for _ in range(_REFINEMENTS):
             if error <= enough:
                 break
             # Forces may be large here. What is added to accelerations comes from the correction
             # alone: from all forces together their rounding would come along.
-            more = bodies.sweeps.solve(rest)
-            new_x, new_A = x + more, A + bodies.accelerations(0.0 * wrenches, more, _NO_MOTION)
-            new_rest, new_across = self._missing(new_A, load)
-            new_rest -= bodies.compliance * new_x
-            left = float(np.abs(new_rest).max(initial=0.0))
+            more = handles.sweeps.solve(rest)
+            new_x = x + more
+            new_alpha = alpha + self._coordinates.respond(handles.forces(more), None)
+            new_rest = target - handles.measure(new_alpha) - compliance * new_x
+            left = float(np.abs(new_rest).max())
             if not left < 0.5 * error:
                 break
-            x, A, rest, across, error = new_x, new_A, new_rest, new_across, left
-        if not np.isfinite(error):
-            raise SingularMass("the joint forces are not finite; some body moves without mass")
-        return Answer(self._joints.rates(across), A, x, load.torques, np.zeros(0))
-
-    def _missing(self, A: Array, load: Load) -> tuple[Array, Array]:
-        """What joint forces must still do at each joint, and the motion across tree joints."""
-        across = self._bodies.across_tree(A) - load.apart
-        D = self._joints.D
-        y = np.concatenate(
-            [-apply_transposed(D, across), -(self._bodies.across_loops(A) + load.loops)]
-        )
-        if len(self._held):
-            scale = self._joints.scale[self._held, self._places]
-            y[self._held, self._places] += scale * load.held
-        return y, across
+            alpha, x, rest, error = new_alpha, new_x, new_rest, left
+        return alpha, x
 
 
 class _Border:
     """Responses to bordered rows and to inertia on loan, and what makes both right.
 
     Unknown are the multipliers ``s`` of the rows, which exert ``J' s`` and ask ``J a = value``, and
-    per loan the wrench ``s n`` that its inertia would need, ``s = amount n' A``.
+    per loan the force ``s g`` that its inertia would need, ``s = amount g' alpha``.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
-        self._rows, self._loans = problem._rows, problem._bodies.loans
+    def __init__(
+        self, problem: Problem, rows: Array, loans: list[tuple[slice, Array, float]]
+    ) -> None:
+        self._rows, self._loans = rows, loans
         nothing = problem.zero()
         self._parts: list[Answer] = []
-        for body, direction, _ in self._loans:
-            wrenches = nothing.wrenches.copy()
-            wrenches[body] = direction
-            self._parts.append(problem._respond(replace(nothing, wrenches=wrenches)))
+        for at, direction, _ in loans:
+            forces = nothing.forces.copy()
+            forces[at] = direction
+            self._parts.append(problem.respond(replace(nothing, forces=forces)))
         sizes = []
         for row in self._rows:
             load = replace(nothing, torques=row)
-            self._parts.append(problem._respond(load))
+            self._parts.append(problem.respond(load))
             sizes.append(float(row @ problem.free_response(load)))
         k = len(self._loans)
         matrix = np.array([self._measure(part) for part in self._parts]).T
@@ -196,7 +179,8 @@ class _Border:
         own = -matrix[:k, :k] * roots[:, None] * roots
         if k and not np.linalg.eigvalsh(0.5 * (own + own.T))[0] > _WITHOUT_MASS:
             raise SingularMass(
-                "the mass matrix is not positive definite; some body moves without mass or inertia"
+                "the mass matrix is not positive definite: some body moves without mass or "
+                "inertia, or coordinates of a joint turn about the same axis"
             )
         unit = np.sqrt(np.maximum(sizes, np.finfo(float).tiny))
         self._split = k
@@ -211,7 +195,7 @@ class _Border:
         )
 
     def _measure(self, answer: Answer) -> Array:
-        along = [float(direction @ answer.A[body]) for body, direction, _ in self._loans]
+        along = [float(direction @ answer.alpha[at]) for at, direction, _ in self._loans]
         return np.concatenate([along, self._rows @ answer.a])
 
     def add(self, first: Answer, load: Load) -> Answer:
@@ -221,9 +205,9 @@ class _Border:
         on_loan = np.linalg.solve(self._matrix[:k, :k], wanted[:k])
         rows = self._inverse @ (wanted[k:] - self._matrix[k:, :k] @ on_loan)
         strengths = np.concatenate([on_loan - self._from_loans[:, k:] @ rows, rows])
-        a, A, x = first.a.copy(), first.A.copy(), first.x.copy()
+        a, alpha, x = first.a.copy(), first.alpha.copy(), first.x.copy()
         for strength, part in zip(strengths, self._parts, strict=True):
             a += strength * part.a
-            A += strength * part.A
+            alpha += strength * part.alpha
             x += strength * part.x
-        return Answer(a, A, x, load.torques + self._rows.T @ rows, rows)
+        return Answer(a, alpha, x, load.torques + self._rows.T @ rows, rows)

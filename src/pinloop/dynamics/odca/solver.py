@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pinocchio as pin
@@ -15,20 +16,24 @@ from numpy.typing import NDArray
 
 from ...mechanism import Mechanism
 from ..formulations import BoundStateFormulation, FurtherRows
-from .bodies import Bodies
-from .joints import TreeJoints
-from .kinematics import Kinematics
+from .blocks import Blocks
+from .cuts import CutJoints
+from .handles import Handles
+from .held import Coordinates
 from .loops import LoopJoints
 from .problem import Answer, Load, Problem
-from .spatial import apply_transposed
+from .spatial import apply
+from .units import units
 
 __all__ = ["ArticulatedSolver"]
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 _CLOSED = 1e-9
 """Residual up to which a configuration counts as assembled (lengths over the robot's length)."""
 _ITERATIONS = 20
+_NONE = np.zeros(0, dtype=np.intp)
 _NEIGHBOURS, _REACH = 4, 0.05
 """Configurations at which ranks are looked at, and how far away [rad, m]."""
 
@@ -40,50 +45,29 @@ class ArticulatedSolver(BoundStateFormulation):
         robot: the mechanism.
         loop_rows: which rows belong to each loop.
         rows: number of all rows.
+        block: coordinates of a block.
     """
 
-    def __init__(self, robot: Mechanism, loop_rows: Sequence[slice], rows: int) -> None:
+    def __init__(self, robot: Mechanism, loop_rows: Sequence[slice], rows: int, block: int) -> None:
         model = robot.model
         self._robot, self._rows = robot, rows
         self.loop_rows = loop_rows
         further = rows - sum(part.stop - part.start for part in self.loop_rows)
         self._armature = np.array(model.armature)
-        self.kinematics = Kinematics(model)
-        dofs = [columns.stop - columns.start for columns in self.kinematics.columns]
-        width = max([6 - dof for dof in dofs] + [part.stop - part.start for part in self.loop_rows],
-                    default=1)  # fmt: skip
-        if further or np.any(self._armature > 0):
-            width = 6
-        width = max(width, 1)
-        self.joints = TreeJoints(self.kinematics, self._armature, width)
-        self.loops = LoopJoints(robot, self.kinematics, width)
-        self.bodies = Bodies(model, self.kinematics, self.joints, self.loops, robot.length)
-        gravity = np.array(model.gravity.vector)
-        self._ground = -gravity
+        self.blocks = Blocks(model, block)
+        self.cuts = CutJoints(self.blocks, self._armature, further > 0)
+        self.loops = LoopJoints(robot, self.blocks)
+        units(robot, self.blocks, self.cuts, self.loops)
+        self.handles = Handles(self.blocks, self.cuts, self.loops)
+        self.coordinates = Coordinates(self.blocks, self.cuts, robot.nv)
         self._capped = False
-        self._scale_columns()
-
-    def _scale_columns(self) -> None:
-        """Give each column of ``D`` a unit in which its two bodies alone answer with one.
-
-        Then eigenvalues of inner matrices have no unit, and noise in them is rounding.
-        """
-        n, nv = self.kinematics.n, self._robot.nv
-        self.joints.hold(tuple(range(nv)) if self.joints.D.shape[2] == 6 else (), force=True)
-        self._update(self._robot.neutral, np.zeros(nv))
-        own = self.bodies.own_response()
-        own[own <= 0] = 1.0
-        scale = 1.0 / np.sqrt(own)
-        self.joints.scale = scale[:n]
-        self.loops.rescale(scale[n:])
-        self.joints.hold((), force=True)
 
     def _update(self, q: Array, v: Array) -> None:
         """First two sweeps, and the handle equations of all pieces."""
-        self.kinematics.update(q, v)
-        self.joints.update()
+        self.blocks.update(q, v)
+        self.cuts.update()
         self.loops.update()
-        self.bodies.update()
+        self.handles.update()
 
     # -- accelerations ------------------------------------------------------------------------
 
@@ -98,9 +82,9 @@ class ArticulatedSolver(BoundStateFormulation):
         """
         answer, held, border = self._accelerate(q, v, tau, further)
         lam = np.zeros(self._rows)
-        for k, part in enumerate(self.loop_rows):
-            count = part.stop - part.start
-            lam[part] = (answer.x[self.kinematics.n + k] * self.loops.scale[k])[:count]
+        reactions = answer.x[self.handles.of_cuts :] * self.loops.scale
+        for part, first in zip(self.loop_rows, self.loops.first, strict=False):
+            lam[part] = reactions[first : first + part.stop - part.start]
         lam[further.index[border]] = answer.multipliers
         if len(held):
             lam[further.index[held]] = self._held_multipliers(answer, further.J[held])
@@ -117,44 +101,56 @@ class ArticulatedSolver(BoundStateFormulation):
             loop joint on its body B, at and in its frame B, shape (loops, 6).
         """
         answer, _, _ = self._accelerate(q, v, tau, further)
-        n, kin = self.kinematics.n, self.kinematics
-        A = answer.A[:-1].copy()
-        A[:, :3] -= apply_transposed(kin.world_R[:-1], np.broadcast_to(self._ground[:3], (n, 3)))
-        tree = (self.joints.D @ answer.x[:n, :, None])[:, :, 0]
-        tree += self.joints.wrenches(answer.torques)
-        return A, tree, (self.loops.D @ answer.x[n:, :, None])[:, :, 0]
+        split = self.handles.of_cuts
+        x_cuts = answer.x[:split].reshape(len(self.cuts.D), self.cuts.width)
+        F_cuts = apply(self.cuts.D, x_cuts) + self.cuts.wrenches(answer.torques)
+        x_loops = np.zeros((len(self.loops.D), self.loops.D.shape[2]))
+        for k, (first, last) in enumerate(pairwise(self.loops.first)):
+            x_loops[k, : last - first] = answer.x[split + first : split + last]
+        F_loops = apply(self.loops.D, x_loops)
+        return *self.blocks.bodies_and_joints(
+            answer.alpha, F_cuts, self.loops.on_bodies(answer.x[split:])
+        ), F_loops
 
     def _accelerate(
         self, q: Array, v: Array, tau: Array, further: FurtherRows
-    ) -> tuple[Answer, NDArray[np.intp], NDArray[np.intp]]:
+    ) -> tuple[Answer, Indices, Indices]:
         held, border, values = self._sort(further)
         self._update(q, v)
         self._cap(q, v)
-        problem = Problem(self.bodies, self.joints, further.J[border])
+        problem = Problem(self.handles, self.coordinates, further.J[border])
+        apart = self.blocks.bias
+        if self.blocks.cuts:
+            apart = apart + self.blocks.below_biases()
         load = Load(
-            self.bodies.inertial_wrenches(), tau, self.kinematics.bias, self.loops.gamma,
-            self._ground, values, further.values[border],
+            self.blocks.inertial_forces(), tau, apart, self.handles.targets(), values,
+            further.values[border],
         )  # fmt: skip
-        self._problem = problem
-        return problem.solve(load), held, border
+        answer = problem.solve(load)
+        self._applied = problem.forces(load, answer) if len(held) else load.forces
+        return answer, held, border
 
     def _held_multipliers(self, answer: Answer, J: Array) -> Array:
-        columns = list(self.joints.held)
-        torques = self._problem.held_torques(answer, self._armature)
+        columns = list(self.coordinates.held)
+        rotors = self._armature[columns] * answer.a[columns]
+        torques = self.coordinates.holding(self._applied, answer.alpha, answer.x, rotors)
         by_column = dict(zip(columns, torques, strict=True))
         at = np.argmax(np.abs(J), axis=1)
         return np.array([by_column[int(c)] / row[c] for c, row in zip(at, J, strict=True)])
 
-    def _sort(self, further: FurtherRows) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
+    def _sort(self, further: FurtherRows) -> tuple[Indices, Indices, Array]:
         """Rows that hold one coordinate each, the others, and the values of held coordinates."""
+        if len(further.J) == 0:
+            self.coordinates.hold(())
+            return _NONE, _NONE, further.values
         alone = np.count_nonzero(further.J, axis=1) == 1
-        coordinate = np.argmax(np.abs(further.J), axis=1) if len(further.J) else np.zeros(0, int)
+        coordinate = np.argmax(np.abs(further.J), axis=1)
         seen: dict[int, int] = {}
         for k in np.flatnonzero(alone):
             seen.setdefault(int(coordinate[k]), int(k))
         columns = tuple(sorted(seen))
         held = np.array([seen[c] for c in columns], dtype=np.intp)
-        self.joints.hold(columns)
+        self.coordinates.hold(columns)
         values = np.array([further.values[k] / further.J[k, coordinate[k]] for k in held])
         rest = np.setdiff1d(np.arange(len(further.J)), held)
         return held, rest.astype(np.intp), values
@@ -165,24 +161,23 @@ class ArticulatedSolver(BoundStateFormulation):
         Rows that depend on each other on the manifold only (Bennett, Bricard) gain rank off it,
         inside the stages of a step, by as much as the loops are open there.
         """
-        sweeps = self.bodies.sweeps
+        sweeps = self.handles.sweeps
         if self._capped or not self._is_closed():
             return
         self._capped = True
         ranks = {key: found.copy() for key, found in sweeps.ranks.items()}
-        whole = {key: sweeps.tree.groups[key].inner_joints.shape[1] * sweeps.width for key in ranks}
-        if all(np.all(found == whole[key]) for key, found in ranks.items()):
+        if all(np.all(found == sweeps.whole[key]) for key, found in ranks.items()):
             sweeps.caps = ranks
             return
-        held = self.joints.held
+        held = self.coordinates.held
         for near in self._around(q):
-            self.joints.hold(held)
+            self.coordinates.hold(held)
             self._update(near, v)
             if self._is_closed():
                 for key, found in sweeps.ranks.items():
                     np.maximum(ranks[key], found, out=ranks[key])
         sweeps.caps = ranks
-        self.joints.hold(held)
+        self.coordinates.hold(held)
         self._update(q, v)
 
     def _around(self, q: Array) -> list[Array]:
@@ -214,11 +209,16 @@ class ArticulatedSolver(BoundStateFormulation):
         _, border, values = self._sort(further)
         self._update(q, v)
         self._cap(q, v)
-        problem = Problem(self.bodies, self.joints, further.J[border])
+        problem = Problem(self.handles, self.coordinates, further.J[border])
+        nothing = problem.zero()
+        target = nothing.target
+        target[self.handles.of_cuts :] = -self.handles.measure(self.blocks.velocity())[
+            self.handles.of_cuts :
+        ]
         load = replace(
-            problem.zero(),
-            loops=self.bodies.across_loops(self.kinematics.V),
-            held=values - v[list(self.joints.held)],
+            nothing,
+            target=target,
+            held=values - v[list(self.coordinates.held)],
             values=further.values[border] - further.J[border] @ v,
         )
         return np.asarray(v + problem.solve(load).a)
@@ -229,9 +229,9 @@ class ArticulatedSolver(BoundStateFormulation):
         best, error, trial = q, np.inf, q
         for _ in range(_ITERATIONS):
             rows = further(trial)
-            self.kinematics.update(trial, rest)
+            self.blocks.update(trial, rest)
             residual = self.loops.residual()
-            gap = np.append((residual / self.loops.scale).ravel(), rows.values)
+            gap = np.append(residual / self.loops.scale, rows.values)
             new = float(np.linalg.norm(gap))
             if not new < 0.5 * error:
                 return trial if new < error else best
@@ -239,7 +239,8 @@ class ArticulatedSolver(BoundStateFormulation):
             _, border, values = self._sort(rows)
             self._update(trial, rest)
             self._cap(trial, rest)
-            problem = Problem(self.bodies, self.joints, rows.J[border])
-            load = replace(problem.zero(), loops=residual, held=values, values=rows.values[border])
+            problem = Problem(self.handles, self.coordinates, rows.J[border])
+            target = np.concatenate([np.zeros(self.handles.of_cuts), -residual])
+            load = replace(problem.zero(), target=target, held=values, values=rows.values[border])
             trial = pin.integrate(self._robot.model, best, problem.solve(load).a)
         return best

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["adjoint", "apply", "apply_transposed", "cross", "cross_matrix", "motion_cross"]
+__all__ = ["adjoint", "apply", "apply_transposed", "motion_cross"]
 
 Array = NDArray[np.float64]
 
@@ -24,24 +24,14 @@ _CROSS[3:, :3, :3] = _CROSS[3:, 3:, 3:] = _CROSS[:3, :3, 3:] = _SKEW
 _FLAT_SKEW, _FLAT_CROSS = _SKEW.reshape(3, 9), _CROSS.reshape(6, 36)
 
 
-def skew(a: Array) -> Array:
+def _skew(a: Array) -> Array:
     """Matrices of ``a x``, shape (n, 3, 3)."""
     return np.asarray((a @ _FLAT_SKEW).reshape(-1, 3, 3))
 
 
-def cross(a: Array, b: Array) -> Array:
-    """Cross products of rows, shape (n, 3)."""
-    return apply(skew(a), b)
-
-
-def cross_matrix(V: Array) -> Array:
-    """Matrices of ``V x`` for twists, shape (n, 6, 6); minus their transposes are ``V x*``."""
-    return np.asarray((V @ _FLAT_CROSS).reshape(-1, 6, 6))
-
-
 def motion_cross(V: Array, W: Array) -> Array:
     """``V x W`` for twists, shape (n, 6)."""
-    return apply(cross_matrix(V), W)
+    return apply((V @ _FLAT_CROSS).reshape(-1, 6, 6), W)
 
 
 def apply(A: Array, x: Array) -> Array:
@@ -54,17 +44,16 @@ def apply_transposed(A: Array, x: Array) -> Array:
     return np.asarray((x[:, None, :] @ A)[:, 0, :])
 
 
-def adjoint(R: Array, p: Array) -> Array:
+def adjoint(T: Array) -> Array:
     """Matrices that take twists of carriers to twists at and in the frames they carry, (n, 6, 6).
 
     Their transposes take wrenches at and in the frames to wrenches on the carriers.
 
     Args:
-        R: rotations of the frames in their carriers, shape (n, 3, 3).
-        p: positions of the frames in their carriers, shape (n, 3).
+        T: placements of the frames in their carriers, shape (n, 4, 4).
     """
-    X = np.zeros((len(R), 6, 6))
-    back = R.transpose(0, 2, 1)
+    X = np.zeros((len(T), 6, 6))
+    back = T[:, :3, :3].transpose(0, 2, 1)
     X[:, :3, :3] = X[:, 3:, 3:] = back
-    np.matmul(back, skew(-p), out=X[:, :3, 3:])
+    np.matmul(back, _skew(-T[:, :3, 3]), out=X[:, :3, 3:])
     return X

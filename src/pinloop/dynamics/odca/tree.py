@@ -1,6 +1,6 @@
 """The assembly tree: in which order pieces of a robot are joined (paper 3, figure 2).
 
-Topology only: pieces and joints are numbers. From the bodies upwards each round joins neighbours,
+Topology only: pieces and joints are numbers. From the leaves upwards each round joins neighbours,
 up to four at a time and so that few joints stay open on the outside: chains are halved twice per
 round, legs disappear into their platform, coupled loops close inside. All pieces of a round that
 look alike form one `Group`, so that they can be worked on as one array.
@@ -19,8 +19,11 @@ __all__ = ["GROUND_END", "AssemblyTree", "Group", "Slot", "assembly_tree"]
 
 Indices = NDArray[np.intp]
 
+Shape = tuple[int, ...]
+"""Number of columns of each handle of a piece."""
+
 GROUND_END = -1
-"""Body index of the ground."""
+"""Leaf index of the ground."""
 _ARITY = 4
 _INNER = 4
 """Joints that a round may eliminate in one piece beyond those of two neighbours."""
@@ -31,12 +34,12 @@ class Slot:
     """One child of every piece of a group.
 
     Args:
-        handles: number of handles of the child.
-        pieces: index of each child among all pieces with that many handles, shape (pieces,).
+        shape: columns of each handle of the child.
+        pieces: index of each child among all pieces of that shape, shape (pieces,).
         places: place of each of its handles among the joints of the piece.
     """
 
-    handles: int
+    shape: Shape
     pieces: Indices
     places: tuple[int, ...]
 
@@ -51,7 +54,8 @@ class Group:
         outer: places of the joints that stay open: the handles of the piece, in order.
         inner_joints: shape (pieces, inner).
         outer_joints: shape (pieces, outer).
-        start: index of the first of them among all pieces with as many handles.
+        widths: columns of each joint, by place.
+        start: index of the first of them among all pieces of their shape.
         regular: no loop closes, so that the inner matrix is positive definite whatever happens.
     """
 
@@ -60,6 +64,7 @@ class Group:
     outer: tuple[int, ...]
     inner_joints: Indices
     outer_joints: Indices
+    widths: Shape
     start: int
     regular: bool
 
@@ -68,21 +73,26 @@ class Group:
         """Number of pieces."""
         return len(self.inner_joints)
 
+    @property
+    def shape(self) -> Shape:
+        """Columns of each handle of the pieces."""
+        return tuple(self.widths[place] for place in self.outer)
+
 
 @dataclass(frozen=True, eq=False)
 class AssemblyTree:
     """All groups, in the order of assembly.
 
     Args:
-        leaves: per number of handles, the bodies that have so many, in order.
+        leaves: per shape, the leaves that have it, in order.
         groups: the groups, children before parents.
-        pieces: per number of handles, how many pieces have so many, bodies included.
+        pieces: per shape, how many pieces have it, leaves included.
         rounds: number of rounds.
     """
 
-    leaves: dict[int, Indices]
+    leaves: dict[Shape, Indices]
     groups: tuple[Group, ...]
-    pieces: dict[int, int]
+    pieces: dict[Shape, int]
     rounds: int
 
 
@@ -109,51 +119,109 @@ class _Plan:
     regular: bool
     made: _Piece = field(init=False)
 
-    @property
-    def key(self) -> tuple[object, ...]:
-        handles = tuple(len(child.handles) for child in self.children)
-        return handles, tuple(self.places), tuple(self.inner), tuple(self.outer), self.regular
+    def key(self, widths: Sequence[int]) -> tuple[object, ...]:
+        """What plans have in common that can be carried out together."""
+        looks = tuple(widths[joint] for joint in self.joints)
+        return looks, tuple(self.places), tuple(self.inner), tuple(self.outer), self.regular
 
 
 def assembly_tree(
-    handles: Sequence[Sequence[int]], ends: Sequence[tuple[int, int]]
+    handles: Sequence[Sequence[int]],
+    ends: Sequence[tuple[int, int]],
+    widths: Sequence[int],
+    grounded: Sequence[int] = (),
 ) -> AssemblyTree:
     """Plan the assembly of a robot.
 
     Args:
-        handles: per body its joints, in order.
-        ends: per joint the indices of its two bodies; `GROUND_END` for the ground.
+        handles: per leaf its joints, in order; a joint of a leaf to itself occurs once.
+        ends: per joint the indices of its two leaves; `GROUND_END` for the ground.
+        widths: columns of each joint.
+        grounded: leaves that cannot move as a whole.
     """
-    pieces = [_Piece(list(own), number, 1) for number, own in enumerate(handles)]
-    counts: dict[int, int] = {}
-    leaves: dict[int, list[int]] = {}
+    pieces = [
+        _Piece(list(own), number, 1, number in grounded) for number, own in enumerate(handles)
+    ]
+    builder = _Builder(ends, widths)
+    leaves: dict[Shape, list[int]] = {}
     for piece in pieces:
-        _store(piece, counts)
-        leaves.setdefault(len(piece.handles), []).append(piece.number)
-    grounded = {joint for joint, (a, b) in enumerate(ends) if GROUND_END in (a, b)}
-    groups: list[Group] = []
-    rounds = 0
-    while True:
-        clusters = _clusters(pieces, grounded)
-        if not clusters:
-            clusters = [[piece] for piece in pieces if piece.handles]
-        if not clusters:
-            break
-        plans = [_plan(cluster, grounded) for cluster in clusters]
-        groups += _grouped(plans, counts)
-        gone = {id(child) for plan in plans for child in plan.children}
-        pieces = [piece for piece in pieces if id(piece) not in gone]
-        pieces = sorted(pieces + [plan.made for plan in plans], key=lambda piece: piece.number)
-        rounds += 1
-    arrays = {count: np.array(bodies, dtype=np.intp) for count, bodies in leaves.items()}
-    return AssemblyTree(arrays, tuple(groups), counts, rounds)
+        leaves.setdefault(builder.store(piece), []).append(piece.number)
+    builder.join(pieces)
+    arrays = {shape: np.array(numbers, dtype=np.intp) for shape, numbers in leaves.items()}
+    return AssemblyTree(arrays, tuple(builder.groups), builder.counts, builder.rounds)
 
 
-def _store(piece: _Piece, counts: dict[int, int]) -> None:
-    """Give a piece its index among those with as many handles."""
-    count = len(piece.handles)
-    piece.index = counts.get(count, 0)
-    counts[count] = piece.index + 1
+class _Builder:
+    """Rounds until all joints are eliminated."""
+
+    def __init__(self, ends: Sequence[tuple[int, int]], widths: Sequence[int]) -> None:
+        self.widths = widths
+        self.counts: dict[Shape, int] = {}
+        self.groups: list[Group] = []
+        self.rounds = 0
+        self._grounded = {joint for joint, pair in enumerate(ends) if GROUND_END in pair}
+        self._own = {joint for joint, (a, b) in enumerate(ends) if a == b != GROUND_END}
+
+    def store(self, piece: _Piece) -> Shape:
+        """Give a piece its index among those of the same shape."""
+        shape = tuple(self.widths[joint] for joint in piece.handles)
+        piece.index = self.counts.get(shape, 0)
+        self.counts[shape] = piece.index + 1
+        return shape
+
+    def join(self, pieces: list[_Piece]) -> None:
+        """Carry out all rounds."""
+        # What closes inside a leaf is eliminated there, before it makes larger matrices larger.
+        clusters = [[piece] for piece in pieces if self._own.intersection(piece.handles)]
+        if len(pieces) == 1:
+            clusters = []
+        while True:
+            clusters = clusters or _clusters(pieces, self._grounded | self._own)
+            if not clusters:
+                clusters = [[piece] for piece in pieces if piece.handles]
+            if not clusters:
+                return
+            plans = [_plan(cluster, self._grounded, self._own) for cluster in clusters]
+            self.groups += self._grouped(plans)
+            gone = {id(child) for plan in plans for child in plan.children}
+            pieces = [piece for piece in pieces if id(piece) not in gone]
+            pieces = sorted(pieces + [plan.made for plan in plans], key=lambda piece: piece.number)
+            self.rounds += 1
+            clusters = []
+
+    def _grouped(self, plans: list[_Plan]) -> list[Group]:
+        """Plans of a round by their looks."""
+        alike: dict[tuple[object, ...], list[_Plan]] = {}
+        for plan in plans:
+            alike.setdefault(plan.key(self.widths), []).append(plan)
+        groups = []
+        for same in alike.values():
+            for plan in same:
+                self.store(plan.made)
+            groups.append(self._group(same))
+        return groups
+
+    def _group(self, same: list[_Plan]) -> Group:
+        first = same[0]
+        slots = tuple(
+            Slot(
+                tuple(self.widths[joint] for joint in child.handles),
+                np.array([plan.children[k].index for plan in same], dtype=np.intp),
+                first.places[k],
+            )
+            for k, child in enumerate(first.children)
+        )
+        joints = np.array([plan.joints for plan in same], dtype=np.intp)
+        return Group(
+            slots,
+            tuple(first.inner),
+            tuple(first.outer),
+            joints[:, first.inner],
+            joints[:, first.outer],
+            tuple(self.widths[joint] for joint in first.joints),
+            first.made.index,
+            first.regular,
+        )
 
 
 # -- who is joined with whom ------------------------------------------------------------------
@@ -167,20 +235,19 @@ class _Neighbours:
         shared: per piece, its neighbours and the number of joints shared with each.
     """
 
-    def __init__(self, pieces: Sequence[_Piece], grounded: set[int]) -> None:
+    def __init__(self, pieces: Sequence[_Piece], single: set[int]) -> None:
         owners: dict[int, list[int]] = {}
         for k, piece in enumerate(pieces):
             for joint in piece.handles:
-                if joint not in grounded:
+                if joint not in single:
                     owners.setdefault(joint, []).append(k)
         self.open = [0] * len(pieces)
         self.shared: list[dict[int, int]] = [{} for _ in pieces]
         for a, b in owners.values():
-            if a != b:
-                self.open[a] += 1
-                self.open[b] += 1
-                self.shared[a][b] = self.shared[a].get(b, 0) + 1
-                self.shared[b][a] = self.shared[b].get(a, 0) + 1
+            self.open[a] += 1
+            self.open[b] += 1
+            self.shared[a][b] = self.shared[a].get(b, 0) + 1
+            self.shared[b][a] = self.shared[b].get(a, 0) + 1
 
     def outside(self, members: Sequence[int]) -> int:
         """Joints that stay open when pieces are joined; two are as good as none."""
@@ -188,9 +255,9 @@ class _Neighbours:
         return max(2, sum(self.open[a] for a in members) - inside)
 
 
-def _clusters(pieces: Sequence[_Piece], grounded: set[int]) -> list[list[_Piece]]:
+def _clusters(pieces: Sequence[_Piece], single: set[int]) -> list[list[_Piece]]:
     """Disjoint sets of neighbours to join in this round, the cheapest first."""
-    near = _Neighbours(pieces, grounded)
+    near = _Neighbours(pieces, single)
     pairs = sorted(
         (near.outside((a, b)), pieces[a].size + pieces[b].size, a, b)
         for a in range(len(pieces))
@@ -238,7 +305,7 @@ def _grown(
 # -- what comes of it -------------------------------------------------------------------------
 
 
-def _plan(cluster: list[_Piece], grounded: set[int]) -> _Plan:
+def _plan(cluster: list[_Piece], grounded: set[int], own: set[int]) -> _Plan:
     """Where the handles of the children go, and which joints are eliminated.
 
     Joints to the ground stay open as long as a chain has no more than its two ends (paper 3, eq.
@@ -250,7 +317,7 @@ def _plan(cluster: list[_Piece], grounded: set[int]) -> _Plan:
         for joint in child.handles:
             order.setdefault(joint, len(order))
             times[joint] = times.get(joint, 0) + 1
-    beyond = [j for j in order if j not in grounded and times[j] == 1]
+    beyond = [j for j in order if j not in grounded and j not in own and times[j] == 1]
     to_ground = [j for j in order if j in grounded]
     keep = bool(beyond) and len(beyond) + len(to_ground) <= 2
     outer = [j for j in order if j in beyond or (keep and j in grounded)]
@@ -288,41 +355,8 @@ def _closes_no_loop(cluster: list[_Piece], inner: list[int], grounded: set[int])
 
     for joint in inner:
         ends = [k for k, child in enumerate(cluster) for own in child.handles if own == joint]
-        a, b = find(ends[0]), find(ground if joint in grounded else ends[1])
+        a, b = find(ends[0]), find(ground if joint in grounded else ends[-1])
         if a == b:
             return False
         root[min(a, b)] = max(a, b)
     return True
-
-
-def _grouped(plans: list[_Plan], counts: dict[int, int]) -> list[Group]:
-    """Plans of a round by their looks."""
-    alike: dict[tuple[object, ...], list[_Plan]] = {}
-    for plan in plans:
-        alike.setdefault(plan.key, []).append(plan)
-    groups = []
-    for same in alike.values():
-        for plan in same:
-            _store(plan.made, counts)
-        first = same[0]
-        slots = tuple(
-            Slot(
-                len(child.handles),
-                np.array([plan.children[k].index for plan in same], dtype=np.intp),
-                first.places[k],
-            )
-            for k, child in enumerate(first.children)
-        )
-        joints = np.array([plan.joints for plan in same], dtype=np.intp)
-        groups.append(
-            Group(
-                slots,
-                tuple(first.inner),
-                tuple(first.outer),
-                joints[:, first.inner],
-                joints[:, first.outer],
-                first.made.index,
-                first.regular,
-            )
-        )
-    return groups

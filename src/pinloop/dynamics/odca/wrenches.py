@@ -50,9 +50,8 @@ class _Naming:
     """Bodies by name at a state; wrenches are collected at and in the world frame."""
 
     def __init__(self, robot: Mechanism, q: Array, v: Array, accelerations: Array) -> None:
-        self._robot, self._data = robot, robot.model.createData()
-        pin.forwardKinematics(robot.model, self._data, q, v)
-        pin.updateFramePlacements(robot.model, self._data)
+        self._robot = robot
+        self._placements, self._twists = _tree_motion(robot.model, q, v)
         self._given = accelerations
         self._joints = {joint.name: joint for joint in robot.description.joints}
 
@@ -61,7 +60,7 @@ class _Naming:
         on_tree_child: dict[str, pin.Force] = {}
         missing = {body: self._inertial(body) for body in robot.bodies}
         for loop, wrench in zip(robot.loops, loops, strict=True):
-            force = self._data.oMf[loop.frame_b].act(pin.Force(wrench))
+            force = self._placement(loop.frame_b).act(pin.Force(wrench))
             on_b = self._joints[loop.name].child == loop.body_b
             on_tree_child[loop.name] = force if on_b else -force
             _take(missing, loop.body_b, force)
@@ -73,7 +72,7 @@ class _Naming:
                 force = missing[edge.child]
             else:
                 index = model.getJointId(name)
-                force = self._data.oMi[index].act(pin.Force(tree[index - 1]))
+                force = self._placements[index].act(pin.Force(tree[index - 1]))
             _take(missing, edge.child, force)
             _take(missing, edge.parent, -force)
             on_tree_child[name] = force if edge.orientation > 0 else -force
@@ -87,10 +86,15 @@ class _Naming:
     def _frame(self, body: str) -> pin.Frame:
         return self._robot.model.frames[self._robot.frame_id(body)]
 
+    def _placement(self, frame: int) -> pin.SE3:
+        """Placement in the world of a frame of the model."""
+        found = self._robot.model.frames[frame]
+        return self._placements[found.parentJoint] * found.placement
+
     def _seat(self, joint: str) -> pin.SE3:
         """Placement in the world of a joint's frame on its child."""
         described = self._joints[joint]
-        body = self._data.oMf[self._robot.frame_id(described.child)]
+        body = self._placement(self._robot.frame_id(described.child))
         return body * described.frame_child
 
     def _acceleration(self, body: str) -> pin.Motion:
@@ -104,10 +108,27 @@ class _Naming:
         frame = self._frame(body)
         described = next(one for one in self._robot.description.bodies if one.name == body)
         inertia = pin.Inertia(described.mass, np.array(described.com), np.array(described.inertia))
-        placement = self._data.oMf[self._robot.frame_id(body)]
-        V = frame.placement.actInv(self._data.v[frame.parentJoint])
+        placement = self._placement(self._robot.frame_id(body))
+        V = frame.placement.actInv(self._twists[frame.parentJoint])
         A = self._acceleration(body) - placement.actInv(self._robot.model.gravity)
         return placement.act(inertia * A + inertia.vxiv(V))
+
+
+def _tree_motion(model: pin.Model, q: Array, v: Array) -> tuple[list[pin.SE3], list[pin.Motion]]:
+    """Placements in the world and twists of all joint frames.
+
+    Without `pin.Data`, whose memory grows with the cube of the coordinates.
+    """
+    placements, twists = [pin.SE3.Identity()], [pin.Motion.Zero()]
+    for k in range(1, model.njoints):
+        joint = model.joints[k]
+        moving = joint.createData()
+        joint.calc(moving, q, v)
+        step = model.jointPlacements[k] * moving.M
+        above = int(model.parents[k])
+        placements.append(placements[above] * step)
+        twists.append(step.actInv(twists[above]) + moving.v)
+    return placements, twists
 
 
 def _take(missing: dict[str, pin.Force], body: str, force: pin.Force) -> None:

@@ -1,0 +1,177 @@
+"""All blocks of a robot, and the joints between them as they are placed and move.
+
+The first two sweeps (paper 3): from the ground outwards, block after block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from .block import Block, Shared
+from .partition import partition
+from .spatial import adjoint, apply, motion_cross
+
+__all__ = ["Blocks"]
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+class Blocks:
+    """The blocks.
+
+    Args:
+        model: the tree.
+        limit: coordinates of a block.
+
+    Attributes:
+        blocks: the blocks, those that others hang on first.
+        block_of: block of each body, and last that of the ground, -1; shape (n + 1,).
+        at: place of each block's coordinates among those of all blocks.
+        size: number of coordinates of all blocks.
+        cuts: bodies whose joint is between two blocks.
+        across: placement of these bodies in the block that they hang on, as matrices that take
+            twists from there to the body, shape (cuts, 6, 6).
+        bias: relative acceleration at these joints without joint acceleration, at and in the body,
+            shape (cuts, 6).
+    """
+
+    def __init__(self, model: pin.Model, limit: int) -> None:
+        self._model = model
+        n = int(model.njoints) - 1
+        parents = [int(model.parents[k + 1]) - 1 for k in range(n)]
+        parts = partition(parents, [model.joints[k + 1].nv for k in range(n)], limit)
+        shared: dict[object, Shared] = {}
+        self.blocks = [Block(model, part, parents[part[0]] >= 0, shared) for part in parts]
+        self.block_of = np.full(n + 1, -1, dtype=np.intp)
+        for number, part in enumerate(parts):
+            self.block_of[part] = number
+        edges = np.cumsum([0, *[block.size for block in self.blocks]]).tolist()
+        self.at = [slice(a, b) for a, b in pairwise(edges)]
+        self.size = edges[-1]
+        self.cuts = [block.bodies[0] for block in self.blocks if block.free]
+        self.below = [parents[k] for k in self.cuts]
+        self.joints = [model.joints[k + 1] for k in self.cuts]
+        self._moving = [joint.createData() for joint in self.joints]
+        self._seats = [model.jointPlacements[k + 1] for k in self.cuts]
+        self.worlds = [pin.SE3.Identity() for _ in self.blocks]
+        self.across = np.zeros((len(self.cuts), 6, 6))
+        self.bias = np.zeros((len(self.cuts), 6))
+        self._gravity = np.array(model.gravity.linear)
+        self.update(pin.neutral(model), np.zeros(model.nv))
+
+    def update(self, q: Array, v: Array) -> None:
+        """First two sweeps."""
+        places, twists, across, changes = [], [], [], []
+        cut = 0
+        for number, block in enumerate(self.blocks):
+            if not block.free:
+                block.move(q, v, None)
+                continue
+            joint, moving = self.joints[cut], self._moving[cut]
+            joint.calc(moving, q, v)
+            other = int(self.block_of[self.below[cut]])
+            under, step = self.blocks[other], self._seats[cut] * moving.M
+            place = under.placement(self.below[cut]) * step
+            relative = moving.v
+            twist = (step.actInv(under.body_twist(self.below[cut])) + relative).vector
+            block.move(q, v, twist)
+            self.worlds[number] = self.worlds[other] * place
+            places.append(place.homogeneous)
+            twists.append(twist)
+            across.append(relative.vector)
+            changes.append(moving.c.vector)
+            cut += 1
+        if cut:
+            self.across = adjoint(np.array(places))
+            self.bias = motion_cross(np.array(twists), np.array(across)) + np.array(changes)
+
+    def maps(self) -> list[Array]:
+        """Motion map of each joint between blocks, shape (6, dof)."""
+        return [np.array(moving.S).reshape(6, -1) for moving in self._moving]
+
+    def inertial_forces(self) -> Array:
+        """Generalised forces of gravity and of the motion on all blocks, shape (size,)."""
+        found = np.empty(self.size)
+        for block, at, world in zip(self.blocks, self.at, self.worlds, strict=True):
+            local = world.rotation.T @ self._gravity if block.free else self._gravity
+            found[at] = block.inertial_forces(local)
+        return found
+
+    def below_biases(self) -> Array:
+        """Acceleration under each joint between blocks without accelerations, (cuts, 6)."""
+        found = [self._under(k).bias(self._support(k)) for k in range(len(self.cuts))]
+        return apply(self.across, np.array(found).reshape(-1, 6))
+
+    def between(self, alpha: Array) -> Array:
+        """Motion of blocks relative to those they hang on, at and in the body, (cuts, 6)."""
+        if not self.cuts:
+            return np.zeros((0, 6))
+        over, under = [], []
+        for k, body in enumerate(self.cuts):
+            over.append(alpha[self.at[self.block_of[body]]][:6])
+            at = self.at[self.block_of[self.below[k]]]
+            under.append(self._under(k).twist(self._support(k), alpha[at]))
+        return np.array(over) - apply(self.across, np.array(under))
+
+    def press(self, F: Array) -> Array:
+        """Generalised forces of wrenches in the joints between blocks, shape (size,)."""
+        found = np.zeros(self.size)
+        for k, body in enumerate(self.cuts):
+            found[self.at[self.block_of[body]]][:6] += F[k]
+            at = self.at[self.block_of[self.below[k]]]
+            found[at] -= self._under(k).push(self._support(k), F[k] @ self.across[k])
+        return found
+
+    def _under(self, cut: int) -> Block:
+        return self.blocks[int(self.block_of[self.below[cut]])]
+
+    def _support(self, cut: int) -> Array:
+        return self._under(cut).supports[self.below[cut]]
+
+    def velocity(self) -> Array:
+        """Velocities of the coordinates of all blocks, shape (size,)."""
+        return np.concatenate([np.zeros(0), *(block.velocity for block in self.blocks)])
+
+    # -- bodies -------------------------------------------------------------------------------
+
+    def place(self, bodies: Sequence[int]) -> Array:
+        """Placements of bodies in their blocks, shape (k, 4, 4)."""
+        found = [
+            np.eye(4) if k < 0 else self.blocks[self.block_of[k]].placement(k).homogeneous
+            for k in bodies
+        ]
+        return np.array(found).reshape(-1, 4, 4)
+
+    def between_blocks(self, a: Sequence[int], b: Sequence[int]) -> Array:
+        """Placements of blocks b in blocks a; -1 is the ground; shape (k, 4, 4)."""
+        worlds = [*self.worlds, pin.SE3.Identity()]
+        found = [worlds[i].actInv(worlds[j]).homogeneous for i, j in zip(a, b, strict=True)]
+        return np.array(found).reshape(-1, 4, 4)
+
+    def bodies_and_joints(
+        self, alpha: Array, F: Array, outside: Sequence[tuple[int, Array]]
+    ) -> tuple[Array, Array]:
+        """Acceleration of each body, and wrench of its joint on it, at and in it, shape (n, 6).
+
+        Args:
+            alpha: accelerations of the coordinates, shape (size,).
+            F: wrenches in the joints between blocks, at and in the body, shape (cuts, 6).
+            outside: bodies and wrenches of loops on them, at and in the block's frame.
+        """
+        on_bodies: list[dict[int, Array]] = [{} for _ in self.blocks]
+        parts = [*zip(self.cuts, F, strict=True), *outside]
+        parts += [(a, -F[k] @ self.across[k]) for k, a in enumerate(self.below)]
+        for body, wrench in parts:
+            own = on_bodies[self.block_of[body]]
+            own[body] = own.get(body, 0.0) + wrench
+        A, wrenches = np.empty((2, len(self.block_of) - 1, 6))
+        for block, at, acting in zip(self.blocks, self.at, on_bodies, strict=True):
+            A[block.bodies], wrenches[block.bodies] = block.bodies_and_joints(alpha[at], acting)
+        wrenches[self.cuts] = F
+        return A, wrenches

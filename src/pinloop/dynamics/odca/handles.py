@@ -1,0 +1,176 @@
+"""Handle equations of all blocks, and what they do together.
+
+``M a = f + sum of U x`` with ``U`` the generalised forces on the block that the complement of each
+of its handles exerts (paper 3, eqs. 1-2 and 13, in joint coordinates). A loop that closes inside a
+block is one handle: what it does to both its bodies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .block import Block
+from .blocks import Blocks
+from .cuts import CutJoints
+from .loops import LoopJoints
+from .spatial import apply_transposed
+from .sweeps import Sweeps
+from .tree import assembly_tree
+
+__all__ = ["Handles"]
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+@dataclass(eq=False)
+class _Leaf:
+    """The handles of a block.
+
+    Args:
+        joints: numbers of its joints.
+        signs: coordinates on which each column acts, and with which sign, one part per joint.
+        rows: row among all wrenches of each column, one part per joint.
+    """
+
+    joints: list[int]
+    signs: list[Array]
+    rows: list[Indices]
+
+
+class Handles:
+    """Blocks, handles and the sweeps over them.
+
+    Joints between blocks come first, then loops.
+
+    Args:
+        blocks: the blocks.
+        cuts: the joints between them.
+        loops: the loop joints.
+
+    Attributes:
+        sweeps: assembly and disassembly.
+        compliance: per column, shape (columns,).
+        of_cuts: columns of the joints between blocks; those of loops follow.
+    """
+
+    def __init__(self, blocks: Blocks, cuts: CutJoints, loops: LoopJoints) -> None:
+        self.blocks, self._cuts, self._loops = blocks, cuts, loops
+        widths = [cuts.width] * len(cuts.D) + loops.rows
+        self._starts = np.cumsum([0, *widths])
+        self.of_cuts = len(cuts.D) * cuts.width
+        leaves, ends = self._graph()
+        grounded = [k for k, block in enumerate(blocks.blocks) if not block.free]
+        tree = assembly_tree([leaf.joints for leaf in leaves], ends, widths, grounded)
+        self.sweeps = Sweeps(tree, widths)
+        self.compliance = np.zeros(self.sweeps.columns)
+        self._columns = [self._columns_of(leaf) for leaf in leaves]
+        none = np.zeros(0, dtype=np.intp)
+        self._rows = [np.concatenate([none, *leaf.rows]) for leaf in leaves]
+        self._signs = [
+            np.concatenate([np.zeros((0, block.size)), *leaf.signs]).T
+            for block, leaf in zip(blocks.blocks, leaves, strict=True)
+        ]
+        self._acting: list[Array] = []
+        self._zeta: list[Array] = [np.zeros((0, 0)) for _ in leaves]
+        self._parts: list[tuple[Block, slice, Indices]] = [
+            *zip(blocks.blocks, blocks.at, self._columns, strict=True)
+        ]
+        for shape, numbers in tree.leaves.items():
+            for place, number in enumerate(numbers.tolist()):
+                self._zeta[number] = self.sweeps.leaves[shape][place]
+
+    def _columns_of(self, leaf: _Leaf) -> Indices:
+        parts = [np.arange(self._starts[j], self._starts[j + 1]) for j in leaf.joints]
+        return np.concatenate([np.zeros(0, dtype=np.intp), *parts])
+
+    def _graph(self) -> tuple[list[_Leaf], list[tuple[int, int]]]:
+        """Handles of each block, and blocks of each joint.
+
+        Wrenches are numbered by side: the further blocks at joints between blocks and bodies B of
+        loops, by column; then the nearer blocks and bodies A.
+        """
+        blocks, loops = self.blocks, self._loops
+        leaves = [_Leaf([], [], []) for _ in blocks.blocks]
+        ends: list[tuple[int, int]] = []
+        total = int(self._starts[-1])
+
+        def support(body: int) -> Array:
+            return blocks.blocks[int(blocks.block_of[body])].supports[body]
+
+        def add(block: int, joint: int, signs: Array, first: int) -> None:
+            rows = np.arange(self._starts[joint], self._starts[joint + 1])
+            if block >= 0 and len(rows):
+                leaves[block].joints.append(joint)
+                leaves[block].signs.append(np.tile(signs, (len(rows), 1)))
+                leaves[block].rows.append(first + rows)
+
+        pairs = [*zip(blocks.below, blocks.cuts, strict=True)]
+        pairs += zip(loops.body_a.tolist(), loops.body_b.tolist(), strict=True)
+        for joint, (a, b) in enumerate(pairs):
+            near, far = int(blocks.block_of[a]), int(blocks.block_of[b])
+            ends.append((near, far))
+            if near == far and near >= 0:
+                add(near, joint, support(b) - support(a), 0)
+                continue
+            for block, body, sign, first in ((far, b, 1.0, 0), (near, a, -1.0, total)):
+                if block >= 0:
+                    add(block, joint, sign * support(body), first)
+        return leaves, ends
+
+    def update(self) -> None:
+        """Assemble the handle equations of the whole robot at the state of the blocks."""
+        cuts, loops, blocks = self._cuts, self._loops, self.blocks
+        D = cuts.D.transpose(0, 2, 1)
+        wrenches = np.concatenate(
+            [D.reshape(-1, 6), loops.on_b, (D @ blocks.across).reshape(-1, 6), loops.on_a]
+        )
+        self.compliance[: self.of_cuts] = cuts.compliance.ravel()
+        self._acting = [wrenches[rows] for rows in self._rows]
+        parts = zip(blocks.blocks, self._acting, self._signs, self._zeta, strict=True)
+        for block, acting, signs, zeta in parts:
+            block.assemble(acting, signs, zeta)
+        self.sweeps.assemble(self.compliance)
+
+    @property
+    def loans(self) -> list[tuple[slice, Array, float]]:
+        """Coordinates, direction and amount of inertia that blocks have on loan."""
+        return [
+            (at, direction, amount)
+            for block, at in zip(self.blocks.blocks, self.blocks.at, strict=True)
+            for direction, amount in block.loans
+        ]
+
+    # -- forces and motion ------------------------------------------------------------------
+
+    def biases(self) -> Array:
+        """What handles measure without accelerations of the coordinates, shape (columns,)."""
+        found = np.zeros(self.sweeps.columns)
+        parts = zip(self.blocks.blocks, self._columns, self._acting, self._signs, strict=True)
+        for block, columns, acting, signs in parts:
+            found[columns] += block.biases(acting, signs)
+        return found
+
+    def targets(self) -> Array:
+        """What accelerations of the coordinates must make handles measure, shape (columns,)."""
+        wanted = -self.biases()
+        wanted[: self.of_cuts] += apply_transposed(self._cuts.D, self.blocks.bias).ravel()
+        wanted[self.of_cuts :] -= self._loops.gamma
+        return wanted
+
+    def measure(self, alpha: Array) -> Array:
+        """``D'`` times the relative motion at each joint, shape (columns,)."""
+        found = np.zeros(self.sweeps.columns)
+        for block, at, columns in self._parts:
+            found[columns] += alpha[at] @ block.U
+        return found
+
+    def forces(self, x: Array) -> Array:
+        """Generalised forces of joint forces on the blocks, shape (size,)."""
+        found = np.zeros(self.blocks.size)
+        for block, at, columns in self._parts:
+            found[at] = block.U @ x[columns]
+        return found
