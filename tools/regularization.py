@@ -67,11 +67,10 @@ def prrr_chains() -> str:
     report = pl.regularize(_robot("prrr3")).regularization
     assert report is not None
     rows = [
-        [f"`{loop.loop}`", loop.algebra_a, loop.algebra_b, loop.tied,
-         f"{loop.full_rows} → {loop.rows}"]
+        [f"`{loop.loop}`", loop.algebra_a, loop.algebra_b, f"{loop.full_rows} → {loop.rows}"]
         for loop in report.loops
-    ]  # fmt: skip
-    return table(["loop", "chain to A", "chain to B", "platform after it", "rows"], rows, "llllr")
+    ]
+    return table(["loop", "chain to A", "chain to B", "rows"], rows, "lllr")
 
 
 def prrr_rows() -> str:

@@ -1,0 +1,145 @@
+"""Tables of the documentation that programs write: what is quick is computed again and compared."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tools import choosing, pages, regularization, validation
+
+import pinloop as pl
+
+NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]\d+)?")
+
+
+def page(name: str) -> str:
+    return (pages.DOCS / f"{name}.md").read_text(encoding="utf-8")
+
+
+def cells(text: str) -> list[list[str]]:
+    """Cells of all tables in a text, without their heads."""
+    tables = re.findall(r"^\|.*\n\| -[-:| ]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
+    lines = [line for table in tables for line in table.splitlines()]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+
+
+def same(ours: str, printed: str) -> bool:
+    """Whether words are the same and numbers agree to 1 %, or are rounding errors both."""
+    if NUMBER.sub("#", ours) != NUMBER.sub("#", printed):
+        return False
+    pairs = zip(NUMBER.findall(ours), NUMBER.findall(printed), strict=True)
+    return all(
+        abs(float(a) - float(b)) <= 0.01 * abs(float(b)) or max(abs(float(a)), abs(float(b))) < 1e-8
+        for a, b in pairs
+    )
+
+
+def test_what_counts_as_the_same() -> None:
+    assert same("differs by 4.01e-07 m", "differs by 4.0e-07 m")
+    assert same("3e-15 and 2", "9e-16 and 2")
+    assert not same("differs by 4.1e-07 m", "differs by 4.0e-07 m")
+    assert not same("holds", "does not hold")
+    assert not same("3e-15 and 3", "3e-15 and 2")
+
+
+# -- validation -----------------------------------------------------------------------------
+
+QUICK = [case for case in validation.CASES if case.quick]
+
+
+@pytest.mark.parametrize("case", QUICK, ids=lambda case: case.program)
+def test_numbers_of_the_papers_come_out_again(case: validation.Case) -> None:
+    printed = [
+        row
+        for row in cells(pages.between(page("validation"), f"paper {case.paper}"))
+        if row[-1] == f"`{case.program}`"
+    ]
+    found = validation.rows(case)
+    assert [row[:2] for row in found] == [row[:2] for row in printed]
+    for ours, row in zip(found, printed, strict=True):
+        assert same(ours[2], row[2]) and same(ours[3], row[3]), (ours, row)
+
+
+def test_every_program_that_reproduces_a_paper_is_in_the_tables() -> None:
+    quoted = {row[-1].strip("`") for row in cells(page("validation"))}
+    assert quoted == {case.program for case in validation.CASES}
+    assert all((pages.ROOT / "examples" / f"{name}.py").is_file() for name in quoted)
+
+
+def test_claims_that_do_not_hold_are_told_and_explained() -> None:
+    broken = [row[0] for row in cells(page("validation")) if row[3] == "does not hold"]
+    assert broken == [
+        "double pendulum: joint 2 [m]",
+        "figure 5-b, started singular: Lagrange, plain",
+    ]
+    assert "At the second joint of the double pendulum" in page("validation")
+    assert "Started in the singular configuration of figure 5-b" in page("validation")
+
+
+# -- regularization -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(set(regularization.BLOCKS) - {"fourbar rows"}))
+def test_tables_of_regularization_are_current(name: str) -> None:
+    assert pages.between(page("regularization"), name) == regularization.BLOCKS[name]()
+
+
+def test_rows_of_the_four_bar_are_those_of_its_geometry() -> None:
+    """``v = omega x e_z``: the rows see (v_x, w_y) and (v_y, -w_x) alike."""
+    printed, found = (
+        np.array([[float(cell) for cell in row] for row in cells(text)])
+        for text in (
+            pages.between(page("regularization"), "fourbar rows"),
+            regularization.fourbar_rows(),
+        )
+    )
+    by_hand = np.array([[1, 0, 0, 0, 1], [0, 1, 0, -1, 0]]) / np.sqrt(2)
+    for U in (printed, found):
+        np.testing.assert_allclose(U.T @ U, by_hand.T @ by_hand, atol=2e-6)
+
+
+# -- choosing -------------------------------------------------------------------------------
+
+
+def test_every_robot_and_method_is_in_the_tables() -> None:
+    text = page("choosing")
+    rows = cells(pages.between(text, "formulations"))
+    assert [row[0] for row in rows] == [f"`{name}`" for name in choosing.ROBOTS]
+    assert all(len(row) == 4 + len(choosing.FORMULATIONS) for row in rows)
+    assert all(float(row[-1]) < 1e-9 for row in rows)
+    for row in rows:
+        robot = choosing.load(row[0].strip("`"))
+        assert row[1:3] == [str(robot.nv), str(len(pl.Constraints(robot)))]
+    runs = cells(pages.between(text, "integrators"))
+    assert len(runs) == len(choosing.RELEASED) * len(choosing.METHODS)
+    ways = cells(pages.between(text, "stabilizations"))
+    assert {row[1] for row in ways} == set(choosing.WAYS)
+    assert all(float(row[2]) < 1e-10 for row in ways if row[1] != "none")
+
+
+def test_an_error_of_an_integrator_comes_out_again() -> None:
+    robot, method = choosing.load("fourbar"), choosing.METHODS[5]
+    q = choosing.released(robot)
+    exact = pl.simulate(robot, q, until=choosing.UNTIL, method=choosing.EXACT, losses=False)
+    made = choosing.accuracy(robot, method, exact.q[-1])
+    rows = cells(pages.between(page("choosing"), "integrators"))
+    (row,) = (row for row in rows if row[0] == "`fourbar`" and "1e-08" in row[1])
+    assert made.error == pytest.approx(float(row[2]), rel=0.6)  # printed with one digit
+    assert made.evaluations == pytest.approx(int(row[3]), rel=0.2)
+
+
+# -- marks ----------------------------------------------------------------------------------
+
+
+def test_writing_leaves_the_text_alone(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    path.write_text("a\n<!-- t: begin -->\nold\n<!-- t: end -->\nb\n", encoding="utf-8")
+    pages.put(path, "t", "new\n")
+    pages.put(path, "t", "new\n")
+    text = path.read_text(encoding="utf-8")
+    assert text == "a\n<!-- t: begin -->\nnew\n<!-- t: end -->\nb\n"
+    assert pages.between(text, "t") == "new\n"
+    with pytest.raises(ValueError, match="<!-- u: begin --> and <!-- u: end --> once each"):
+        pages.put(path, "u", "new")
