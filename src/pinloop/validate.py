@@ -7,8 +7,9 @@ for all: unique names, references that exist, finite numbers, masses that move.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pinocchio as pin
@@ -232,7 +233,7 @@ def check_masses(
             carried.setdefault(frame.parentJoint, []).append(frame.name)
     moving = {name for joint, names in carried.items() if joint > 0 for name in names}
     findings = [_negative_moment(body, body.name in moving) for body in description.bodies]
-    singular = _is_singular(model)
+    singular = cache(lambda: _is_singular(model))  # rarely needed, and large for large robots
     findings += [
         _moving_mass(model, joint_id, carried[joint_id], singular)
         for joint_id in range(1, model.njoints)
@@ -321,7 +322,7 @@ def _is_singular(model: pin.Model) -> bool:
 
 
 def _moving_mass(
-    model: pin.Model, joint_id: int, names: list[str], singular: bool
+    model: pin.Model, joint_id: int, names: list[str], singular: Callable[[], bool]
 ) -> tuple[str, bool] | None:
     """What is odd about the mass that one joint carries, and whether the dynamics break on it."""
     inertia, kind = model.inertias[joint_id], model.joints[joint_id]
@@ -335,7 +336,7 @@ def _moving_mass(
     if low <= 1e-12 * max(high, 1e-300):
         # A point mass is admissible as long as something gives every joint inertia.
         problem = f"{links} has an inertia that is not positive definite: principal moments "
-        return problem + _moments(inertia.inertia), singular
+        return problem + _moments(inertia.inertia), singular()
     if high > (1 + 1e-6) * (low + middle):
         return (
             f"{links} has principal moments {_moments(inertia.inertia)}, which no distribution of "
