@@ -309,15 +309,17 @@ class EquationsOfMotion:
 
     def _full(self, M: Array) -> Array:
         """Full matrix of what `crba` writes to the upper triangle."""
-        return np.where(self._upper, M, M.T)
+        return M.take(self._mirrored)
 
     @cached_property
     def _data(self) -> pin.Data:
         return self._model.createData()
 
     @cached_property
-    def _upper(self) -> NDArray[np.bool_]:
-        return np.asarray(np.tri(self.robot.nv, dtype=bool).T)
+    def _mirrored(self) -> NDArray[np.intp]:
+        """Place of each entry in the upper triangle."""
+        row, column = np.indices((self.robot.nv, self.robot.nv))
+        return np.asarray(np.minimum(row, column) * self.robot.nv + np.maximum(row, column))
 
     def _kinematics(self, q: Array, v: Array) -> None:
         """Placements, velocities, joint Jacobians, and accelerations without joint acceleration."""
