@@ -101,7 +101,7 @@ def test_the_program_runs(
     names: dict[str, object] = {}
     exec(program, names)
     assert "palletizer" in capsys.readouterr().out
-    assert (tmp_path / "palletizer.html").stat().st_size > 500_000
+    assert (tmp_path / "run.html").stat().st_size > 500_000
     robot, smaller = names["robot"], names["smaller"]
     assert isinstance(robot, pl.Mechanism) and isinstance(smaller, pl.Mechanism)
     assert (len(pl.Constraints(robot)), len(pl.Constraints(smaller))) == (15, 6)
