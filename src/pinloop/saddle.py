@@ -10,6 +10,7 @@ one is returned, and which of its entries are determined. Knows no robot.
 
 from __future__ import annotations
 
+import math
 from functools import cache, cached_property
 from typing import Any
 
@@ -87,13 +88,13 @@ class Saddle:
             )
         rows = self._scale[:, None] * J
         self._Y = _forward(self._L, rows.T)
-        self._floor = (
-            _NOISE / np.sqrt(np.min(np.diagonal(M), initial=1.0)) if floor is None else floor
-        )
+        # Of a few numbers Python's min is several times as fast as NumPy's.
+        lightest = min(1.0, *M.diagonal().tolist()) if len(M) else 1.0
+        self._floor = _NOISE / math.sqrt(lightest) if floor is None else floor
         self._S: Array | None = None
         if self._Y.size and self._max_rank >= len(J):
             gram = self._Y.T @ self._Y
-            size = float(np.abs(gram).sum(axis=0).max())
+            size = float(_lapack().dlange("1", gram))
             factor, info = _lapack().dpotrf(gram, lower=1)
             inverse = _lapack().dpocon(factor, size, uplo="L")[0] if info == 0 else 0.0
             if inverse > max(_WELL_CONDITIONED, tolerance**2) and inverse * size > self._floor**2:
