@@ -75,12 +75,12 @@ class Stepper:
 
     def controlled(self, t: float, h: float, end: float, state: State) -> tuple[Step, float]:
         """One accepted step of at most ``h`` that does not pass ``end``; and the next size."""
-        method = self.method
+        method, tried = self.method, False
         while True:
             h = min(h, method.largest)
             last = t + h >= end - 1e-12 * max(abs(t), h)
             t_next = end if last else t + h
-            if t_next - t < method.smallest and not last:
+            if t_next - t < method.smallest and (tried or not last):
                 raise StepFailed(
                     f"the step fell below {method.smallest:g} s; the motion is too stiff or "
                     "jumps (loosen rtol and atol, or look for a discontinuous force)",
@@ -93,6 +93,7 @@ class Stepper:
                 # A step that had to end at an event does not make the next ones short.
                 size = max(h, (t_next - t) * factor) if last else h * factor
                 return self._finish(t, t_next, state, attempt), size
+            tried = True
             self.rejected += 1
             shrink = self._control.factor(error, accepted=False) if np.isfinite(error) else 0.2
             h = (t_next - t) * shrink

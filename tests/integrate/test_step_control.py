@@ -11,6 +11,7 @@ import pytest
 import pinloop as pl
 from pinloop.integrate import MuntheKaas, StepControl
 from pinloop.manifold import RobotManifold
+from pinloop.stepping import StepFailed, Stepper
 
 from ..states import robot
 from ..tables import Array
@@ -171,3 +172,19 @@ def test_lengths_are_judged_in_characteristic_lengths() -> None:
 def test_methods_that_cannot_be(options: dict[str, Any], message: str) -> None:
     with pytest.raises(pl.BadValue, match=message):
         MuntheKaas(**options)
+
+
+def test_a_last_step_that_cannot_be_taken_fails() -> None:
+    """Close to its end too: a step below the smallest is tried once, not for ever."""
+    body, tries = robot("six_axis_arm"), []
+
+    def nowhere(t: float, q: Array, v: Array) -> Array:
+        tries.append(t)
+        assert len(tries) < 1000, "the step is tried for ever"
+        return np.full(body.nv, 1e30 * len(tries))
+
+    manifold = RobotManifold(body)
+    stepper = Stepper(body, MuntheKaas(), manifold, nowhere, lambda t, q, v: (q, v, False))
+    state = body.neutral, np.zeros(body.nv), np.zeros(body.nv)
+    with pytest.raises(StepFailed, match="fell below"):
+        stepper.controlled(1.0, 1e-3, 1.0 + 5e-13, state)

@@ -51,6 +51,15 @@ def test_both_ends_and_velocities_in_order_of_time() -> None:
     assert [one.worst_t for one in found] == pytest.approx([0.0, 1.0, 3.0, 3.0], abs=1e-6)
 
 
+def test_limits_that_are_passed_all_the_time() -> None:
+    """Both limits lie far on the other side of zero."""
+    (upper,) = thrown(3.0, 2.0, lower=(-9.0,), upper=(-5.0,))
+    assert (upper.side, upper.t) == ("upper", 0.0)
+    assert upper.by == pytest.approx(1.5 + 5.0) and upper.worst_t == pytest.approx(1.0, abs=1e-6)
+    (lower,) = thrown(3.0, 2.0, lower=(5.0,), upper=(9.0,))
+    assert lower.side == "lower" and lower.by == pytest.approx(5.0)
+
+
 def test_limits_that_are_kept_or_only_touched() -> None:
     assert thrown(3.0, 2.0, lower=(-0.1,), upper=(1.5,), velocity=(3.0,)) == ()
     assert thrown(3.0, 2.0) == ()

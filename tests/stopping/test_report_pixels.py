@@ -179,6 +179,7 @@ def test_a_joint_changes_its_colour_when_it_stands(browser: Browser, result: pl.
 
 @pytest.mark.parametrize("name", ["ghost", "traces", "layer-0"])
 def test_switches_show_and_hide(browser: Browser, result: pl.StopResult, name: str) -> None:
+    switched(browser, name, False)
     without = at(browser, 1e3 * result.stopping_time)
     switched(browser, name, True)
     shown = seen(browser)

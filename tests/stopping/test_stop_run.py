@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -136,3 +138,10 @@ def test_thin_methods_look_at_the_run() -> None:
     assert own == [pair.distance for pair in pl.self_collisions(result.run).approaches]
     volume = result.swept_volume(tolerance=0.1)
     assert volume.triangles == pl.swept_volume(result.run, tolerance=0.1).triangles > 0
+
+
+@pytest.mark.parametrize("name", ["swept_volume", "clearance", "self_collisions", "joint_limits"])
+def test_thin_methods_take_what_the_functions_take(name: str) -> None:
+    method, function = (inspect.signature(getattr(of, name)) for of in (pl.StopResult, pl))
+    assert [*method.parameters.values()][1:] == [*function.parameters.values()][1:]
+    assert method.return_annotation == function.return_annotation

@@ -5,7 +5,6 @@ The mutable `pin.Data` and work arrays live in here and go nowhere else.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,7 +35,7 @@ Array = NDArray[np.float64]
 
 
 _MAY_BE_SINGULAR = ("JointModelComposite", "JointModelSphericalZYX")
-"""Joints at which a mass matrix can become singular, which only the matrix itself can tell."""
+"""Joints at which a mass matrix can become singular."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,9 +93,7 @@ class EquationsOfMotion:
         self._rest = np.zeros(robot.nv)
         self._no_rows, self._no_rates = np.zeros((0, robot.nv)), np.zeros(0)
         self._is_tree = len(self.rows) == 0
-        self._by_recursion = self._is_tree and not any(
-            joint.shortname() in _MAY_BE_SINGULAR for joint in robot.model.joints
-        )
+        self._by_recursion = self._is_tree and _is_regular(robot.model)
         self._further = self._rows_beyond_loops()
         self._max_rank: int | None = None
 
@@ -226,9 +223,8 @@ class EquationsOfMotion:
         if self._on_state is not None:
             return self._on_state.solve(q, v, *self._loads(t, q, v))
         if self._by_recursion:
-            a = np.array(pin.aba(self._model, self._data, q, v, self._joint_loads(t, q, v)))
-            if math.isfinite(a @ a):  # else a mass is missing, which the matrix can tell
-                return a, self._no_rates
+            a = pin.aba(self._model, self._data, q, v, self._joint_loads(t, q, v))
+            return np.array(a), self._no_rates
         M, f, J, gamma, max_rank = self.system(t, q, v)
         return self._formulation.solve(M, J, f, gamma, max_rank)
 
@@ -343,6 +339,18 @@ class EquationsOfMotion:
                 raise BadValue(f"force '{force.name}' is not finite at t = {t:.6g} s")
             total += tau
         return total
+
+
+def _is_regular(model: pin.Model) -> bool:
+    """Whether the mass matrix is positive definite everywhere, because every body is.
+
+    If it is not sure, the matrix itself has to be factorised, which finds out.
+    """
+    if any(joint.shortname() in _MAY_BE_SINGULAR for joint in model.joints):
+        return False
+    bodies = list(model.inertias)[1:]
+    least = [np.linalg.eigvalsh(body.inertia)[[0, -1]] for body in bodies]
+    return all(body.mass > 0.0 for body in bodies) and all(low > 1e-9 * high for low, high in least)
 
 
 def _with_unique_names(forces: list[BoundForce]) -> tuple[BoundForce, ...]:

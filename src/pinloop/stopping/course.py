@@ -7,7 +7,7 @@ change each, cannot do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -21,7 +21,7 @@ from ..manifold import RobotManifold
 from ..stabilization import Projection, Projector
 from ..stepping import StepFailed, Stepper
 from ..transitions import Transition
-from .crossing import Crossing, Watched, first_crossing
+from .crossing import Crossing, first_crossing, watched_joints
 from .deciding import Moment, next_phase
 from .drivetrain import Drivetrain
 from .equations import StopEquations
@@ -172,7 +172,8 @@ class Course:
         one = found.watched
         v = v.copy()
         if one.cell is None:
-            v[one.column] = one.at(t)
+            if not self.phase.follow[one.column]:  # else it is where its drive is
+                v[one.column] = one.at(t)
         else:
             self.teeth.hit(one)
             v = self._hit(t, q, v, one.name)
@@ -235,8 +236,7 @@ class Course:
         self.log += [(t, name) for name in events]
         self._look_for_chatter(t)
         piece = self.plan.reference.at(t)
-        drives = self._drives(t)
-        v = v.copy()
+        drives, v = self._drives(t), v.copy()
         level = np.where(drives, piece.v(t), 0.0)
         blocked = self.teeth.blocked.copy()
         may_rest = self.train.dry | drives | (blocked > 0)
@@ -253,7 +253,8 @@ class Course:
         self.phases.append(self.phase)
         self.stepper.exact = self.phase.stuck
         self.manifold.hold(lock.joint for lock in self.phase.mode.locks)
-        self.watched = self._watched()
+        self.watched = watched_joints(self.phase, self.train, self.tiny)
+        self.watched += self.teeth.watched(self.phase.stuck)
         self.projector = None
         if len(self.equations.equations.rows):
             self.projector = Projector(
@@ -261,7 +262,7 @@ class Course:
             )
         q, v, _ = self._project(t, q, v)
         a = self.equations.acceleration(t, q, v)
-        self._keep(t, q, v, a, np.zeros(self.robot.nv))
+        self._keep(t, q, v, a, 0.0 * v)
         return q, v, a
 
     def _timed(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array] | None:
@@ -303,24 +304,6 @@ class Course:
         if made.energy_loss > 0.0:
             self.transitions.append(made)
         return made.v_plus
-
-    def _watched(self) -> list[Watched]:
-        """What may happen to the joints in this phase besides coming loose."""
-        phase, names = self.phase, self.train.names
-        found = []
-        for column in map(int, np.flatnonzero(~phase.pinned)):
-            way, pull = phase.sliding.direction[column], phase.sliding.pull[column]
-            name = names[column]
-            if way:
-                found.append(Watched(column, None, way, 0.0, f"{name} comes to rest"))
-            if pull:
-                level = self._reference_of(column)
-                found.append(Watched(column, None, -pull, level, f"{name} meets its drive"))
-        return found + self.teeth.watched(phase.stuck)
-
-    def _reference_of(self, column: int) -> Callable[[float], float]:
-        piece = self.phase.piece
-        return lambda t: float(piece.v(t)[column])
 
     # -- the end ----------------------------------------------------------------------------
 

@@ -13,12 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..integrate import Step, hermite, slope_powers, value_powers
+from .drivetrain import Drivetrain
 from .equations import StopEquations
+from .phase import Phase
 
-__all__ = ["Crossing", "Guard", "Watched", "first_crossing"]
+__all__ = ["Crossing", "Guard", "Watched", "first_crossing", "watched_joints"]
 
 Array = NDArray[np.float64]
 Guard = Callable[[float, Array, Array], float]
+Signal = Callable[[float], Array]
 
 _SAMPLES = 8
 """Parts of a step in which guards are looked at."""
@@ -84,6 +87,36 @@ def first_crossing(
     found = _first_of_watched(step, watched, band)
     ended = _first_beyond(step, equations, excess, step.t1 if found is None else found.t)
     return found if ended is None else ended
+
+
+def watched_joints(phase: Phase, train: Drivetrain, band: float) -> list[Watched]:
+    """What may happen to the joints in a phase besides coming loose or hitting a tooth.
+
+    Args:
+        phase: the phase.
+        train: names of the joints, and which have friction or losses.
+        band: speeds that count as zero.
+    """
+    piece, found = phase.piece, []
+    for column in map(int, np.flatnonzero(~phase.pinned)):
+        way, pull = phase.sliding.direction[column], phase.sliding.pull[column]
+        name = train.names[column]
+        if way:
+            found.append(Watched(column, None, way, 0.0, f"{name} comes to rest"))
+        if pull:
+            level = _component(piece.v, column)
+            found.append(Watched(column, None, -pull, level, f"{name} meets its drive"))
+    # Friction and losses of what follows its drive turn round with it.
+    for column in map(int, np.flatnonzero(phase.follow & piece.wanders & train.dry)):
+        for way in (-1.0, 1.0):
+            if phase.sliding.direction[column] != -way:
+                name = f"{train.names[column]} turns round"
+                found.append(Watched(column, None, way, -2.0 * way * band, name))
+    return found
+
+
+def _component(signal: Signal, column: int) -> Callable[[float], float]:
+    return lambda t: float(signal(t)[column])
 
 
 def _first_of_watched(step: Step, watched: list[Watched], band: float) -> Crossing | None:

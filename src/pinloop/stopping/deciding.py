@@ -97,7 +97,7 @@ def _as_if_all_stuck(train: Drivetrain, now: Moment) -> Phase:
     reference, rate = now.piece.v(now.t), now.piece.a(now.t)
     with_drive = now.drives & (now.v == reference)
     # A drive that stands still and shall stay so helps to hold; one that starts is followed.
-    follow = with_drive & ((reference != 0.0) | (rate != 0.0))
+    follow = with_drive & ((reference != 0.0) | (rate != 0.0) | now.piece.wanders)
     stuck = (now.v == 0.0) & (train.dry | with_drive | (now.blocked > 0)) & ~follow
     pull = np.where(now.drives & ~with_drive, np.sign(reference - now.v), 0.0)
     direction = np.where(train.dry & ~stuck, np.sign(now.v), 0.0)
@@ -121,12 +121,11 @@ def _contacts(
     """Contacts of what may stick and of gears with losses; and the forces of everything else."""
     t, v, sliding = now.t, now.v, phase.sliding
     at = np.flatnonzero(phase.pinned)
-    low, high = pinned_bounds(train, phase, t, v)
+    ends = _ends(train, phase, t, v, kind=1)
     fallen = [column for column in broken if phase.stuck[column]]
     if fallen:
-        less = pinned_bounds(train, phase, t, v, kind=0)
-        low[fallen], high[fallen] = less[0][fallen], less[1][fallen]
-    up, down = _rotors(train, phase, t, v)
+        ends[:, fallen] = _ends(train, phase, t, v, kind=0)[:, fallen]
+    low, high, up, down = ends
     target = np.where(phase.follow, now.piece.a(t), 0.0)
     beside, before = train.law(sliding).torques(t, v)
     gears = np.flatnonzero((train.lossy > 0) & ~phase.pinned)
@@ -137,15 +136,19 @@ def _contacts(
     return _joined(pinned, kinks) if len(gears) else pinned, force
 
 
-def _rotors(train: Drivetrain, phase: Phase, t: float, v: Array) -> tuple[Array, Array]:
-    """Rotors behind lossy gears that have to be accelerated once a joint moves up, or down."""
+def _ends(train: Drivetrain, phase: Phase, t: float, v: Array, kind: int) -> Array:
+    """What pins: least and largest torque, rotors behind lossy gears, shape (4, nv).
+
+    The rotors are those that have to be accelerated once a joint moves up, or down.
+    """
+    bounds = pinned_bounds(train, phase, t, v, kind)
     if not train.has_losses:
-        return train.lossy, train.lossy
-    up, down = (
+        return np.array([*bounds, train.lossy, train.lossy])
+    rotors = (
         train.lossy * train.gain(np.sign(end), way)
-        for end, way in zip(motor_bounds(train, phase, t, v), ways(phase), strict=True)
+        for end, way in zip(motor_bounds(train, phase, t, v, kind), ways(phase), strict=True)
     )
-    return up, down
+    return np.array([*bounds, *rotors])
 
 
 def _joined(one: Contacts, other: Contacts) -> Contacts:
@@ -179,6 +182,8 @@ def _settled(
     stuck, follow = phase.stuck.copy(), phase.follow.copy()
     direction, pull = phase.sliding.direction.copy(), phase.sliding.pull.copy()
     power = np.zeros(len(direction))
+    # What holds a joint besides its gear has no part in the power that flows through that.
+    beside = np.where(stuck, train.hold(now.t, phase.sliding, 0, stuck)[1], 0.0)
     for column, torque, side in zip(contacts.columns, *decided, strict=True):
         if not (stuck[column] or follow[column]):
             # Beyond the kink the rotor takes more than all else gives.
@@ -196,15 +201,15 @@ def _settled(
         stuck[column] = follow[column] = False
         if train.lossy[column] > 0:
             # A joint that starts to move is dragged by its load, or by a drive at its limit.
-            power[column] = np.sign(torque) or -way
-    locks = [Locked(train.names[column]) for column in np.flatnonzero(stuck)]
+            behind = torque + way * beside[column]
+            power[column] = np.sign(behind) if abs(behind) > 1e-9 * (1.0 + abs(torque)) else -way
     return replace(
         phase,
         sliding=replace(phase.sliding, direction=direction, pull=pull),
         stuck=stuck,
         follow=follow,
         power=power,
-        mode=Mode(locks),
+        mode=Mode([Locked(train.names[column]) for column in np.flatnonzero(stuck)]),
     )
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import ConfigDict, Field, TypeAdapter, with_config
+from pydantic import Field
 from typing_extensions import TypedDict  # pydantic needs it below Python 3.12
+
+from ..load.documents import closed, schema_of
 
 __all__ = [
     "FORMAT",
@@ -28,13 +30,11 @@ __all__ = [
 FORMAT: Literal["pinloop-stop-1"] = "pinloop-stop-1"
 """Version tag of the document."""
 
-_closed = with_config(ConfigDict(extra="forbid"))
-
 Numbers = list[float]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
-@_closed
+@closed
 class ParameterRecord(TypedDict):
     """A parameter of a brake file, with its provenance."""
 
@@ -47,7 +47,7 @@ class ParameterRecord(TypedDict):
     note: NotRequired[str]
 
 
-@_closed
+@closed
 class RobotRecord(TypedDict):
     """What was stopped, without its payload."""
 
@@ -63,7 +63,7 @@ class RobotRecord(TypedDict):
     ]
 
 
-@_closed
+@closed
 class BrakesRecord(TypedDict):
     """Brakes, gears, friction and drives; parameters without effect are left out."""
 
@@ -75,7 +75,7 @@ class BrakesRecord(TypedDict):
     joints: dict[str, dict[str, ParameterRecord]]
 
 
-@_closed
+@closed
 class PayloadRecord(TypedDict):
     """What the robot carried."""
 
@@ -87,7 +87,7 @@ class PayloadRecord(TypedDict):
     ]
 
 
-@_closed
+@closed
 class CategoryRecord(TypedDict):
     """Category of the stop."""
 
@@ -96,7 +96,7 @@ class CategoryRecord(TypedDict):
     time_limit_s: NotRequired[float | None]
 
 
-@_closed
+@closed
 class ChainRecord(TypedDict):
     """From the signal to the command, as it was computed with."""
 
@@ -106,7 +106,7 @@ class ChainRecord(TypedDict):
     command_s: float
 
 
-@_closed
+@closed
 class StateRecord(TypedDict):
     """A state, joint by joint [rad, m, rad/s, m/s]; joints in space have several coordinates."""
 
@@ -114,7 +114,7 @@ class StateRecord(TypedDict):
     v: dict[str, Numbers]
 
 
-@_closed
+@closed
 class JointRecord(TypedDict):
     """The stop of a joint; its units are ``unit`` and ``torque_unit``."""
 
@@ -142,7 +142,7 @@ class JointRecord(TypedDict):
     state: Literal["held", "free", "moving"]
 
 
-@_closed
+@closed
 class ToolRecord(TypedDict):
     """The way of the tool."""
 
@@ -156,7 +156,7 @@ class ToolRecord(TypedDict):
     peak_speed_m_per_s: float
 
 
-@_closed
+@closed
 class LedgerRecord(TypedDict):
     """Energies in and out."""
 
@@ -172,7 +172,7 @@ class LedgerRecord(TypedDict):
     relative_error: float
 
 
-@_closed
+@closed
 class EventRecord(TypedDict):
     """Something that happened."""
 
@@ -180,7 +180,7 @@ class EventRecord(TypedDict):
     what: str
 
 
-@_closed
+@closed
 class Document(TypedDict):
     """A computed stop of a robot: what went in, what came out. A planning aid, no certificate."""
 
@@ -209,5 +209,4 @@ class Document(TypedDict):
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON schema of the document."""
-    schema = TypeAdapter(Document).json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return schema_of(Document)

@@ -207,6 +207,16 @@ class Drivetrain:
             return S
         return np.asarray(S * self.gain(np.sign(S), direction))
 
+    def before_gear(self, f: Array, direction: Array) -> Array:
+        """What has to act before the gears for a torque at the joints, shape (nv,)."""
+        # f(S) has the sign of S: the direction of power is the same on both sides of the gear.
+        return np.asarray(f / self.gain(np.sign(f), direction))
+
+    def driven(self, t: float, sliding: Sliding, before: Array, a: Array) -> Array:
+        """Torque of the motors, shorted or not, for one before the gears, shape (nv,) [N m]."""
+        brake = sliding.direction * sliding.engaged(t) * self.motor_brake[0]
+        return np.asarray(before + brake + self.lossy * a)
+
     def gain(self, power: Array, direction: Array) -> Array:
         """Torque behind the gears over that before them.
 

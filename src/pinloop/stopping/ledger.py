@@ -19,13 +19,11 @@ from .course import Course
 from .drivetrain import Sliding
 from .phase import Phase
 
-__all__ = ["SINKS", "Ledger", "Peaks", "energy_ledger", "peaks"]
+__all__ = ["Ledger", "Peaks", "energy_ledger", "peaks"]
 
 Array = NDArray[np.float64]
 
 _FINE = slope_powers(np.linspace(0.0, 1.0, 33))
-SINKS = ("brake", "dry friction", "viscous friction", "short circuit", "gear losses")
-"""What turns motion into heat."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +35,8 @@ class Ledger:
         kinetic_after: at the end.
         potential_drop: potential energy that was given off; negative if the robot was lifted.
         drive_work: work of the drives.
-        dissipated: per sink and velocity coordinate what became heat, shape (nv,).
+        dissipated: per sink and velocity coordinate what became heat, shape (nv,); sinks are
+            "brake", "dry friction", "viscous friction", "short circuit", "gear losses".
         impacts: what impacts destroyed.
         small: an energy that is nothing for this robot.
     """
@@ -121,8 +120,8 @@ def energy_ledger(course: Course) -> Ledger:
     gears, following = _behind_gears(course, nodes)
     heat["gear losses"] = nodes.integral(gears)
     first, last = course.kept[0], course.kept[-1]
-    kinetic0, potential0 = _energies(course, first.q, first.v)
-    kinetic1, potential1 = _energies(course, last.q, last.v)
+    kinetic0, potential0 = energies_at(course, first.q, first.v)
+    kinetic1, potential1 = energies_at(course, last.q, last.v)
     return Ledger(
         kinetic0,
         kinetic1,
@@ -240,12 +239,8 @@ def _powers(course: Course, phase: Phase, t: float, q: Array, v: Array) -> tuple
     train, sliding = course.train, phase.sliding
     solved = course.equations.solve(t, q, v)
     behind = solved.behind + np.where(phase.follow, solved.pinned, 0.0)
-    # f(S) has the sign of S: the direction of power is the same on both sides of the gear.
-    before = behind / np.where(
-        behind * sliding.direction > 0, train.efficiency, 1 / train.efficiency
-    )
-    brake = sliding.direction * sliding.engaged(t) * train.motor_brake[0]
-    drive = before + brake - train.shorted(v, sliding) + train.lossy * solved.a
+    before = train.before_gear(behind, sliding.direction)
+    drive = train.driven(t, sliding, before, solved.a) - train.shorted(v, sliding)
     return (before - behind) * v, np.where(phase.follow, drive * v, 0.0)
 
 
@@ -256,7 +251,7 @@ def _small_energy(course: Course) -> float:
     return float(1e-9 * max(mass, 1e-9) * 9.81 * course.robot.length)
 
 
-def _energies(course: Course, q: Array, v: Array) -> tuple[float, float]:
+def energies_at(course: Course, q: Array, v: Array) -> tuple[float, float]:
     """Kinetic energy with all rotors, and potential energy [J]."""
     kinetic, potential, _ = course.equations.equations.energies(0.0, q, v)
     return kinetic + 0.5 * float(v @ (course.train.lossy * v)), potential

@@ -104,7 +104,8 @@ def planned(
     start = np.where(follows, v0, 0.0)
     _check_length(trigger, off if now else command)
     slope, bend = _path(trigger, columns, start)
-    first = Piece(0.0, slope, bend)
+    wanders = _wanders(trigger, columns, start)
+    first = Piece(0.0, slope, bend, wanders)
     # Without power nobody follows; a recorded motion need not be known any longer.
     nothing = constant(off, np.zeros(len(v0)))
     plan = Plan(category, chain, schedule, Reference(follows, (first, nothing)))
@@ -123,7 +124,7 @@ def planned(
 
     def along(duration: float) -> Plan:
         _check_length(trigger, command + 0.5 * duration)
-        pieces = on_path(command, duration, slope, bend)
+        pieces = on_path(command, duration, slope, bend, wanders)
         reference = Reference(follows, (first, *pieces))
         return replace(plan, reference=reference, duration=duration, slower=along)
 
@@ -196,3 +197,14 @@ def _path(trigger: Trigger, columns: dict[str, int], v0: Array) -> tuple[Signal,
         lambda t: spread(motion.rates(trigger.at + t)),
         lambda t: spread(motion.accelerations(trigger.at + t)),
     )
+
+
+def _wanders(trigger: Trigger, columns: dict[str, int], v0: Array) -> NDArray[np.bool_]:
+    """Mask of the driven joints that do not stay where they are from the signal on."""
+    mask, motion = np.zeros(len(v0), dtype=bool), trigger.motion
+    if motion is not None:
+        later = motion.values[max(int(np.searchsorted(motion.t, trigger.at)) - 1, 0) :]
+        for name, moves in zip(motion.joints, np.ptp(later, axis=0) > 0.0, strict=True):
+            if name in columns:
+                mask[columns[name]] = moves
+    return mask

@@ -26,11 +26,14 @@ class Piece:
         start: when it begins [s].
         v: velocity over time, shape (nv,).
         a: its rate, shape (nv,).
+        wanders: mask of the coordinates that may turn round in it, or start after a rest; False
+            if none does.
     """
 
     start: float
     v: Signal
     a: Signal
+    wanders: NDArray[np.bool_] | bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +85,13 @@ def ramps(start: float, v: Array, times: Array) -> tuple[Piece, ...]:
     return tuple(piece(begin) for begin in sorted({start, *ends[moving].tolist()}))
 
 
-def on_path(start: float, duration: float, slope: Signal, bend: Signal) -> tuple[Piece, ...]:
+def on_path(
+    start: float,
+    duration: float,
+    slope: Signal,
+    bend: Signal,
+    wanders: NDArray[np.bool_] | bool = False,
+) -> tuple[Piece, ...]:
     """Slow down along a path evenly: its parameter runs at 1 at first, at 0 at the end.
 
     Args:
@@ -90,6 +99,7 @@ def on_path(start: float, duration: float, slope: Signal, bend: Signal) -> tuple
         duration: how long it takes [s].
         slope: first derivative of the path by its parameter, a function of the parameter.
         bend: second derivative.
+        wanders: see `Piece`.
     """
 
     def parameter(t: float) -> tuple[float, float]:
@@ -105,4 +115,4 @@ def on_path(start: float, duration: float, slope: Signal, bend: Signal) -> tuple
         return bend(s) * rate**2 - slope(s) / duration
 
     rest = 0.0 * slope(start)
-    return Piece(start, v, a), Piece(start + duration, lambda t: rest, lambda t: rest)
+    return Piece(start, v, a, wanders), constant(start + duration, rest)

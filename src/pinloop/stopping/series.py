@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import BadValue
 from .course import Course
+from .ledger import energies_at
 from .phase import Phase
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def series_of(result: StopResult, every: float | None = 1e-3) -> Series:
     for row, (k, t) in enumerate(zip(stored, times, strict=True)):
         q[row], v[row], phase = states.at(int(k), float(t))
         torques[:, row] = _torques(course, phase, float(t), q[row], v[row])
-        energies[:, row] = _energies(course, q[row], v[row])
+        energies[:, row] = energies_at(course, q[row], v[row])
     tool, speed = _way(result, q, v)
     return Series(
         times, q, v, torques[0], torques[1], torques[2], torques[3], tool, speed, *energies
@@ -133,10 +134,8 @@ def _torques(course: Course, phase: Phase, t: float, q: Array, v: Array) -> Arra
     drive = train.dragged(sliding) + train.shorted(v, sliding)
     follow, stuck = phase.follow, phase.stuck & ~phase.follow
     if follow.any():
-        behind = solved.behind + solved.pinned
-        before = behind / np.where(behind * way > 0, train.efficiency, 1 / train.efficiency)
-        inside = before + way * engaged * train.motor_brake[0] + train.lossy * solved.a
-        drive = np.where(follow, inside, drive)
+        before = train.before_gear(solved.behind + solved.pinned, way)
+        drive = np.where(follow, train.driven(t, sliding, before, solved.a), drive)
     if stuck.any():
         parts = _shares(course, phase, t) * solved.pinned
         brake, friction, drive = (
@@ -159,12 +158,6 @@ def _shares(course: Course, phase: Phase, t: float) -> Array:
     whole = able.sum(axis=0)
     # Nothing can hold, so nothing is held: the part does not matter.
     return np.asarray(able / np.where(whole > 0, whole, 1.0))
-
-
-def _energies(course: Course, q: Array, v: Array) -> tuple[float, float]:
-    """Kinetic energy with all rotors, and potential energy [J]."""
-    kinetic, potential, _ = course.equations.equations.energies(0.0, q, v)
-    return kinetic + 0.5 * float(v @ (course.train.lossy * v)), potential
 
 
 def _way(result: StopResult, q: Array, v: Array) -> tuple[Array, Array]:

@@ -19,7 +19,6 @@ from .spatial import adjoint, apply, motion_cross
 __all__ = ["Blocks"]
 
 Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 class Blocks:

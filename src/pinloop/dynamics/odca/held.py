@@ -11,7 +11,6 @@ from .cuts import CutJoints
 __all__ = ["Coordinates"]
 
 Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 class Coordinates:
