@@ -24,7 +24,7 @@ from ..transitions import Transition
 from .crossing import Crossing, first_crossing, watched_joints
 from .deciding import Moment, next_phase
 from .drivetrain import Drivetrain
-from .equations import StopEquations
+from .equations import Solved, StopEquations
 from .impact import impact
 from .phase import Phase
 from .plan import Plan
@@ -49,13 +49,14 @@ _CHATTER = 200
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """A state, and the phase that it is in."""
+    """A state, and the phase that it is in; the solution of the equations, if it was at hand."""
 
     t: float
     q: Array
     v: Array
     a: Array
     phase: int
+    solved: Solved | None = None
 
 
 @dataclass(frozen=True)
@@ -378,4 +379,6 @@ class Course:
     def _keep(self, t: float, q: Array, v: Array, a: Array, psi: Array) -> None:
         if self.kept:
             self.psi.append(psi)
-        self.kept.append(Kept(t, q.copy(), v.copy(), a.copy(), len(self.phases) - 1))
+        last = self.equations.last
+        solved = last if last is not None and last.a is a else None
+        self.kept.append(Kept(t, q.copy(), v.copy(), a, len(self.phases) - 1, solved))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..integrate import Step, hermite, slope_powers, value_powers
+from ..integrate import Step, slope_powers, value_powers
 from .drivetrain import Drivetrain
 from .equations import StopEquations
 from .phase import Phase
@@ -123,11 +123,7 @@ def _first_of_watched(step: Step, watched: list[Watched], band: float) -> Crossi
     if not watched:
         return None
     h = step.t1 - step.t0
-    columns = [one.column for one in watched]
-    p = hermite(
-        step.psi[columns], h * step.v0[columns], h * step.v1[columns],
-        h * h * step.a0[columns], h * h * step.a1[columns],
-    )  # fmt: skip
+    p = step.polynomial[:, [one.column for one in watched]]
     speed = _SPEEDS @ p / h
     first: Crossing | None = None
     for k, one in enumerate(watched):

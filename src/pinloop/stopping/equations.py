@@ -70,6 +70,7 @@ class StopEquations:
         self.excess = -np.inf  # largest since it was last reset: steps look at their own stages
         self._no_force = np.zeros(equations.robot.nv)
         self._entered: Phase | None = None
+        self.last: Solved | None = None  # what was solved for the latest acceleration
 
     @property
     def phase(self) -> Phase:
@@ -96,7 +97,7 @@ class StopEquations:
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration, shape (nv,); notes how far the phase is from its end."""
-        solved = self.solve(t, q, v)
+        solved = self.last = self.solve(t, q, v)
         self.excess = max(self.excess, self._beyond(t, v, solved))
         return solved.a
 

@@ -144,8 +144,10 @@ def peaks(course: Course) -> Peaks:
     torque, gear = np.zeros(len(speed)), np.zeros(len(speed))
     for kept in course.kept:
         phase = course.phases[kept.phase]
-        course.equations.enter(phase)
-        solved = course.equations.solve(kept.t, kept.q, kept.v)
+        solved = kept.solved
+        if solved is None:
+            course.equations.enter(phase)
+            solved = course.equations.solve(kept.t, kept.q, kept.v)
         # The gear also turns the rotor of a gear without losses, which is in the mass matrix.
         # What the brake at the joint itself holds does not pass the gear.
         held = np.where((train.joint_brake[1] > 0) & ~phase.follow, 0.0, solved.pinned)
