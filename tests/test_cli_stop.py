@@ -264,7 +264,7 @@ def test_speeds_above_limits_are_a_warning(robot: str, capsys: Captured) -> None
         (["{robot}", "--pose", "axis=3mm"], "(rad, deg)"),
         (["{robot}", "--pose", "rail=3deg"], "(m, mm)"),
         (["{robot}", "--pose", "axis=1,2"], "2"),
-        (["{robot}", "--pose", "axis=9"], "outside the limits of the joint, -2 to 3"),
+        (["{robot}", "--pose", "axis=9"], "limits of the joint, -2 to 3 rad (-114.6 to 171.9 deg)"),
         (["{robot}", "--pose", "axis=1", "--pose", "axis=2"], "twice"),
         (["{robot}", "--speed", "fast"], "100%"),
         (["{robot}", "--speed", "3"], "100%"),

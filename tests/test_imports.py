@@ -23,12 +23,13 @@ HEAVY = (
 )
 """For seeing robots and for the command line: imported when these are used."""
 
-MOST_MODULES = 500
-"""448 of other packages were counted beyond those of Pinocchio and NumPy (with SciPy 1.17 and
-Pydantic 2.14, which make up half of them)."""
+MOST_MODULES = 260
+"""201 of other packages were counted beyond those of Pinocchio and NumPy. SciPy's are imported when
+they are needed; any one of them brings a hundred more."""
 
 MOST_SECONDS = 0.5
-"""0.34 s of processor time were measured, beyond Pinocchio and NumPy, on a machine with 2 cores."""
+"""0.38 s of processor time were measured, beyond Pinocchio and NumPy, on a busy machine with 2
+cores; 0.52 s with ``scipy.spatial``."""
 
 
 def asked(program: str) -> list[str]:

@@ -380,5 +380,5 @@ def test_no_loops_no_closure() -> None:
 def test_without_matplotlib_a_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(pl.BadValue, match=r"pip install 'pinloop\[plot\]'"):
+    with pytest.raises(pl.BadValue, match=r"pip install matplotlib"):
         locked_run().plot.energy()

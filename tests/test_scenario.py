@@ -218,8 +218,11 @@ def test_one_file_that_fails_does_not_take_the_others_along(folder: Path) -> Non
     done, problems = tried_outputs(run, outputs, None)
     assert done == [folder / "r.npz"]
     (problem,) = problems
-    assert problem == f"{folder / 'gone' / 'r.csv'} cannot be written: no such file or directory"
-    with pytest.raises(pl.BadValue, match="cannot be written: no such file"):
+    target = folder / "gone" / "r.csv"
+    assert problem == (
+        f"{target} cannot be written: there is no folder '{target.parent}'; make it first"
+    )
+    with pytest.raises(pl.BadValue, match="cannot be written: there is no folder"):
         write_outputs(run, outputs, None)
 
 

@@ -172,7 +172,7 @@ def test_files_that_hold_no_run(tmp_path: Path) -> None:
         torn: "is no saved trajectory",
         words: "is no saved trajectory",
         tmp_path / "empty.npz": "is no saved trajectory",
-        tmp_path: "is no saved trajectory",
+        tmp_path: "is a folder",
         broken("no times", t=None): "is no saved trajectory",
         broken("no robot", robot=None): "is no saved trajectory",
         broken("odd", robot=np.array("{")): "is no saved trajectory",
@@ -233,7 +233,7 @@ def test_csv_holds_all_digits(name: str, tmp_path: Path) -> None:
 
 def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(pl.BadValue, match=r"pip install 'pinloop\[parquet\]', or use to_csv"):
+    with pytest.raises(pl.BadValue, match=r"pip install pyarrow, or use to_csv"):
         short(robot("planar-3R")).to_parquet(tmp_path / "run.parquet")
     assert not (tmp_path / "run.parquet").exists()
 

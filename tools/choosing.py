@@ -6,11 +6,10 @@ the tables are printed. Times are medians of CPU time on one core; ratios say mo
 
 from __future__ import annotations
 
-import argparse
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,10 +20,10 @@ import pinloop as pl
 from pinloop.closing import nearby_assembly
 from pinloop.dynamics import Formulation
 
-from .pages import DOCS, ROOT, put, table
+from .pages import DOCS, ROOT, print_or_write, table
 
-__all__ = ["FORMULATIONS", "METHODS", "RELEASED", "ROBOTS", "WAYS", "accuracy", "closure", "cost",
-           "main", "moving", "released", "system"]  # fmt: skip
+__all__ = ["FORMULATIONS", "METHODS", "RELEASED", "ROBOTS", "WAYS", "accuracy", "blocks",
+           "closure", "cost", "moving", "released", "system"]  # fmt: skip
 
 Array = NDArray[np.float64]
 
@@ -193,22 +192,13 @@ def stabilizations() -> str:
     return table(head, rows, "llrrr")
 
 
-def main(*, write: bool = False) -> None:
-    """Measure everything; print the tables, or write them into the page."""
-    made = {
-        "system": f"{system()}\n",
-        "formulations": formulations(),
-        "integrators": integrators(),
-        "stabilizations": stabilizations(),
-    }
-    for name, text in made.items():
-        if write:
-            put(PAGE, name, text)
-        else:
-            print(f"{name}\n{text}")
+def blocks() -> Iterator[tuple[str, str]]:
+    """What stands between the marks of the page; measures everything."""
+    yield "system", f"{system()}\n"
+    yield "formulations", formulations()
+    yield "integrators", integrators()
+    yield "stabilizations", stabilizations()
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write docs/choosing.md")
-    main(write=parser.parse_args().write)
+    print_or_write(PAGE, blocks(), __doc__)

@@ -18,10 +18,14 @@ import tempfile
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pinloop as pl
 
 from .pages import DOCS, ROOT, put
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["EXAMPLES", "LARGEST", "PAGE", "PICTURES", "main", "small", "told"]
 
@@ -104,10 +108,10 @@ def small(drawn: Path, kept: Path) -> None:
         raise SystemExit(f"{kept.name} has {size} bytes, more than {LARGEST}")
 
 
-def _keep(figure: object, name: str) -> None:
+def _keep(figure: Figure, name: str) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         drawn = Path(scratch) / f"{name}.png"
-        figure.savefig(drawn, dpi=110)  # type: ignore[attr-defined]
+        figure.savefig(drawn, dpi=110)
         small(drawn, PICTURES / f"{name}.png")
 
 

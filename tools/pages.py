@@ -5,10 +5,11 @@ A mark is ``<!-- NAME: begin -->`` and ``<!-- NAME: end -->``, each on a line of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import argparse
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-__all__ = ["DOCS", "ROOT", "between", "number", "put", "table"]
+__all__ = ["DOCS", "ROOT", "between", "number", "print_or_write", "put", "table"]
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -38,6 +39,24 @@ def put(page: Path, name: str, inside: str) -> None:
     before, _, after = _parts(text, name)
     begin, end = _marks(name)
     page.write_text(f"{before}{begin}{inside.rstrip()}\n{end}{after}", encoding="utf-8")
+
+
+def print_or_write(page: Path, made: Iterable[tuple[str, str]], description: str | None) -> None:
+    """Print tables, or write them into a page if the command line says ``--write``.
+
+    Args:
+        page: the page.
+        made: names of the marks and what stands between them, computed one after the other.
+        description: for the help of the command line.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--write", action="store_true", help=f"write {page.relative_to(ROOT)}")
+    write = parser.parse_args().write
+    for name, inside in made:
+        if write:
+            put(page, name, inside)
+        else:
+            print(f"{name}\n{inside}")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], align: str = "") -> str:

@@ -6,17 +6,15 @@ Run with ``python -m tools.regularization --write`` from the root of the reposit
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
 from numpy.typing import NDArray
 
 import pinloop as pl
 from pinloop.closing import nearby_assembly
 
-from .pages import DOCS, ROOT, put, table
+from .pages import DOCS, ROOT, print_or_write, table
 
-__all__ = ["BLOCKS", "main"]
+__all__ = ["BLOCKS"]
 
 Array = NDArray[np.float64]
 
@@ -117,16 +115,5 @@ BLOCKS = {
 """Text between the marks of the page, by name."""
 
 
-def main(*, write: bool = False) -> None:
-    """Compute everything; print the tables, or write them into the page."""
-    for name, make in BLOCKS.items():
-        if write:
-            put(PAGE, name, make())
-        else:
-            print(f"{name}\n{make()}")
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write docs/regularization.md")
-    main(write=parser.parse_args().write)
+    print_or_write(PAGE, ((name, make()) for name, make in BLOCKS.items()), __doc__)

@@ -1,22 +1,20 @@
 """Every number of the five papers beside ours: runs the examples, writes ``docs/validation.md``.
 
 Run with ``python -m tools.validation --write`` from the root of the repository; without ``--write``
-the tables are printed. What is compared is
-in `validation_motion` and `validation_loops`.
+the tables are printed. What is compared is in `validation_motion` and `validation_loops`.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib
 import io
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
 
-from .pages import DOCS, ROOT, number, put, table
+from .pages import DOCS, ROOT, number, print_or_write, table
 from .validation_lines import Line
 from .validation_loops import arm, fourbar, palm, pendulum, prrr
 from .validation_motion import (
@@ -30,7 +28,7 @@ from .validation_motion import (
     three_bars,
 )
 
-__all__ = ["CASES", "HEAD", "Case", "lines_of", "main", "rows"]
+__all__ = ["CASES", "HEAD", "Case", "blocks", "lines_of", "rows"]
 
 PAGE = DOCS / "validation.md"
 HEAD = ("quantity", "paper", "here", "difference", "program")
@@ -95,18 +93,12 @@ def rows(case: Case) -> list[list[str]]:
     ]
 
 
-def main(*, write: bool = False) -> None:
-    """Run everything; print the tables, or write them into the page."""
+def blocks() -> Iterator[tuple[str, str]]:
+    """What stands between the marks of the page; runs everything."""
     for paper in range(1, 6):
         made = [row for case in CASES if case.paper == paper for row in rows(case)]
-        text = table(HEAD, made, "llrll")
-        if write:
-            put(PAGE, f"paper {paper}", text)
-        else:
-            print(f"paper {paper}\n{text}")
+        yield f"paper {paper}", table(HEAD, made, "llrll")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write docs/validation.md")
-    main(write=parser.parse_args().write)
+    print_or_write(PAGE, blocks(), __doc__)

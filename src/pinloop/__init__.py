@@ -49,6 +49,7 @@ from .forces import (
     Torque,
     TorqueFunction,
 )
+from .geometry import Obstacle, clearance, joint_limits, self_collisions, swept_volume
 from .holonomy import Holonomy, holonomic
 from .integrate import MuntheKaas
 from .loading import from_screws, load
@@ -71,18 +72,13 @@ from .stopping import (
     JointBrake,
     JointStop,
     JointTrajectory,
-    Obstacle,
     Payload,
     PointStop,
     Standstill,
     StopResult,
     Trigger,
-    clearance,
-    joint_limits,
-    self_collisions,
     single_faults,
     stop,
-    swept_volume,
     worst_fault,
 )
 from .studies import (
@@ -233,3 +229,8 @@ __all__ = [
     "worst_case",
     "worst_fault",
 ]
+
+
+def __dir__() -> list[str]:
+    """Names that TAB offers: the public ones, not the modules that they come from."""
+    return __all__

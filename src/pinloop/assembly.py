@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from .closing import TOLERANCE, Problem, limited_coordinates, rows_of, search
 from .constraints import Constraints
 from .errors import BadValue, InconsistentVelocity, LoopNotClosed, PinloopWarning
-from .mechanism import Mechanism
+from .mechanism import Mechanism, require_robot
 
 __all__ = ["assemble", "consistent_velocity"]
 
@@ -56,6 +56,7 @@ def assemble(
     Raises:
         LoopNotClosed: carries the closest configuration, the residuals, and what blocks it.
     """
+    require_robot(robot)
     fixed = dict(fixed or {})
     wanted: dict[str, ArrayLike] = {}
     start = robot.neutral
@@ -110,6 +111,7 @@ def consistent_velocity(robot: Mechanism, q: ArrayLike, rates: Mapping[str, Arra
         LoopNotClosed: ``q`` is not assembled.
         InconsistentVelocity: the loops do not allow these rates.
     """
+    require_robot(robot)
     q = robot.checked_configuration(q)
     problem = Problem(robot, Constraints(robot, full=True), (), {}, limits=False)
     if np.linalg.norm(problem.residual(q)) > 1e-6:

@@ -1,13 +1,16 @@
-"""What users hand over, checked: numbers and directions. Knows no robot."""
+"""What users hand over, checked: numbers, directions, kinds, files to write. Knows no robot."""
 
 from __future__ import annotations
+
+import reprlib
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import BadValue
 
-__all__ = ["flat_numbers", "unit_vector"]
+__all__ = ["flat_numbers", "not_written", "require_kind", "unit_vector"]
 
 Array = NDArray[np.float64]
 
@@ -48,3 +51,29 @@ def unit_vector(vector: ArrayLike, what: str) -> Array:
     if values.shape != (3,) or not np.isfinite(size) or size < 1e-12:
         raise BadValue(f"{what} is {vector!r}; it must be a direction of 3 numbers")
     return values / size
+
+
+def require_kind(value: object, kind: type | tuple[type, ...], what: str, way_out: str) -> None:
+    """Refuse a value of another kind, before something inside stumbles over it.
+
+    Args:
+        value: what was given.
+        kind: what it must be.
+        what: its name, for messages.
+        way_out: what to give instead.
+    """
+    if not isinstance(value, kind):
+        raise BadValue(f"{what} is {reprlib.repr(value)} ({type(value).__name__}); {way_out}")
+
+
+def not_written(path: str | Path, error: Exception) -> BadValue:
+    """Say why a file was not written, and what helps.
+
+    Args:
+        path: the file.
+        error: what the system said.
+    """
+    reason = (getattr(error, "strerror", None) or str(error)).lower()
+    if isinstance(error, FileNotFoundError) and not Path(path).parent.is_dir():
+        reason = f"there is no folder '{Path(path).parent}'; make it first"
+    return BadValue(f"{path} cannot be written: {reason}")

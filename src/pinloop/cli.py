@@ -87,7 +87,8 @@ def _prints_json(arguments: Sequence[str]) -> bool:
 def _failed(error: PinloopError | typer.TyperException, *, as_json: bool) -> int:
     """Say what is wrong, in one sentence."""
     text = error.format_message() if isinstance(error, typer.TyperException) else str(error)
-    sentence = " ".join(text.split())
+    # What typer says of a wrong word begins with the class of an error.
+    sentence = " ".join(text.replace("Value error, ", "").split())
     try:
         if as_json:
             write(json.dumps({"error": sentence}))

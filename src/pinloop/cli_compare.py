@@ -7,16 +7,15 @@ asked. How well stops agree is told, not judged.
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from .cli_completion import YAMLS, files
+from .cli_files import check_target
 from .cli_options import AsJson, Force, Loops, PackageDirs, Robot, file_option, text_option
 from .cli_stop import BrakesFile, Fact, brakes_for
-from .errors import BadValue
 from .loading import load
 from .mechanism import Mechanism
 from .stopping import Brakes
@@ -94,7 +93,7 @@ def fit(
     safety certificate.
     """
     if output is not None:
-        _check_output(output, [robot, table, *(loops or ())], force=force)
+        check_target(output, f"--output {output}", [robot, table, *(loops or ())], force=force)
     machine, rows, start, facts = _read(robot, table, brakes, loops, package_dir)
     made = fitted(machine, rows, start, parameter or ("dynamic_torque",))
     if output is not None:
@@ -122,16 +121,6 @@ def _read(
     facts = [("brakes", chosen.source if chosen.source != "template" else "guessed")]
     facts += said
     return machine, rows, chosen, facts
-
-
-def _check_output(output: Path, inputs: list[Path], *, force: bool) -> None:
-    """Refuse before the fit what would fail after it, and to write over what is there."""
-    if not output.parent.is_dir():
-        raise BadValue(f"{output} cannot be written: there is no folder '{output.parent}'")
-    if os.path.realpath(output) in {os.path.realpath(path) for path in inputs}:
-        raise BadValue(f"'--output {output}' is a file that is used already; name another")
-    if output.exists() and not force:
-        raise BadValue(f"{output} exists; add --force to overwrite it, or name another with -o")
 
 
 def _write_brakes(brakes: Brakes, output: Path) -> None:

@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NotRequired
 
-from pydantic import ConfigDict, TypeAdapter, with_config
 from typing_extensions import TypedDict  # pydantic needs it below Python 3.12
+
+from .load.documents import closed, schema_of
 
 __all__ = ["DOCUMENTS", "AssemblyDocument", "RegularizationDocument", "json_schema"]
 
-_closed = with_config(ConfigDict(extra="forbid"))
 
-
-@_closed
+@closed
 class JointRecord(TypedDict):
     """A joint of an assembled robot; the value and its units only if it has one axis."""
 
@@ -29,7 +28,7 @@ class JointRecord(TypedDict):
     moved: float
 
 
-@_closed
+@closed
 class AssemblyDocument(TypedDict):
     """An assembled configuration, or the nearest one and why it is not closed."""
 
@@ -44,7 +43,7 @@ class AssemblyDocument(TypedDict):
     joints: dict[str, JointRecord]
 
 
-@_closed
+@closed
 class CutRecord(TypedDict):
     """What another joint of the loop would give as the cut."""
 
@@ -54,7 +53,7 @@ class CutRecord(TypedDict):
     mobility: int
 
 
-@_closed
+@closed
 class LoopRecord(TypedDict):
     """The reduction of one loop; rows kept = selection times the rows of the pair."""
 
@@ -71,7 +70,7 @@ class LoopRecord(TypedDict):
     alternatives: list[CutRecord]
 
 
-@_closed
+@closed
 class RegularizationDocument(TypedDict):
     """The rows that are sufficient everywhere."""
 
@@ -96,5 +95,4 @@ DOCUMENTS: Mapping[str, Any] = {
 
 def json_schema(name: str) -> dict[str, Any]:
     """Return the JSON schema of a document of `DOCUMENTS`."""
-    schema = TypeAdapter(DOCUMENTS[name]).json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return schema_of(DOCUMENTS[name])

@@ -7,17 +7,18 @@ assembled, 2 a mistake in what was asked.
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from .assembly import assemble as close_loops
+from .cli_files import check_target, kinematics_of
 from .cli_options import (
     AsJson,
     FloatingBase,
     Force,
+    HeldJoints,
     IgnoreLimits,
     Loops,
     PackageDirs,
@@ -37,7 +38,6 @@ from .cli_words import IGNORE, check_limits, joint_values
 from .diagnosis import diagnose
 from .errors import BadValue, LoopNotClosed
 from .loading import load
-from .mechanism import Mechanism
 from .regularize import regularize as reduce_rows
 from .terminal import complain, print_report, show, write
 
@@ -81,14 +81,7 @@ def check(
 
 def assemble(
     robot: Robot,
-    q: Annotated[
-        list[str] | None,
-        held_joints(
-            "Joint and where it is held (rad, m, or with deg, mm); several coordinates are "
-            "separated by commas. May be given several times.",
-            "--q",
-        ),
-    ] = None,
+    q: HeldJoints = None,
     near: Annotated[
         list[str] | None,
         held_joints(
@@ -111,7 +104,7 @@ def assemble(
     What is given with --q is kept exactly, the rest moves as little as possible. A robot that
     cannot be assembled is told as near to it as it comes, with what blocks it.
     """
-    machine = _loaded(robot, loops, package_dir, floating_base)
+    machine = kinematics_of(robot, loops, package_dir, floating_base)
     held = joint_values(machine, q or (), "--q")
     begun = joint_values(machine, near or (), "--near")
     for name in set(held) & set(begun):
@@ -166,7 +159,7 @@ def regularize(
 ) -> int:
     """Reduce loop rows to those that are sufficient everywhere: which are dropped, and why."""
     written = None if output is None else _target(output, [robot, *(loops or ())], force=force)
-    machine = _loaded(robot, loops, package_dir, floating_base)
+    machine = kinematics_of(robot, loops, package_dir, floating_base)
     try:
         reduced = reduce_rows(machine, cut=cut or None, recut=recut, sampled=sampled)
     except LoopNotClosed as problem:
@@ -185,30 +178,9 @@ def regularize(
     return 0
 
 
-def _loaded(
-    robot: Path, loops: Any, package_dir: list[Path] | None, floating_base: bool
-) -> Mechanism:
-    """The robot, for kinematics; says what loading left out."""
-    machine = load(
-        robot,
-        loops=loops or None,
-        package_dirs=package_dir or (),
-        floating_base=floating_base,
-        kinematics_only=True,
-    )
-    for warning in machine.warnings:
-        complain(warning, "warning", "yellow")
-    return machine
-
-
 def _target(output: Path, inputs: list[Path], *, force: bool) -> Path:
-    """The URDF to write and the loops file beside it; refused before anything is computed."""
+    """The URDF to write; refused, as the loops file beside it, before anything is computed."""
     urdf = output if output.suffix == ".urdf" else output.with_name(f"{output.name}.urdf")
-    if not urdf.parent.is_dir():
-        raise BadValue(f"{output} cannot be written: there is no folder '{urdf.parent}'")
     for path in (urdf, urdf.with_suffix(".loops.yaml")):
-        if os.path.realpath(path) in {os.path.realpath(one) for one in inputs}:
-            raise BadValue(f"'--output {output}' is a file that is used already; name another")
-        if path.exists() and not force:
-            raise BadValue(f"{path} exists; add --force to overwrite it, or name another with -o")
+        check_target(path, f"--output {output}", inputs, force=force)
     return urdf

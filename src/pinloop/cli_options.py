@@ -22,6 +22,7 @@ __all__ = [
     "AsJson",
     "FloatingBase",
     "Force",
+    "HeldJoints",
     "IgnoreLimits",
     "Loops",
     "OpenBrowser",
@@ -36,7 +37,7 @@ __all__ = [
 ROBOT_PANEL, RUNS, STOPS, MANY = "Robots", "Runs", "Stops", "Many stops"
 """Groups of commands on the first page of the help."""
 
-MISTAKE = "2 a mistake in what was asked"
+_MISTAKE = "2 a mistake in what was asked"
 
 
 def command(
@@ -58,7 +59,7 @@ def command(
         name: name of the command; that of the function by default.
     """
     lines = [f"Example: pinloop {example}" for example in examples]
-    told = sorted([*codes.split("; "), MISTAKE], key=lambda code: int(code.split()[0]))
+    told = sorted([*codes.split("; "), _MISTAKE], key=lambda code: int(code.split()[0]))
     epilog = "\n".join(lines) + f"\n\nExit codes: {'; '.join(told)}."
     app.command(name, help=_paragraphs(function), epilog=epilog, rich_help_panel=panel)(function)
 
@@ -122,6 +123,14 @@ PackageDirs = Annotated[
 ]
 FloatingBase = Annotated[
     bool, typer.Option("--floating-base", help="Let the root link float instead of welding it.")
+]
+HeldJoints = Annotated[
+    list[str] | None,
+    held_joints(
+        "Joint and where it is held (rad, m, or with deg, mm); several coordinates are separated "
+        "by commas. May be given several times.",
+        "--q",
+    ),
 ]
 IgnoreLimits = Annotated[
     bool, typer.Option("--ignore-limits", help="Let joints pass their position limits.")

@@ -19,8 +19,7 @@ from .constraints import Constraints
 from .errors import LoopNotClosed
 from .mechanism import Mechanism
 from .reduction import LoopReduction, Regularization
-from .scenarios.summary import shown_coordinate
-from .stopping.figures import SLIDING, joint_value, number, units_of
+from .stopping.figures import SLIDING, joint_value, number, shown_coordinate, units_of
 from .stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet, printable
 
 __all__ = [

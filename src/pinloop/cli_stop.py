@@ -309,13 +309,15 @@ brakes_app = typer.Typer(
     name="brakes",
     help="Brakes files: what a stop needs to know and a robot file does not say.",
     epilog="Example: pinloop brakes init urdf/delta.urdf -o my.brakes.yaml",
-    no_args_is_help=True,
+    invoke_without_command=True,
 )
 
 
 @brakes_app.callback()
-def _group() -> None:
+def _group(context: typer.Context) -> None:
     """Brakes files: what a stop needs to know and a robot file does not say."""
+    if context.invoked_subcommand is None:
+        write(context.get_help())
 
 
 def init(
@@ -352,7 +354,8 @@ def init(
         return 0
     with written_whole(target) as file:
         file.write(text)
-    write(f"{target}\nguessed brakes of {len(guess.joints)} joints: edit the file, then run "
+    plural = "" if len(guess.joints) == 1 else "s"
+    write(f"{target}\nguessed brakes of {len(guess.joints)} joint{plural}: edit the file, then run "
           f"pinloop stop {robot}" + ("" if output is None else f" --brakes {target}"))  # fmt: skip
     return 0
 

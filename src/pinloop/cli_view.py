@@ -17,20 +17,20 @@ from numpy.typing import NDArray
 
 from .assembly import assemble
 from .cli_completion import files
+from .cli_files import kinematics_of
 from .cli_options import (
     FloatingBase,
+    HeldJoints,
     IgnoreLimits,
     Loops,
     OpenBrowser,
     PackageDirs,
     Robot,
     file_option,
-    held_joints,
     text_option,
 )
 from .cli_words import IGNORE, check_limits, joint_values, time
 from .errors import LoopNotClosed, PinloopError
-from .loading import load
 from .mechanism import Mechanism
 from .terminal import complain, write
 from .trajectory import load_trajectory
@@ -50,14 +50,7 @@ def view(
     package_dir: PackageDirs = None,
     floating_base: FloatingBase = False,
     html: Html = None,
-    q: Annotated[
-        list[str] | None,
-        held_joints(
-            "Joint and where it is held (rad, m, or with deg, mm); several coordinates are "
-            "separated by commas. May be given several times.",
-            "--q",
-        ),
-    ] = None,
+    q: HeldJoints = None,
     ignore_limits: IgnoreLimits = False,
     open_browser: OpenBrowser = False,
 ) -> int:
@@ -65,15 +58,7 @@ def view(
 
     A robot that cannot be assembled is shown as near to it as it comes.
     """
-    machine = load(
-        robot,
-        loops=loops or None,
-        package_dirs=package_dir or (),
-        floating_base=floating_base,
-        kinematics_only=True,
-    )
-    for warning in machine.warnings:
-        complain(warning, "warning", "yellow")
+    machine = kinematics_of(robot, loops, package_dir, floating_base)
     held = joint_values(machine, q or (), "--q")
     if not ignore_limits:
         check_limits(machine, held, "--q", IGNORE)

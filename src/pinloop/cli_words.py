@@ -108,9 +108,17 @@ def check_limits(
         for value, least, most in zip(values, low, high, strict=False):
             if at.nq == 1 and not least <= value <= most:
                 raise BadValue(
-                    f"'{option} {name}={value:g}' is outside the limits of the joint, {least:g} to "
-                    f"{most:g}{way_out}"
+                    f"'{option} {name}={value:g}' is outside the limits of the joint, "
+                    f"{_range(robot, name, least, most)}{way_out}"
                 )
+
+
+def _range(robot: Mechanism, name: str, least: float, most: float) -> str:
+    """Limits of a coordinate, with units."""
+    if robot.is_translation[robot.coordinates(name).v.start]:
+        return f"{least:g} to {most:g} m"
+    low, high = math.degrees(least), math.degrees(most)
+    return f"{least:g} to {most:g} rad ({low:.1f} to {high:.1f} deg)"
 
 
 IGNORE = "; add --ignore-limits to let it pass them"

@@ -16,7 +16,7 @@ from .assembly import assemble
 from .closing import nearby_assembly, null_space, numerical_rank, scaled_jacobian
 from .constraints import Constraints
 from .errors import LoopNotClosed
-from .mechanism import Mechanism
+from .mechanism import Mechanism, require_robot
 from .regularize import count_rows
 
 __all__ = ["Diagnosis", "LoopSummary", "diagnose"]
@@ -166,6 +166,7 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
         samples: number of further configurations.
         seed: seed of the random motions.
     """
+    require_robot(robot)
     constraints = Constraints(robot, full=True)
     neutral = constraints.residual(robot.neutral)
     warnings = [*robot.warnings, *_odd_masses(robot)]

@@ -116,10 +116,13 @@ def from_screws(description: Mapping[str, Any] | str | Path) -> Mechanism:
 def _folders(package_dirs: Any) -> list[str | Path]:
     """The user's package folders as a list."""
     if isinstance(package_dirs, (str, Path)):
-        return [package_dirs]
+        package_dirs = [package_dirs]
     folders: list[Any] = list(package_dirs) if isinstance(package_dirs, Iterable) else [None]
     if not all(isinstance(folder, (str, Path)) for folder in folders):
         raise BadValue(f"package_dirs is {package_dirs!r}; it must be a folder or several")
+    for folder in folders:
+        if not Path(folder).is_dir():
+            raise LoadError("no such folder for packages", source=str(folder))
     return folders
 
 

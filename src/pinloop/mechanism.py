@@ -15,7 +15,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import flat_numbers
+from .checks import flat_numbers, require_kind
 from .coordinates import JointCoordinates, joint_coordinates, linear_coordinates
 from .description import GROUND, Coupling, Description, Drive, Geometry
 from .errors import BadValue, UnknownName
@@ -26,7 +26,7 @@ from .tree import build_model
 from .validate import check_cuts, check_description, check_masses
 from .variants import Space, in_absolute_coordinates, with_payload
 
-__all__ = ["LoopJoint", "Mechanism", "build"]
+__all__ = ["LoopJoint", "Mechanism", "build", "require_robot"]
 
 Array = NDArray[np.float64]
 
@@ -214,6 +214,7 @@ class Mechanism:
                 angle also for a joint stored as cosine and sine.
             start: configuration of the other joints, shape (nq,); neutral by default.
         """
+        require_kind(values, Mapping, "values", "give them by joint, such as {'elbow': 0.3}")
         q = self.neutral if start is None else self.checked_configuration(start).copy()
         for joint, value in values.items():
             at = self.coordinates(joint)
@@ -222,6 +223,7 @@ class Mechanism:
 
     def velocity(self, rates: Mapping[str, ArrayLike]) -> Array:
         """Velocity with the named joints at ``rates`` [rad/s, m/s] and the others at rest."""
+        require_kind(rates, Mapping, "rates", "give them by joint, such as {'elbow': 0.3}")
         v = np.zeros(self.nv)
         for joint, rate in rates.items():
             at = self.coordinates(joint)
@@ -230,6 +232,7 @@ class Mechanism:
 
     def checked_configuration(self, q: ArrayLike) -> Array:
         """Return ``q`` as an array after checking its length, its numbers and its quaternions."""
+        self._no_table(q, "a configuration", "robot.configuration(...), or pl.assemble for loops")
         array = flat_numbers(q, f"a configuration of robot '{self.name}'", self.nq)
         if not pin.isNormalized(self.model, array, 1e-6):
             raise BadValue(
@@ -240,7 +243,16 @@ class Mechanism:
 
     def checked_velocity(self, v: ArrayLike) -> Array:
         """Return ``v`` as an array after checking its length and its numbers."""
+        self._no_table(v, "a velocity", "robot.velocity(...), or pl.consistent_velocity for loops")
         return flat_numbers(v, f"a velocity of robot '{self.name}'", self.nv)
+
+    def _no_table(self, values: object, what: str, way_out: str) -> None:
+        """Refuse values by joint where an array is asked for."""
+        if isinstance(values, Mapping):
+            raise BadValue(
+                f"{what} of robot '{self.name}' is an array, not a table of joints; make it with "
+                f"{way_out}"
+            )
 
     def integrate(self, q: ArrayLike, v: ArrayLike) -> Array:
         """Configuration reached from ``q`` along the constant velocity ``v`` in unit time."""
@@ -340,6 +352,11 @@ class Mechanism:
         from .load.save import save
 
         return save(self.description, path)
+
+
+def require_robot(value: object) -> None:
+    """Refuse what is no robot, such as the name of its file."""
+    require_kind(value, Mechanism, "robot", "load it first: robot = pl.load(...)")
 
 
 def build(description: Description, *, kinematics_only: bool = False) -> Mechanism:

@@ -18,7 +18,7 @@ from .bounds import Bound, Reference, process, selection
 from .errors import BadValue, UnknownName
 from .graph import with_cuts
 from .lie import NOTHING
-from .mechanism import LoopJoint, Mechanism, build
+from .mechanism import LoopJoint, Mechanism, build, require_robot
 from .reduction import CutAlternative, LoopReduction, Regularization
 from .sampling import drop_sampled
 
@@ -57,6 +57,7 @@ def regularize(
         LoopNotClosed: the robot cannot be assembled.
         UnknownName: ``cut`` names a joint that the robot does not have.
     """
+    require_robot(robot)
     if samples < 1:
         raise BadValue(f"samples is {samples}; it must be at least 1")
     chosen = _names(cut)

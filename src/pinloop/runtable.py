@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from .checks import not_written
 from .errors import BadValue
 from .mechanism import Mechanism
 
@@ -53,10 +54,13 @@ def columns(
 def write_csv(table: dict[str, Array], path: str | Path) -> Path:
     """Write a table as CSV, numbers to the last bit."""
     target = Path(path)
-    with target.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(table)
-        writer.writerows(_rows(table.values()))
+    try:
+        with target.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(table)
+            writer.writerows(_rows(table.values()))
+    except OSError as error:
+        raise not_written(target, error) from error
     return target
 
 
@@ -66,9 +70,7 @@ def write_parquet(table: dict[str, Array], path: str | Path) -> Path:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise BadValue(
-            "Parquet needs pyarrow: pip install 'pinloop[parquet]', or use to_csv"
-        ) from None
+        raise BadValue("Parquet needs pyarrow: pip install pyarrow, or use to_csv") from None
     target = Path(path)
     pyarrow.parquet.write_table(pyarrow.table(table), target)
     return target

@@ -11,13 +11,13 @@ one is returned, and which of its entries are determined. Knows no robot.
 from __future__ import annotations
 
 import math
-from functools import cache, cached_property
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import SingularMass
+from .lapack import lapack, triangular
 
 __all__ = ["RANK", "Saddle", "solve_mass"]
 
@@ -29,22 +29,6 @@ _NOISE = 1e-12
 """Rounding noise of rows of size one."""
 RANK = 1e-9
 """Singular values of ``L^-1 J'`` below this fraction of the largest one count as zero."""
-
-
-@cache
-def _lapack() -> Any:
-    """LAPACK, imported when it is first needed: SciPy's linear algebra takes its time."""
-    from scipy.linalg import lapack
-
-    return lapack
-
-
-@cache
-def _triangular() -> Any:
-    """BLAS' triangular solve; LAPACK's wakes all threads of OpenBLAS for the smallest matrices."""
-    from scipy.linalg.blas import dtrsm
-
-    return dtrsm
 
 
 class Saddle:
@@ -78,7 +62,7 @@ class Saddle:
         self._tolerance = tolerance
         self._max_rank = len(J) if max_rank is None else max_rank
         self._scale = np.ones(len(J)) if scale is None else scale
-        factored = (M, 0) if M.size == 0 else _lapack().dpotrf(M, lower=1, clean=1)
+        factored = (M, 0) if M.size == 0 else lapack().dpotrf(M, lower=1, clean=1)
         self._L: Array = factored[0]
         info = int(factored[1])
         if info != 0:
@@ -94,9 +78,9 @@ class Saddle:
         self._S: Array | None = None
         if self._Y.size and self._max_rank >= len(J):
             gram = self._Y.T @ self._Y
-            size = float(_lapack().dlange("1", gram))
-            factor, info = _lapack().dpotrf(gram, lower=1)
-            inverse = _lapack().dpocon(factor, size, uplo="L")[0] if info == 0 else 0.0
+            size = float(lapack().dlange("1", gram))
+            factor, info = lapack().dpotrf(gram, lower=1)
+            inverse = lapack().dpocon(factor, size, uplo="L")[0] if info == 0 else 0.0
             if inverse > max(_WELL_CONDITIONED, tolerance**2) and inverse * size > self._floor**2:
                 self._S = factor
 
@@ -133,7 +117,7 @@ class Saddle:
             return _backward(self._L, free), np.zeros(0)
         missing = self._scale * b - self._Y.T @ free
         if self._S is not None:
-            lam = _lapack().dpotrs(self._S, missing, lower=1)[0]
+            lam = lapack().dpotrs(self._S, missing, lower=1)[0]
             step = self._Y @ lam
         else:
             U, values, V = self._singular
@@ -170,7 +154,7 @@ def solve_mass(M: Array, f: Array) -> Array:
     """
     if f.size == 0:
         return np.zeros(f.shape)
-    _, x, info = _lapack().dposv(M, f, lower=1)
+    _, x, info = lapack().dposv(M, f, lower=1)
     if info != 0:
         raise SingularMass(
             f"the mass matrix is not positive definite (coordinate {abs(info) - 1}); some body "
@@ -183,11 +167,11 @@ def _forward(L: Array, B: Array) -> Array:
     """``L^-1 B``."""
     if B.size == 0 or L.size == 0:
         return np.zeros(B.shape)
-    return np.asarray(_triangular()(1.0, L, B, lower=1)).reshape(B.shape)
+    return np.asarray(triangular()(1.0, L, B, lower=1)).reshape(B.shape)
 
 
 def _backward(L: Array, b: Array) -> Array:
     """``L^-T b``."""
     if L.size == 0:
         return np.zeros(b.shape)
-    return np.asarray(_triangular()(1.0, L, b, lower=1, trans_a=1)).reshape(b.shape)
+    return np.asarray(triangular()(1.0, L, b, lower=1, trans_a=1)).reshape(b.shape)

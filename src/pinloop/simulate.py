@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from numbers import Real
 from typing import Any
@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .checks import require_kind
 from .dynamics import Formulation
 from .errors import BadValue
 from .events import Event, JointLimits
 from .forces import Force, JointDamping, JointFriction, TorqueFunction
 from .integrate import MuntheKaas
-from .mechanism import Mechanism
+from .mechanism import Mechanism, require_robot
 from .modes import ModalSystem, Mode
 from .rows import Row
 from .run import Run, sampled
@@ -78,6 +79,8 @@ def simulate(
         InconsistentVelocity: the rows do not allow ``v``; carries the nearest velocity.
         SimulationFailed: the run could not go on; carries the trajectory so far.
     """
+    require_robot(robot)
+    require_kind(forces, Iterable, "forces", "give a list of forces, such as [pl.PD(...)]")
     span = _span(start, until, save_every)
     if method is not None and not isinstance(method, MuntheKaas):
         raise BadValue(f"{method!r} is no method; write e.g. pl.MuntheKaas('rk4', step=1e-3)")

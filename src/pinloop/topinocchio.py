@@ -156,10 +156,8 @@ def _kept_rows(robot: Mechanism, loop: LoopJoint) -> Array | None:
         return None
     report = robot.regularization
     selection = np.eye(loop.pair.rows) if report is None else report.selection(loop.name)
-    if isinstance(loop.pair, MotionGroup):
-        return selection @ loop.pair.selector(pin.SE3.Identity())
     # Of a universal pair the last row, that of the angle between the axes, turns with the bodies.
-    if np.any(np.abs(selection[:, 3]) > 1e-9):
+    if not isinstance(loop.pair, MotionGroup) and np.any(np.abs(selection[:, 3]) > 1e-9):
         return None
     return np.asarray(selection @ loop.pair.selector(pin.SE3.Identity()))
 

@@ -26,6 +26,7 @@ from .analysis import (
     momenta,
     reactions,
 )
+from .checks import not_written
 from .dynamics import EquationsOfMotion
 from .errors import BadValue, LoadError
 from .forces import Force
@@ -257,11 +258,14 @@ class Trajectory:
             ],
             "events": [list(event) for event in self.events],
         }
-        np.savez_compressed(
-            target,
-            robot=np.array(json.dumps(robot)),
-            t=self.t, q=self.q, v=self.v, a=self.a, psi=self.psi, mode=self.mode,
-        )  # fmt: skip
+        try:
+            np.savez_compressed(
+                target,
+                robot=np.array(json.dumps(robot)),
+                t=self.t, q=self.q, v=self.v, a=self.a, psi=self.psi, mode=self.mode,
+            )  # fmt: skip
+        except OSError as error:
+            raise not_written(target, error) from error
         return target
 
     def columns(self) -> dict[str, Array]:
@@ -349,8 +353,13 @@ def load_trajectory(path: str | Path) -> Trajectory:
             data = json.loads(str(file["robot"]))
     except FileNotFoundError:
         raise LoadError("no such file", source=source) from None
-    except (KeyError, ValueError, OSError, EOFError, BadZipFile) as error:
-        raise LoadError(f"is no saved trajectory: {error}", source=source) from None
+    except IsADirectoryError:
+        raise LoadError("is a folder; name the .npz file in it", source=source) from None
+    except (KeyError, ValueError, OSError, EOFError, BadZipFile):
+        raise LoadError(
+            "is no saved trajectory; run.save and pinloop simulate -o RUN.npz write such files",
+            source=source,
+        ) from None
     if not isinstance(data, dict):
         raise LoadError("is no saved trajectory: its robot is no table", source=source)
     if data.get("format") != _FORMAT:

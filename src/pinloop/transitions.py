@@ -152,8 +152,8 @@ def make_transition(
     ranks_before, ranks_after = _ranks(system, before, q), _ranks(system, after, q)
     made = Transition(
         t, q.copy(), v.copy(), v_plus, before, after, new.rows.labels, impulse, saddle.determined,
-        _wrenches(new, t, q, v, impulse), _determined(new, J, M, q), 0.5 * float(dv @ M @ dv),
-        float(impulse @ b),         M @ v, M @ v_plus, ranks_before, ranks_after, events,
+        _wrenches(new, q, impulse), _determined(new, J, M, q), 0.5 * float(dv @ M @ dv),
+        float(impulse @ b), M @ v, M @ v_plus, ranks_before, ranks_after, events,
     )  # fmt: skip
     if not made.regular or left > 1e-8 * max(1.0, float(np.abs(v).max(initial=0.0))):
         warnings.warn(
@@ -226,9 +226,7 @@ def _determined(equations: EquationsOfMotion, J: Array, M: Array, q: Array) -> d
     }
 
 
-def _wrenches(
-    equations: EquationsOfMotion, t: float, q: Array, v: Array, impulse: Array
-) -> dict[str, Array]:
+def _wrenches(equations: EquationsOfMotion, q: Array, impulse: Array) -> dict[str, Array]:
     """Impulsive wrench of every closed loop joint."""
     rows = equations.rows.loops
     return {

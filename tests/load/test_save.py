@@ -514,7 +514,7 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
         write_urdf(replace(chain, name="a\x01b"))
     with pytest.raises(BadValue, match="begins or ends with blanks"):
         write_urdf(replace(chain, frames=(NamedFrame(" a", "base", at(0, 0, 0)),)))
-    with pytest.raises(BadValue, match="cannot write"):
+    with pytest.raises(BadValue, match="cannot be written: there is no folder"):
         save(chain, tmp_path / "nowhere" / "robot")
     with pytest.raises(LoadError, match="nothing carries 'rocker'"):
         write_urdf(replace(chain, joints=(*chain.joints[:2], replace(chain.joints[2], cut=True))))

@@ -299,3 +299,29 @@ def test_the_successor_follows_and_the_predecessor_leads() -> None:
     slide = pl.load(branching(text, "prismatic"))
     q = slide.configuration({"a1": 0.2, "b1": 0.4})
     np.testing.assert_allclose(pl.Constraints(slide).residual(q), 0, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("count", "others"), [(1, ""), (2, ", nor is 1 more"), (3, ", nor are 2 more")]
+)
+def test_meshes_that_lack_together_are_one_warning(tmp_path: Path, count: int, others: str) -> None:
+    shapes = "".join(
+        f'<visual><geometry><mesh filename="package://kit/{k}.stl"/></geometry></visual>\n'
+        for k in range(count)
+    )
+    path = tmp_path / "r.urdf"
+    path.write_text(f'<robot name="r">\n<link name="base">\n{shapes}</link></robot>')
+    (warning,) = pl.load(path).warnings
+    assert warning == (
+        f"{path}:3: mesh 'package://kit/0.stl' not found{others}; left out; name the folder that "
+        "holds the package 'kit' with package_dirs, on the command line with --package-dir"
+    )
+
+
+def test_folders_of_packages_must_be_there(tmp_path: Path) -> None:
+    path = tmp_path / "r.urdf"
+    path.write_text('<robot name="r"><link name="base"/></robot>')
+    with pytest.raises(pl.LoadError, match=r"lost: no such folder for packages"):
+        pl.load(path, package_dirs=tmp_path / "lost")
+    with pytest.raises(pl.LoadError, match=r"lost: no such folder for packages"):
+        pl.load(path, package_dirs=[tmp_path, tmp_path / "lost"])

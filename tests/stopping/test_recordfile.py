@@ -108,9 +108,33 @@ def test_only_the_joints_that_are_asked_for(tmp_path: Path) -> None:
 
 def test_coordinates_of_a_saved_run(tmp_path: Path) -> None:
     text = "t [s],q.a [rad],q.b [m],v.a [rad/s],v.b [m/s],mode\n0,1,2,9,9,0\n1,3,4,9,9,0\n"
-    motion = read(tmp_path, text, ["a", "b"])
-    assert motion.joints == ("a", "b")
+    for joints in (["a", "b"], None):
+        motion = read(tmp_path, text, joints)
+        assert motion.joints == ("a", "b") and motion.units == ("rad", "m")
+        np.testing.assert_array_equal(motion.values, [[1, 2], [3, 4]])
+
+
+def test_coordinates_of_a_saved_stop(tmp_path: Path) -> None:
+    text = (
+        "t_s,a_position_rad,a_velocity_rad_per_s,a_torque_N_m,lift_position_m,"
+        "lift_velocity_m_per_s,tool_x_m\n0,1,9,9,2,9,9\n1,3,9,9,4,9,9\n"
+    )
+    motion = read(tmp_path, text)
+    assert motion.joints == ("a", "lift") and motion.units == ("rad", "m")
     np.testing.assert_array_equal(motion.values, [[1, 2], [3, 4]])
+    # Without its velocity a column is that of a joint with an odd name.
+    assert read(tmp_path, "t,a_position_rad\n0,1\n1,2\n").joints == ("a_position",)
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    robot = pl.load(Path(__file__).parents[2] / "urdf" / "planar_3r.urdf")
+    q, v = np.array([0.1, 0.2, 0.3]), np.array([0.5, -0.5, 1.0])
+    run = pl.simulate(robot, q, v, until=0.1)
+    stop = pl.stop(robot, q, v, brakes=pl.Brakes.template(robot))
+    for path in (run.to_csv(tmp_path / "run.csv"), stop.to_csv(tmp_path / "stop.csv")):
+        motion = pl.JointTrajectory.from_csv(path)
+        assert motion.joints == robot.joints and set(motion.units) == {"rad"}
+        np.testing.assert_allclose(motion.positions(0.0), q, rtol=1e-14)
 
 
 BAD = {

@@ -294,7 +294,7 @@ def test_versions_and_digests(page: Page) -> None:
 
 
 def test_the_volume_swept(page: Page, result: pl.StopResult) -> None:
-    from pinloop.stopping.swept import swept_volume
+    from pinloop.geometry.swept import swept_volume
 
     volume = swept_volume(result.run, max_triangles=40_000)
     assert f"nowhere more than {1e3 * volume.excess:.1f} mm too large" in page.text

@@ -11,7 +11,7 @@ import pytest
 
 import pinloop as pl
 
-from ..stopping.moving_bodies import at, chain, shape
+from ..geometry.moving_bodies import at, chain, shape
 
 COMMAND, OFF, DELAY = 0.05, 0.03, 0.04
 """Signal to command, to power off, to the brake: until COMMAND + DELAY it goes on as it was."""

@@ -12,8 +12,8 @@ import pytest
 import trimesh
 
 import pinloop as pl
-from pinloop.stopping.clearance import clearance
-from pinloop.stopping.obstacles import Obstacle
+from pinloop.geometry.clearance import clearance
+from pinloop.geometry.obstacles import Obstacle
 from pinloop.studies.cases import Setup, columns
 from pinloop.studies.study import Study
 

@@ -164,6 +164,20 @@ def test_a_file_that_may_not_be_read_or_is_a_folder(
         open_journal(path)
 
 
+def test_of_long_lists_the_part_that_differs_is_named(path: Path) -> None:
+    ranges = [[f"pose_joint_{k}_rad", -1.0, 1.0] for k in range(6)]
+    open_journal(path, variables=[*ranges, ["payload_kg", 0.0, 3.0]])
+    with pytest.raises(
+        pl.PinloopError,
+        match=r'variables is \["payload_kg", 0\.0, 3\.0\], not \["payload_kg", 0\.0, 4\.0\]; give',
+    ):
+        open_journal(path, variables=[*ranges, ["payload_kg", 0.0, 4.0]])
+    with pytest.raises(
+        pl.PinloopError, match=r'variables is \[\["pose_joint_0_rad.*\.\.\., not \[\];'
+    ):
+        open_journal(path, variables=[])
+
+
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(pl.PinloopError, match=r"cannot be written: Not a directory|File exists"):

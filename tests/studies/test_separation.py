@@ -21,8 +21,8 @@ from pinloop.studies.advance import largest_within
 from pinloop.studies.minimum import minimum_distance
 from pinloop.studies.separation import separation
 
+from ..geometry.moving_bodies import at, chain, points_of, shape
 from ..states import URDF, robot
-from ..stopping.moving_bodies import at, chain, points_of, shape
 from ..stopping.robots_to_stop import pendulum
 from ..tables import Array
 from .carriage import COMMAND, DELAY, S_R, S_S, SPEED, T_R, T_S, brakes, carriage

@@ -21,7 +21,7 @@ from pinloop.studies.casewise import standing_cases
 from pinloop.studies.minimum import minimum_distance
 from pinloop.studies.separation import separation
 
-from ..stopping.moving_bodies import at, chain, dressed, shape
+from ..geometry.moving_bodies import at, chain, dressed, shape
 from ..stopping.robots_to_stop import X, Y, made, pendulum, solid
 from ..tables import Array, joint
 from .carriage import CHAIN, COMMAND, DELAY, OFF, SPEED, carriage

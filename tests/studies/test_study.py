@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.stopping.obstacles import Obstacle
+from pinloop.geometry.obstacles import Obstacle
 from pinloop.studies.cases import Setup
 
 from ..states import URDF

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 import pinloop as pl
 from pinloop import cli
 from pinloop.description import GROUND
-from pinloop.stopping.obstacles import Obstacle
+from pinloop.geometry.obstacles import Obstacle
 from pinloop.stopping.remarks import PLANNING_AID
 from pinloop.stopping.report.motion import motion_of
 from pinloop.studies.report import write_report
@@ -123,7 +123,7 @@ def test_ranges_are_those_of_the_space(text: str) -> None:
     head, row = Page(text).tables["What varied, joint by joint"]
     assert dict(zip(head, row, strict=True)) == {
         "joint": "axis", "position": "-180 to 180 deg", "speed": "-171.9 to 171.9 deg/s",
-        "brake later by": "0 to 40 ms", "band": "-1 to 1",
+        "later brake": "0 to 40 ms", "band": "-1 to 1",
     }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.stopping.obstacles import Obstacle
+from pinloop.geometry.obstacles import Obstacle
 from pinloop.studies.cases import Setup
 from pinloop.studies.uphill import uphill
 from pinloop.studies.worst import criteria

@@ -66,6 +66,8 @@ def test_nothing_is_fetched() -> None:
     assert "@import" not in text and "url(" not in text.partition("<script>")[0]
     own = reader.scripts[-1]
     assert "fetch(" not in own and "connect(" not in own and "import" not in own
+    # And could not be: the browser is told so.
+    assert "default-src 'none'" in text and "connect-src 'none'" in text
 
 
 def test_the_commands_are_those_of_the_scene() -> None:
@@ -122,7 +124,7 @@ def test_the_file_is_the_same_every_time(tmp_path: Path) -> None:
 
 
 def test_where_nothing_can_be_written(tmp_path: Path) -> None:
-    with pytest.raises(pl.BadValue, match=r"nowhere.*cannot be written: no such file"):
+    with pytest.raises(pl.BadValue, match=r"nowhere.*cannot be written: there is no folder"):
         save_html(arm(*ARM), tmp_path / "nowhere" / "x.html")
     with pytest.raises(pl.BadValue, match="is a directory"):
         save_html(arm(*ARM), tmp_path)

@@ -21,8 +21,9 @@ from pinloop.description import NamedFrame
 from pinloop.mechanism import build
 from pinloop.trajectory import Trajectory
 from pinloop.view.lighter import lighter
+from pinloop.view.motion import frame_times, standing_spans
 from pinloop.view.player import make_player
-from pinloop.view.replay import Layer, Trace, frame_times, make_replay, standing_spans
+from pinloop.view.replay import Layer, Trace, make_replay
 from pinloop.view.scene import make_scene
 from pinloop.view.solids import Solid, tube
 

@@ -1,6 +1,7 @@
 """Files that ask for something (studies, scenarios): reading them, and what documents their keys.
 
-Knows no robot. What a certain file may say is told by its own model of `Entry`s.
+Knows no robot. What a certain file may say is told by its own model of `Entry`s; documents that are
+written share `closed` and the JSON schema with them.
 """
 
 from __future__ import annotations
@@ -8,17 +9,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, WithJsonSchema
+from pydantic import ConfigDict, Field, TypeAdapter, WithJsonSchema, with_config
 
 from ..errors import LoadError
 from .entries import Entry
 from .yamltools import Number
 
-__all__ = ["NotNegative", "Positive", "key_table", "read_bytes", "schema_of"]
+__all__ = ["NotNegative", "Positive", "closed", "key_table", "read_bytes", "schema_of"]
+
+closed = with_config(ConfigDict(extra="forbid"))
+"""Decorates a typed dictionary that has the keys it names, and no others."""
 
 _LARGEST = 2**24
 """Bytes; such a file has some thousands."""
-
 
 # Behind the checks of a `Number`, pydantic no longer finds the words of JSON schema.
 NotNegative: Any = Annotated[Number, Field(ge=0), WithJsonSchema({"type": "number", "minimum": 0})]
@@ -48,9 +51,9 @@ def read_bytes(path: str | Path, kind: str) -> bytes:
     return raw
 
 
-def schema_of(entry: type[Entry]) -> dict[str, Any]:
-    """Return the JSON schema of a file."""
-    schema = entry.model_json_schema()
+def schema_of(form: Any) -> dict[str, Any]:
+    """Return the JSON schema of a file or document, from its model or typed dictionary."""
+    schema = TypeAdapter(form).json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 

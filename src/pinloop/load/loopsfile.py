@@ -7,15 +7,16 @@ What the file may say is the model `LoopsFile`, whose JSON schema is part of the
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pinocchio as pin
-from pydantic import Field, WithJsonSchema, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from ..description import Coordinates, Description, Drive, Joint, constant
 from ..errors import BadValue, LoadError, UnknownName
 from ..pairs import align_z
+from .documents import NotNegative, schema_of
 from .entries import (
     WITHOUT_AXIS,
     CouplingEntry,
@@ -111,10 +112,6 @@ class LoopEntry(PairEntry):
         return self
 
 
-# Behind the checks of a `Number`, pydantic no longer finds the words of JSON schema.
-NotNegative = Annotated[Number, Field(ge=0), WithJsonSchema({"type": "number", "minimum": 0})]
-
-
 class DriveEntry(Entry):
     """Gear and rotor of a joint."""
 
@@ -154,8 +151,7 @@ class LoopsFile(Entry):
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON schema of the loops file."""
-    schema = LoopsFile.model_json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return schema_of(LoopsFile)
 
 
 def apply_loops(description: Description, loops: LoopsFile, source: str) -> Description:

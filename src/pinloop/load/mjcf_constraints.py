@@ -11,7 +11,6 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 from numpy.polynomial import Polynomial
-from numpy.typing import NDArray
 
 from ..description import GROUND, Coupling, Drive, Joint
 from ..pairs import make_pair
@@ -20,8 +19,6 @@ from .mjcf_tree import Tree
 from .xmltools import Element
 
 __all__ = ["read_actuators", "read_equalities"]
-
-Array = NDArray[np.float64]
 
 
 def read_equalities(document: Document, tree: Tree) -> tuple[list[Joint], list[Coupling]]:

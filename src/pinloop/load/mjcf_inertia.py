@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
-from scipy.spatial import ConvexHull
 
 from ..description import Shape
 
@@ -149,6 +148,8 @@ def convex_hull(vertices: Array) -> tuple[Array, NDArray[np.int64]]:
     Raises:
         QhullError: the points lie in a plane.
     """
+    from scipy.spatial import ConvexHull  # slow to import
+
     hull = ConvexHull(vertices)
     faces = np.asarray(hull.simplices, dtype=np.int64)
     a, b, c = (vertices[faces[:, corner]] for corner in range(3))

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ..description import GROUND, Body, Geometry, Joint, NamedFrame, constant
 from ..pairs import align_z, make_pair
@@ -19,8 +18,6 @@ from .mjcf_inertia import Moments
 from .xmltools import Element
 
 __all__ = ["Tree"]
-
-Array = NDArray[np.float64]
 
 Member = tuple[Element, pin.SE3, str]
 """An element in a body, the placement of the frame around it, and the default class it has."""

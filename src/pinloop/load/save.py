@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import yaml
-from numpy.typing import NDArray
 
+from ..checks import not_written
 from ..description import GROUND, Body, Description, Geometry, Joint, Shape
 from ..errors import BadValue, LoadError
 from ..graph import SpanningTree, spanning_tree
@@ -27,8 +27,6 @@ from .save_poses import urdf_poses
 from .xmltools import parse_xml
 
 __all__ = ["loops_document", "save", "write_urdf"]
-
-Array = NDArray[np.float64]
 
 _URDF_TYPES = {"free": "floating"}
 """Pairs that URDF knows under another name."""
@@ -61,7 +59,7 @@ def save(description: Description, path: str | Path) -> Path:
         try:
             file.write_text(text, encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise BadValue(f"cannot write '{file}': {error}") from None
+            raise not_written(file, error) from None
     return urdf
 
 

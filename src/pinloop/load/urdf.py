@@ -14,7 +14,6 @@ from itertools import count
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ..description import (
     COORDINATES,
@@ -31,12 +30,10 @@ from ..pairs import Pair, align_z
 from .packages import Resolver
 from .urdf_drives import read_drives
 from .urdf_loops import read_loops, read_pair
-from .urdf_shapes import read_colors, read_geometry
+from .urdf_shapes import missing_meshes, read_colors, read_geometry
 from .xmltools import Element, pose_of
 
 __all__ = ["read_urdf"]
-
-Array = NDArray[np.float64]
 
 _IRRELEVANT = {
     "material", "gazebo", "transmission", "ros2_control", "sensor", "camera", "group", "version",
@@ -69,7 +66,9 @@ def read_urdf(root: Element, *, resolve: Resolver) -> Description:
     joints, couplings, independent = _joints(root, warnings)
     actuated, drives = read_drives(root, {joint.name for joint in joints}, warnings)
     colors = read_colors(root)
-    geometry = [g for link in links for g in read_geometry(link, colors, resolve, warnings)]
+    lost: list[Element] = []
+    geometry = [g for link in links for g in read_geometry(link, colors, resolve, warnings, lost)]
+    warnings += missing_meshes(lost)
     frames = [
         NamedFrame(frame.require("name"), frame.require("link"), pose_of(frame))
         for frame in root.all("frame")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from ..description import Geometry, Shape
 from .packages import Resolver
 from .xmltools import Element, pose_of
 
-__all__ = ["read_colors", "read_geometry"]
+__all__ = ["missing_meshes", "read_colors", "read_geometry"]
 
 Color = tuple[float, float, float, float]
 
@@ -35,13 +36,14 @@ def read_geometry(
     colors: dict[str, Color],
     resolve: Resolver,
     warnings: list[str],
+    missing: list[Element],
 ) -> list[Geometry]:
-    """Visuals and collision shapes of a link."""
+    """Visuals and collision shapes of a link; what meshes are not there goes to ``missing``."""
     found: list[Geometry] = []
     roles: tuple[Literal["visual", "collision"], ...] = ("visual", "collision")
     for role in roles:
         for index, element in enumerate(link.all(role)):
-            shape = _shape(element, resolve, warnings)
+            shape = _shape(element, resolve, warnings, missing)
             if shape is None:
                 continue
             color = None
@@ -63,7 +65,9 @@ def read_geometry(
     return found
 
 
-def _shape(element: Element, resolve: Resolver, warnings: list[str]) -> Shape | None:
+def _shape(
+    element: Element, resolve: Resolver, warnings: list[str], missing: list[Element]
+) -> Shape | None:
     """Shape of a visual or collision element; None with a warning if it cannot be had."""
     geometry = element.first("geometry")
     kind = geometry.children[0] if geometry is not None and geometry.children else None
@@ -84,8 +88,25 @@ def _shape(element: Element, resolve: Resolver, warnings: list[str]) -> Shape | 
         name = kind.require("filename")
         path = resolve(name)
         if path is None:
-            warnings.append(f"{kind.source}:{kind.line}: mesh '{name}' not found; left out")
+            missing.append(kind)
             return None
         return Shape("mesh", tuple(kind.vector("scale", (1.0, 1.0, 1.0))), path)
     warnings.append(f"{kind.source}:{kind.line}: geometry <{kind.tag}> is not known; left out")
     return None
+
+
+def missing_meshes(missing: Sequence[Element]) -> list[str]:
+    """One warning for all meshes that were not found: a robot's meshes tend to lack together."""
+    if not missing:
+        return []
+    first, name = missing[0], missing[0].require("filename")
+    more = len(missing) - 1
+    others = f", nor {'is' if more == 1 else 'are'} {more} more" if more else ""
+    scheme, _, rest = name.partition("://")
+    way_out = ""
+    if scheme == "package":
+        way_out = (
+            f"; name the folder that holds the package '{rest.partition('/')[0]}' with "
+            "package_dirs, on the command line with --package-dir"
+        )
+    return [f"{first.source}:{first.line}: mesh '{name}' not found{others}; left out{way_out}"]

@@ -94,7 +94,7 @@ def drawn(
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
-        raise BadValue("plots need matplotlib: pip install 'pinloop[plot]'") from None
+        raise BadValue("plots need matplotlib: pip install matplotlib") from None
     from .picture import picture
 
     return picture(title, columns, span, merged(events, span))

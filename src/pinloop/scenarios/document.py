@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import ConfigDict, TypeAdapter, with_config
 from typing_extensions import TypedDict  # pydantic needs it below Python 3.12
 
-__all__ = ["RunDocument", "json_schema"]
+from ..load.documents import closed, schema_of
 
-_closed = with_config(ConfigDict(extra="forbid"))
+__all__ = ["RunDocument", "json_schema"]
 
 Coordinates = dict[str, list[float]]
 
 
-@_closed
+@closed
 class EventRecord(TypedDict):
     """Something that happened."""
 
@@ -25,7 +24,7 @@ class EventRecord(TypedDict):
     name: str
 
 
-@_closed
+@closed
 class ImpulseRecord(TypedDict):
     """Impulse of a constraint row; its unit is empty if the row mixes forces and moments."""
 
@@ -35,7 +34,7 @@ class ImpulseRecord(TypedDict):
     determined: bool
 
 
-@_closed
+@closed
 class TransitionRecord(TypedDict):
     """A change of what is locked or open."""
 
@@ -49,7 +48,7 @@ class TransitionRecord(TypedDict):
     impulses: list[ImpulseRecord]
 
 
-@_closed
+@closed
 class EnergyRecord(TypedDict):
     """Energies, and work done on the robot by each force."""
 
@@ -60,7 +59,7 @@ class EnergyRecord(TypedDict):
     largest_error_J: float
 
 
-@_closed
+@closed
 class StateRecord(TypedDict):
     """Coordinates [rad, m] and rates [rad/s, m/s] by joint."""
 
@@ -68,7 +67,7 @@ class StateRecord(TypedDict):
     v: Coordinates
 
 
-@_closed
+@closed
 class RunDocument(TypedDict):
     """A run in a few numbers. ``failure`` says why it could not go on; null if it could."""
 
@@ -93,5 +92,4 @@ class RunDocument(TypedDict):
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON schema of the document."""
-    schema = TypeAdapter(RunDocument).json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return schema_of(RunDocument)

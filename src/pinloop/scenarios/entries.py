@@ -21,7 +21,6 @@ from ..stabilization import Projection
 from ..units import TIMES, in_units
 
 __all__ = [
-    "FORMAT",
     "TABLES",
     "EventEntry",
     "ForcesEntry",
@@ -34,9 +33,6 @@ __all__ = [
     "Word",
     "json_schema",
 ]
-
-FORMAT: Literal["pinloop-scenario-1"] = "pinloop-scenario-1"
-"""Version tag of the scenario file."""
 
 Word = float | str
 """A number in SI units, or a text with a unit that the joint has to fit."""

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from secrets import token_hex
 
+from ..checks import not_written
 from ..errors import BadValue, PinloopError
 from ..run import sampled
 from ..trajectory import Trajectory
@@ -33,8 +34,8 @@ KINDS = {
 }
 """What a file holds, by the end of its name."""
 
-_NEEDS = {"parquet": ("pyarrow", "parquet"), "plot": ("matplotlib", "plot")}
-"""Module that a kind needs, and the extra that brings it."""
+_NEEDS = {"parquet": "pyarrow", "plot": "matplotlib"}
+"""Module that a kind needs, called like its package."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,9 @@ def check_output(output: Output, taken: Iterable[Path]) -> None:
         raise BadValue(f"'{path}' cannot be written: permission denied")
     if os.path.realpath(path) in {os.path.realpath(one) for one in taken}:
         raise BadValue(f"'{path}' is a file that is used already; name another")
-    module, extra = _NEEDS.get(kind, ("", ""))
+    module = _NEEDS.get(kind, "")
     if module and find_spec(module) is None:
-        raise BadValue(f"'{path}' needs {module}: pip install 'pinloop[{extra}]'")
+        raise BadValue(f"'{path}' needs {module}: pip install {module}")
 
 
 def write_outputs(
@@ -166,7 +167,10 @@ def _replaced(path: Path) -> Iterator[Path]:
         yield partial
         os.replace(partial, target)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise BadValue(f"{path} cannot be written: {reason}") from None
+        raise not_written(path, error) from None
+    except BadValue as error:
+        if isinstance(error.__cause__, OSError):  # it names the file beside, which nobody knows
+            raise not_written(path, error.__cause__) from None
+        raise
     finally:
         partial.unlink(missing_ok=True)

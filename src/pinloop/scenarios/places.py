@@ -38,7 +38,7 @@ class Words:
             yield
         except (BadValue, UnknownName, LoopNotClosed, InconsistentVelocity) as error:
             line = line_of(self.data, place)
-            where = named(place)
+            where = _named(place)
             said = str(error)
             said = said if said.startswith(where) else f"{where}: {said}"
             raise LoadError(said, source=self.source, line=line) from None
@@ -97,16 +97,16 @@ class Words:
             known = listed(units)
             if not known:
                 raise BadValue(
-                    f"{named(place)} is '{word}': a joint with several axes takes plain numbers"
+                    f"{_named(place)} is '{word}': a joint with several axes takes plain numbers"
                 )
             raise BadValue(
-                f"{named(place)} is '{word}': no number, with or without a unit ({known}); write "
+                f"{_named(place)} is '{word}': no number, with or without a unit ({known}); write "
                 f"for example 30{known.split(', ')[-1]}"
             )
         return value
 
 
-def named(place: Sequence[str | int]) -> str:
+def _named(place: Sequence[str | int]) -> str:
     """A place as messages name it: ``events[1].lock``."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
     return text.removeprefix(".")

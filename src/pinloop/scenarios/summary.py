@@ -13,13 +13,13 @@ from ..analysis import EnergyBalance
 from ..errors import PinloopError
 from ..mechanism import Mechanism
 from ..modes import locked_columns
-from ..stopping.figures import joint_value, number, units_of
+from ..stopping.figures import number, shown_coordinate, units_of
 from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet, printable
 from ..trajectory import Trajectory
 from ..transitions import Transition
 from .document import EnergyRecord, RunDocument, StateRecord, TransitionRecord
 
-__all__ = ["as_document", "coordinates_of", "run_table", "shown_coordinate"]
+__all__ = ["as_document", "run_table"]
 
 Array = NDArray[np.float64]
 
@@ -112,7 +112,7 @@ def _impulse_unit(robot: Mechanism, made: Transition, label: str) -> Literal["N 
     return "N s" if kind == "v" else "N m s" if kind == "w" else ""
 
 
-def coordinates_of(robot: Mechanism, x: Array, *, speed: bool = False) -> dict[str, list[float]]:
+def _coordinates(robot: Mechanism, x: Array, *, speed: bool = False) -> dict[str, list[float]]:
     """Coordinates or rates by joint, SI units."""
     found = {}
     for name in robot.joints:
@@ -123,8 +123,8 @@ def coordinates_of(robot: Mechanism, x: Array, *, speed: bool = False) -> dict[s
 
 def _state_document(run: Trajectory, index: int) -> StateRecord:
     return {
-        "q": coordinates_of(run.robot, run.q[index]),
-        "v": coordinates_of(run.robot, run.v[index], speed=True),
+        "q": _coordinates(run.robot, run.q[index]),
+        "v": _coordinates(run.robot, run.v[index], speed=True),
     }
 
 
@@ -187,17 +187,6 @@ def _facts(run: Trajectory) -> Facts:
             )
         )
     return Facts("Run", tuple(entries))
-
-
-def shown_coordinate(robot: Mechanism, joint: str, q: Array) -> tuple[str, str]:
-    """Coordinate of a joint as people read it, and its unit."""
-    at = robot.coordinates(joint)
-    if at.nv == 1:
-        units = units_of(robot, joint)
-        return number(units.factor * joint_value(robot, joint, q), 3), units.way
-    linear = robot.is_translation[at.v]
-    kinds = ["m"] * bool(linear.any()) + ["rad" if at.nq == at.nv else "-"] * bool(not linear.all())
-    return ", ".join(number(float(x), 4) for x in q[at.q]), ", ".join(kinds)
 
 
 def _states(run: Trajectory) -> Grid:

@@ -16,7 +16,9 @@ from typing import Annotated, Any, Literal, get_args
 import yaml
 from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
 
+from ..checks import not_written
 from ..errors import BadValue, LoadError
+from ..load.documents import schema_of
 from ..load.entries import Entry
 from ..load.yamltools import Name, Number, line_of, read_yaml, validated
 from .jointbrake import Chain, JointBrake, Source, first_problem
@@ -171,8 +173,7 @@ BrakeFile = create_model(
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON schema of the brake file."""
-    schema = BrakeFile.model_json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return schema_of(BrakeFile)
 
 
 def parameter_table(parameters: Mapping[str, Parameter] = JOINT_PARAMETERS) -> str:
@@ -295,7 +296,7 @@ def write_brakes(path: str | Path, contents: Contents, origin: str = "") -> Path
         target = Path(path)
         target.write_text(brakes_text(contents, origin), encoding="utf-8", newline="\n")
     except (OSError, ValueError, TypeError) as error:
-        raise BadValue(f"cannot write '{path}': {error}") from None
+        raise not_written(path, error) from None
     return target
 
 

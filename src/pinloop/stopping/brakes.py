@@ -7,13 +7,15 @@ guesses from a robot are in `template`.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..checks import require_kind
 from ..errors import BadValue, UnknownName
-from ..mechanism import Mechanism
+from ..mechanism import Mechanism, require_robot
 from .brakefile import Contents, read_brakes, write_brakes
 from .jointbrake import Chain, JointBrake, Kind, Side, Source
 from .parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS, FrozenTable, Parameter, Value
@@ -84,6 +86,8 @@ class Brakes:
         Raises:
             LoadError: names file, line and key.
         """
+        way_out = "give a brakes file, or pl.Brakes.template(robot) as a first guess"
+        require_kind(path, (str, os.PathLike), "brakes", way_out)
         contents = read_brakes(path)
         return cls(contents.joints, contents.chain, contents.faults, str(path), contents.robot)
 
@@ -96,6 +100,7 @@ class Brakes:
         Raises:
             BadValue: the robot has no actuated joint with one degree of freedom.
         """
+        require_robot(robot)
         joints, chain = guess(robot)
         return cls(joints, chain, (), "template", robot.name)
 

@@ -9,6 +9,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..mechanism import Mechanism
 from .parameters import Parameter, Value
 
@@ -22,6 +25,7 @@ __all__ = [
     "milliseconds",
     "number",
     "quantity",
+    "shown_coordinate",
     "units_of",
 ]
 
@@ -56,6 +60,17 @@ def joint_value(robot: Mechanism, joint: str, q: Iterable[float]) -> float:
     """Coordinate of a joint with one axis [rad, m], also if it is stored as cosine and sine."""
     cells = list(q)[robot.coordinates(joint).q]
     return math.atan2(cells[1], cells[0]) if len(cells) == 2 else float(cells[0])
+
+
+def shown_coordinate(robot: Mechanism, joint: str, q: NDArray[np.float64]) -> tuple[str, str]:
+    """Coordinate of a joint as people read it, and its unit."""
+    at = robot.coordinates(joint)
+    if at.nv == 1:
+        units = units_of(robot, joint)
+        return number(units.factor * joint_value(robot, joint, q), 3), units.way
+    linear = robot.is_translation[at.v]
+    kinds = ["m"] * bool(linear.any()) + ["rad" if at.nq == at.nv else "-"] * bool(not linear.all())
+    return ", ".join(number(float(x), 4) for x in q[at.q]), ", ".join(kinds)
 
 
 def decimals(values: Iterable[float], digits: int = 4, *, least: int = 0, most: int = 6) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TextIO
 
+from ..checks import not_written
 from ..errors import BadValue
 
 __all__ = ["written_whole"]
@@ -45,5 +46,4 @@ def written_whole(path: str | Path) -> Iterator[TextIO]:
             if not direct:
                 partial.unlink(missing_ok=True)
     except (OSError, ValueError, TypeError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise BadValue(f"{path} cannot be written: {reason}") from None
+        raise not_written(path, error) from None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..checks import require_kind
 from ..description import Joint, constant
 from ..errors import BadValue
 from ..mechanism import Mechanism, build
@@ -65,6 +67,7 @@ def loaded(
     """
     changed = robot
     if payload is not None:
+        require_kind(payload, (Payload, Real), "payload", "give a mass in kg, or a pl.Payload")
         load = payload if isinstance(payload, Payload) else Payload(float(payload))
         frame = tool_of(robot) if load.frame is None else load.frame
         changed = changed.with_payload(frame, load.mass, load.com, load.inertia)

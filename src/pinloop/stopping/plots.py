@@ -49,7 +49,7 @@ class _Maker:
     """Makes panels from the series of a stop."""
 
     def __init__(self, result: StopResult, joints: str | Iterable[str] | None) -> None:
-        self.series = dense_series(result)
+        self.series = _dense_series(result)
         self._robot = result.robot
         names = [joints] if isinstance(joints, str) else joints
         self._names = list(result.joints if names is None else names)
@@ -98,7 +98,7 @@ class _Maker:
             yield Panel(f"{words[unit]} [{unit}]", lines, notes)
 
 
-def dense_series(result: StopResult) -> Series:
+def _dense_series(result: StopResult) -> Series:
     """The states that were computed, with both sides of each jump, and even ones between them."""
     kept = series_of(result, None)
     if kept.t[-1] <= 0.0:

@@ -125,6 +125,8 @@ def _text(path: str | Path) -> str:
     """The text of a file: UTF-8 or UTF-16 with byte order mark, else Windows' Western encoding."""
     try:
         data = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise LoadError("no such file", source=str(path)) from None
     except (OSError, ValueError) as error:
         raise LoadError(f"cannot be read: {error}", source=str(path)) from None
     try:
@@ -192,11 +194,14 @@ def _columns(
     """The column of the time and those of the joints."""
     times: list[_Column] = []
     columns: dict[str, _Column] = {}
+    own = _own_titles(header.cells[:width]) if joints is None else {}
     try:
         for index, title in enumerate(header.cells[:width]):
             if (time := _as_time(index, title)) is not None:
                 times.append(time)
-            elif (column := _as_joint(index, title, joints)) is not None:
+            elif own and index not in own:
+                continue
+            elif (column := _as_joint(index, own.get(index, title), joints)) is not None:
                 if column.name in columns:
                     raise BadValue(
                         f"{column} and {columns[column.name]} are both joint '{column.name}'; "
@@ -217,6 +222,22 @@ def _columns(
     except (BadValue, UnknownName) as error:
         raise LoadError(str(error), source=source, line=header.line) from None
     return times[0], list(columns.values())
+
+
+def _own_titles(titles: Sequence[str]) -> dict[int, str]:
+    """Coordinates in a table that pinloop wrote, by place, titled like those of others.
+
+    `Trajectory.to_csv` puts ``q.`` before them and ends with the mode; the table of a stop has
+    ``_position_`` and ``_velocity_`` for each. Nothing if it is neither.
+    """
+    if "mode" in titles:
+        return {k: title[2:] for k, title in enumerate(titles) if title.startswith("q.")}
+    parted = ((k, *title.rpartition("_position_")) for k, title in enumerate(titles))
+    return {
+        k: f"{name} [{unit}]"
+        for k, name, _, unit in parted
+        if unit in ("rad", "m") and f"{name}_velocity_{unit}_per_s" in titles
+    }
 
 
 def _as_time(index: int, title: str) -> _Column | None:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..geometry.limits import LimitPassed, joint_limits
 from .brakes import Assumption, Chain
 from .figures import decimals, listed, milliseconds, number, quantity, units_of
-from .limits import LimitPassed, joint_limits
 from .parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS
 from .sheet import printable
 

@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from ..geometry.clearance import Approach, SelfCollisions, clearance, self_collisions
+from ..geometry.limits import LimitPassed, joint_limits
+from ..geometry.obstacles import Obstacle
+from ..geometry.swept import swept_volume
+from ..geometry.volume import SweptVolume
 from ..mechanism import Mechanism
 from ..modes import ModalSystem
 from ..trajectory import Trajectory
 from .brakes import Assumption, Brakes, Chain
-from .clearance import Approach, SelfCollisions, clearance, self_collisions
 from .course import Course
 from .document import Document
 from .export import as_document, write_csv, write_json
 from .holding import Holding, holding
 from .joint_stop import JointStop, joint_stop
 from .ledger import Ledger, energy_ledger, peaks
-from .limits import LimitPassed, joint_limits
 from .machine import tool_of
-from .obstacles import Obstacle
 from .point_stop import PointStop, point_stop
 from .remarks import assumptions_of, warnings_of
 from .schedule import Category, Category0
 from .sheet import Sheet
-from .swept import swept_volume
 from .tables import stop_table
 from .torque import StopTorque
-from .volume import SweptVolume
 from .ways import all_stand_since, ways_of
 
 if TYPE_CHECKING:
@@ -165,23 +165,51 @@ class StopResult:
         name = self.tool if frame is None else frame
         return point_stop(self.run, name, self.reaction_time, every)
 
-    def swept_volume(self, **options: Any) -> SweptVolume:
-        """A volume that holds the whole robot at every instant; see `swept_volume`."""
-        return swept_volume(self.run, **options)
+    def swept_volume(
+        self,
+        *,
+        tolerance: float = 0.005,
+        frames: Mapping[str, float] | None = None,
+        max_triangles: int = 1_000_000,
+        thickness: float | None = None,
+    ) -> SweptVolume:
+        """A volume that holds the whole robot at every instant; see `pinloop.swept_volume`."""
+        return swept_volume(
+            self.run,
+            tolerance=tolerance,
+            frames=frames,
+            max_triangles=max_triangles,
+            thickness=thickness,
+        )
 
     def clearance(
-        self, obstacles: Obstacle | Iterable[Obstacle], **options: Any
+        self,
+        obstacles: Obstacle | Iterable[Obstacle],
+        *,
+        tolerance: float = 0.001,
+        ignore: Iterable[str] = (),
+        frames: Mapping[str, float] | None = None,
+        thickness: float | None = None,
     ) -> dict[str, Approach]:
-        """How near the robot comes to each obstacle, by its name; see `clearance`."""
-        return clearance(self.run, obstacles, **options)
+        """How near the robot comes to each obstacle, by its name; see `pinloop.clearance`."""
+        return clearance(
+            self.run,
+            obstacles,
+            tolerance=tolerance,
+            ignore=ignore,
+            frames=frames,
+            thickness=thickness,
+        )
 
-    def self_collisions(self, **options: Any) -> SelfCollisions:
-        """How near the bodies of the robot come to each other; see `self_collisions`."""
-        return self_collisions(self.run, **options)
+    def self_collisions(
+        self, *, tolerance: float = 0.001, thickness: float | None = None
+    ) -> SelfCollisions:
+        """How near the bodies of the robot come to each other; see `pinloop.self_collisions`."""
+        return self_collisions(self.run, tolerance=tolerance, thickness=thickness)
 
-    def joint_limits(self, **options: Any) -> tuple[LimitPassed, ...]:
-        """The limits of position and speed that are passed; see `joint_limits`."""
-        return joint_limits(self.run, **options)
+    def joint_limits(self, *, tolerance: float = 1e-6) -> tuple[LimitPassed, ...]:
+        """The limits of position and speed that are passed; see `pinloop.joint_limits`."""
+        return joint_limits(self.run, tolerance=tolerance)
 
 
 def made_result(course: Course, system: ModalSystem, stands: bool) -> StopResult:

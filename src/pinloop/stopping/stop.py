@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..checks import require_kind
 from ..dynamics import EquationsOfMotion
 from ..errors import BadValue, PinloopError, PinloopWarning, StopFailed
 from ..integrate import MuntheKaas
-from ..mechanism import Mechanism
+from ..mechanism import Mechanism, require_robot
 from ..modes import ModalSystem
 from ..start import consistent_start
 from ..stepping import StepFailed
@@ -72,6 +74,7 @@ def stop(
         InconsistentVelocity: the loops do not allow ``v``.
         StopFailed: the stop could not be computed to its end; carries what there is.
     """
+    require_robot(robot)
     brakes = brakes if isinstance(brakes, Brakes) else Brakes.from_yaml(brakes)
     machine = prepared(robot, brakes, payload, gravity)
     trigger = Trigger() if trigger is None else trigger
@@ -126,6 +129,7 @@ def stopped(
     standstill: Standstill,
 ) -> StopResult:
     """Stop a prepared robot; see `stop` for the arguments."""
+    require_kind(until, Real, "until", "give a time in seconds")
     if not 0 < until < np.inf:
         raise BadValue(f"until is {until} s; it must be positive")
     q0, v0 = _start(machine.robot, machine.equations, trigger, q, v)

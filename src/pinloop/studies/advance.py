@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from ..description import GROUND
 from ..errors import BadValue
+from ..geometry.clearance import Approach, clearance
+from ..geometry.leaves import Leaves
+from ..geometry.links import Links, Piece, frame_pieces, robot_links
+from ..geometry.motionbounds import Bounds
+from ..geometry.obstacles import Obstacle
 from ..stopping import StopResult
-from ..stopping.clearance import Approach, clearance
-from ..stopping.leaves import Leaves
-from ..stopping.links import Links, Piece, frame_pieces, robot_links
-from ..stopping.motionbounds import Bounds
-from ..stopping.obstacles import Obstacle
 from ..trajectory import Trajectory
 
 __all__ = ["Most", "Person", "Shapes", "Ways", "largest_within", "shapes_of", "ways_towards"]

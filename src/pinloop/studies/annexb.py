@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..errors import BadValue
 from ..integrate import MuntheKaas
@@ -39,7 +39,6 @@ from .space import driven_joints
 
 __all__ = ["SHARES", "AnnexB", "AxisStop", "annex_b"]
 
-Array = NDArray[np.float64]
 GivenPoses = Mapping[str, Mapping[float, Any]]
 """Per axis and share a configuration, or values of driven joints by name."""
 

@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from ..assembly import consistent_velocity
 from ..checks import flat_numbers
 from ..errors import BadValue, StopFailed
+from ..geometry.limits import LimitPassed, joint_limits
 from ..integrate import MuntheKaas
 from ..mechanism import Mechanism
 from ..stopping import Brakes, Payload, Standstill, StopResult, Trigger
-from ..stopping.limits import LimitPassed, joint_limits
 from ..stopping.machine import tool_of
 from ..stopping.schedule import Category
 from ..stopping.stop import Machine, prepared, stopped

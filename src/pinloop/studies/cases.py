@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..assembly import assemble, consistent_velocity
 from ..errors import PinloopError
+from ..geometry.clearance import clearance
+from ..geometry.obstacles import Obstacle
 from ..integrate import NODES, WEIGHTS, MuntheKaas
 from ..mechanism import Mechanism
 from ..stopping import Brakes, Payload, Standstill, StopResult, Trigger
-from ..stopping.clearance import clearance
 from ..stopping.machine import tool_of
-from ..stopping.obstacles import Obstacle
 from ..stopping.schedule import Category
 from ..stopping.stop import Machine, prepared, stopped
 from .space import Space, Variable, driven_joints
@@ -189,7 +189,7 @@ def _numbers(stop: StopResult) -> Row:
     """Everything of a stop that a study keeps."""
     tool = tool_of(stop.robot)
     travel, speed = tool_way(stop, tool)
-    place = _place(stop, tool)
+    place = stop.robot.placement(stop.course.kept[0].q, tool).translation.tolist()
     row: Row = {
         "outcome": stop.outcome,
         "stopping_time_s": stop.stopping_time,
@@ -215,14 +215,6 @@ def _numbers(stop: StopResult) -> Row:
             f"{name}_margin": joint.margin,
         }
     return row
-
-
-def _place(stop: StopResult, frame: str) -> list[float]:
-    """Origin of a frame in the world at the signal [m], x, y, z."""
-    model = stop.robot.model
-    data, index = model.createData(), stop.robot.frame_id(frame)
-    pin.forwardKinematics(model, data, stop.course.kept[0].q)
-    return [float(x) for x in pin.updateFramePlacement(model, data, index).translation]
 
 
 def tool_way(stop: StopResult, frame: str) -> tuple[float, float]:

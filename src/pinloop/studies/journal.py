@@ -124,8 +124,9 @@ class Journal:
         for key in dict.fromkeys([*self._manifest, *before]):
             if before.get(key) != self._manifest.get(key):
                 raise PinloopError(
-                    f"'{self.path}' holds another study: its {key} is {_short(before.get(key))}, "
-                    f"not {_short(self._manifest.get(key))}; give another file for the results"
+                    f"'{self.path}' holds another study: its {key} is "
+                    f"{_short(*_apart(before.get(key), self._manifest.get(key)))}; give another "
+                    "file for the results"
                 )
 
 
@@ -199,6 +200,14 @@ def _read(name: str, text: str) -> float | str:
     return float(text) if text else float("nan")
 
 
-def _short(value: object) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+def _apart(before: object, now: object) -> tuple[object, object]:
+    """Where two lists of the same length differ first; else all of both."""
+    if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        return next((a, b) for a, b in zip(before, now, strict=True) if a != b)
+    return before, now
+
+
+def _short(before: object, now: object) -> str:
+    """Both values, cut where they are long."""
+    texts = (json.dumps(value) for value in (before, now))
+    return ", not ".join(text if len(text) <= 60 else text[:57] + "..." for text in texts)

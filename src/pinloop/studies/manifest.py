@@ -10,8 +10,8 @@ import numpy as np
 import pinocchio as pin
 import scipy
 
+from ..geometry.obstacles import Obstacle
 from ..mechanism import Mechanism
-from ..stopping.obstacles import Obstacle
 from ..version import __version__
 from .cases import Setup
 from .sampling import Sampling

@@ -118,7 +118,7 @@ def minimum_distance(
 
     With the fast approach first; if that gives more than ``threshold``, with the slow one, but
     not less than ``threshold``; and never less than ``least``. The hazard zone is everything that
-    the robot sweeps until it stands, see `pinloop.stopping.swept.swept_volume`.
+    the robot sweeps until it stands, see `pinloop.geometry.swept.swept_volume`.
 
     The defaults are those for detection zones across the approach that detect 40 mm or less. For
     others (zones along the approach, single beams, mats) give ``fast`` and ``slow`` the same 1.6

@@ -28,7 +28,7 @@ def write_parquet(study: Study, path: Path) -> Path:
         import pyarrow.parquet as pq
     except ImportError:
         raise PinloopError(
-            "Parquet files need pyarrow; install it with: pip install 'pinloop[parquet]'"
+            "Parquet files need pyarrow; install it with: pip install pyarrow"
         ) from None
     words = ("outcome", "reason")
     schema = pa.schema(

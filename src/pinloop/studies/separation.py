@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike
 
 from ..checks import flat_numbers, unit_vector
 from ..errors import BadValue
+from ..geometry.links import positive
 from ..stopping import StopResult
 from ..stopping.figures import milliseconds
-from ..stopping.links import positive
 from ..stopping.remarks import PLANNING_AID
 from ..stopping.sheet import Block, Cell, Facts, Notes, Sheet, printable
 from .advance import Person, shapes_of, ways_towards

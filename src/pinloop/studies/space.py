@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from numbers import Real
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import BadValue, UnknownName
 from ..mechanism import Mechanism
@@ -19,7 +18,6 @@ from ..stopping.brakes import Chain
 
 __all__ = ["Space", "Variable"]
 
-Array = NDArray[np.float64]
 Range = float | tuple[float, float]
 
 _ALL_SPEEDS = (-1.0, 1.0)
@@ -145,7 +143,13 @@ class Space:
                     )
                 extent = (float(lower[i]), float(upper[i])) if limited else (-np.pi, np.pi)
             unit = "m" if sliding else "rad"
-            found.append(_variable("pose", name, extent, unit))
+            variable = _variable("pose", name, extent, unit)
+            if at.nq == 1 and not lower[i] <= variable.low <= variable.high <= upper[i]:
+                raise BadValue(
+                    f"pose of '{name}' goes from {variable.low:g} to {variable.high:g} {unit}, "
+                    f"beyond its limits of {lower[i]:g} to {upper[i]:g}; stay within them"
+                )
+            found.append(variable)
         return found
 
     def _speeds(self, robot: Mechanism) -> list[Variable]:

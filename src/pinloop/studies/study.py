@@ -10,17 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 from time import perf_counter
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import errors
+from ..checks import require_kind
 from ..errors import BadValue, PinloopError, PinloopWarning
+from ..geometry.obstacles import Obstacle, checked_obstacles
 from ..integrate import MuntheKaas
-from ..mechanism import Mechanism
+from ..mechanism import Mechanism, require_robot
 from ..stopping import Brakes, Payload, StopResult, Trigger
-from ..stopping.obstacles import Obstacle, checked_obstacles
 from ..stopping.schedule import Category, as_category
 from .cases import CLEARANCE, Row, Setup, columns
 from .journal import Journal, read_rows
@@ -175,6 +177,9 @@ def study(
     Returns:
         The study; with the cases done so far, if it is interrupted with Ctrl-C.
     """
+    require_robot(robot)
+    require_kind(space, (Space, NoneType), "space", "give a pl.Space(...)")
+    require_kind(sampling, Sampling, "sampling", "give for example pl.Sobol(64)")
     setup = Setup(
         robot,
         (brakes if isinstance(brakes, Brakes) else Brakes.from_yaml(brakes)).for_robot(robot),

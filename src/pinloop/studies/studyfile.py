@@ -17,20 +17,19 @@ import pinocchio as pin
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from ..errors import BadValue, LoadError, UnknownName
+from ..geometry.obstacles import Obstacle, checked_obstacles
 from ..load.documents import NotNegative, Positive, key_table, read_bytes, schema_of
 from ..load.entries import Entry
 from ..load.yamltools import Name, Number, Vector3, line_of, read_yaml, validated
 from ..loading import load
 from ..mechanism import Mechanism
 from ..stopping import Brakes, Category1, Category2, JointTrajectory, Payload, Trigger
-from ..stopping.obstacles import Obstacle, checked_obstacles
 from ..stopping.schedule import Category
 from ..stopping.usual import usual_brakes
 from .sampling import Corners, Grid, Random, Sampling, Sobol
 from .space import Space
 
 __all__ = [
-    "FORMAT",
     "TABLES",
     "PlannedStudy",
     "StudyFile",
@@ -38,9 +37,6 @@ __all__ = [
     "key_table",
     "read_study",
 ]
-
-FORMAT: Literal["pinloop-study-1"] = "pinloop-study-1"
-"""Version tag of the study file."""
 
 
 def _both_ends(value: object) -> object:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import require_kind
 from ..errors import BadValue, UnknownName
 from ..stopping import StopResult
 from .cases import CLEARANCE, Setup, units
@@ -92,6 +93,7 @@ def worst_case(
     """
     from joblib import Parallel, delayed
 
+    require_kind(study, Study, "study", "give what pl.study(...) returned")
     for what, count in (("starts", starts), ("evaluations", evaluations)):
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise BadValue(f"{what} is {count!r}; give a number of at least 1")

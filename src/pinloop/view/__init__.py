@@ -92,5 +92,7 @@ def save_html(robot: Mechanism, path: str | Path, q: ArrayLike | None = None) ->
 def _configuration(robot: Mechanism, q: ArrayLike | None) -> ArrayLike:
     """The configuration to show."""
     from ..assembly import assemble
+    from ..mechanism import require_robot
 
+    require_robot(robot)
     return assemble(robot) if q is None else robot.checked_configuration(q)

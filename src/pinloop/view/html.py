@@ -13,18 +13,27 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
-from ..errors import BadValue, PinloopError
+from ..checks import not_written
+from ..errors import PinloopError
 from ..mechanism import Mechanism
 from .commands import packed
 from .scene import Scene
 from .skeleton import LOOP
 
-__all__ = ["caption", "page", "viewer_script", "write_page", "write_text"]
+__all__ = ["NOTICE", "caption", "page", "policy", "viewer_script", "write_page", "write_text"]
+
+NOTICE = """<!--
+The script below is the viewer of MeshCat, (c) 2018 Robin Deits, MIT License, with three.js,
+(c) 2010-2021 Three.js Authors, MIT License, and others listed in MeshCat's distribution.
+-->
+"""
+"""What has to stand above the viewer's script."""
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <link rel="icon" href="data:,">
@@ -42,11 +51,7 @@ _PAGE = """<!DOCTYPE html>
 <body>
 <div id="meshcat-pane"></div>
 <div id="caption"><h1>{name}</h1>{facts}</div>
-<!--
-The script below is the viewer of MeshCat, (c) 2018 Robin Deits, MIT License, with three.js,
-(c) 2010-2021 Three.js Authors, MIT License, and others listed in MeshCat's distribution.
--->
-<script>
+{notice}<script>
 {viewer}
 </script>
 <script>
@@ -79,10 +84,7 @@ def write_text(text: str, path: str | Path) -> Path:
     try:
         target.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        raise BadValue(
-            f"{target} cannot be written: {(error.strerror or str(error)).lower()}; "
-            "name a file in a folder that exists"
-        ) from None
+        raise not_written(target, error) from error
     return target
 
 
@@ -95,9 +97,23 @@ def page(scene: Scene, q: ArrayLike) -> str:
         title=escape(f"{robot.name} - pinloop"),
         name=escape(robot.name),
         facts=caption(robot),
+        policy=policy(),
+        notice=NOTICE,
         loop_color=f"rgb({red}, {green}, {blue})",
         viewer=viewer_script(),
         commands=",\n".join(f'"{text}"' for text in encoded),
+    )
+
+
+def policy(connect: str = "'none'") -> str:
+    """What the browser lets a page do: nothing that needs a network. The viewer compiles.
+
+    Args:
+        connect: which addresses it may ask: none, or ``'self'`` with a server behind it.
+    """
+    return (
+        "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; "
+        f"style-src 'unsafe-inline'; img-src data:; connect-src {connect}"
     )
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 
-from .html import viewer_script
+from .html import NOTICE, viewer_script
 from .replay import Replay
 
-__all__ = ["Player", "SharedCommands", "make_player"]
+__all__ = ["Player", "SharedCommands", "asset", "make_player", "text_of"]
 
 _SPEEDS = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 _FAST_SPEEDS = (100.0, 20.0, 5.0)
@@ -49,12 +49,6 @@ step="{step}" value="{end}" aria-label="Time"><div class="replay-events"></div><
 </div>"""
 
 _COMMANDS = '<script type="application/json" class="replay-commands">{data}</script>'
-
-NOTICE = """<!--
-The script below is the viewer of MeshCat, (c) 2018 Robin Deits, MIT License, with three.js,
-(c) 2010-2021 Three.js Authors, MIT License, and others listed in MeshCat's distribution.
--->
-"""
 
 
 @dataclass(frozen=True)

@@ -21,19 +21,10 @@ from .commands import Command, packed, phong, set_object
 from .lighter import lighter
 from .motion import Motion, frame_times, mode_spans, modes_at, opened_spans, standing_spans
 from .scene import Node, Scene, make_scene
-from .solids import Color, cone, cylinder, facets, tube
+from .solids import Color, Solid, cone, cylinder, facets, tube
 from .stage import stage
 
-__all__ = [
-    "FORCE",
-    "MOMENT",
-    "Layer",
-    "Replay",
-    "Trace",
-    "frame_times",
-    "make_replay",
-    "standing_spans",
-]
+__all__ = ["FORCE", "MESH_BYTES", "MOMENT", "Layer", "Replay", "Trace", "make_replay"]
 
 Array = NDArray[np.float64]
 
@@ -229,22 +220,16 @@ def make_replay(
     moving = matrices[:, moves]
     points = np.vstack([scene.points(one) for one in q[[0, len(t) // 2, -1]]])
     size = max(float(np.ptp(points, axis=0).max()), 1e-3)
-    drawn = [
-        (f"traces/{k}", tube(_path(run, t, trace, len(traces)), 0.003 * size), trace.color)
-        for k, trace in enumerate(traces)
-    ]
-    points = np.vstack([points, *(solid.corners for _, solid, _ in drawn)])
+    ways = [tube(_path(run, t, trace, len(traces)), 0.003 * size) for trace in traces]
+    points = np.vstack([points, *(way.corners for way in ways)])
     shown = ghosts if ghosts is not None else (float(t[0]),)
+    picture = [*stage(points), *scene.drawing(), *scene.placing(q[0])]
+    picture += [_line(k, *one) for k, one in enumerate(zip(ways, traces, strict=True))]
+    picture += [_surface(f"layers/{k}", layer) for k, layer in enumerate(layers)]
+    picture += [command for k, arrow in enumerate(arrows) for command in _drawn(k, arrow, size)]
     return Replay(
         name=run.robot.name,
-        commands=(
-            *stage(points),
-            *scene.drawing(),
-            *scene.placing(q[0]),
-            *(set_object(path, solid, _paint(color), np.eye(4)) for path, solid, color in drawn),
-            *(_surface(f"layers/{k}", layer) for k, layer in enumerate(layers)),
-            *(command for k, arrow in enumerate(arrows) for command in _drawn(k, arrow, size)),
-        ),
+        commands=tuple(picture),
         t=t,
         paths=tuple(scene.nodes[k].path for k in moves),
         positions=moving[:, :, :3, 3],
@@ -256,7 +241,7 @@ def make_replay(
         ghost=_groups(scene) if shown else (),
         ghosts=tuple(shown),
         layers=tuple((f"layers/{k}", one.label, one.color[3]) for k, one in enumerate(layers)),
-        traces=bool(drawn),
+        traces=bool(ways),
         arrows=tuple(arrows),
         scales=(_scale(arrows, False, size), _scale(arrows, True, size)),
         events=tuple(events),
@@ -315,9 +300,10 @@ def _path(run: Motion, t: Array, trace: Trace, count: int) -> Array:
     return np.asarray(point.placements_over(run(times).q)[:, 0, :3, 3])
 
 
-def _paint(color: Color) -> dict[str, Any]:
-    """Material of a line: the same from all sides, over whatever hides it."""
-    return phong(color, in_front=True) | {"type": "MeshBasicMaterial"}
+def _line(number: int, way: Solid, trace: Trace) -> Command:
+    """The command that draws a path: the same from all sides, over whatever hides it."""
+    paint = phong(trace.color, in_front=True) | {"type": "MeshBasicMaterial"}
+    return set_object(f"traces/{number}", way, paint, np.eye(4))
 
 
 def _surface(path: str, layer: Layer) -> Command:

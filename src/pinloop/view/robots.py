@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import BadValue
 from .commands import packed
 from .dragging import Dragged, Slider
-from .html import caption, viewer_script
-from .player import NOTICE, asset, text_of
+from .html import NOTICE, caption, policy, viewer_script
+from .player import asset, text_of
 from .scene import Scene
 from .server import Message
 
@@ -23,9 +23,7 @@ _PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
-script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:; \
-connect-src 'self'">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <link rel="icon" href="data:,">
@@ -140,6 +138,7 @@ class RobotExhibit:
             facts=caption(robot),
             style=asset("live.css"),
             data=json.dumps(data, allow_nan=False).replace("<", "\\u003c"),
+            policy=policy("'self'"),
             notice=NOTICE,
             viewer=viewer_script(),
             script=asset("live.js"),

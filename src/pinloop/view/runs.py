@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..errors import BadValue
 from ..mechanism import Mechanism
 from .arrows import Arrow, arrows_of, force_names
+from .html import policy
 from .motion import Motion, checked_times, frame_times, standing_spans
 from .player import asset, make_player
 from .replay import FORCE, MOMENT, Replay, Trace, make_replay
@@ -25,12 +26,6 @@ from .skeleton import LOOP
 from .solids import Color
 
 __all__ = ["RunExhibit", "Shown", "run_page", "run_replay"]
-
-_POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; "
-    "img-src data:; connect-src {connect}"
-)
-"""What the browser lets the page do: nothing that needs a network. The viewer compiles."""
 
 _MESH_BYTES = 3_000_000
 _FRAME_CHARACTERS = 2_600_000
@@ -97,13 +92,13 @@ def run_page(run: Motion, shown: Shown, *, live: str | None = None) -> str:
     title = shown.title or run.robot.name
     items = "".join(f"<li>{item}</li>" for item in _legend(replay, traces))
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in _notes(run, shown, replay))
-    policy = _POLICY.format(connect="'self'" if live else "'none'")
+    allowed = policy("'self'" if live else "'none'")
     script = f"<script>\n{live}</script>" if live else ""
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta http-equiv="Content-Security-Policy" content="{allowed}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)} - pinloop</title>
 <link rel="icon" href="data:,">

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from ..errors import PinloopError
 
-__all__ = ["PageServer"]
+__all__ = ["Message", "PageServer"]
 
 Message = dict[str, Any]
 

@@ -80,14 +80,14 @@ class ArticulatedSolver(BoundStateFormulation):
             tau: applied generalised forces without gravity, shape (nv,).
             further: rows beyond loops.
         """
-        answer, held, border = self._accelerate(q, v, tau, further)
+        answer, forces, held, border = self._accelerate(q, v, tau, further)
         lam = np.zeros(self._rows)
         reactions = answer.x[self.handles.of_cuts :] * self.loops.scale
         for part, first in zip(self.loop_rows, self.loops.first, strict=False):
             lam[part] = reactions[first : first + part.stop - part.start]
         lam[further.index[border]] = answer.multipliers
         if len(held):
-            lam[further.index[held]] = self._held_multipliers(answer, further.J[held])
+            lam[further.index[held]] = self._held_multipliers(answer, forces, further.J[held])
         return answer.a, lam
 
     def bodies_and_joints(
@@ -100,7 +100,7 @@ class ArticulatedSolver(BoundStateFormulation):
             each tree joint on its body, at and in the joint frame, shape (n, 6); wrench of each
             loop joint on its body B, at and in its frame B, shape (loops, 6).
         """
-        answer, _, _ = self._accelerate(q, v, tau, further)
+        answer, _, _, _ = self._accelerate(q, v, tau, further)
         split = self.handles.of_cuts
         x_cuts = answer.x[:split].reshape(len(self.cuts.D), self.cuts.width)
         F_cuts = apply(self.cuts.D, x_cuts) + self.cuts.wrenches(answer.torques)
@@ -114,7 +114,8 @@ class ArticulatedSolver(BoundStateFormulation):
 
     def _accelerate(
         self, q: Array, v: Array, tau: Array, further: FurtherRows
-    ) -> tuple[Answer, Indices, Indices]:
+    ) -> tuple[Answer, Array, Indices, Indices]:
+        """The answer, forces on the blocks, and which rows hold and which are bordered."""
         held, border, values = self._sort(further)
         self._update(q, v)
         self._cap(q, v)
@@ -127,13 +128,14 @@ class ArticulatedSolver(BoundStateFormulation):
             further.values[border],
         )  # fmt: skip
         answer = problem.solve(load)
-        self._applied = problem.forces(load, answer) if len(held) else load.forces
-        return answer, held, border
+        # All forces are asked for only where something is held.
+        forces = problem.forces(load, answer) if len(held) else load.forces
+        return answer, forces, held, border
 
-    def _held_multipliers(self, answer: Answer, J: Array) -> Array:
+    def _held_multipliers(self, answer: Answer, forces: Array, J: Array) -> Array:
         columns = list(self.coordinates.held)
         rotors = self._armature[columns] * answer.a[columns]
-        torques = self.coordinates.holding(self._applied, answer.alpha, answer.x, rotors)
+        torques = self.coordinates.holding(forces, answer.alpha, answer.x, rotors)
         by_column = dict(zip(columns, torques, strict=True))
         at = np.argmax(np.abs(J), axis=1)
         return np.array([by_column[int(c)] / row[c] for c, row in zip(at, J, strict=True)])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ...view.replay import standing_spans
+from ...view.motion import standing_spans
 from ..figures import Units, units_of
 from ..series import Series, series_of
 from .bars import Lane, Part, Span, Stack

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ...geometry.swept import SweptVolume, swept_volume
+from ...view.motion import frame_times
 from ...view.player import Player, SharedCommands, make_player
-from ...view.replay import MESH_BYTES, Layer, Trace, frame_times, make_replay
+from ...view.replay import MESH_BYTES, Layer, Trace, make_replay
 from ..figures import number
-from ..swept import SweptVolume, swept_volume
 from .instants import shown_until
 from .markup import Markup, element, joined
 

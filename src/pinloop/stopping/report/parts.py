@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from ...view.html import policy
 from ..brakes import Assumption
 from .markup import Content, Markup, element, joined
 from .plots import Plot
@@ -15,12 +16,6 @@ if TYPE_CHECKING:
     from ..brakes import Brakes
 
 __all__ = ["asset", "assumptions_section", "document", "figure", "keys", "made_at", "section"]
-
-_POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; "
-    "img-src data:"
-)
-"""What the browser lets the page do: nothing that needs a network. The viewer compiles."""
 
 
 def document(title: str, style: str, *body: Content) -> str:
@@ -34,7 +29,7 @@ def document(title: str, style: str, *body: Content) -> str:
     head = element(
         "head",
         element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        element("meta", http_equiv="Content-Security-Policy", content=policy()),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", f"{title} - pinloop"),
         element("link", rel="icon", href="data:,"),

@@ -17,7 +17,7 @@ from ...stopping.report.parts import figure, section
 from ...stopping.report.plots import Curve, Plot
 from ...stopping.sheet import printable
 from ..space import Variable
-from .quantities import Told, shown_unit
+from .quantities import VARIED, Told, shown_unit
 from .results import Results
 from .shapes import Band, Dots
 
@@ -66,7 +66,7 @@ class Binned:
     most: Array
 
 
-def bins_of(x: Array) -> NDArray[np.int64]:
+def _bins(x: Array) -> NDArray[np.int64]:
     """Number of the bin of each value: one per value if there are few, else even ones.
 
     Args:
@@ -83,7 +83,7 @@ def bins_of(x: Array) -> NDArray[np.int64]:
 
 def binned(x: Array, y: Array) -> Binned:
     """Sum up a result in bins of a quantity, shapes (n,)."""
-    bins = bins_of(x)
+    bins = _bins(x)
     rows = []
     for number in np.unique(bins):
         here = bins == number
@@ -101,7 +101,7 @@ def share_explained(x: Array, y: Array) -> float:
     total = float(np.sum((y - y.mean()) ** 2))
     if total <= 0.0 or x.min() == x.max():
         return 0.0
-    bins = bins_of(x)
+    bins = _bins(x)
     _, own = np.unique(bins, return_inverse=True)
     counts = np.bincount(own)
     if len(y) <= len(counts):
@@ -266,6 +266,5 @@ def _entry(picture: Markup, name: str) -> Markup:
 
 def _in_words(variable: Variable) -> str:
     """Name of a variable: "speed of joint_1"."""
-    words = {"instant": "instant of the signal", "delay": "later brake", "band": "band"}
-    word = words.get(variable.kind, variable.kind)
+    word = VARIED[variable.kind]
     return f"{word} of {printable(variable.joint)}" if variable.joint else word

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
 
 import numpy as np
-from pydantic import ConfigDict, Field, TypeAdapter, with_config
+from pydantic import Field
 from typing_extensions import TypedDict  # pydantic needs it below Python 3.12
 
 from ...errors import BadValue
+from ...geometry.obstacles import Obstacle
+from ...load.documents import closed, schema_of
 from ...stopping.document import (
     BrakesRecord,
     CategoryRecord,
@@ -26,7 +28,6 @@ from ...stopping.document import (
 )
 from ...stopping.export import brakes_record, category_record, robot_record, versions
 from ...stopping.machine import tool_of
-from ...stopping.obstacles import Obstacle
 from ...stopping.remarks import PLANNING_AID, assumptions_with
 from ..cases import Setup
 from ..manifest import manifest_of
@@ -39,10 +40,8 @@ __all__ = ["FORMAT", "Manifest", "json_schema", "manifest_document", "manifest_t
 FORMAT: Literal["pinloop-study-manifest-1"] = "pinloop-study-manifest-1"
 """Version tag of the document."""
 
-_closed = with_config(ConfigDict(extra="forbid"))
 
-
-@_closed
+@closed
 class VariableRecord(TypedDict):
     """Something that varies between the cases, or is kept fixed: then both ends are equal."""
 
@@ -53,7 +52,7 @@ class VariableRecord(TypedDict):
     unit: str
 
 
-@_closed
+@closed
 class SamplingRecord(TypedDict):
     """Which cases there are."""
 
@@ -61,7 +60,7 @@ class SamplingRecord(TypedDict):
     arguments: Annotated[dict[str, Any], Field(description="counts and the seed, as in Python")]
 
 
-@_closed
+@closed
 class MotionRecord(TypedDict):
     """The recorded motion whose instants are looked at."""
 
@@ -72,7 +71,7 @@ class MotionRecord(TypedDict):
     sha256: Annotated[Digest, Field(description="of joints, times and values")]
 
 
-@_closed
+@closed
 class ObstacleRecord(TypedDict):
     """What stands around the robot."""
 
@@ -82,7 +81,7 @@ class ObstacleRecord(TypedDict):
     sha256: Annotated[Digest, Field(description="of its points and triangles in the world")]
 
 
-@_closed
+@closed
 class ResultsRecord(TypedDict):
     """The rows."""
 
@@ -92,7 +91,7 @@ class ResultsRecord(TypedDict):
     size: Annotated[int, Field(description="number of cases of the whole study")]
 
 
-@_closed
+@closed
 class Manifest(TypedDict):
     """A study of stops: what went in. Sampled; a planning aid, no certificate."""
 
@@ -183,8 +182,7 @@ def manifest_document(study: Study) -> Manifest:
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON schema of the document."""
-    schema = TypeAdapter(Manifest).json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return schema_of(Manifest)
 
 
 def _payload(setup: Setup) -> PayloadRecord | None:

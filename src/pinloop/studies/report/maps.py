@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...stopping.obstacles import Obstacle
+from ...geometry.obstacles import Obstacle
 from ...stopping.report.markup import Markup, element
 from ...stopping.report.parts import figure, section
 from ...stopping.report.plots import Plot, Scale, Shape

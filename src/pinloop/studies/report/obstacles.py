@@ -8,10 +8,10 @@ import coal
 import numpy as np
 from numpy.typing import NDArray
 
-from ...stopping.obstacles import Obstacle
+from ...geometry.obstacles import Obstacle
 from ...view.replay import Layer
 
-__all__ = ["obstacle_layers", "outline"]
+__all__ = ["obstacle_layers", "outline", "surface"]
 
 Array = NDArray[np.float64]
 

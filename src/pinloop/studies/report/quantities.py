@@ -17,11 +17,20 @@ from ..summary import Distribution, distribution_of, unit_of_column
 from ..worst import criteria
 from .results import Results
 
-__all__ = ["Quantity", "Told", "quantities", "shown_unit", "told"]
+__all__ = ["VARIED", "Quantity", "Told", "quantities", "shown_unit", "told"]
 
 Array = NDArray[np.float64]
 Kind = Literal["time", "travel", "clearance", "angle", "impulse", "gear"]
 
+VARIED = {
+    "pose": "position",
+    "speed": "speed",
+    "delay": "later brake",
+    "band": "band",
+    "payload": "payload",
+    "instant": "instant of the signal",
+}
+"""What the kinds of variables are called."""
 _NAMES = {
     "time": "stopping time",
     "travel": "way of the tool",

@@ -18,7 +18,7 @@ from ..space import Variable
 from ..study import Study
 from ..worst import WorstCase, known_criteria
 from .obstacles import obstacle_layers
-from .quantities import Told, quantities, shown_unit
+from .quantities import VARIED, Told, quantities, shown_unit
 from .results import Results
 
 __all__ = ["Replayed", "Replays", "chosen", "replays_section"]
@@ -203,7 +203,7 @@ def _table(case: Replayed, study: Study) -> Markup:
     of = {(one.kind, one.joint): one for one in setup.variables}
     names = list(dict.fromkeys([*(one.joint for one in setup.variables if one.joint),
                                 *case.stop.joints]))  # fmt: skip
-    kinds = [k for k in ("pose", "speed", "delay", "band") if any(kind == k for kind, _ in of)]
+    kinds = [k for k in VARIED if any(kind == k and name for kind, name in of)]
     rows = []
     for name in names:
         units = units_of(robot, name)
@@ -225,8 +225,7 @@ def _table(case: Replayed, study: Study) -> Markup:
     struck = any(joint.impulse for joint in case.stop.joints.values())
     if not struck:
         rows = [(*row[:-2], row[-1]) for row in rows]
-    heads = {"pose": "position", "speed": "speed", "delay": "later brake", "band": "band"}
-    columns = [Column("joint", right=False), *(Column(heads[kind]) for kind in kinds)]
+    columns = [Column("joint", right=False), *(Column(VARIED[kind]) for kind in kinds)]
     ends = ("goes", "stands after", *(("impulse",) if struck else ()), "gear, at most")
     columns += [Column(text) for text in ends]
     return grid_table(Grid("Joint by joint", tuple(columns), tuple(rows)), titled=False)
@@ -242,9 +241,8 @@ def _value(variable: Variable | None, values: Mapping[str, float]) -> str:
 
 def _others(case: Replayed, study: Study) -> Markup:
     """Variables that belong to no joint."""
-    words = {"payload": "payload", "instant": "instant of the signal"}
     said = [
-        f"{words.get(one.kind, one.kind)} {_value(one, case.values)}"
+        f"{VARIED[one.kind]} {_value(one, case.values)}"
         for one in study.setup.variables
         if not one.joint
     ]

@@ -20,14 +20,12 @@ from ..cases import Setup
 from ..space import Variable
 from ..study import Study
 from .distributions import case_link
-from .quantities import Told, shown_unit
+from .quantities import VARIED, Told, shown_unit
 from .replayed import Replayed
 from .results import Failure, Results
 
 __all__ = ["failures_section", "setting_section", "warnings_section"]
 
-_KINDS = {"pose": "position", "speed": "speed", "delay": "brake later by", "band": "band"}
-_OTHERS = {"payload": "payload", "instant": "instant of the signal"}
 _TO = " to "
 
 
@@ -42,20 +40,18 @@ def _ranges(setup: Setup) -> Markup:
     """Ranges of all variables, joint by joint."""
     variables = setup.variables
     of = {(one.kind, one.joint): one for one in variables}
-    kinds = [kind for kind in _KINDS if any(one.kind == kind for one in variables)]
+    kinds = [kind for kind in VARIED if any(one.kind == kind and one.joint for one in variables)]
     joints = list(dict.fromkeys(one.joint for one in variables if one.joint))
     found = []
     if joints:
-        columns = (Column("joint", right=False), *(Column(_KINDS[kind]) for kind in kinds))
+        columns = (Column("joint", right=False), *(Column(VARIED[kind]) for kind in kinds))
         rows = tuple(
             (Cell(printable(name)), *(_range(of.get((kind, name))) for kind in kinds))
             for name in joints
         )
         table = grid_table(Grid("What varied, joint by joint", columns, rows), titled=False)
         found += [element("h3", "Joint by joint"), table]
-    others = tuple(
-        (_OTHERS.get(one.kind, one.kind), _range(one)) for one in variables if not one.joint
-    )
+    others = tuple((VARIED[one.kind], _range(one)) for one in variables if not one.joint)
     if others:
         found += [element("h3", "Beside that"), facts_table(Facts("Beside that", others))]
     fixed = any(not one.varies for one in variables)

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.stopping.volume`: meshes, files, points, and the volume of known unions."""
+"""Tests of `pinloop.geometry.volume`: meshes, files, points, and the volume of known unions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 import trimesh
 
 import pinloop as pl
-from pinloop.stopping.hulls import hull_of
-from pinloop.stopping.swept import swept_volume
-from pinloop.stopping.volume import SweptVolume
+from pinloop.geometry.hulls import hull_of
+from pinloop.geometry.swept import swept_volume
+from pinloop.geometry.volume import SweptVolume
 
 from ..tables import Array
 from .moving_bodies import at, chain, shape

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.stopping.clearance`: swings past obstacles in closed form, folding chains."""
+"""Tests of `pinloop.geometry.clearance`: swings past obstacles in closed form, folding chains."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.stopping.clearance import clearance, self_collisions
-from pinloop.stopping.nearest import TOUCH
-from pinloop.stopping.obstacles import Obstacle
+from pinloop.geometry.clearance import clearance, self_collisions
+from pinloop.geometry.nearest import TOUCH
+from pinloop.geometry.obstacles import Obstacle
 
 from ..states import robot
 from .moving_bodies import LENGTH, SPEED, THICK, X_AXIS, at, ball, chain, fling, rod, shape, swing

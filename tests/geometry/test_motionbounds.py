@@ -1,4 +1,4 @@
-"""Tests of `pinloop.stopping.motionbounds` and `leaves`: against differences along the motion."""
+"""Tests of `pinloop.geometry.motionbounds` and `leaves`: against differences along the motion."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.stopping.leaves import Leaves
-from pinloop.stopping.motionbounds import Part, joint_parts, link_bounds
-from pinloop.stopping.steps import CONTROL, EVEN
+from pinloop.geometry.leaves import Leaves
+from pinloop.geometry.motionbounds import Part, joint_parts, link_bounds
+from pinloop.geometry.steps import CONTROL, EVEN
 
 from .. import tables
 from ..states import robot

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.stopping.obstacles`: boxes and meshes, seen by a rod that swings past them."""
+"""Tests of `pinloop.geometry.obstacles`: boxes and meshes, seen by a rod that swings past them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 import trimesh
 
 import pinloop as pl
-from pinloop.stopping.clearance import clearance
-from pinloop.stopping.obstacles import Obstacle
+from pinloop.geometry.clearance import clearance
+from pinloop.geometry.obstacles import Obstacle
 
 from .moving_bodies import LENGTH, THICK, swing
 

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.stopping.clearance.self_collisions`: chains that fold, pairs left out."""
+"""Tests of `pinloop.geometry.clearance.self_collisions`: chains that fold, pairs left out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.description import GROUND
-from pinloop.stopping.clearance import Approach, self_collisions
+from pinloop.geometry.clearance import Approach, self_collisions
 
 from ..states import robot
 from ..tables import Array

@@ -16,9 +16,9 @@ import pinocchio as pin
 import pinloop as pl
 import pinloop.mechanism
 from pinloop.description import GROUND, Body, Description, Geometry, Joint, Shape, constant
+from pinloop.geometry.obstacles import Obstacle
 from pinloop.mechanism import Mechanism
 from pinloop.pairs import align_z, make_pair
-from pinloop.stopping.obstacles import Obstacle
 
 from ..tables import Array
 

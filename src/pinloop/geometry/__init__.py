@@ -1,0 +1,24 @@
+"""Where a run goes: swept volume, clearance, self-collisions, limits that are passed.
+
+Knows robots and runs, of a simulation or of a stop; nothing of brakes, and never steps.
+"""
+
+from __future__ import annotations
+
+from .clearance import Approach, SelfCollisions, clearance, self_collisions
+from .limits import LimitPassed, joint_limits
+from .obstacles import Obstacle
+from .swept import swept_volume
+from .volume import SweptVolume
+
+__all__ = [
+    "Approach",
+    "LimitPassed",
+    "Obstacle",
+    "SelfCollisions",
+    "SweptVolume",
+    "clearance",
+    "joint_limits",
+    "self_collisions",
+    "swept_volume",
+]

@@ -1,0 +1,1 @@
+"""Stop analysis: brakes, stick and slip."""
