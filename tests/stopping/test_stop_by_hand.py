@@ -214,3 +214,20 @@ def test_way_of_a_joint_that_turns_round_slowly() -> None:
     assert one.travel == pytest.approx(top + back, rel=1e-7)
     assert one.excursion == pytest.approx(top, rel=1e-7)
     assert one.angle == pytest.approx(top - back, rel=1e-7)
+
+
+@pytest.mark.parametrize("category", [pl.Category1(on_path=True), pl.Category2(on_path=True)])
+def test_a_recording_that_is_at_rest_at_the_signal(category: pl.Category1 | pl.Category2) -> None:
+    """The spline through it leaves a speed of some 1e-17, for which there is nothing to slow down.
+
+    Without a chain the robot stands where it stood.
+    """
+    t = np.linspace(0, 2, 201)
+    motion = pl.JointTrajectory(("a",), t, (t**2)[:, None])
+    numbers = {"dynamic_torque": 40.0, "deceleration": 2.0, "drive_torque": 30.0}
+    result = pl.stop(
+        carriages(2.0), brakes=brakes(pl.Chain(), a=numbers), category=category,
+        trigger=pl.Trigger(motion, at=0.0),
+    )  # fmt: skip
+    assert result.outcome == "stopped"
+    assert abs(result.joints["a"].angle) < 1e-12

@@ -23,6 +23,8 @@ Signal = Callable[[float], Array]
 
 _ROUNDING = 1.0 - 1e-12
 """Sums of times are off by less."""
+_STILL = 1e-12
+"""Speed that is rounding [rad/s, m/s]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +113,9 @@ def planned(
     plan = Plan(category, chain, schedule, Reference(follows, (first, nothing)))
     if isinstance(category, Category0):
         return plan
+    # At rest the spline through a recording leaves rounding.
     speed, times = slope(command), np.zeros(len(v0))
+    speed = np.where(np.abs(speed) > _STILL, speed, 0.0)
     for name, column in columns.items():
         if speed[column] != 0.0:
             times[column] = abs(speed[column]) / _deceleration(brakes, name, category.number)
