@@ -1,1 +1,6 @@
-"""Measurements beside peers in the same run, as ratios. Not part of the package."""
+"""Measurements of speed and accuracy beside other packages; run as modules, not installed.
+
+``python -m benchmarks`` runs the suite and writes ``docs/performance.md``; ``python -m
+benchmarks.check`` is what continuous integration runs. The other modules that can be run answer
+single questions: `stops`, `studies`, `odca_scaling`, `regularization`, `locking_comparison`.
+"""

@@ -54,7 +54,8 @@ def test_a_stop_prints_its_table(robot: str, capsys: Captured) -> None:
     assert "pose assumed: all joints at zero" in words
     assert "speed all motors at 100 % of their speed limits" in words
     assert "safety certificate" in words
-    assert max(map(len, out.splitlines())) <= 100
+    folder = str(Path(robot).parent)  # as long as the machine makes it
+    assert max(map(len, out.replace(folder, "").splitlines())) <= 80
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])

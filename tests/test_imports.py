@@ -76,3 +76,18 @@ def test_the_command_line_does_not_bring_the_viewer() -> None:
     loaded = set(asked(program))
     assert "typer" in loaded
     assert loaded & (set(HEAVY) - {"typer", "rich"}) == set()
+
+
+def test_the_command_line_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pinloop", "check", "nowhere.urdf"],
+        check=False, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (2, "error: nowhere.urdf: no such file\n")
+
+
+def test_what_tab_offers() -> None:
+    """Public names alone, not those of modules such as `pinloop.checks`."""
+    program = "import pinloop; print(*dir(pinloop), '|', *sorted(pinloop.__all__))"
+    offered, _, public = " ".join(asked(program)).partition(" | ")
+    assert offered == public and "checks" not in offered.split()

@@ -343,6 +343,35 @@ def test_one_that_never_moved() -> None:
     assert "STOPPED and holds" in page.text
 
 
+def test_a_joint_beyond_its_limit_is_told_at_the_head() -> None:
+    """For 20 ms after the signal the motors keep up the 2 rad/s: that is 0.04 rad."""
+    robot = pl.load(ROOT / "urdf" / "six_axis_arm.urdf")
+    upper = float(robot.model.upperPositionLimit[0])
+    for ahead, speed, head in (
+        (0.03, 2.0, "STOPPED and holds, but beyond the limits of joint_1"),
+        (1.5, 2.0, "STOPPED and holds "),
+    ):
+        q = robot.configuration({"joint_1": upper - ahead})
+        v = robot.velocity({"joint_1": speed})
+        result = pl.stop(robot, q, v, brakes=ROOT / "urdf" / "six_axis_arm.brakes.yaml")
+        page = Page(page_of(result))
+        assert head in page.text and ("but beyond" in page.text) == (ahead < 1)
+        badges = [
+            given["class"] for tag, given in page.tags if "badge" in (given.get("class") or "")
+        ]
+        assert badges == ["badge warn" if ahead < 1 else "badge good"]
+
+
+def test_end_stops_are_warned_of_before_speeds() -> None:
+    robot = pl.load(ROOT / "urdf" / "six_axis_arm.urdf")
+    q = robot.configuration({"joint_1": float(robot.model.upperPositionLimit[0]) - 0.03})
+    v = 1.5 * robot.velocity({"joint_1": float(robot.model.upperVelocityLimit[0])})
+    first, second, *_ = pl.stop(
+        robot, q, v, brakes=ROOT / "urdf" / "six_axis_arm.brakes.yaml"
+    ).warnings
+    assert "passes its upper limit" in first and "faster than its velocity limit" in second
+
+
 def test_the_part_of_a_stop_that_failed() -> None:
     result = falling()
     page_of(replace(result, run=replace(result.run, message="failed")))

@@ -272,6 +272,7 @@ class Course:
         stand = t >= clock.reference_ends and not v[self.plan.reference.follows].any()
         names = clock.brakes_due(t, stand=stand)
         due = clock.due(t)
+        self.log += clock.passed(t)
         clock.done = t
         if t == 0.0 and not self.train.teeth.any():
             due = []  # the first phase has begun with all that

@@ -96,7 +96,8 @@ class JointTrajectory:
         The header names the time (``t`` or ``time``) and the joints, in any order, with units
         where they are not s, rad and m: ``joint_1 [deg]``, ``joint_1 (deg)``, ``joint_1_deg``,
         ``t [ms]``, ``time_ms``. Columns are separated by commas, semicolons or tabs; with the
-        last two a comma is a decimal point.
+        last two a comma is a decimal point. Tables that `Trajectory.to_csv` and
+        `StopResult.to_csv` wrote are understood as they are.
 
         Args:
             path: the file, UTF-8 or UTF-16 with byte order mark, or Windows' Western encoding.

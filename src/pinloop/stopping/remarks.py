@@ -179,7 +179,8 @@ def _not_held(result: StopResult) -> Iterator[str]:
 
 
 def _limits_passed(result: StopResult) -> Iterator[str]:
-    for passed in joint_limits(result.run):
+    # An end stop that is hit comes before a speed that is passed.
+    for passed in sorted(joint_limits(result.run), key=lambda one: one.kind == "velocity"):
         yield _limit_sentence(result, passed)
 
 

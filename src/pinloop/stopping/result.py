@@ -267,7 +267,7 @@ def _trajectory(course: Course, system: ModalSystem, outcome: str) -> Trajectory
         system=system,
         forces=tuple((StopTorque(course.equations, phase),) for phase in course.phases),
         transitions=tuple(course.transitions),
-        events=tuple(course.log),
+        events=tuple(sorted(course.log, key=lambda event: event[0])),
         evaluations=course.equations.evaluations,
         rejected=course.stepper.rejected,
     )

@@ -93,7 +93,7 @@ class Schedule:
 
     def breaks(self, train: Drivetrain) -> list[float]:
         """Instants at which a torque jumps or changes its slope."""
-        instants = {self.command, self.off}
+        instants = {self.off}
         begin, full = self.engagement(train)
         for instant in (begin, full):
             instants |= set(instant[train.has_brake].tolist())

@@ -8,7 +8,7 @@ import numpy as np
 
 from .drivetrain import Drivetrain
 from .plan import Plan
-from .schedule import Category1, Schedule
+from .schedule import Category0, Category1, Schedule
 
 __all__ = ["Timetable"]
 
@@ -28,6 +28,8 @@ class Timetable:
     def __init__(self, plan: Plan, train: Drivetrain) -> None:
         self._plan, self._train = plan, train
         self._controlled = isinstance(plan.category, Category1)
+        # The command to cut the power changes nothing yet: no phase begins with it.
+        self._at_once = isinstance(plan.category, Category0)
         self.schedule: Schedule = plan.schedule
         self.done = -1.0
         self._breaks = self._all_breaks()
@@ -44,7 +46,14 @@ class Timetable:
     def _all_breaks(self) -> list[float]:
         waiting = [] if np.isfinite(self.schedule.brake) else [self._limit]
         instants = {*self.schedule.breaks(self._train), *self._plan.reference.starts, *waiting}
+        if not self._at_once:
+            instants.add(self.schedule.command)
         return sorted(instant for instant in instants if np.isfinite(instant))
+
+    def passed(self, t: float) -> list[tuple[float, str]]:
+        """What has come without changing anything, and has not been said."""
+        command = self.schedule.command
+        return [(command, "command")] if self._at_once and self.done < command <= t else []
 
     def due(self, t: float) -> list[float]:
         """Instants that have come and have not been dealt with."""
@@ -78,7 +87,7 @@ class Timetable:
         begin, full = self.schedule.engagement(self._train)
         names = []
         for instant in due:
-            if instant == self.schedule.command:
+            if instant == self.schedule.command and not self._at_once:
                 names.append("command")
             elif instant in self._plan.reference.starts and 0 < instant != self.schedule.off:
                 names.append("a ramp ends")

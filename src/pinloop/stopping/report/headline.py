@@ -26,6 +26,9 @@ _OUTCOMES = {
 def badge(result: StopResult) -> Markup:
     """What became of the stop, for all to see."""
     mark, word, more = _OUTCOMES[result.outcome]
+    beyond = {one.joint: None for one in result.joint_limits() if one.kind == "position"}
+    if mark == "good" and beyond:
+        mark, more = "warn", f"{more}, but beyond the limits of {listed(list(beyond))}"
     icon = "\N{CHECK MARK}" if mark == "good" else "\N{WARNING SIGN}\N{VARIATION SELECTOR-15}"
     return element(
         "p",

@@ -149,7 +149,6 @@ class Robot {
         + state.residual.toExponential(1);
     this.settle();
     this.viewer.set_dirty();
-    document.body.dispatchEvent(new CustomEvent("pinloop:state", { detail: state }));
   }
 
   // Sliders show where the joints are; the one under the hand only once nothing more is asked for.

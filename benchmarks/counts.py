@@ -1,0 +1,86 @@
+"""How much Python runs for one answer: counts of calls, the same on every machine and every time.
+
+A call is one of a Python function or of a function of the interpreter's C interface. They stand
+for the time here because what pinloop adds to Pinocchio and LAPACK is such calls.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import numpy as np
+
+import pinloop as pl
+
+from .righthand import moving_state
+from .robots import MOTIONS, RIGHT_HAND_SIDES, URDF, from_file
+
+__all__ = ["all_counts", "calls"]
+
+
+def calls(function: Callable[[], object]) -> int:
+    """Calls that one evaluation makes, its own included."""
+    function()  # whatever is done once, is done now
+    count = 0
+
+    def counted(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        if event in ("call", "c_call"):
+            count += 1
+
+    before = sys.getprofile()
+    sys.setprofile(counted)
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+    return count - 1  # the one that ends the counting
+
+
+def all_counts() -> dict[str, int]:
+    """Every count, by name."""
+    found = {}
+    for name in RIGHT_HAND_SIDES:
+        robot = pl.regularize(from_file(name)())
+        q, v = moving_state(robot)
+        equations = pl.EquationsOfMotion(robot)
+        found[f"calls per right-hand side, {name}"] = calls(
+            lambda equations=equations, q=q, v=v: equations.acceleration(0.0, q, v)  # type: ignore[misc]
+        )
+    for name in MOTIONS:
+        found |= _run_counts(name)
+    return found | _stop_counts()
+
+
+def _run_counts(name: str) -> dict[str, int]:
+    """Calls per fixed step, and evaluations of a run with controlled ones."""
+    robot, q, v = MOTIONS[name].start()
+    step = 1e-3
+
+    def fixed(steps: int) -> Callable[[], pl.Trajectory]:
+        method = pl.MuntheKaas("rk4", step=step)
+        return lambda: pl.simulate(robot, q, v, until=steps * step, method=method, losses=False)
+
+    per_step = (calls(fixed(30)) - calls(fixed(10))) / 20
+    method = pl.MuntheKaas("dop853", rtol=1e-8, atol=1e-8)
+    run = pl.simulate(robot, q, v, until=MOTIONS[name].until, method=method, losses=False)
+    return {
+        f"calls per rk4 step, {name}": round(per_step),
+        f"evaluations of dop853 at 1e-8, {name}": run.evaluations,
+    }
+
+
+def _stop_counts() -> dict[str, int]:
+    """A stop of category 0 at half of the speeds."""
+    robot, brakes = pl.load(URDF / "six_axis_arm.urdf"), URDF / "six_axis_arm.brakes.yaml"
+    read = pl.Brakes.from_yaml(brakes)
+    v = 0.5 * robot.model.upperVelocityLimit * np.array([1.0, -1.0] * (robot.nv // 2))
+    result = pl.stop(robot, robot.neutral, v, brakes=read)
+    return {
+        "calls per stop, six_axis_arm": calls(
+            lambda: pl.stop(robot, robot.neutral, v, brakes=read)
+        ),
+        "evaluations per stop, six_axis_arm": result.run.evaluations,
+    }

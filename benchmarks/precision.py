@@ -1,0 +1,235 @@
+"""Whole simulations as work against precision: error of the end state over the time it took.
+
+The reference is a run of ours at a tolerance of 1e-12; how far an independent formulation ends
+from it is part of the result. Before any time counts, MuJoCo's mass matrix, bias forces and rows
+are compared with ours, and Exudyn's motion over a tiny time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+import pinloop as pl
+
+from .contestants import Contestant, Problem, all_series
+from .measure import Sample, installed
+from .robots import MOTIONS
+from .scene import Poses, apart, poses, scene
+from .with_exudyn import Exudyn
+from .with_mujoco import MuJoCo
+
+FINE_ENOUGH = 1e-11
+"""A series ends at an error below this: the reference is not better."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured.
+
+    Args:
+        rounds: turns of every contestant.
+        longest: a series ends at a run that takes longer [s].
+        points: largest number of settings of a series.
+    """
+
+    rounds: int = 5
+    longest: float = 1.0
+    points: int = 99
+
+
+@dataclass
+class _Point:
+    """A contestant with its error and times."""
+
+    contestant: Contestant
+    error: float
+    times: list[float] = field(default_factory=list)
+    failed: str = ""
+
+
+def precision(names: list[str], effort: Effort) -> list[dict[str, Any]]:
+    """One entry per motion: the reference, the checks of the models, and every point."""
+    return [_one(name, effort) for name in names]
+
+
+def _one(name: str, effort: Effort) -> dict[str, Any]:
+    motion = MOTIONS[name]
+    robot, q, v = motion.start()
+    path = pl.simulate(robot, q, v, until=motion.until, losses=False, save_every=motion.until / 30)
+    problem = Problem(motion, robot, q, v, scene(robot, q, v, list(path.q)))
+    end, confirmed, how = _reference(problem)
+    points = list(_explored(problem, end, effort))
+    for turn in range(effort.rounds - 1):
+        for point in points:
+            # Long runs need fewer turns: they average over the machine by themselves.
+            if not point.failed and (turn < 2 or sum(point.times) < effort.longest):
+                _timed(point)
+    return {
+        "case": name,
+        "title": motion.title,
+        "until": motion.until,
+        "length": robot.length,
+        "confirmed": confirmed,
+        "confirmed_by": how,
+        "models": same_models(problem),
+        "points": [_entry(point) for point in points],
+    }
+
+
+def _entry(point: _Point) -> dict[str, Any]:
+    one = point.contestant
+    return {
+        "package": one.package,
+        "method": one.method,
+        "setting": one.setting,
+        "error": point.error if np.isfinite(point.error) else None,
+        "failed": point.failed,
+        "time": asdict(Sample.of(point.times)) if point.times else None,
+    }
+
+
+def _explored(problem: Problem, end: Poses, effort: Effort) -> Iterator[_Point]:
+    """All points of all series, each run once."""
+    for series in all_series(problem):
+        for count, contestant in enumerate(series):
+            point, begin = _Point(contestant, np.inf), time.process_time()
+            try:
+                _timed(point)
+                point.error = apart(contestant.poses(), end, problem.robot.length)
+            except (pl.PinloopError, RuntimeError, ValueError) as error:
+                point.failed = str(error).splitlines()[0] or type(error).__name__
+            yield point
+            spent = time.process_time() - begin
+            if spent > effort.longest or point.error < FINE_ENOUGH or count + 1 >= effort.points:
+                break
+
+
+def _timed(point: _Point) -> None:
+    """One more run."""
+    point.contestant.prepare()
+    begin = time.process_time()
+    point.contestant.run()
+    point.times.append(time.process_time() - begin)
+
+
+def _reference(problem: Problem) -> tuple[Poses, float, str]:
+    """End of our run at 1e-12, and how far other equations of motion end from it."""
+    tight = pl.MuntheKaas("dop853", rtol=1e-12, atol=1e-12)
+    robot, until = problem.robot, problem.motion.until
+    run = pl.simulate(robot, problem.q, problem.v, until=until, method=tight, losses=False)
+    end = poses(robot, run.q[-1])
+    if robot.loops:
+        how = "the equations of Voronets, with all rows and another projection"
+        other = pl.simulate(
+            problem.motion.robot(), problem.q, problem.v, until=until, method=tight, losses=False,
+            formulation=pl.Voronets(), regularization=False,
+            stabilization=pl.Projection(coordinates="mass"),
+        )  # fmt: skip
+        return end, apart(poses(robot, other.q[-1]), end, robot.length), how
+    how = "absolute coordinates, the pivot as a loop joint"
+    free = robot.absolute("SE3")
+    # A free body has the velocity of its centre of mass.
+    levers = [np.cross(part.twist.angular, part.inertia.lever) for part in problem.scene.parts]
+    twists = [
+        np.concatenate([part.twist.linear + lever, part.twist.angular])
+        for part, lever in zip(problem.scene.parts, levers, strict=True)
+    ]
+    start = np.concatenate(twists)
+    other = pl.simulate(free, free.neutral, start, until=until, method=tight, losses=False)
+    off = apart(_bodies(free, other.q[-1]), _bodies(robot, run.q[-1]), robot.length)
+    return end, off, how
+
+
+def _bodies(robot: pl.Mechanism, q: Any) -> Poses:
+    """Where all bodies are, whatever the coordinates."""
+    placed = [robot.placement(q, name) for name in robot.bodies]
+    return np.array([one.translation for one in placed]), np.array([one.rotation for one in placed])
+
+
+# -- are these the same robots? -------------------------------------------------------------
+
+
+def same_models(problem: Problem) -> dict[str, float]:
+    """How far the peers' models are from ours at the start; relative."""
+    found: dict[str, float] = {}
+    if installed("mujoco"):
+        mass, bias, rows = mujoco_differences(problem)
+        found |= {"MuJoCo mass": mass, "MuJoCo bias": bias, "MuJoCo rows": rows}
+    if installed("exudyn"):
+        found["Exudyn acceleration"] = exudyn_difference(problem)
+    return found
+
+
+def mujoco_differences(problem: Problem) -> tuple[float, float, float]:
+    """Relative differences of mass matrix and bias forces, and of the space of the rows."""
+    M, bias, rows = MuJoCo(problem.scene, problem.robot.length).start_terms()
+    equations = pl.EquationsOfMotion(problem.robot)
+    own_M, f, J, _, _ = equations.system(0.0, problem.q, problem.v)
+    turn, drift = _into_mujoco(problem)
+    own_M, J, f = turn @ own_M @ turn.T, J @ turn.T, turn @ (f + own_M @ drift)
+    apart_rows = 0.0
+    if len(J):
+        apart_rows = float(np.abs(_projector(rows) - _projector(J)).max())
+    return (
+        float(np.abs(M - own_M).max() / np.abs(own_M).max()),
+        float(np.abs(bias + f).max() / max(float(np.abs(f).max()), 1e-9)),
+        apart_rows,
+    )
+
+
+def _into_mujoco(problem: Problem) -> tuple[Any, Any]:
+    """Velocities of MuJoCo from ours: free bodies have their linear ones in the world.
+
+    ``v' = R v`` and ``a' = R (a + w x v)``; returns ``R`` and ``w x v`` of all coordinates.
+    """
+    nv, at = problem.robot.nv, 0
+    turn, drift = np.eye(nv), np.zeros(nv)
+    for part in problem.scene.parts:
+        kind = part.motions[0][0]
+        if kind == "free":
+            turn[at : at + 3, at : at + 3] = part.pose.rotation
+            drift[at : at + 3] = np.cross(part.twist.angular, part.twist.linear)
+        at += {"free": 6, "ball": 3}.get(kind, len(part.motions))
+    return turn, drift
+
+
+def _projector(J: Any) -> Any:
+    """Projector on the row space."""
+    _, sizes, V = np.linalg.svd(J)
+    rank = int(np.sum(sizes > 1e-9 * sizes[0]))
+    return V[:rank].T @ V[:rank]
+
+
+def exudyn_difference(problem: Problem) -> float:
+    """Relative difference of the accelerations of all centres of mass at the start."""
+    robot, peer, found = problem.robot, Exudyn(problem.scene), []
+    for tiny in (2e-6, 1e-6):
+        peer.prepare("TrapezoidalIndex2", tiny, tiny)
+        peer.run()
+        found.append(peer.accelerations())
+    start = 2 * found[1] - found[0]  # back to the start along a straight line
+    equations = pl.EquationsOfMotion(robot)
+    a = equations.acceleration(0.0, problem.q, problem.v)
+    own = _centres(problem, a)
+    return float(np.abs(start - own).max() / np.abs(own).max())
+
+
+def _centres(problem: Problem, a: Any) -> Any:
+    """Accelerations of the centres of mass in the world, shape (n, 3)."""
+    import pinocchio as pin
+
+    model = problem.robot.model
+    data = model.createData()
+    pin.forwardKinematics(model, data, problem.q, problem.v, a)
+    found = []
+    for k in range(1, model.njoints):
+        spin, lever = data.v[k].angular, model.inertias[k].lever
+        own = data.a[k].linear + np.cross(spin, data.v[k].linear)
+        own = own + np.cross(data.a[k].angular, lever) + np.cross(spin, np.cross(spin, lever))
+        found.append(data.oMi[k].rotation @ own)
+    return np.array(found)

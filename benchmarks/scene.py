@@ -1,0 +1,199 @@
+"""A robot as plain numbers that any simulator can be built from, and how far two results differ.
+
+Read off the `pin.Model` of a `Mechanism`: one part per joint of the tree, one tie per loop joint.
+Nothing here knows a simulator; losses and motors are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+import pinloop as pl
+
+Array = NDArray[np.float64]
+Poses = tuple[Array, Array]
+"""Positions of all parts, shape (n, 3), and rotations, shape (n, 3, 3), in the world."""
+
+_AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A body and the joint that carries it.
+
+    Args:
+        parent: index of the part it hangs on, -1 for the ground.
+        placement: placement of the joint on the parent.
+        motions: ("hinge" or "slide", axis in the frame of the part) one after another; or "ball"
+            or "free" alone, with an empty axis.
+        inertia: spatial inertia in the frame of the part.
+        pose: placement in the world at the start.
+        twist: velocity in its own frame at the start.
+    """
+
+    parent: int
+    placement: pin.SE3
+    motions: tuple[tuple[str, tuple[float, ...]], ...]
+    inertia: pin.Inertia
+    pose: pin.SE3
+    twist: pin.Motion
+
+
+@dataclass(frozen=True, eq=False)
+class Tie:
+    """A loop joint between two parts, -1 for the ground.
+
+    Args:
+        a: part that carries frame A.
+        b: part that carries frame B.
+        frame_a: placement of A on its part.
+        frame_b: placement of B on its part.
+        pair: "revolute" about z of the frames, or "spherical".
+        independent: as many independent rows as there are, of v_x, v_y, v_z, w_x, w_y, w_z in A.
+    """
+
+    a: int
+    b: int
+    frame_a: pin.SE3
+    frame_b: pin.SE3
+    pair: str
+    independent: tuple[bool, ...]
+
+    def points(self, length: float) -> tuple[float, ...]:
+        """Places on the axis [m] whose points, held together, close the loop.
+
+        Args:
+            length: distance of two points [m].
+        """
+        one = self.pair == "spherical" or not any(self.independent[3:])
+        return (0.0,) if one else (-0.5 * length, 0.5 * length)
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """Parts in the order of the tree, ties, gravity [m/s^2], and the start."""
+
+    parts: tuple[Part, ...]
+    ties: tuple[Tie, ...]
+    gravity: Array
+    q: Array
+    v: Array
+
+
+def scene(robot: pl.Mechanism, q: Array, v: Array, path: Sequence[Array] = ()) -> Scene:
+    """Everything about a robot that moves at the state ``q, v``.
+
+    Args:
+        robot: the mechanism.
+        q: configuration, shape (nq,).
+        v: velocity, shape (nv,).
+        path: where it will pass: of rows that are independent at ``q``, take those that stay so.
+    """
+    model = robot.model
+    data = model.createData()
+    pin.forwardKinematics(model, data, q, v)
+    parts = [
+        Part(
+            int(model.parents[k]) - 1, model.jointPlacements[k].copy(), _motions(model.joints[k]),
+            model.inertias[k].copy(), data.oMi[k].copy(), data.v[k].copy(),
+        )
+        for k in range(1, model.njoints)
+    ]  # fmt: skip
+    kept = _independent(robot, [q, *path])
+    ties = []
+    for loop in robot.loops:
+        a, b = model.frames[loop.frame_a], model.frames[loop.frame_b]
+        ends = int(a.parentJoint) - 1, int(b.parentJoint) - 1
+        places = a.placement.copy(), b.placement.copy()
+        ties.append(Tie(*ends, *places, loop.pair.name, kept[loop.name]))
+    return Scene(tuple(parts), tuple(ties), robot.gravity.copy(), q.copy(), v.copy())
+
+
+def poses(robot: pl.Mechanism, q: Array) -> Poses:
+    """Where all parts are at a configuration."""
+    data = robot.model.createData()
+    pin.forwardKinematics(robot.model, data, q)
+    placed = [data.oMi[k] for k in range(1, robot.model.njoints)]
+    return np.array([one.translation for one in placed]), np.array([one.rotation for one in placed])
+
+
+def apart(one: Poses, other: Poses, length: float) -> float:
+    """How far poses differ: the largest shift over ``length``, or angle [rad], of a part.
+
+    Args:
+        one: positions and rotations.
+        other: the same of the same parts.
+        length: characteristic length [m].
+    """
+    shift = float(np.linalg.norm(one[0] - other[0], axis=1).max()) / length
+    turn = np.einsum("nji,njk->nik", one[1], other[1])
+    twice = [turn[:, 2, 1] - turn[:, 1, 2], turn[:, 0, 2] - turn[:, 2, 0]]
+    twice.append(turn[:, 1, 0] - turn[:, 0, 1])
+    sine, cosine = np.linalg.norm(twice, axis=0) / 2, (np.einsum("nii->n", turn) - 1) / 2
+    worst = max(shift, float(np.arctan2(sine, cosine).max()))
+    return worst if np.isfinite(worst) else np.inf
+
+
+def _motions(joint: pin.JointModel) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    """What a joint of Pinocchio does, in simple motions."""
+    name = joint.shortname().removeprefix("JointModel")
+    if name in ("Spherical", "FreeFlyer"):
+        return (("ball" if name == "Spherical" else "free", ()),)
+    exact = joint.extract()
+    if name == "Universal":
+        return tuple(("hinge", tuple(map(float, axis))) for axis in (exact.axis1, exact.axis2))
+    kind = "slide" if name.startswith("P") else "hinge"
+    axis = tuple(map(float, exact.axis)) if name.endswith("Unaligned") else _AXES[name[-1]]
+    return ((kind, axis),)
+
+
+def _independent(robot: pl.Mechanism, path: Sequence[Array]) -> dict[str, tuple[bool, ...]]:
+    """Rows of every loop joint that together are independent and imply all others."""
+    if not robot.loops:
+        return {}
+    found = [_twist_rows(robot, q) for q in path]
+    J = found[0]
+    left, chosen = J.copy(), np.zeros(len(J), dtype=bool)
+    for _ in range(np.linalg.matrix_rank(J, tol=1e-8 * np.linalg.norm(J, 2))):
+        pick = int(np.argmax(np.linalg.norm(left, axis=1)))
+        unit = left[pick] / np.linalg.norm(left[pick])
+        chosen[pick] = True
+        left -= np.outer(left @ unit, unit)
+    if len(path) > 1:
+        for k in range(len(robot.loops)):
+            chosen = _best_along(found, chosen, slice(6 * k, 6 * k + 6))
+    held = chosen.reshape(-1, 6)
+    return {loop.name: tuple(map(bool, row)) for loop, row in zip(robot.loops, held, strict=True)}
+
+
+def _best_along(found: list[Array], chosen: Array, loop: slice) -> Array:
+    """Choice with as many rows of one loop whose smallest singular value stays largest."""
+    best, largest = chosen, -1.0
+    for rows in combinations(range(loop.start, loop.stop), int(chosen[loop].sum())):
+        trial = chosen.copy()
+        trial[loop] = False
+        trial[list(rows)] = True
+        least = min(float(np.linalg.svd(J[trial], compute_uv=False)[-1]) for J in found)
+        if least > largest * (1 + 1e-9):
+            best, largest = trial, least
+    return best
+
+
+def _twist_rows(robot: pl.Mechanism, q: Array) -> Array:
+    """Relative twists of all loop joints in their frames A, six rows each, zeros where free."""
+    rows, data = pl.Constraints(robot, full=True), robot.model.createData()
+    pin.framesForwardKinematics(robot.model, data, q)
+    found = []
+    for loop in robot.loops:
+        turn = data.oMf[loop.frame_a].rotation.T @ data.oMf[loop.frame_b].rotation
+        J = np.kron(np.eye(2), turn) @ rows.twist_jacobian(q, loop)
+        held = [name in loop.pair.labels for name in ("v_x", "v_y", "v_z", "w_x", "w_y", "w_z")]
+        scale = np.repeat([1 / robot.length, 1.0], 3) * held
+        found.append(scale[:, None] * J)
+    return np.vstack(found)
