@@ -245,7 +245,7 @@ BAD_Q: list[tuple[Any, tuple[str, ...]]] = [
     ([0.0, np.nan, 0.0], ("not finite at index 1",)),
     ("straight", ("'straight'",)),
     ([None, 1, 2], ("not finite at index 0",)),
-    ({"j1": 1.0}, ("not made of numbers",)),
+    ({"j1": 1.0}, ("'bars'", "array, not a table of joints", "robot.configuration")),
 ]
 
 

@@ -208,7 +208,7 @@ class EquationsOfMotion:
         ``M a = f + J' lam``, ``J a + gamma = 0``, with the applied forces less ``nle`` in ``f``.
         """
         model, data = self._model, self._data
-        if len(self.rows) == 0 and not self.forces:
+        if self._is_tree and not self.forces:
             f = -np.array(pin.nonLinearEffects(model, data, q, v))
             return self._full(pin.crba(model, data, q)), f, self._no_rows, self._no_rates, None
         self._kinematics(q, v)

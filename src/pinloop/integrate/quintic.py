@@ -13,6 +13,10 @@ __all__ = ["NODES", "WEIGHTS", "hermite", "slope_powers", "value_powers"]
 Array = NDArray[np.float64]
 
 _BELOW, _ORDERS = np.arange(5), np.arange(1, 6)
+_HERMITE = np.array(
+    [[0, 1, 0, 0, 0], [0, 0, 0, 0.5, 0], [10, -6, -4, -1.5, 0.5], [-15, 8, 7, 1.5, -1],
+     [6, -3, -3, -0.5, 0.5]]
+)  # fmt: skip
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(4)
 NODES, WEIGHTS = 0.5 * (NODES + 1.0), 0.5 * WEIGHTS
@@ -21,10 +25,8 @@ NODES, WEIGHTS = 0.5 * (NODES + 1.0), 0.5 * WEIGHTS
 
 def hermite(end: Array, r0: Array, r1: Array, b0: Array, b1: Array) -> Array:
     """Quintic from 0 to ``end`` with given first and second derivatives; its coefficients."""
-    p3 = 10 * end - 6 * r0 - 4 * r1 - 1.5 * b0 + 0.5 * b1
-    p4 = -15 * end + 8 * r0 + 7 * r1 + 1.5 * b0 - b1
-    p5 = 6 * end - 3 * r0 - 3 * r1 - 0.5 * b0 + 0.5 * b1
-    return np.array([r0, 0.5 * b0, p3, p4, p5])
+    given = np.array([end, r0, r1, b0, b1])
+    return (_HERMITE @ given.reshape(5, -1)).reshape(given.shape)
 
 
 def value_powers(s: ArrayLike) -> Array:

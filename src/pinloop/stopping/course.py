@@ -8,6 +8,7 @@ change each, cannot do.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -97,7 +98,8 @@ class Course:
         self.robot, self.train, self.plan = equations.robot, train, plan
         self.clock, self.standstill, self.limited = Timetable(plan, train), standstill, limited
         self.equations = StopEquations(equations, train)
-        self.manifold, self.unheld = RobotManifold(self.robot), RobotManifold(self.robot)
+        self.unheld = RobotManifold(self.robot)
+        self.manifold = copy(self.unheld)
         self.stepper = Stepper(
             self.robot, method, self.manifold, self.equations.acceleration, self._project
         )
@@ -109,9 +111,7 @@ class Course:
         self.teeth = Teeth(train)
         self.stands_since: float | None = None
         self.tiny = 0.0
-        self.simple = np.array(
-            [self.robot.coordinates(name).nv == 1 for name in train.names], dtype=bool
-        )
+        self.simple = train.single
         model = self.robot.model
         self.data = model.createData()
         kinds = pin.FrameType.JOINT, pin.FrameType.OP_FRAME
@@ -321,9 +321,9 @@ class Course:
 
     def _rests(self, v: Array, a: Array) -> bool:
         """Whether nothing moves nor begins to; loops leave rounding."""
-        return bool(
-            np.abs(v).max(initial=0.0) <= self.tiny and np.abs(a).max(initial=0.0) <= _AT_REST
-        )
+        # Most often the first number settles it, for which NumPy is slow.
+        still = all(abs(x) <= self.tiny for x in v.tolist())
+        return still and all(abs(x) <= _AT_REST for x in a.tolist())
 
     def _look_for_motion(self, step: Step) -> None:
         """What moved in a step has not stood since before, though it may stand at both ends."""
@@ -335,7 +335,7 @@ class Course:
     def _slow(self, q: Array, v: Array) -> bool:
         """Whether no joint with one axis, and no joint or frame in space, moves noticeably."""
         limit = self.standstill.speed
-        if np.abs(v[self.simple]).max(initial=0.0) > limit:
+        if any(abs(x) > limit for x in v[self.simple].tolist()):
             return False
         if self.simple.all():
             return True

@@ -100,6 +100,7 @@ class Drivetrain:
     Attributes:
         names: joint of each velocity coordinate.
         columns: velocity coordinate by name of the joints with an entry.
+        single: mask of the coordinates of joints with one degree of freedom, shape (nv,).
         reflected: inertia of the rotors at the joints [kg m^2], shape (nv,).
         lossy: inertia of the rotors behind gears with losses [kg m^2], shape (nv,); not in the
             mass matrix.
@@ -117,8 +118,8 @@ class Drivetrain:
         self.columns = {name: robot.coordinates(name).v.start for name in entries}
         self.names = [name for name in robot.joints for _ in range(robot.coordinates(name).nv)]
         nv = robot.nv
-        single = np.array([robot.coordinates(name).nv == 1 for name in self.names], dtype=bool)
-        self._coulomb = np.where(single, robot.model.upperDryFrictionLimit, 0.0)
+        self.single = np.array([robot.coordinates(name).nv == 1 for name in self.names], dtype=bool)
+        self._coulomb = np.where(self.single, robot.model.upperDryFrictionLimit, 0.0)
         self._viscous = np.array(robot.model.damping)
         self.reflected = np.array(robot.model.armature)
         self.efficiency, self.limit = np.ones(nv), np.full(nv, np.inf)

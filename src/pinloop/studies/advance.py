@@ -145,8 +145,7 @@ def ways_towards(stop: StopResult, person: Person, shapes: Shapes) -> Ways:
     Raises:
         BadValue: the robot comes as far as the person.
     """
-    run = stop.run
-    # The command is an instant at which something changes: a state is stored there.
+    run = _with_state(stop.run, stop.chain.command)
     at = int(np.searchsorted(run.t, stop.chain.command, side="right")) - 1
     before, after = _part(run, 0, at), _part(run, at, len(run.t) - 1)
     if person.point is None:
@@ -279,6 +278,26 @@ def _nearest(run: Trajectory, shapes: Shapes, point: Array) -> Approach:
         thickness=shapes.thickness,
     )
     return found["person"]
+
+
+def _with_state(run: Trajectory, t: float) -> Trajectory:
+    """The run with a state at ``t`` [s]: where nothing changes none needs to be stored."""
+    k = int(np.searchsorted(run.t, t, side="right")) - 1
+    if k == len(run.t) - 1 or run.t[k] == t:
+        return run
+    _, q, v = run(t)
+    near = 1e-3 * min(t - run.t[k], run.t[k + 1] - t)
+    _, _, rates = run(np.array([t - near, t + near]))
+    steps = [pin.difference(run.robot.model, *pair) for pair in ((run.q[k], q), (q, run.q[k + 1]))]
+    return replace(
+        run,
+        t=np.insert(run.t, k + 1, t),
+        q=np.insert(run.q, k + 1, q, axis=0),
+        v=np.insert(run.v, k + 1, v, axis=0),
+        a=np.insert(run.a, k + 1, (rates[1] - rates[0]) / (2 * near), axis=0),
+        psi=np.vstack([run.psi[:k], steps, run.psi[k + 1 :]]),
+        mode=np.insert(run.mode, k + 1, run.mode[k]),
+    )
 
 
 def _part(run: Trajectory, first: int, last: int) -> Trajectory:

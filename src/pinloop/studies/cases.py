@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -231,7 +232,7 @@ def tool_way(stop: StopResult, frame: str) -> tuple[float, float]:
 
     def speed(q: ArrayLike, v: ArrayLike) -> float:
         pin.forwardKinematics(model, data, q, v)
-        return float(np.linalg.norm(pin.getFrameVelocity(model, data, index, pin.LOCAL).linear))
+        return math.hypot(*pin.getFrameVelocity(model, data, index, pin.LOCAL).linear)
 
     length = largest = 0.0
     for k in range(len(course.kept) - 1):

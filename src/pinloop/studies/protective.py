@@ -138,7 +138,8 @@ def _integrated(speed: Speed, T: float) -> tuple[float, float]:
     if not callable(speed):
         value = _checked_speed(speed)
         return value, value * T
-    times = np.linspace(0.0, T, max(2, int(np.ceil(T / _STEP)) + 1))
+    # Rounding errors of T must not shift the grid.
+    times = np.linspace(0.0, T, max(2, int(np.ceil(T / _STEP * (1 - 1e-9))) + 1))
     v = np.array([_checked_speed(speed(float(t))) for t in times])
     return float(v.max()), float(np.sum(0.5 * (v[1:] + v[:-1]) * np.diff(times)))
 
