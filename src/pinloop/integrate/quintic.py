@@ -26,7 +26,7 @@ NODES, WEIGHTS = 0.5 * (NODES + 1.0), 0.5 * WEIGHTS
 def hermite(end: Array, r0: Array, r1: Array, b0: Array, b1: Array) -> Array:
     """Quintic from 0 to ``end`` with given first and second derivatives; its coefficients."""
     given = np.array([end, r0, r1, b0, b1])
-    return (_HERMITE @ given.reshape(5, -1)).reshape(given.shape)
+    return np.asarray((_HERMITE @ given.reshape(5, -1)).reshape(given.shape))
 
 
 def value_powers(s: ArrayLike) -> Array:
