@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from .course import Course
 from .ledger import Peaks
 from .schedule import Category0
 from .ways import Ways
@@ -29,6 +30,8 @@ class JointStop:
         braking_angle: how far it moves from then to the end [rad], signed.
         travel: length of the way, to and fro [rad].
         excursion: largest distance from where it was at the signal [rad].
+        beyond_limit: how far it gets beyond a limit of its position at most [rad]; no end stop
+            holds it there.
         peak_speed: [rad/s].
         impulse: sum of the impulses of teeth and stops on it, sizes [N m s].
         peak_torque: largest torque of brake, friction, gear and drive together [N m].
@@ -48,6 +51,7 @@ class JointStop:
     braking_angle: float
     travel: float
     excursion: float
+    beyond_limit: float
     peak_speed: float
     impulse: float
     peak_torque: float
@@ -109,6 +113,7 @@ def joint_stop(result: StopResult, name: str, extremes: Peaks, ways: Ways) -> Jo
         braking_angle=total - before,
         travel=float(ways.length[column]),
         excursion=float(ways.largest[column]),
+        beyond_limit=_beyond_limit(course, name, ways),
         peak_speed=float(extremes.speed[column]),
         impulse=sum(impulses),
         peak_torque=float(extremes.torque[column]),
@@ -120,3 +125,14 @@ def joint_stop(result: StopResult, name: str, extremes: Peaks, ways: Ways) -> Jo
         hold=float(held.hold[column]),
         state="moving" if moves else "held" if held.held[column] else "free",
     )
+
+
+def _beyond_limit(course: Course, name: str, ways: Ways) -> float:
+    """How far a joint gets beyond its limits; what is stored as cosine and sine has none."""
+    at, model = course.robot.coordinates(name), course.robot.model
+    if at.nq != at.nv:
+        return 0.0
+    start, column = float(course.kept[0].q[at.q.start]), at.v.start
+    above = start + ways.highest[column] - model.upperPositionLimit[at.q.start]
+    below = model.lowerPositionLimit[at.q.start] - start - ways.lowest[column]
+    return max(0.0, float(above), float(below))

@@ -22,7 +22,8 @@ class Ways:
         course: the stop.
         places: how far each coordinate has come at the stored states, shape (k, nv).
         length: way to and fro, shape (nv,).
-        largest: largest distance from the start, shape (nv,).
+        lowest: farthest place below the start, shape (nv,); not above 0.
+        highest: farthest place above the start, shape (nv,); not below 0.
         since: since when each stands for good [s], shape (nv,); NaN if it does not.
         slips: how often each came loose again after it had stood, shape (nv,).
     """
@@ -30,9 +31,15 @@ class Ways:
     course: Course
     places: Array
     length: Array
-    largest: Array
+    lowest: Array
+    highest: Array
     since: Array
     slips: NDArray[np.int64]
+
+    @property
+    def largest(self) -> Array:
+        """Largest distance from the start, shape (nv,)."""
+        return np.maximum(self.highest, -self.lowest)
 
     def until(self, column: int, t: float) -> float:
         """How far a coordinate has come at a time, signed."""
@@ -48,14 +55,16 @@ def ways_of(course: Course) -> Ways:
     kept = course.kept
     rates = np.array(course.psi).reshape(len(kept) - 1, course.robot.nv)
     places = np.vstack([np.zeros(course.robot.nv), np.cumsum(rates, axis=0)])
-    length, largest = np.abs(rates).sum(axis=0), np.abs(places).max(axis=0)
+    length = np.abs(rates).sum(axis=0)
+    lowest, highest = places.min(axis=0), places.max(axis=0)
     for k, column in _turns(course):
         there = _turning(course, int(k), int(column))
         length[column] += abs(there) + abs(rates[k, column] - there) - abs(rates[k, column])
-        largest[column] = max(largest[column], abs(places[k, column] + there))
+        lowest[column] = min(lowest[column], places[k, column] + there)
+        highest[column] = max(highest[column], places[k, column] + there)
     stuck = np.array([phase.stuck for phase in course.phases])
     slips = (stuck[:-1] & ~stuck[1:]).sum(axis=0)
-    return Ways(course, places, length, largest, stand_since(course), slips)
+    return Ways(course, places, length, lowest, highest, stand_since(course), slips)
 
 
 def stand_since(course: Course) -> Array:

@@ -23,10 +23,14 @@ from .study import Study
 from .worst import WorstCase
 
 __all__ = [
+    "BEYOND",
     "SAMPLED",
+    "Beyond",
     "Distribution",
     "Summary",
     "as_document",
+    "beyond_columns",
+    "beyond_text",
     "distribution_of",
     "summarised",
     "summary_table",
@@ -38,6 +42,8 @@ __all__ = [
 Array = NDArray[np.float64]
 
 SAMPLED = "Sampled, not guaranteed."
+BEYOND = 1e-6
+"""A joint that is beyond its limit by less rests on it [rad, m]."""
 _REASONS = 5
 """Reasons of failures that are shown."""
 
@@ -62,6 +68,23 @@ class Distribution:
 
 
 @dataclass(frozen=True)
+class Beyond:
+    """A joint that gets beyond a limit of its position, where no end stop holds it.
+
+    Args:
+        joint: its name.
+        count: number of such cases.
+        worst: how far at most [rad, m].
+        case: number of that case.
+    """
+
+    joint: str
+    count: int
+    worst: float
+    case: int
+
+
+@dataclass(frozen=True)
 class Summary:
     """A study in a few numbers.
 
@@ -69,11 +92,13 @@ class Summary:
         outcomes: how many cases ended how.
         reasons: why cases failed and how many did, the most frequent first.
         distributions: of time, way of the tool, clearance, and angle or way per joint.
+        beyond: joints that get beyond their limits in a case.
     """
 
     outcomes: Mapping[str, int]
     reasons: Mapping[str, int]
     distributions: tuple[Distribution, ...]
+    beyond: tuple[Beyond, ...] = ()
 
     @property
     def stopped(self) -> int:
@@ -97,7 +122,12 @@ def summarised(study: Study) -> Summary:
     reasons: dict[str, int] = {}
     cases: list[int] = []
     numbers: list[list[float]] = []
+    over: dict[str, list[tuple[float, int]]] = {}
+    limits = beyond_columns(study.setup)
     for row in study.rows():
+        for name, column in limits.items():
+            if isinstance(far := row[column], float) and far > BEYOND:
+                over.setdefault(name, []).append((far, int(row["case"])))
         outcome = str(row["outcome"])
         outcomes[outcome] = outcomes.get(outcome, 0) + 1
         if outcome == "stopped":
@@ -110,7 +140,15 @@ def summarised(study: Study) -> Summary:
     for name, values in zip(columns, table.T if cases else (), strict=False):
         found.append(distribution_of(name, values, np.array(cases)))
     ordered = sorted(reasons.items(), key=lambda item: -item[1])
-    return Summary(outcomes, dict(ordered), tuple(found))
+    beyond = tuple(Beyond(name, len(over[name]), *max(over[name])) for name in over)
+    return Summary(outcomes, dict(ordered), tuple(found), beyond)
+
+
+def beyond_columns(setup: Setup) -> dict[str, str]:
+    """Columns of how far joints get beyond their limits, by joint."""
+    return {
+        name: f"{name}_beyond_limit_{units(setup.robot, name)[0]}" for name in setup.brakes.joints
+    }
 
 
 def distribution_of(column: str, values: Array, cases: NDArray[np.int64]) -> Distribution:
@@ -162,6 +200,10 @@ def as_document(study: Study, summary: Summary) -> dict[str, Any]:
             }
             for one in summary.distributions
         },
+        "beyond_limits": {
+            one.joint: {"cases": one.count, "worst_sampled": one.worst, "case": one.case}
+            for one in summary.beyond
+        },
         "manifest": json.loads(json.dumps(manifest_of(study.setup, study.sampling))),
     }
 
@@ -190,14 +232,19 @@ def summary_table(study: Study, summary: Summary) -> Sheet:
         study: the study.
         summary: what came out.
     """
-    mark = "good" if study.complete and not summary.not_stopped else "bad"
+    fine = study.complete and not summary.not_stopped and not summary.beyond
+    mark = "good" if fine else "bad"
     name = printable(study.setup.robot.name)
     title = f"{name}: {summary.stopped} of {study.done} cases stopped and hold"
+    if summary.beyond:
+        title += ", but some beyond limits of joints"
     if not study.complete:
         title += f"; {study.size - study.done} of {study.size} are still to be done"
     blocks: list[Block] = [_facts(study, summary)]
     if summary.distributions:
         blocks.append(_distributions(study.setup, summary))
+    if summary.beyond:
+        blocks.append(Notes("Beyond limits", _beyond_notes(study.setup, summary), "caution"))
     if summary.reasons:
         shown = list(summary.reasons.items())[:_REASONS]
         notes = [f"{count} x {printable(reason)}" for reason, count in shown]
@@ -205,6 +252,21 @@ def summary_table(study: Study, summary: Summary) -> Sheet:
         notes += [f"{more} other reasons are in the results"] if more else []
         blocks.append(Notes("Failed cases", tuple(notes), "caution"))
     return Sheet(Cell(title, mark), tuple(blocks), f"{SAMPLED} {PLANNING_AID}")  # type: ignore[arg-type]
+
+
+def _beyond_notes(setup: Setup, summary: Summary) -> tuple[str, ...]:
+    return tuple(beyond_text(setup, one) for one in summary.beyond)
+
+
+def beyond_text(setup: Setup, one: Beyond) -> str:
+    """What happens to a joint that gets beyond its limits, in one sentence."""
+    shown = units_of(setup.robot, one.joint)
+    far = shown.factor * one.worst
+    return (
+        f"joint '{printable(one.joint)}' gets beyond its limits in {one.count} of the cases, by up "
+        f"to {number(far, decimals([far], most=3))} {shown.way} in case {one.case}; no end stop "
+        "holds it there"
+    )
 
 
 def _facts(study: Study, summary: Summary) -> Facts:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ...stopping.figures import number
+from ...stopping.figures import listed, number
 from ...stopping.report.headline import card
 from ...stopping.report.markup import Markup, element, joined
 from ...stopping.sheet import printable
 from ..study import Study
 from .distributions import case_link
 from .quantities import Told
-from .results import Results
+from .results import Results, joints_beyond
 
 __all__ = ["badge", "cards"]
 
@@ -19,17 +19,21 @@ __all__ = ["badge", "cards"]
 def badge(study: Study, results: Results) -> Markup:
     """How many cases ended well, for all to see."""
     good = study.complete and results.stopped == study.done > 0
-    icon = "\N{CHECK MARK}" if good else "\N{WARNING SIGN}\N{VARIATION SELECTOR-15}"
     more = f" of {study.done} cases stopped and hold"
     if study.done == 1:
         more = " of 1 case stopped and holds"
     if not study.complete:
         more += f"; {study.size - study.done} of {study.size} are still to be done"
+    mark = "good" if good else "bad"
+    beyond = [one.joint for one in joints_beyond(study, results)]
+    if good and beyond:
+        mark, more = "warn", f"{more}, but some beyond the limits of {listed(beyond)}"
+    icon = "\N{CHECK MARK}" if mark == "good" else "\N{WARNING SIGN}\N{VARIATION SELECTOR-15}"
     return element(
         "p",
         element("span", icon, aria_hidden="true"), " ", element("strong", str(results.stopped)),
         more,
-        class_=f"badge {'good' if good else 'bad'}",
+        class_=f"badge {mark}",
     )  # fmt: skip
 
 

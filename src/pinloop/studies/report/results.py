@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from ..cases import CLEARANCE, TOOL_PLACE, Setup, units
 from ..journal import read_cells, unreadable
 from ..study import Study
+from ..summary import BEYOND, Beyond, beyond_columns
 
-__all__ = ["Failure", "Results", "results_of"]
+__all__ = ["Failure", "Results", "joints_beyond", "results_of"]
 
 Array = NDArray[np.float64]
 
@@ -108,6 +109,17 @@ def results_of(study: Study) -> Results:
     )
 
 
+def joints_beyond(study: Study, results: Results) -> list[Beyond]:
+    """Joints that get beyond their limits in a case that stopped."""
+    found = []
+    for name, column in beyond_columns(study.setup).items():
+        far = results.columns[column]
+        if count := int(np.sum(far > BEYOND)):
+            worst = int(np.argmax(far))
+            found.append(Beyond(name, count, float(far[worst]), int(results.cases[worst])))
+    return found
+
+
 def _kept(setup: Setup) -> list[str]:
     """Columns that a report needs, the number of the case first."""
     found = ["case", *(one.column for one in setup.variables if one.varies), "stopping_time_s"]
@@ -117,6 +129,7 @@ def _kept(setup: Setup) -> list[str]:
         angle, torque = units(setup.robot, name)
         found += [
             f"{name}_excursion_{angle}",
+            f"{name}_beyond_limit_{angle}",
             f"{name}_impulse_{torque}s",
             f"{name}_peak_gear_torque_{torque}",
         ]

@@ -19,10 +19,11 @@ from ...stopping.sheet import Cell, Column, Facts, Grid, printable
 from ..cases import Setup
 from ..space import Variable
 from ..study import Study
+from ..summary import beyond_text
 from .distributions import case_link
 from .quantities import VARIED, Told, shown_unit
 from .replayed import Replayed
-from .results import Failure, Results
+from .results import Failure, Results, joints_beyond
 
 __all__ = ["failures_section", "setting_section", "warnings_section"]
 
@@ -170,7 +171,8 @@ def warnings_section(
     study: Study, results: Results, told: Mapping[str, Told], cases: Sequence[Replayed]
 ) -> Markup:
     """What is odd: counted over all cases where the results tell it, else over those replayed."""
-    found = [*_touches(told), *_overloads(study, told), *_balances(results)]
+    beyond = [beyond_text(study.setup, one) for one in joints_beyond(study, results)]
+    found = [*beyond, *_touches(told), *_overloads(study, told), *_balances(results)]
     setup = study.setup
     known = list(dict.fromkeys([*setup.brakes.warnings, *setup.robot.warnings]))
     found += known
