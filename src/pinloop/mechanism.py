@@ -190,9 +190,15 @@ class Mechanism:
 
     def coordinates(self, joint: str) -> JointCoordinates:
         """Where tree joint ``joint`` stands in q and v."""
-        if joint == "universe" or not self.model.existJointName(joint):
+        found = self._coordinates.get(joint)
+        if found is None:
             raise self._unknown_joint(joint)
-        return joint_coordinates(self.model, joint)
+        return found
+
+    @cached_property
+    def _coordinates(self) -> dict[str, JointCoordinates]:
+        """Where each tree joint stands in q and v, by name."""
+        return {name: joint_coordinates(self.model, name) for name in self.joints}
 
     def _unknown_joint(self, joint: str) -> BadValue | UnknownName:
         if joint in {loop.name for loop in self.loops}:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
@@ -24,6 +25,7 @@ from ..stepping import StepFailed, Stepper
 from ..transitions import Transition
 from .crossing import Crossing, first_crossing, watched_joints
 from .deciding import Moment, next_phase
+from .dense import Moving, moving_steps
 from .drivetrain import Drivetrain
 from .equations import Solved, StopEquations
 from .impact import impact
@@ -327,9 +329,8 @@ class Course:
 
     def _look_for_motion(self, step: Step) -> None:
         """What moved in a step has not stood since before, though it may stand at both ends."""
-        if np.abs(step.psi[self.simple]).max(initial=0.0) > self.standstill.speed * (
-            step.t1 - step.t0
-        ):
+        most = self.standstill.speed * (step.t1 - step.t0)
+        if any(abs(way) > most for way in step.psi[self.simple].tolist()):
             self.stands_since = None
 
     def _slow(self, q: Array, v: Array) -> bool:
@@ -346,6 +347,11 @@ class Course:
             np.linalg.norm(pin.getFrameVelocity(model, data, k, pin.LOCAL).linear) <= limit
             for k in self.points
         )
+
+    @cached_property
+    def moving(self) -> Moving:
+        """The steps in which something moves; for a course that has ended."""
+        return moving_steps(self)
 
     def step(self, k: int) -> Step:
         """The step from state k to the next, for what lies between them."""

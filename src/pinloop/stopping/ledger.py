@@ -14,16 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..integrate import NODES, WEIGHTS, hermite, slope_powers
-from .course import Course
+from ..integrate import NODES, WEIGHTS
+from .course import Course, Kept
 from .drivetrain import Sliding
+from .equations import Solved
 from .phase import Phase
 
 __all__ = ["Ledger", "Peaks", "energy_ledger", "peaks"]
 
 Array = NDArray[np.float64]
 
-_FINE = slope_powers(np.linspace(0.0, 1.0, 33))
+_FINE = np.linspace(0.0, 1.0, 33)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,75 +139,42 @@ def peaks(course: Course) -> Peaks:
     """The extremes of a course: speeds on its dense output, torques at its states."""
     train = course.train
     speed = np.abs([kept.v for kept in course.kept]).max(axis=0)
-    p, h = _polynomials(course, _moving(course))
-    within = np.abs(np.einsum("gp,pkn->gkn", _FINE, p) / h).max(axis=(0, 1), initial=0.0)
+    within = np.abs(course.moving.rates(_FINE)).max(axis=(0, 1), initial=0.0)
     speed = np.where(course.simple, np.maximum(speed, within), speed)
-    torque, gear = np.zeros(len(speed)), np.zeros(len(speed))
-    for kept in course.kept:
-        phase = course.phases[kept.phase]
-        solved = kept.solved
-        if solved is None:
-            course.equations.enter(phase)
-            solved = course.equations.solve(kept.t, kept.q, kept.v)
-        # The gear also turns the rotor of a gear without losses, which is in the mass matrix.
-        # What the brake at the joint itself holds does not pass the gear.
-        held = np.where((train.joint_brake[1] > 0) & ~phase.follow, 0.0, solved.pinned)
-        carried = solved.behind + held - (train.reflected - train.lossy) * solved.a
-        torque = np.maximum(torque, np.abs(solved.torque))
-        gear = np.maximum(gear, np.abs(carried))
-    return Peaks(speed, torque, gear)
+    solved = [_solved(course, kept) for kept in course.kept]
+    a, beside, behind, pinned = (np.array(values) for values in zip(*solved, strict=True))
+    torque = np.abs(beside + behind + pinned).max(axis=0)
+    # The gear also turns the rotor of a gear without losses, which is in the mass matrix.
+    # What the brake at the joint itself holds does not pass the gear.
+    follow = np.array([phase.follow for phase in course.phases])[[one.phase for one in course.kept]]
+    held = np.where((train.joint_brake[1] > 0) & ~follow, 0.0, pinned)
+    carried = behind + held - (train.reflected - train.lossy) * a
+    return Peaks(speed, torque, np.abs(carried).max(axis=0))
 
 
-def _moving(course: Course) -> list[int]:
-    """Steps in which something moves, by the number of the state at their start."""
-    kept = course.kept
-    return [
-        k
-        for k in range(len(kept) - 1)
-        if kept[k + 1].t > kept[k].t and (kept[k].v.any() or kept[k + 1].v.any())
-    ]
-
-
-def _polynomials(course: Course, moving: list[int]) -> tuple[Array, Array]:
-    """Coefficients of the way in each step, shape (5, steps, nv), and lengths of the steps [s].
-
-    Those of joints that are no vector space are only nearly right.
-    """
-    kept, nv = course.kept, course.robot.nv
-
-    def stacked(values: list[Array]) -> Array:
-        return np.array(values).reshape(len(moving), nv)
-
-    h = stacked([np.full(nv, kept[k + 1].t - kept[k].t) for k in moving])
-    p = hermite(
-        stacked([course.psi[k] for k in moving]),
-        h * stacked([kept[k].v for k in moving]), h * stacked([kept[k + 1].v for k in moving]),
-        h * h * stacked([kept[k].a for k in moving]),
-        h * h * stacked([kept[k + 1].a for k in moving]),
-    )  # fmt: skip
-    return p, h
+def _solved(course: Course, kept: Kept) -> Solved:
+    """The solution of the equations at a stored state."""
+    if kept.solved is not None:
+        return kept.solved
+    course.equations.enter(course.phases[kept.phase])
+    return course.equations.solve(kept.t, kept.q, kept.v)
 
 
 def _nodes(course: Course) -> _Nodes:
     """Points of quadrature in all steps in which something moves."""
-    kept, moving, nv = course.kept, _moving(course), course.robot.nv
+    kept, moving = course.kept, course.moving
     # The state after a step is in the phase of the step; one at the start of a phase in the next.
-    phases = [course.phases[kept[k].phase] for k in moving]
+    phases = [course.phases[kept[k].phase] for k in moving.steps]
 
     def stacked(values: list[Any]) -> Any:
-        return np.array(values).reshape(len(moving), nv)
+        return np.array(values).reshape(len(phases), course.robot.nv)
 
-    p, h = _polynomials(course, moving)
-    h = h[:, None, :1]
-    v = np.einsum("gp,pkn->kgn", slope_powers(NODES), p.reshape(5, len(moving), nv)) / h
-    t = np.array([kept[k].t for k in moving]).reshape(-1, 1, 1) + NODES[:, None] * h
-    for row, k in enumerate(moving):
-        if not course.manifold.flat:
-            step = course.step(k)
-            v[row] = [step(time)[1] for time in t[row, :, 0]]
+    h = moving.h[:, None, None]
+    v = moving.rates(NODES) if course.manifold.flat else moving.inside(NODES)[1]
+    t = np.array([kept[k].t for k in moving.steps]).reshape(-1, 1, 1) + NODES[:, None] * h
     sliding = [phase.sliding for phase in phases]
     return _Nodes(
-        np.array(moving, dtype=np.intp), t, v, WEIGHTS[:, None] * h,
+        moving.steps, t, v, WEIGHTS[:, None] * h,
         Sliding(
             stacked([one.direction for one in sliding])[:, None],
             stacked([one.pull for one in sliding])[:, None],

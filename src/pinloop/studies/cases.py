@@ -236,13 +236,9 @@ def tool_way(stop: StopResult, frame: str) -> tuple[float, float]:
         pin.forwardKinematics(model, data, q, v)
         return math.hypot(*pin.getFrameVelocity(model, data, index, pin.LOCAL).linear)
 
-    length = largest = 0.0
-    for k in range(len(course.kept) - 1):
-        one, two = course.kept[k], course.kept[k + 1]
-        largest = max(largest, speed(one.q, one.v))
-        if two.t > one.t and (one.v.any() or two.v.any()):
-            states = zip(*course.step(k).inside(NODES), strict=True)
-            speeds = [speed(*state) for state in states]
-            largest = max(largest, *speeds)
-            length += (two.t - one.t) * float(WEIGHTS @ speeds)
-    return length, largest
+    moving = course.moving
+    inside = zip(*moving.inside(NODES), strict=True)
+    speeds = np.array([[speed(*one) for one in zip(q, v, strict=True)] for q, v in inside])
+    speeds = speeds.reshape(len(moving.steps), len(NODES))
+    stored = [speed(one.q, one.v) for one in course.kept if one.v.any()]
+    return float(moving.h @ (speeds @ WEIGHTS)), max([0.0, *stored, *speeds.ravel().tolist()])
