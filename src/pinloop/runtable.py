@@ -72,7 +72,10 @@ def write_parquet(table: dict[str, Array], path: str | Path) -> Path:
     except ImportError:
         raise BadValue("Parquet needs pyarrow: pip install pyarrow, or use to_csv") from None
     target = Path(path)
-    pyarrow.parquet.write_table(pyarrow.table(table), target)
+    try:
+        pyarrow.parquet.write_table(pyarrow.table(table), target)
+    except OSError as error:
+        raise not_written(target, error) from error
     return target
 
 

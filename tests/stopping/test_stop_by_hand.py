@@ -231,3 +231,17 @@ def test_a_recording_that_is_at_rest_at_the_signal(category: pl.Category1 | pl.C
     )  # fmt: skip
     assert result.outcome == "stopped"
     assert abs(result.joints["a"].angle) < 1e-12
+
+
+@pytest.mark.parametrize("drive_off", [0.0, 0.05])
+@pytest.mark.parametrize("delay", [0.0, 0.02])
+def test_the_command_of_category_0_is_told_once(drive_off: float, delay: float) -> None:
+    """Though it changes nothing by itself, and other things may come with it."""
+    chain = pl.Chain(sensor=0.03, controller=0.04, drive_off=drive_off)
+    result = stop(carriages(2.0), [1.0], brakes(chain, a={"dynamic_torque": 20.0, "delay": delay}))
+    for events in (result.events, result.run.events):
+        assert [time for time, name in events if name == "command"] == [pytest.approx(0.07)]
+        assert [time for time, _ in events] == sorted(time for time, _ in events)
+    assert [t for t, name in result.events if name == "power off"] == [
+        pytest.approx(0.07 + drive_off)
+    ]

@@ -42,20 +42,6 @@ class Solved(NamedTuple):
         return self.beside + self.behind + self.pinned
 
 
-class _Limits(NamedTuple):
-    """Bounds in a phase at its start, and their rates.
-
-    Args:
-        known: whether they are linear in time.
-        start: least and largest torque at the start.
-        rates: their rates [N m/s]; None if they stay.
-    """
-
-    known: bool
-    start: tuple[Array, Array]
-    rates: tuple[Array, Array] | None
-
-
 class StopEquations:
     """The equations of motion of a stopping robot, phase by phase.
 
@@ -90,7 +76,11 @@ class StopEquations:
         self._law = self.train.law(phase.sliding)
         for part in (self._law.rest, self._law.rate, self._law.viscous):
             part[1, self._held] = 0.0  # what pins a coordinate acts instead, whatever that takes
-        self._limits: _Limits | None = None
+        # What holds grows with its brake, and so linearly in time; not so if drives follow, or a
+        # drive pulls against a brake through a gear with losses.
+        pulled = self.train.has_losses and bool((phase.sliding.pull[self._held] != 0.0).any())
+        self._linear = not self._follows and not pulled
+        self._limits: tuple[Array, Array, Array | None, Array | None] | None = None
         n = len(pinned)
         self._free_free = self._free[:, None] * n + self._free
         self._free_held = self._free[:, None] * n + self._held
@@ -128,32 +118,28 @@ class StopEquations:
 
     def bounds(self, t: float, v: Array) -> tuple[Array, Array]:
         """Least and largest torque of what pins a coordinate, shape (nv,)."""
-        self._limits = self._limits or self._limits_over_time()
-        if not self._limits.known:
+        if not self._linear:
             return pinned_bounds(self.train, self.phase, t, v)
-        (low, high), rates = self._limits.start, self._limits.rates
-        if rates is None:
+        if self._limits is None:
+            self._limits = self._limits_over_time()
+        low, high, low_rate, high_rate = self._limits
+        if low_rate is None or high_rate is None:
             return low, high
         later = t - self._law.start
-        return low + rates[0] * later, high + rates[1] * later
+        return low + low_rate * later, high + high_rate * later
 
-    def _limits_over_time(self) -> _Limits:
-        """The bounds of the phase: what holds grows with its brake, and so linearly in time.
-
-        Not so if drives follow, or a drive pulls against a brake through a gear with losses.
-        """
-        sliding, held = self.phase.sliding, self._held
+    def _limits_over_time(self) -> tuple[Array, Array, Array | None, Array | None]:
+        """Bounds at the start of the phase, and their rates; None if they stay."""
         start, rest = self._law.start, self._no_force
         now = pinned_bounds(self.train, self.phase, start, rest)
-        pulled = self.train.has_losses and bool((sliding.pull[held] != 0.0).any())
-        if self._follows or pulled or not sliding.slope[held].any():
-            return _Limits(not self._follows and not pulled, now, None)
+        if not self.phase.sliding.slope[self._held].any():
+            return *now, None, None
         second = pinned_bounds(self.train, self.phase, start + 1.0, rest)
         low_rate, high_rate = (
             np.subtract(then, first, out=np.zeros_like(first), where=np.isfinite(first))
             for first, then in zip(now, second, strict=True)
         )
-        return _Limits(True, now, (low_rate, high_rate))
+        return *now, low_rate, high_rate
 
     def beyond(self, t: float, q: Array, v: Array) -> float:
         """How far the phase is from its end [N m]; positive once it should have ended.

@@ -286,15 +286,13 @@ def _with_state(run: Trajectory, t: float) -> Trajectory:
     if k == len(run.t) - 1 or run.t[k] == t:
         return run
     _, q, v = run(t)
-    near = 1e-3 * min(t - run.t[k], run.t[k + 1] - t)
-    _, _, rates = run(np.array([t - near, t + near]))
     steps = [pin.difference(run.robot.model, *pair) for pair in ((run.q[k], q), (q, run.q[k + 1]))]
     return replace(
         run,
         t=np.insert(run.t, k + 1, t),
         q=np.insert(run.q, k + 1, q, axis=0),
         v=np.insert(run.v, k + 1, v, axis=0),
-        a=np.insert(run.a, k + 1, (rates[1] - rates[0]) / (2 * near), axis=0),
+        a=np.insert(run.a, k + 1, run.equations[k].acceleration(t, q, v), axis=0),
         psi=np.vstack([run.psi[:k], steps, run.psi[k + 1 :]]),
         mode=np.insert(run.mode, k + 1, run.mode[k]),
     )

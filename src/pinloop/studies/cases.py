@@ -25,7 +25,7 @@ from ..stopping.schedule import Category
 from ..stopping.stop import Machine, prepared, stopped
 from .space import Space, Variable, driven_joints
 
-__all__ = ["CLEARANCE", "TOOL_PLACE", "Setup", "columns", "tool_way"]
+__all__ = ["CLEARANCE", "TOOL_PLACE", "Setup", "columns", "joint_columns", "tool_way"]
 
 Array = NDArray[np.float64]
 Values = Mapping[str, float]
@@ -157,6 +157,22 @@ TOOL_PLACE = ("tool_x_m", "tool_y_m", "tool_z_m")
 """Columns of the place of the tool in the world at the signal."""
 
 
+_OF_JOINT = {
+    "time": "time_s",
+    "reaction_angle": "reaction_{angle}",
+    "braking_angle": "braking_{angle}",
+    "excursion": "excursion_{angle}",
+    "beyond_limit": "beyond_limit_{angle}",
+    "peak_speed": "peak_speed_{angle}_per_s",
+    "peak_torque": "peak_torque_{torque}",
+    "peak_gear_torque": "peak_gear_torque_{torque}",
+    "impulse": "impulse_{torque}s",
+    "slips": "slips",
+    "margin": "margin",
+}
+"""What is kept of a `JointStop`, and how its columns are called."""
+
+
 def columns(setup: Setup) -> list[str]:
     """Names of the columns of all rows, with units."""
     found = ["case", *(one.column for one in setup.variables), "outcome", "reason"]
@@ -164,21 +180,17 @@ def columns(setup: Setup) -> list[str]:
     found += [*TOOL_PLACE, "energy_J", "ledger_error"]
     found += [CLEARANCE] if setup.obstacles else []
     for name in setup.brakes.joints:
-        angle, torque = units(setup.robot, name)
-        found += [
-            f"{name}_time_s",
-            f"{name}_reaction_{angle}",
-            f"{name}_braking_{angle}",
-            f"{name}_excursion_{angle}",
-            f"{name}_beyond_limit_{angle}",
-            f"{name}_peak_speed_{angle}_per_s",
-            f"{name}_peak_torque_{torque}",
-            f"{name}_peak_gear_torque_{torque}",
-            f"{name}_impulse_{torque}s",
-            f"{name}_slips",
-            f"{name}_margin",
-        ]
+        found += joint_columns(setup.robot, name).values()
     return found
+
+
+def joint_columns(robot: Mechanism, joint: str) -> dict[str, str]:
+    """The columns of a joint, by the attribute of `JointStop` that stands in each."""
+    angle, torque = units(robot, joint)
+    return {
+        attribute: f"{joint}_{column.format(angle=angle, torque=torque)}"
+        for attribute, column in _OF_JOINT.items()
+    }
 
 
 def units(robot: Mechanism, joint: str) -> tuple[str, str]:
@@ -203,20 +215,8 @@ def _numbers(stop: StopResult) -> Row:
         "ledger_error": stop.ledger.relative_error,
     }
     for name, joint in stop.joints.items():
-        angle, torque = units(stop.robot, name)
-        row |= {
-            f"{name}_time_s": joint.time,
-            f"{name}_reaction_{angle}": joint.reaction_angle,
-            f"{name}_braking_{angle}": joint.braking_angle,
-            f"{name}_excursion_{angle}": joint.excursion,
-            f"{name}_beyond_limit_{angle}": joint.beyond_limit,
-            f"{name}_peak_speed_{angle}_per_s": joint.peak_speed,
-            f"{name}_peak_torque_{torque}": joint.peak_torque,
-            f"{name}_peak_gear_torque_{torque}": joint.peak_gear_torque,
-            f"{name}_impulse_{torque}s": joint.impulse,
-            f"{name}_slips": float(joint.slips),
-            f"{name}_margin": joint.margin,
-        }
+        for attribute, column in joint_columns(stop.robot, name).items():
+            row[column] = float(getattr(joint, attribute))
     return row
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..stopping.figures import decimals, number, units_of
 from ..stopping.remarks import PLANNING_AID
 from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet, printable
-from .cases import CLEARANCE, Setup, units
+from .cases import CLEARANCE, Setup, joint_columns
 from .manifest import manifest_of
 from .study import Study
 from .worst import WorstCase
@@ -146,9 +146,7 @@ def summarised(study: Study) -> Summary:
 
 def beyond_columns(setup: Setup) -> dict[str, str]:
     """Columns of how far joints get beyond their limits, by joint."""
-    return {
-        name: f"{name}_beyond_limit_{units(setup.robot, name)[0]}" for name in setup.brakes.joints
-    }
+    return {name: joint_columns(setup.robot, name)["beyond_limit"] for name in setup.brakes.joints}
 
 
 def distribution_of(column: str, values: Array, cases: NDArray[np.int64]) -> Distribution:
@@ -168,9 +166,7 @@ def distribution_of(column: str, values: Array, cases: NDArray[np.int64]) -> Dis
 def _columns(setup: Setup) -> list[str]:
     """What is summed up."""
     found = ["stopping_time_s", "tool_travel_m", *([CLEARANCE] if setup.obstacles else [])]
-    return found + [
-        f"{name}_excursion_{units(setup.robot, name)[0]}" for name in setup.brakes.joints
-    ]
+    return found + [joint_columns(setup.robot, name)["excursion"] for name in setup.brakes.joints]
 
 
 def as_document(study: Study, summary: Summary) -> dict[str, Any]:

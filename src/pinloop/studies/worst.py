@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..checks import require_kind
 from ..errors import BadValue, UnknownName
 from ..stopping import StopResult
-from .cases import CLEARANCE, Setup, units
+from .cases import CLEARANCE, Setup, joint_columns
 from .study import Study
 from .uphill import uphill
 
@@ -60,10 +60,10 @@ def criteria(setup: Setup) -> dict[str, str]:
     if setup.obstacles:
         found["clearance"] = CLEARANCE
     for name in setup.brakes.joints:
-        angle, torque = units(setup.robot, name)
-        found[f"angle:{name}"] = f"{name}_excursion_{angle}"
-        found[f"impulse:{name}"] = f"{name}_impulse_{torque}s"
-        found[f"gear:{name}"] = f"{name}_peak_gear_torque_{torque}"
+        of = joint_columns(setup.robot, name)
+        found[f"angle:{name}"] = of["excursion"]
+        found[f"impulse:{name}"] = of["impulse"]
+        found[f"gear:{name}"] = of["peak_gear_torque"]
     return found
 
 

@@ -16,7 +16,7 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cases import CLEARANCE, TOOL_PLACE, Setup, units
+from ..cases import CLEARANCE, TOOL_PLACE, Setup, joint_columns
 from ..journal import read_cells, unreadable
 from ..study import Study
 from ..summary import BEYOND, Beyond, beyond_columns
@@ -126,13 +126,8 @@ def _kept(setup: Setup) -> list[str]:
     found += ["tool_travel_m", *TOOL_PLACE, "ledger_error"]
     found += [CLEARANCE] if setup.obstacles else []
     for name in setup.brakes.joints:
-        angle, torque = units(setup.robot, name)
-        found += [
-            f"{name}_excursion_{angle}",
-            f"{name}_beyond_limit_{angle}",
-            f"{name}_impulse_{torque}s",
-            f"{name}_peak_gear_torque_{torque}",
-        ]
+        of = joint_columns(setup.robot, name)
+        found += [of[one] for one in ("excursion", "beyond_limit", "impulse", "peak_gear_torque")]
     return found
 
 
