@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 
 import numpy as np
-import pinocchio as pin
 from numpy.typing import NDArray
 
 from .constraints import Constraints
 from .dynamics import EquationsOfMotion
-from .errors import BadValue, PinloopError, PinloopWarning, SimulationFailed
+from .errors import PinloopError, PinloopWarning, SimulationFailed
 from .events import BoundEvent, CloseLoop, Stop
 from .integrate import MuntheKaas, Step
 from .manifold import RobotManifold
 from .modes import ModalSystem, Mode, locked_columns
+from .recording import Recording
 from .stabilization import Projection, Projector
 from .stepping import StepFailed, Stepper
 from .trajectory import Trajectory
 from .transitions import Transition, make_transition
 from .watching import Watcher, refined_root
 
-__all__ = ["Run", "sampled"]
+__all__ = ["Run"]
 
 Array = NDArray[np.float64]
 Report = Callable[[float], None]
@@ -45,6 +45,7 @@ class Run:
         stabilization: projection, or None.
         span: start and end [s].
         events: what to look for.
+        kept: what is kept, still empty.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Run:
         stabilization: Projection | None,
         span: tuple[float, float],
         events: list[BoundEvent],
+        kept: Recording,
     ) -> None:
         self.system, self.method, self.stabilization = system, method, stabilization
         self.start, self.until = span
@@ -62,8 +64,7 @@ class Run:
         self.stepper = Stepper(robot, method, self.manifold, self._acceleration, self._project)
         self.watcher = Watcher(events, self.start)
         self.evaluations = 0
-        self.kept: list[tuple[float, Array, Array, Array, int]] = []
-        self.psi: list[Array] = []
+        self.kept = kept
         self.modes: list[Mode] = []
         self.transitions: list[Transition] = []
         self.log: list[tuple[float, str]] = []
@@ -75,9 +76,9 @@ class Run:
         try:
             message = self._steps(q, v, report)
         except KeyboardInterrupt:
-            if not self.kept:
+            if self.kept.last is None:
                 raise
-            message = f"interrupted at t = {self.kept[-1][0]:.6g} s"
+            message = f"interrupted at t = {self.kept.last:.6g} s"
             warnings.warn(message, PinloopWarning, stacklevel=3)
         except StepFailed as failure:
             raise self._failed(str(failure), failure.reason) from None
@@ -171,7 +172,7 @@ class Run:
     def _steps(self, q: Array, v: Array, report: Report) -> str:
         t, count = self.start, 0
         a = self._acceleration(t, q, v)
-        self._keep(t, q, v, a, None)
+        self._keep(t, q, v, a)
         self.watcher.look(self.mode, t, q, v)
         first = self.watcher.due(t) + self.watcher.at_once(self.mode, t, q, v)
         t, q, v, a, stopped = self._happen(t, q, v, a, first)
@@ -200,7 +201,7 @@ class Run:
                     step = self._shortened(step, root, due)
                     count = self._whole_steps(step.t1)
             t, q, v, a = step.t1, step.q1, step.v1, step.a1
-            self._keep(t, q, v, a, step.psi)
+            self._keep(t, q, v, a, step)
             due += self.watcher.due(t + 1e-13 * abs(t))
             t, q, v, a, stopped = self._happen(t, q, v, a, due)
             report(t)
@@ -221,7 +222,7 @@ class Run:
         q, v = self._change(t, q, v, due)
         if self.mode != before:
             a = self._acceleration(t, q, v)
-            self._keep(t, q, v, a, np.zeros(len(v)))
+            self._keep(t, q, v, a)
         self.watcher.look(self.mode, t, q, v)
         stopped = any(isinstance(event.action, Stop) for event in due)
         again = self.watcher.at_once(self.mode, t, q, v) if self.mode != before else []
@@ -285,23 +286,23 @@ class Run:
 
     # -- what is kept -----------------------------------------------------------------------
 
-    def _keep(self, t: float, q: Array, v: Array, a: Array, psi: Array | None) -> None:
+    def _keep(self, t: float, q: Array, v: Array, a: Array, step: Step | None = None) -> None:
         number = self.modes.index(self.mode)
-        self.kept.append((t, q.copy(), v.copy(), a.copy(), number))
-        if psi is not None:
-            self.psi.append(psi.copy())
+        if step is None:
+            self.kept.add(t, q, v, a, number)
+        else:
+            self.kept.add(t, q, v, a, number, step.psi, partial(self._inside, step))
+
+    def _inside(self, step: Step, t: float) -> tuple[Array, Array, Array]:
+        """State and acceleration inside a step that has just been taken."""
+        q, v = step(t)
+        q = self.manifold.normalize(q)
+        return q, v, self.equations.acceleration(t, q, v)
 
     def _trajectory(self, message: str) -> Trajectory:
-        robot = self.system.robot
-        t, q, v, a, mode = (np.array([state[k] for state in self.kept]) for k in range(5))
         return Trajectory(
-            robot=robot,
-            t=t,
-            q=q,
-            v=v,
-            a=a,
-            psi=np.array(self.psi).reshape(-1, robot.nv),
-            mode=mode.astype(np.int64),
+            robot=self.system.robot,
+            **self.kept.states()._asdict(),
             modes=tuple(self.modes),
             message=message,
             system=self.system,
@@ -312,39 +313,10 @@ class Run:
         )
 
     def _failed(self, message: str, reason: str) -> SimulationFailed:
-        t = self.kept[-1][0] if self.kept else self.start
+        last = self.kept.last
+        t = self.start if last is None else last
         return SimulationFailed(
             f"robot '{self.system.robot.name}' at t = {t:.6g} s: {message}",
-            trajectory=self._trajectory(reason) if self.kept else None,
+            trajectory=None if last is None else self._trajectory(reason),
             reason=reason,
         )
-
-
-def sampled(run: Trajectory, every: float) -> Trajectory:
-    """The run at equal intervals, ``t_k = t0 + k every``, and at both sides of every change.
-
-    Args:
-        run: a run with all its steps.
-        every: interval [s].
-    """
-    if not 0 < every < np.inf:
-        raise BadValue(f"save_every is {every} s; it must be positive")
-    count = int(np.floor((run.t[-1] - run.t[0]) / every * (1 + 1e-12)))
-    grid = run.t[0] + every * np.arange(count + 1)
-    changes = np.flatnonzero(np.diff(run.mode) != 0)
-    fixed = np.unique(np.concatenate([[0, len(run.t) - 1], changes, changes + 1]))
-    between = [time for time in grid if np.min(np.abs(run.t[fixed] - time)) > 1e-9 * every]
-    # The place in the full run decides the order of states at one time.
-    states = [(float(run.t[k]), run.q[k], run.v[k], run.a[k], int(run.mode[k]), k) for k in fixed]
-    for time in between:
-        k = int(np.searchsorted(run.t, time, side="right")) - 1
-        _, q, v = run(time)
-        equations = run.system.equations(run.modes[run.mode[k]])
-        a = equations.acceleration(time, q, v)
-        states.append((float(time), q, v, a, int(run.mode[k]), k))
-    states.sort(key=lambda state: (state[0], state[5]))
-    t, q, v, a, mode = (np.array([state[k] for state in states]) for k in range(5))
-    model = run.robot.model
-    psi = [pin.difference(model, q[k], q[k + 1]) for k in range(len(t) - 1)]
-    psi_table = np.array(psi).reshape(-1, run.robot.nv)
-    return replace(run, t=t, q=q, v=v, a=a, psi=psi_table, mode=mode.astype(np.int64))

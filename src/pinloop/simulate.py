@@ -18,8 +18,9 @@ from .forces import Force, JointDamping, JointFriction, TorqueFunction
 from .integrate import MuntheKaas
 from .mechanism import Mechanism, require_robot
 from .modes import ModalSystem, Mode
+from .recording import EveryStep, Samples
 from .rows import Row
-from .run import Run, sampled
+from .run import Run
 from .stabilization import Projection
 from .start import consistent_start
 from .trajectory import Trajectory
@@ -81,7 +82,7 @@ def simulate(
     """
     require_robot(robot)
     require_kind(forces, Iterable, "forces", "give a list of forces, such as [pl.PD(...)]")
-    span = _span(start, until, save_every)
+    span = _span(start, until)
     if method is not None and not isinstance(method, MuntheKaas):
         raise BadValue(f"{method!r} is no method; write e.g. pl.MuntheKaas('rk4', step=1e-3)")
     if stabilization is not None and not isinstance(stabilization, Projection):
@@ -104,13 +105,13 @@ def simulate(
     v0 = np.zeros(robot.nv) if v is None else robot.checked_velocity(v).copy()
     q0, v0 = consistent_start(equations, system.locked(mode), start, q0, v0)
     bound = bind_events(system, events, start, until)
-    run = Run(system, method or MuntheKaas(), stabilization, (start, until), bound)
+    kept = EveryStep(robot) if save_every is None else Samples(robot, start, save_every)
+    run = Run(system, method or MuntheKaas(), stabilization, (start, until), bound, kept)
     with _progress(progress, span, robot.name) as report:
-        result = run.go(mode, q0, v0, report)
-    return result if save_every is None else sampled(result, save_every)
+        return run.go(mode, q0, v0, report)
 
 
-def _span(start: float, until: float, save_every: float | None) -> float:
+def _span(start: float, until: float) -> float:
     """Length of the run, after checking its ends."""
     for name, value in (("start", start), ("until", until)):
         if not isinstance(value, Real) or isinstance(value, bool):
@@ -118,8 +119,6 @@ def _span(start: float, until: float, save_every: float | None) -> float:
     start, until = float(start), float(until)
     if not (np.isfinite(start) and np.isfinite(until) and until > start):
         raise BadValue(f"until is {until} s and start is {start} s; the end must come after")
-    if save_every is not None and not 0 < save_every < np.inf:
-        raise BadValue(f"save_every is {save_every} s; it must be positive")
     return float(until - start)
 
 

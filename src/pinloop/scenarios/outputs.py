@@ -16,7 +16,7 @@ from secrets import token_hex
 
 from ..checks import not_written
 from ..errors import BadValue, PinloopError
-from ..run import sampled
+from ..recording import sampled
 from ..trajectory import Trajectory
 from .summary import as_document
 

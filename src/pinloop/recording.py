@@ -1,0 +1,242 @@
+"""What is kept of a run: every step, or states at equal intervals; memory grows by that alone.
+
+How a run goes is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import BadValue
+from .mechanism import Mechanism
+from .trajectory import Trajectory
+
+__all__ = ["EveryStep", "Recording", "Samples", "States", "sampled"]
+
+Array = NDArray[np.float64]
+Inside = Callable[[float], tuple[Array, Array, Array]]
+"""Configuration, velocity and acceleration at a time inside a step."""
+
+_NEAR = 1e-9
+"""A sample nearer than this part of the interval to a change or an end is left out."""
+
+
+class States(NamedTuple):
+    """States over time; what they mean is told at `Trajectory`."""
+
+    t: Array
+    q: Array
+    v: Array
+    a: Array
+    psi: Array
+    mode: NDArray[np.int64]
+
+
+class Recording(Protocol):
+    """What keeps the states of a run."""
+
+    def add(
+        self,
+        t: float,
+        q: Array,
+        v: Array,
+        a: Array,
+        mode: int,
+        psi: Array | None = None,
+        inside: Inside | None = None,
+    ) -> None:
+        """Take the next state.
+
+        Args:
+            t: time [s].
+            q: configuration, shape (nq,).
+            v: velocity, shape (nv,).
+            a: acceleration, shape (nv,).
+            mode: number of the mode that the state is in.
+            psi: the step in the algebra that leads there, shape (nv,); None at the start and after
+                a change of the mode, where no step does.
+            inside: what lies in that step; None where there is none.
+        """
+        ...
+
+    @property
+    def last(self) -> float | None:
+        """Time of the last state [s]; None before the first."""
+        ...
+
+    def states(self) -> States:
+        """All that is kept; nothing can be added any more."""
+        ...
+
+
+class EveryStep:
+    """Keeps the ends of all steps.
+
+    Args:
+        robot: the mechanism.
+    """
+
+    def __init__(self, robot: Mechanism) -> None:
+        self._table = _Table(robot)
+
+    def add(
+        self,
+        t: float,
+        q: Array,
+        v: Array,
+        a: Array,
+        mode: int,
+        psi: Array | None = None,
+        inside: Inside | None = None,
+    ) -> None:
+        """Take the next state, see `Recording`."""
+        self._table.append(t, q, v, a, mode, 0.0 if psi is None else psi)
+
+    @property
+    def last(self) -> float | None:
+        """Time of the last state [s]; None before the first."""
+        return self._table.last
+
+    def states(self) -> States:
+        """All that is kept; nothing can be added any more."""
+        return self._table.trimmed()
+
+
+class Samples:
+    """Keeps states at ``t_k = t0 + k every``, both sides of every change, and the last state.
+
+    Args:
+        robot: the mechanism.
+        start: start of the run [s].
+        every: interval [s].
+    """
+
+    def __init__(self, robot: Mechanism, start: float, every: float) -> None:
+        if not 0 < every < np.inf:
+            raise BadValue(f"save_every is {every} s; it must be positive")
+        self._table, self._model = _Table(robot), robot.model
+        self._start, self._every = start, every
+        self._number = 1  # of the next sample; the start is kept anyhow
+        self._fixed = -np.inf  # time of the last state that is no sample
+        self._latest: tuple[float, Array, Array, Array, int] | None = None
+
+    def add(
+        self,
+        t: float,
+        q: Array,
+        v: Array,
+        a: Array,
+        mode: int,
+        psi: Array | None = None,
+        inside: Inside | None = None,
+    ) -> None:
+        """Take the next state, see `Recording`; errors of ``inside`` pass through."""
+        if inside is None:
+            self._fix()
+        # Before the samples: should one of them fail, the last state is kept nevertheless.
+        self._latest = t, q, v, a, mode
+        if inside is None:
+            self._fix()
+            return
+        while (time := self._start + self._number * self._every) <= t:
+            self._number += 1
+            if time > self._fixed + _NEAR * self._every:
+                self._append(time, *((q, v, a) if time == t else inside(time)), mode)
+
+    @property
+    def last(self) -> float | None:
+        """Time of the last state [s]; None before the first."""
+        return self._table.last if self._latest is None else self._latest[0]
+
+    def states(self) -> States:
+        """All that is kept; nothing can be added any more."""
+        self._fix()
+        return self._table.trimmed()
+
+    def _fix(self) -> None:
+        """Keep the latest state whatever its time, instead of a sample beside it."""
+        if self._latest is None:
+            return
+        t, last = self._latest[0], self._table.last
+        if last is not None and last > self._fixed and last >= t - _NEAR * self._every:
+            self._table.count -= 1
+        self._append(*self._latest)
+        self._latest, self._fixed = None, t
+
+    def _append(self, t: float, q: Array, v: Array, a: Array, mode: int) -> None:
+        table = self._table
+        psi = pin.difference(self._model, table.q[table.count - 1], q) if table.count else 0.0
+        table.append(t, q, v, a, mode, psi)
+
+
+class _Table:
+    """States in arrays that grow in place, by a sixteenth: no second copy of them ever exists.
+
+    Attributes:
+        count: number of the states.
+        q: configurations, shape (at least count, nq).
+    """
+
+    def __init__(self, robot: Mechanism) -> None:
+        self.count = 0
+        self._t = np.empty(0)
+        self.q = np.empty((0, robot.nq))
+        self._v, self._a, self._psi = (np.empty((0, robot.nv)) for _ in range(3))
+        self._mode = np.empty(0, dtype=np.int64)
+
+    @property
+    def last(self) -> float | None:
+        """Time of the last state [s]; None if there is none."""
+        return float(self._t[self.count - 1]) if self.count else None
+
+    def append(self, t: float, q: Array, v: Array, a: Array, mode: int, psi: ArrayLike) -> None:
+        """Add a state, and the step in the algebra that leads to it from the state before."""
+        n = self.count
+        if n == len(self._t):
+            self._resize(n + n // 16 + 16)
+        self._t[n], self.q[n], self._v[n], self._a[n], self._mode[n] = t, q, v, a, mode
+        if n:
+            self._psi[n - 1] = psi
+        self.count = n + 1  # last, so that Ctrl-C leaves no half of a state
+
+    def trimmed(self) -> States:
+        """The arrays without the room to grow, which they do not have any more."""
+        self._resize(self.count)
+        self._psi.resize((max(self.count - 1, 0), self._psi.shape[1]))
+        return States(self._t, self.q, self._v, self._a, self._psi, self._mode)
+
+    def _resize(self, count: int) -> None:
+        """Room for so many states. `numpy.ndarray.resize` moves memory, nobody else has views."""
+        # Times last: their number is the room that is there, also after Ctrl-C.
+        for array in (self.q, self._v, self._a, self._psi, self._mode, self._t):
+            array.resize((count, *array.shape[1:]), refcheck=False)
+
+
+def sampled(run: Trajectory, every: float) -> Trajectory:
+    """What `Samples` would have kept of a run.
+
+    Args:
+        run: a run with all its steps.
+        every: interval [s].
+    """
+    kept = Samples(run.robot, float(run.t[0]), every)
+    for k, mode in enumerate(run.mode):
+        state = float(run.t[k]), run.q[k], run.v[k], run.a[k], int(mode)
+        if k == 0 or mode != run.mode[k - 1]:
+            kept.add(*state)
+        else:
+            kept.add(*state, run.psi[k - 1], partial(_inside, run, int(mode)))
+    return replace(run, **kept.states()._asdict())
+
+
+def _inside(run: Trajectory, mode: int, t: float) -> tuple[Array, Array, Array]:
+    """State and acceleration inside a step of a run."""
+    _, q, v = run(t)
+    return q, v, run.system.equations(run.modes[mode]).acceleration(t, q, v)
