@@ -69,7 +69,8 @@ def simulate(
         method: integrator; Dormand-Prince 5(4) with tolerance 1e-8 by default.
         stabilization: projection to the constraint manifold; None to see the drift.
         regularization: remove redundant loop rows first.
-        save_every: interval of the stored states [s]; every step by default.
+        save_every: interval of the stored states [s]; both sides of every change of the mode and
+            the last state are stored too. Every step by default.
         progress: show a progress bar.
 
     Returns:
