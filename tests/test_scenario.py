@@ -51,11 +51,10 @@ def test_only_a_robot_is_needed(folder: Path) -> None:
     plan = pl.load_scenario(written(folder, "format: pinloop-scenario-1\nrobot: beam.urdf\n"))
     assert np.array_equal(plan.q, [0, 0]) and np.array_equal(plan.v, [0, 0])
     assert plan.outputs == () and plan.every is None
-    given = dict(plan.arguments)
-    assert isinstance(given.pop("formulation"), pl.Augmented)
-    assert given == {
+    assert plan.arguments == {
         "until": 1.0, "forces": (), "events": (), "mode": pl.Mode(), "losses": True,
-        "method": pl.MuntheKaas(), "stabilization": pl.Projection(), "regularization": True,
+        "formulation": None, "method": pl.MuntheKaas(), "stabilization": pl.Projection(),
+        "regularization": True,
     }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from .lapack import lapack
 from .mechanism import Mechanism
 
 __all__ = ["RobotManifold"]
@@ -37,7 +38,9 @@ class RobotManifold:
             curved[at.v] = at.nq != at.nv and at.nv > 1
         self.curved = curved
         self.flat = not curved.any()
-        self._curved = np.flatnonzero(curved)
+        places = np.flatnonzero(curved)
+        # From the first to the last of them: between them lie columns of the identity.
+        self._bent = slice(0) if self.flat else slice(int(places[0]), int(places[-1]) + 1)
         self._plain = robot.nq == robot.nv
         self._held = np.zeros(0, dtype=np.intp)
 
@@ -50,12 +53,12 @@ class RobotManifold:
 
     def integrate(self, q: Array, step: Array) -> Array:
         """Return ``q (+) step``."""
-        moved = q + step if self._plain else pin.integrate(self._model, q, step)
-        return self._kept(q, np.asarray(moved))
+        moved: Array = q + step if self._plain else pin.integrate(self._model, q, step)
+        return self._kept(q, moved) if len(self._held) else moved
 
     def normalize(self, q: Array) -> Array:
         """``q`` with quaternions of unit length."""
-        return q if self._plain else self._kept(q, np.asarray(pin.normalize(self._model, q)))
+        return q if self._plain else self._kept(q, pin.normalize(self._model, q))
 
     def _kept(self, q: Array, moved: Array) -> Array:
         if len(self._held):
@@ -64,10 +67,11 @@ class RobotManifold:
 
     def dexp_inv(self, q: Array, psi: Array, v: Array) -> Array:
         """``dexpinv(-psi) v``: solve with the right Jacobian of the exponential map."""
-        if len(self._curved) == 0:
+        if self.flat:
             return v
+        # The inverse Jacobian of the logarithm is the same up to half a turn, and wrong behind it.
+        dexp = pin.dIntegrate(self._model, q, psi, pin.ARG1)
+        at = self._bent
         rate = v.copy()
-        at = self._curved
-        dexp = pin.dIntegrate(self._model, q, psi, pin.ARG1)[np.ix_(at, at)]
-        rate[at] = np.linalg.solve(dexp, v[at])
+        rate[at] = lapack().dgesv(dexp[at, at], v[at])[2]
         return rate

@@ -97,9 +97,19 @@ class RowSet:
 
     def residual(self, t: float, q: Array, data: pin.Data) -> Array:
         """Position residual of all rows at the frame placements in ``data``."""
+        if not self._extra:
+            return self.loops.residual_at(data, q)
         parts = [self.loops.residual_at(data, q)]
         parts += [row.residual(t, q, data) for row in self._extra]
         return np.concatenate(parts)
+
+    def closure(self, t: float, q: Array, data: pin.Data) -> tuple[Array, Array, Array]:
+        """``J``, ``b`` and the residual of all rows at the kinematics at rest in ``data``."""
+        residual = self.residual(t, q, data)
+        if not self._extra:
+            return self.loops.jacobian_at(data, q), np.zeros(len(residual)), residual
+        J, b, _ = self.terms(t, q, np.zeros(self.robot.nv), data)
+        return J, b, residual
 
     def terms(self, t: float, q: Array, v: Array, data: pin.Data) -> Terms:
         """``J``, ``b`` and ``gamma`` of all rows at the kinematics in ``data``."""

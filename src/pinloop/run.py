@@ -260,7 +260,8 @@ class Run:
         if self.method.step is not None and not (np.all(np.isfinite(v)) and np.all(np.isfinite(q))):
             raise StepFailed("the state became infinite; take a smaller step", "not finite")
         a = self.equations.acceleration(t, q, v)
-        a[self.locked] = 0.0
+        if self.mode.locks:
+            a[self.locked] = 0.0
         return a
 
     def _project(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:

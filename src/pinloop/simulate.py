@@ -65,7 +65,7 @@ def simulate(
         events: locks, loops that open or close, guards (`lock`, `when`, `stop_when`, ...).
         mode: joints locked and loops open at the start; none by default.
         losses: let the damping and (smoothed) dry friction of the robot's file act.
-        formulation: how reactions are eliminated; `Augmented` by default.
+        formulation: how reactions are eliminated; by default the fastest way that is right.
         method: integrator; Dormand-Prince 5(4) with tolerance 1e-8 by default.
         stabilization: projection to the constraint manifold; None to see the drift.
         regularization: remove redundant loop rows first.

@@ -5,15 +5,17 @@ Position first, then velocity, each only when its residual exceeds the tolerance
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .dynamics import EquationsOfMotion
 from .errors import BadValue
+from .lapack import lapack
 from .manifold import RobotManifold
 from .partition import dependent_coordinates
 from .saddle import RANK, Saddle
@@ -21,11 +23,16 @@ from .saddle import RANK, Saddle
 __all__ = ["Projection", "Projector"]
 
 Array = NDArray[np.float64]
+_Closure = tuple[Array, Array, Array]
+"""``J``, ``b`` and the residual of all rows."""
 
 _ITERATIONS = 25
 _REACHABLE = 1e-8
 """Residual at which rows count as not to be met: rad, characteristic lengths; for velocities per
 unit of the largest one."""
+_WORSE, _SINGULAR = 0.5, 1e-5
+"""Dependent coordinates are chosen again when the reciprocal condition of their block falls below
+this part of what it was, and each time where it is below this."""
 _BIFURCATION = (
     "rows that depend on each other elsewhere do not here: this is where the mechanism branches; "
     "start from a state that does not pass it, or regularize the loops"
@@ -55,6 +62,20 @@ class Projection:
             )
 
 
+class _Block(NamedTuple):
+    """Rows and the coordinates that meet them, as many as there are rows.
+
+    Args:
+        rows: indices of rows that contain the others.
+        columns: indices of the dependent coordinates.
+        condition: reciprocal condition of the block of these where it was chosen.
+    """
+
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    condition: float
+
+
 class Projector:
     """A projection for the rows of certain equations.
 
@@ -77,6 +98,10 @@ class Projector:
         self._free = np.flatnonzero(~(none if locked is None else locked))
         self._rows = equations.rows
         self._manifold = manifold or RobotManifold(equations.robot)
+        all_holonomic = bool(self._rows.holonomic.all())
+        self._holonomic = None if all_holonomic else np.flatnonzero(self._rows.holonomic)
+        # Positions and velocities have dependent coordinates of their own.
+        self._blocks: dict[str, _Block] = {}
         chosen = projection.coordinates
         self._fixed_set: NDArray[np.intp] | None = None
         if not isinstance(chosen, str):
@@ -86,52 +111,75 @@ class Projector:
 
     def apply(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
         """Project a state if it is off the manifold; says whether it was moved."""
-        q, moved = self.position(t, q)
-        v, turned = self.velocity(t, q, v)
+        if len(self._rows) == 0:
+            return q, v, False
+        here = self._closure(t, q)
+        q, here, moved = self._closed(t, q, here)
+        v, turned = self._allowed(t, q, v, here)
         return q, v, moved or turned
 
     def position(self, t: float, q: Array) -> tuple[Array, bool]:
         """Configuration on the manifold, by Newton's method along the chosen coordinates."""
-        holonomic = self._rows.holonomic
-        if not holonomic.any():
+        if len(self._rows) == 0:
             return q, False
-        scale = self._rows.scale[holonomic]
-        residual = scale * self._equations.residual(t, q)[holonomic]
-        error = float(np.linalg.norm(residual))
-        moved = False
-        rest = np.zeros(self._equations.robot.nv)
-        while error > self._projection.tol and not moved:
-            for _ in range(_ITERATIONS):
-                J = scale[:, None] * self._equations.terms(t, q, rest)[0][holonomic]
-                step = self._correction(self._equations.mass(q), J, -residual, error)
-                trial = self._manifold.normalize(self._manifold.integrate(q, step))
-                new = scale * self._equations.residual(t, trial)[holonomic]
-                if not np.linalg.norm(new) < error:
-                    break
-                q, residual, error = trial, new, float(np.linalg.norm(new))
-                if error < 1e-3 * self._projection.tol:
-                    break
-            moved = True
-        if not np.isfinite(error) or (moved and error > 10 * max(self._projection.tol, _REACHABLE)):
-            raise BadValue(
-                f"the rows cannot be closed at t = {t:.6g} s: a residual of {error:.1e} is left; "
-                + self._advice()
-            )
+        q, _, moved = self._closed(t, q, self._closure(t, q))
         return q, moved
 
     def velocity(self, t: float, q: Array, v: Array) -> tuple[Array, bool]:
         """Velocity that all rows allow."""
         if len(self._rows) == 0:
             return v, False
-        before = v
-        J, b, _ = self._equations.terms(t, q, v)
-        J, rest = self._rows.scale[:, None] * J, self._rows.scale * (J @ v - b)
-        if float(np.linalg.norm(rest)) <= self._projection.tol:
+        return self._allowed(t, q, v, self._closure(t, q))
+
+    def _closure(self, t: float, q: Array) -> _Closure:
+        """Rows at a configuration, in units that compare."""
+        J, b, residual = self._equations.closure(t, q)
+        scale = self._rows.scale
+        return J * scale[:, None], b * scale, residual * scale
+
+    def _closed(self, t: float, q: Array, here: _Closure) -> tuple[Array, _Closure, bool]:
+        """Configuration on the manifold, the rows there, and whether it was moved."""
+        tol = self._projection.tol
+        J, residual = self._of_positions(here)
+        error = _norm(residual)
+        if error <= tol:
+            return q, here, False
+        for _ in range(_ITERATIONS):
+            step = self._correction(q, J, -residual, "position", error)
+            trial = self._manifold.normalize(self._manifold.integrate(q, step))
+            there = self._closure(t, trial)
+            new_J, new_residual = self._of_positions(there)
+            new = _norm(new_residual)
+            if not new < error:
+                break
+            q, here, J, residual, error = trial, there, new_J, new_residual, new
+            if error < 1e-3 * tol:
+                break
+        if not error <= 10 * max(tol, _REACHABLE):
+            raise BadValue(
+                f"the rows cannot be closed at t = {t:.6g} s: a residual of {error:.1e} is left; "
+                + self._advice()
+            )
+        return q, here, True
+
+    def _of_positions(self, here: _Closure) -> tuple[Array, Array]:
+        """Jacobian and residual of the rows that restrict positions."""
+        J, _, residual = here
+        if self._holonomic is None:
+            return J, residual
+        return J[self._holonomic], residual[self._holonomic]
+
+    def _allowed(self, t: float, q: Array, v: Array, here: _Closure) -> tuple[Array, bool]:
+        """Velocity that all rows allow, and whether that is another one."""
+        J, b, _ = here
+        rest = J @ v - b
+        if _norm(rest) <= self._projection.tol:
             return v, False
         # Beside a bifurcation a dependent row is small, but not zero: it would take the speed away.
         cap = self._equations.max_rank
-        v = v + self._correction(self._equations.mass(q), J, -rest, 0.0, cap)
-        left = float(np.linalg.norm(rest + J @ (v - before)))
+        shift = self._correction(q, J, -rest, "velocity", 0.0, cap)
+        v = v + shift
+        left = _norm(rest + J @ shift)
         # Even past singularities only rounding is left. More is left of a run that has strayed from
         # its branch there: it must stop before the rows take its speed away.
         if not left <= _REACHABLE * max(1.0, float(np.abs(v).max())):
@@ -151,23 +199,53 @@ class Projector:
         )
 
     def _correction(
-        self, M: Array, J: Array, b: Array, error: float, max_rank: int | None = None
+        self, q: Array, J: Array, b: Array, level: str, error: float, max_rank: int | None = None
     ) -> Array:
         """Shift with ``J shift = b`` that leaves locked coordinates alone.
 
         Rows that depend on each other on the manifold gain rank off it, by as much as the
         position error: taken for independent, they would send the robot far away.
         """
-        tolerance = min(max(RANK, 10 * error), 1e-2)
-        free = self._free
         shift = np.zeros(J.shape[1])
-        M, rows = M[np.ix_(free, free)], J[:, free]
-        if self._projection.coordinates == "mass":
-            saddle = Saddle(M, rows, tolerance=tolerance, max_rank=max_rank)
-            shift[free] = saddle.project(b)
+        block = self._blocks.get(level)
+        if block is not None and (found := _met(block, J, b)) is not None:
+            shift[block.columns] = found
             return shift
-        columns = self._fixed_set
+        tolerance = min(max(RANK, 10 * error), 1e-2)
+        free, columns = self._free, self._fixed_set
         if columns is None:
+            M, rows = self._equations.mass(q)[np.ix_(free, free)], J[:, free]
+            if self._projection.coordinates == "mass":
+                shift[free] = Saddle(M, rows, tolerance=tolerance, max_rank=max_rank).project(b)
+                return shift
             columns = free[dependent_coordinates(M, rows, tolerance, max_rank)[0]]
+            self._remember(level, J, columns)
         shift[columns] = np.linalg.lstsq(J[:, columns], b, rcond=tolerance)[0]
         return shift
+
+    def _remember(self, level: str, J: Array, columns: NDArray[np.intp]) -> None:
+        """Keep a choice of dependent coordinates, with as many rows that contain the others."""
+        self._blocks.pop(level, None)
+        if len(columns) == 0:
+            return
+        pivots = lapack().dgeqp3(J[:, columns].T)[1] - 1
+        rows = pivots[: len(columns)]
+        self._blocks[level] = _Block(rows, columns, _factored(J[rows[:, None], columns])[2])
+
+
+def _met(block: _Block, J: Array, b: Array) -> Array | None:
+    """Shifts of dependent coordinates that meet the rows; None if others may be better now."""
+    lu, pivots, condition = _factored(J[block.rows[:, None], block.columns])
+    if condition < max(_WORSE * block.condition, _SINGULAR):
+        return None
+    return np.asarray(lapack().dgetrs(lu, pivots, b[block.rows])[0])
+
+
+def _factored(square: Array) -> tuple[Array, Array, float]:
+    """Factors of a matrix, and its reciprocal condition."""
+    lu, pivots, _ = lapack().dgetrf(square)
+    return lu, pivots, float(lapack().dgecon(lu, lapack().dlange("1", square))[0])
+
+
+def _norm(x: Array) -> float:
+    return math.sqrt(x @ x)

@@ -11,7 +11,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from .integrate import Attempt, MuntheKaas, Step, StepControl
+from .integrate import Attempt, MuntheKaas, Stages, Step, StepControl
 from .manifold import RobotManifold
 from .mechanism import Mechanism
 
@@ -63,6 +63,7 @@ class Stepper:
         self.rejected = 0
         self._model = robot.model
         self._acceleration, self._project = acceleration, project
+        self._work = Stages(method.tableau, robot.nv)
         self._control = StepControl(method, np.where(robot.is_translation, robot.length, 1.0))
 
     def first_step(self, v: Array, a: Array, span: float) -> float:
@@ -99,7 +100,7 @@ class Stepper:
             h = (t_next - t) * shrink
 
     def _attempt(self, t: float, h: float, state: State) -> Attempt:
-        return self.method.attempt(self.manifold, self._acceleration, t, h, state)
+        return self.method.attempt(self.manifold, self._acceleration, t, h, state, self._work)
 
     def _finish(self, t: float, t_next: float, state: State, attempt: Attempt) -> Step:
         """Project the end of a step."""

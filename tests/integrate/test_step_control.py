@@ -52,10 +52,12 @@ def test_the_first_try_knows_the_error_of_a_step(name: str) -> None:
             part = MuntheKaas("dop853").attempt(
                 manifold, equations.acceleration, k * h / 20, h / 20, fine
             )
-            assert part.a is not None
-            fine = part.q, part.v, part.a
+            fine = part.q, part.v, equations.acceleration((k + 1) * h / 20, part.q, part.v)
         estimates.append(max(np.abs(e[1]).max() for e in attempt.errors))
         true.append(float(np.abs(attempt.v - fine[1]).max()))
+        if name == "dop853":  # its estimates do without the derivative at the end
+            assert attempt.a is None
+            continue
         assert attempt.a is not None
         np.testing.assert_allclose(
             attempt.a, equations.acceleration(h, attempt.q, attempt.v), rtol=1e-12
@@ -119,10 +121,10 @@ def test_factors_of_the_control() -> None:
     assert control.factor(1e9, accepted=False) == 0.2
     assert 0.2 <= control.factor(2.0, accepted=False) < 0.9
     assert control.factor(1.0, accepted=True) < 1.0
-    e = [(np.array([2e-8]), np.array([0.0]))]
+    e = np.array([[[2e-8], [0.0]]])
     assert control.error(e, np.zeros(1), np.zeros(1)) == pytest.approx(2 / 2, rel=1e-12)
     # Velocities are judged relative to their size: 1e-8 + 1e-8 * 99.
-    e = [(np.array([0.0]), np.array([2e-6]))]
+    e = np.array([[[0.0], [2e-6]]])
     assert control.error(e, np.array([99.0]), np.zeros(1)) == pytest.approx(2.0, rel=1e-12)
 
 
@@ -132,7 +134,7 @@ def test_the_two_estimates_of_dop853_are_combined() -> None:
     none = np.zeros(1)
 
     def error(fifth: float, third: float) -> float:
-        pairs = [(np.array([2e-8 * e]), none) for e in (fifth, third)]
+        pairs = np.array([[[2e-8 * e], none] for e in (fifth, third)])
         return control.error(pairs, none, none)
 
     assert error(3.0, 40.0) == pytest.approx(9 / 5)
@@ -143,8 +145,8 @@ def test_the_two_estimates_of_dop853_are_combined() -> None:
 def test_lengths_are_judged_in_characteristic_lengths() -> None:
     """The same machine ten times as large, at the same angles, takes the same steps."""
     control = [StepControl(MuntheKaas("dopri5"), np.array([1.0, scale])) for scale in (1.0, 10.0)]
-    small = [(np.array([1e-7, 2e-7]), np.array([3e-7, 1e-7]))]
-    large = [(e * [1, 10], f * [1, 10]) for e, f in small]
+    small = np.array([[[1e-7, 2e-7], [3e-7, 1e-7]]])
+    large = small * [1, 10]
     v = np.array([2.0, 3.0])
     assert control[0].error(small, v, v) == pytest.approx(
         control[1].error(large, v * [1, 10], v * [1, 10])

@@ -28,6 +28,7 @@ from .formulations import (
     StateFormulation,
 )
 from .odca.wrenches import BodyMotion, body_motion
+from .tied import TiedLoops
 
 __all__ = ["BodyMotion", "EquationsOfMotion", "Motion"]
 
@@ -36,6 +37,10 @@ Array = NDArray[np.float64]
 
 _MAY_BE_SINGULAR = ("JointModelComposite", "JointModelSphericalZYX")
 """Joints at which a mass matrix can become singular."""
+
+
+_EQUAL = 1e-9
+"""Relative difference of accelerations that are the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +69,8 @@ class EquationsOfMotion:
         robot: the mechanism; its regularization is respected.
         rows: constraint rows beyond loops and couplings.
         forces: what acts on the robot besides gravity.
-        formulation: how the reactions are eliminated.
+        formulation: how the reactions are eliminated; by default as `Augmented`, and accelerations
+            by Pinocchio's own solvers where these give the same.
     """
 
     def __init__(
@@ -96,9 +102,21 @@ class EquationsOfMotion:
         self._by_recursion = self._is_tree and _is_regular(robot.model)
         self._further = self._rows_beyond_loops()
         self._max_rank: int | None = None
+        # A formulation that is asked for is the one that is used.
+        self._undecided = formulation is None and not self._is_tree
+        self._tied: TiedLoops | None = None
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration, shape (nv,); inputs are not checked."""
+        if self._undecided:
+            self._decide(t, q)
+        if self._tied is not None:
+            tau = self._joint_loads(t, q, v)
+            a = self._tied.acceleration(q, v, tau)
+            if a is None and self._tied.choose(q, self._rank):
+                a = self._tied.acceleration(q, v, tau)
+            if a is not None:
+                return a
         return self._solve(t, q, v)[0]
 
     def motion(self, t: float, q: Array, v: Array) -> Motion:
@@ -153,6 +171,15 @@ class EquationsOfMotion:
         """Position residual of all rows, zeros for rows on velocities only."""
         pin.framesForwardKinematics(self._model, self._data, q)
         return self.rows.residual(t, q, self._data)
+
+    def closure(self, t: float, q: Array) -> tuple[Array, Array, Array]:
+        """``J``, ``b`` and the position residual of all rows at a configuration."""
+        if len(self.rows.loops) == len(self.rows):
+            pin.computeJointJacobians(self._model, self._data, q)
+            pin.updateFramePlacements(self._model, self._data)
+        else:
+            self._kinematics(q, self._rest)
+        return self.rows.closure(t, q, self._data)
 
     def terms(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array]:
         """``J``, ``b`` and ``gamma`` of all rows: ``J v = b``, ``J a + gamma = 0``."""
@@ -227,6 +254,32 @@ class EquationsOfMotion:
             return np.array(a), self._no_rates
         M, f, J, gamma, max_rank = self.system(t, q, v)
         return self._formulation.solve(M, J, f, gamma, max_rank)
+
+    def _decide(self, t: float, q: Array) -> None:
+        """Does Pinocchio's solver give the accelerations of the rows? Seen at an assembled state.
+
+        Some joints and inertias are not all in it, and it says nothing of that.
+        """
+        M, _, J, _, _ = self.system(t, q, self._rest)
+        if self._max_rank is None:  # not assembled
+            return
+        self._undecided = False
+        tied = TiedLoops.of(self.robot, self.rows)
+        if tied is None or not tied.choose(q, self._rank):
+            return
+        rng, robot = np.random.default_rng(0), self.robot
+        unit = np.where(robot.is_translation, robot.length, 1.0)
+        v, push = unit * rng.standard_normal((2, robot.nv))
+        v -= Saddle(M, J, self.rows.scale, max_rank=self.max_rank).project(J @ v)
+        found = tied.acceleration(q, v, self._joint_loads(t, q, v) + M @ push)
+        M, f, J, gamma, max_rank = self.system(t, q, v)
+        exact = self._formulation.solve(M, J, f + M @ push, gamma, max_rank)[0] / unit
+        off = np.inf if found is None else float(np.abs(found / unit - exact).max())
+        self._tied = tied if off < _EQUAL * float(np.abs(exact).max()) else None
+
+    @property
+    def _rank(self) -> int:
+        return len(self.rows) if self._max_rank is None else self._max_rank
 
     def _joint_loads(self, t: float, q: Array, v: Array) -> Array:
         """Applied forces, shape (nv,)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .munthe_kaas import Attempt, Manifold, MuntheKaas, Step, StepControl
+from .munthe_kaas import Attempt, Manifold, MuntheKaas, Stages, Step, StepControl
 from .quintic import NODES, WEIGHTS, hermite, slope_powers, value_powers
 from .tableaux import METHODS, Tableau, get_tableau
 
@@ -13,6 +13,7 @@ __all__ = [
     "Attempt",
     "Manifold",
     "MuntheKaas",
+    "Stages",
     "Step",
     "StepControl",
     "Tableau",

@@ -7,6 +7,7 @@ vector space. All a step needs of the group is a `Manifold`; a robot is not know
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,7 @@ from ..errors import BadValue
 from .quintic import hermite, slope_powers, value_powers
 from .tableaux import METHODS, Tableau, get_tableau
 
-__all__ = ["Attempt", "Manifold", "MuntheKaas", "Step", "StepControl"]
+__all__ = ["Attempt", "Manifold", "MuntheKaas", "Stages", "Step", "StepControl"]
 
 Array = NDArray[np.float64]
 RightHandSide = Callable[[float, Array, Array], Array]
@@ -133,15 +134,15 @@ class Attempt:
         psi: step in the algebra, shape (nv,).
         q: configuration at the end.
         v: velocity at the end.
-        a: acceleration at the end if it was needed, else None.
-        errors: per error estimate of the tableau the errors of ``psi`` and of ``v``.
+        a: acceleration at the end if the error estimate needed it, else None.
+        errors: per error estimate of the tableau the errors of ``psi`` and of ``v``, (k, 2, nv).
     """
 
     psi: Array
     q: Array
     v: Array
     a: Array | None
-    errors: list[tuple[Array, Array]]
+    errors: Array
 
 
 @dataclass(frozen=True)
@@ -191,8 +192,9 @@ class MuntheKaas:
         t: float,
         h: float,
         state: tuple[Array, Array, Array],
+        work: Stages | None = None,
     ) -> Attempt:
-        """Try one step; pure.
+        """Try one step.
 
         Args:
             manifold: the group.
@@ -200,32 +202,63 @@ class MuntheKaas:
             t: start [s].
             h: step [s].
             state: configuration, velocity and acceleration at the start.
+            work: work space, which is not needed afterwards; a new one by default.
 
         Returns:
             The state reached and the error estimates.
         """
         tableau, (q, v, a) = self.tableau, state
-        weights, times, stages = h * tableau.a, t + h * tableau.c, tableau.stages
-        rates, accelerations = np.empty((stages + 1, len(v))), np.empty((stages + 1, len(v)))
-        rates[0], accelerations[0] = v, a
-        for j in range(1, stages):
-            row = weights[j, :j]
-            psi, v_j = row @ rates[:j], v + row @ accelerations[:j]
+        n, end = len(v), tableau.stages
+        work = work or Stages(tableau, n)
+        rates, accelerations, above = work.rates, work.accelerations, work.above
+        rates[0][:], accelerations[0][:] = v, a
+        np.multiply(tableau.a, h, out=work.weights)
+        times = (t + h * tableau.c).tolist()
+        for j in range(1, end):
+            step = work.rows[j].dot(above[j])
+            psi, v_j = step[:n], v + step[n:]
             q_j = manifold.integrate(q, psi)
-            rates[j] = manifold.dexp_inv(q, psi, v_j)
-            accelerations[j] = f(times[j], q_j, v_j)
-        row = h * tableau.b
-        psi, v1 = row @ rates[:stages], v + row @ accelerations[:stages]
+            rates[j][:] = v_j if manifold.flat else manifold.dexp_inv(q, psi, v_j)
+            accelerations[j][:] = f(times[j], q_j, v_j)
+        step = h * tableau.b.dot(above[end])
+        psi, v1 = step[:n], v + step[n:]
         q1 = manifold.integrate(q, psi)
         if self.step is not None:
-            return Attempt(psi, q1, v1, None, [])
-        rates[stages] = manifold.dexp_inv(q, psi, v1)
-        a1 = accelerations[stages] = f(t + h, q1, v1)
-        errors = [
-            (h * part @ rates[: len(part)], h * part @ accelerations[: len(part)])
-            for part in tableau.errors
-        ]
-        return Attempt(psi, q1, v1, a1, errors)
+            return Attempt(psi, q1, v1, None, np.zeros((0, 2, n)))
+        a1 = None
+        if tableau.looks_ahead:
+            rates[end][:] = v1 if manifold.flat else manifold.dexp_inv(q, psi, v1)
+            a1 = f(t + h, q1, v1)
+            accelerations[end][:] = a1
+        errors = h * tableau.error_weights.dot(work.slopes)
+        return Attempt(psi, q1, v1, a1, errors.reshape(-1, 2, n))
+
+
+class Stages:
+    """Work space for the stages of a step, laid out once for all steps.
+
+    Args:
+        tableau: the method.
+        n: number of velocity coordinates.
+
+    Attributes:
+        slopes: rates of the algebra coordinates beside accelerations, of all stages and of the end:
+            one product for both, shape (s + 1, 2 n).
+        rates: left half of each row of these.
+        accelerations: right half of each.
+        above: per stage the rows of all before it.
+        weights: weights of the stages for a step, shape (s, s).
+        rows: per stage the weights of all before it.
+    """
+
+    def __init__(self, tableau: Tableau, n: int) -> None:
+        s = tableau.stages
+        self.slopes = np.zeros((s + 1, 2 * n))
+        self.rates = [row[:n] for row in self.slopes]
+        self.accelerations = [row[n:] for row in self.slopes]
+        self.above = [self.slopes[:j] for j in range(s + 1)]
+        self.weights = np.empty((s, s))
+        self.rows = [self.weights[j, :j] for j in range(s)]
 
 
 class StepControl:
@@ -239,6 +272,8 @@ class StepControl:
 
     def __init__(self, method: MuntheKaas, scale: Array) -> None:
         self._method, self._scale = method, scale
+        self._floor = method.atol * scale
+        self._step_tolerance = self._floor + method.rtol * scale
         self._last = 1e-4
         order = method.tableau.error_order + 1
         self._alpha, self._beta = 0.7 / order, 0.4 / order
@@ -252,16 +287,29 @@ class StepControl:
         guess = part / max(speed, bend, 1e-3 / span)
         return float(min(guess, 0.1 * span, self._method.largest))
 
-    def error(self, errors: list[tuple[Array, Array]], v0: Array, v1: Array) -> float:
-        """Error over tolerance: a step is good if this is at most 1."""
-        size = np.maximum(np.abs(v0), np.abs(v1))
-        norms = [max(self._norm(e_q, self._scale), self._norm(e_v, size)) for e_q, e_v in errors]
+    def error(self, errors: Array, v0: Array, v1: Array) -> float:
+        """Error over tolerance: a step is good if this is at most 1.
+
+        Args:
+            errors: errors of ``psi`` and of ``v``, shape (k, 2, nv).
+            v0: velocity at the start, shape (nv,).
+            v1: velocity at the end.
+        """
+        n = len(v0)
+        if n == 0:
+            return 0.0
+        tolerance = np.empty((2, n))
+        tolerance[0] = self._step_tolerance
+        tolerance[1] = self._method.rtol * np.maximum(np.abs(v0), np.abs(v1)) + self._floor
+        parts = errors / tolerance
+        squares = np.einsum("kij,kij->ki", parts, parts)
+        norms = [math.sqrt(max(both) / n) for both in squares.tolist()]
         if len(norms) == 1:
             return norms[0]
         fifth, third = norms  # dop853: Hairer, Norsett, Wanner II.10
         if fifth == 0.0 and third == 0.0:
             return 0.0
-        return fifth**2 / float(np.sqrt(fifth**2 + 0.01 * third**2))
+        return fifth**2 / math.sqrt(fifth**2 + 0.01 * third**2)
 
     def factor(self, error: float, *, accepted: bool) -> float:
         """By how much to change the step."""
@@ -271,10 +319,3 @@ class StepControl:
         factor = 0.9 * error**-self._alpha * self._last**self._beta
         self._last = max(error, 1e-4)
         return float(min(5.0, max(0.2, factor)))
-
-    def _norm(self, x: Array, size: Array) -> float:
-        """Root mean square of ``x`` over its tolerance."""
-        if len(x) == 0:
-            return 0.0
-        part = x / (self._method.atol * self._scale + self._method.rtol * np.abs(size))
-        return float(np.sqrt(part @ part / len(part)))

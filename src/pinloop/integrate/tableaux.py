@@ -63,6 +63,19 @@ class Tableau:
         """Times of the stages, as fractions of the step."""
         return np.asarray(self.a.sum(axis=1))
 
+    @cached_property
+    def error_weights(self) -> Array:
+        """Weights of all error estimates, those of the end last, shape (k, s + 1)."""
+        table = np.zeros((len(self.errors), self.stages + 1))
+        for row, weights in zip(table, self.errors, strict=True):
+            row[: len(weights)] = weights
+        return table
+
+    @cached_property
+    def looks_ahead(self) -> bool:
+        """Whether an error estimate needs the derivative at the end of the step."""
+        return bool(np.any(self.error_weights[:, -1] != 0.0))
+
     @property
     def stages(self) -> int:
         """Number of stages."""

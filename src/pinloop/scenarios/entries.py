@@ -313,8 +313,8 @@ class Scenario(Entry):
     )
     forces: ForcesEntry = Field(ForcesEntry(), description="what acts besides gravity")
     events: tuple[EventEntry, ...] = Field((), description="what happens, and when")
-    formulation: Literal["augmented", "projected", "voronets", "odca"] = Field(
-        "augmented", description="`augmented`, `projected`, `voronets` or `odca`"
+    formulation: Literal["augmented", "projected", "voronets", "odca"] | None = Field(
+        None, description="`augmented`, `projected`, `voronets` or `odca`; else the fastest"
     )
     method: MethodEntry = Field(MethodEntry(), description="integrator")
     stabilization: StabilizationEntry | None = Field(

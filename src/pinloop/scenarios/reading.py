@@ -117,7 +117,7 @@ def load_scenario(path: str | Path, *, until: float | None = None) -> PlannedRun
         "events": tuple(events_of(file.events, words, end)),
         "mode": mode,
         "losses": file.robot.losses,
-        "formulation": _FORMULATIONS[file.formulation](),
+        "formulation": _FORMULATIONS[file.formulation]() if file.formulation else None,
         "method": method,
         "stabilization": _stabilization(file, words),
         "regularization": file.robot.regularize,

@@ -1,0 +1,183 @@
+"""Accelerations of a robot whose rows are loops, by Pinocchio's own solver for them.
+
+`pin.constraintDynamics` does in two calls what the matrices of the rows take dozens for. It ties
+points and whole frames; any lower pair is a frame of which some rows are let go. A row is let go by
+an infinite damping ``mu`` of its own in the factorised system
+
+    [ -diag(mu)  J  ] [-lam]   [-gamma ]
+    [    J'      M  ] [  a ] = [ tau - nle ],
+
+so that no rows are redundant: as many are held as are independent on the manifold, chosen by
+pivoting and again where they get bad. What cannot be held so is for the matrices of `equations`.
+"""
+
+from __future__ import annotations
+
+from operator import gt
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..mechanism import LoopJoint, Mechanism
+from ..pairs import MotionGroup, Pair
+from ..rows import RowSet
+
+__all__ = ["TiedLoops"]
+
+Array = NDArray[np.float64]
+
+_FREE, _HELD = 1e20, 1e-20
+"""Damping of a row that is let go, whose multiplier vanishes, and of one that is held; over the
+smallest entry of ``J M^-1 J'``."""
+_GOOD, _BAD = 1e-3, 1e-5
+"""A pivot over its row's entry in ``J M^-1 J'`` is the part of the row that the rows before do not
+contain: least ones for rows to be chosen, and to be kept."""
+_NOISE = 1e-10
+"""Entries below this part of the largest one count as zero: the row vanishes."""
+_SMALL = 1e-12
+"""Damping where nothing is known of the rows yet."""
+_POINT = [0, 1, 2]
+
+
+class TiedLoops:
+    """A robot's loops as constraint models of Pinocchio, and which of their rows are held.
+
+    Args:
+        robot: the mechanism.
+        held: per loop the rows of the twist of B relative to A, in B, that its pair restricts.
+    """
+
+    def __init__(self, robot: Mechanism, held: list[list[int]]) -> None:
+        self._robot, self._held = robot, held
+        self._model, self._data = robot.model, robot.model.createData()
+        self._ties = pin.StdVec_RigidConstraintModel()
+        self._states = pin.StdVec_RigidConstraintData()
+        self._rest = np.zeros(robot.nv)
+        places: list[int] = []
+        units: list[float] = []
+        for loop, rows in zip(robot.loops, held, strict=True):
+            point = rows == _POINT and not _between_free_bodies(robot, loop)
+            tie = _tie(robot, loop.frame_a, loop.frame_b, point=point)
+            self._ties.append(tie)
+            self._states.append(tie.createData())
+            places += [len(units) + row for row in rows]
+            units += [1 / robot.length] * 3 + ([] if point else [1.0] * 3)
+        self._size = len(units)
+        self._places, self._units = np.array(places), np.array(units)[places]
+        self._bad: list[float] | None = None
+        pin.initConstraintDynamics(self._model, self._data, self._ties, self._states)
+
+    def __reduce__(self) -> tuple[type[TiedLoops], tuple[Mechanism, list[list[int]]]]:
+        """Constraint models cannot be pickled: rows are chosen anew."""
+        return TiedLoops, (self._robot, self._held)
+
+    @classmethod
+    def of(cls, robot: Mechanism, rows: RowSet) -> TiedLoops | None:
+        """The robot in Pinocchio's solver; None if something else than such loops restricts it."""
+        parts = [rows.loops.rows_of[loop.name] for loop in robot.loops]
+        if not parts or sum(part.stop - part.start for part in parts) != len(rows):
+            return None
+        held = [_held_rows(loop.pair) for loop in robot.loops]
+        return cls(robot, held) if all(held) else None
+
+    def choose(self, q: Array, rank: int) -> bool:
+        """Choose rows to hold at a configuration; says whether there are good ones.
+
+        Args:
+            q: configuration, shape (nq,).
+            rank: number of independent rows.
+        """
+        self._bad = None
+        self._proximal, self._damping = pin.ProximalSettings(0.0, 0.0, _SMALL, 1), None
+        self._solved(q, self._rest, self._rest)
+        gram = self._data.constraint_chol.getInverseOperationalSpaceInertiaMatrix()
+        at = self._places
+        chosen = _independent(gram[at[:, None], at] * np.outer(self._units, self._units), rank)
+        if chosen is None:
+            return False
+        at, sizes = at[chosen], np.diagonal(gram)[at[chosen]]
+        least = float(sizes.min(initial=np.inf))
+        bad = np.zeros(self._size)
+        bad[at] = -_BAD * sizes
+        self._bad = bad.tolist()
+        self._proximal = pin.ProximalSettings(0.0, 0.0, _HELD * least, 1)
+        if len(at) < self._size:
+            self._damping = np.full(self._size, _FREE * least)
+            self._damping[at] = _HELD * least
+        return True
+
+    def acceleration(self, q: Array, v: Array, tau: Array) -> Array | None:
+        """Acceleration, shape (nv,); None where no rows are chosen, or they are no good choice."""
+        if self._bad is None:
+            return None
+        a = self._solved(q, v, tau)
+        # The pivots of the rows come first, with a minus.
+        if any(map(gt, self._data.constraint_chol.D[: self._size].tolist(), self._bad)):
+            return None
+        return a
+
+    def _solved(self, q: Array, v: Array, tau: Array) -> Array:
+        model, data, ties, states = self._model, self._data, self._ties, self._states
+        a = pin.constraintDynamics(model, data, q, v, tau, ties, states, self._proximal)
+        if self._damping is None:
+            return np.array(a)
+        system = data.constraint_chol
+        system.compute(model, data, ties, states, self._damping)
+        both = system.solve(np.concatenate((data.primal_rhs_contact, tau - data.nle)))
+        return np.asarray(both[self._size :])
+
+
+def _independent(gram: Array, rank: int) -> NDArray[np.intp] | None:
+    """Rows that contain the others, by pivoting; None if no choice is good.
+
+    Args:
+        gram: ``J M^-1 J'`` of rows that compare, shape (m, m).
+        rank: number of independent rows.
+    """
+    sizes = np.diagonal(gram).copy()
+    sizes[sizes < _NOISE * sizes.max()] = np.inf
+    chosen: list[int] = []
+    for _ in range(rank):
+        left = np.diagonal(gram) / sizes
+        left[chosen] = 0.0
+        best = int(np.argmax(left))
+        if left[best] < _GOOD:
+            return None
+        chosen.append(best)
+        gram = gram - np.outer(gram[:, best], gram[best]) / gram[best, best]
+    return np.sort(np.array(chosen, dtype=np.intp))
+
+
+def _held_rows(pair: Pair) -> list[int]:
+    """Rows of the relative twist that a pair restricts; none if it restricts combinations."""
+    if not isinstance(pair, MotionGroup):
+        return []
+    selector = pair.selector(pin.SE3.Identity())
+    if np.count_nonzero(selector) > len(selector):
+        return []
+    return [int(column) for column in np.argmax(selector, axis=1)]
+
+
+def _between_free_bodies(robot: Mechanism, loop: LoopJoint) -> bool:
+    """Whether a loop ties bodies in absolute coordinates.
+
+    Where a loop is open, a tied point differs from the rows of its pair by the turning of A. By
+    these rows alone integration on SE(3) keeps such loops closed (paper 2), so they get frames.
+    """
+    model = robot.model
+    carriers = [model.frames[frame].parentJoint for frame in (loop.frame_a, loop.frame_b)]
+    return all(
+        joint == 0 or (model.joints[joint].nv == 6 and model.parents[joint] == 0)
+        for joint in carriers
+    )
+
+
+def _tie(robot: Mechanism, frame_a: int, frame_b: int, *, point: bool) -> pin.RigidConstraintModel:
+    """Tie two frames, or their origins; twists are those of A relative to B, in B."""
+    a, b = (robot.model.frames[index] for index in (frame_a, frame_b))
+    kind = pin.ContactType.CONTACT_3D if point else pin.ContactType.CONTACT_6D
+    return pin.RigidConstraintModel(
+        kind, robot.model, b.parentJoint, b.placement, a.parentJoint, a.placement,
+        pin.ReferenceFrame.LOCAL,
+    )  # fmt: skip
