@@ -209,7 +209,7 @@ class _Table:
     def trimmed(self) -> States:
         """The arrays without the room to grow, which they do not have any more."""
         self._resize(self.count)
-        self._psi.resize((max(self.count - 1, 0), self._psi.shape[1]))
+        self._psi.resize((max(self.count - 1, 0), self._psi.shape[1]), refcheck=False)
         return States(self._t, self.q, self._v, self._a, self._psi, self._mode)
 
     def _resize(self, count: int) -> None:
