@@ -103,13 +103,17 @@ def dense(
     ``b`` is replaced by the closest value (in scaled rows) that the rows can take.
     """
     scale = np.ones(len(J)) if scale is None else scale
-    rows = scale[:, None] * J
+    # Light and heavy coordinates in units of their own, or rounding of the heavy ones decides.
+    unit = 1 / np.sqrt(np.diagonal(M))
+    rows = scale[:, None] * J * unit
     reachable = rows @ np.linalg.lstsq(rows, scale * b, rcond=1e-10)[0] if len(J) else b
     n = len(M)
-    saddle = np.block([[M, -rows.T], [rows, np.zeros((len(rows), len(rows)))]])
+    saddle = np.block(
+        [[M * np.outer(unit, unit), -rows.T], [rows, np.zeros((len(rows), len(rows)))]]
+    )
     # x is unique, so the shortest solution has the shortest multipliers.
-    solution = np.linalg.lstsq(saddle, np.r_[f, reachable], rcond=1e-13)[0]
-    return solution[:n], scale * solution[n:]
+    solution = np.linalg.lstsq(saddle, np.r_[unit * f, reachable], rcond=1e-13)[0]
+    return unit * solution[:n], scale * solution[n:]
 
 
 def close(actual: Any, expected: Any, tolerance: float, size: float | None = None) -> None:

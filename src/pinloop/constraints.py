@@ -21,6 +21,8 @@ __all__ = ["Constraints"]
 
 Array = NDArray[np.float64]
 
+_WORLD = pin.ReferenceFrame.WORLD
+
 
 class Constraints:
     """All rows that the loops and couplings of a robot impose.
@@ -52,6 +54,10 @@ class Constraints:
             angles = np.array([label.startswith("w") for label in loop.pair.labels], dtype=bool)
             angular = ~np.any(selection[:, ~angles] != 0, axis=1)
             self._append(loop.name, [f"{loop.name}: {label}" for label in labels], angular)
+        sides = [
+            np.tile(self._sides_of(loop), (len(self._select[loop.name]), 1)) for loop in robot.loops
+        ]
+        self._sides = np.vstack([np.zeros((0, robot.nv)), *sides])
         # The selector of a motion group is the same everywhere.
         self._constant = {
             loop.name: self._select[loop.name] @ loop.pair.selector(pin.SE3.Identity())
@@ -122,36 +128,24 @@ class Constraints:
 
     def jacobian_at(self, data: pin.Data, q: Array) -> Array:
         """Jacobian at the frame placements and joint Jacobians that ``data`` holds."""
-        jacobian = np.zeros((len(self), self.robot.nv))
-        for loop in self.robot.loops:
-            selector = self._selector(loop, data)
-            jacobian[self.rows_of[loop.name]] = selector @ self._twist_jacobian(loop, data)
-        for coupling in self._couplings:
-            row = self.rows_of[coupling.name].start
-            slopes = self._terms(coupling, q, 1)
-            for at, slope in zip(self._columns[coupling.name], slopes, strict=True):
-                jacobian[row, at.v.start] = slope
-        return jacobian
+        return self._jacobian(self._world_selectors(data), data, q)
 
     def gamma_at(self, data: pin.Data, q: Array, v: Array) -> Array:
         """``gamma`` at the placements, velocities and zero-acceleration drift in ``data``."""
-        gamma = np.empty(len(self))
-        for loop in self.robot.loops:
-            gamma[self.rows_of[loop.name]] = self._loop_gamma(loop, data)
-        for coupling in self._couplings:
-            curvature = self._terms(coupling, q, 2)
-            rates = [v[at.v.start] for at in self._columns[coupling.name]]
-            gamma[self.rows_of[coupling.name]] = sum(
-                c * rate**2 for c, rate in zip(curvature, rates, strict=True)
-            )
-        return gamma
+        return self._gamma(self._world_selectors(data), data, q, v)
+
+    def terms_at(self, data: pin.Data, q: Array, v: Array) -> tuple[Array, Array]:
+        """Jacobian and ``gamma`` at the state that ``data`` holds."""
+        selectors = self._world_selectors(data)
+        return self._jacobian(selectors, data, q), self._gamma(selectors, data, q, v)
 
     def twist_jacobian(self, q: ArrayLike, loop: LoopJoint) -> Array:
         """Jacobian of the twist of B relative to A of a loop joint, expressed in B: (6, nv)."""
         q = self.robot.checked_configuration(q)
         pin.computeJointJacobians(self.robot.model, self._data, q)
         pin.updateFramePlacements(self.robot.model, self._data)
-        return self._twist_jacobian(loop, self._data)
+        to_b = self._data.oMf[loop.frame_b].toActionMatrixInverse()
+        return np.asarray(to_b @ self._world_jacobian(self._data) * self._sides_of(loop))
 
     def wrench(self, data: pin.Data, loop: str, multipliers: Array) -> Array:
         """Wrench on body B of a loop joint, at and in frame B, force first, shape (6,)."""
@@ -169,34 +163,74 @@ class Constraints:
             return constant
         return self._select[loop.name] @ loop.pair.selector(_relative(data, loop))
 
-    def _twist_jacobian(self, loop: LoopJoint, data: pin.Data) -> Array:
-        """``J_B - Ad(T^-1) J_A`` at the state that the data holds."""
-        model = self.robot.model
-        if self.robot.nv == 0:  # Pinocchio reads past the end of an empty Jacobian
-            return np.zeros((6, 0))
-        J_a = pin.getFrameJacobian(model, data, loop.frame_a, pin.LOCAL)
-        J_b = pin.getFrameJacobian(model, data, loop.frame_b, pin.LOCAL)
-        relative = J_b - _relative(data, loop).toActionMatrixInverse() @ J_a
-        return np.asarray(relative.reshape(6, -1))  # Pinocchio gives shape (6,) for nv = 1
+    def _world_selectors(self, data: pin.Data) -> Array:
+        """Rows that take relative twists in the world to the residual rates of all loops."""
+        selectors, placements = np.empty((len(self._sides), 6)), data.oMf
+        for loop in self.robot.loops:
+            to_b = placements[loop.frame_b].toActionMatrixInverse()
+            # For matrices of this size the method takes half as long as the operator.
+            selectors[self.rows_of[loop.name]] = self._selector(loop, data).dot(to_b)
+        return selectors
 
-    def _loop_gamma(self, loop: LoopJoint, data: pin.Data) -> Array:
-        """``S (A_B - X A_A + V_rel x X V_A) + dS/dt V_rel`` with ``X = Ad(T^-1)``.
+    def _jacobian(self, selectors: Array, data: pin.Data, q: Array) -> Array:
+        """``S Ad(oMb^-1) (J_B - J_A)``, with the Jacobians of both sides in the world."""
+        jacobian: Array = selectors.dot(self._world_jacobian(data))
+        jacobian *= self._sides
+        if not self._couplings:
+            return jacobian
+        slopes = np.zeros((len(self._couplings), self.robot.nv))
+        for row, coupling in zip(slopes, self._couplings, strict=True):
+            for at, slope in zip(
+                self._columns[coupling.name], self._terms(coupling, q, 1), strict=True
+            ):
+                row[at.v.start] = slope
+        return np.vstack([jacobian, slopes])
 
-        The derivative of ``V_rel = V_B - X V_A``: the last bracket is ``-dX/dt V_A``. Spatial
+    def _gamma(self, selectors: Array, data: pin.Data, q: Array, v: Array) -> Array:
+        """Loops first, then couplings: ``gamma`` of a polynomial is ``sum p'' v^2``."""
+        gamma = np.empty(len(self))
+        for loop in self.robot.loops:
+            rows = self.rows_of[loop.name]
+            gamma[rows] = self._loop_gamma(loop, selectors[rows], data)
+        for coupling in self._couplings:
+            curvature = self._terms(coupling, q, 2)
+            rates = [v[at.v.start] for at in self._columns[coupling.name]]
+            gamma[self.rows_of[coupling.name]] = sum(
+                c * rate**2 for c, rate in zip(curvature, rates, strict=True)
+            )
+        return gamma
+
+    def _loop_gamma(self, loop: LoopJoint, selectors: Array, data: pin.Data) -> Array:
+        """``S Ad(oMb^-1) (A_B - A_A + V_B x V_A) + dS/dt V_rel``, twists in the world.
+
+        The derivative of ``Ad(oMb^-1) (V_B - V_A)``: the bracket is that of ``oMb``. Spatial
         accelerations, not classical ones.
         """
-        model = self.robot.model
-        T = _relative(data, loop)
-        V_a = T.actInv(pin.getFrameVelocity(model, data, loop.frame_a, pin.LOCAL))
-        V_b = pin.getFrameVelocity(model, data, loop.frame_b, pin.LOCAL)
-        A_a = T.actInv(pin.getFrameAcceleration(model, data, loop.frame_a, pin.LOCAL))
-        A_b = pin.getFrameAcceleration(model, data, loop.frame_b, pin.LOCAL)
-        V = V_b - V_a
-        drift = (A_b - A_a + V.cross(V_a)).vector
-        gamma = self._selector(loop, data) @ drift
+        model, frame_a, frame_b = self.robot.model, loop.frame_a, loop.frame_b
+        V_a = pin.getFrameVelocity(model, data, frame_a, _WORLD)
+        V_b = pin.getFrameVelocity(model, data, frame_b, _WORLD)
+        drift = pin.getFrameAcceleration(model, data, frame_b, _WORLD)
+        drift -= pin.getFrameAcceleration(model, data, frame_a, _WORLD)
+        drift += V_b.cross(V_a)
+        gamma: Array = selectors.dot(drift.vector)
         if loop.name not in self._constant:
-            gamma += self._select[loop.name] @ loop.pair.bias(T, V.vector)
-        return np.asarray(gamma)
+            V = data.oMf[frame_b].actInv(V_b - V_a)
+            gamma += self._select[loop.name] @ loop.pair.bias(_relative(data, loop), V.vector)
+        return gamma
+
+    def _world_jacobian(self, data: pin.Data) -> Array:
+        """Joint Jacobians in the world, shape (6, nv)."""
+        jacobian: Array = data.J
+        return jacobian.reshape(6, -1) if jacobian.ndim == 1 else jacobian  # (6,) for nv = 1
+
+    def _sides_of(self, loop: LoopJoint) -> Array:
+        """Per coordinate 1 if it moves B alone, -1 if it moves A alone, else 0, shape (nv,)."""
+        model, sides = self.robot.model, np.zeros(self.robot.nv)
+        for frame, sign in ((loop.frame_a, -1.0), (loop.frame_b, 1.0)):
+            for joint in list(model.supports[model.frames[frame].parentJoint])[1:]:
+                at = model.joints[joint]
+                sides[at.idx_v : at.idx_v + at.nv] += sign
+        return sides
 
     def _terms(self, coupling: Coupling, q: Array, derivative: int) -> list[float]:
         """``derivative``-th derivatives of the polynomials of a coupling at ``q``."""

@@ -113,7 +113,7 @@ class RowSet:
 
     def terms(self, t: float, q: Array, v: Array, data: pin.Data) -> Terms:
         """``J``, ``b`` and ``gamma`` of all rows at the kinematics in ``data``."""
-        J, gamma = self.loops.jacobian_at(data, q), self.loops.gamma_at(data, q, v)
+        J, gamma = self.loops.terms_at(data, q, v)
         if not self._extra:
             return J, np.zeros(len(J)), gamma
         more = [row.terms(t, q, v, data) for row in self._extra]
