@@ -6,7 +6,6 @@ acceleration (DESIGN: ``J a + gamma = 0``). Nothing here decides what to do abou
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
@@ -32,15 +31,12 @@ class Constraints:
         full: take all rows of every pair, also those that regularization has removed.
 
     Attributes:
-        labels: one label per row, ``"<loop>: v_x"`` or ``"<coupling>"``; a row that combines
-            several of a pair's rows is numbered.
         rows_of: rows of each loop joint and coupling, by name.
         angular: per row, whether it measures angles only [rad] rather than lengths [m].
     """
 
     def __init__(self, robot: Mechanism, *, full: bool = False) -> None:
         self.robot = robot
-        self.labels: tuple[str, ...] = ()
         self.rows_of: dict[str, slice] = {}
         self.angular: tuple[bool, ...] = ()
         report = None if full else robot.regularization
@@ -49,15 +45,9 @@ class Constraints:
             for loop in robot.loops
         }
         for loop in robot.loops:
-            selection = self._select[loop.name]
-            labels = _row_labels(selection, loop.pair.labels)
-            angles = np.array([label.startswith("w") for label in loop.pair.labels], dtype=bool)
-            angular = ~np.any(selection[:, ~angles] != 0, axis=1)
-            self._append(loop.name, [f"{loop.name}: {label}" for label in labels], angular)
-        sides = [
-            np.tile(self._sides_of(loop), (len(self._select[loop.name]), 1)) for loop in robot.loops
-        ]
-        self._sides = np.vstack([np.zeros((0, robot.nv)), *sides])
+            lengths = [k for k, label in enumerate(loop.pair.labels) if not label.startswith("w")]
+            rows = self._select[loop.name].tolist()
+            self._append(loop.name, [not any(row[k] for k in lengths) for row in rows])
         # The selector of a motion group is the same everywhere.
         self._constant = {
             loop.name: self._select[loop.name] @ loop.pair.selector(pin.SE3.Identity())
@@ -72,7 +62,7 @@ class Constraints:
         for coupling in self._couplings:
             lead = robot.coordinates(coupling.joints[0])
             turning = not robot.is_translation[lead.v.start]
-            self._append(coupling.name, [coupling.name], [turning])
+            self._append(coupling.name, [turning])
         self._columns = {
             coupling.name: [robot.coordinates(joint) for joint in coupling.joints]
             for coupling in self._couplings
@@ -87,14 +77,33 @@ class Constraints:
         """Made when first needed: it is large for robots of hundreds of joints."""
         return self.robot.model.createData()
 
-    def _append(self, name: str, labels: list[str], angular: Iterable[bool]) -> None:
-        start = len(self.labels)
-        self.labels += tuple(labels)
-        self.angular += tuple(map(bool, angular))
-        self.rows_of[name] = slice(start, start + len(labels))
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """One per row: ``"<loop>: v_x"`` or ``"<coupling>"``.
+
+        A row that combines several of a pair's rows is numbered.
+        """
+        of_loops = [
+            f"{loop.name}: {label}"
+            for loop in self.robot.loops
+            for label in _row_labels(self._select[loop.name], loop.pair.labels)
+        ]
+        return (*of_loops, *(coupling.name for coupling in self._couplings))
+
+    @cached_property
+    def _sides(self) -> Array:
+        """Per row of a loop and coordinate 1 if it moves B alone, -1 if A alone, else 0."""
+        loops = self.robot.loops
+        sides = np.array([self._sides_of(loop) for loop in loops]).reshape(-1, self.robot.nv)
+        return np.repeat(sides, [len(self._select[loop.name]) for loop in loops], axis=0)
+
+    def _append(self, name: str, angular: list[bool]) -> None:
+        start = len(self.angular)
+        self.angular += tuple(angular)
+        self.rows_of[name] = slice(start, start + len(angular))
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.angular)
 
     def residual(self, q: ArrayLike) -> Array:
         """Closure residual, shape (rows,), m and rad; zero where every loop is closed."""
@@ -120,8 +129,12 @@ class Constraints:
         """Residual at the frame placements that ``data`` holds."""
         residual = np.empty(len(self))
         for loop in self.robot.loops:
-            rows = loop.pair.residual(_relative(data, loop))
-            residual[self.rows_of[loop.name]] = self._select[loop.name] @ rows
+            T, constant = _relative(data, loop), self._constant.get(loop.name)
+            if constant is not None and isinstance(loop.pair, MotionGroup):
+                rows = constant.dot(loop.pair.offset(T))
+            else:
+                rows = self._select[loop.name] @ loop.pair.residual(T)
+            residual[self.rows_of[loop.name]] = rows
         for coupling in self._couplings:
             residual[self.rows_of[coupling.name]] = sum(self._terms(coupling, q, 0))
         return residual
@@ -225,11 +238,10 @@ class Constraints:
 
     def _sides_of(self, loop: LoopJoint) -> Array:
         """Per coordinate 1 if it moves B alone, -1 if it moves A alone, else 0, shape (nv,)."""
-        model, sides = self.robot.model, np.zeros(self.robot.nv)
-        for frame, sign in ((loop.frame_a, -1.0), (loop.frame_b, 1.0)):
-            for joint in list(model.supports[model.frames[frame].parentJoint])[1:]:
-                at = model.joints[joint]
-                sides[at.idx_v : at.idx_v + at.nv] += sign
+        sides = np.zeros(self.robot.nv)
+        for chain, sign in ((loop.loop.chain_a, -1.0), (loop.loop.chain_b, 1.0)):
+            for joint in filter(self.robot.model.existJointName, chain):  # others are fixed
+                sides[self.robot.coordinates(joint).v] = sign
         return sides
 
     def _terms(self, coupling: Coupling, q: Array, derivative: int) -> list[float]:

@@ -13,6 +13,7 @@ and x of B.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -126,26 +127,30 @@ class MotionGroup(Pair):
 
     def closest(self, T: pin.SE3) -> pin.SE3:
         """Member of the group that is closest to ``T``."""
-        R, p = T.rotation, T.translation
-        angle = 0.0
-        if self.rotation == 3:
-            turn = R
-        elif self.rotation == 1:
+        p, angle = T.translation.tolist(), 0.0
+        if self.rotation == 1:
             # The angle about z that maximises trace(Rz' R).
-            angle = float(np.arctan2(R[1, 0] - R[0, 1], R[0, 0] + R[1, 1]))
+            (xx, xy, _), (yx, yy, _), _ = T.rotation.tolist()
+            angle = math.atan2(yx - xy, xx + yy)
             if self.pitch is not None and abs(self.pitch) > _NO_PITCH:
                 # A screw may have made whole turns: the one that fits the advance is meant.
-                angle += 2 * np.pi * np.round((p[2] / self.pitch - angle) / (2 * np.pi))
-            c, s = np.cos(angle), np.sin(angle)
-            turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
-        else:
-            turn = np.eye(3)
-        shift = np.zeros(3)
-        for axis in self.slides:
-            shift[_AXIS[axis]] = p[_AXIS[axis]]
+                angle += 2 * math.pi * round((p[2] / self.pitch - angle) / (2 * math.pi))
+        x, y, z = (p[k] if axis in self.slides else 0.0 for k, axis in enumerate("xyz"))
         if self.pitch is not None:
-            shift[2] = self.pitch * angle
-        return pin.SE3(turn, shift)
+            z = self.pitch * angle
+        turned = [x, y, z, 0.0, 0.0, math.sin(angle / 2), math.cos(angle / 2)]
+        member: pin.SE3 = pin.XYZQUATToSE3(turned)
+        if self.rotation == 3:
+            member.rotation = T.rotation
+        return member
+
+    def offset(self, T: pin.SE3) -> Array:
+        """``log6(N^-1 T)``: the closest group member ``N`` taken out of ``T``, shape (6,)."""
+        if self.rotation == 3 and not self.slides:
+            offset = np.zeros(6)
+            offset[:3] = -T.inverse().translation
+            return offset
+        return np.asarray(pin.log6(self.closest(T).actInv(T)).vector)
 
     def residual(self, T: pin.SE3) -> Array:
         """``W log6(N^-1 T)`` with the closest group member ``N`` taken out.
@@ -153,8 +158,7 @@ class MotionGroup(Pair):
         Zero only if ``T`` is in the group: ``W log6`` vanishes on the group's algebra alone, so a
         revolute pair that is flipped by pi is open by pi (paper 1, remark 4).
         """
-        rest = self.closest(T).actInv(T)
-        return np.asarray(self.selector(T) @ pin.log6(rest).vector)
+        return np.asarray(self.selector(T) @ self.offset(T))
 
     def selector(self, T: pin.SE3) -> Array:
         """The constant selector of the pair (paper 1, table 2), linear part first."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import pinocchio as pin
@@ -66,7 +67,6 @@ class RowSet:
         rows: further rows.
 
     Attributes:
-        labels: one label per row.
         holonomic: mask of the rows that restrict positions.
         moving: whether some row prescribes a motion, so that it does work.
         scale: unit of each multiplier, so that forces and torques compare: 1 for angular rows, one
@@ -78,7 +78,6 @@ class RowSet:
         self.loops = Constraints(robot)
         self._extra = tuple(row.bind(robot) for row in rows)
         self.moving = any(row.moving for row in self._extra)
-        self.labels = self.loops.labels + sum((row.labels for row in self._extra), ())
         holonomic = [True] * len(self.loops)
         angular = list(self.loops.angular)
         for row in self._extra:
@@ -87,8 +86,13 @@ class RowSet:
         self.holonomic = np.array(holonomic, dtype=bool)
         self.scale = np.where(np.array(angular, dtype=bool), 1.0, 1 / robot.length)
 
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """One per row."""
+        return self.loops.labels + sum((row.labels for row in self._extra), ())
+
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.holonomic)
 
     def begin(self, q: Array, v: Array) -> None:
         """Let rows take what they need from the state at which a run starts."""

@@ -275,7 +275,7 @@ class Run:
         """Rows that regularization dropped must stay closed by themselves."""
         if self.watch is None:
             return
-        residual = self.watch.residual(q)
+        residual = self.equations.residual_of(self.watch, q)
         if np.linalg.norm(residual) > _TORN * max(1.0, self.system.robot.length):
             names = self.watch.by_name(residual)
             worst = max(names, key=lambda name: names[name])

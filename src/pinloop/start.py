@@ -17,6 +17,8 @@ __all__ = ["consistent_start"]
 
 Array = NDArray[np.float64]
 
+_CLOSED = 1e-3 * TOLERANCE
+"""Residual of a start configuration that is left as it is, in the same units."""
 _CONSISTENT = 1e-6
 """Residual of a start state up to which it is projected silently: rad, characteristic lengths."""
 
@@ -35,7 +37,7 @@ def consistent_start(
     """
     robot, rows = equations.robot, equations.rows
     full = Constraints(robot, full=True)
-    gap = full.residual(q)
+    gap = equations.residual_of(full, q)
     if np.linalg.norm(np.where(full.angular, 1.0, 1 / robot.length) * gap) > _CONSISTENT:
         near = assemble(robot, q)
         raise LoopNotClosed(
@@ -45,9 +47,13 @@ def consistent_start(
             q=near,
             residuals=full.by_name(gap),
         )
-    projector = Projector(equations, Projection(tol=TOLERANCE * 1e-3, coordinates="mass"), locked)
-    gap = (rows.scale * equations.residual(t, q))[rows.holonomic]
-    near, _ = projector.position(t, q)
+    J, b, gap = equations.closure(t, q)
+    gap = (rows.scale * gap)[rows.holonomic]
+    near = q
+    if np.linalg.norm(gap) > _CLOSED:
+        closed = Projection(tol=_CLOSED, coordinates="mass")
+        near, _ = Projector(equations, closed, locked).position(t, q)
+        J, b, _ = equations.closure(t, near)
     if np.linalg.norm(gap) > _CONSISTENT:
         raise LoopNotClosed(
             f"robot '{robot.name}': the rows contradict the start configuration (residual "
@@ -56,7 +62,6 @@ def consistent_start(
             residuals=dict(zip(rows.labels, equations.residual(t, q), strict=True)),
         )
     q = near
-    J, b, _ = equations.terms(t, q, v)
     free = np.flatnonzero(~locked)
     near = np.where(locked, 0.0, v)
     if len(rows):

@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..closing import nearby_assembly
+from ..constraints import Constraints
 from ..errors import BadValue, PinloopError
 from ..forces import BoundForce, Force
 from ..mechanism import Mechanism
@@ -41,6 +43,8 @@ _MAY_BE_SINGULAR = ("JointModelComposite", "JointModelSphericalZYX")
 
 _EQUAL = 1e-9
 """Relative difference of accelerations that are the same."""
+_AGREES: WeakKeyDictionary[Mechanism, bool] = WeakKeyDictionary()
+"""Whether Pinocchio's solver for loops agrees with the rows of a robot, once that was tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +176,11 @@ class EquationsOfMotion:
         pin.framesForwardKinematics(self._model, self._data, q)
         return self.rows.residual(t, q, self._data)
 
+    def residual_of(self, constraints: Constraints, q: Array) -> Array:
+        """Residual of other rows of the robot, such as those that regularization has dropped."""
+        pin.framesForwardKinematics(self._model, self._data, q)
+        return constraints.residual_at(self._data, q)
+
     def closure(self, t: float, q: Array) -> tuple[Array, Array, Array]:
         """``J``, ``b`` and the position residual of all rows at a configuration."""
         if len(self.rows.loops) == len(self.rows):
@@ -256,9 +265,9 @@ class EquationsOfMotion:
         return self._formulation.solve(M, J, f, gamma, max_rank)
 
     def _decide(self, t: float, q: Array) -> None:
-        """Does Pinocchio's solver give the accelerations of the rows? Seen at an assembled state.
+        """Let Pinocchio's solver for loops give the accelerations, if it gives those of the rows.
 
-        Some joints and inertias are not all in it, and it says nothing of that.
+        Decided at an assembled state, where the number of independent rows is known.
         """
         M, _, J, _, _ = self.system(t, q, self._rest)
         if self._max_rank is None:  # not assembled
@@ -267,6 +276,15 @@ class EquationsOfMotion:
         tied = TiedLoops.of(self.robot, self.rows)
         if tied is None or not tied.choose(q, self._rank):
             return
+        if self.robot not in _AGREES:
+            _AGREES[self.robot] = self._agrees(tied, t, q, M, J)
+        self._tied = tied if _AGREES[self.robot] else None
+
+    def _agrees(self, tied: TiedLoops, t: float, q: Array, M: Array, J: Array) -> bool:
+        """Does Pinocchio's solver give the accelerations of the rows, when the robot moves?
+
+        Some joints and inertias are not all in it, and it says nothing of that.
+        """
         rng, robot = np.random.default_rng(0), self.robot
         unit = np.where(robot.is_translation, robot.length, 1.0)
         v, push = unit * rng.standard_normal((2, robot.nv))
@@ -274,8 +292,10 @@ class EquationsOfMotion:
         found = tied.acceleration(q, v, self._joint_loads(t, q, v) + M @ push)
         M, f, J, gamma, max_rank = self.system(t, q, v)
         exact = self._formulation.solve(M, J, f + M @ push, gamma, max_rank)[0] / unit
-        off = np.inf if found is None else float(np.abs(found / unit - exact).max())
-        self._tied = tied if off < _EQUAL * float(np.abs(exact).max()) else None
+        if found is None:
+            return False
+        off = float(np.abs(found / unit - exact).max())
+        return off < _EQUAL * float(np.abs(exact).max())
 
     @property
     def _rank(self) -> int:

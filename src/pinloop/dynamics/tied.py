@@ -135,6 +135,8 @@ def _independent(gram: Array, rank: int) -> NDArray[np.intp] | None:
         gram: ``J M^-1 J'`` of rows that compare, shape (m, m).
         rank: number of independent rows.
     """
+    if rank == len(gram):
+        return np.arange(rank)
     sizes = np.diagonal(gram).copy()
     sizes[sizes < _NOISE * sizes.max()] = np.inf
     chosen: list[int] = []
