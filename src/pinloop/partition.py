@@ -8,11 +8,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from .lapack import lapack
 from .saddle import RANK, Saddle
 
 __all__ = ["dependent_coordinates", "relative_projections"]
 
 Array = NDArray[np.float64]
+
+_VANISHED = 1e-14
+"""What is left of a direction that the directions before contain."""
 
 
 def relative_projections(M: Array, J: Array) -> Array:
@@ -51,19 +55,11 @@ def dependent_coordinates(
         projection of each when it was chosen.
     """
     saddle = Saddle(M, J, tolerance=tolerance, max_rank=max_rank)
+    if saddle.rank == 0:
+        return np.zeros(0, dtype=np.intp), np.zeros(0)
     size = np.sqrt(np.diagonal(M))
-    rest = saddle.constraint_metric() / np.outer(size, size)
-    chosen: list[int] = []
-    pivots: list[float] = []
-    for _ in range(saddle.rank):
-        diagonal = np.diagonal(rest).copy()
-        diagonal[chosen] = -1.0
-        best = int(np.argmax(diagonal))
-        pivot = float(rest[best, best])
-        if pivot < 1e-14:
-            break
-        chosen.append(best)
-        pivots.append(pivot)
-        column = rest[:, best].copy()
-        rest = rest - np.outer(column, column) / pivot
-    return np.array(chosen, dtype=np.intp), np.array(pivots)
+    factor, order, rank, _ = lapack().dpstrf(
+        saddle.constraint_metric() / np.outer(size, size), tol=_VANISHED, lower=1
+    )
+    rank = min(int(rank), saddle.rank)
+    return order[:rank].astype(np.intp) - 1, np.diagonal(factor)[:rank] ** 2

@@ -100,7 +100,7 @@ class Projector:
         self._manifold = manifold or RobotManifold(equations.robot)
         all_holonomic = bool(self._rows.holonomic.all())
         self._holonomic = None if all_holonomic else np.flatnonzero(self._rows.holonomic)
-        # Positions and velocities have dependent coordinates of their own.
+        # Positions and velocities have dependent coordinates of their own if their rows differ.
         self._blocks: dict[str, _Block] = {}
         chosen = projection.coordinates
         self._fixed_set: NDArray[np.intp] | None = None
@@ -207,6 +207,8 @@ class Projector:
         position error: taken for independent, they would send the robot far away.
         """
         shift = np.zeros(J.shape[1])
+        if self._holonomic is None:
+            level = "all"
         block = self._blocks.get(level)
         if block is not None and (found := _met(block, J, b)) is not None:
             shift[block.columns] = found

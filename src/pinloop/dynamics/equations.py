@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pinocchio as pin
@@ -39,12 +38,6 @@ Array = NDArray[np.float64]
 
 _MAY_BE_SINGULAR = ("JointModelComposite", "JointModelSphericalZYX")
 """Joints at which a mass matrix can become singular."""
-
-
-_EQUAL = 1e-9
-"""Relative difference of accelerations that are the same."""
-_AGREES: WeakKeyDictionary[Mechanism, bool] = WeakKeyDictionary()
-"""Whether Pinocchio's solver for loops agrees with the rows of a robot, once that was tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +105,6 @@ class EquationsOfMotion:
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration, shape (nv,); inputs are not checked."""
-        if self._undecided:
-            self._decide(t, q)
         if self._tied is not None:
             tau = self._joint_loads(t, q, v)
             a = self._tied.acceleration(q, v, tau)
@@ -121,7 +112,12 @@ class EquationsOfMotion:
                 a = self._tied.acceleration(q, v, tau)
             if a is not None:
                 return a
-        return self._solve(t, q, v)[0]
+        a = self._solve(t, q, v)[0]
+        # At the first assembled state the number of independent rows gets known.
+        if self._undecided and self._max_rank is not None:
+            self._undecided = False
+            self._tied = TiedLoops.of(self.robot, self.rows, q, self._rank)
+        return a
 
     def motion(self, t: float, q: Array, v: Array) -> Motion:
         """Accelerations and reactions at a state."""
@@ -263,39 +259,6 @@ class EquationsOfMotion:
             return np.array(a), self._no_rates
         M, f, J, gamma, max_rank = self.system(t, q, v)
         return self._formulation.solve(M, J, f, gamma, max_rank)
-
-    def _decide(self, t: float, q: Array) -> None:
-        """Let Pinocchio's solver for loops give the accelerations, if it gives those of the rows.
-
-        Decided at an assembled state, where the number of independent rows is known.
-        """
-        M, _, J, _, _ = self.system(t, q, self._rest)
-        if self._max_rank is None:  # not assembled
-            return
-        self._undecided = False
-        tied = TiedLoops.of(self.robot, self.rows)
-        if tied is None or not tied.choose(q, self._rank):
-            return
-        if self.robot not in _AGREES:
-            _AGREES[self.robot] = self._agrees(tied, t, q, M, J)
-        self._tied = tied if _AGREES[self.robot] else None
-
-    def _agrees(self, tied: TiedLoops, t: float, q: Array, M: Array, J: Array) -> bool:
-        """Does Pinocchio's solver give the accelerations of the rows, when the robot moves?
-
-        Some joints and inertias are not all in it, and it says nothing of that.
-        """
-        rng, robot = np.random.default_rng(0), self.robot
-        unit = np.where(robot.is_translation, robot.length, 1.0)
-        v, push = unit * rng.standard_normal((2, robot.nv))
-        v -= Saddle(M, J, self.rows.scale, max_rank=self.max_rank).project(J @ v)
-        found = tied.acceleration(q, v, self._joint_loads(t, q, v) + M @ push)
-        M, f, J, gamma, max_rank = self.system(t, q, v)
-        exact = self._formulation.solve(M, J, f + M @ push, gamma, max_rank)[0] / unit
-        if found is None:
-            return False
-        off = float(np.abs(found / unit - exact).max())
-        return off < _EQUAL * float(np.abs(exact).max())
 
     @property
     def _rank(self) -> int:

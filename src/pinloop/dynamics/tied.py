@@ -13,7 +13,8 @@ pivoting and again where they get bad. What cannot be held so is for the matrice
 
 from __future__ import annotations
 
-from operator import gt
+from operator import le
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pinocchio as pin
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from ..mechanism import LoopJoint, Mechanism
 from ..pairs import MotionGroup, Pair
 from ..rows import RowSet
+from ..saddle import Saddle
 
 __all__ = ["TiedLoops"]
 
@@ -38,6 +40,11 @@ _NOISE = 1e-10
 _SMALL = 1e-12
 """Damping where nothing is known of the rows yet."""
 _POINT = [0, 1, 2]
+
+_EQUAL = 1e-9
+"""Relative difference of accelerations that are the same."""
+_AGREES: WeakKeyDictionary[Mechanism, bool] = WeakKeyDictionary()
+"""Robots for which that was tried, and what came out."""
 
 
 class TiedLoops:
@@ -73,13 +80,27 @@ class TiedLoops:
         return TiedLoops, (self._robot, self._held)
 
     @classmethod
-    def of(cls, robot: Mechanism, rows: RowSet) -> TiedLoops | None:
-        """The robot in Pinocchio's solver; None if something else than such loops restricts it."""
+    def of(cls, robot: Mechanism, rows: RowSet, q: Array, rank: int) -> TiedLoops | None:
+        """The robot in Pinocchio's solver, if that gives the accelerations of its rows.
+
+        Args:
+            robot: the mechanism.
+            rows: all its rows; None is returned if not all of them are such loops.
+            q: an assembled configuration.
+            rank: number of independent rows.
+        """
         parts = [rows.loops.rows_of[loop.name] for loop in robot.loops]
         if not parts or sum(part.stop - part.start for part in parts) != len(rows):
             return None
         held = [_held_rows(loop.pair) for loop in robot.loops]
-        return cls(robot, held) if all(held) else None
+        if not all(held):
+            return None
+        tied = cls(robot, held)
+        if not tied.choose(q, rank):
+            return None
+        if robot not in _AGREES:
+            _AGREES[robot] = _agrees(tied, rows, q, rank)
+        return tied if _AGREES[robot] else None
 
     def choose(self, q: Array, rank: int) -> bool:
         """Choose rows to hold at a configuration; says whether there are good ones.
@@ -112,10 +133,9 @@ class TiedLoops:
         if self._bad is None:
             return None
         a = self._solved(q, v, tau)
-        # The pivots of the rows come first, with a minus.
-        if any(map(gt, self._data.constraint_chol.D[: self._size].tolist(), self._bad)):
-            return None
-        return a
+        # The pivots of the rows come first, with a minus; NaN if the mass matrix is singular.
+        pivots = self._data.constraint_chol.D[: self._size].tolist()
+        return a if all(map(le, pivots, self._bad)) else None
 
     def _solved(self, q: Array, v: Array, tau: Array) -> Array:
         model, data, ties, states = self._model, self._data, self._ties, self._states
@@ -149,6 +169,31 @@ def _independent(gram: Array, rank: int) -> NDArray[np.intp] | None:
         chosen.append(best)
         gram = gram - np.outer(gram[:, best], gram[best]) / gram[best, best]
     return np.sort(np.array(chosen, dtype=np.intp))
+
+
+def _agrees(tied: TiedLoops, rows: RowSet, q: Array, rank: int) -> bool:
+    """Whether accelerations are those of the rows at a random velocity with random forces.
+
+    Some joints and inertias are not all in Pinocchio's solver, and it says nothing of that.
+    """
+    robot, rng = rows.robot, np.random.default_rng(0)
+    model, data, rest = robot.model, robot.model.createData(), np.zeros(robot.nv)
+    unit = np.where(robot.is_translation, robot.length, 1.0)
+    v, push = unit * rng.standard_normal((2, robot.nv))
+    M = np.triu(pin.crba(model, data, q))
+    M += np.triu(M, 1).T
+    pin.computeJointJacobians(model, data, q)
+    pin.updateFramePlacements(model, data)
+    saddle = Saddle(M, rows.loops.jacobian_at(data, q), rows.scale, max_rank=rank)
+    v -= saddle.project(rows.loops.jacobian_at(data, q) @ v)
+    pin.forwardKinematics(model, data, q, v, rest)
+    gamma = rows.loops.gamma_at(data, q, v)
+    tau = M @ push
+    exact = saddle.solve(tau - pin.nonLinearEffects(model, data, q, v), -gamma)[0] / unit
+    found = tied.acceleration(q, v, tau)
+    if found is None:
+        return False
+    return float(np.abs(found / unit - exact).max()) < _EQUAL * float(np.abs(exact).max())
 
 
 def _held_rows(pair: Pair) -> list[int]:
