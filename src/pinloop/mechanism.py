@@ -104,7 +104,7 @@ class Mechanism:
         """Names of the bodies, without the ground."""
         return tuple(body.name for body in self.description.bodies)
 
-    @property
+    @cached_property
     def joints(self) -> tuple[str, ...]:
         """Names of the tree joints that move, in the order of the model."""
         return tuple(self.model.names)[1:]

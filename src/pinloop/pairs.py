@@ -127,19 +127,21 @@ class MotionGroup(Pair):
 
     def closest(self, T: pin.SE3) -> pin.SE3:
         """Member of the group that is closest to ``T``."""
-        p, angle = T.translation.tolist(), 0.0
+        angle = 0.0
         if self.rotation == 1:
             # The angle about z that maximises trace(Rz' R).
             (xx, xy, _), (yx, yy, _), _ = T.rotation.tolist()
             angle = math.atan2(yx - xy, xx + yy)
             if self.pitch is not None and abs(self.pitch) > _NO_PITCH:
                 # A screw may have made whole turns: the one that fits the advance is meant.
-                angle += 2 * math.pi * round((p[2] / self.pitch - angle) / (2 * math.pi))
-        x, y, z = (p[k] if axis in self.slides else 0.0 for k, axis in enumerate("xyz"))
+                turns = (T.translation[2] / self.pitch - angle) / (2 * math.pi)
+                angle += 2 * math.pi * round(turns)
+        place = [0.0, 0.0, 0.0, 0.0, 0.0, math.sin(angle / 2), math.cos(angle / 2)]
+        for axis in self.slides:
+            place[_AXIS[axis]] = float(T.translation[_AXIS[axis]])
         if self.pitch is not None:
-            z = self.pitch * angle
-        turned = [x, y, z, 0.0, 0.0, math.sin(angle / 2), math.cos(angle / 2)]
-        member: pin.SE3 = pin.XYZQUATToSE3(turned)
+            place[2] = self.pitch * angle
+        member: pin.SE3 = pin.XYZQUATToSE3(place)
         if self.rotation == 3:
             member.rotation = T.rotation
         return member

@@ -36,8 +36,12 @@ def consistent_start(
         v: velocity, shape (nv,).
     """
     robot, rows = equations.robot, equations.rows
-    full = Constraints(robot, full=True)
-    gap = equations.residual_of(full, q)
+    J, b, residual = equations.closure(t, q)
+    gap, full = residual[: len(rows.loops)], rows.loops
+    report = robot.regularization
+    if report is not None and report.rows < report.full_rows:
+        full = Constraints(robot, full=True)
+        gap = equations.residual_of(full, q)
     if np.linalg.norm(np.where(full.angular, 1.0, 1 / robot.length) * gap) > _CONSISTENT:
         near = assemble(robot, q)
         raise LoopNotClosed(
@@ -47,8 +51,7 @@ def consistent_start(
             q=near,
             residuals=full.by_name(gap),
         )
-    J, b, gap = equations.closure(t, q)
-    gap = (rows.scale * gap)[rows.holonomic]
+    gap = (rows.scale * residual)[rows.holonomic]
     near = q
     if np.linalg.norm(gap) > _CLOSED:
         closed = Projection(tol=_CLOSED, coordinates="mass")

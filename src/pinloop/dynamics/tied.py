@@ -21,7 +21,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..mechanism import LoopJoint, Mechanism
-from ..pairs import MotionGroup, Pair
+from ..pairs import MotionGroup
 from ..rows import RowSet
 from ..saddle import Saddle
 
@@ -39,7 +39,7 @@ _NOISE = 1e-10
 """Entries below this part of the largest one count as zero: the row vanishes."""
 _SMALL = 1e-12
 """Damping where nothing is known of the rows yet."""
-_POINT = [0, 1, 2]
+_LINEAR = {0, 1, 2}
 
 _EQUAL = 1e-9
 """Relative difference of accelerations that are the same."""
@@ -64,8 +64,16 @@ class TiedLoops:
         places: list[int] = []
         units: list[float] = []
         for loop, rows in zip(robot.loops, held, strict=True):
-            point = rows == _POINT and not _between_free_bodies(robot, loop)
-            tie = _tie(robot, loop.frame_a, loop.frame_b, point=point)
+            if not rows:  # regularization has left none
+                continue
+            a, b = (robot.model.frames[index] for index in (loop.frame_a, loop.frame_b))
+            point = set(rows) <= _LINEAR and not _between_free_bodies(robot.model, a, b)
+            # Twists are those of A relative to B, in B.
+            tie = pin.RigidConstraintModel(
+                pin.ContactType.CONTACT_3D if point else pin.ContactType.CONTACT_6D,
+                robot.model, b.parentJoint, b.placement, a.parentJoint, a.placement,
+                pin.ReferenceFrame.LOCAL,
+            )  # fmt: skip
             self._ties.append(tie)
             self._states.append(tie.createData())
             places += [len(units) + row for row in rows]
@@ -92,8 +100,8 @@ class TiedLoops:
         parts = [rows.loops.rows_of[loop.name] for loop in robot.loops]
         if not parts or sum(part.stop - part.start for part in parts) != len(rows):
             return None
-        held = [_held_rows(loop.pair) for loop in robot.loops]
-        if not all(held):
+        held = [_held_rows(robot, loop) for loop in robot.loops]
+        if any(part.stop > part.start and not of for part, of in zip(parts, held, strict=True)):
             return None
         tied = cls(robot, held)
         if not tied.choose(q, rank):
@@ -196,35 +204,28 @@ def _agrees(tied: TiedLoops, rows: RowSet, q: Array, rank: int) -> bool:
     return float(np.abs(found / unit - exact).max()) < _EQUAL * float(np.abs(exact).max())
 
 
-def _held_rows(pair: Pair) -> list[int]:
-    """Rows of the relative twist that a pair restricts; none if it restricts combinations."""
-    if not isinstance(pair, MotionGroup):
+def _held_rows(robot: Mechanism, loop: LoopJoint) -> list[int]:
+    """Rows of the relative twist that a loop restricts; none if its pair restricts combinations.
+
+    After regularization only those that its rows are made of: the others follow from them.
+    """
+    if not isinstance(loop.pair, MotionGroup):
         return []
-    selector = pair.selector(pin.SE3.Identity())
-    if np.count_nonzero(selector) > len(selector):
+    rows = loop.pair.selector(pin.SE3.Identity())
+    if np.count_nonzero(rows) > len(rows):
         return []
-    return [int(column) for column in np.argmax(selector, axis=1)]
+    if robot.regularization is not None:
+        rows = robot.regularization.selection(loop.name) @ rows
+    return [int(column) for column in np.flatnonzero(np.abs(rows).max(axis=0, initial=0.0))]
 
 
-def _between_free_bodies(robot: Mechanism, loop: LoopJoint) -> bool:
+def _between_free_bodies(model: pin.Model, a: pin.Frame, b: pin.Frame) -> bool:
     """Whether a loop ties bodies in absolute coordinates.
 
     Where a loop is open, a tied point differs from the rows of its pair by the turning of A. By
     these rows alone integration on SE(3) keeps such loops closed (paper 2), so they get frames.
     """
-    model = robot.model
-    carriers = [model.frames[frame].parentJoint for frame in (loop.frame_a, loop.frame_b)]
     return all(
-        joint == 0 or (model.joints[joint].nv == 6 and model.parents[joint] == 0)
-        for joint in carriers
+        joint == 0 or (model.nvs[joint] == 6 and model.parents[joint] == 0)
+        for joint in (a.parentJoint, b.parentJoint)
     )
-
-
-def _tie(robot: Mechanism, frame_a: int, frame_b: int, *, point: bool) -> pin.RigidConstraintModel:
-    """Tie two frames, or their origins; twists are those of A relative to B, in B."""
-    a, b = (robot.model.frames[index] for index in (frame_a, frame_b))
-    kind = pin.ContactType.CONTACT_3D if point else pin.ContactType.CONTACT_6D
-    return pin.RigidConstraintModel(
-        kind, robot.model, b.parentJoint, b.placement, a.parentJoint, a.placement,
-        pin.ReferenceFrame.LOCAL,
-    )  # fmt: skip
