@@ -36,7 +36,7 @@ def consistent_start(
         v: velocity, shape (nv,).
     """
     robot, rows = equations.robot, equations.rows
-    J, b, residual = equations.closure(t, q)
+    _, _, residual = equations.closure(t, q)
     gap, full = residual[: len(rows.loops)], rows.loops
     report = robot.regularization
     if report is not None and report.rows < report.full_rows:
@@ -56,7 +56,6 @@ def consistent_start(
     if np.linalg.norm(gap) > _CLOSED:
         closed = Projection(tol=_CLOSED, coordinates="mass")
         near, _ = Projector(equations, closed, locked).position(t, q)
-        J, b, _ = equations.closure(t, near)
     if np.linalg.norm(gap) > _CONSISTENT:
         raise LoopNotClosed(
             f"robot '{robot.name}': the rows contradict the start configuration (residual "
@@ -65,6 +64,7 @@ def consistent_start(
             residuals=dict(zip(rows.labels, equations.residual(t, q), strict=True)),
         )
     q = near
+    J, b, _ = equations.terms(t, q, v)  # some rows take what they keep from this velocity
     free = np.flatnonzero(~locked)
     near = np.where(locked, 0.0, v)
     if len(rows):

@@ -20,8 +20,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..mechanism import LoopJoint, Mechanism
-from ..pairs import MotionGroup
+from ..mechanism import Mechanism
+from ..pairs import MotionGroup, Pair
 from ..rows import RowSet
 from ..saddle import Saddle
 
@@ -39,7 +39,7 @@ _NOISE = 1e-10
 """Entries below this part of the largest one count as zero: the row vanishes."""
 _SMALL = 1e-12
 """Damping where nothing is known of the rows yet."""
-_LINEAR = {0, 1, 2}
+_POINT = [0, 1, 2]
 
 _EQUAL = 1e-9
 """Relative difference of accelerations that are the same."""
@@ -64,10 +64,8 @@ class TiedLoops:
         places: list[int] = []
         units: list[float] = []
         for loop, rows in zip(robot.loops, held, strict=True):
-            if not rows:  # regularization has left none
-                continue
             a, b = (robot.model.frames[index] for index in (loop.frame_a, loop.frame_b))
-            point = set(rows) <= _LINEAR and not _between_free_bodies(robot.model, a, b)
+            point = rows == _POINT and not _between_free_bodies(robot.model, a, b)
             # Twists are those of A relative to B, in B.
             tie = pin.RigidConstraintModel(
                 pin.ContactType.CONTACT_3D if point else pin.ContactType.CONTACT_6D,
@@ -100,8 +98,8 @@ class TiedLoops:
         parts = [rows.loops.rows_of[loop.name] for loop in robot.loops]
         if not parts or sum(part.stop - part.start for part in parts) != len(rows):
             return None
-        held = [_held_rows(robot, loop) for loop in robot.loops]
-        if any(part.stop > part.start and not of for part, of in zip(parts, held, strict=True)):
+        held = [_held_rows(loop.pair) for loop in robot.loops]
+        if not all(held):
             return None
         tied = cls(robot, held)
         if not tied.choose(q, rank):
@@ -204,19 +202,18 @@ def _agrees(tied: TiedLoops, rows: RowSet, q: Array, rank: int) -> bool:
     return float(np.abs(found / unit - exact).max()) < _EQUAL * float(np.abs(exact).max())
 
 
-def _held_rows(robot: Mechanism, loop: LoopJoint) -> list[int]:
-    """Rows of the relative twist that a loop restricts; none if its pair restricts combinations.
+def _held_rows(pair: Pair) -> list[int]:
+    """Rows of the relative twist that a pair restricts; none if it restricts combinations.
 
-    After regularization only those that its rows are made of: the others follow from them.
+    All of them, also after regularization: a point would be enough for a planar hinge then, but
+    what is kept of frames are rows of the pair where the loop is open, too.
     """
-    if not isinstance(loop.pair, MotionGroup):
+    if not isinstance(pair, MotionGroup):
         return []
-    rows = loop.pair.selector(pin.SE3.Identity())
-    if np.count_nonzero(rows) > len(rows):
+    selector = pair.selector(pin.SE3.Identity())
+    if np.count_nonzero(selector) > len(selector):
         return []
-    if robot.regularization is not None:
-        rows = robot.regularization.selection(loop.name) @ rows
-    return [int(column) for column in np.flatnonzero(np.abs(rows).max(axis=0, initial=0.0))]
+    return [int(column) for column in np.argmax(selector, axis=1)]
 
 
 def _between_free_bodies(model: pin.Model, a: pin.Frame, b: pin.Frame) -> bool:
