@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 
 import pinloop as pl
 from pinloop.rows import Row
@@ -182,6 +182,44 @@ def test_mass_projection_of_velocities_is_orthogonal(name: str) -> None:
     impulse = np.linalg.lstsq(J.T, momentum, rcond=1e-9)[0]
     close(J.T @ impulse, momentum, 1e-9)
     assert moved and new @ M @ new < v @ M @ v  # a projection takes energy away
+
+
+@every_way
+def test_beside_a_bifurcation_the_least_residual_counts(way: str) -> None:
+    """A parallelogram nearly in line: a residual far below the tolerance is much of a way there."""
+    machine = pl.regularize(robot("parallelogram"))
+    q, v = moving(machine, 1, speed=8.0)
+    residual = pl.EquationsOfMotion(machine).residual
+    project = projector(machine, WAYS[way])
+    slip = np.array([1e-12, 0.0, 0.0])
+    assert not project.position(0.0, q + slip)[1] and project.regularity == 1.0
+    along = np.sign(v)  # all cranks stay parallel
+    rows = pl.Constraints(machine)
+
+    def minor(s: float) -> float:
+        return float(np.linalg.det(rows.jacobian(q + s * along)[:, :2]))
+
+    flat = q + float(brentq(minor, 0.8, 1.2, xtol=1e-14)) * along
+    for distance, least, most in ((1e-2, 1e-3, 0.1), (1e-4, 1e-5, 1e-3), (0.0, 0.0, 1e-7)):
+        near = flat + distance * along
+        moved, _ = project.position(0.0, near)
+        assert least <= project.regularity < most
+        np.testing.assert_allclose(moved, near, atol=1e-11)
+    near = flat + 1e-2 * along + slip
+    assert np.abs(residual(0.0, near)).max() < 1e-11
+    moved, turned = project.position(0.0, near)
+    assert turned and np.abs(residual(0.0, moved)).max() < 1e-15
+
+
+def test_rows_that_never_are_more_independent_are_regular() -> None:
+    """Five metres of one row are as good as a micrometre of the other."""
+    arm = one_body("planar")
+    x, y, _ = np.eye(3)
+    rows = (pl.Pfaffian("along", lambda q: x[None]), pl.Pfaffian("askew", lambda q: x + 1e-6 * y))
+    project = projector(arm, WAYS["mass"], rows)
+    for _ in range(2):
+        project.velocity(0.0, arm.neutral, np.ones(3))
+        assert project.regularity == 1.0
 
 
 # -- which coordinates move -----------------------------------------------------------------

@@ -61,7 +61,9 @@ class Run:
         self.start, self.until = span
         robot = system.robot
         self.manifold = RobotManifold(robot)
-        self.stepper = Stepper(robot, method, self.manifold, self._acceleration, self._project)
+        self.stepper = Stepper(
+            robot, method, self.manifold, self._acceleration, self._project, self._regularity
+        )
         self.watcher = Watcher(events, self.start)
         self.evaluations = 0
         self.kept = kept
@@ -270,6 +272,10 @@ class Run:
         moved = self.projector.apply(t, q, v)
         self._watch_loops(moved[0])
         return moved
+
+    def _regularity(self) -> float:
+        """How independent the rows are at the last state; unknown where nothing is projected."""
+        return 1.0 if self.projector is None else self.projector.regularity
 
     def _watch_loops(self, q: Array) -> None:
         """Rows that regularization dropped must stay closed by themselves."""

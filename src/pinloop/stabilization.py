@@ -33,6 +33,8 @@ unit of the largest one."""
 _WORSE, _SINGULAR = 0.5, 1e-5
 """Dependent coordinates are chosen again when the reciprocal condition of their block falls below
 this part of what it was, and each time where it is below this."""
+_BESIDE = 0.1
+"""Regularity below which a state counts as beside a bifurcation."""
 _BIFURCATION = (
     "rows that depend on each other elsewhere do not here: this is where the mechanism branches; "
     "start from a state that does not pass it, or regularize the loops"
@@ -84,6 +86,10 @@ class Projector:
         projection: what to correct, and when.
         locked: mask of the velocity coordinates that must not be touched, shape (nv,).
         manifold: configuration group, which may hold joints; that of the robot by default.
+
+    Attributes:
+        regularity: how independent the rows are at the last state that was seen: 1 where they are
+            as independent as they ever were, 0 where the mechanism branches.
     """
 
     def __init__(
@@ -98,6 +104,9 @@ class Projector:
         self._free = np.flatnonzero(~(none if locked is None else locked))
         self._rows = equations.rows
         self._manifold = manifold or RobotManifold(equations.robot)
+        robot = equations.robot
+        self._unit = np.where(robot.is_translation, robot.length, 1.0)
+        self.regularity, self._best = 1.0, 0.0
         all_holonomic = bool(self._rows.holonomic.all())
         self._holonomic = None if all_holonomic else np.flatnonzero(self._rows.holonomic)
         # Positions and velocities have dependent coordinates of their own if their rows differ.
@@ -135,14 +144,32 @@ class Projector:
         """Rows at a configuration, in units that compare."""
         J, b, residual = self._equations.closure(t, q)
         scale = self._rows.scale
-        return J * scale[:, None], b * scale, residual * scale
+        J = J * scale[:, None]
+        self._look(J)
+        return J, b * scale, residual * scale
+
+    def _look(self, J: Array) -> None:
+        """Find out how independent the rows are, by the pivots of ``J J'``."""
+        rank = min(self._equations.max_rank or len(J), J.shape[1])
+        rows = J * self._unit
+        factor, _, found, _ = lapack().dpstrf(rows.dot(rows.T), lower=1)
+        least = float(factor[rank - 1, rank - 1] / factor[0, 0]) if 0 < rank <= found else 0.0
+        self._best = max(self._best, least)
+        self.regularity = least / self._best if self._best > 0.0 else 1.0
 
     def _closed(self, t: float, q: Array, here: _Closure) -> tuple[Array, _Closure, bool]:
-        """Configuration on the manifold, the rows there, and whether it was moved."""
-        tol = self._projection.tol
+        """Configuration on the manifold, the rows there, and whether it was moved.
+
+        Where two branches cross, ``x y = 0``, a residual ``r`` makes of them two that do not,
+        ``x y = r``: a run would follow its own round the corner. So there the least one counts.
+        """
+        allowed = self._projection.tol
+        left = 1e-3 * allowed
+        if self.regularity < _BESIDE:
+            allowed, left = left, 1e-2 * left
         J, residual = self._of_positions(here)
         error = _norm(residual)
-        if error <= tol:
+        if error <= allowed:
             return q, here, False
         for _ in range(_ITERATIONS):
             step = self._correction(q, J, -residual, "position", error)
@@ -153,9 +180,9 @@ class Projector:
             if not new < error:
                 break
             q, here, J, residual, error = trial, there, new_J, new_residual, new
-            if error < 1e-3 * tol:
+            if error < left:
                 break
-        if not error <= 10 * max(tol, _REACHABLE):
+        if not error <= 10 * max(self._projection.tol, _REACHABLE):
             raise BadValue(
                 f"the rows cannot be closed at t = {t:.6g} s: a residual of {error:.1e} is left; "
                 + self._advice()
@@ -244,9 +271,16 @@ def _met(block: _Block, J: Array, b: Array) -> Array | None:
 
 
 def _factored(square: Array) -> tuple[Array, Array, float]:
-    """Factors of a matrix, and its reciprocal condition."""
-    lu, pivots, _ = lapack().dgetrf(square)
-    return lu, pivots, float(lapack().dgecon(lu, lapack().dlange("1", square))[0])
+    """Factors of a matrix, and its reciprocal condition.
+
+    An estimate of the condition (LAPACK's dgecon) jumps by half: rounding would decide when other
+    coordinates are chosen.
+    """
+    lu, pivots, info = lapack().dgetrf(square)
+    if info != 0:
+        return lu, pivots, 0.0
+    inverse = lapack().dgetri(lu, pivots)[0]
+    return lu, pivots, 1 / (lapack().dlange("1", square) * lapack().dlange("1", inverse))
 
 
 def _norm(x: Array) -> float:

@@ -22,6 +22,13 @@ State = tuple[Array, Array, Array]
 """Configuration, velocity, acceleration."""
 
 
+_NEAR, _BESIDE, _AT = 0.1, 1e-2, 1e-6
+"""Regularity of the rows below which a step starts near a bifurcation; below which it had better
+not end; and below which rounding decides how the motion goes on."""
+_OTHER_ENDS = (1.3, 1.7, 0.7, 0.4)
+"""Sizes to try instead, over the first one."""
+
+
 class StepFailed(Exception):  # noqa: N818 - says what happened
     """A step cannot be taken; whoever steps turns it into an error with the motion so far.
 
@@ -44,6 +51,8 @@ class Stepper:
         manifold: configuration group of the robot.
         acceleration: right-hand side, a function of t, q, v.
         project: returns a state on the manifold and whether it has been moved.
+        regularity: how independent the rows are at the state that was projected last, from 0 where
+            the mechanism branches to 1; not looked at by default.
 
     Attributes:
         exact: mask of the velocity coordinates whose steps in the algebra are zero to the last bit.
@@ -57,12 +66,14 @@ class Stepper:
         manifold: RobotManifold,
         acceleration: Callable[[float, Array, Array], Array],
         project: Callable[[float, Array, Array], tuple[Array, Array, bool]],
+        regularity: Callable[[], float] | None = None,
     ) -> None:
         self.method, self.manifold = method, manifold
         self.exact = np.zeros(robot.nv, dtype=bool)
         self.rejected = 0
         self._model = robot.model
         self._acceleration, self._project = acceleration, project
+        self._regularity, self._regular = regularity, 1.0
         self._work = Stages(method.tableau, robot.nv)
         self._control = StepControl(method, np.where(robot.is_translation, robot.length, 1.0))
 
@@ -75,8 +86,13 @@ class Stepper:
         return self._finish(t, t_next, state, self._attempt(t, t_next - t, state))
 
     def controlled(self, t: float, h: float, end: float, state: State) -> tuple[Step, float]:
-        """One accepted step of at most ``h`` that does not pass ``end``; and the next size."""
-        method, tried = self.method, False
+        """One accepted step that does not pass ``end``, of about ``h``; and the next size.
+
+        Beside a bifurcation accelerations follow the error of the state divided by the distance,
+        squared and more. Smaller steps only come nearer; one that ends elsewhere passes.
+        """
+        method, tried, first = self.method, False, 0.0
+        ends = iter(_OTHER_ENDS)
         while True:
             h = min(h, method.largest)
             last = t + h >= end - 1e-12 * max(abs(t), h)
@@ -89,15 +105,36 @@ class Stepper:
                 )
             attempt = self._attempt(t, t_next - t, state)
             error = self._control.error(attempt.errors, state[1], attempt.v)
+            other: float | None = None
             if error <= 1.0:  # not if it is NaN
                 factor = self._control.factor(error, accepted=True)
-                # A step that had to end at an event does not make the next ones short.
-                size = max(h, (t_next - t) * factor) if last else h * factor
-                return self._finish(t, t_next, state, attempt), size
+                step = self._finish(t, t_next, state, attempt)
+                regular = 1.0 if self._regularity is None else self._regularity()
+                other = next(ends, None) if regular < _BESIDE else None
+                if other is None:
+                    self._settle(t_next, regular)
+                    # A step that had to end at an event does not make the next ones short.
+                    return step, max(h, (t_next - t) * factor) if last else h * factor
+            elif self._regular < _NEAR:
+                other = next(ends, None)
             tried = True
             self.rejected += 1
+            if other is not None:
+                first = first or t_next - t
+                h = first * other
+                continue
             shrink = self._control.factor(error, accepted=False) if np.isfinite(error) else 0.2
             h = (t_next - t) * shrink
+
+    def _settle(self, t: float, regular: float) -> None:
+        """Take note of how regular the rows are at the end of a step."""
+        if regular < _AT:
+            raise StepFailed(
+                f"the mechanism branches at t = {t:.6g} s, and rounding decides which way it goes; "
+                "steps that are larger pass there (loosen rtol and atol, or fix the step)",
+                "bifurcation",
+            )
+        self._regular = regular
 
     def _attempt(self, t: float, h: float, state: State) -> Attempt:
         return self.method.attempt(self.manifold, self._acceleration, t, h, state, self._work)

@@ -190,3 +190,41 @@ def test_a_last_step_that_cannot_be_taken_fails() -> None:
     state = body.neutral, np.zeros(body.nv), np.zeros(body.nv)
     with pytest.raises(StepFailed, match="fell below"):
         stepper.controlled(1.0, 1e-3, 1.0 + 5e-13, state)
+
+
+# -- beside a bifurcation -------------------------------------------------------------------
+
+
+def straight(regular: Callable[[float], float]) -> Stepper:
+    """Steps in which nothing accelerates, with the regularity of the rows as a function of time."""
+    body, seen = robot("six_axis_arm"), [1.0]
+
+    def project(t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
+        seen[0] = regular(t)
+        return q, v, False
+
+    rest = np.zeros(body.nv)
+    return Stepper(
+        body, MuntheKaas(), RobotManifold(body), lambda t, q, v: rest, project, lambda: seen[0]
+    )
+
+
+def stretch(stepper: Stepper, h: float) -> float:
+    body = robot("six_axis_arm")
+    state = body.neutral, np.ones(body.nv), np.zeros(body.nv)
+    return stepper.controlled(0.0, h, 10.0, state)[0].t1
+
+
+def test_a_step_does_not_end_beside_a_bifurcation() -> None:
+    """Here at one second: a longer step passes it, a shorter one stays away."""
+    stepper = straight(lambda t: abs(t - 1.0))
+    assert stretch(stepper, 0.5) == 0.5 and stepper.rejected == 0
+    assert stretch(stepper, 0.995) == pytest.approx(1.3 * 0.995) and stepper.rejected == 1
+    wide = straight(lambda t: 1.0 if t < 0.8 or t > 2.0 else 1e-3)
+    assert stretch(wide, 1.0) == pytest.approx(0.7) and wide.rejected == 3
+
+
+def test_a_step_that_cannot_end_elsewhere_is_taken_unless_rounding_decides() -> None:
+    assert stretch(straight(lambda t: 1e-3), 1.0) == pytest.approx(0.4)
+    with pytest.raises(StepFailed, match=r"branches at t = 0.4 s, and rounding decides"):
+        stretch(straight(lambda t: 1e-7), 1.0)
