@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -270,3 +271,27 @@ def test_a_run_with_every_joint_locked_stands_still(capfd: pytest.CaptureFixture
     free = pl.simulate(wheel, wheel.neutral, until=0.2, mode=pl.Mode("joint"))
     assert np.all(free.q == wheel.neutral)
     assert capfd.readouterr() == ("", "")  # LAPACK complains there
+
+
+# -- loops whose rows were removed ------------------------------------------------------------
+
+
+def without_a_needed_row() -> pl.Mechanism:
+    """The four-bar with one row less than it needs: as it were, regularized wrongly."""
+    machine = regularized("four-bar")
+    report = machine.regularization
+    assert report is not None
+    (loop,) = report.loops
+    short = replace(loop, selection=loop.selection[:1])
+    return replace(machine, regularization=replace(report, loops=(short,), rows=report.rows - 1))
+
+
+@pytest.mark.parametrize("events", [[], [pl.lock("crank", at=0.2)]])
+@pytest.mark.parametrize("until", [0.25, 1.0])
+def test_a_loop_that_its_kept_rows_do_not_close_is_told(until: float, events: list[Any]) -> None:
+    """Also by a run that ends, or changes its mode, before its loops are looked at."""
+    machine = without_a_needed_row()
+    with pytest.raises(pl.SimulationFailed, match="'close' is torn apart") as caught:
+        pl.simulate(machine, machine.neutral, until=until, method=pl.MuntheKaas("rk4", step=0.05),
+                    events=events)  # fmt: skip
+    assert caught.value.trajectory.t[-1] <= 0.4

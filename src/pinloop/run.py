@@ -30,6 +30,8 @@ Report = Callable[[float], None]
 
 _TORN = 1e-6
 """Closure residual of the full rows at which loops count as torn."""
+_WATCHED = 8
+"""Loops stay torn once they are: it is enough to look at every eighth step, and at the end."""
 _CORRECTIONS = 3
 """How often the root of an event is corrected by the state that a step to it gives."""
 _CHATTER = 100
@@ -65,7 +67,7 @@ class Run:
             robot, method, self.manifold, self._acceleration, self._project, self._regularity
         )
         self.watcher = Watcher(events, self.start)
-        self.evaluations = 0
+        self.evaluations = self.projected = 0
         self.kept = kept
         self.modes: list[Mode] = []
         self.transitions: list[Transition] = []
@@ -141,6 +143,7 @@ class Run:
             mode = event.action.apply(mode)
         if mode == self.mode:
             return q, v
+        self._watch_loops(q)
         self.system.check(mode)
         q = self._met(t, q, v, events, mode)
         names = tuple(event.label for event in events)
@@ -207,6 +210,7 @@ class Run:
             due += self.watcher.due(t + 1e-13 * abs(t))
             t, q, v, a, stopped = self._happen(t, q, v, a, due)
             report(t)
+        self._watch_loops(q)
         return "stopped by an event" if stopped else "done"
 
     def _whole_steps(self, t: float) -> int:
@@ -269,8 +273,10 @@ class Run:
     def _project(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
         if self.projector is None:
             return q, v, False
+        self.projected += 1
         moved = self.projector.apply(t, q, v)
-        self._watch_loops(moved[0])
+        if self.projected % _WATCHED == 0:
+            self._watch_loops(moved[0])
         return moved
 
     def _regularity(self) -> float:
@@ -279,7 +285,7 @@ class Run:
 
     def _watch_loops(self, q: Array) -> None:
         """Rows that regularization dropped must stay closed by themselves."""
-        if self.watch is None:
+        if self.watch is None or self.projector is None:
             return
         residual = self.equations.residual_of(self.watch, q)
         if np.linalg.norm(residual) > _TORN * max(1.0, self.system.robot.length):

@@ -144,9 +144,7 @@ class Projector:
         """Rows at a configuration, in units that compare."""
         J, b, residual = self._equations.closure(t, q)
         scale = self._rows.scale
-        J = J * scale[:, None]
-        self._look(J)
-        return J, b * scale, residual * scale
+        return J * scale[:, None], b * scale, residual * scale
 
     def _look(self, J: Array) -> None:
         """Find out how independent the rows are, by the pivots of ``J J'``."""
@@ -163,6 +161,7 @@ class Projector:
         Where two branches cross, ``x y = 0``, a residual ``r`` makes of them two that do not,
         ``x y = r``: a run would follow its own round the corner. So there the least one counts.
         """
+        self._look(here[0])
         allowed = self._projection.tol
         left = 1e-3 * allowed
         if self.regularity < _BESIDE:
