@@ -30,7 +30,8 @@ Array = NDArray[np.float64]
 PAGE = DOCS / "choosing.md"
 ROBOTS = ("six_axis_arm", "fourbar", "fivebar", "sevenbar", "palletizer", "prrr3", "delta",
           "stewart")  # fmt: skip
-FORMULATIONS: dict[str, Callable[[], Formulation]] = {
+FORMULATIONS: dict[str, Callable[[], Formulation | None]] = {
+    "default": lambda: None,
     "Augmented": pl.Augmented,
     "Projected": pl.Projected,
     "Voronets": pl.Voronets,
@@ -91,6 +92,7 @@ def cost(robot: pl.Mechanism, calls: int = 200) -> tuple[list[float], float]:
     times, found = [], []
     for make in FORMULATIONS.values():
         equations = pl.EquationsOfMotion(robot, formulation=make())
+        equations.acceleration(0.0, q, v)  # which decides how the next ones are made
         found.append(equations.acceleration(0.0, q, v))
         times.append(_time(lambda e=equations: e.acceleration(0.0, q, v), calls))  # type: ignore[misc]
     size = float(np.abs(found[0]).max())
@@ -161,7 +163,7 @@ def formulations() -> str:
         rows.append([f"`{name}`", str(robot.nv), str(len(pl.Constraints(robot))), *cells,
                      f"{apart:.0e}"])  # fmt: skip
     head = ["robot", "velocities", "rows", *(f"{name} [µs]" for name in FORMULATIONS), "apart"]
-    return table(head, rows, "lrrrrrrr")
+    return table(head, rows, "lrrrrrrrr")
 
 
 def integrators() -> str:

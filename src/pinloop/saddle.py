@@ -131,8 +131,10 @@ class Saddle:
 
     def constraint_metric(self) -> Array:
         """``P = J' (J M^-1 J')^+ J``, shape (n, n) (paper 1, eq. 67)."""
-        U = self._singular[0]
-        root = self._L @ U
+        # Orthonormal columns that span the rows, in coordinates in which M is the identity.
+        factor = self._S
+        basis = self._singular[0] if factor is None else _forward(factor, self._Y.T).T
+        root = self._L @ basis
         return np.asarray(root @ root.T)
 
     @cached_property

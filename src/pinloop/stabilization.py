@@ -162,10 +162,10 @@ class Projector:
         ``x y = r``: a run would follow its own round the corner. So there the least one counts.
         """
         self._look(here[0])
-        allowed = self._projection.tol
-        left = 1e-3 * allowed
+        tol = self._projection.tol
+        allowed, left = tol, 1e-2 * tol
         if self.regularity < _BESIDE:
-            allowed, left = left, 1e-2 * left
+            allowed, left = 1e-3 * tol, 1e-5 * tol
         J, residual = self._of_positions(here)
         error = _norm(residual)
         if error <= allowed:
@@ -181,7 +181,7 @@ class Projector:
             q, here, J, residual, error = trial, there, new_J, new_residual, new
             if error < left:
                 break
-        if not error <= 10 * max(self._projection.tol, _REACHABLE):
+        if not error <= 10 * max(tol, _REACHABLE):
             raise BadValue(
                 f"the rows cannot be closed at t = {t:.6g} s: a residual of {error:.1e} is left; "
                 + self._advice()

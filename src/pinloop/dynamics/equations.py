@@ -116,7 +116,7 @@ class EquationsOfMotion:
         # At the first assembled state the number of independent rows gets known.
         if self._undecided and self._max_rank is not None:
             self._undecided = False
-            self._tied = TiedLoops.of(self.robot, self.rows, q, self._rank)
+            self._tied = TiedLoops.of(self.rows, q, self._rank, self._data)
         return a
 
     def motion(self, t: float, q: Array, v: Array) -> Motion:

@@ -53,11 +53,14 @@ class TiedLoops:
     Args:
         robot: the mechanism.
         held: per loop the rows of the twist of B relative to A, in B, that its pair restricts.
+        data: work space, of which nothing is kept from call to call; a new one by default.
     """
 
-    def __init__(self, robot: Mechanism, held: list[list[int]]) -> None:
+    def __init__(
+        self, robot: Mechanism, held: list[list[int]], data: pin.Data | None = None
+    ) -> None:
         self._robot, self._held = robot, held
-        self._model, self._data = robot.model, robot.model.createData()
+        self._model, self._data = robot.model, data or robot.model.createData()
         self._ties = pin.StdVec_RigidConstraintModel()
         self._states = pin.StdVec_RigidConstraintData()
         self._rest = np.zeros(robot.nv)
@@ -86,22 +89,23 @@ class TiedLoops:
         return TiedLoops, (self._robot, self._held)
 
     @classmethod
-    def of(cls, robot: Mechanism, rows: RowSet, q: Array, rank: int) -> TiedLoops | None:
+    def of(cls, rows: RowSet, q: Array, rank: int, data: pin.Data) -> TiedLoops | None:
         """The robot in Pinocchio's solver, if that gives the accelerations of its rows.
 
         Args:
-            robot: the mechanism.
-            rows: all its rows; None is returned if not all of them are such loops.
+            rows: all rows of the robot; None is returned if not all of them are such loops.
             q: an assembled configuration.
             rank: number of independent rows.
+            data: work space for all calls.
         """
+        robot = rows.robot
         parts = [rows.loops.rows_of[loop.name] for loop in robot.loops]
         if not parts or sum(part.stop - part.start for part in parts) != len(rows):
             return None
         held = [_held_rows(loop.pair) for loop in robot.loops]
         if not all(held):
             return None
-        tied = cls(robot, held)
+        tied = cls(robot, held, data)
         if not tied.choose(q, rank):
             return None
         if robot not in _AGREES:
