@@ -196,35 +196,45 @@ def test_a_last_step_that_cannot_be_taken_fails() -> None:
 
 
 def straight(regular: Callable[[float], float]) -> Stepper:
-    """Steps in which nothing accelerates, with the regularity of the rows as a function of time."""
+    """Steps in which nothing accelerates but at one second, with the regularity over time."""
     body, seen = robot("six_axis_arm"), [1.0]
+
+    def acceleration(t: float, q: Array, v: Array) -> Array:
+        return np.full(body.nv, 1.0 if abs(t - 1.0) < 0.01 else 0.0)
 
     def project(t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
         seen[0] = regular(t)
         return q, v, False
 
-    rest = np.zeros(body.nv)
-    return Stepper(
-        body, MuntheKaas(), RobotManifold(body), lambda t, q, v: rest, project, lambda: seen[0]
-    )
+    return Stepper(body, MuntheKaas(), RobotManifold(body), acceleration, project, lambda: seen[0])
 
 
-def stretch(stepper: Stepper, h: float) -> float:
+def stretch(stepper: Stepper, h: float, start: float = 0.0) -> float:
     body = robot("six_axis_arm")
     state = body.neutral, np.ones(body.nv), np.zeros(body.nv)
-    return stepper.controlled(0.0, h, 10.0, state)[0].t1
+    return stepper.controlled(start, h, 10.0, state)[0].t1
 
 
 def test_a_step_does_not_end_beside_a_bifurcation() -> None:
-    """Here at one second: a longer step passes it, a shorter one stays away."""
-    stepper = straight(lambda t: abs(t - 1.0))
+    """Here at three seconds: a longer step passes it, a shorter one stays away."""
+    stepper = straight(lambda t: abs(t - 3.0))
     assert stretch(stepper, 0.5) == 0.5 and stepper.rejected == 0
-    assert stretch(stepper, 0.995) == pytest.approx(1.3 * 0.995) and stepper.rejected == 1
+    assert stretch(stepper, 0.995, 2.0) == pytest.approx(2 + 1.3 * 0.995)
+    assert stepper.rejected == 1
     wide = straight(lambda t: 1.0 if t < 0.8 or t > 2.0 else 1e-3)
-    assert stretch(wide, 1.0) == pytest.approx(0.7) and wide.rejected == 3
+    assert stretch(wide, 0.9) == pytest.approx(0.63) and wide.rejected == 3
+
+
+def test_a_step_that_starts_near_a_bifurcation_is_not_made_shorter_before_it_is_made_longer() -> (
+    None
+):
+    for regular, end in ((0.05, 0.5 + 1.3 * 0.5), (0.2, 0.5 + 0.2 * 0.5)):
+        stepper = straight(lambda t, regular=regular: regular)  # type: ignore[misc]
+        assert stretch(stepper, 0.5) == 0.5
+        assert stretch(stepper, 0.5, 0.5) == pytest.approx(end) and stepper.rejected == 1
 
 
 def test_a_step_that_cannot_end_elsewhere_is_taken_unless_rounding_decides() -> None:
-    assert stretch(straight(lambda t: 1e-3), 1.0) == pytest.approx(0.4)
-    with pytest.raises(StepFailed, match=r"branches at t = 0.4 s, and rounding decides"):
-        stretch(straight(lambda t: 1e-7), 1.0)
+    assert stretch(straight(lambda t: 1e-3), 0.8) == pytest.approx(0.32)
+    with pytest.raises(StepFailed, match=r"branches at t = 0.32 s, and rounding decides"):
+        stretch(straight(lambda t: 1e-7), 0.8)
