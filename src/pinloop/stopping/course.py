@@ -147,13 +147,13 @@ class Course:
     ) -> tuple[float, Array, Array, Array, float]:
         """One step, cut short where something happens in it."""
         equations = self.equations
-        equations.excess = -np.inf
+        equations.forget()
         if (fixed := self.stepper.method.step) is not None:
             step, h_next = self.stepper.fixed(t, min(t + fixed, end), state), fixed
         else:
             longest = self.train.longest_step(state[1], state[2])
             step, h_next = self.stepper.controlled(t, min(h, longest), end, state)
-        excess = equations.excess
+        excess = equations.excess()
         found = first_crossing(step, self.watched, equations, excess, self.tiny)
         if found is None:
             self._keep(step.t1, step.q1, step.v1, step.a1, step.psi)

@@ -98,7 +98,7 @@ def watched_joints(phase: Phase, train: Drivetrain, band: float) -> list[Watched
         band: speeds that count as zero.
     """
     piece, found = phase.piece, []
-    for column in map(int, np.flatnonzero(~phase.pinned)):
+    for column in (~phase.pinned).nonzero()[0].tolist():
         way, pull = phase.sliding.direction[column], phase.sliding.pull[column]
         name = train.names[column]
         if way:
@@ -107,7 +107,7 @@ def watched_joints(phase: Phase, train: Drivetrain, band: float) -> list[Watched
             level = _component(piece.v, column)
             found.append(Watched(column, None, -pull, level, f"{name} meets its drive"))
     # Friction and losses of what follows its drive turn round with it.
-    for column in map(int, np.flatnonzero(phase.follow & piece.wanders & train.dry)):
+    for column in (phase.follow & piece.wanders & train.dry).nonzero()[0].tolist():
         for way in (-1.0, 1.0):
             if phase.sliding.direction[column] != -way:
                 name = f"{train.names[column]} turns round"

@@ -110,6 +110,7 @@ class Drivetrain:
         rise: from the first to the full torque [s], shape (nv,).
         limit: largest torque of the drive at the joint, before losses [N m], shape (nv,).
         teeth: mask of the coordinates with a tooth brake.
+        dry: mask of the coordinates that may stick, or whose losses depend on the direction.
     """
 
     def __init__(self, robot: Mechanism, brakes: Brakes) -> None:
@@ -134,6 +135,9 @@ class Drivetrain:
         self.lossy = np.where(self.efficiency < 1.0, self.reflected, 0.0)
         self.has_losses = bool((self.efficiency < 1.0).any())
         self._stribeck = bool(self._extra.any())
+        self._sliding_brakes = np.array([self.joint_brake[0], self.motor_brake[0]])
+        friction = self._coulomb + self._extra + self.motor_brake[1] + self.joint_brake[1] > 0
+        self.dry = friction | (self.efficiency < 1.0)
         self.has_brake = (self.motor_brake[1] + self.joint_brake[1] > 0) | self.teeth
 
     def _enter(self, i: int, brake: JointBrake) -> None:
@@ -160,12 +164,6 @@ class Drivetrain:
         else:
             self.joint_brake[:, i] = torques
 
-    @property
-    def dry(self) -> NDArray[np.bool_]:
-        """Mask of the coordinates that may stick, or whose losses depend on the direction."""
-        friction = self._coulomb + self._extra + self.motor_brake[1] + self.joint_brake[1] > 0
-        return np.asarray(friction | (self.efficiency < 1.0))
-
     def friction(self, v: Array) -> Array:
         """Size of the dry friction at a speed (Stribeck), [N m]."""
         if not self._stribeck:
@@ -191,7 +189,7 @@ class Drivetrain:
     def law(self, sliding: Sliding) -> Law:
         """The torques of everything that slides, as long as that stays so."""
         way = sliding.direction
-        brakes = -way * np.array([self.joint_brake[0], self.motor_brake[0]])
+        brakes = -way * self._sliding_brakes
         others = np.array([-way * self._coulomb, self.dragged(sliding)])
         return Law(
             start=float(np.asarray(sliding.start)),

@@ -53,7 +53,7 @@ class StopEquations:
     def __init__(self, equations: EquationsOfMotion, train: Drivetrain) -> None:
         self.equations, self.train = equations, train
         self.evaluations = 0
-        self.excess = -np.inf  # largest since it was last reset: steps look at their own stages
+        self._seen: list[tuple[float, Array, Solved]] = []
         self._no_force = np.zeros(equations.robot.nv)
         self._entered: Phase | None = None
         self.last: Solved | None = None  # what was solved for the latest acceleration
@@ -86,10 +86,27 @@ class StopEquations:
         self._free_held = self._free[:, None] * n + self._held
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
-        """Acceleration, shape (nv,); notes how far the phase is from its end."""
+        """Acceleration, shape (nv,); it is kept in mind for `excess`."""
         solved = self.last = self.solve(t, q, v)
-        self.excess = max(self.excess, self._beyond(t, v, solved))
+        self._seen.append((t, v, solved))
         return solved.a
+
+    def forget(self) -> None:
+        """Let `excess` look only at what comes from now on: steps look at their own stages."""
+        self._seen.clear()
+
+    def excess(self) -> float:
+        """How far the phase was beyond its end at all accelerations since `forget` [N m]."""
+        pinned = bool(len(self._held)) and not self.phase.redundant  # else too dear for every stage
+        if not self._seen or not (pinned or len(self._rotors)):
+            return -np.inf
+        t, v, solved = zip(*self._seen, strict=True)
+        times = np.array(t)[:, None]
+        worst = -np.inf
+        if pinned:
+            torque = np.array([one.pinned for one in solved])
+            worst = self._out_of_bounds(times, np.array(v), torque)
+        return max(worst, self._turned_by(np.array([one.behind for one in solved])))
 
     def solve(self, t: float, q: Array, v: Array) -> Solved:
         """Acceleration and torques."""
@@ -116,8 +133,13 @@ class StopEquations:
             pinned[held] = M[held] @ a - applied[held] - loops[held]
         return Solved(a, beside, behind, pinned)
 
-    def bounds(self, t: float, v: Array) -> tuple[Array, Array]:
-        """Least and largest torque of what pins a coordinate, shape (nv,)."""
+    def bounds(self, t: float | Array, v: Array) -> tuple[Array, Array]:
+        """Least and largest torque of what pins a coordinate, shape (nv,).
+
+        Args:
+            t: time [s], or several of shape (k, 1).
+            v: velocity, shape (nv,), or (k, nv).
+        """
         if not self._linear:
             return pinned_bounds(self.train, self.phase, t, v)
         if self._limits is None:
@@ -146,7 +168,12 @@ class StopEquations:
 
         It ends when a joint that is pinned comes loose, or when the power in a gear turns round.
         """
-        return self._beyond(t, v, self.solve(t, q, v), q)
+        solved = self.solve(t, q, v)
+        worst = self._turned_by(solved.behind)
+        if not len(self._held):
+            return worst
+        torque = self._balanced(t, q, v, solved) if self.phase.redundant else solved.pinned
+        return max(worst, self._out_of_bounds(t, v, torque))
 
     def loose(self, t: float, q: Array, v: Array) -> dict[int, int]:
         """Pinned coordinates at their bounds, with the direction in which they will go."""
@@ -164,32 +191,28 @@ class StopEquations:
         """Coordinates in whose gear the power turns round, with the new sign of its torque."""
         if not len(self._rotors):
             return {}
-        over = self._turned(self.solve(t, q, v))
+        over = self._turned(self.solve(t, q, v).behind)
         return {
             int(i): -int(self.phase.power[i])
             for i, value in zip(self._rotors, over, strict=True)
             if value >= -1e-6
         }
 
-    def _beyond(self, t: float, v: Array, solved: Solved, q: Array | None = None) -> float:
-        worst = -np.inf
-        held = self._held
-        if len(held):
-            low, high = self.bounds(t, v)
-            torque = solved.pinned
-            if self.phase.redundant:
-                if q is None:
-                    return worst  # too dear for every stage
-                torque = self._balanced(t, q, v, solved)
-            # Of a few numbers Python's max is ten times as fast as NumPy's.
-            worst = max(np.maximum(low - torque, torque - high)[held].tolist())
-        if len(self._rotors):
-            worst = max(worst, float(self._turned(solved).max()) - _ROUNDING)
-        return worst
+    def _out_of_bounds(self, t: float | Array, v: Array, torque: Array) -> float:
+        """How far torques of what is pinned are beyond their bounds, at one instant or several."""
+        low, high = self.bounds(t, v)
+        over = np.maximum(low - torque, torque - high)
+        return float(over[..., self._held].max())
 
-    def _turned(self, solved: Solved) -> Array:
+    def _turned_by(self, behind: Array) -> float:
+        """How far torques behind gears have passed zero, where that counts; shape (..., nv)."""
+        if not len(self._rotors):
+            return -np.inf
+        return float(self._turned(behind).max()) - _ROUNDING
+
+    def _turned(self, behind: Array) -> Array:
         """How far the torque behind gears has passed zero, per gear that turns a rotor [N m]."""
-        return -(self.phase.power * solved.behind)[self._rotors]
+        return np.asarray(-(self.phase.power * behind)[..., self._rotors])
 
     def _gain(self, before: Array) -> Array:
         """Torque behind the gears over that before them."""
