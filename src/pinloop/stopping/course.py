@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -40,6 +40,8 @@ Array = NDArray[np.float64]
 
 _CORRECTIONS = 4
 """How often the root of an event is corrected by the state that a step to it gives."""
+_INSTANT = 1e-8
+"""Part of a step in which its acceleration stays the same to the last bit."""
 _TINY = 1e-9
 """Speeds below this fraction of the largest at the signal, or of 1 rad/s or m/s, count as zero."""
 _AT_REST = 1e-6
@@ -191,11 +193,10 @@ class Course:
         root, best, least = found.t, step, np.inf
         slack = 1e-4 * (step.t1 - step.t0)
         for _ in range(_CORRECTIONS):
-            start = step.q0, step.v0, step.a0
-            if self.stepper.method.step is not None:
-                taken = self.stepper.fixed(step.t0, root, start)
+            if best is not step and abs(root - best.t1) <= _INSTANT * (best.t1 - best.t0):
+                taken = self._prolonged(best, root)
             else:
-                taken, _ = self.stepper.controlled(step.t0, root - step.t0, root, start)
+                taken = self._taken_to(step, root)
             if taken.t1 < root:
                 return taken, False
             value = found.guard(root, taken.q1, taken.v1)
@@ -213,16 +214,37 @@ class Course:
                 break
         return best, True
 
+    def _taken_to(self, step: Step, root: float) -> Step:
+        """The step taken again to an instant inside it; it may end before."""
+        start = step.q0, step.v0, step.a0
+        if self.stepper.method.step is not None:
+            return self.stepper.fixed(step.t0, root, start)
+        return self.stepper.controlled(step.t0, root - step.t0, root, start)[0]
+
+    def _prolonged(self, step: Step, end: float) -> Step:
+        """A step that goes on for an instant, in which the velocity changes evenly."""
+        more = end - step.t1
+        way = more * step.v1
+        q = self.manifold.normalize(self.manifold.integrate(step.q1, way))
+        psi = step.psi + self.manifold.dexp_inv(step.q0, step.psi, way)
+        v = self._with_pinned(end, step.v1 + more * step.a1)
+        a = self.equations.acceleration(end, q, v)
+        return replace(step, t1=end, psi=psi, q1=q, v1=v, a1=a)
+
     def _project(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
         """On the manifold, with what is pinned exactly where it belongs."""
-        phase = self.phase
-        v = v.copy()
-        v[phase.stuck] = 0.0
-        if phase.follow.any():
-            v[phase.follow] = phase.piece.v(t)[phase.follow]
+        v = self._with_pinned(t, v)
         if self.projector is None:
             return q, v, False
         return self.projector.apply(t, q, v)
+
+    def _with_pinned(self, t: float, v: Array) -> Array:
+        """Velocity with exactly that of the ground or the drive where one is pinned to it."""
+        phase, v = self.phase, v.copy()
+        v[phase.stuck] = 0.0
+        if phase.follow.any():
+            v[phase.follow] = phase.piece.v(t)[phase.follow]
+        return v
 
     # -- what happens -----------------------------------------------------------------------
 

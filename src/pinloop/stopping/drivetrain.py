@@ -69,7 +69,7 @@ class Law:
     Args:
         start: time at which it begins to hold [s].
         rest: torques at ``start``, at rest [N m], shape (2, nv).
-        rate: their rates [N m/s], shape (2, nv).
+        rate: their rates [N m/s], shape (2, nv); None if all stay.
         viscous: viscous coefficients, of shorted motors those through the gears, shape (2, nv).
         extra: what dry friction is larger at rest than in motion, shape (nv,); None if nowhere.
         shape: speed over which that vanishes, shape (nv,).
@@ -77,14 +77,17 @@ class Law:
 
     start: float
     rest: Array
-    rate: Array
+    rate: Array | None
     viscous: Array
     extra: Array | None
     shape: Array
 
     def torques(self, t: float, v: Array) -> tuple[Array, Array]:
         """Torque of what acts at the joints, and of what acts through the gears [N m]."""
-        joint, motor = self.rest + self.rate * (t - self.start) - self.viscous * v
+        torques = self.rest - self.viscous * v
+        if self.rate is not None:
+            torques += self.rate * (t - self.start)
+        joint, motor = torques
         if self.extra is not None:
             joint -= self.extra * np.exp(-((v / self.shape) ** 2))
         return joint, motor
@@ -194,7 +197,7 @@ class Drivetrain:
         return Law(
             start=float(np.asarray(sliding.start)),
             rest=sliding.ramp * brakes + others,
-            rate=sliding.slope * brakes,
+            rate=sliding.slope * brakes if sliding.slope.any() else None,
             viscous=np.array([self._viscous, self._short * sliding.shorted]),
             extra=way * self._extra if self._stribeck else None,
             shape=self._shape,

@@ -75,7 +75,8 @@ class StopEquations:
         self._follows = bool(phase.follow.any())
         self._law = self.train.law(phase.sliding)
         for part in (self._law.rest, self._law.rate, self._law.viscous):
-            part[1, self._held] = 0.0  # what pins a coordinate acts instead, whatever that takes
+            if part is not None:
+                part[1, self._held] = 0.0  # what pins a coordinate acts instead, whatever it takes
         # What holds grows with its brake, and so linearly in time; not so if drives follow, or a
         # drive pulls against a brake through a gear with losses.
         pulled = self.train.has_losses and bool((phase.sliding.pull[self._held] != 0.0).any())
@@ -97,16 +98,16 @@ class StopEquations:
 
     def excess(self) -> float:
         """How far the phase was beyond its end at all accelerations since `forget` [N m]."""
-        pinned = bool(len(self._held)) and not self.phase.redundant  # else too dear for every stage
-        if not self._seen or not (pinned or len(self._rotors)):
-            return -np.inf
-        t, v, solved = zip(*self._seen, strict=True)
-        times = np.array(t)[:, None]
         worst = -np.inf
-        if pinned:
+        if not self._seen:
+            return worst
+        t, v, solved = zip(*self._seen, strict=True)
+        if len(self._held) and not self.phase.redundant:  # else too dear for every stage
             torque = np.array([one.pinned for one in solved])
-            worst = self._out_of_bounds(times, np.array(v), torque)
-        return max(worst, self._turned_by(np.array([one.behind for one in solved])))
+            worst = self._out_of_bounds(np.array(t)[:, None], np.array(v), torque)
+        if len(self._rotors):
+            worst = max(worst, self._turned_by(np.array([one.behind for one in solved])))
+        return worst
 
     def solve(self, t: float, q: Array, v: Array) -> Solved:
         """Acceleration and torques."""
@@ -127,10 +128,12 @@ class StopEquations:
         loops = self._accelerate(M, applied + behind, J, gamma, cap, a)
         if len(rotors):
             behind[rotors] -= heavier * a[rotors]
-        pinned = np.zeros(len(v))
-        held = self._held
-        if len(held):
-            pinned[held] = M[held] @ a - applied[held] - loops[held]
+        pinned = self._no_force
+        if len(self._held):
+            pinned = M @ a - applied
+            if len(J):
+                pinned -= loops
+            pinned[self._free] = 0.0
         return Solved(a, beside, behind, pinned)
 
     def bounds(self, t: float | Array, v: Array) -> tuple[Array, Array]:
@@ -263,7 +266,9 @@ class StopEquations:
             if len(held) == 0:
                 a[:] = solve_mass(M, f)
             elif len(free):
-                rest = f[free] - M.take(self._free_held) @ a[held]
+                rest = f[free]
+                if self._follows:  # what is stuck has no acceleration
+                    rest -= M.take(self._free_held) @ a[held]
                 a[free] = solve_mass(M.take(self._free_free), rest)
             return self._no_force
         if len(held) == 0:
