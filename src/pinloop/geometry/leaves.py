@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..errors import BadValue
 from ..trajectory import Trajectory
 from .motionbounds import Bounds, joint_parts, link_bounds
+from .poses import joint_poses
 from .steps import BINOMIALS, EVEN, bernstein, steps_of
 
 __all__ = ["SLACK", "Leaves"]
@@ -45,6 +46,7 @@ class Leaves:
         times: start and end of each leaf [s], shape (n, 2).
         rotations: of the joints at the nodes, shape (n + 1, njoints, 3, 3).
         origins: of the joints at the nodes [m], shape (n + 1, njoints, 3).
+        from_ground: bounds on the frame of every joint, the universe first.
     """
 
     def __init__(self, run: Trajectory, fine: Callable[[list[Bounds]], NDArray[np.bool_]]) -> None:
@@ -52,13 +54,14 @@ class Leaves:
         self._model = run.robot.model
         self._parts = joint_parts(run.robot)
         self._of_joint: dict[int, list[int]] = {}
-        for number, part in enumerate(self._parts):
+        for number, part in enumerate(self._parts.parts):
             self._of_joint.setdefault(part.joint, []).append(number)
         base, control, times = _whole_steps(run)
         while True:
             self._base, self._control, self.times = base, control, times
-            self._links = [link_bounds(part, base, control) for part in self._parts]
-            coarse = ~fine(self.from_ground())
+            self._links = link_bounds(self._parts, base, control)
+            self.from_ground = self._from_ground()
+            coarse = ~fine(self.from_ground)
             if not np.any(coarse):
                 break
             if len(base) + np.count_nonzero(coarse) > _MOST:
@@ -68,11 +71,10 @@ class Leaves:
                 )
             base, control, times = _halved(base, control, times, coarse)
         self.count = len(self._base)
-        self._last = run.q[-1]
-        self.rotations, self.origins = self._placements()
+        nodes = [*(self.configuration(leaf, 0.0) for leaf in range(self.count)), run.q[-1]]
+        self.rotations, self.origins = joint_poses(self.robot, np.array(nodes))
 
-    def from_ground(self) -> list[Bounds]:
-        """Bounds on the frame of every joint, the universe first."""
+    def _from_ground(self) -> list[Bounds]:
         zero = np.zeros(len(self._base))
         found = [Bounds(zero, zero, zero, zero)]
         for joint in range(1, self._model.njoints):
@@ -84,6 +86,8 @@ class Leaves:
 
     def relative(self, joint: int, seen_from: int) -> Bounds:
         """Bounds on the frame of a joint as seen from the frame of another."""
+        if seen_from == 0:
+            return self.from_ground[joint]
         up, down = self._ancestors(seen_from), self._ancestors(joint)
         shared = set(up) & set(down)
         zero = np.zeros(self.count)
@@ -140,20 +144,6 @@ class Leaves:
             found.append(joint)
             joint = self._model.parents[joint]
         return found
-
-    def _placements(self) -> tuple[Array, Array]:
-        data = self._model.createData()
-        joints = range(self._model.njoints)
-        rotations = np.zeros((self.count + 1, len(joints), 3, 3))
-        origins = np.zeros((self.count + 1, len(joints), 3))
-        for node in range(self.count + 1):
-            q = self.configuration(node, 0.0) if node < self.count else self._last
-            pin.forwardKinematics(self._model, data, q)
-            for joint in joints:
-                placement = data.oMi[joint]
-                rotations[node, joint] = placement.rotation
-                origins[node, joint] = placement.translation
-        return rotations, origins
 
 
 def _whole_steps(run: Trajectory) -> tuple[Array, Array, Array]:

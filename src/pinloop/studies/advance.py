@@ -182,7 +182,7 @@ def _advance(run: Trajectory, shapes: Shapes, direction: Array | None) -> Most:
         return good
 
     leaves = Leaves(run, fine)
-    bounds = leaves.from_ground()
+    bounds = leaves.from_ground
     found = Most(0.0, "")
     for piece in shapes.pieces:
         places = leaves.points(piece.joint, piece.points)
