@@ -14,7 +14,7 @@ Without loss (eta = 1) the rotor is part of the mass matrix, as its armature.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,10 @@ class Sliding:
     def engaged(self, t: Array | float) -> Array:
         """Part of the brake torque at time ``t``."""
         return np.asarray(self.ramp + self.slope * (t - self.start))
+
+    def at(self, rows: list[int]) -> Sliding:
+        """Some of many instants."""
+        return Sliding(*(np.asarray(getattr(self, one.name))[rows] for one in fields(self)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +218,7 @@ class Drivetrain:
         # f(S) has the sign of S: the direction of power is the same on both sides of the gear.
         return np.asarray(f / self.gain(np.sign(f), direction))
 
-    def driven(self, t: float, sliding: Sliding, before: Array, a: Array) -> Array:
+    def driven(self, t: float | Array, sliding: Sliding, before: Array, a: Array) -> Array:
         """Torque of the motors, shorted or not, for one before the gears, shape (nv,) [N m]."""
         brake = sliding.direction * sliding.engaged(t) * self.motor_brake[0]
         return np.asarray(before + brake + self.lossy * a)

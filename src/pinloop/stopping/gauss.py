@@ -85,6 +85,11 @@ def decide(M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts) -> De
         contacts: the contacts.
     """
     at, k = contacts.columns, len(contacts.columns)
+    if k and len(J) == 0:
+        a, torque = _stuck(M, f, contacts)
+        # Most often everything holds, and what is within its bounds needs no search.
+        if ((contacts.low < torque) & (torque < contacts.high)).all():
+            return Decision(a, torque, np.zeros(k, dtype=np.int64), np.zeros(0))
     units = np.zeros((k, len(f)))
     units[np.arange(k), at] = 1.0
     inverse = solve_mass(M, np.column_stack([units.T, f]))
@@ -99,6 +104,21 @@ def decide(M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts) -> De
     a = a0 + torque @ response
     a[at[side == 0]] = contacts.target[side == 0]
     return Decision(a, torque, side, reactions[k] + torque @ reactions[:k])
+
+
+def _stuck(M: Array, f: Array, contacts: Contacts) -> tuple[Array, Array]:
+    """Accelerations if all contacts stick and there are no rows, and the torques that this takes.
+
+    For the arguments see `decide`.
+    """
+    at = contacts.columns
+    a, moves = np.zeros(len(f)), np.ones(len(f), dtype=bool)
+    a[at], moves[at] = contacts.target, False
+    free = moves.nonzero()[0]
+    if len(free):
+        rows = M.take(free, 0)
+        a[free] = solve_mass(rows.take(free, 1), f[free] - rows @ a)
+    return a, (M @ a - f)[at]
 
 
 def _with_rows(

@@ -17,7 +17,7 @@ from ..assembly import assemble, consistent_velocity
 from ..errors import PinloopError
 from ..geometry.clearance import clearance
 from ..geometry.obstacles import Obstacle
-from ..integrate import NODES, WEIGHTS, MuntheKaas
+from ..integrate import WEIGHTS, MuntheKaas
 from ..mechanism import Mechanism
 from ..stopping import Brakes, Payload, Standstill, StopResult, Trigger
 from ..stopping.machine import tool_of
@@ -237,8 +237,8 @@ def tool_way(stop: StopResult, frame: str) -> tuple[float, float]:
         return math.hypot(*pin.getFrameVelocity(model, data, index, pin.LOCAL).linear)
 
     moving = course.moving
-    inside = zip(*moving.inside(NODES), strict=True)
-    speeds = np.array([[speed(*one) for one in zip(q, v, strict=True)] for q, v in inside])
-    speeds = speeds.reshape(len(moving.steps), len(NODES))
+    q, v = (states.reshape(-1, states.shape[-1]) for states in moving.nodes)
+    inside = [speed(*one) for one in zip(q, v, strict=True)]
     stored = [speed(one.q, one.v) for one in course.kept if one.v.any()]
-    return float(moving.h @ (speeds @ WEIGHTS)), max([0.0, *stored, *speeds.ravel().tolist()])
+    mean = np.array(inside).reshape(-1, len(WEIGHTS)) @ WEIGHTS
+    return float(moving.h @ mean), max([0.0, *stored, *inside])
