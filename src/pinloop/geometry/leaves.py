@@ -16,7 +16,7 @@ from ..errors import BadValue
 from ..trajectory import Trajectory
 from .motionbounds import Bounds, joint_parts, link_bounds
 from .poses import joint_poses
-from .steps import BINOMIALS, EVEN, bernstein, steps_of
+from .steps import BINOMIALS, EVEN, bernstein, differences, moved, steps_of
 
 __all__ = ["SLACK", "Leaves"]
 
@@ -71,8 +71,8 @@ class Leaves:
                 )
             base, control, times = _halved(base, control, times, coarse)
         self.count = len(self._base)
-        nodes = [*(self.configuration(leaf, 0.0) for leaf in range(self.count)), run.q[-1]]
-        self.rotations, self.origins = joint_poses(self.robot, np.array(nodes))
+        nodes = np.vstack([moved(self.robot, self._base, self._control[:, 0]), run.q[-1]])
+        self.rotations, self.origins = joint_poses(self.robot, nodes)
 
     def _from_ground(self) -> list[Bounds]:
         zero = np.zeros(len(self._base))
@@ -148,25 +148,19 @@ class Leaves:
 
 def _whole_steps(run: Trajectory) -> tuple[Array, Array, Array]:
     """Per leaf its base configuration, control points and times: every step, and every gap."""
-    model, steps = run.robot.model, steps_of(run)
-    control_of = {int(number): psi for number, psi in zip(steps.number, steps.psi, strict=True)}
-    base, control, times = [], [], []
-    for k in range(len(run.t) - 1):
-        end = run.q[k]
-        if k in control_of:
-            base.append(run.q[k])
-            control.append(control_of[k])
-            times.append((run.t[k], run.t[k + 1]))
-            end = pin.integrate(model, run.q[k], run.psi[k])
-        gap = pin.difference(model, end, run.q[k + 1])
-        if np.any(np.abs(gap) > _BESIDE):
-            base.append(end)
-            control.append(EVEN[:, None] * gap)
-            times.append((run.t[k + 1], run.t[k + 1]))
-    if not base:  # a run that ended where it started
-        base, control = [run.q[0]], [np.zeros((6, run.robot.nv))]
-        times = [(run.t[0], run.t[-1])]
-    return np.array(base), np.array(control), np.array(times)
+    robot, steps = run.robot, steps_of(run)
+    ends = run.q[:-1].copy()
+    ends[steps.number] = moved(robot, ends[steps.number], run.psi[steps.number])
+    gap = differences(robot, ends, run.q[1:])
+    apart = np.flatnonzero(np.any(np.abs(gap) > _BESIDE, axis=1))
+    order = np.argsort(np.concatenate([2 * steps.number, 2 * apart + 1]))
+    if not len(order):  # a run that ended where it started
+        return run.q[:1], np.zeros((1, 6, robot.nv)), run.t[None, [0, -1]]
+    base = np.vstack([run.q[steps.number], ends[apart]])
+    control = np.vstack([steps.psi, EVEN[:, None] * gap[apart, None]])
+    first = np.concatenate([steps.number, apart + 1])
+    last = np.concatenate([steps.number + 1, apart + 1])
+    return base[order], control[order], np.column_stack([run.t[first], run.t[last]])[order]
 
 
 def _halved(

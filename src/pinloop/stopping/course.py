@@ -23,7 +23,7 @@ from ..manifold import RobotManifold
 from ..stabilization import Projection, Projector
 from ..stepping import StepFailed, Stepper
 from ..transitions import Transition
-from .crossing import Crossing, first_crossing, watched_joints
+from .crossing import Crossing, Lookout, first_crossing, watched_joints
 from .deciding import Moment, next_phase
 from .dense import Moving, moving_steps
 from .drivetrain import Drivetrain
@@ -278,8 +278,8 @@ class Course:
         self.phases.append(self.phase)
         self.stepper.exact = self.phase.stuck
         self.manifold.hold(lock.joint for lock in self.phase.mode.locks)
-        self.watched = watched_joints(self.phase, self.train, self.tiny)
-        self.watched += self.teeth.watched(self.phase.stuck)
+        watched = watched_joints(self.phase, self.train, self.tiny)
+        self.watched = Lookout([*watched, *self.teeth.watched(self.phase.stuck)])
         self.projector = None
         if len(self.equations.equations.rows):
             self.projector = Projector(

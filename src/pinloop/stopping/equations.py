@@ -104,7 +104,9 @@ class StopEquations:
         t, v, solved = zip(*self._seen, strict=True)
         if len(self._held) and not self.phase.redundant:  # else too dear for every stage
             torque = np.array([one.pinned for one in solved])
-            worst = self._out_of_bounds(np.array(t)[:, None], np.array(v), torque)
+            # Bounds that are linear in time do not ask for speeds.
+            speeds = v[0] if self._linear else np.array(v)
+            worst = self._out_of_bounds(np.array(t)[:, None], speeds, torque)
         if len(self._rotors):
             worst = max(worst, self._turned_by(np.array([one.behind for one in solved])))
         return worst
