@@ -19,6 +19,7 @@ from ..geometry.clearance import clearance
 from ..geometry.obstacles import Obstacle
 from ..integrate import WEIGHTS, MuntheKaas
 from ..mechanism import Mechanism
+from ..regularize import regularize
 from ..stopping import Brakes, Payload, Standstill, StopResult, Trigger
 from ..stopping.machine import tool_of
 from ..stopping.schedule import Category
@@ -116,6 +117,12 @@ class Setup:
         """How near a stop comes to the obstacles [m]; 0 if it touches one."""
         return min(one.distance for one in clearance(stop.run, self.obstacles).values())
 
+    @cached_property
+    def _regular(self) -> Mechanism:
+        """The robot without redundant rows, which are the same whatever it carries."""
+        robot = self.robot
+        return regularize(robot) if robot.loops and robot.regularization is None else robot
+
     def _machine(self, values: Values) -> Machine:
         """The robot with the payload and the brakes of a case."""
         own = tuple(v for name, v in values.items() if name.split(".")[0] in _OF_MACHINE)
@@ -128,7 +135,7 @@ class Setup:
                     brakes = brakes.late(joint, value)
                 elif kind == "band":
                     brakes = brakes.at_band({joint: value})
-            machine = prepared(self.robot, brakes, self._load(values), self.gravity)
+            machine = prepared(self._regular, brakes, self._load(values), self.gravity)
             self._ready.own, self._ready.machine = own, machine
         return self._ready.machine  # type: ignore[no-any-return]
 
