@@ -11,6 +11,7 @@ import pytest
 import pinloop as pl
 from pinloop.description import Coordinates
 from pinloop.geometry.poses import joint_poses
+from pinloop.geometry.steps import differences, moved
 from pinloop.mechanism import build
 
 from .. import mechanisms, tables
@@ -69,3 +70,18 @@ def test_one_state_and_none() -> None:
     assert R.shape == (0, 7, 3, 3) and p.shape == (0, 7, 3)
     R, p = joint_poses(arm, arm.neutral[None])
     assert R.shape == (1, 7, 3, 3) and p.shape == (1, 7, 3)
+
+
+@pytest.mark.parametrize("name", ["every-pair", "six_axis_arm"])
+def test_configurations_moved_and_compared(name: str) -> None:
+    """What `moved` adds, `differences` finds again, as Pinocchio does."""
+    one = robot(name)
+    model, rng = one.model, np.random.default_rng(8)
+    psi = rng.uniform(-1, 1, (5, one.nv))
+    q = np.array([pin.integrate(model, one.neutral, rng.uniform(-1, 1, one.nv)) for _ in psi])
+    ends = moved(one, q, psi)
+    expected = [pin.integrate(model, *pair) for pair in zip(q, psi, strict=True)]
+    np.testing.assert_allclose(ends, expected, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(differences(one, q, ends), psi, rtol=0, atol=1e-12)
+    assert moved(one, q[:0], psi[:0]).shape == (0, one.nq)
+    assert differences(one, q[:0], q[:0]).shape == (0, one.nv)

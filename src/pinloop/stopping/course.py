@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 
@@ -23,7 +23,7 @@ from ..manifold import RobotManifold
 from ..stabilization import Projection, Projector
 from ..stepping import StepFailed, Stepper
 from ..transitions import Transition
-from .crossing import Crossing, Lookout, first_crossing, watched_joints
+from .crossing import Lookout, first_crossing, watched_joints
 from .deciding import Moment, next_phase
 from .dense import Moving, moving_steps
 from .drivetrain import Drivetrain
@@ -31,6 +31,7 @@ from .equations import Solved, StopEquations
 from .impact import impact
 from .phase import Phase
 from .plan import Plan
+from .shortening import shortened
 from .teeth import Teeth
 from .timetable import Timetable
 
@@ -38,10 +39,6 @@ __all__ = ["Course", "Kept", "Standstill"]
 
 Array = NDArray[np.float64]
 
-_CORRECTIONS = 4
-"""How often the root of an event is corrected by the state that a step to it gives."""
-_INSTANT = 1e-8
-"""Part of a step in which its acceleration stays the same to the last bit."""
 _TINY = 1e-9
 """Speeds below this fraction of the largest at the signal, or of 1 rad/s or m/s, count as zero."""
 _AT_REST = 1e-6
@@ -162,7 +159,7 @@ class Course:
             self._look_for_motion(step)
             return step.t1, step.q1, step.v1, step.a1, h_next
         if found.t > t:
-            step, reached = self._shortened(step, found)
+            step, reached = shortened(self, step, found)
             self._keep(step.t1, step.q1, step.v1, step.a1, step.psi)
             self._look_for_motion(step)
             if not reached:
@@ -184,61 +181,14 @@ class Course:
             v = self._hit(t, q, v, one.name)
         return (t, *self._begin(t, q, v, (one.name,)), h_next)
 
-    def _shortened(self, step: Step, found: Crossing) -> tuple[Step, bool]:
-        """The step taken again to where something happens, corrected by what the method gives.
-
-        Close to a singularity a shorter step may be a worse one: then it ends before, and nothing
-        has happened yet.
-        """
-        root, best, least = found.t, step, np.inf
-        slack = 1e-4 * (step.t1 - step.t0)
-        for _ in range(_CORRECTIONS):
-            if best is not step and abs(root - best.t1) <= _INSTANT * (best.t1 - best.t0):
-                taken = self._prolonged(best, root)
-            else:
-                taken = self._taken_to(step, root)
-            if taken.t1 < root:
-                return taken, False
-            value = found.guard(root, taken.q1, taken.v1)
-            if abs(value) >= 0.5 * least:
-                break
-            best, least = taken, abs(value)
-            if abs(value) <= 1e-3 * self.tiny:
-                break
-            ahead, behind = min(root + slack, step.t1), max(root - slack, step.t0)
-            rise = found.guard(ahead, *step(ahead)) - found.guard(behind, *step(behind))
-            if rise == 0.0:
-                break
-            root -= value * (ahead - behind) / rise
-            if not step.t0 < root < step.t1:
-                break
-        return best, True
-
-    def _taken_to(self, step: Step, root: float) -> Step:
-        """The step taken again to an instant inside it; it may end before."""
-        start = step.q0, step.v0, step.a0
-        if self.stepper.method.step is not None:
-            return self.stepper.fixed(step.t0, root, start)
-        return self.stepper.controlled(step.t0, root - step.t0, root, start)[0]
-
-    def _prolonged(self, step: Step, end: float) -> Step:
-        """A step that goes on for an instant, in which the velocity changes evenly."""
-        more = end - step.t1
-        way = more * step.v1
-        q = self.manifold.normalize(self.manifold.integrate(step.q1, way))
-        psi = step.psi + self.manifold.dexp_inv(step.q0, step.psi, way)
-        v = self._with_pinned(end, step.v1 + more * step.a1)
-        a = self.equations.acceleration(end, q, v)
-        return replace(step, t1=end, psi=psi, q1=q, v1=v, a1=a)
-
     def _project(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
         """On the manifold, with what is pinned exactly where it belongs."""
-        v = self._with_pinned(t, v)
+        v = self.with_pinned(t, v)
         if self.projector is None:
             return q, v, False
         return self.projector.apply(t, q, v)
 
-    def _with_pinned(self, t: float, v: Array) -> Array:
+    def with_pinned(self, t: float, v: Array) -> Array:
         """Velocity with exactly that of the ground or the drive where one is pinned to it."""
         phase, v = self.phase, v.copy()
         v[phase.stuck] = 0.0

@@ -90,6 +90,12 @@ class Lookout:
         return [k for k, one in enumerate(self.joints) if one.cell is not None]
 
     @cached_property
+    def cells(self) -> NDArray[np.intp]:
+        """Place of these angles in q."""
+        cells = (one.cell for one in self.joints)
+        return np.array([cell for cell in cells if cell is not None], dtype=np.intp)
+
+    @cached_property
     def changing(self) -> list[int]:
         """Those whose level changes with time."""
         return [k for k, one in enumerate(self.joints) if callable(one.level)]
@@ -99,8 +105,7 @@ class Lookout:
         h, p = step.t1 - step.t0, step.polynomial[:, self.columns]
         values = _SPEEDS @ p / h
         if self.angles:
-            cells = [self.joints[k].cell for k in self.angles]
-            values[:, self.angles] = step.q0[cells] + _WAYS @ p[:, self.angles]
+            values[:, self.angles] = step.q0[self.cells] + _WAYS @ p[:, self.angles]
         values -= self.levels
         for k in self.changing:
             values[:, k] -= [self.joints[k].at(step.t0 + part * h) for part in _PARTS]

@@ -18,7 +18,6 @@ from ..integrate import NODES, WEIGHTS
 from .course import Course, Kept
 from .drivetrain import Sliding
 from .equations import Solved
-from .phase import Phase
 
 __all__ = ["Ledger", "Peaks", "energy_ledger", "peaks"]
 
