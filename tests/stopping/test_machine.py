@@ -21,7 +21,7 @@ def expected(arm: pl.Mechanism, rotors: Array, payload: pl.Payload | float | Non
     q, model = np.linspace(-1, 1, arm.nv), arm.model.copy()
     model.armature[:] = 0.0
     M = pin.crba(model, model.createData(), q)
-    M = np.triu(M) + np.triu(M, 1).T + np.diag(rotors)
+    M = np.asarray(np.triu(M) + np.triu(M, 1).T + np.diag(rotors))
     if payload is None:
         return M
     load = payload if isinstance(payload, pl.Payload) else pl.Payload(payload)
