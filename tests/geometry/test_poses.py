@@ -1,4 +1,4 @@
-"""Placements of all joints at many configurations, against Pinocchio state after state."""
+"""Placements and rates of all joints in many states, against Pinocchio one after another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.description import Coordinates
-from pinloop.geometry.poses import joint_poses
+from pinloop.geometry.poses import joint_motions, joint_poses
 from pinloop.geometry.steps import differences, moved
 from pinloop.mechanism import build
 
@@ -26,7 +26,18 @@ def check(robot: pl.Mechanism, seed: int) -> None:
     model, data = robot.model, robot.model.createData()
     rng, start = np.random.default_rng(seed), robot.neutral
     q = np.array([pin.integrate(model, start, rng.uniform(-3, 3, robot.nv)) for _ in range(7)])
+    v, points = rng.uniform(-2, 2, (7, robot.nv)), rng.uniform(-1, 1, (3, 3))
+    motions = joint_motions(robot, q, v)
     R, p = joint_poses(robot, q)
+    np.testing.assert_array_equal(motions.rotations, R)
+    np.testing.assert_array_equal(motions.origins, p)
+    for k in range(len(q)):
+        pin.forwardKinematics(model, data, q[k], v[k])
+        for joint in range(model.njoints):
+            M, twist = data.oMi[joint], data.v[joint]
+            rates = [M.rotation @ (twist.linear + np.cross(twist.angular, x)) for x in points]
+            found = motions.velocities(joint, points)[k]
+            np.testing.assert_allclose(found, rates, rtol=0, atol=3e-12)
     assert R.shape == (7, model.njoints, 3, 3) and p.shape == (7, model.njoints, 3)
     for one, turns, places in zip(q, R, p, strict=True):
         pin.forwardKinematics(model, data, one)

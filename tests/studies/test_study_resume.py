@@ -24,7 +24,7 @@ from ..states import URDF
 from . import wheels
 
 ROOT = Path(__file__).parents[2]
-SIZE = 400
+SIZE = 200
 
 # The rounds are short, so that something is written before the end.
 PROGRAM = f"""

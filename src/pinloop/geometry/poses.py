@@ -1,10 +1,11 @@
-"""Where the joints of a robot are at many configurations, all at once; no loop over states.
+"""Where the joints of a robot are and how they move in many states, all at once; no loop over them.
 
 Knows the joints that a robot's tree is made of, nothing of runs and shapes.
 
 A joint is a chain of motions: about and along fixed axes one after another, or in a plane, or by a
 quaternion. About an axis with the cross product matrix ``W`` the rotation is
 ``(I + W^2) + sin(x) W - cos(x) W^2`` (Rodrigues): of all states one product with three weights.
+Velocities are derivatives of placements, by the product rule.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..mechanism import Mechanism
 
-__all__ = ["joint_poses"]
+__all__ = ["JointMotions", "joint_motions", "joint_poses"]
 
 Array = NDArray[np.float64]
 
@@ -49,6 +50,8 @@ class _Motion:
         way: where each of them leads to, shape (number of them, 3).
         turns: its angle in q, or cosine and sine, or a quaternion; nothing if it does not turn.
         turn: rotation per weight (module docstring), shape (3, 9); not used of a quaternion.
+        rates: its velocities in v.
+        twist: twist of what it carries per velocity, in axes that it carries, shape (6, k).
     """
 
     seat: Array
@@ -57,6 +60,8 @@ class _Motion:
     way: Array
     turns: slice
     turn: Array
+    rates: slice
+    twist: Array
 
     def rotation(self, q: Array) -> Array:
         """Its rotation at configurations, shape (n, 3, 3), or (3, 3) if it does not turn."""
@@ -91,16 +96,62 @@ def joint_poses(robot: Mechanism, q: Array) -> tuple[Array, Array]:
         Rotations, shape (n, njoints, 3, 3), and origins [m], shape (n, njoints, 3), of Pinocchio's
         joints; the universe comes first.
     """
+    R, p, *_ = _along_the_tree(robot, q, None)
+    return R, p
+
+
+@dataclass(frozen=True, eq=False)
+class JointMotions:
+    """Placements of all joints in many states, and their rates; the universe comes first.
+
+    Args:
+        rotations: shape (n, njoints, 3, 3).
+        origins: in the world [m], shape (n, njoints, 3).
+        turning: rates of the rotations [1/s], shape (n, njoints, 3, 3).
+        moving: velocities of the origins [m/s], shape (n, njoints, 3).
+    """
+
+    rotations: Array
+    origins: Array
+    turning: Array
+    moving: Array
+
+    def velocities(self, joint: int, points: Array) -> Array:
+        """How points on a joint move, shape (m, 3) in its frame, (n, m, 3) in the world [m/s]."""
+        turning, moving = self.turning[:, joint], self.moving[:, joint]
+        return np.asarray(points @ np.swapaxes(turning, 1, 2) + moving[:, None])
+
+
+def joint_motions(robot: Mechanism, q: Array, v: Array) -> JointMotions:
+    """Placements of all joints in many states, and their rates.
+
+    Args:
+        robot: the robot.
+        q: configurations, shape (n, nq), quaternions of unit length.
+        v: velocities, shape (n, nv).
+    """
+    return JointMotions(*_along_the_tree(robot, q, v))
+
+
+def _along_the_tree(robot: Mechanism, q: Array, v: Array | None) -> tuple[Array, ...]:
+    """What `JointMotions` holds; without rates if no velocities are given."""
     parents = robot.model.parents
-    R, p = np.empty((len(parents), len(q), 3, 3)), np.empty((len(parents), len(q), 3))
-    R[0], p[0] = np.eye(3), 0.0
+    kinds = 1 if v is None else 2
+    size = kinds, len(parents), len(q), 3
+    Rs, ps = np.zeros((*size, 3)), np.zeros(size)
+    Rs[0, 0] = np.eye(3)
     for joint, motions in enumerate(_motions(robot), start=1):
-        turn, place = R[parents[joint]], p[parents[joint]]
+        R, p = Rs[:, parents[joint]], ps[:, parents[joint]]
         for one in motions:
-            place = place + (turn @ one.origin(q)[..., None])[..., 0]
-            turn = turn @ one.rotation(q)
-        R[joint], p[joint] = turn, place
-    return np.moveaxis(R, 1, 0), np.moveaxis(p, 1, 0)
+            p, R = p + (R @ one.origin(q)[..., None])[..., 0], R @ one.rotation(q)
+            if v is not None:
+                # The twist is given in axes that the motion carries: those after it has turned.
+                rates = v[:, one.rates] @ one.twist.T
+                p[1] += (R[0] @ rates[:, :3, None])[..., 0]
+                R[1] += R[0] @ (rates[:, 3:] @ _CROSS).reshape(-1, 3, 3)
+        Rs[:, joint], ps[:, joint] = R, p
+    pairs = zip(np.moveaxis(Rs, 2, 1), np.moveaxis(ps, 2, 1), strict=True)
+    return tuple(values for pair in pairs for values in pair)
 
 
 @lru_cache(maxsize=16)
@@ -129,28 +180,32 @@ def _of_joint(joint: pin.JointModel, seat: pin.SE3, rest: Array) -> Iterator[_Mo
         return
     data = joint.createData()
     joint.calc(data, rest)
-    axes = np.array(data.S).reshape(6, -1).T
+    twist, rate = np.array(data.S).reshape(6, -1), joint.idx_v
     if name in _STORED:
         count, stored = _STORED[name]
-        yield _motion(seat, (first, count, first + count, stored), np.eye(3)[:count], axes[-1, 3:])
+        cells, ways = (first, count, first + count, stored), np.eye(3)[:count]
+        yield _motion(seat, cells, ways, rate, twist)
         return
-    for k, axis in enumerate(axes):
-        slides, turns = bool(axis[:3].any()), bool(axis[3:].any())
-        yield _motion(seat, (first + k, slides, first + k, turns), axis[None, :3], axis[3:])
+    for k, axis in enumerate(twist.T):
+        cells = first + k, bool(axis[:3].any()), first + k, bool(axis[3:].any())
+        yield _motion(seat, cells, axis[None, :3], rate + k, axis[:, None])
         seat = pin.SE3.Identity()
 
 
-def _motion(seat: pin.SE3, cells: tuple[int, int, int, int], ways: Array, axis: Array) -> _Motion:
+def _motion(
+    seat: pin.SE3, cells: tuple[int, int, int, int], ways: Array, rate: int, twist: Array
+) -> _Motion:
     """A motion.
 
     Args:
         seat: its placement before it has moved, seen from the motion before.
         cells: where its translations are in q and how many; where its turn is and how long.
         ways: direction of each translation, shape (m, 3); those beyond their number do not count.
-        axis: axis of its turn, if it has one, shape (3,).
+        rate: where its velocities are in v.
+        twist: see `_Motion`; its last column is about the axis, if it has one.
     """
     slide, slides, turn, turns = cells
-    R, W = np.array(seat.rotation), pin.skew(axis)
+    R, W = np.array(seat.rotation), pin.skew(twist[3:, -1])
     parts = np.array([R + R @ W @ W, R @ W, -R @ W @ W])
     return _Motion(
         seat=R,
@@ -159,6 +214,8 @@ def _motion(seat: pin.SE3, cells: tuple[int, int, int, int], ways: Array, axis: 
         way=ways[:slides] @ R.T,
         turns=slice(turn, turn + turns),
         turn=parts.reshape(3, 9),
+        rates=slice(rate, rate + twist.shape[1]),
+        twist=twist,
     )
 
 
