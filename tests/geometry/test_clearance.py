@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,26 @@ def test_nearest_body_of_several_and_obstacles_by_name() -> None:
     assert both.distance > least - 0.02  # the grid in time is what is coarse
     assert both.other_point[0] == pytest.approx(2.15)
     assert found["far"].distance > 5.0
+
+
+def test_what_is_kept_of_a_robot_among_obstacles_is_not_mixed_up() -> None:
+    """Runs, obstacles, bodies and tolerances in turns give what each gives alone."""
+    arms = [robot("six_axis_arm"), robot("palletizer")]
+    walls = [Obstacle.box("wall", (0.1, 6, 6), (x, 0, 0)) for x in (2.2, 2.6)]
+    cases = [(arm, wall, size) for arm in arms for wall in walls for size in (0.01, 0.02)]
+
+    def distance(case: tuple[pl.Mechanism, Obstacle, float], seed: int) -> float:
+        arm, wall, tolerance = case
+        return clearance(fling(arm, seed=seed), wall, tolerance=tolerance)["wall"].distance
+
+    alone = []
+    for case in cases:
+        import_module("pinloop.geometry.links")._links.cache_clear()
+        import_module("pinloop.geometry.clearance")._geometry_model.cache_clear()
+        alone.append([distance(case, seed) for seed in (3, 4)])
+    in_turns = [[distance(case, seed) for case in cases] for seed in (3, 4)]
+    np.testing.assert_array_equal(np.transpose(in_turns), alone)
+    assert len(np.unique(alone)) > 7
 
 
 def brute_force(run: pl.Trajectory, solids: list[Any], placements: list[pin.SE3]) -> float:

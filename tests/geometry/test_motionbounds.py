@@ -12,7 +12,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.geometry.leaves import Leaves
-from pinloop.geometry.motionbounds import Part, joint_parts, link_bounds
+from pinloop.geometry.motionbounds import Part, Parts, joint_parts, link_bounds
 from pinloop.geometry.steps import CONTROL, EVEN
 
 from .. import tables
@@ -100,7 +100,7 @@ def test_bounds_hold(name: str) -> None:
 @pytest.mark.parametrize("name", ROBOTS)
 def test_from_the_ground_is_relative_to_the_ground(name: str) -> None:
     leaves = Leaves(runs(name), coarse)
-    for joint, bounds in enumerate(leaves.from_ground()):
+    for joint, bounds in enumerate(leaves.from_ground):
         seen = leaves.relative(joint, 0)
         for one, other in zip(vars(bounds).values(), vars(seen).values(), strict=True):
             assert np.allclose(one, other)
@@ -113,7 +113,7 @@ def part_of(name: str) -> Part:
     """The first part of a joint of `every_pair`."""
     chain = robot("every-pair")
     index = chain.coordinates(name).index
-    part = next(part for part in joint_parts(chain) if part.joint == index)
+    part = next(part for part in joint_parts(chain).parts if part.joint == index)
     columns = part.columns - part.columns[0]
     return replace(part, columns=columns, lengths=np.zeros(0, dtype=np.int64), offset=0.0)
 
@@ -132,10 +132,10 @@ def test_one_joint_that_moves_by_an_exponential(name: str, degree: int) -> None:
         rng = np.random.default_rng(seed)
         powers = rng.normal(size=(degree + 1, screws.shape[1])) * rng.choice([0.1, 1.0, 2.0])
         psi = np.polynomial.polynomial.polyval(EVEN, powers, tensor=True).T
-        part_bounds = link_bounds(
-            replace(part, lengths=np.zeros(np.count_nonzero(part.slide), dtype=np.int64)),
-            np.zeros((1, 1)), (CONTROL @ psi)[None],
-        )  # fmt: skip
+        alone = replace(part, lengths=np.zeros(np.count_nonzero(part.slide), dtype=np.int64))
+        (part_bounds,) = link_bounds(
+            Parts((alone,), 1, len(part.columns)), np.zeros((1, 1)), (CONTROL @ psi)[None]
+        )
         for u in rng.uniform(2 * e, 1 - 2 * e, 8):
             T = [
                 pin.exp6(screws @ np.polynomial.polynomial.polyval(u + step, powers))
@@ -255,5 +255,5 @@ def test_what_carries_both_does_not_matter() -> None:
         run = pl.simulate(arm, q, v, until=0.01, losses=False, rows=rows, method=method)
         leaves = Leaves(run, coarse)
         found.append(leaves.relative(6, 2).acceleration(0.3))
-        assert leaves.from_ground()[6].turn[0] > 0.39 if spin else True
+        assert leaves.from_ground[6].turn[0] > 0.39 if spin else True
     assert np.allclose(found[0], found[1], rtol=1e-6)

@@ -147,6 +147,32 @@ def test_bounds_that_are_kept_for_a_phase(first: int) -> None:
                 np.testing.assert_allclose(kept, fresh, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("first", range(1340, 1440, 20))
+def test_the_states_of_a_step_are_compared_with_the_bounds_all_at_once(first: int) -> None:
+    """The largest excess of all states since the last `forget`, bounds taken one by one."""
+    found = []
+    for seed in range(first, first + 20):
+        equations, now, _ = _drawn(seed)
+        phase = next_phase(equations, now)
+        equations.enter(phase)
+        power, worst = phase.power != 0.0, -np.inf
+        equations.acceleration(0.0, now.q, 30.0 * now.v)  # is not to count
+        equations.forget()
+        assert equations.excess() == -np.inf
+        for t, faster in ((0.0, 1.0), (0.05, 1.5), (0.12, -1.0)):
+            equations.acceleration(t, now.q + 10 * t, faster * now.v)
+            solved = equations.solve(t, now.q + 10 * t, faster * now.v)
+            low, high = pinned_bounds(equations.train, phase, t, faster * now.v)
+            over = np.maximum(low - solved.pinned, solved.pinned - high)[phase.pinned]
+            turned = -(phase.power * solved.behind)[power] - 1e-7
+            worst = max([worst, *over, *turned])
+            assert equations.excess() == pytest.approx(worst, rel=1e-12, abs=1e-12)
+            single = equations.beyond(t, now.q + 10 * t, faster * now.v)
+            assert single == pytest.approx(max([-np.inf, *over, *turned]), rel=1e-12, abs=1e-12)
+        found.append(worst)
+    assert max(found) > 0.1 and sum(np.isfinite(found)) > 10
+
+
 def now_with_more_brake(now: Moment) -> Moment:
     """The same instant with brakes that are further on."""
     return Moment(**{**vars(now), "ramp": now.ramp + 0.4})

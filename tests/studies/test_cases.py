@@ -135,6 +135,36 @@ def test_a_robot_with_loops_is_assembled() -> None:
     assert "stopping_time_s" not in out_of_reach and out_of_reach["case"] == 3.0
 
 
+def test_redundant_rows_of_loops_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cases with other payloads are the stops of the robot as it was loaded."""
+    robot = pl.load(URDF / "palletizer.urdf")
+    brakes = pl.Brakes.from_yaml(URDF / "palletizer.brakes.yaml")
+    setup = setup_of(robot, brakes, pl.Space(speed={}, payload=(1.0, 40.0)))
+    searched = []
+
+    def counted(robot: pl.Mechanism) -> pl.Mechanism:
+        searched.append(robot.name)
+        return pl.regularize(robot)
+
+    monkeypatch.setattr("pinloop.studies.cases.regularize", counted)
+    monkeypatch.setattr("pinloop.modes.regularize", counted)
+    state = {"base_yaw": (0.3, 0.4), "shoulder": (0.2, -0.3), "elbow": (-0.1, 0.5), "wrist": (1, 0)}
+    values = {f"pose.{name}": pose for name, (pose, _) in state.items()}
+    values |= {f"speed.{name}": speed for name, (_, speed) in state.items()}
+    cases = [values | {"payload": mass} for mass in (1.0, 15.0, 40.0)]
+    stops = [setup.stop(values) for values in cases]
+    assert searched == ["palletizer"]
+    q = pl.assemble(robot, fixed={name: pose for name, (pose, _) in state.items()})
+    v = pl.consistent_velocity(robot, q, {name: speed for name, (_, speed) in state.items()})
+    for values, one in zip(cases, stops, strict=True):
+        alone = pl.stop(robot, q, v, brakes=brakes, payload=values["payload"])
+        np.testing.assert_array_equal(one.run.q, alone.run.q)
+        np.testing.assert_array_equal(one.run.v, alone.run.v)
+        assert one.stopping_time == alone.stopping_time
+        assert one.ledger.kinetic_before == alone.ledger.kinetic_before
+    assert len({one.ledger.kinetic_before for one in stops}) == 3
+
+
 def test_what_numerics_raise_is_a_row_too(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(setup: Setup, values: object) -> pl.StopResult:
         raise np.linalg.LinAlgError("Singular\n matrix")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -249,12 +250,9 @@ class _Scene:
 
         self._leaves = Leaves(run, fine)
         self._model, self._data = run.robot.model, run.robot.model.createData()
-        self._shapes = _geometry_model(self.pieces, obstacles)
+        self._shapes, self._number = _geometry_model(self.pieces, tuple(obstacles))
         self._shapes_data = pin.GeometryData(self._shapes)
-        self._number = {
-            (pair.first, pair.second): number
-            for number, pair in enumerate(self._shapes.collisionPairs)
-        }
+        self._placed: tuple[int, float] | None = None
 
     def at_start(self, pair: tuple[int, int]) -> float:
         """Distance of a pair at the start [m], negative inside each other."""
@@ -316,8 +314,10 @@ class _Scene:
 
     def _compare(self, pair: tuple[int, int], leaf: int, u: float) -> Any:
         """What coal finds of a pair inside a leaf."""
-        q = self._leaves.configuration(leaf, u)
-        pin.updateGeometryPlacements(self._model, self._data, self._shapes, self._shapes_data, q)
+        if self._placed != (leaf, u):  # many pairs are looked at where the run starts
+            q, data = self._leaves.configuration(leaf, u), self._shapes_data
+            pin.updateGeometryPlacements(self._model, self._data, self._shapes, data, q)
+            self._placed = leaf, u
         return pin.computeDistance(self._shapes, self._shapes_data, self._number[pair])
 
     def _way(self, pair: tuple[int, int]) -> _Way:
@@ -331,8 +331,14 @@ class _Scene:
         return _Way(self._leaves, np.concatenate([[0.0], np.cumsum(ways)]))
 
 
-def _geometry_model(pieces: tuple[Piece, ...], obstacles: list[Obstacle]) -> pin.GeometryModel:
-    """Pieces and obstacles, in this order, and the pairs that can move relative to each other."""
+@lru_cache(maxsize=4)
+def _geometry_model(
+    pieces: tuple[Piece, ...], obstacles: tuple[Obstacle, ...]
+) -> tuple[pin.GeometryModel, dict[tuple[int, int], int]]:
+    """Pieces and obstacles, in this order, and numbers of the pairs that can move to each other.
+
+    Kept for the next run of the same robot among the same obstacles.
+    """
     shapes = pin.GeometryModel()
     for number, piece in enumerate(pieces):
         name = f"{number}:{piece.body}"
@@ -344,7 +350,8 @@ def _geometry_model(pieces: tuple[Piece, ...], obstacles: list[Obstacle]) -> pin
             pin.GeometryObject(f"obstacle:{obstacle.name}", 0, obstacle.placement, obstacle.solid)
         )
     joints = [piece.joint for piece in pieces] + [0] * len(obstacles)
-    for i, j in combinations(range(len(joints)), 2):
-        if joints[i] != joints[j]:
-            shapes.addCollisionPair(pin.CollisionPair(i, j))
-    return shapes
+    every = combinations(range(len(joints)), 2)
+    pairs = [(i, j) for i, j in every if joints[i] != joints[j]]
+    for pair in pairs:
+        shapes.addCollisionPair(pin.CollisionPair(*pair))
+    return shapes, {pair: number for number, pair in enumerate(pairs)}

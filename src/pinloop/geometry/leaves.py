@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from ..errors import BadValue
 from ..trajectory import Trajectory
 from .motionbounds import Bounds, joint_parts, link_bounds
-from .steps import BINOMIALS, EVEN, bernstein, steps_of
+from .poses import joint_poses
+from .steps import BINOMIALS, EVEN, bernstein, differences, moved, steps_of
 
 __all__ = ["SLACK", "Leaves"]
 
@@ -45,6 +46,7 @@ class Leaves:
         times: start and end of each leaf [s], shape (n, 2).
         rotations: of the joints at the nodes, shape (n + 1, njoints, 3, 3).
         origins: of the joints at the nodes [m], shape (n + 1, njoints, 3).
+        from_ground: bounds on the frame of every joint, the universe first.
     """
 
     def __init__(self, run: Trajectory, fine: Callable[[list[Bounds]], NDArray[np.bool_]]) -> None:
@@ -52,13 +54,14 @@ class Leaves:
         self._model = run.robot.model
         self._parts = joint_parts(run.robot)
         self._of_joint: dict[int, list[int]] = {}
-        for number, part in enumerate(self._parts):
+        for number, part in enumerate(self._parts.parts):
             self._of_joint.setdefault(part.joint, []).append(number)
         base, control, times = _whole_steps(run)
         while True:
             self._base, self._control, self.times = base, control, times
-            self._links = [link_bounds(part, base, control) for part in self._parts]
-            coarse = ~fine(self.from_ground())
+            self._links = link_bounds(self._parts, base, control)
+            self.from_ground = self._from_ground()
+            coarse = ~fine(self.from_ground)
             if not np.any(coarse):
                 break
             if len(base) + np.count_nonzero(coarse) > _MOST:
@@ -68,11 +71,10 @@ class Leaves:
                 )
             base, control, times = _halved(base, control, times, coarse)
         self.count = len(self._base)
-        self._last = run.q[-1]
-        self.rotations, self.origins = self._placements()
+        nodes = np.vstack([moved(self.robot, self._base, self._control[:, 0]), run.q[-1]])
+        self.rotations, self.origins = joint_poses(self.robot, nodes)
 
-    def from_ground(self) -> list[Bounds]:
-        """Bounds on the frame of every joint, the universe first."""
+    def _from_ground(self) -> list[Bounds]:
         zero = np.zeros(len(self._base))
         found = [Bounds(zero, zero, zero, zero)]
         for joint in range(1, self._model.njoints):
@@ -84,6 +86,8 @@ class Leaves:
 
     def relative(self, joint: int, seen_from: int) -> Bounds:
         """Bounds on the frame of a joint as seen from the frame of another."""
+        if seen_from == 0:
+            return self.from_ground[joint]
         up, down = self._ancestors(seen_from), self._ancestors(joint)
         shared = set(up) & set(down)
         zero = np.zeros(self.count)
@@ -141,42 +145,22 @@ class Leaves:
             joint = self._model.parents[joint]
         return found
 
-    def _placements(self) -> tuple[Array, Array]:
-        data = self._model.createData()
-        joints = range(self._model.njoints)
-        rotations = np.zeros((self.count + 1, len(joints), 3, 3))
-        origins = np.zeros((self.count + 1, len(joints), 3))
-        for node in range(self.count + 1):
-            q = self.configuration(node, 0.0) if node < self.count else self._last
-            pin.forwardKinematics(self._model, data, q)
-            for joint in joints:
-                placement = data.oMi[joint]
-                rotations[node, joint] = placement.rotation
-                origins[node, joint] = placement.translation
-        return rotations, origins
-
 
 def _whole_steps(run: Trajectory) -> tuple[Array, Array, Array]:
     """Per leaf its base configuration, control points and times: every step, and every gap."""
-    model, steps = run.robot.model, steps_of(run)
-    control_of = {int(number): psi for number, psi in zip(steps.number, steps.psi, strict=True)}
-    base, control, times = [], [], []
-    for k in range(len(run.t) - 1):
-        end = run.q[k]
-        if k in control_of:
-            base.append(run.q[k])
-            control.append(control_of[k])
-            times.append((run.t[k], run.t[k + 1]))
-            end = pin.integrate(model, run.q[k], run.psi[k])
-        gap = pin.difference(model, end, run.q[k + 1])
-        if np.any(np.abs(gap) > _BESIDE):
-            base.append(end)
-            control.append(EVEN[:, None] * gap)
-            times.append((run.t[k + 1], run.t[k + 1]))
-    if not base:  # a run that ended where it started
-        base, control = [run.q[0]], [np.zeros((6, run.robot.nv))]
-        times = [(run.t[0], run.t[-1])]
-    return np.array(base), np.array(control), np.array(times)
+    robot, steps = run.robot, steps_of(run)
+    ends = run.q[:-1].copy()
+    ends[steps.number] = moved(robot, ends[steps.number], run.psi[steps.number])
+    gap = differences(robot, ends, run.q[1:])
+    apart = np.flatnonzero(np.any(np.abs(gap) > _BESIDE, axis=1))
+    order = np.argsort(np.concatenate([2 * steps.number, 2 * apart + 1]))
+    if not len(order):  # a run that ended where it started
+        return run.q[:1], np.zeros((1, 6, robot.nv)), run.t[None, [0, -1]]
+    base = np.vstack([run.q[steps.number], ends[apart]])
+    control = np.vstack([steps.psi, EVEN[:, None] * gap[apart, None]])
+    first = np.concatenate([steps.number, apart + 1])
+    last = np.concatenate([steps.number + 1, apart + 1])
+    return base[order], control[order], np.column_stack([run.t[first], run.t[last]])[order]
 
 
 def _halved(

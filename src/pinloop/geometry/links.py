@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -80,7 +80,7 @@ class Links:
 
 
 def robot_links(robot: Mechanism, excess: float, thickness: float | None = None) -> Links:
-    """Convex pieces of all bodies of a robot.
+    """Convex pieces of all bodies of a robot; kept for its next run.
 
     A body is made of its collision shapes, or of its visual ones if it has no others. If no body
     of the robot has a shape, the hull of the joints, frames and centre of mass of each body stands
@@ -95,26 +95,7 @@ def robot_links(robot: Mechanism, excess: float, thickness: float | None = None)
     Raises:
         BadValue: a mesh cannot be had.
     """
-    chosen: dict[str, list[Geometry]] = {}
-    for role in ("visual", "collision"):  # collision shapes replace visual ones
-        found: dict[str, list[Geometry]] = {}
-        for geometry in robot.geometry:
-            if geometry.role == role:
-                found.setdefault(geometry.body, []).append(geometry)
-        chosen |= found
-    shapes: dict[str, str] = {body: given[0].role for body, given in chosen.items()}
-    meshes: dict[Path, Hull] = {}
-    pieces = [
-        _piece(robot, geometry, excess, meshes)
-        for body in (*robot.bodies, GROUND)
-        for geometry in chosen.get(body, ())
-    ]
-    if not set(chosen) - {GROUND}:
-        stand_ins = _stand_ins(robot, excess, thickness)
-        pieces = stand_ins + pieces
-        shapes |= {piece.body: "joint frames" for piece in stand_ins}
-    bare = tuple(body for body in robot.bodies if body not in shapes)
-    return Links(tuple(pieces), shapes, bare)
+    return _links(robot, excess, None if thickness is None else positive("thickness", thickness))
 
 
 def frame_pieces(robot: Mechanism, frames: Mapping[str, float], excess: float) -> tuple[Piece, ...]:
@@ -148,6 +129,31 @@ def positive(what: str, value: Any) -> float:
 
 
 # -- shapes ---------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=16)
+def _links(robot: Mechanism, excess: float, thickness: float | None) -> Links:
+    """See `robot_links`."""
+    chosen: dict[str, list[Geometry]] = {}
+    for role in ("visual", "collision"):  # collision shapes replace visual ones
+        found: dict[str, list[Geometry]] = {}
+        for geometry in robot.geometry:
+            if geometry.role == role:
+                found.setdefault(geometry.body, []).append(geometry)
+        chosen |= found
+    shapes: dict[str, str] = {body: given[0].role for body, given in chosen.items()}
+    meshes: dict[Path, Hull] = {}
+    pieces = [
+        _piece(robot, geometry, excess, meshes)
+        for body in (*robot.bodies, GROUND)
+        for geometry in chosen.get(body, ())
+    ]
+    if not set(chosen) - {GROUND}:
+        stand_ins = _stand_ins(robot, excess, thickness)
+        pieces = stand_ins + pieces
+        shapes |= {piece.body: "joint frames" for piece in stand_ins}
+    bare = tuple(body for body in robot.bodies if body not in shapes)
+    return Links(tuple(pieces), shapes, bare)
 
 
 def _piece(robot: Mechanism, geometry: Geometry, excess: float, meshes: dict[Path, Hull]) -> Piece:
@@ -268,7 +274,7 @@ def _unit(path: Path, part: Any) -> float:
 
 def _stand_ins(robot: Mechanism, excess: float, thickness: float | None) -> list[Piece]:
     """Per body the hull of its joint frames, other frames and centre of mass, made thick."""
-    radius = 0.02 * robot.length if thickness is None else positive("thickness", thickness)
+    radius = 0.02 * robot.length if thickness is None else thickness
     anchors: dict[str, list[Array]] = {body.name: [] for body in robot.description.bodies}
     anchors[GROUND] = []
     for joint in robot.description.joints:

@@ -32,6 +32,7 @@ bounded relative to each other, and what carries both does not matter.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ from numpy.typing import NDArray
 from ..mechanism import Mechanism
 from ..tree import coordinate_names
 
-__all__ = ["Bounds", "LinkBounds", "Part", "joint_parts", "link_bounds"]
+__all__ = ["Bounds", "LinkBounds", "Part", "Parts", "joint_parts", "link_bounds"]
 
 Array = NDArray[np.float64]
 
@@ -65,8 +66,42 @@ class Part:
     offset: float
 
 
-def joint_parts(robot: Mechanism) -> list[Part]:
-    """The factors of all joints, in the order of the model."""
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Factors of joints, with what their bounds on all leaves are made of at once.
+
+    Args:
+        parts: the factors, m of them.
+        nq: number of configuration coordinates.
+        nv: number of velocity coordinates.
+    """
+
+    parts: tuple[Part, ...]
+    nq: int
+    nv: int
+
+    @cached_property
+    def gains(self) -> tuple[Array, Array, Array]:
+        """Squares of metres, and of radians, per unit of velocity coordinates, shape (nv, m).
+
+        And of metres per unit of configuration coordinates, shape (nq, m).
+        """
+        count = len(self.parts)
+        slides, turns, starts = (np.zeros((n, count)) for n in (self.nv, self.nv, self.nq))
+        for k, part in enumerate(self.parts):
+            slides[part.columns, k], turns[part.columns, k] = part.slide**2, part.turn**2
+            starts[part.lengths, k] = part.slide[part.slide > 0] ** 2
+        return slides, turns, starts
+
+    @cached_property
+    def offset(self) -> Array:
+        """Distance of each from the origin of its parent [m], shape (m,)."""
+        return np.array([part.offset for part in self.parts])
+
+
+@lru_cache(maxsize=16)
+def joint_parts(robot: Mechanism) -> Parts:
+    """The factors of all joints, in the order of the model; kept for the next run of the robot."""
     edges = {edge.joint.name: edge.joint for edge in robot.tree.edges}
     found = []
     for name in robot.joints:
@@ -89,7 +124,7 @@ def joint_parts(robot: Mechanism) -> list[Part]:
             turn = np.where(slides[group], 0.0, 1.0)
             found.append(Part(at.index, columns[group], lengths, slide, turn, offset))
             offset = 0.0
-    return found
+    return Parts(tuple(found), robot.nq, robot.nv)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,22 +181,27 @@ class LinkBounds:
         return LinkBounds(self.w, self.dw, p, dp, self.rho)
 
 
-def link_bounds(part: Part, base: Array, control: Array) -> LinkBounds:
-    """Bounds on a factor on every leaf (module docstring, "One joint")."""
+def link_bounds(parts: Parts, base: Array, control: Array) -> list[LinkBounds]:
+    """Bounds on every factor on every leaf (module docstring, "One joint").
 
-    def largest(gain: Array, points: Array) -> Array:
-        sizes = np.linalg.norm(gain * points, axis=2)
-        return np.asarray(sizes.max(axis=1))
+    Args:
+        parts: the factors, m of them.
+        base: configuration that each leaf starts from, shape (n, nq).
+        control: control points of its ``psi``, shape (n, 6, nv).
+    """
+    slides, turns, starts = parts.gains
 
-    psi = control[:, :, part.columns]
-    first = 5 * np.diff(psi, axis=1)
+    def largest(points: Array, gain: Array) -> Array:
+        squares = (points * points).reshape(-1, parts.nv) @ gain
+        return np.asarray(np.sqrt(squares.reshape(*points.shape[:2], -1).max(axis=1)))
+
+    first = 5 * np.diff(control, axis=1)
     second = 4 * np.diff(first, axis=1)
-    r, dr, ddr = (largest(part.slide, points) for points in (psi, first, second))
-    w, dw = largest(part.turn, first), largest(part.turn, second)
-    start = np.linalg.norm(part.slide[part.slide > 0] * base[:, part.lengths], axis=1)
-    rho = part.offset + start + r
-    if np.any(part.slide) and np.any(part.turn):
-        dr, ddr = dr + w * r / 2, ddr + w * dr + (dw + w**2) * r / 2
-    if np.count_nonzero(part.turn) > 1:
-        dw = dw + w**2 / 2
-    return LinkBounds(w, dw, dr, ddr, rho)
+    r, dr, ddr = (largest(points, slides) for points in (control, first, second))
+    w, dw = largest(first, turns), largest(second, turns)
+    rho = parts.offset + np.sqrt((base * base) @ starts) + r
+    both = slides.any(axis=0) & turns.any(axis=0)
+    dr, ddr = dr + both * (w * r / 2), ddr + both * (w * dr + (dw + w**2) * r / 2)
+    dw = dw + (np.count_nonzero(turns, axis=0) > 1) * (w**2 / 2)
+    rows = (np.ascontiguousarray(values.T) for values in (w, dw, dr, ddr, rho))
+    return [LinkBounds(*one) for one in zip(*rows, strict=True)]

@@ -7,15 +7,18 @@ No bounds here and no geometry. A `Trajectory` moves along ``q0 (+) psi(s)`` wit
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import comb
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BadValue
 from ..integrate import Step, hermite, slope_powers, value_powers
 from ..manifold import RobotManifold
+from ..mechanism import Mechanism
 from ..trajectory import Trajectory
 
 __all__ = [
@@ -25,6 +28,8 @@ __all__ = [
     "Steps",
     "bernstein",
     "checked_run",
+    "differences",
+    "moved",
     "steps_of",
 ]
 
@@ -56,7 +61,7 @@ class Steps:
     Args:
         number: index of the stored state at which each starts, shape (k,).
         length: how long each takes [s], shape (k,).
-        steps: the steps, each from 0 to its length.
+        run: the run.
         psi: control points of ``psi``, shape (k, 6, nv).
         rates: control points of its derivative by time, shape (k, 6, nv).
         flat: whether that is the velocity.
@@ -64,10 +69,15 @@ class Steps:
 
     number: NDArray[np.int64]
     length: Array
-    steps: tuple[Step, ...]
+    run: Trajectory
     psi: Array
     rates: Array
     flat: bool
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps, each from 0 to its length."""
+        return _steps(self.run, self.number, self.length)
 
 
 def checked_run(run: Any) -> Trajectory:
@@ -81,18 +91,54 @@ def checked_run(run: Any) -> Trajectory:
 
 def steps_of(run: Trajectory) -> Steps:
     """The dense output of a run as polynomials."""
-    manifold = RobotManifold(run.robot)
     length = np.diff(run.t)
     number = np.flatnonzero(length > 0)
     length = length[number]
-    (q0, q1), (v0, v1), (a0, a1) = ((x[number], x[number + 1]) for x in (run.q, run.v, run.a))
     psi, h = run.psi[number], length[:, None]
-    steps = tuple(
-        Step(manifold, 0.0, *one)
-        for one in zip(length.tolist(), q0, v0, a0, psi, q1, v1, a1, strict=True)
-    )
-    if manifold.flat:
+    flat = RobotManifold(run.robot).flat
+    if flat:
+        (v0, v1), (a0, a1) = ((x[number], x[number + 1]) for x in (run.v, run.a))
         p = np.moveaxis(hermite(psi, h * v0, h * v1, h * h * a0, h * h * a1), 0, 1)
     else:
+        steps = _steps(run, number, length)
         p = np.array([step.polynomial for step in steps]).reshape(len(steps), 5, run.robot.nv)
-    return Steps(number, length, steps, WAYS @ p, SPEEDS @ p / h[:, None], manifold.flat)
+    return Steps(number, length, run, WAYS @ p, SPEEDS @ p / h[:, None], flat)
+
+
+def _steps(run: Trajectory, number: NDArray[np.int64], length: Array) -> tuple[Step, ...]:
+    """The steps that start at some stored states, each from 0 to its length."""
+    manifold = RobotManifold(run.robot)
+    (q0, q1), (v0, v1), (a0, a1) = ((x[number], x[number + 1]) for x in (run.q, run.v, run.a))
+    return tuple(
+        Step(manifold, 0.0, *one)
+        for one in zip(length.tolist(), q0, v0, a0, run.psi[number], q1, v1, a1, strict=True)
+    )
+
+
+def moved(robot: Mechanism, q: Array, psi: Array) -> Array:
+    """Configurations ``q (+) psi``, quaternions of unit length.
+
+    Args:
+        robot: the robot.
+        q: configurations, shape (k, nq).
+        psi: shape (k, nv).
+    """
+    if robot.nq == robot.nv:
+        return q + psi
+    model = robot.model
+    places = [pin.normalize(model, pin.integrate(model, *one)) for one in zip(q, psi, strict=True)]
+    return np.array(places).reshape(len(q), robot.nq)
+
+
+def differences(robot: Mechanism, q: Array, other: Array) -> Array:
+    """What leads from configurations to others, ``q (+) psi = other``, shape (k, nv).
+
+    Args:
+        robot: the robot.
+        q: configurations, shape (k, nq).
+        other: the others, shape (k, nq).
+    """
+    if robot.nq == robot.nv:
+        return other - q
+    ways = [pin.difference(robot.model, *one) for one in zip(q, other, strict=True)]
+    return np.array(ways).reshape(len(q), robot.nv)

@@ -136,7 +136,7 @@ def _intervals(run: Trajectory, pieces: list[Piece], tolerance: float) -> list[l
         return good
 
     leaves = Leaves(run, fine)
-    bounds = leaves.from_ground()
+    bounds = leaves.from_ground
     nodes = _nodes(bounds, pieces, _BEND * tolerance)
     firsts, whole = nodes[:-1], np.diff(nodes) == 1
     found = []

@@ -23,7 +23,7 @@ from ..manifold import RobotManifold
 from ..stabilization import Projection, Projector
 from ..stepping import StepFailed, Stepper
 from ..transitions import Transition
-from .crossing import Crossing, first_crossing, watched_joints
+from .crossing import Lookout, first_crossing, watched_joints
 from .deciding import Moment, next_phase
 from .dense import Moving, moving_steps
 from .drivetrain import Drivetrain
@@ -31,6 +31,7 @@ from .equations import Solved, StopEquations
 from .impact import impact
 from .phase import Phase
 from .plan import Plan
+from .shortening import shortened
 from .teeth import Teeth
 from .timetable import Timetable
 
@@ -38,8 +39,6 @@ __all__ = ["Course", "Kept", "Standstill"]
 
 Array = NDArray[np.float64]
 
-_CORRECTIONS = 4
-"""How often the root of an event is corrected by the state that a step to it gives."""
 _TINY = 1e-9
 """Speeds below this fraction of the largest at the signal, or of 1 rad/s or m/s, count as zero."""
 _AT_REST = 1e-6
@@ -147,20 +146,20 @@ class Course:
     ) -> tuple[float, Array, Array, Array, float]:
         """One step, cut short where something happens in it."""
         equations = self.equations
-        equations.excess = -np.inf
+        equations.forget()
         if (fixed := self.stepper.method.step) is not None:
             step, h_next = self.stepper.fixed(t, min(t + fixed, end), state), fixed
         else:
             longest = self.train.longest_step(state[1], state[2])
             step, h_next = self.stepper.controlled(t, min(h, longest), end, state)
-        excess = equations.excess
+        excess = equations.excess()
         found = first_crossing(step, self.watched, equations, excess, self.tiny)
         if found is None:
             self._keep(step.t1, step.q1, step.v1, step.a1, step.psi)
             self._look_for_motion(step)
             return step.t1, step.q1, step.v1, step.a1, h_next
         if found.t > t:
-            step, reached = self._shortened(step, found)
+            step, reached = shortened(self, step, found)
             self._keep(step.t1, step.q1, step.v1, step.a1, step.psi)
             self._look_for_motion(step)
             if not reached:
@@ -182,47 +181,20 @@ class Course:
             v = self._hit(t, q, v, one.name)
         return (t, *self._begin(t, q, v, (one.name,)), h_next)
 
-    def _shortened(self, step: Step, found: Crossing) -> tuple[Step, bool]:
-        """The step taken again to where something happens, corrected by what the method gives.
-
-        Close to a singularity a shorter step may be a worse one: then it ends before, and nothing
-        has happened yet.
-        """
-        root, best, least = found.t, step, np.inf
-        slack = 1e-4 * (step.t1 - step.t0)
-        for _ in range(_CORRECTIONS):
-            start = step.q0, step.v0, step.a0
-            if self.stepper.method.step is not None:
-                taken = self.stepper.fixed(step.t0, root, start)
-            else:
-                taken, _ = self.stepper.controlled(step.t0, root - step.t0, root, start)
-            if taken.t1 < root:
-                return taken, False
-            value = found.guard(root, taken.q1, taken.v1)
-            if abs(value) >= 0.5 * least:
-                break
-            best, least = taken, abs(value)
-            if abs(value) <= 1e-3 * self.tiny:
-                break
-            ahead, behind = min(root + slack, step.t1), max(root - slack, step.t0)
-            rise = found.guard(ahead, *step(ahead)) - found.guard(behind, *step(behind))
-            if rise == 0.0:
-                break
-            root -= value * (ahead - behind) / rise
-            if not step.t0 < root < step.t1:
-                break
-        return best, True
-
     def _project(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
         """On the manifold, with what is pinned exactly where it belongs."""
-        phase = self.phase
-        v = v.copy()
-        v[phase.stuck] = 0.0
-        if phase.follow.any():
-            v[phase.follow] = phase.piece.v(t)[phase.follow]
+        v = self.with_pinned(t, v)
         if self.projector is None:
             return q, v, False
         return self.projector.apply(t, q, v)
+
+    def with_pinned(self, t: float, v: Array) -> Array:
+        """Velocity with exactly that of the ground or the drive where one is pinned to it."""
+        phase, v = self.phase, v.copy()
+        v[phase.stuck] = 0.0
+        if phase.follow.any():
+            v[phase.follow] = phase.piece.v(t)[phase.follow]
+        return v
 
     # -- what happens -----------------------------------------------------------------------
 
@@ -256,8 +228,8 @@ class Course:
         self.phases.append(self.phase)
         self.stepper.exact = self.phase.stuck
         self.manifold.hold(lock.joint for lock in self.phase.mode.locks)
-        self.watched = watched_joints(self.phase, self.train, self.tiny)
-        self.watched += self.teeth.watched(self.phase.stuck)
+        watched = watched_joints(self.phase, self.train, self.tiny)
+        self.watched = Lookout([*watched, *self.teeth.watched(self.phase.stuck)])
         self.projector = None
         if len(self.equations.equations.rows):
             self.projector = Projector(

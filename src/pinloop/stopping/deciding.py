@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +102,8 @@ def _as_if_all_stuck(train: Drivetrain, now: Moment) -> Phase:
     stuck = (now.v == 0.0) & (train.dry | with_drive | (now.blocked > 0)) & ~follow
     pull = np.where(now.drives & ~with_drive, np.sign(reference - now.v), 0.0)
     direction = np.where(train.dry & ~stuck, np.sign(now.v), 0.0)
-    direction[follow] = np.where(reference != 0.0, np.sign(reference), np.sign(rate))[follow]
+    if follow.any():
+        direction[follow] = np.where(reference != 0.0, np.sign(reference), np.sign(rate))[follow]
     sliding = Sliding(
         direction,
         pull,
@@ -112,7 +114,7 @@ def _as_if_all_stuck(train: Drivetrain, now: Moment) -> Phase:
         now.limited,
         now.shorted,
     )
-    return Phase(sliding, stuck, follow, now.piece, np.zeros(len(now.v)), now.blocked, Mode())
+    return Phase(sliding, stuck, follow, now.piece, np.zeros(len(now.v)), now.blocked, _mode(()))
 
 
 def _contacts(
@@ -120,7 +122,7 @@ def _contacts(
 ) -> tuple[Contacts, Array]:
     """Contacts of what may stick and of gears with losses; and the forces of everything else."""
     t, v, sliding = now.t, now.v, phase.sliding
-    at = np.flatnonzero(phase.pinned)
+    at = phase.pinned.nonzero()[0]
     ends = _ends(train, phase, t, v, kind=1)
     fallen = [column for column in broken if phase.stuck[column]]
     if fallen:
@@ -128,12 +130,13 @@ def _contacts(
     low, high, up, down = ends
     target = np.where(phase.follow, now.piece.a(t), 0.0)
     beside, before = train.law(sliding).torques(t, v)
-    gears = np.flatnonzero((train.lossy > 0) & ~phase.pinned)
-    kinks = gear_contacts(train, gears, before, sliding.direction)
-    before[at] = before[gears] = 0.0
-    force = f + beside + train.through_gear(before, sliding.direction)
-    pinned = Contacts(at, target[at], low[at], high[at], up[at], down[at])
-    return _joined(pinned, kinks) if len(gears) else pinned, force
+    contacts = Contacts(at, target[at], low[at], high[at], up[at], down[at])
+    if train.has_losses:
+        gears = ((train.lossy > 0) & ~phase.pinned).nonzero()[0]
+        contacts = _joined(contacts, gear_contacts(train, gears, before, sliding.direction))
+        before[gears] = 0.0
+    before[at] = 0.0
+    return contacts, f + beside + train.through_gear(before, sliding.direction)
 
 
 def _ends(train: Drivetrain, phase: Phase, t: float, v: Array, kind: int) -> Array:
@@ -179,6 +182,8 @@ def _settled(
     broken: Mapping[int, int],
 ) -> Phase:
     """The phase in which those that broke away slide."""
+    if not (broken or train.has_losses or decided[1].any()):
+        return replace(phase, mode=_locking(train, phase.stuck))
     stuck, follow = phase.stuck.copy(), phase.follow.copy()
     direction, pull = phase.sliding.direction.copy(), phase.sliding.pull.copy()
     power = np.zeros(len(direction))
@@ -209,8 +214,19 @@ def _settled(
         stuck=stuck,
         follow=follow,
         power=power,
-        mode=Mode([Locked(train.names[column]) for column in np.flatnonzero(stuck)]),
+        mode=_locking(train, stuck),
     )
+
+
+def _locking(train: Drivetrain, stuck: Mask) -> Mode:
+    """The mode in which some coordinates are locked."""
+    return _mode(tuple(train.names[column] for column in stuck.nonzero()[0].tolist()))
+
+
+@lru_cache
+def _mode(locked: tuple[str, ...]) -> Mode:
+    """The mode in which some joints are locked; few of them come again and again."""
+    return Mode([Locked(name) for name in locked])
 
 
 def _marked_redundant(phase: Phase, M: Array, J: Array) -> Phase:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..integrate import hermite, slope_powers, value_powers
+from ..integrate import NODES, hermite, slope_powers, value_powers
 
 if TYPE_CHECKING:
     from .course import Course
@@ -34,6 +35,11 @@ class Moving:
     steps: NDArray[np.intp]
     h: Array
     p: Array
+
+    @cached_property
+    def nodes(self) -> tuple[Array, Array]:
+        """States at Gauss' points of each step, as of `inside`."""
+        return self.inside(NODES)
 
     def rates(self, parts: Array) -> Array:
         """Velocities at parts of each step, shape (k, g, nv), nearly right as ``p`` is."""

@@ -14,7 +14,7 @@ Without loss (eta = 1) the rotor is part of the mass matrix, as its armature.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,10 @@ class Sliding:
         """Part of the brake torque at time ``t``."""
         return np.asarray(self.ramp + self.slope * (t - self.start))
 
+    def at(self, rows: list[int]) -> Sliding:
+        """Some of many instants."""
+        return Sliding(*(np.asarray(getattr(self, one.name))[rows] for one in fields(self)))
+
 
 @dataclass(frozen=True, eq=False)
 class Law:
@@ -69,7 +73,7 @@ class Law:
     Args:
         start: time at which it begins to hold [s].
         rest: torques at ``start``, at rest [N m], shape (2, nv).
-        rate: their rates [N m/s], shape (2, nv).
+        rate: their rates [N m/s], shape (2, nv); None if all stay.
         viscous: viscous coefficients, of shorted motors those through the gears, shape (2, nv).
         extra: what dry friction is larger at rest than in motion, shape (nv,); None if nowhere.
         shape: speed over which that vanishes, shape (nv,).
@@ -77,14 +81,17 @@ class Law:
 
     start: float
     rest: Array
-    rate: Array
+    rate: Array | None
     viscous: Array
     extra: Array | None
     shape: Array
 
     def torques(self, t: float, v: Array) -> tuple[Array, Array]:
         """Torque of what acts at the joints, and of what acts through the gears [N m]."""
-        joint, motor = self.rest + self.rate * (t - self.start) - self.viscous * v
+        torques = self.rest - self.viscous * v
+        if self.rate is not None:
+            torques += self.rate * (t - self.start)
+        joint, motor = torques
         if self.extra is not None:
             joint -= self.extra * np.exp(-((v / self.shape) ** 2))
         return joint, motor
@@ -110,6 +117,7 @@ class Drivetrain:
         rise: from the first to the full torque [s], shape (nv,).
         limit: largest torque of the drive at the joint, before losses [N m], shape (nv,).
         teeth: mask of the coordinates with a tooth brake.
+        dry: mask of the coordinates that may stick, or whose losses depend on the direction.
     """
 
     def __init__(self, robot: Mechanism, brakes: Brakes) -> None:
@@ -134,6 +142,9 @@ class Drivetrain:
         self.lossy = np.where(self.efficiency < 1.0, self.reflected, 0.0)
         self.has_losses = bool((self.efficiency < 1.0).any())
         self._stribeck = bool(self._extra.any())
+        self._sliding_brakes = np.array([self.joint_brake[0], self.motor_brake[0]])
+        friction = self._coulomb + self._extra + self.motor_brake[1] + self.joint_brake[1] > 0
+        self.dry = friction | (self.efficiency < 1.0)
         self.has_brake = (self.motor_brake[1] + self.joint_brake[1] > 0) | self.teeth
 
     def _enter(self, i: int, brake: JointBrake) -> None:
@@ -160,12 +171,6 @@ class Drivetrain:
         else:
             self.joint_brake[:, i] = torques
 
-    @property
-    def dry(self) -> NDArray[np.bool_]:
-        """Mask of the coordinates that may stick, or whose losses depend on the direction."""
-        friction = self._coulomb + self._extra + self.motor_brake[1] + self.joint_brake[1] > 0
-        return np.asarray(friction | (self.efficiency < 1.0))
-
     def friction(self, v: Array) -> Array:
         """Size of the dry friction at a speed (Stribeck), [N m]."""
         if not self._stribeck:
@@ -191,12 +196,12 @@ class Drivetrain:
     def law(self, sliding: Sliding) -> Law:
         """The torques of everything that slides, as long as that stays so."""
         way = sliding.direction
-        brakes = -way * np.array([self.joint_brake[0], self.motor_brake[0]])
+        brakes = -way * self._sliding_brakes
         others = np.array([-way * self._coulomb, self.dragged(sliding)])
         return Law(
             start=float(np.asarray(sliding.start)),
             rest=sliding.ramp * brakes + others,
-            rate=sliding.slope * brakes,
+            rate=sliding.slope * brakes if sliding.slope.any() else None,
             viscous=np.array([self._viscous, self._short * sliding.shorted]),
             extra=way * self._extra if self._stribeck else None,
             shape=self._shape,
@@ -213,7 +218,7 @@ class Drivetrain:
         # f(S) has the sign of S: the direction of power is the same on both sides of the gear.
         return np.asarray(f / self.gain(np.sign(f), direction))
 
-    def driven(self, t: float, sliding: Sliding, before: Array, a: Array) -> Array:
+    def driven(self, t: float | Array, sliding: Sliding, before: Array, a: Array) -> Array:
         """Torque of the motors, shorted or not, for one before the gears, shape (nv,) [N m]."""
         brake = sliding.direction * sliding.engaged(t) * self.motor_brake[0]
         return np.asarray(before + brake + self.lossy * a)

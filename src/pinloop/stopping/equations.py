@@ -53,7 +53,7 @@ class StopEquations:
     def __init__(self, equations: EquationsOfMotion, train: Drivetrain) -> None:
         self.equations, self.train = equations, train
         self.evaluations = 0
-        self.excess = -np.inf  # largest since it was last reset: steps look at their own stages
+        self._seen: list[tuple[float, Array, Solved]] = []
         self._no_force = np.zeros(equations.robot.nv)
         self._entered: Phase | None = None
         self.last: Solved | None = None  # what was solved for the latest acceleration
@@ -75,7 +75,8 @@ class StopEquations:
         self._follows = bool(phase.follow.any())
         self._law = self.train.law(phase.sliding)
         for part in (self._law.rest, self._law.rate, self._law.viscous):
-            part[1, self._held] = 0.0  # what pins a coordinate acts instead, whatever that takes
+            if part is not None:
+                part[1, self._held] = 0.0  # what pins a coordinate acts instead, whatever it takes
         # What holds grows with its brake, and so linearly in time; not so if drives follow, or a
         # drive pulls against a brake through a gear with losses.
         pulled = self.train.has_losses and bool((phase.sliding.pull[self._held] != 0.0).any())
@@ -86,10 +87,29 @@ class StopEquations:
         self._free_held = self._free[:, None] * n + self._held
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
-        """Acceleration, shape (nv,); notes how far the phase is from its end."""
+        """Acceleration, shape (nv,); it is kept in mind for `excess`."""
         solved = self.last = self.solve(t, q, v)
-        self.excess = max(self.excess, self._beyond(t, v, solved))
+        self._seen.append((t, v, solved))
         return solved.a
+
+    def forget(self) -> None:
+        """Let `excess` look only at what comes from now on: steps look at their own stages."""
+        self._seen.clear()
+
+    def excess(self) -> float:
+        """How far the phase was beyond its end at all accelerations since `forget` [N m]."""
+        worst = -np.inf
+        if not self._seen:
+            return worst
+        t, v, solved = zip(*self._seen, strict=True)
+        if len(self._held) and not self.phase.redundant:  # else too dear for every stage
+            torque = np.array([one.pinned for one in solved])
+            # Bounds that are linear in time do not ask for speeds.
+            speeds = v[0] if self._linear else np.array(v)
+            worst = self._out_of_bounds(np.array(t)[:, None], speeds, torque)
+        if len(self._rotors):
+            worst = max(worst, self._turned_by(np.array([one.behind for one in solved])))
+        return worst
 
     def solve(self, t: float, q: Array, v: Array) -> Solved:
         """Acceleration and torques."""
@@ -110,14 +130,21 @@ class StopEquations:
         loops = self._accelerate(M, applied + behind, J, gamma, cap, a)
         if len(rotors):
             behind[rotors] -= heavier * a[rotors]
-        pinned = np.zeros(len(v))
-        held = self._held
-        if len(held):
-            pinned[held] = M[held] @ a - applied[held] - loops[held]
+        pinned = self._no_force
+        if len(self._held):
+            pinned = M @ a - applied
+            if len(J):
+                pinned -= loops
+            pinned[self._free] = 0.0
         return Solved(a, beside, behind, pinned)
 
-    def bounds(self, t: float, v: Array) -> tuple[Array, Array]:
-        """Least and largest torque of what pins a coordinate, shape (nv,)."""
+    def bounds(self, t: float | Array, v: Array) -> tuple[Array, Array]:
+        """Least and largest torque of what pins a coordinate, shape (nv,).
+
+        Args:
+            t: time [s], or several of shape (k, 1).
+            v: velocity, shape (nv,), or (k, nv).
+        """
         if not self._linear:
             return pinned_bounds(self.train, self.phase, t, v)
         if self._limits is None:
@@ -146,7 +173,12 @@ class StopEquations:
 
         It ends when a joint that is pinned comes loose, or when the power in a gear turns round.
         """
-        return self._beyond(t, v, self.solve(t, q, v), q)
+        solved = self.solve(t, q, v)
+        worst = self._turned_by(solved.behind)
+        if not len(self._held):
+            return worst
+        torque = self._balanced(t, q, v, solved) if self.phase.redundant else solved.pinned
+        return max(worst, self._out_of_bounds(t, v, torque))
 
     def loose(self, t: float, q: Array, v: Array) -> dict[int, int]:
         """Pinned coordinates at their bounds, with the direction in which they will go."""
@@ -164,32 +196,28 @@ class StopEquations:
         """Coordinates in whose gear the power turns round, with the new sign of its torque."""
         if not len(self._rotors):
             return {}
-        over = self._turned(self.solve(t, q, v))
+        over = self._turned(self.solve(t, q, v).behind)
         return {
             int(i): -int(self.phase.power[i])
             for i, value in zip(self._rotors, over, strict=True)
             if value >= -1e-6
         }
 
-    def _beyond(self, t: float, v: Array, solved: Solved, q: Array | None = None) -> float:
-        worst = -np.inf
-        held = self._held
-        if len(held):
-            low, high = self.bounds(t, v)
-            torque = solved.pinned
-            if self.phase.redundant:
-                if q is None:
-                    return worst  # too dear for every stage
-                torque = self._balanced(t, q, v, solved)
-            # Of a few numbers Python's max is ten times as fast as NumPy's.
-            worst = max(np.maximum(low - torque, torque - high)[held].tolist())
-        if len(self._rotors):
-            worst = max(worst, float(self._turned(solved).max()) - _ROUNDING)
-        return worst
+    def _out_of_bounds(self, t: float | Array, v: Array, torque: Array) -> float:
+        """How far torques of what is pinned are beyond their bounds, at one instant or several."""
+        low, high = self.bounds(t, v)
+        over = np.maximum(low - torque, torque - high)
+        return float(over[..., self._held].max())
 
-    def _turned(self, solved: Solved) -> Array:
+    def _turned_by(self, behind: Array) -> float:
+        """How far torques behind gears have passed zero, where that counts; shape (..., nv)."""
+        if not len(self._rotors):
+            return -np.inf
+        return float(self._turned(behind).max()) - _ROUNDING
+
+    def _turned(self, behind: Array) -> Array:
         """How far the torque behind gears has passed zero, per gear that turns a rotor [N m]."""
-        return -(self.phase.power * solved.behind)[self._rotors]
+        return np.asarray(-(self.phase.power * behind)[..., self._rotors])
 
     def _gain(self, before: Array) -> Array:
         """Torque behind the gears over that before them."""
@@ -240,7 +268,9 @@ class StopEquations:
             if len(held) == 0:
                 a[:] = solve_mass(M, f)
             elif len(free):
-                rest = f[free] - M.take(self._free_held) @ a[held]
+                rest = f[free]
+                if self._follows:  # what is stuck has no acceleration
+                    rest -= M.take(self._free_held) @ a[held]
                 a[free] = solve_mass(M.take(self._free_free), rest)
             return self._no_force
         if len(held) == 0:

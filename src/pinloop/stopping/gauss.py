@@ -85,6 +85,11 @@ def decide(M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts) -> De
         contacts: the contacts.
     """
     at, k = contacts.columns, len(contacts.columns)
+    if k and len(J) == 0:
+        a, torque = _stuck(M, f, contacts)
+        # Most often everything holds, and what is within its bounds needs no search.
+        if ((contacts.low < torque) & (torque < contacts.high)).all():
+            return Decision(a, torque, np.zeros(k, dtype=np.int64), np.zeros(0))
     units = np.zeros((k, len(f)))
     units[np.arange(k), at] = 1.0
     inverse = solve_mass(M, np.column_stack([units.T, f]))
@@ -99,6 +104,21 @@ def decide(M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts) -> De
     a = a0 + torque @ response
     a[at[side == 0]] = contacts.target[side == 0]
     return Decision(a, torque, side, reactions[k] + torque @ reactions[:k])
+
+
+def _stuck(M: Array, f: Array, contacts: Contacts) -> tuple[Array, Array]:
+    """Accelerations if all contacts stick and there are no rows, and the torques that this takes.
+
+    For the arguments see `decide`.
+    """
+    at = contacts.columns
+    a, moves = np.zeros(len(f)), np.ones(len(f), dtype=bool)
+    a[at], moves[at] = contacts.target, False
+    free = moves.nonzero()[0]
+    if len(free):
+        rows = M.take(free, 0)
+        a[free] = solve_mass(rows.take(free, 1), f[free] - rows @ a)
+    return a, (M @ a - f)[at]
 
 
 def _with_rows(
@@ -149,26 +169,28 @@ def _in_the_box(
     k = len(offset)
     light = 1e-14 / alone**2
     up, down = contacts.inertia_up, contacts.inertia_down
-    ahead, behind = np.flatnonzero(up > light), np.flatnonzero(down > light)
-    of = np.concatenate([np.arange(k), ahead, behind]).astype(np.intp)
-    cost = np.concatenate([np.zeros(k), 1.0 / up[ahead], 1.0 / down[behind]])
-    unit = 1.0 / np.sqrt(alone[of] ** 2 + cost)
-    H = unit[:, None] * G[np.ix_(of, of)] * unit
-    H[np.arange(len(of)), np.arange(len(of))] += unit * cost * unit
-    lower = np.concatenate([contacts.low, np.full(len(ahead), -np.inf), np.zeros(len(behind))])
-    upper = np.concatenate([contacts.high, np.zeros(len(ahead)), np.full(len(behind), np.inf)])
+    ahead, behind = (up > light).nonzero()[0], (down > light).nonzero()[0]
+    unit, H, of = 1.0 / alone, G, np.arange(k)
+    lower, upper = contacts.low, contacts.high
+    if len(ahead) or len(behind):
+        of = np.concatenate([of, ahead, behind]).astype(np.intp)
+        cost = np.concatenate([np.zeros(k), 1.0 / up[ahead], 1.0 / down[behind]])
+        unit, H = 1.0 / np.sqrt(alone[of] ** 2 + cost), G[np.ix_(of, of)] + np.diag(cost)
+        offset = offset[of]
+        lower = np.concatenate([lower, np.full(len(ahead), -np.inf), np.zeros(len(behind))])
+        upper = np.concatenate([upper, np.zeros(len(ahead)), np.full(len(behind), np.inf)])
     lower, upper = lower / unit, upper / unit
-    x = _box_minimum(H, unit * offset[of], lower, upper, size)
+    x = _box_minimum(unit[:, None] * H * unit, unit * offset, lower, upper, size)
     torque = np.asarray(np.bincount(of, weights=x * unit, minlength=k), dtype=np.float64)
-    rate = offset + G @ torque
+    rate = offset[:k] + G @ torque
     noise = 10 * _TINY * alone * (size + float(alone @ np.abs(torque)))
-    within = ((lower < x) & (x < upper))[:k]
-    return torque, np.where(within | (np.abs(rate) <= noise), 0, np.sign(rate)).astype(np.int64)
+    sticks = ((lower < x) & (x < upper))[:k] | (np.abs(rate) <= noise)
+    return torque, np.where(sticks, 0, np.sign(rate)).astype(np.int64)
 
 
 def _box_minimum(H: Array, g: Array, lower: Array, upper: Array, size: float) -> Array:
     """Minimise ``0.5 x' H x + g' x`` in a box, ``H`` positive semidefinite, its diagonal <= 1."""
-    x = np.clip(np.zeros(len(g)), lower, upper)
+    x = np.minimum(np.maximum(lower, 0.0), upper)
     free = (lower < x) & (x < upper)
     for _ in range(100 + 20 * len(g) ** 2):
         x, free = _minimum_of_free(H, g, lower, upper, x, free, size)
@@ -190,10 +212,9 @@ def _minimum_of_free(
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Go to the minimum over the free variables; those that meet a bound on the way stay there."""
     x, free = x.copy(), free.copy()
-    while free.any():
-        at = np.flatnonzero(free)
+    while len(at := free.nonzero()[0]):
         slope = (H @ x + g)[at]
-        values, vectors = np.linalg.eigh(H[np.ix_(at, at)])
+        values, vectors = np.linalg.eigh(H.take(at, 0).take(at, 1))
         along = vectors.T @ slope
         solid = values > _DEPENDENT
         step = -vectors[:, solid] @ (along[solid] / values[solid])
@@ -201,9 +222,8 @@ def _minimum_of_free(
         reach = 1.0
         if np.abs(loose).max(initial=0.0) > 10 * _DEPENDENT * (size + np.abs(x).sum()):
             step, reach = -loose, np.inf  # downhill without end, until a bound is met
-        with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(step > 0, (upper[at] - x[at]) / step, (lower[at] - x[at]) / step)
-        room[step == 0.0] = np.inf
+        ends, room = np.where(step > 0.0, upper[at], lower[at]), np.full(len(at), np.inf)
+        np.divide(ends - x[at], step, out=room, where=step != 0.0)
         first = int(np.argmin(room))
         if room[first] >= reach:
             if not np.isfinite(reach):

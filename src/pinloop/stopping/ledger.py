@@ -18,7 +18,6 @@ from ..integrate import NODES, WEIGHTS
 from .course import Course, Kept
 from .drivetrain import Sliding
 from .equations import Solved
-from .phase import Phase
 
 __all__ = ["Ledger", "Peaks", "energy_ledger", "peaks"]
 
@@ -170,7 +169,7 @@ def _nodes(course: Course) -> _Nodes:
         return np.array(values).reshape(len(phases), course.robot.nv)
 
     h = moving.h[:, None, None]
-    v = moving.rates(NODES) if course.manifold.flat else moving.inside(NODES)[1]
+    v = moving.rates(NODES) if course.manifold.flat else moving.nodes[1]
     t = np.array([kept[k].t for k in moving.steps]).reshape(-1, 1, 1) + NODES[:, None] * h
     sliding = [phase.sliding for phase in phases]
     return _Nodes(
@@ -192,26 +191,26 @@ def _behind_gears(course: Course, nodes: _Nodes) -> tuple[Array, Array]:
     """Powers lost in gears, and powers of drives that follow: these take the accelerations."""
     lost, following = np.zeros(nodes.v.shape), np.zeros(nodes.v.shape)
     train, equations = course.train, course.equations
-    for row, k in enumerate(nodes.steps):
-        phase = course.phases[course.kept[k].phase]
-        if not phase.follow.any() and not train.has_losses:
-            continue
-        equations.enter(phase)
-        step = course.step(int(k))
-        for g, t in enumerate(nodes.t[row, :, 0]):
-            q, v = step(t)
-            lost[row, g], following[row, g] = _powers(course, phase, t, q, v)
-    return lost, following
-
-
-def _powers(course: Course, phase: Phase, t: float, q: Array, v: Array) -> tuple[Array, Array]:
-    """Power lost in each gear, and power of each drive that follows [W]."""
-    train, sliding = course.train, phase.sliding
-    solved = course.equations.solve(t, q, v)
-    behind = solved.behind + np.where(phase.follow, solved.pinned, 0.0)
+    phases = [course.phases[course.kept[k].phase] for k in nodes.steps]
+    rows = [k for k, one in enumerate(phases) if train.has_losses or one.follow.any()]
+    if not rows:
+        return lost, following
+    q, v = (states[rows] for states in course.moving.nodes)
+    solved = []
+    for row, *states in zip(rows, q, v, strict=True):
+        equations.enter(phases[row])
+        times = nodes.t[row, :, 0].tolist()
+        solved += [equations.solve(t, *one) for t, *one in zip(times, *states, strict=True)]
+    a, behind, pinned = (
+        np.array([getattr(one, name) for one in solved]).reshape(v.shape)
+        for name in ("a", "behind", "pinned")
+    )
+    sliding, follow = nodes.sliding.at(rows), np.array([phases[k].follow for k in rows])[:, None]
+    behind = behind + np.where(follow, pinned, 0.0)
     before = train.before_gear(behind, sliding.direction)
-    drive = train.driven(t, sliding, before, solved.a) - train.shorted(v, sliding)
-    return (before - behind) * v, np.where(phase.follow, drive * v, 0.0)
+    drive = train.driven(nodes.t[rows], sliding, before, a) - train.shorted(v, sliding)
+    lost[rows], following[rows] = (before - behind) * v, np.where(follow, drive * v, 0.0)
+    return lost, following
 
 
 def _small_energy(course: Course) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from numbers import Real
 
 import numpy as np
@@ -65,29 +66,38 @@ def loaded(
         payload: what it carries; a number is a point mass at the tool [kg].
         gravity: gravity in the robot's base [m/s^2], shape (3,); that of its file by default.
     """
-    changed = robot
+    mounting = None
+    if gravity is not None:
+        vector = np.asarray(gravity, dtype=float)
+        if vector.shape != (3,) or not np.all(np.isfinite(vector)):
+            raise BadValue(f"gravity is {gravity!r}; give three numbers in m/s^2")
+        mounting = tuple(vector.tolist())
+    changed = _mounted(robot, tuple(armature.tolist()), mounting)
     if payload is not None:
         require_kind(payload, (Payload, Real), "payload", "give a mass in kg, or a pl.Payload")
         load = payload if isinstance(payload, Payload) else Payload(float(payload))
         frame = tool_of(robot) if load.frame is None else load.frame
         changed = changed.with_payload(frame, load.mass, load.com, load.inertia)
-    description = changed.description
-    if gravity is not None:
-        vector = np.asarray(gravity, dtype=float)
-        if vector.shape != (3,) or not np.all(np.isfinite(vector)):
-            raise BadValue(f"gravity is {gravity!r}; give three numbers in m/s^2")
-        description = replace(description, gravity=constant(vector))
-    if not np.array_equal(armature, robot.model.armature):
-        joints = tuple(_with_rotor(joint, robot, armature) for joint in description.joints)
-        description = replace(description, joints=joints)
-    if description is not changed.description:
-        changed = build(description, kinematics_only=True)
     if changed is not robot:  # masses do not change which rows suffice
         changed = replace(changed, regularization=robot.regularization, given_length=robot.length)
     return changed
 
 
-def _with_rotor(joint: Joint, robot: Mechanism, armature: Array) -> Joint:
+@lru_cache(maxsize=16)
+def _mounted(
+    robot: Mechanism, armature: tuple[float, ...], gravity: tuple[float, ...] | None
+) -> Mechanism:
+    """The robot with its rotors, as it is mounted; kept for the next load. See `loaded`."""
+    description = robot.description
+    if gravity is not None:
+        description = replace(description, gravity=constant(np.array(gravity)))
+    if not np.array_equal(armature, robot.model.armature):
+        joints = tuple(_with_rotor(joint, robot, armature) for joint in description.joints)
+        description = replace(description, joints=joints)
+    return robot if description is robot.description else build(description, kinematics_only=True)
+
+
+def _with_rotor(joint: Joint, robot: Mechanism, armature: tuple[float, ...]) -> Joint:
     if joint.name not in robot.joints:
         return joint
-    return replace(joint, armature=tuple(map(float, armature[robot.coordinates(joint.name).v])))
+    return replace(joint, armature=armature[robot.coordinates(joint.name).v])

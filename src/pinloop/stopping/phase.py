@@ -50,15 +50,15 @@ class Phase:
 
 
 def motor_bounds(
-    train: Drivetrain, phase: Phase, t: float, v: Array, kind: int = 1
+    train: Drivetrain, phase: Phase, t: float | Array, v: Array, kind: int = 1
 ) -> tuple[Array, Array]:
     """Least and largest torque before the gears of what pins a coordinate, shape (nv,).
 
     Args:
         train: brakes, gears, friction, drives.
         phase: what is pinned, and by what.
-        t: time [s].
-        v: velocity, shape (nv,).
+        t: time [s], or several of shape (k, 1).
+        v: velocity, shape (nv,), or (k, nv).
         kind: 1 for what brakes hold at rest, 0 for what is left once they slide.
     """
     low, high, _ = _holding(train, phase, t, v, kind)
@@ -66,7 +66,7 @@ def motor_bounds(
 
 
 def pinned_bounds(
-    train: Drivetrain, phase: Phase, t: float, v: Array, kind: int = 1
+    train: Drivetrain, phase: Phase, t: float | Array, v: Array, kind: int = 1
 ) -> tuple[Array, Array]:
     """Least and largest torque at the joints of what pins a coordinate, shape (nv,).
 
@@ -74,15 +74,18 @@ def pinned_bounds(
     of a gear follow that. For the arguments see `motor_bounds`.
     """
     low, high, beside = _holding(train, phase, t, v, kind)
-    up, down = ways(phase)
-    low, high = train.through_gear(low, up) - beside, train.through_gear(high, down) + beside
-    low[(phase.blocked & 1) > 0] = -np.inf
-    high[(phase.blocked & 2) > 0] = np.inf
+    if train.has_losses:
+        up, down = ways(phase)
+        low, high = train.through_gear(low, up), train.through_gear(high, down)
+    low, high = low - beside, high + beside
+    if phase.blocked.any():
+        low[..., (phase.blocked & 1) > 0] = -np.inf
+        high[..., (phase.blocked & 2) > 0] = np.inf
     return low, high
 
 
 def _holding(
-    train: Drivetrain, phase: Phase, t: float, v: Array, kind: int
+    train: Drivetrain, phase: Phase, t: float | Array, v: Array, kind: int
 ) -> tuple[Array, Array, Array]:
     """Least and largest torque before the gears, and what holds at the joints beside them."""
     sliding, follow = phase.sliding, phase.follow
@@ -91,10 +94,12 @@ def _holding(
     dragged = train.dragged(sliding)
     low, high = dragged - hold, dragged + hold
     if follow.any():
-        rest = train.shorted(v, sliding) - train.lossy * phase.piece.a(t)
-        rest = rest - sliding.direction * sliding.engaged(t) * train.motor_brake[0]
+        brake = train.motor_brake[0]
+        rest = train.shorted(v, sliding) - sliding.direction * sliding.engaged(t) * brake
+        if train.has_losses:
+            rest = rest - train.lossy * phase.piece.rates(t)
         drive = train.drive(sliding)
-        low[follow], high[follow] = (rest - drive)[follow], (rest + drive)[follow]
+        low, high = np.where(follow, rest - drive, low), np.where(follow, rest + drive, high)
         beside = np.where(follow, 0.0, beside)
     return low, high, beside
 

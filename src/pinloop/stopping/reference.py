@@ -35,6 +35,12 @@ class Piece:
     a: Signal
     wanders: NDArray[np.bool_] | bool = False
 
+    def rates(self, t: float | Array) -> Array:
+        """Rate of the velocity at a time, shape (nv,), or at several of shape (k, 1), (k, nv)."""
+        if not isinstance(t, np.ndarray):
+            return self.a(t)
+        return np.array([self.a(one) for one in t.ravel().tolist()])
+
 
 @dataclass(frozen=True, eq=False)
 class Reference:

@@ -14,7 +14,7 @@ is largest at ``u = 1/2 + c / A``, cut off to [0, 1]. What is found is never too
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import coal
@@ -29,6 +29,7 @@ from ..geometry.leaves import Leaves
 from ..geometry.links import Links, Piece, frame_pieces, robot_links
 from ..geometry.motionbounds import Bounds
 from ..geometry.obstacles import Obstacle
+from ..geometry.poses import JointMotions, joint_motions
 from ..stopping import StopResult
 from ..trajectory import Trajectory
 
@@ -182,7 +183,7 @@ def _advance(run: Trajectory, shapes: Shapes, direction: Array | None) -> Most:
         return good
 
     leaves = Leaves(run, fine)
-    bounds = leaves.from_ground()
+    bounds = leaves.from_ground
     found = Most(0.0, "")
     for piece in shapes.pieces:
         places = leaves.points(piece.joint, piece.points)
@@ -193,8 +194,8 @@ def _advance(run: Trajectory, shapes: Shapes, direction: Array | None) -> Most:
     return found
 
 
-Speeds = Callable[[pin.SE3, pin.Motion, Piece], float]
-"""Largest speed of a piece that matters, from placement and twist of its joint (local)."""
+Speeds = Callable[[JointMotions, Piece], Array]
+"""Largest speed of a piece that matters, in each of many states, shape (n,) [m/s]."""
 
 
 def _fastest(run: Trajectory, shapes: Shapes, speed: Speeds) -> Most:
@@ -205,30 +206,23 @@ def _fastest(run: Trajectory, shapes: Shapes, speed: Speeds) -> Most:
         shapes: the pieces of its robot.
         speed: the speed of a piece.
     """
-    model, data = run.robot.model, run.robot.model.createData()
-    found = Most(0.0, "")
-    for q, v in _states(run):
-        pin.forwardKinematics(model, data, q, v)
-        for piece in shapes.pieces:
-            most = speed(data.oMi[piece.joint], data.v[piece.joint], piece)
-            if most > max(found.value, _NOTHING):
-                found = Most(most, piece.body)
-    return found
-
-
-def _states(run: Trajectory) -> Iterator[tuple[Array, Array]]:
-    """Configurations and velocities at stored states and every 1 ms."""
     count = int(np.ceil((run.t[-1] - run.t[0]) / _EVERY)) + 1
     between = run(np.linspace(run.t[0], run.t[-1], count))
-    return zip(np.vstack([run.q, between.q]), np.vstack([run.v, between.v]), strict=True)
+    motions = joint_motions(run.robot, np.vstack([run.q, between.q]), np.vstack([run.v, between.v]))
+    found = Most(0.0, "")
+    for piece in shapes.pieces:
+        most = float(speed(motions, piece).max())
+        if most > max(found.value, _NOTHING):
+            found = Most(most, piece.body)
+    return found
 
 
 def _along(direction: Array | None, run: Trajectory) -> Speeds:
     """Speed of a piece's fastest point in a direction; see `_towards`."""
 
-    def speed(placement: pin.SE3, twist: pin.Motion, piece: Piece) -> float:
-        rates = _rates(placement, twist, piece.points)
-        return float(_towards(rates, direction, run).max())
+    def speed(motions: JointMotions, piece: Piece) -> Array:
+        rates = motions.velocities(piece.joint, piece.points)
+        return np.asarray(_towards(rates, direction, run).max(axis=1))
 
     return speed
 
@@ -243,23 +237,21 @@ def _closing(point: Array) -> Speeds:
     spot, at = coal.Sphere(_SPOT), coal.Transform3s(np.eye(3), point)
     request, result = coal.DistanceRequest(), coal.DistanceResult()
 
-    def speed(placement: pin.SE3, twist: pin.Motion, piece: Piece) -> float:
-        seat = placement * piece.placement
+    def nearest(seat: tuple[Array, Array], piece: Piece) -> Array:
         result.clear()
-        there = coal.Transform3s(seat.rotation, seat.translation)
-        coal.distance(piece.solid, there, spot, at, request, result)
-        nearest = np.array(result.getNearestPoint1())
-        towards = point - nearest
-        (rate,) = _rates(placement, twist, placement.actInv(nearest)[None])
-        return float(rate @ towards / np.linalg.norm(towards))
+        coal.distance(piece.solid, coal.Transform3s(*seat), spot, at, request, result)
+        return np.array(result.getNearestPoint1())
+
+    def speed(motions: JointMotions, piece: Piece) -> Array:
+        R, p = motions.rotations[:, piece.joint], motions.origins[:, piece.joint]
+        seats = R @ piece.placement.rotation, p + R @ piece.placement.translation
+        found = np.array([nearest(seat, piece) for seat in zip(*seats, strict=True)])
+        arms = np.einsum("nji,nj->ni", R, found - p)  # in the frame of the joint
+        dR, dp = motions.turning[:, piece.joint], motions.moving[:, piece.joint]
+        rates, towards = dp + np.einsum("nij,nj->ni", dR, arms), point - found
+        return np.asarray((rates * towards).sum(axis=1) / np.linalg.norm(towards, axis=1))
 
     return speed
-
-
-def _rates(placement: pin.SE3, twist: pin.Motion, points: Array) -> Array:
-    """Velocities in the world [m/s] of points in the frame of a joint, shape (n, 3)."""
-    rates = twist.linear + np.cross(twist.angular, points)
-    return np.asarray(rates @ placement.rotation.T)
 
 
 def _nearest(run: Trajectory, shapes: Shapes, point: Array) -> Approach:

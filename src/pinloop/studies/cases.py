@@ -17,8 +17,9 @@ from ..assembly import assemble, consistent_velocity
 from ..errors import PinloopError
 from ..geometry.clearance import clearance
 from ..geometry.obstacles import Obstacle
-from ..integrate import NODES, WEIGHTS, MuntheKaas
+from ..integrate import WEIGHTS, MuntheKaas
 from ..mechanism import Mechanism
+from ..regularize import regularize
 from ..stopping import Brakes, Payload, Standstill, StopResult, Trigger
 from ..stopping.machine import tool_of
 from ..stopping.schedule import Category
@@ -116,6 +117,12 @@ class Setup:
         """How near a stop comes to the obstacles [m]; 0 if it touches one."""
         return min(one.distance for one in clearance(stop.run, self.obstacles).values())
 
+    @cached_property
+    def _regular(self) -> Mechanism:
+        """The robot without redundant rows, which are the same whatever it carries."""
+        robot = self.robot
+        return regularize(robot) if robot.loops and robot.regularization is None else robot
+
     def _machine(self, values: Values) -> Machine:
         """The robot with the payload and the brakes of a case."""
         own = tuple(v for name, v in values.items() if name.split(".")[0] in _OF_MACHINE)
@@ -128,7 +135,7 @@ class Setup:
                     brakes = brakes.late(joint, value)
                 elif kind == "band":
                     brakes = brakes.at_band({joint: value})
-            machine = prepared(self.robot, brakes, self._load(values), self.gravity)
+            machine = prepared(self._regular, brakes, self._load(values), self.gravity)
             self._ready.own, self._ready.machine = own, machine
         return self._ready.machine  # type: ignore[no-any-return]
 
@@ -237,8 +244,8 @@ def tool_way(stop: StopResult, frame: str) -> tuple[float, float]:
         return math.hypot(*pin.getFrameVelocity(model, data, index, pin.LOCAL).linear)
 
     moving = course.moving
-    inside = zip(*moving.inside(NODES), strict=True)
-    speeds = np.array([[speed(*one) for one in zip(q, v, strict=True)] for q, v in inside])
-    speeds = speeds.reshape(len(moving.steps), len(NODES))
+    q, v = (states.reshape(-1, states.shape[-1]) for states in moving.nodes)
+    inside = [speed(*one) for one in zip(q, v, strict=True)]
     stored = [speed(one.q, one.v) for one in course.kept if one.v.any()]
-    return float(moving.h @ (speeds @ WEIGHTS)), max([0.0, *stored, *speeds.ravel().tolist()])
+    mean = np.array(inside).reshape(-1, len(WEIGHTS)) @ WEIGHTS
+    return float(moving.h @ mean), max([0.0, *stored, *inside])
