@@ -33,6 +33,8 @@ unit of the largest one."""
 _WORSE, _SINGULAR = 0.5, 1e-5
 """Dependent coordinates are chosen again when the reciprocal condition of their block falls below
 this part of what it was, and each time where it is below this."""
+_APART = 0.1
+"""Part of what is to be corrected that rows besides the chosen ones may be left off."""
 _BESIDE = 0.1
 """Regularity below which a state counts as beside a bifurcation."""
 _BIFURCATION = (
@@ -247,26 +249,38 @@ class Projector:
                 shift[free] = Saddle(M, rows, tolerance=tolerance, max_rank=max_rank).project(b)
                 return shift
             columns = free[dependent_coordinates(M, rows, tolerance, max_rank)[0]]
-            self._remember(level, J, columns)
+            block = self._remembered(level, J, columns)
+            if block is not None and (found := _met(block, J, b)) is not None:
+                shift[columns] = found
+                return shift
         shift[columns] = np.linalg.lstsq(J[:, columns], b, rcond=tolerance)[0]
         return shift
 
-    def _remember(self, level: str, J: Array, columns: NDArray[np.intp]) -> None:
+    def _remembered(self, level: str, J: Array, columns: NDArray[np.intp]) -> _Block | None:
         """Keep a choice of dependent coordinates, with as many rows that contain the others."""
         self._blocks.pop(level, None)
         if len(columns) == 0:
-            return
+            return None
         pivots = lapack().dgeqp3(J[:, columns].T)[1] - 1
         rows = pivots[: len(columns)]
-        self._blocks[level] = _Block(rows, columns, _factored(J[rows[:, None], columns])[2])
+        block = _Block(rows, columns, _factored(J[rows[:, None], columns])[2])
+        self._blocks[level] = block
+        return block
 
 
 def _met(block: _Block, J: Array, b: Array) -> Array | None:
-    """Shifts of dependent coordinates that meet the rows; None if others may be better now."""
+    """Shifts of dependent coordinates that meet the rows; None if others may be better now.
+
+    Rows that the block does not contain must come out with it. If they do not, the rows contradict
+    each other.
+    """
     lu, pivots, condition = _factored(J[block.rows[:, None], block.columns])
     if condition < max(_WORSE * block.condition, _SINGULAR):
         return None
-    return np.asarray(lapack().dgetrs(lu, pivots, b[block.rows])[0])
+    found = lapack().dgetrs(lu, pivots, b[block.rows])[0]
+    if len(b) > len(found) and _norm(J[:, block.columns] @ found - b) > _APART * _norm(b):
+        return None
+    return np.asarray(found)
 
 
 def _factored(square: Array) -> tuple[Array, Array, float]:

@@ -65,12 +65,13 @@ def consistent_start(
         )
     q = near
     J, b, _ = equations.terms(t, q, v)  # some rows take what they keep from this velocity
-    free = np.flatnonzero(~locked)
-    near = np.where(locked, 0.0, v)
-    if len(rows):
-        shift = Saddle(equations.mass(q)[np.ix_(free, free)], J[:, free], rows.scale)
-        near[free] += shift.project(b - J @ near)
     size = max(1.0, float(np.abs(v).max(initial=0.0)), float(np.abs(b).max(initial=0.0)))
+    near = np.where(locked, 0.0, v)
+    rest = b - J @ near
+    if np.linalg.norm(rows.scale * rest) > _CLOSED * size:
+        free = np.flatnonzero(~locked)
+        shift = Saddle(equations.mass(q)[np.ix_(free, free)], J[:, free], rows.scale)
+        near[free] += shift.project(rest)
     if np.linalg.norm(rows.scale * (J @ near - b)) > 1e-8 * size:
         raise InconsistentVelocity(
             f"robot '{robot.name}': the rows contradict each other at the start: no velocity "
