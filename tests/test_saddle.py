@@ -240,3 +240,28 @@ def test_one_factorisation_serves_many_right_hand_sides_and_leaves_them_alone() 
     parts = (case.M, case.J, case.f, case.b, case.scale)
     for part, copy in zip(parts, copies, strict=True):
         assert part.tobytes() == copy.tobytes()
+
+
+@pytest.mark.parametrize("sick", [np.nan, np.inf])
+@pytest.mark.parametrize("cap", [None, 1])
+def test_rows_that_are_not_finite_are_refused(sick: float, cap: int | None) -> None:
+    J = np.array([[1.0, sick, 0.0], [0.0, 1.0, 0.0]])
+    with pytest.raises(pl.BadValue, match="not finite"):
+        Saddle(np.eye(3), J, max_rank=cap).solve(np.ones(3), np.zeros(2))
+
+
+def test_no_more_rows_count_than_can_be_independent() -> None:
+    """Three rows that gain rank off the manifold: the best two, as if the third were not there."""
+    rng = np.random.default_rng(12)
+    root = np.tril(rng.normal(size=(4, 4))) + 3 * np.eye(4)
+    U, V = orthogonal(rng, 4), orthogonal(rng, 3)
+    f, b = rng.normal(size=4), rng.normal(size=3)
+    for least in (1e-3, 1e-6, 1e-9):
+        values = np.diag([2.0, 0.7, least])
+        J = (root @ U[:, :3] @ values @ V).T
+        x, lam = Saddle(root @ root.T, J, max_rank=2).solve(f, b)
+        # The two combinations of the rows with the largest singular values.
+        two = V[:2] @ J
+        expected, weights = dense(root @ root.T, two, f, V[:2] @ b)
+        close(x, expected, 1e-11)
+        close(lam, V[:2].T @ weights, 1e-11)

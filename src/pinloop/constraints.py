@@ -94,7 +94,8 @@ class Constraints:
     def _sides(self) -> Array:
         """Per row of a loop and coordinate 1 if it moves B alone, -1 if A alone, else 0."""
         loops = self.robot.loops
-        sides = np.array([self._sides_of(loop) for loop in loops]).reshape(-1, self.robot.nv)
+        sides = np.array([self._sides_of(loop) for loop in loops])
+        sides = sides.reshape(len(loops), self.robot.nv)
         return np.repeat(sides, [len(self._select[loop.name]) for loop in loops], axis=0)
 
     def _append(self, name: str, angular: list[bool]) -> None:

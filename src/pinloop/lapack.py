@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-__all__ = ["lapack", "triangular"]
+__all__ = ["lapack", "triangular", "triangular_vector"]
 
 
 @cache
@@ -25,3 +25,11 @@ def triangular() -> Any:
     from scipy.linalg.blas import dtrsm
 
     return dtrsm
+
+
+@cache
+def triangular_vector() -> Any:
+    """BLAS' triangular solve for one right-hand side."""
+    from scipy.linalg.blas import dtrsv
+
+    return dtrsv
