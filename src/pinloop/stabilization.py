@@ -33,8 +33,8 @@ unit of the largest one."""
 _WORSE, _SINGULAR = 0.5, 1e-5
 """Dependent coordinates are chosen again when the reciprocal condition of their block falls below
 this part of what it was, and each time where it is below this."""
-_APART = 0.1
-"""Part of what is to be corrected that rows besides the chosen ones may be left off."""
+_CURVED = 1e-3
+"""Part of a position error that rows besides the chosen ones may be left off: they are curved."""
 _BESIDE = 0.1
 """Regularity below which a state counts as beside a bifurcation."""
 _BIFURCATION = (
@@ -237,8 +237,9 @@ class Projector:
         shift = np.zeros(J.shape[1])
         if self._holonomic is None:
             level = "all"
+        slack = self._projection.tol + _CURVED * error
         block = self._blocks.get(level)
-        if block is not None and (found := _met(block, J, b)) is not None:
+        if block is not None and (found := _met(block, J, b, slack)) is not None:
             shift[block.columns] = found
             return shift
         tolerance = min(max(RANK, 10 * error), 1e-2)
@@ -250,7 +251,7 @@ class Projector:
                 return shift
             columns = free[dependent_coordinates(M, rows, tolerance, max_rank)[0]]
             block = self._remembered(level, J, columns)
-            if block is not None and (found := _met(block, J, b)) is not None:
+            if block is not None and (found := _met(block, J, b, slack)) is not None:
                 shift[columns] = found
                 return shift
         shift[columns] = np.linalg.lstsq(J[:, columns], b, rcond=tolerance)[0]
@@ -268,17 +269,17 @@ class Projector:
         return block
 
 
-def _met(block: _Block, J: Array, b: Array) -> Array | None:
+def _met(block: _Block, J: Array, b: Array, slack: float) -> Array | None:
     """Shifts of dependent coordinates that meet the rows; None if others may be better now.
 
-    Rows that the block does not contain must come out with it. If they do not, the rows contradict
-    each other.
+    Rows that the block does not contain must come out with it, but for ``slack``. If they do not,
+    the rows contradict each other.
     """
     lu, pivots, condition = _factored(J[block.rows[:, None], block.columns])
     if condition < max(_WORSE * block.condition, _SINGULAR):
         return None
     found = lapack().dgetrs(lu, pivots, b[block.rows])[0]
-    if len(b) > len(found) and _norm(J[:, block.columns] @ found - b) > _APART * _norm(b):
+    if len(b) > len(found) and _norm(J[:, block.columns] @ found - b) > slack:
         return None
     return np.asarray(found)
 

@@ -6,6 +6,7 @@ What happens between steps (events, modes, contacts) is not known here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -22,11 +23,14 @@ State = tuple[Array, Array, Array]
 """Configuration, velocity, acceleration."""
 
 
-_NEAR, _BESIDE, _AT = 0.1, 1e-2, 1e-6
+_NEAR, _BESIDE, _CLOSE, _AT = 0.1, 1e-2, 1e-4, 1e-6
 """Regularity of the rows below which a step starts near a bifurcation; below which it had better
-not end; and below which rounding decides how the motion goes on."""
+not end, and should not; and below which rounding decides how the motion goes on."""
 _OTHER_ENDS = (1.3, 1.7, 0.7, 0.4)
 """Sizes to try instead, over the first one."""
+_FARTHER = 4.0
+"""By how much an end must be more regular than the best before for yet another to be tried, if the
+best is not close."""
 
 
 class StepFailed(Exception):  # noqa: N818 - says what happened
@@ -40,6 +44,24 @@ class StepFailed(Exception):  # noqa: N818 - says what happened
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class _Ended(NamedTuple):
+    """A step that is good enough, and where it ends.
+
+    Args:
+        regular: regularity of the rows at its end.
+        step: the step.
+        error: its error over the tolerance.
+        h: size that was wanted [s].
+        last: whether it had to be shorter than that.
+    """
+
+    regular: float
+    step: Step
+    error: float
+    h: float
+    last: bool
 
 
 class Stepper:
@@ -89,52 +111,61 @@ class Stepper:
         """One accepted step that does not pass ``end``, of about ``h``; and the next size.
 
         Beside a bifurcation accelerations follow the error of the state divided by the distance,
-        squared and more. Smaller steps only come nearer; one that ends elsewhere passes.
+        squared and more. Smaller steps only come nearer; one that ends elsewhere passes. Of the
+        ends that are tried the one farthest off is taken.
         """
-        method, tried, first = self.method, False, 0.0
-        ends = iter(_OTHER_ENDS)
+        method, first = self.method, 0.0
+        others = iter(_OTHER_ENDS)
+        best: _Ended | None = None
         while True:
             h = min(h, method.largest)
             last = t + h >= end - 1e-12 * max(abs(t), h)
             t_next = end if last else t + h
-            if t_next - t < method.smallest and (tried or not last):
+            if t_next - t < method.smallest and (first > 0.0 or not last):
+                if best is not None:
+                    return self._settled(best)
                 raise StepFailed(
                     f"the step fell below {method.smallest:g} s; the motion is too stiff or "
                     "jumps (loosen rtol and atol, or look for a discontinuous force)",
                     "step too small",
                 )
+            first = first or t_next - t
             attempt = self._attempt(t, t_next - t, state)
             error = self._control.error(attempt.errors, state[1], attempt.v)
-            other: float | None = None
+            other = None
             if error <= 1.0:  # not if it is NaN
-                factor = self._control.factor(error, accepted=True)
                 step = self._finish(t, t_next, state, attempt)
                 regular = 1.0 if self._regularity is None else self._regularity()
-                other = next(ends, None) if regular < _BESIDE else None
-                if other is None:
-                    self._settle(t_next, regular)
-                    # A step that had to end at an event does not make the next ones short.
-                    return step, max(h, (t_next - t) * factor) if last else h * factor
-            elif self._regular < _NEAR:
-                other = next(ends, None)
-            tried = True
+                farther = best is None or regular > _FARTHER * best.regular
+                if best is None or regular > best.regular:
+                    best = _Ended(regular, step, error, h, last)
+                more = regular < _BESIDE and (farther or best.regular < _CLOSE)
+                other = next(others, None) if more else None
+            elif best is None and self._regular < _NEAR:
+                other = next(others, None)
+            if best is not None and other is None:
+                return self._settled(best)
             self.rejected += 1
             if other is not None:
-                first = first or t_next - t
                 h = first * other
                 continue
             shrink = self._control.factor(error, accepted=False) if np.isfinite(error) else 0.2
             h = (t_next - t) * shrink
 
-    def _settle(self, t: float, regular: float) -> None:
-        """Take note of how regular the rows are at the end of a step."""
-        if regular < _AT:
+    def _settled(self, made: _Ended) -> tuple[Step, float]:
+        """The step that is taken, and the size of the next one."""
+        step = made.step
+        if made.regular < _AT:
             raise StepFailed(
-                f"the mechanism branches at t = {t:.6g} s, and rounding decides which way it goes; "
-                "steps that are larger pass there (loosen rtol and atol, or fix the step)",
+                f"the mechanism branches at t = {step.t1:.6g} s, and rounding decides which way it "
+                "goes; steps that are larger pass there (loosen rtol and atol, or fix the step)",
                 "bifurcation",
             )
-        self._regular = regular
+        self._regular = made.regular
+        factor = self._control.factor(made.error, accepted=True)
+        # A step that had to end at an event does not make the next ones short.
+        size = max(made.h, (step.t1 - step.t0) * factor) if made.last else made.h * factor
+        return step, size
 
     def _attempt(self, t: float, h: float, state: State) -> Attempt:
         return self.method.attempt(self.manifold, self._acceleration, t, h, state, self._work)

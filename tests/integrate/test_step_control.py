@@ -221,8 +221,20 @@ def test_a_step_does_not_end_beside_a_bifurcation() -> None:
     assert stretch(stepper, 0.5) == 0.5 and stepper.rejected == 0
     assert stretch(stepper, 0.995, 2.0) == pytest.approx(2 + 1.3 * 0.995)
     assert stepper.rejected == 1
-    wide = straight(lambda t: 1.0 if t < 0.8 or t > 2.0 else 1e-3)
+    wide = straight(lambda t: 1.0 if t < 0.8 or t > 2.0 else 1e-5)
     assert stretch(wide, 0.9) == pytest.approx(0.63) and wide.rejected == 3
+
+
+def test_the_end_that_is_farthest_off_is_taken() -> None:
+    """One try that brings little is enough, unless the best end is close to where it branches."""
+    growing = straight(lambda t: 1e-3 * t)
+    assert stretch(growing, 0.8) == pytest.approx(1.3 * 0.8) and growing.rejected == 1
+    much = straight(lambda t: 1e-3 if t < 1.0 else 4.5e-3 * t)
+    assert stretch(much, 0.8) == pytest.approx(1.7 * 0.8) and much.rejected == 2
+    falling = straight(lambda t: 1e-3 / (1 + t))
+    assert stretch(falling, 0.8) == 0.8 and falling.rejected == 1
+    close = straight(lambda t: 1e-5 / (1 + t))
+    assert stretch(close, 0.8) == pytest.approx(0.4 * 0.8) and close.rejected == 4
 
 
 def test_a_step_that_starts_near_a_bifurcation_is_not_made_shorter_before_it_is_made_longer() -> (
@@ -235,6 +247,6 @@ def test_a_step_that_starts_near_a_bifurcation_is_not_made_shorter_before_it_is_
 
 
 def test_a_step_that_cannot_end_elsewhere_is_taken_unless_rounding_decides() -> None:
-    assert stretch(straight(lambda t: 1e-3), 0.8) == pytest.approx(0.32)
-    with pytest.raises(StepFailed, match=r"branches at t = 0.32 s, and rounding decides"):
+    assert stretch(straight(lambda t: 1e-5), 0.8) == 0.8
+    with pytest.raises(StepFailed, match=r"branches at t = 0.8 s, and rounding decides"):
         stretch(straight(lambda t: 1e-7), 0.8)
