@@ -11,6 +11,7 @@ import pytest
 from scipy.special import ellipk
 
 import pinloop as pl
+from pinloop import watching
 
 from . import switching as s
 from .states import close, one_body, regularized, robot
@@ -334,3 +335,37 @@ def test_guards_see_the_state_and_may_not_change_it() -> None:
         close(q, np.array([0.0, t - 1.0]), 1e-12)
         close(v, np.array([0.0, 1.0]), 1e-12)
     assert spoiled.q.tobytes() == plain.q.tobytes() and spoiled.v.tobytes() == plain.v.tobytes()
+
+
+# -- limits that are out of reach -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("impact", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_limits_out_of_reach_are_left_out_and_no_hit_is_missed(
+    seed: int, impact: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same hits as if every limit were looked at in every step, with far fewer looks."""
+    machine = robot("six_axis_arm")
+    v = np.random.default_rng(seed).uniform(-6.0, 6.0, machine.nv)
+    looks = 0
+    value = watching._value
+
+    def counted(*arguments: Any) -> float:
+        nonlocal looks
+        looks += 1
+        return value(*arguments)
+
+    monkeypatch.setattr(watching, "_value", counted)
+
+    def hits() -> tuple[pl.Trajectory, int]:
+        nonlocal looks
+        looks = 0
+        run = pl.simulate(machine, machine.neutral, v, until=0.6, losses=False,
+                          events=[pl.JointLimits(impact=impact)])  # fmt: skip
+        return run, looks
+
+    (run, few), _ = hits(), monkeypatch.setattr(watching, "_SAFELY", 1e30)
+    whole, many = hits()
+    assert run.events == whole.events and run.q.tobytes() == whole.q.tobytes()
+    assert run.events and few < many / 4

@@ -295,6 +295,8 @@ class BoundEvent:
         active: whether it is watched in a mode.
         accept: whether a zero that was found counts.
         at_once: whether it has happened already where it starts to be watched.
+        crossing: for a guard that is a coordinate less a value, up to the sign: the place of the
+            coordinate in q and in v, and the value.
     """
 
     label: str
@@ -305,3 +307,4 @@ class BoundEvent:
     active: Callable[[Mode], bool]
     accept: Callable[[float, Array, Array], bool]
     at_once: Callable[[float, Array, Array], bool] | None = None
+    crossing: tuple[int, int, float] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 from .constraints import Constraints
 from .errors import BadValue, PinloopError
 from .events import BoundEvent, CloseLoop, Event, JointLimits, Lock, Report, Unlock
+from .integrate import Step
 from .modes import ModalSystem, Mode
 
 __all__ = ["Watcher", "bind_events", "refined_root"]
 
 Array = NDArray[np.float64]
-Dense = Callable[[float], tuple[Array, Array]]
 
-_SAMPLES = 8
-"""Points of a step at which guards are looked at, so that pairs of zeros are not missed."""
+_PARTS = np.arange(1, 9) / 8
+"""Parts of a step at which guards are looked at, so that pairs of zeros are not missed."""
+_SAFELY = 1.0 + 1e-9
 
 
 def bind_events(
@@ -148,6 +149,7 @@ def _hit(
         lambda mode: mode.lock_of(joint) is None,
         _whatever,
         pressed if impact else None,
+        (i, j, limit),
     )
 
 
@@ -201,6 +203,13 @@ class Watcher:
         self._crossed: set[int] = set()
         self._done = 0
         self._start = start
+        self._mode: Mode | None = None
+        self._active: list[int] = []
+        plain = [(k, *event.crossing) for k, event in enumerate(self._guarded) if event.crossing]
+        self._plain, self._at_q, self._at_v = (
+            np.array([one[place] for one in plain], dtype=np.intp) for place in range(3)
+        )
+        self._limits = np.array([one[3] for one in plain])
 
     def note(self, happening: list[BoundEvent], t: float, q: Array, v: Array) -> None:
         """Remember how far from zero the guards are whose events are about to happen."""
@@ -241,18 +250,17 @@ class Watcher:
         return found
 
     def first_root(
-        self, mode: Mode, t0: float, t1: float, dense: Dense
+        self, mode: Mode, t0: float, t1: float, dense: Step
     ) -> tuple[float, list[BoundEvent]] | None:
         """The first zero of a guard in a step, with all events that happen there."""
-        active = [k for k, event in enumerate(self._guarded) if event.active(mode)]
+        self._size[:] = 0.0
+        self._crossed = set()
+        active = self._within_reach(mode, dense)
         if not active:
             return None
         last = t0
-        self._size[:] = 0.0
-        self._crossed = set()
-        for sample in range(1, _SAMPLES + 1):
-            t = t1 if sample == _SAMPLES else t0 + (t1 - t0) * sample / _SAMPLES
-            q, v = dense(t)
+        for part, q, v in zip(_PARTS, *dense.inside(_PARTS), strict=True):
+            t = t1 if part == 1.0 else t0 + (t1 - t0) * float(part)
             values = {k: _value(self._guarded[k], t, q, v) for k in active}
             sides = {k: self._side(k, values[k]) for k in active}
             for k in active:
@@ -281,6 +289,25 @@ class Watcher:
             last = t
         return None
 
+    def _within_reach(self, mode: Mode, step: Step) -> list[int]:
+        """Guards that may change their sign in a step.
+
+        A coordinate moves by at most the sum of the coefficients of its polynomial, whose argument
+        is at most 1.
+        """
+        if mode != self._mode:
+            self._mode = mode
+            self._active = [k for k, event in enumerate(self._guarded) if event.active(mode)]
+        if len(self._plain) == 0 or not self._active:
+            return self._active
+        gap = np.abs(step.q0[self._at_q] - self._limits)
+        reach = np.abs(step.polynomial[:, self._at_v]).sum(axis=0)
+        self._size[self._plain] = gap + reach
+        # Not if it is still in the band about the zero it was last at.
+        safe = (gap > _SAFELY * reach) & (self._band[self._plain] < 0.0)
+        far = set(self._plain[safe & (self._sides[self._plain] != 0.0)].tolist())
+        return [k for k in self._active if k not in far]
+
     def _side(self, k: int, value: float) -> float:
         """Sign of a guard, zero as long as it has not left the zero it was last at."""
         if abs(value) <= self._band[k]:
@@ -289,14 +316,14 @@ class Watcher:
             self._band[k] = -1.0
         return float(np.sign(value))
 
-    def _counts(self, k: int, root: float, side: float, dense: Dense) -> bool:
+    def _counts(self, k: int, root: float, side: float, dense: Step) -> bool:
         """Whether a zero goes in the right direction, and is wanted."""
         event = self._guarded[k]
         return event.direction in (0, int(side)) and event.accept(root, *dense(root))
 
 
 def refined_root(
-    event: BoundEvent, t: float, state: tuple[Array, Array], dense: Dense, step: float
+    event: BoundEvent, t: float, state: tuple[Array, Array], dense: Step, step: float
 ) -> tuple[float, float]:
     """A better root than that of the dense output, from the state that a step to it really gives.
 
@@ -335,7 +362,7 @@ def _value(event: BoundEvent, t: float, q: Array, v: Array) -> float:
     return value
 
 
-def _root(event: BoundEvent, t0: float, t1: float, side0: float, dense: Dense) -> float:
+def _root(event: BoundEvent, t0: float, t1: float, side0: float, dense: Step) -> float:
     """Zero of a guard between two times, by bisection and secants (Brent)."""
     from scipy.optimize import brentq  # slow to import
 
