@@ -7,6 +7,7 @@ asked for and what to tell him is in `assembly`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pinocchio as pin
@@ -46,15 +47,28 @@ class Problem:
     targets: dict[str, pin.SE3]
     limits: bool
 
-    @property
+    @cached_property
     def column_scale(self) -> Array:
         """Velocity per unit of scaled velocity: the characteristic length for linear ones."""
         return np.where(self.robot.is_translation, self.robot.length, 1.0)
 
-    @property
+    @cached_property
     def row_scale(self) -> Array:
         """Factor of each closure row: one over the length for linear ones."""
         return np.where(self.constraints.angular, 1.0, 1 / self.robot.length)
+
+    @cached_property
+    def still(self) -> NDArray[np.bool_]:
+        """Mask of the velocity coordinates of joints that are held."""
+        return rows_of(self.robot, self.held)
+
+    @cached_property
+    def ends(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Array, Array]:
+        """Places in q and in v, lower and upper limits of the coordinates that have limits."""
+        found = limited_coordinates(self.robot) if self.limits else []
+        i, j, low, high = zip(*found, strict=True) if found else ((), (), (), ())
+        places = np.array(i, dtype=np.intp), np.array(j, dtype=np.intp)
+        return *places, np.array(low, dtype=float), np.array(high, dtype=float)
 
     def residual(self, q: Array) -> Array:
         """Scaled closure residuals, then ``log6`` of each target's error."""
@@ -107,7 +121,7 @@ def search(problem: Problem, start: Array, seed: int, restarts: int) -> tuple[Ar
 def _scattered(problem: Problem, q: Array, spread: float, rng: np.random.Generator) -> Array:
     """A random configuration around ``q``; held joints stay."""
     step = rng.uniform(-spread, spread, problem.robot.nv) * problem.column_scale
-    step[rows_of(problem.robot, problem.held)] = 0.0
+    step[problem.still] = 0.0
     return _moved(problem, q, step)
 
 
@@ -151,7 +165,7 @@ def _step(problem: Problem, q: Array, residual: Array, error: float) -> Array:
     out and the step computed again.
     """
     jacobian = problem.jacobian(q)
-    free = ~rows_of(problem.robot, problem.held)
+    free = ~problem.still
     for _ in range(problem.robot.nv):
         J = jacobian[:, free]
         gram = J @ J.T + min(error**2, 1e-2) * np.eye(len(J)) * max(1.0, np.sum(J**2) / len(J))
@@ -185,21 +199,17 @@ def limited_coordinates(robot: Mechanism) -> list[tuple[int, int, float, float]]
 
 def _leaving(problem: Problem, q: Array, step: Array) -> NDArray[np.bool_]:
     """Mask of the coordinates at a limit that the step would push further out."""
+    i, j, low, high = problem.ends
     mask = np.zeros(problem.robot.nv, dtype=bool)
-    if problem.limits:
-        for i, j, low, high in limited_coordinates(problem.robot):
-            mask[j] = (q[i] <= low and step[j] < 0) or (q[i] >= high and step[j] > 0)
+    mask[j] = ((q[i] <= low) & (step[j] < 0)) | ((q[i] >= high) & (step[j] > 0))
     return mask
 
 
 def _clamped(problem: Problem, q: Array) -> Array:
     """``q`` with every free coordinate moved into its limits."""
+    i, j, low, high = problem.ends
     q = np.array(q)
-    if problem.limits:
-        held = rows_of(problem.robot, problem.held)
-        for i, j, low, high in limited_coordinates(problem.robot):
-            if not held[j]:
-                q[i] = min(max(q[i], low), high)
+    q[i] = np.where(problem.still[j], q[i], np.minimum(np.maximum(q[i], low), high))
     return q
 
 
