@@ -106,7 +106,7 @@ class EquationsOfMotion:
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration, shape (nv,); inputs are not checked."""
         if self._tied is not None:
-            tau = self._joint_loads(t, q, v)
+            tau = self._joint_loads(t, q, v) if self.forces else self._rest
             a = self._tied.acceleration(q, v, tau)
             if a is None and self._tied.choose(q, self._rank):
                 a = self._tied.acceleration(q, v, tau)

@@ -83,6 +83,8 @@ class TiedLoops:
         self._places, self._units = np.array(places), np.array(units)[places]
         self._bad: list[float] | None = None
         pin.initConstraintDynamics(self._model, self._data, self._ties, self._states)
+        self._system = self._data.constraint_chol
+        self._right = np.empty(self._size + robot.nv)
 
     def __reduce__(self) -> tuple[type[TiedLoops], tuple[Mechanism, list[list[int]]]]:
         """Constraint models cannot be pickled: rows are chosen anew."""
@@ -122,7 +124,7 @@ class TiedLoops:
         self._bad = None
         self._proximal, self._damping = pin.ProximalSettings(0.0, 0.0, _SMALL, 1), None
         self._solved(q, self._rest, self._rest)
-        gram = self._data.constraint_chol.getInverseOperationalSpaceInertiaMatrix()
+        gram = self._system.getInverseOperationalSpaceInertiaMatrix()
         at = self._places
         chosen = _independent(gram[at[:, None], at] * np.outer(self._units, self._units), rank)
         if chosen is None:
@@ -144,7 +146,7 @@ class TiedLoops:
             return None
         a = self._solved(q, v, tau)
         # The pivots of the rows come first, with a minus; NaN if the mass matrix is singular.
-        pivots = self._data.constraint_chol.D[: self._size].tolist()
+        pivots = self._system.D[: self._size].tolist()
         return a if all(map(le, pivots, self._bad)) else None
 
     def _solved(self, q: Array, v: Array, tau: Array) -> Array:
@@ -152,10 +154,11 @@ class TiedLoops:
         a = pin.constraintDynamics(model, data, q, v, tau, ties, states, self._proximal)
         if self._damping is None:
             return np.array(a)
-        system = data.constraint_chol
-        system.compute(model, data, ties, states, self._damping)
-        both = system.solve(np.concatenate((data.primal_rhs_contact, tau - data.nle)))
-        return np.asarray(both[self._size :])
+        self._system.compute(model, data, ties, states, self._damping)
+        right, size = self._right, self._size
+        right[:size] = data.primal_rhs_contact
+        np.subtract(tau, data.nle, out=right[size:])
+        return np.asarray(self._system.solve(right)[size:])
 
 
 def _independent(gram: Array, rank: int) -> NDArray[np.intp] | None:
