@@ -36,7 +36,7 @@ def consistent_start(
         v: velocity, shape (nv,).
     """
     robot, rows = equations.robot, equations.rows
-    _, _, residual = equations.closure(t, q)
+    J, b, residual = equations.closure(t, q)
     gap, full = residual[: len(rows.loops)], rows.loops
     report = robot.regularization
     if report is not None and report.rows < report.full_rows:
@@ -56,6 +56,7 @@ def consistent_start(
     if np.linalg.norm(gap) > _CLOSED:
         closed = Projection(tol=_CLOSED, coordinates="mass")
         near, _ = Projector(equations, closed, locked).position(t, q)
+        J, b, _ = equations.closure(t, near)
     if np.linalg.norm(gap) > _CONSISTENT:
         raise LoopNotClosed(
             f"robot '{robot.name}': the rows contradict the start configuration (residual "
@@ -64,7 +65,8 @@ def consistent_start(
             residuals=dict(zip(rows.labels, equations.residual(t, q), strict=True)),
         )
     q = near
-    J, b, _ = equations.terms(t, q, v)  # some rows take what they keep from this velocity
+    if len(rows) > len(rows.loops):  # some rows take what they keep from this velocity
+        J, b, _ = equations.terms(t, q, v)
     size = max(1.0, float(np.abs(v).max(initial=0.0)), float(np.abs(b).max(initial=0.0)))
     near = np.where(locked, 0.0, v)
     rest = b - J @ near

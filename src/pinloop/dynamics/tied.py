@@ -13,13 +13,16 @@ pivoting and again where they get bad. What cannot be held so is for the matrice
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import le
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..lapack import lapack
 from ..mechanism import Mechanism
 from ..pairs import MotionGroup, Pair
 from ..rows import RowSet
@@ -35,16 +38,34 @@ smallest entry of ``J M^-1 J'``."""
 _GOOD, _BAD = 1e-3, 1e-5
 """A pivot over its row's entry in ``J M^-1 J'`` is the part of the row that the rows before do not
 contain: least ones for rows to be chosen, and to be kept."""
-_NOISE = 1e-10
-"""Entries below this part of the largest one count as zero: the row vanishes."""
+_NOISE = 1e-5
+"""Rows below this part of the largest one count as zero."""
 _SMALL = 1e-12
 """Damping where nothing is known of the rows yet."""
 _POINT = [0, 1, 2]
 
 _EQUAL = 1e-9
 """Relative difference of accelerations that are the same."""
-_AGREES: WeakKeyDictionary[Mechanism, bool] = WeakKeyDictionary()
-"""Robots for which that was tried, and what came out."""
+
+
+class _Ties(NamedTuple):
+    """What ties the loops of a robot; nothing of it changes.
+
+    Args:
+        models: constraint models of Pinocchio.
+        places: per row that a pair restricts its place among all rows of the models.
+        units: factor that makes these rows compare: one over the length for linear ones.
+        size: number of rows of the models.
+    """
+
+    models: pin.StdVec_RigidConstraintModel
+    places: NDArray[np.intp]
+    units: Array
+    size: int
+
+
+_KNOWN: WeakKeyDictionary[Mechanism, _Ties | None] = WeakKeyDictionary()
+"""Robots for which the solver was tried: their ties, None if it is not to be used."""
 
 
 class TiedLoops:
@@ -52,43 +73,26 @@ class TiedLoops:
 
     Args:
         robot: the mechanism.
-        held: per loop the rows of the twist of B relative to A, in B, that its pair restricts.
+        ties: what ties its loops.
         data: work space, of which nothing is kept from call to call; a new one by default.
     """
 
-    def __init__(
-        self, robot: Mechanism, held: list[list[int]], data: pin.Data | None = None
-    ) -> None:
-        self._robot, self._held = robot, held
+    def __init__(self, robot: Mechanism, ties: _Ties, data: pin.Data | None = None) -> None:
+        self._robot = robot
         self._model, self._data = robot.model, data or robot.model.createData()
-        self._ties = pin.StdVec_RigidConstraintModel()
+        self._ties, self._places, self._units, self._size = ties
         self._states = pin.StdVec_RigidConstraintData()
-        self._rest = np.zeros(robot.nv)
-        places: list[int] = []
-        units: list[float] = []
-        for loop, rows in zip(robot.loops, held, strict=True):
-            a, b = (robot.model.frames[index] for index in (loop.frame_a, loop.frame_b))
-            point = rows == _POINT and not _between_free_bodies(robot.model, a, b)
-            # Twists are those of A relative to B, in B.
-            tie = pin.RigidConstraintModel(
-                pin.ContactType.CONTACT_3D if point else pin.ContactType.CONTACT_6D,
-                robot.model, b.parentJoint, b.placement, a.parentJoint, a.placement,
-                pin.ReferenceFrame.LOCAL,
-            )  # fmt: skip
-            self._ties.append(tie)
+        for tie in self._ties:
             self._states.append(tie.createData())
-            places += [len(units) + row for row in rows]
-            units += [1 / robot.length] * 3 + ([] if point else [1.0] * 3)
-        self._size = len(units)
-        self._places, self._units = np.array(places), np.array(units)[places]
+        self._rest = np.zeros(robot.nv)
         self._bad: list[float] | None = None
         pin.initConstraintDynamics(self._model, self._data, self._ties, self._states)
         self._system = self._data.constraint_chol
         self._right = np.empty(self._size + robot.nv)
 
-    def __reduce__(self) -> tuple[type[TiedLoops], tuple[Mechanism, list[list[int]]]]:
-        """Constraint models cannot be pickled: rows are chosen anew."""
-        return TiedLoops, (self._robot, self._held)
+    def __reduce__(self) -> tuple[Callable[[Mechanism], TiedLoops | None], tuple[Mechanism]]:
+        """Constraint models cannot be pickled: they are made, and rows chosen, anew."""
+        return _without_choice, (self._robot,)
 
     @classmethod
     def of(cls, rows: RowSet, q: Array, rank: int, data: pin.Data) -> TiedLoops | None:
@@ -102,17 +106,17 @@ class TiedLoops:
         """
         robot = rows.robot
         parts = [rows.loops.rows_of[loop.name] for loop in robot.loops]
-        if not parts or sum(part.stop - part.start for part in parts) != len(rows):
+        if sum(part.stop - part.start for part in parts) != len(rows):
             return None
-        held = [_held_rows(loop.pair) for loop in robot.loops]
-        if not all(held):
+        ties = _KNOWN[robot] if robot in _KNOWN else _tied(robot)
+        if ties is None:
             return None
-        tied = cls(robot, held, data)
-        if not tied.choose(q, rank):
+        made = cls(robot, ties, data)
+        if not made.choose(q, rank):
             return None
-        if robot not in _AGREES:
-            _AGREES[robot] = _agrees(tied, rows, q, rank)
-        return tied if _AGREES[robot] else None
+        if robot not in _KNOWN:
+            _KNOWN[robot] = ties if _agrees(made, rows, q, rank) else None
+        return None if _KNOWN[robot] is None else made
 
     def choose(self, q: Array, rank: int) -> bool:
         """Choose rows to hold at a configuration; says whether there are good ones.
@@ -170,18 +174,10 @@ def _independent(gram: Array, rank: int) -> NDArray[np.intp] | None:
     """
     if rank == len(gram):
         return np.arange(rank)
-    sizes = np.diagonal(gram).copy()
+    sizes = np.sqrt(np.diagonal(gram))
     sizes[sizes < _NOISE * sizes.max()] = np.inf
-    chosen: list[int] = []
-    for _ in range(rank):
-        left = np.diagonal(gram) / sizes
-        left[chosen] = 0.0
-        best = int(np.argmax(left))
-        if left[best] < _GOOD:
-            return None
-        chosen.append(best)
-        gram = gram - np.outer(gram[:, best], gram[best]) / gram[best, best]
-    return np.sort(np.array(chosen, dtype=np.intp))
+    _, order, found, _ = lapack().dpstrf(gram / np.outer(sizes, sizes), tol=_GOOD, lower=1)
+    return np.sort(order[:rank].astype(np.intp) - 1) if found >= rank else None
 
 
 def _agrees(tied: TiedLoops, rows: RowSet, q: Array, rank: int) -> bool:
@@ -207,6 +203,37 @@ def _agrees(tied: TiedLoops, rows: RowSet, q: Array, rank: int) -> bool:
     if found is None:
         return False
     return float(np.abs(found / unit - exact).max()) < _EQUAL * float(np.abs(exact).max())
+
+
+def _tied(robot: Mechanism) -> _Ties | None:
+    """What ties the loops of a robot; None if constraint models cannot express them."""
+    models = pin.StdVec_RigidConstraintModel()
+    places: list[int] = []
+    units: list[float] = []
+    for loop in robot.loops:
+        rows = _held_rows(loop.pair)
+        if not rows:
+            return None
+        a, b = (robot.model.frames[index] for index in (loop.frame_a, loop.frame_b))
+        point = rows == _POINT and not _between_free_bodies(robot.model, a, b)
+        # Twists are those of A relative to B, in B.
+        models.append(
+            pin.RigidConstraintModel(
+                pin.ContactType.CONTACT_3D if point else pin.ContactType.CONTACT_6D,
+                robot.model, b.parentJoint, b.placement, a.parentJoint, a.placement,
+                pin.ReferenceFrame.LOCAL,
+            )
+        )  # fmt: skip
+        places += [len(units) + row for row in rows]
+        units += [1 / robot.length] * 3 + ([] if point else [1.0] * 3)
+    at = np.array(places, dtype=np.intp)
+    return _Ties(models, at, np.array(units)[at], len(units)) if places else None
+
+
+def _without_choice(robot: Mechanism) -> TiedLoops | None:
+    """The solver before it has chosen rows."""
+    ties = _tied(robot)
+    return None if ties is None else TiedLoops(robot, ties)
 
 
 def _held_rows(pair: Pair) -> list[int]:
