@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ..mechanism import Mechanism
 from ..pairs import MotionGroup, Pair
 from ..rows import RowSet
-from ..saddle import Saddle
+from ..saddle import Saddle, solve_mass
 
 __all__ = ["TiedLoops"]
 
@@ -35,10 +35,13 @@ smallest entry of ``J M^-1 J'``."""
 _GOOD, _BAD = 1e-3, 1e-5
 """A pivot over its row's entry in ``J M^-1 J'`` is the part of the row that the rows before do not
 contain: least ones for rows to be chosen, and to be kept."""
+_WORSE = 0.3
+"""Rows among others get stale when a pivot falls below this part of what it was: where loops are
+open, in the stages of a step, rows that are not held stray by its inverse root."""
+_CLOSED = 1e-10
+"""Residual of loops that are closed: rad, characteristic lengths."""
 _NOISE = 1e-10
 """Entries below this part of the largest one count as zero: the row vanishes."""
-_SMALL = 1e-12
-"""Damping where nothing is known of the rows yet."""
 _POINT = [0, 1, 2]
 
 _EQUAL = 1e-9
@@ -82,6 +85,8 @@ class TiedLoops:
         self._size = len(units)
         self._places, self._units = np.array(places), np.array(units)[places]
         self._bad: list[float] | None = None
+        self._worse: list[float] = []
+        self._damping: Array | None = None
         pin.initConstraintDynamics(self._model, self._data, self._ties, self._states)
         self._system = self._data.constraint_chol
         self._right = np.empty(self._size + robot.nv)
@@ -102,7 +107,7 @@ class TiedLoops:
         """
         robot = rows.robot
         parts = [rows.loops.rows_of[loop.name] for loop in robot.loops]
-        if not parts or sum(part.stop - part.start for part in parts) != len(rows):
+        if not parts or rank == 0 or sum(part.stop - part.start for part in parts) != len(rows):
             return None
         held = [_held_rows(loop.pair) for loop in robot.loops]
         if not all(held):
@@ -121,19 +126,22 @@ class TiedLoops:
             q: configuration, shape (nq,).
             rank: number of independent rows.
         """
-        self._bad = None
-        self._proximal, self._damping = pin.ProximalSettings(0.0, 0.0, _SMALL, 1), None
-        self._solved(q, self._rest, self._rest)
-        gram = self._system.getInverseOperationalSpaceInertiaMatrix()
-        at = self._places
-        chosen = _independent(gram[at[:, None], at] * np.outer(self._units, self._units), rank)
+        self._bad = self._damping = None
+        gram = self._gram(q)
+        chosen = _independent(gram * np.outer(self._units, self._units), rank)
         if chosen is None:
             return False
-        at, sizes = at[chosen], np.diagonal(gram)[at[chosen]]
-        least = float(sizes.min(initial=np.inf))
+        at, sizes = self._places[chosen], np.diagonal(gram)[chosen]
+        least = float(sizes.min())
         bad = np.zeros(self._size)
         bad[at] = -_BAD * sizes
-        self._bad = bad.tolist()
+        worse = bad.copy()
+        if len(at) < len(self._places):
+            # Pinocchio eliminates the last row first.
+            last = chosen[::-1]
+            pivots = np.diagonal(np.linalg.cholesky(gram[np.ix_(last, last)]))[::-1] ** 2
+            worse[at] = np.minimum(bad[at], -_WORSE * pivots)
+        self._bad, self._worse, self._rank = bad.tolist(), worse.tolist(), rank
         self._proximal = pin.ProximalSettings(0.0, 0.0, _HELD * least, 1)
         if len(at) < self._size:
             self._damping = np.full(self._size, _FREE * least)
@@ -147,7 +155,38 @@ class TiedLoops:
         a = self._solved(q, v, tau)
         # The pivots of the rows come first, with a minus; NaN if the mass matrix is singular.
         pivots = self._system.D[: self._size].tolist()
-        return a if all(map(le, pivots, self._bad)) else None
+        if all(map(le, pivots, self._worse)):
+            return a
+        if not all(map(le, pivots, self._bad)):
+            return None
+        # All good choices give the same accelerations here, but not inside a step.
+        if self._are_closed():
+            self.choose(q, self._rank)
+        return a
+
+    def _are_closed(self) -> bool:
+        """Whether the loops are closed at the configuration that was solved last."""
+        apart = np.concatenate([
+            pin.log6(state.c1Mc2).vector[rows]
+            for state, rows in zip(self._states, self._held, strict=True)
+        ])  # fmt: skip
+        return float(np.abs(self._units * apart).max()) < _CLOSED
+
+    def _gram(self, q: Array) -> Array:
+        """``J M^-1 J'`` of all rows of the pairs at a configuration.
+
+        Pinocchio's solver gives it with a damping, and nothing is known of its size yet.
+        """
+        model, data = self._model, self._data
+        M = np.triu(pin.crba(model, data, q))
+        M += np.triu(M, 1).T
+        pin.computeJointJacobians(model, data, q)
+        pin.updateFramePlacements(model, data)
+        J = np.vstack([
+            _relative_twists(model, data, loop.frame_a, loop.frame_b)[rows]
+            for loop, rows in zip(self._robot.loops, self._held, strict=True)
+        ])  # fmt: skip
+        return np.asarray(J @ solve_mass(M, J.T))
 
     def _solved(self, q: Array, v: Array, tau: Array) -> Array:
         model, data, ties, states = self._model, self._data, self._ties, self._states
@@ -159,6 +198,15 @@ class TiedLoops:
         right[:size] = data.primal_rhs_contact
         np.subtract(tau, data.nle, out=right[size:])
         return np.asarray(self._system.solve(right)[size:])
+
+
+def _relative_twists(model: pin.Model, data: pin.Data, a: int, b: int) -> Array:
+    """Twist of frame B relative to A, in B, per unit of each velocity coordinate, (6, nv)."""
+    far = data.oMf[b].actInv(data.oMf[a]).toActionMatrix()
+    J_a, J_b = (
+        pin.getFrameJacobian(model, data, frame, pin.LOCAL).reshape(6, -1) for frame in (a, b)
+    )  # of one coordinate a vector
+    return np.asarray(J_b - far @ J_a)
 
 
 def _independent(gram: Array, rank: int) -> NDArray[np.intp] | None:
