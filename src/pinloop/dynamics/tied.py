@@ -216,6 +216,8 @@ def _independent(gram: Array, rank: int) -> NDArray[np.intp] | None:
         gram: ``J M^-1 J'`` of rows that compare, shape (m, m).
         rank: number of independent rows.
     """
+    if not np.isfinite(gram).all():
+        return None
     if rank == len(gram):
         return np.arange(rank)
     sizes = np.diagonal(gram).copy()
