@@ -30,9 +30,9 @@ _ITERATIONS = 25
 _REACHABLE = 1e-8
 """Residual at which rows count as not to be met: rad, characteristic lengths; for velocities per
 unit of the largest one."""
-_WORSE, _SINGULAR = 0.5, 1e-5
-"""Dependent coordinates are chosen again when the reciprocal condition of their block falls below
-this part of what it was, and each time where it is below this."""
+_WORSE, _SINGULAR = 0.7, 1e-5
+"""Dependent coordinates are chosen again when the share of their block falls below this part of
+what it was, and each time where it is below this."""
 _CURVED = 1e-3
 """Part of a position error that rows besides the chosen ones may be left off: they are curved."""
 _BESIDE = 0.1
@@ -72,12 +72,13 @@ class _Block(NamedTuple):
     Args:
         rows: indices of rows that contain the others.
         columns: indices of the dependent coordinates.
-        condition: reciprocal condition of the block of these where it was chosen.
+        share: one over the norms of the rows and of the inverse of the block of these, where it was
+            chosen: small where other coordinates would do with smaller shifts.
     """
 
     rows: NDArray[np.intp]
     columns: NDArray[np.intp]
-    condition: float
+    share: float
 
 
 class Projector:
@@ -239,7 +240,7 @@ class Projector:
             level = "all"
         slack = self._projection.tol + _CURVED * error
         block = self._blocks.get(level)
-        if block is not None and (found := _met(block, J, b, slack)) is not None:
+        if block is not None and (found := self._met(block, J, b, slack)) is not None:
             shift[block.columns] = found
             return shift
         tolerance = min(max(RANK, 10 * error), 1e-2)
@@ -251,7 +252,7 @@ class Projector:
                 return shift
             columns = free[dependent_coordinates(M, rows, tolerance, max_rank)[0]]
             block = self._remembered(level, J, columns)
-            if block is not None and (found := _met(block, J, b, slack)) is not None:
+            if block is not None and (found := self._met(block, J, b, slack)) is not None:
                 shift[columns] = found
                 return shift
         shift[columns] = np.linalg.lstsq(J[:, columns], b, rcond=tolerance)[0]
@@ -264,37 +265,38 @@ class Projector:
             return None
         pivots = lapack().dgeqp3(J[:, columns].T)[1] - 1
         rows = pivots[: len(columns)]
-        block = _Block(rows, columns, _factored(J[rows[:, None], columns])[2])
+        block = _Block(rows, columns, self._factored(J, rows, columns)[2])
         self._blocks[level] = block
         return block
 
+    def _met(self, block: _Block, J: Array, b: Array, slack: float) -> Array | None:
+        """Shifts of dependent coordinates that meet the rows; None if others may be better now.
 
-def _met(block: _Block, J: Array, b: Array, slack: float) -> Array | None:
-    """Shifts of dependent coordinates that meet the rows; None if others may be better now.
+        Rows that the block does not contain must come out with it, but for ``slack``. If they do
+        not, the rows contradict each other.
+        """
+        lu, pivots, share = self._factored(J, block.rows, block.columns)
+        if share < max(_WORSE * block.share, _SINGULAR):
+            return None
+        found = lapack().dgetrs(lu, pivots, b[block.rows])[0] * self._unit[block.columns]
+        if len(b) > len(found) and _norm(J[:, block.columns] @ found - b) > slack:
+            return None
+        return np.asarray(found)
 
-    Rows that the block does not contain must come out with it, but for ``slack``. If they do not,
-    the rows contradict each other.
-    """
-    lu, pivots, condition = _factored(J[block.rows[:, None], block.columns])
-    if condition < max(_WORSE * block.condition, _SINGULAR):
-        return None
-    found = lapack().dgetrs(lu, pivots, b[block.rows])[0]
-    if len(b) > len(found) and _norm(J[:, block.columns] @ found - b) > slack:
-        return None
-    return np.asarray(found)
+    def _factored(
+        self, J: Array, rows: NDArray[np.intp], columns: NDArray[np.intp]
+    ) -> tuple[Array, Array, float]:
+        """Factors of a block of the rows in units that compare, and its share of the rows.
 
-
-def _factored(square: Array) -> tuple[Array, Array, float]:
-    """Factors of a matrix, and its reciprocal condition.
-
-    An estimate of the condition (LAPACK's dgecon) jumps by half: rounding would decide when other
-    coordinates are chosen.
-    """
-    lu, pivots, info = lapack().dgetrf(square)
-    if info != 0:
-        return lu, pivots, 0.0
-    inverse = lapack().dgetri(lu, pivots)[0]
-    return lu, pivots, 1 / (lapack().dlange("1", square) * lapack().dlange("1", inverse))
+        An estimate of the inverse (LAPACK's dgecon) jumps by half: rounding would decide when other
+        coordinates are chosen.
+        """
+        whole = J[rows] * self._unit
+        lu, pivots, info = lapack().dgetrf(whole[:, columns])
+        if info != 0:
+            return lu, pivots, 0.0
+        inverse = lapack().dgetri(lu, pivots)[0]
+        return lu, pivots, 1 / (lapack().dlange("1", whole) * lapack().dlange("1", inverse))
 
 
 def _norm(x: Array) -> float:

@@ -141,7 +141,7 @@ class Stepper:
                     best = _Ended(regular, step, error, h, last)
                 more = regular < _BESIDE and (farther or best.regular < _CLOSE)
                 other = next(others, None) if more else None
-            elif best is None and self._regular < _NEAR:
+            elif best is not None or self._regular < _NEAR:
                 other = next(others, None)
             if best is not None and other is None:
                 return self._settled(best)

@@ -250,3 +250,9 @@ def test_a_step_that_cannot_end_elsewhere_is_taken_unless_rounding_decides() -> 
     assert stretch(straight(lambda t: 1e-5), 0.8) == 0.8
     with pytest.raises(StepFailed, match=r"branches at t = 0.8 s, and rounding decides"):
         stretch(straight(lambda t: 1e-7), 0.8)
+
+
+def test_an_end_with_too_large_an_error_does_not_stop_the_search_for_a_better_one() -> None:
+    """The second end lies on the kick at one second, the third one passes."""
+    stepper = straight(lambda t: 1e-3 if t < 1.2 else 1.0)
+    assert stretch(stepper, 1 / 1.3) == pytest.approx(1.7 / 1.3) and stepper.rejected == 2

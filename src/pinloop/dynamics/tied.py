@@ -22,11 +22,10 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..lapack import lapack
 from ..mechanism import Mechanism
 from ..pairs import MotionGroup, Pair
 from ..rows import RowSet
-from ..saddle import Saddle
+from ..saddle import Saddle, solve_mass
 
 __all__ = ["TiedLoops"]
 
@@ -38,10 +37,13 @@ smallest entry of ``J M^-1 J'``."""
 _GOOD, _BAD = 1e-3, 1e-5
 """A pivot over its row's entry in ``J M^-1 J'`` is the part of the row that the rows before do not
 contain: least ones for rows to be chosen, and to be kept."""
-_NOISE = 1e-5
-"""Rows below this part of the largest one count as zero."""
-_SMALL = 1e-12
-"""Damping where nothing is known of the rows yet."""
+_WORSE = 0.3
+"""Rows among others get stale when a pivot falls below this part of what it was: where loops are
+open, in the stages of a step, rows that are not held stray by its inverse root."""
+_CLOSED = 1e-10
+"""Residual of loops that are closed: rad, characteristic lengths."""
+_NOISE = 1e-10
+"""Entries below this part of the largest one count as zero: the row vanishes."""
 _POINT = [0, 1, 2]
 
 _EQUAL = 1e-9
@@ -53,12 +55,14 @@ class _Ties(NamedTuple):
 
     Args:
         models: constraint models of Pinocchio.
-        places: per row that a pair restricts its place among all rows of the models.
+        held: per loop the rows of the twist of A relative to B, in B, that its pair restricts.
+        places: place of each of these among all rows of the models.
         units: factor that makes these rows compare: one over the length for linear ones.
         size: number of rows of the models.
     """
 
     models: pin.StdVec_RigidConstraintModel
+    held: list[list[int]]
     places: NDArray[np.intp]
     units: Array
     size: int
@@ -80,12 +84,13 @@ class TiedLoops:
     def __init__(self, robot: Mechanism, ties: _Ties, data: pin.Data | None = None) -> None:
         self._robot = robot
         self._model, self._data = robot.model, data or robot.model.createData()
-        self._ties, self._places, self._units, self._size = ties
+        self._ties, self._held, self._places, self._units, self._size = ties
         self._states = pin.StdVec_RigidConstraintData()
         for tie in self._ties:
             self._states.append(tie.createData())
-        self._rest = np.zeros(robot.nv)
         self._bad: list[float] | None = None
+        self._worse: list[float] = []
+        self._damping: Array | None = None
         pin.initConstraintDynamics(self._model, self._data, self._ties, self._states)
         self._system = self._data.constraint_chol
         self._right = np.empty(self._size + robot.nv)
@@ -106,7 +111,7 @@ class TiedLoops:
         """
         robot = rows.robot
         parts = [rows.loops.rows_of[loop.name] for loop in robot.loops]
-        if sum(part.stop - part.start for part in parts) != len(rows):
+        if rank == 0 or sum(part.stop - part.start for part in parts) != len(rows):
             return None
         ties = _KNOWN[robot] if robot in _KNOWN else _tied(robot)
         if ties is None:
@@ -115,7 +120,10 @@ class TiedLoops:
         if not made.choose(q, rank):
             return None
         if robot not in _KNOWN:
-            _KNOWN[robot] = ties if _agrees(made, rows, q, rank) else None
+            agrees = _agrees(made, rows, q, rank)
+            if agrees is None:
+                return None
+            _KNOWN[robot] = ties if agrees else None
         return None if _KNOWN[robot] is None else made
 
     def choose(self, q: Array, rank: int) -> bool:
@@ -125,19 +133,22 @@ class TiedLoops:
             q: configuration, shape (nq,).
             rank: number of independent rows.
         """
-        self._bad = None
-        self._proximal, self._damping = pin.ProximalSettings(0.0, 0.0, _SMALL, 1), None
-        self._solved(q, self._rest, self._rest)
-        gram = self._system.getInverseOperationalSpaceInertiaMatrix()
-        at = self._places
-        chosen = _independent(gram[at[:, None], at] * np.outer(self._units, self._units), rank)
+        self._bad = self._damping = None
+        gram = self._gram(q)
+        chosen = _independent(gram * np.outer(self._units, self._units), rank)
         if chosen is None:
             return False
-        at, sizes = at[chosen], np.diagonal(gram)[at[chosen]]
-        least = float(sizes.min(initial=np.inf))
+        at, sizes = self._places[chosen], np.diagonal(gram)[chosen]
+        least = float(sizes.min())
         bad = np.zeros(self._size)
         bad[at] = -_BAD * sizes
-        self._bad = bad.tolist()
+        worse = bad.copy()
+        if len(at) < len(self._places):
+            # Pinocchio eliminates the last row first.
+            last = chosen[::-1]
+            pivots = np.diagonal(np.linalg.cholesky(gram[np.ix_(last, last)]))[::-1] ** 2
+            worse[at] = np.minimum(bad[at], -_WORSE * pivots)
+        self._bad, self._worse, self._rank = bad.tolist(), worse.tolist(), rank
         self._proximal = pin.ProximalSettings(0.0, 0.0, _HELD * least, 1)
         if len(at) < self._size:
             self._damping = np.full(self._size, _FREE * least)
@@ -151,7 +162,38 @@ class TiedLoops:
         a = self._solved(q, v, tau)
         # The pivots of the rows come first, with a minus; NaN if the mass matrix is singular.
         pivots = self._system.D[: self._size].tolist()
-        return a if all(map(le, pivots, self._bad)) else None
+        if all(map(le, pivots, self._worse)):
+            return a
+        if not all(map(le, pivots, self._bad)):
+            return None
+        # All good choices give the same accelerations here, but not inside a step.
+        if self._are_closed():
+            self.choose(q, self._rank)
+        return a
+
+    def _are_closed(self) -> bool:
+        """Whether the loops are closed at the configuration that was solved last."""
+        apart = np.concatenate([
+            pin.log6(state.c1Mc2).vector[rows]
+            for state, rows in zip(self._states, self._held, strict=True)
+        ])  # fmt: skip
+        return float(np.abs(self._units * apart).max()) < _CLOSED
+
+    def _gram(self, q: Array) -> Array:
+        """``J M^-1 J'`` of all rows of the pairs at a configuration.
+
+        Pinocchio's solver gives it with a damping, and nothing is known of its size yet.
+        """
+        model, data = self._model, self._data
+        M = np.triu(pin.crba(model, data, q))
+        M += np.triu(M, 1).T
+        pin.computeJointJacobians(model, data, q)
+        pin.updateFramePlacements(model, data)
+        J = np.vstack([
+            _relative_twists(model, data, loop.frame_a, loop.frame_b)[rows]
+            for loop, rows in zip(self._robot.loops, self._held, strict=True)
+        ])  # fmt: skip
+        return np.asarray(J @ solve_mass(M, J.T))
 
     def _solved(self, q: Array, v: Array, tau: Array) -> Array:
         model, data, ties, states = self._model, self._data, self._ties, self._states
@@ -165,6 +207,15 @@ class TiedLoops:
         return np.asarray(self._system.solve(right)[size:])
 
 
+def _relative_twists(model: pin.Model, data: pin.Data, a: int, b: int) -> Array:
+    """Twist of frame B relative to A, in B, per unit of each velocity coordinate, (6, nv)."""
+    far = data.oMf[b].actInv(data.oMf[a]).toActionMatrix()
+    J_a, J_b = (
+        pin.getFrameJacobian(model, data, frame, pin.LOCAL).reshape(6, -1) for frame in (a, b)
+    )  # of one coordinate a vector
+    return np.asarray(J_b - far @ J_a)
+
+
 def _independent(gram: Array, rank: int) -> NDArray[np.intp] | None:
     """Rows that contain the others, by pivoting; None if no choice is good.
 
@@ -172,18 +223,29 @@ def _independent(gram: Array, rank: int) -> NDArray[np.intp] | None:
         gram: ``J M^-1 J'`` of rows that compare, shape (m, m).
         rank: number of independent rows.
     """
+    if not np.isfinite(gram).all():
+        return None
     if rank == len(gram):
         return np.arange(rank)
-    sizes = np.sqrt(np.diagonal(gram))
+    sizes = np.diagonal(gram).copy()
     sizes[sizes < _NOISE * sizes.max()] = np.inf
-    _, order, found, _ = lapack().dpstrf(gram / np.outer(sizes, sizes), tol=_GOOD, lower=1)
-    return np.sort(order[:rank].astype(np.intp) - 1) if found >= rank else None
+    chosen: list[int] = []
+    for _ in range(rank):
+        left = np.diagonal(gram) / sizes
+        left[chosen] = 0.0
+        best = int(np.argmax(left))  # of equal ones the first, whatever rounding says
+        if left[best] < _GOOD:
+            return None
+        chosen.append(best)
+        gram = gram - np.outer(gram[:, best], gram[best]) / gram[best, best]
+    return np.sort(np.array(chosen, dtype=np.intp))
 
 
-def _agrees(tied: TiedLoops, rows: RowSet, q: Array, rank: int) -> bool:
+def _agrees(tied: TiedLoops, rows: RowSet, q: Array, rank: int) -> bool | None:
     """Whether accelerations are those of the rows at a random velocity with random forces.
 
-    Some joints and inertias are not all in Pinocchio's solver, and it says nothing of that.
+    None if the state is too near a singularity to tell. Some joints and inertias are not all in
+    Pinocchio's solver, and it says nothing of that.
     """
     robot, rng = rows.robot, np.random.default_rng(0)
     model, data, rest = robot.model, robot.model.createData(), np.zeros(robot.nv)
@@ -201,13 +263,14 @@ def _agrees(tied: TiedLoops, rows: RowSet, q: Array, rank: int) -> bool:
     exact = saddle.solve(tau - pin.nonLinearEffects(model, data, q, v), -gamma)[0] / unit
     found = tied.acceleration(q, v, tau)
     if found is None:
-        return False
+        return None
     return float(np.abs(found / unit - exact).max()) < _EQUAL * float(np.abs(exact).max())
 
 
 def _tied(robot: Mechanism) -> _Ties | None:
     """What ties the loops of a robot; None if constraint models cannot express them."""
     models = pin.StdVec_RigidConstraintModel()
+    held: list[list[int]] = []
     places: list[int] = []
     units: list[float] = []
     for loop in robot.loops:
@@ -224,10 +287,11 @@ def _tied(robot: Mechanism) -> _Ties | None:
                 pin.ReferenceFrame.LOCAL,
             )
         )  # fmt: skip
+        held.append(rows)
         places += [len(units) + row for row in rows]
         units += [1 / robot.length] * 3 + ([] if point else [1.0] * 3)
     at = np.array(places, dtype=np.intp)
-    return _Ties(models, at, np.array(units)[at], len(units)) if places else None
+    return _Ties(models, held, at, np.array(units)[at], len(units)) if places else None
 
 
 def _without_choice(robot: Mechanism) -> TiedLoops | None:
