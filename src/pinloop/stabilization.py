@@ -108,7 +108,9 @@ class Projector:
         self._rows = equations.rows
         self._manifold = manifold or RobotManifold(equations.robot)
         robot = equations.robot
+        # Columns are per unit of each coordinate, rows in units of their multipliers.
         self._unit = np.where(robot.is_translation, robot.length, 1.0)
+        self._units = np.outer(self._rows.scale, self._unit)
         self.regularity, self._best = 1.0, 0.0
         all_holonomic = bool(self._rows.holonomic.all())
         self._holonomic = None if all_holonomic else np.flatnonzero(self._rows.holonomic)
@@ -147,13 +149,12 @@ class Projector:
         """Rows at a configuration, in units that compare."""
         J, b, residual = self._equations.closure(t, q)
         scale = self._rows.scale
-        return J * scale[:, None], b * scale, residual * scale
+        return J * self._units, b * scale, residual * scale
 
     def _look(self, J: Array) -> None:
         """Find out how independent the rows are, by the pivots of ``J J'``."""
         rank = min(self._equations.max_rank or len(J), J.shape[1])
-        rows = J * self._unit
-        factor, _, found, _ = lapack().dpstrf(rows.dot(rows.T), lower=1)
+        factor, _, found, _ = lapack().dpstrf(J.dot(J.T), lower=1)
         least = float(factor[rank - 1, rank - 1] / factor[0, 0]) if 0 < rank <= found else 0.0
         self._best = max(self._best, least)
         self.regularity = least / self._best if self._best > 0.0 else 1.0
@@ -174,7 +175,7 @@ class Projector:
         if error <= allowed:
             return q, here, False
         for _ in range(_ITERATIONS):
-            step = self._correction(q, J, -residual, "position", error)
+            step = self._unit * self._correction(q, J, -residual, "position", error)
             trial = self._manifold.normalize(self._manifold.integrate(q, step))
             there = self._closure(t, trial)
             new_J, new_residual = self._of_positions(there)
@@ -201,13 +202,13 @@ class Projector:
     def _allowed(self, t: float, q: Array, v: Array, here: _Closure) -> tuple[Array, bool]:
         """Velocity that all rows allow, and whether that is another one."""
         J, b, _ = here
-        rest = J @ v - b
+        rest = J @ (v / self._unit) - b
         if _norm(rest) <= self._projection.tol:
             return v, False
         # Beside a bifurcation a dependent row is small, but not zero: it would take the speed away.
         cap = self._equations.max_rank
         shift = self._correction(q, J, -rest, "velocity", 0.0, cap)
-        v = v + shift
+        v = v + self._unit * shift
         left = _norm(rest + J @ shift)
         # Even past singularities only rounding is left. More is left of a run that has strayed from
         # its branch there: it must stop before the rows take its speed away.
@@ -230,7 +231,7 @@ class Projector:
     def _correction(
         self, q: Array, J: Array, b: Array, level: str, error: float, max_rank: int | None = None
     ) -> Array:
-        """Shift with ``J shift = b`` that leaves locked coordinates alone.
+        """Shift with ``J shift = b``, in units, that leaves locked coordinates alone.
 
         Rows that depend on each other on the manifold gain rank off it, by as much as the
         position error: taken for independent, they would send the robot far away.
@@ -240,19 +241,20 @@ class Projector:
             level = "all"
         slack = self._projection.tol + _CURVED * error
         block = self._blocks.get(level)
-        if block is not None and (found := self._met(block, J, b, slack)) is not None:
+        if block is not None and (found := _met(block, J, b, slack)) is not None:
             shift[block.columns] = found
             return shift
         tolerance = min(max(RANK, 10 * error), 1e-2)
         free, columns = self._free, self._fixed_set
         if columns is None:
-            M, rows = self._equations.mass(q)[np.ix_(free, free)], J[:, free]
+            unit, rows = self._unit[free], J[:, free]
+            M = self._equations.mass(q)[np.ix_(free, free)] * np.outer(unit, unit)
             if self._projection.coordinates == "mass":
                 shift[free] = Saddle(M, rows, tolerance=tolerance, max_rank=max_rank).project(b)
                 return shift
             columns = free[dependent_coordinates(M, rows, tolerance, max_rank)[0]]
             block = self._remembered(level, J, columns)
-            if block is not None and (found := self._met(block, J, b, slack)) is not None:
+            if block is not None and (found := _met(block, J, b, slack)) is not None:
                 shift[columns] = found
                 return shift
         shift[columns] = np.linalg.lstsq(J[:, columns], b, rcond=tolerance)[0]
@@ -265,38 +267,40 @@ class Projector:
             return None
         pivots = lapack().dgeqp3(J[:, columns].T)[1] - 1
         rows = pivots[: len(columns)]
-        block = _Block(rows, columns, self._factored(J, rows, columns)[2])
+        block = _Block(rows, columns, _factored(J, rows, columns)[2])
         self._blocks[level] = block
         return block
 
-    def _met(self, block: _Block, J: Array, b: Array, slack: float) -> Array | None:
-        """Shifts of dependent coordinates that meet the rows; None if others may be better now.
 
-        Rows that the block does not contain must come out with it, but for ``slack``. If they do
-        not, the rows contradict each other.
-        """
-        lu, pivots, share = self._factored(J, block.rows, block.columns)
-        if share < max(_WORSE * block.share, _SINGULAR):
-            return None
-        found = lapack().dgetrs(lu, pivots, b[block.rows])[0] * self._unit[block.columns]
-        if len(b) > len(found) and _norm(J[:, block.columns] @ found - b) > slack:
-            return None
-        return np.asarray(found)
+def _met(block: _Block, J: Array, b: Array, slack: float) -> Array | None:
+    """Shifts of dependent coordinates that meet the rows; None if others may be better now.
 
-    def _factored(
-        self, J: Array, rows: NDArray[np.intp], columns: NDArray[np.intp]
-    ) -> tuple[Array, Array, float]:
-        """Factors of a block of the rows in units that compare, and its share of the rows.
+    Rows that the block does not contain must come out with it, but for ``slack``. If they do
+    not, the rows contradict each other.
+    """
+    lu, pivots, share = _factored(J, block.rows, block.columns)
+    if share < max(_WORSE * block.share, _SINGULAR):
+        return None
+    found = lapack().dgetrs(lu, pivots, b[block.rows])[0]
+    if len(b) > len(found) and _norm(J[:, block.columns] @ found - b) > slack:
+        return None
+    return np.asarray(found)
 
-        An estimate of the inverse (LAPACK's dgecon) jumps by half: rounding would decide when other
-        coordinates are chosen.
-        """
-        whole = J[rows] * self._unit
-        lu, pivots, info = lapack().dgetrf(whole[:, columns])
-        if info != 0:
-            return lu, pivots, 0.0
-        inverse = lapack().dgetri(lu, pivots)[0]
-        return lu, pivots, 1 / (lapack().dlange("1", whole) * lapack().dlange("1", inverse))
+
+def _factored(
+    J: Array, rows: NDArray[np.intp], columns: NDArray[np.intp]
+) -> tuple[Array, Array, float]:
+    """Factors of a block of the rows, and its share of them.
+
+    An estimate of the inverse (LAPACK's dgecon) jumps by half: rounding would decide when other
+    coordinates are chosen.
+    """
+    whole = J[rows]
+    lu, pivots, info = lapack().dgetrf(whole[:, columns])
+    if info != 0:
+        return lu, pivots, 0.0
+    inverse = lapack().dgetri(lu, pivots)[0]
+    return lu, pivots, 1 / (lapack().dlange("1", whole) * lapack().dlange("1", inverse))
 
 
 def _norm(x: Array) -> float:
