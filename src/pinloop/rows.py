@@ -87,6 +87,13 @@ class RowSet:
         self.scale = np.where(np.array(angular, dtype=bool), 1.0, 1 / robot.length)
 
     @cached_property
+    def whole(self) -> Constraints:
+        """All rows of loops and couplings; ``loops`` itself if regularization removed none."""
+        report = self.robot.regularization
+        reduced = report is not None and report.rows < report.full_rows
+        return Constraints(self.robot, full=True) if reduced else self.loops
+
+    @cached_property
     def labels(self) -> tuple[str, ...]:
         """One per row."""
         return self.loops.labels + sum((row.labels for row in self._extra), ())

@@ -118,9 +118,8 @@ class Run:
             if self.stabilization is None
             else Projector(self.equations, self.stabilization, self.locked, self.manifold)
         )
-        report = self.equations.robot.regularization
-        reduced = report is not None and report.rows < report.full_rows
-        self.watch = Constraints(self.equations.robot, full=True) if reduced else None
+        rows = self.equations.rows
+        self.watch = None if rows.whole is rows.loops else rows.whole
         if mode not in self.modes:
             self.modes.append(mode)
 

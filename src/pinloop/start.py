@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from .assembly import assemble
 from .closing import TOLERANCE
-from .constraints import Constraints
 from .dynamics import EquationsOfMotion
 from .errors import InconsistentVelocity, LoopNotClosed
 from .saddle import Saddle
@@ -37,10 +36,8 @@ def consistent_start(
     """
     robot, rows = equations.robot, equations.rows
     J, b, residual = equations.closure(t, q)
-    gap, full = residual[: len(rows.loops)], rows.loops
-    report = robot.regularization
-    if report is not None and report.rows < report.full_rows:
-        full = Constraints(robot, full=True)
+    gap, full = residual[: len(rows.loops)], rows.whole
+    if full is not rows.loops:
         gap = equations.residual_of(full, q)
     if np.linalg.norm(np.where(full.angular, 1.0, 1 / robot.length) * gap) > _CONSISTENT:
         near = assemble(robot, q)

@@ -90,7 +90,7 @@ def test_the_only_coordinate_may_be_held() -> None:
     compare(machine, 1, 1e-12)
     made = tied._tied(machine)
     assert made is not None and made.held == [[0, 1, 2, 3, 4]]
-    solver = TiedLoops(machine, made)
+    solver = TiedLoops(machine, made, pl.Constraints(machine))
     assert solver.choose(machine.neutral, 1)
     found = solver.acceleration(machine.neutral, np.zeros(1), np.ones(1))
     assert found is not None and abs(found[0]) < 1e-12

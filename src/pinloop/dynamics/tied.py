@@ -22,6 +22,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..constraints import Constraints
 from ..mechanism import Mechanism
 from ..pairs import MotionGroup, Pair
 from ..rows import RowSet
@@ -38,8 +39,8 @@ _GOOD, _BAD = 1e-3, 1e-5
 """A pivot over its row's entry in ``J M^-1 J'`` is the part of the row that the rows before do not
 contain: least ones for rows to be chosen, and to be kept."""
 _WORSE = 0.3
-"""Rows among others get stale when a pivot falls below this part of what it was: where loops are
-open, in the stages of a step, rows that are not held stray by its inverse root."""
+"""Part of what it was below which a pivot makes a choice of rows stale: where loops are open, in
+the stages of a step, the rows that are let go stray by its inverse root."""
 _CLOSED = 1e-10
 """Residual of loops that are closed: rad, characteristic lengths."""
 _NOISE = 1e-10
@@ -78,16 +79,20 @@ class TiedLoops:
     Args:
         robot: the mechanism.
         ties: what ties its loops.
+        whole: all rows of its loops.
         data: work space, of which nothing is kept from call to call; a new one by default.
     """
 
-    def __init__(self, robot: Mechanism, ties: _Ties, data: pin.Data | None = None) -> None:
+    def __init__(
+        self, robot: Mechanism, ties: _Ties, whole: Constraints, data: pin.Data | None = None
+    ) -> None:
         self._robot = robot
         self._model, self._data = robot.model, data or robot.model.createData()
         self._ties, self._held, self._places, self._units, self._size = ties
         self._states = pin.StdVec_RigidConstraintData()
         for tie in self._ties:
             self._states.append(tie.createData())
+        self._rows = whole
         self._bad: list[float] | None = None
         self._worse: list[float] = []
         self._damping: Array | None = None
@@ -116,7 +121,7 @@ class TiedLoops:
         ties = _KNOWN[robot] if robot in _KNOWN else _tied(robot)
         if ties is None:
             return None
-        made = cls(robot, ties, data)
+        made = cls(robot, ties, rows.whole, data)
         if not made.choose(q, rank):
             return None
         if robot not in _KNOWN:
@@ -185,14 +190,10 @@ class TiedLoops:
         Pinocchio's solver gives it with a damping, and nothing is known of its size yet.
         """
         model, data = self._model, self._data
-        M = np.triu(pin.crba(model, data, q))
-        M += np.triu(M, 1).T
+        M = _mass(model, data, q)
         pin.computeJointJacobians(model, data, q)
         pin.updateFramePlacements(model, data)
-        J = np.vstack([
-            _relative_twists(model, data, loop.frame_a, loop.frame_b)[rows]
-            for loop, rows in zip(self._robot.loops, self._held, strict=True)
-        ])  # fmt: skip
+        J = self._rows.jacobian_at(data, q)[: len(self._places)]
         return np.asarray(J @ solve_mass(M, J.T))
 
     def _solved(self, q: Array, v: Array, tau: Array) -> Array:
@@ -207,13 +208,10 @@ class TiedLoops:
         return np.asarray(self._system.solve(right)[size:])
 
 
-def _relative_twists(model: pin.Model, data: pin.Data, a: int, b: int) -> Array:
-    """Twist of frame B relative to A, in B, per unit of each velocity coordinate, (6, nv)."""
-    far = data.oMf[b].actInv(data.oMf[a]).toActionMatrix()
-    J_a, J_b = (
-        pin.getFrameJacobian(model, data, frame, pin.LOCAL).reshape(6, -1) for frame in (a, b)
-    )  # of one coordinate a vector
-    return np.asarray(J_b - far @ J_a)
+def _mass(model: pin.Model, data: pin.Data, q: Array) -> Array:
+    """Mass matrix, of which `crba` writes the upper triangle, shape (nv, nv)."""
+    M = np.triu(pin.crba(model, data, q))
+    return np.asarray(M + np.triu(M, 1).T)
 
 
 def _independent(gram: Array, rank: int) -> NDArray[np.intp] | None:
@@ -251,12 +249,12 @@ def _agrees(tied: TiedLoops, rows: RowSet, q: Array, rank: int) -> bool | None:
     model, data, rest = robot.model, robot.model.createData(), np.zeros(robot.nv)
     unit = np.where(robot.is_translation, robot.length, 1.0)
     v, push = unit * rng.standard_normal((2, robot.nv))
-    M = np.triu(pin.crba(model, data, q))
-    M += np.triu(M, 1).T
+    M = _mass(model, data, q)
     pin.computeJointJacobians(model, data, q)
     pin.updateFramePlacements(model, data)
-    saddle = Saddle(M, rows.loops.jacobian_at(data, q), rows.scale, max_rank=rank)
-    v -= saddle.project(rows.loops.jacobian_at(data, q) @ v)
+    J = rows.loops.jacobian_at(data, q)
+    saddle = Saddle(M, J, rows.scale, max_rank=rank)
+    v -= saddle.project(J @ v)
     pin.forwardKinematics(model, data, q, v, rest)
     gamma = rows.loops.gamma_at(data, q, v)
     tau = M @ push
@@ -297,7 +295,7 @@ def _tied(robot: Mechanism) -> _Ties | None:
 def _without_choice(robot: Mechanism) -> TiedLoops | None:
     """The solver before it has chosen rows."""
     ties = _tied(robot)
-    return None if ties is None else TiedLoops(robot, ties)
+    return None if ties is None else TiedLoops(robot, ties, Constraints(robot, full=True))
 
 
 def _held_rows(pair: Pair) -> list[int]:
