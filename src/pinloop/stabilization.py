@@ -23,6 +23,7 @@ from .saddle import RANK, Saddle
 __all__ = ["Projection", "Projector"]
 
 Array = NDArray[np.float64]
+_Chosen = NDArray[np.intp] | slice
 _Closure = tuple[Array, Array, Array]
 """``J``, ``b`` and the residual of all rows."""
 
@@ -76,7 +77,7 @@ class _Block(NamedTuple):
             chosen: small where other coordinates would do with smaller shifts.
     """
 
-    rows: NDArray[np.intp]
+    rows: _Chosen
     columns: NDArray[np.intp]
     share: float
 
@@ -266,7 +267,8 @@ class Projector:
         if len(columns) == 0:
             return None
         pivots = lapack().dgeqp3(J[:, columns].T)[1] - 1
-        rows = pivots[: len(columns)]
+        # All of them as a slice, which copies nothing.
+        rows = slice(None) if len(columns) == len(J) else pivots[: len(columns)]
         block = _Block(rows, columns, _factored(J, rows, columns)[2])
         self._blocks[level] = block
         return block
@@ -287,9 +289,7 @@ def _met(block: _Block, J: Array, b: Array, slack: float) -> Array | None:
     return np.asarray(found)
 
 
-def _factored(
-    J: Array, rows: NDArray[np.intp], columns: NDArray[np.intp]
-) -> tuple[Array, Array, float]:
+def _factored(J: Array, rows: _Chosen, columns: NDArray[np.intp]) -> tuple[Array, Array, float]:
     """Factors of a block of the rows, and its share of them.
 
     An estimate of the inverse (LAPACK's dgecon) jumps by half: rounding would decide when other
@@ -300,7 +300,8 @@ def _factored(
     if info != 0:
         return lu, pivots, 0.0
     inverse = lapack().dgetri(lu, pivots)[0]
-    return lu, pivots, 1 / (lapack().dlange("1", whole) * lapack().dlange("1", inverse))
+    size = lapack().dlange("I", whole.T)  # of the transpose, which LAPACK need not copy
+    return lu, pivots, 1 / (size * lapack().dlange("1", inverse))
 
 
 def _norm(x: Array) -> float:
