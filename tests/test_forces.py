@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -330,3 +331,17 @@ def test_a_chain_of_springs_pulls_its_masses_together() -> None:
     np.testing.assert_allclose(tau, [8.0, -8.0])
     q, v = moving(machine, 11)
     assert bound(machine, pl.Damper("one", "two", 1.0)).force(0.0, q, v).sum() == pytest.approx(0)
+
+
+def test_a_run_with_forces_can_be_pickled() -> None:
+    """Also with losses of the file, and with two forces of the same name."""
+    machine = robot("palletizer")
+    q = pl.assemble(machine)
+    forces = [pl.PD("shoulder", 10.0, 1.0), pl.Torque("elbow", 3.0), pl.Torque("elbow", 2.0)]
+    run = pl.simulate(machine, q, until=0.01, forces=forces)
+    again = pickle.loads(pickle.dumps(run))
+    ours, its = (one.system.equations(one.modes[0]) for one in (run, again))
+    q, v = run.q[-1], run.v[-1]
+    np.testing.assert_array_equal(its.force(0.3, q, v), ours.force(0.3, q, v))
+    assert its.powers(0.3, q, v) == ours.powers(0.3, q, v)
+    assert {"torque elbow", "torque elbow (2)"} <= set(its.powers(0.3, q, v))

@@ -93,22 +93,35 @@ def _one_axis(robot: Mechanism, joint: str, who: str) -> tuple[int, int]:
 
 
 class _Simple(BoundForce):
-    """A force given by functions."""
+    """A force given by functions; pickled as what was bound to which robot."""
 
     def __init__(
         self,
+        force: Force,
+        robot: Mechanism,
         name: str,
         torque: Callable[[float, Array, Array, pin.Data], Array],
         energy: Callable[[float, Array, pin.Data], float] | None = None,
     ) -> None:
+        self._force, self._robot = force, robot
         self.name, self._torque, self._energy = name, torque, energy
         self.conservative = energy is not None
+
+    def __reduce__(self) -> tuple[Callable[..., BoundForce], tuple[Force, Mechanism, str]]:
+        return _bound_again, (self._force, self._robot, self.name)
 
     def torque(self, t: float, q: Array, v: Array, data: pin.Data) -> Array:
         return self._torque(t, q, v, data)
 
     def energy(self, t: float, q: Array, data: pin.Data) -> float:
         return 0.0 if self._energy is None else self._energy(t, q, data)
+
+
+def _bound_again(force: Force, robot: Mechanism, name: str) -> BoundForce:
+    """A force bound to a robot, under the name that it had."""
+    bound = force.bind(robot)
+    bound.name = name
+    return bound
 
 
 @dataclass(frozen=True)
@@ -128,7 +141,7 @@ class JointDamping(Force):
             damping = np.zeros(robot.nv)
             for joint, value in self.coefficients.items():
                 damping[robot.coordinates(joint).v] = float(_numbers(value, f"'{joint}'", None))
-        return _Simple("joint damping", lambda t, q, v, data: -damping * v)
+        return _Simple(self, robot, "joint damping", lambda t, q, v, data: -damping * v)
 
 
 @dataclass(frozen=True)
@@ -152,7 +165,9 @@ class JointFriction(Force):
             friction = np.zeros(robot.nv)
             for joint, value in self.coefficients.items():
                 friction[robot.coordinates(joint).v] = float(_numbers(value, f"'{joint}'", None))
-        return _Simple("joint friction", lambda t, q, v, data: -friction * np.tanh(v / self.speed))
+        return _Simple(
+            self, robot, "joint friction", lambda t, q, v, data: -friction * np.tanh(v / self.speed)
+        )
 
 
 @dataclass(frozen=True)
@@ -180,7 +195,7 @@ class JointSpring(Force):
         def energy(t: float, q: Array, data: pin.Data) -> float:
             return 0.5 * self.stiffness * float(q[iq] - self.rest) ** 2
 
-        return _Simple(f"spring {self.joint}", torque, energy)
+        return _Simple(self, robot, f"spring {self.joint}", torque, energy)
 
 
 @dataclass(frozen=True)
@@ -201,7 +216,9 @@ class Torque(Force):
         if at.nv != 1:
             raise BadValue(f"Torque needs a joint with one axis; '{self.joint}' has {at.nv}")
         unit = np.eye(robot.nv)[at.v.start]
-        return _Simple(f"torque {self.joint}", lambda t, q, v, data: _value(self.value, t) * unit)
+        return _Simple(
+            self, robot, f"torque {self.joint}", lambda t, q, v, data: _value(self.value, t) * unit
+        )
 
 
 @dataclass(frozen=True)
@@ -231,7 +248,7 @@ class PD(Force):
             pull = self.stiffness * (_value(self.target, t) - q[iq])
             return np.asarray((pull + self.damping * (_value(self.rate, t) - v[iv])) * unit)
 
-        return _Simple(f"drive {self.joint}", torque)
+        return _Simple(self, robot, f"drive {self.joint}", torque)
 
 
 @dataclass(frozen=True)
@@ -261,7 +278,7 @@ class Spring(Force):
         def energy(t: float, q: Array, data: pin.Data) -> float:
             return 0.5 * self.stiffness * (line.distance(data) - self.length) ** 2
 
-        return _Simple(f"spring {self.frame_a}-{self.frame_b}", torque, energy)
+        return _Simple(self, robot, f"spring {self.frame_a}-{self.frame_b}", torque, energy)
 
 
 @dataclass(frozen=True)
@@ -286,7 +303,7 @@ class Damper(Force):
             _, J = line.along(data)
             return -self.damping * float(J @ v) * J
 
-        return _Simple(f"damper {self.frame_a}-{self.frame_b}", torque)
+        return _Simple(self, robot, f"damper {self.frame_a}-{self.frame_b}", torque)
 
 
 class _Line:
@@ -337,7 +354,7 @@ class PointForce(Force):
             J = pin.getFrameJacobian(model, data, frame, axes).reshape(6, -1)
             return np.asarray(_numbers(given, f"force on '{self.frame}'", 3) @ J[:3])
 
-        return _Simple(f"force on {self.frame}", torque)
+        return _Simple(self, robot, f"force on {self.frame}", torque)
 
 
 @dataclass(frozen=True)
@@ -358,4 +375,4 @@ class TorqueFunction(Force):
         def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
             return _numbers(self.function(t, q.copy(), v.copy()), f"'{self.name}'", robot.nv)
 
-        return _Simple(self.name, torque)
+        return _Simple(self, robot, self.name, torque)
