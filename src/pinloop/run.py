@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,11 +130,14 @@ class Run:
         """Let events happen at one instant, as one change; returns the state after."""
         for event in events:
             self.log.append((t, event.label))
-        recent = [time for time, _ in self.log if t - time <= 1e-6 * (self.until - self.start)]
+        instant = 1e-6 * (self.until - self.start)
+        recent = [
+            *takewhile(lambda time: t - time <= instant, (time for time, _ in reversed(self.log)))
+        ]
         if len(recent) > _CHATTER:
             history = ", ".join(dict.fromkeys(name for _, name in self.log[-10:]))
             raise StepFailed(
-                f"{len(recent)} events within {t - recent[0]:.3g} s ({history}): they chatter; "
+                f"{len(recent)} events within {t - recent[-1]:.3g} s ({history}): they chatter; "
                 "give the guards a gap between switching on and off",
                 "chatter",
             )
