@@ -65,7 +65,7 @@ class Run:
         robot = system.robot
         self.manifold = RobotManifold(robot)
         self.stepper = Stepper(
-            robot, method, self.manifold, self._acceleration, self._project, self._regularity
+            robot, method, self.manifold, self._checked, self._project, self._regularity
         )
         self.watcher = Watcher(events, self.start)
         self.evaluations = self.projected = 0
@@ -103,6 +103,9 @@ class Run:
         self.equations: EquationsOfMotion = self.system.equations(mode)
         self.system.begin(mode, q, v)
         self.locked = self.system.locked(mode)
+        plain = self.method.step is None and not mode.locks
+        self._right_hand_side = self.equations.acceleration if plain else self._checked
+        self.stepper.acceleration = self._right_hand_side
         # A locked axis of a curved joint stands still, but its algebra coordinate does not.
         whole = [
             k
@@ -265,7 +268,12 @@ class Run:
         return best
 
     def _acceleration(self, t: float, q: Array, v: Array) -> Array:
+        """Acceleration in the current mode."""
         self.evaluations += 1
+        return self._right_hand_side(t, q, v)
+
+    def _checked(self, t: float, q: Array, v: Array) -> Array:
+        """Acceleration with what only fixed steps and locked joints need."""
         if self.method.step is not None and not (np.all(np.isfinite(v)) and np.all(np.isfinite(q))):
             raise StepFailed("the state became infinite; take a smaller step", "not finite")
         a = self.equations.acceleration(t, q, v)
@@ -324,7 +332,7 @@ class Run:
             system=self.system,
             transitions=tuple(self.transitions),
             events=tuple(self.log),
-            evaluations=self.evaluations,
+            evaluations=self.evaluations + self.stepper.evaluations,
             rejected=self.stepper.rejected,
         )
 

@@ -77,7 +77,9 @@ class Stepper:
             the mechanism branches to 1; not looked at by default.
 
     Attributes:
+        acceleration: right-hand side, which may be another one from step to step.
         exact: mask of the velocity coordinates whose steps in the algebra are zero to the last bit.
+        evaluations: how often the right-hand side was asked for.
         rejected: number of rejected steps.
     """
 
@@ -94,7 +96,10 @@ class Stepper:
         self.exact = np.zeros(robot.nv, dtype=bool)
         self.rejected = 0
         self._model = robot.model
-        self._acceleration, self._project = acceleration, project
+        self.acceleration, self._project = acceleration, project
+        self.evaluations = 0
+        tableau = method.tableau
+        self._stages = tableau.stages - 1 + (method.step is None and tableau.looks_ahead)
         self._regularity, self._regular = regularity, 1.0
         self._work = Stages(method.tableau, robot.nv)
         self._control = StepControl(method, np.where(robot.is_translation, robot.length, 1.0))
@@ -168,7 +173,8 @@ class Stepper:
         return step, size
 
     def _attempt(self, t: float, h: float, state: State) -> Attempt:
-        return self.method.attempt(self.manifold, self._acceleration, t, h, state, self._work)
+        self.evaluations += self._stages
+        return self.method.attempt(self.manifold, self.acceleration, t, h, state, self._work)
 
     def _finish(self, t: float, t_next: float, state: State, attempt: Attempt) -> Step:
         """Project the end of a step."""
@@ -181,5 +187,7 @@ class Stepper:
             psi = psi + self.manifold.dexp_inv(state[0], psi, shift)
             psi[self.exact] = 0.0
             a = None
-        a_new = self._acceleration(t_next, q_new, v_new) if a is None else a
-        return Step(self.manifold, t, t_next, *state, psi, q_new, v_new, a_new)
+        if a is None:
+            self.evaluations += 1
+            a = self.acceleration(t_next, q_new, v_new)
+        return Step(self.manifold, t, t_next, *state, psi, q_new, v_new, a)
