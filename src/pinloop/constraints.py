@@ -54,6 +54,13 @@ class Constraints:
             for loop in robot.loops
             if isinstance(loop.pair, MotionGroup)
         }
+        self._points = {
+            loop.name
+            for loop in robot.loops
+            if isinstance(loop.pair, MotionGroup)
+            and loop.pair.is_point
+            and np.array_equal(self._select[loop.name], np.eye(3))
+        }
         self._couplings = tuple(
             coupling
             for coupling in robot.couplings
@@ -128,8 +135,13 @@ class Constraints:
 
     def residual_at(self, data: pin.Data, q: Array) -> Array:
         """Residual at the frame placements that ``data`` holds."""
-        residual = np.empty(len(self))
+        residual, placed = np.empty(len(self)), data.oMf
         for loop in self.robot.loops:
+            if loop.name in self._points:
+                # B's origin seen from A, in the axes of B: what the pair makes of it, but at once.
+                gap = placed[loop.frame_b].actInv(placed[loop.frame_a]).translation
+                residual[self.rows_of[loop.name]] = -gap
+                continue
             T, constant = _relative(data, loop), self._constant.get(loop.name)
             if constant is not None and isinstance(loop.pair, MotionGroup):
                 rows = constant.dot(loop.pair.offset(T))

@@ -125,6 +125,11 @@ class MotionGroup(Pair):
         """The pitch of a helical pair."""
         return {} if self.pitch is None else {"pitch": self.pitch}
 
+    @property
+    def is_point(self) -> bool:
+        """Whether only the origins are held together: a spherical pair."""
+        return self.rotation == 3 and not self.slides
+
     def closest(self, T: pin.SE3) -> pin.SE3:
         """Member of the group that is closest to ``T``."""
         angle = 0.0
@@ -148,10 +153,6 @@ class MotionGroup(Pair):
 
     def offset(self, T: pin.SE3) -> Array:
         """``log6(N^-1 T)``: the closest group member ``N`` taken out of ``T``, shape (6,)."""
-        if self.rotation == 3 and not self.slides:
-            offset = np.zeros(6)
-            offset[:3] = -T.inverse().translation
-            return offset
         return np.asarray(pin.log6(self.closest(T).actInv(T)).vector)
 
     def residual(self, T: pin.SE3) -> Array:

@@ -112,6 +112,7 @@ class Projector:
         # Columns are per unit of each coordinate, rows in units of their multipliers.
         self._unit = np.where(robot.is_translation, robot.length, 1.0)
         self._units = np.outer(self._rows.scale, self._unit)
+        self._metric = np.outer(self._unit, self._unit)
         self.regularity, self._best = 1.0, 0.0
         all_holonomic = bool(self._rows.holonomic.all())
         self._holonomic = None if all_holonomic else np.flatnonzero(self._rows.holonomic)
@@ -184,7 +185,8 @@ class Projector:
             if not new < error:
                 break
             q, here, J, residual, error = trial, there, new_J, new_residual, new
-            if error < left:
+            # Rows that others contain on the manifold only move with what is left of the position.
+            if error < left or (error < 0.3 * allowed and self._holds_all("position")):
                 break
         if not error <= 10 * max(tol, _REACHABLE):
             raise BadValue(
@@ -192,6 +194,11 @@ class Projector:
                 + self._advice()
             )
         return q, here, True
+
+    def _holds_all(self, level: str) -> bool:
+        """Whether the coordinates that are chosen meet all rows, none of which follows."""
+        block = self._blocks.get("all" if self._holonomic is None else level)
+        return block is not None and isinstance(block.rows, slice)
 
     def _of_positions(self, here: _Closure) -> tuple[Array, Array]:
         """Jacobian and residual of the rows that restrict positions."""
@@ -248,8 +255,9 @@ class Projector:
         tolerance = min(max(RANK, 10 * error), 1e-2)
         free, columns = self._free, self._fixed_set
         if columns is None:
-            unit, rows = self._unit[free], J[:, free]
-            M = self._equations.mass(q)[np.ix_(free, free)] * np.outer(unit, unit)
+            M, rows = self._equations.mass(q) * self._metric, J
+            if len(free) < J.shape[1]:
+                M, rows = M[np.ix_(free, free)], J[:, free]
             if self._projection.coordinates == "mass":
                 shift[free] = Saddle(M, rows, tolerance=tolerance, max_rank=max_rank).project(b)
                 return shift
