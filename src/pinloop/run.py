@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -274,7 +275,8 @@ class Run:
 
     def _checked(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration with what only fixed steps and locked joints need."""
-        if self.method.step is not None and not (np.all(np.isfinite(v)) and np.all(np.isfinite(q))):
+        fixed = self.method.step is not None
+        if fixed and not all(map(math.isfinite, v.tolist() + q.tolist())):
             raise StepFailed("the state became infinite; take a smaller step", "not finite")
         a = self.equations.acceleration(t, q, v)
         if self.mode.locks:
