@@ -25,7 +25,7 @@ __all__ = ["Projection", "Projector"]
 Array = NDArray[np.float64]
 _Chosen = NDArray[np.intp] | slice
 _Closure = tuple[Array, Array, Array]
-"""``J``, ``b`` and the residual of all rows."""
+"""``J``, ``b`` and the residual of all rows, in units that compare."""
 
 _ITERATIONS = 25
 _REACHABLE = 1e-8
@@ -50,9 +50,10 @@ class Projection:
 
     Args:
         tol: residual above which a state is projected: rad, and characteristic lengths.
-        coordinates: what moves. "optimal": the dependent coordinates of optimal partitioning, own
-            sets for positions and velocities; "mass": all of them, by the smallest shift in the
-            kinetic metric; or names of the joints that shall be corrected.
+        coordinates: what moves. "optimal": the dependent coordinates of optimal partitioning, which
+            are kept until they get clearly worse, own sets for positions and velocities where
+            their rows differ; "mass": all of them, by the smallest shift in the kinetic metric; or
+            names of the joints that shall be corrected.
     """
 
     tol: float = 1e-11
