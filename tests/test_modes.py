@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +12,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
+from pinloop import modes
 from pinloop.modes import ModalSystem, locked_columns
 from pinloop.tree import coordinate_names
 
@@ -247,3 +250,32 @@ def test_regularization_is_done_again_for_the_loops_that_are_left() -> None:
     for name in loops:
         assert len(system.equations(pl.Mode(opened=name)).rows) == 2
     assert len(system.equations(pl.Mode(opened=loops)).rows) == 0
+
+
+# -- what is found out once ---------------------------------------------------------------------
+
+
+def test_a_robot_is_regularized_once_and_not_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for every set of open loops; another robot of the same file is another robot."""
+    count = 0
+
+    def counted(robot: pl.Mechanism) -> pl.Mechanism:
+        nonlocal count
+        count += 1
+        return pl.regularize(robot)
+
+    monkeypatch.setattr(modes, "regularize", counted)
+    first, second = (tables.build(SMALL["planar-3-RRR"]()) for _ in range(2))
+    names = frozenset(loop.name for loop in first.loops[:1])
+    for machine, expected in ((first, 2), (first, 2), (second, 4)):
+        system = modes.ModalSystem(machine)
+        whole, opened = system.mechanism(frozenset()), system.mechanism(names)
+        assert count == expected
+        assert whole.regularization is not None
+        assert len(opened.loops) == len(machine.loops) - 1
+    plain = modes.ModalSystem(first, regularization=False).mechanism(frozenset())
+    assert plain is first
+    gone = weakref.ref(first)
+    del first, machine, system, plain, whole, opened
+    gc.collect()
+    assert gone() is None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pinocchio as pin
@@ -138,6 +139,11 @@ def locked_columns(robot: Mechanism, lock: Locked) -> list[int]:
     return [at.v.start + names.index(axis) for axis in lock.axes]
 
 
+_REDUCED: WeakKeyDictionary[Mechanism, dict[frozenset[str], Mechanism]] = WeakKeyDictionary()
+"""Robots without their redundant rows, by the loops that are open: that takes longer than many a
+run, and the same robot is simulated again and again."""
+
+
 class ModalSystem:
     """The equations of motion of a robot in each of its modes, built when first needed.
 
@@ -183,7 +189,10 @@ class ModalSystem:
         if opened not in self._robots:
             robot = self.robot.without_loops(opened) if opened else self.robot
             if self._regularization and robot.loops and robot.regularization is None:
-                robot = regularize(robot)
+                known = _REDUCED.setdefault(self.robot, {})
+                if opened not in known:
+                    known[opened] = regularize(robot)
+                robot = known[opened]
             self._robots[opened] = robot
         return self._robots[opened]
 
