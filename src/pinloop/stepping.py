@@ -33,6 +33,11 @@ _FARTHER = 4.0
 best is not close."""
 
 
+_TRIES = 300
+"""Rejected steps beside a bifurcation after which a run does not pass it: those that do need few,
+others come nearer and nearer."""
+
+
 class StepFailed(Exception):  # noqa: N818 - says what happened
     """A step cannot be taken; whoever steps turns it into an error with the motion so far.
 
@@ -44,6 +49,14 @@ class StepFailed(Exception):  # noqa: N818 - says what happened
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+def _branching(t: float) -> StepFailed:
+    return StepFailed(
+        f"the mechanism branches at t = {t:.6g} s, and rounding decides which way it goes; steps "
+        "that are larger pass there (loosen rtol and atol, or fix the step)",
+        "bifurcation",
+    )
 
 
 class _Ended(NamedTuple):
@@ -100,7 +113,7 @@ class Stepper:
         self.evaluations = 0
         tableau = method.tableau
         self._stages = tableau.stages - 1 + (method.step is None and tableau.looks_ahead)
-        self._regularity, self._regular = regularity, 1.0
+        self._regularity, self._regular, self._tries = regularity, 1.0, 0
         self._work = Stages(method.tableau, robot.nv)
         self._control = StepControl(method, np.where(robot.is_translation, robot.length, 1.0))
 
@@ -151,6 +164,10 @@ class Stepper:
             if best is not None and other is None:
                 return self._settled(best)
             self.rejected += 1
+            if self._regular < _BESIDE:
+                self._tries += 1
+                if self._tries > _TRIES:
+                    raise _branching(t)
             if other is not None:
                 h = first * other
                 continue
@@ -161,11 +178,9 @@ class Stepper:
         """The step that is taken, and the size of the next one."""
         step = made.step
         if made.regular < _AT:
-            raise StepFailed(
-                f"the mechanism branches at t = {step.t1:.6g} s, and rounding decides which way it "
-                "goes; steps that are larger pass there (loosen rtol and atol, or fix the step)",
-                "bifurcation",
-            )
+            raise _branching(step.t1)
+        if made.regular > _NEAR:
+            self._tries = 0
         self._regular = made.regular
         factor = self._control.factor(made.error, accepted=True)
         # A step that had to end at an event does not make the next ones short.

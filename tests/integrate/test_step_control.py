@@ -256,3 +256,20 @@ def test_an_end_with_too_large_an_error_does_not_stop_the_search_for_a_better_on
     """The second end lies on the kick at one second, the third one passes."""
     stepper = straight(lambda t: 1e-3 if t < 1.2 else 1.0)
     assert stretch(stepper, 1 / 1.3) == pytest.approx(1.7 / 1.3) and stepper.rejected == 2
+
+
+def test_a_run_that_only_comes_nearer_to_a_bifurcation_is_told_so_soon() -> None:
+    body, rough = robot("six_axis_arm"), [False]
+
+    def acceleration(t: float, q: Array, v: Array) -> Array:
+        return np.full(body.nv, np.nan if rough[0] else 0.0)
+
+    stepper = Stepper(
+        body, MuntheKaas(smallest=1e-300), RobotManifold(body), acceleration,
+        lambda t, q, v: (q, v, False), lambda: 5e-3,
+    )  # fmt: skip
+    stretch(stepper, 0.5)
+    before, rough[0] = stepper.rejected, True
+    with pytest.raises(StepFailed, match="branches at t = 0 s"):
+        stretch(stepper, 0.5)
+    assert stepper.rejected - before == 301
