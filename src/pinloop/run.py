@@ -106,7 +106,7 @@ class Run:
         self.locked = self.system.locked(mode)
         plain = self.method.step is None and not mode.locks
         self._right_hand_side = self.equations.acceleration if plain else self._checked
-        self.stepper.acceleration = self._right_hand_side
+        self.stepper.begin(self._right_hand_side)
         # A locked axis of a curved joint stands still, but its algebra coordinate does not.
         whole = [
             k
@@ -323,7 +323,7 @@ class Run:
         """State and acceleration inside a step that has just been taken."""
         q, v = step(t)
         q = self.manifold.normalize(q)
-        return q, v, self.equations.acceleration(t, q, v)
+        return q, v, self._right_hand_side(t, q, v)
 
     def _trajectory(self, message: str) -> Trajectory:
         return Trajectory(

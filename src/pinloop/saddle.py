@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from .errors import BadValue, SingularMass
 from .lapack import lapack, triangular, triangular_vector
 
-__all__ = ["RANK", "Saddle", "solve_mass"]
+__all__ = ["RANK", "Saddle", "from_upper", "solve_mass"]
 
 Array = NDArray[np.float64]
 
@@ -168,6 +168,11 @@ def solve_mass(M: Array, f: Array) -> Array:
             "moves without mass or inertia"
         )
     return np.asarray(x)
+
+
+def from_upper(M: Array) -> Array:
+    """The symmetric matrix of which only the upper triangle is written, as by `pin.crba`."""
+    return np.asarray(np.triu(M) + np.triu(M, 1).T)
 
 
 def _forward(L: Array, B: Array) -> Array:

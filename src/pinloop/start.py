@@ -34,53 +34,69 @@ def consistent_start(
         q: configuration, shape (nq,).
         v: velocity, shape (nv,).
     """
+    q, J, b = _closed(equations, locked, t, q)
+    if len(equations.rows) > len(equations.rows.loops):
+        J, b, _ = equations.terms(t, q, v)  # some rows take what they keep from this velocity
+    return q, _allowed(equations, locked, v, q, J, b)
+
+
+def _closed(
+    equations: EquationsOfMotion, locked: NDArray[np.bool_], t: float, q: Array
+) -> tuple[Array, Array, Array]:
+    """The configuration on the manifold, and ``J`` and ``b`` of the rows there."""
     robot, rows = equations.robot, equations.rows
     J, b, residual = equations.closure(t, q)
     gap, full = residual[: len(rows.loops)], rows.whole
     if full is not rows.loops:
         gap = equations.residual_of(full, q)
     if np.linalg.norm(np.where(full.angular, 1.0, 1 / robot.length) * gap) > _CONSISTENT:
-        near = assemble(robot, q)
         raise LoopNotClosed(
             f"robot '{robot.name}': the start configuration is not assembled (residual "
             f"{np.linalg.norm(gap):.3g}); start from pl.assemble(robot, q), which this error "
             "carries as .q",
-            q=near,
+            q=assemble(robot, q),
             residuals=full.by_name(gap),
         )
-    gap = (rows.scale * residual)[rows.holonomic]
-    near = q
-    if np.linalg.norm(gap) > _CLOSED:
-        closed = Projection(tol=_CLOSED, coordinates="mass")
-        near, _ = Projector(equations, closed, locked).position(t, q)
-        J, b, _ = equations.closure(t, near)
-    if np.linalg.norm(gap) > _CONSISTENT:
+    off = float(np.linalg.norm((rows.scale * residual)[rows.holonomic]))
+    if off <= _CLOSED:
+        return q, J, b
+    closed = Projection(tol=_CLOSED, coordinates="mass")
+    near, _ = Projector(equations, closed, locked).position(t, q)
+    if off > _CONSISTENT:
         raise LoopNotClosed(
             f"robot '{robot.name}': the rows contradict the start configuration (residual "
-            f"{np.linalg.norm(gap):.3g}); start where prescribed motions start",
+            f"{off:.3g}); start where prescribed motions start",
             q=near,
             residuals=dict(zip(rows.labels, equations.residual(t, q), strict=True)),
         )
-    q = near
-    if len(rows) > len(rows.loops):  # some rows take what they keep from this velocity
-        J, b, _ = equations.terms(t, q, v)
+    return near, *equations.closure(t, near)[:2]
+
+
+def _allowed(
+    equations: EquationsOfMotion, locked: NDArray[np.bool_], v: Array, q: Array, J: Array, b: Array
+) -> Array:
+    """The velocity that rows with ``J v = b`` allow."""
+    robot, rows = equations.robot, equations.rows
+
+    def missed(v: Array) -> Array:
+        return np.asarray(rows.scale * (J @ v - b))
+
     size = max(1.0, float(np.abs(v).max(initial=0.0)), float(np.abs(b).max(initial=0.0)))
     near = np.where(locked, 0.0, v)
-    rest = b - J @ near
-    if np.linalg.norm(rows.scale * rest) > _CLOSED * size:
+    if np.linalg.norm(missed(near)) > _CLOSED * size:
         free = np.flatnonzero(~locked)
         shift = Saddle(equations.mass(q)[np.ix_(free, free)], J[:, free], rows.scale)
-        near[free] += shift.project(rest)
-    if np.linalg.norm(rows.scale * (J @ near - b)) > 1e-8 * size:
+        near[free] += shift.project(b - J @ near)
+    left, off = (float(np.linalg.norm(missed(one))) for one in (near, v))
+    if left > 1e-8 * size:
         raise InconsistentVelocity(
             f"robot '{robot.name}': the rows contradict each other at the start: no velocity "
             "meets them all; take one out",
             v=near,
-            residual=float(np.linalg.norm(rows.scale * (J @ near - b))),
+            residual=left,
         )
-    off = float(np.linalg.norm(rows.scale * (J @ v - b)))
     if off > _CONSISTENT * size:
-        worst = rows.labels[int(np.argmax(np.abs(rows.scale * (J @ v - b))))]
+        worst = rows.labels[int(np.argmax(np.abs(missed(v))))]
         raise InconsistentVelocity(
             f"robot '{robot.name}': the start velocity violates row '{worst}' (residual "
             f"{off:.3g}); use pl.consistent_velocity, or the nearest one, which this error "
@@ -88,4 +104,4 @@ def consistent_start(
             v=near,
             residual=off,
         )
-    return q, near
+    return near

@@ -31,8 +31,6 @@ _OTHER_ENDS = (1.3, 1.7, 0.7, 0.4)
 _FARTHER = 4.0
 """By how much an end must be more regular than the best before for yet another to be tried, if the
 best is not close."""
-
-
 _TRIES = 300
 """Rejected steps beside a bifurcation after which a run does not pass it: those that do need few,
 others come nearer and nearer."""
@@ -90,7 +88,6 @@ class Stepper:
             the mechanism branches to 1; not looked at by default.
 
     Attributes:
-        acceleration: right-hand side, which may be another one from step to step.
         exact: mask of the velocity coordinates whose steps in the algebra are zero to the last bit.
         evaluations: how often the right-hand side was asked for.
         rejected: number of rejected steps.
@@ -109,13 +106,19 @@ class Stepper:
         self.exact = np.zeros(robot.nv, dtype=bool)
         self.rejected = 0
         self._model = robot.model
-        self.acceleration, self._project = acceleration, project
+        self._project = project
         self.evaluations = 0
         tableau = method.tableau
         self._stages = tableau.stages - 1 + (method.step is None and tableau.looks_ahead)
-        self._regularity, self._regular, self._tries = regularity, 1.0, 0
+        self._regularity = regularity
         self._work = Stages(method.tableau, robot.nv)
         self._control = StepControl(method, np.where(robot.is_translation, robot.length, 1.0))
+        self.begin(acceleration)
+
+    def begin(self, acceleration: Callable[[float, Array, Array], Array]) -> None:
+        """Start a mode, with a right-hand side of its own; nothing is known of its branches."""
+        self._acceleration = acceleration
+        self._regular, self._tries = 1.0, 0
 
     def first_step(self, v: Array, a: Array, span: float) -> float:
         """Size of a first step [s]."""
@@ -189,7 +192,7 @@ class Stepper:
 
     def _attempt(self, t: float, h: float, state: State) -> Attempt:
         self.evaluations += self._stages
-        return self.method.attempt(self.manifold, self.acceleration, t, h, state, self._work)
+        return self.method.attempt(self.manifold, self._acceleration, t, h, state, self._work)
 
     def _finish(self, t: float, t_next: float, state: State, attempt: Attempt) -> Step:
         """Project the end of a step."""
@@ -204,5 +207,5 @@ class Stepper:
             a = None
         if a is None:
             self.evaluations += 1
-            a = self.acceleration(t_next, q_new, v_new)
+            a = self._acceleration(t_next, q_new, v_new)
         return Step(self.manifold, t, t_next, *state, psi, q_new, v_new, a)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from .description import GROUND, Body, Description, Joint, coordinate_count
 from .errors import LoadError
 from .graph import SpanningTree
+from .saddle import from_upper
 
 __all__ = ["check_cuts", "check_description", "check_masses"]
 
@@ -313,8 +314,7 @@ def _is_singular(model: pin.Model) -> bool:
         return False
     step = np.random.default_rng(0).uniform(-1, 1, model.nv)
     q = pin.integrate(model, pin.neutral(model), step)
-    matrix = pin.crba(model, model.createData(), q)
-    matrix = np.triu(matrix) + np.triu(matrix, 1).T
+    matrix = from_upper(pin.crba(model, model.createData(), q))
     if not np.all(np.diagonal(matrix) > 0):
         return True
     size = np.sqrt(np.diagonal(matrix))

@@ -14,6 +14,7 @@ from ..forces import Force
 from ..holonomy import group_bracket
 from ..mechanism import Mechanism
 from ..rows import Row
+from ..saddle import from_upper
 from .equations import EquationsOfMotion
 
 __all__ = ["christoffel", "coriolis", "inverse_dynamics"]
@@ -139,8 +140,7 @@ def coriolis(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
 
 def _mass(robot: Mechanism, q: Array) -> Array:
     """Mass matrix of the tree."""
-    M = np.triu(pin.crba(robot.model, robot.model.createData(), q))
-    return np.asarray(M + np.triu(M, 1).T)
+    return from_upper(pin.crba(robot.model, robot.model.createData(), q))
 
 
 def _mass_slope(robot: Mechanism, q: Array, motion: Array, step: float = 2e-3) -> Array:

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from ..constraints import Constraints
 from ..mechanism import Mechanism
-from ..pairs import MotionGroup, Pair
+from ..pairs import MotionGroup
 from ..rows import RowSet
-from ..saddle import Saddle, solve_mass
+from ..saddle import Saddle, from_upper, solve_mass
 
 __all__ = ["TiedLoops"]
 
@@ -45,7 +45,6 @@ _CLOSED = 1e-10
 """Residual of loops that are closed: rad, characteristic lengths."""
 _NOISE = 1e-10
 """Entries below this part of the largest one count as zero: the row vanishes."""
-_POINT = [0, 1, 2]
 
 _EQUAL = 1e-9
 """Relative difference of accelerations that are the same."""
@@ -190,7 +189,7 @@ class TiedLoops:
         Pinocchio's solver gives it with a damping, and nothing is known of its size yet.
         """
         model, data = self._model, self._data
-        M = _mass(model, data, q)
+        M = from_upper(pin.crba(model, data, q))
         pin.computeJointJacobians(model, data, q)
         pin.updateFramePlacements(model, data)
         J = self._rows.jacobian_at(data, q)[: len(self._places)]
@@ -206,12 +205,6 @@ class TiedLoops:
         right[:size] = data.primal_rhs_contact
         np.subtract(tau, data.nle, out=right[size:])
         return np.asarray(self._system.solve(right)[size:])
-
-
-def _mass(model: pin.Model, data: pin.Data, q: Array) -> Array:
-    """Mass matrix, of which `crba` writes the upper triangle, shape (nv, nv)."""
-    M = np.triu(pin.crba(model, data, q))
-    return np.asarray(M + np.triu(M, 1).T)
 
 
 def _independent(gram: Array, rank: int) -> NDArray[np.intp] | None:
@@ -249,7 +242,7 @@ def _agrees(tied: TiedLoops, rows: RowSet, q: Array, rank: int) -> bool | None:
     model, data, rest = robot.model, robot.model.createData(), np.zeros(robot.nv)
     unit = np.where(robot.is_translation, robot.length, 1.0)
     v, push = unit * rng.standard_normal((2, robot.nv))
-    M = _mass(model, data, q)
+    M = from_upper(pin.crba(model, data, q))
     pin.computeJointJacobians(model, data, q)
     pin.updateFramePlacements(model, data)
     J = rows.loops.jacobian_at(data, q)
@@ -272,11 +265,14 @@ def _tied(robot: Mechanism) -> _Ties | None:
     places: list[int] = []
     units: list[float] = []
     for loop in robot.loops:
-        rows = _held_rows(loop.pair)
+        pair = loop.pair
+        if not isinstance(pair, MotionGroup):
+            return None
+        rows = _held_rows(pair)
         if not rows:
             return None
         a, b = (robot.model.frames[index] for index in (loop.frame_a, loop.frame_b))
-        point = rows == _POINT and not _between_free_bodies(robot.model, a, b)
+        point = pair.is_point and not _between_free_bodies(robot.model, a, b)
         # Twists are those of A relative to B, in B.
         models.append(
             pin.RigidConstraintModel(
@@ -298,14 +294,12 @@ def _without_choice(robot: Mechanism) -> TiedLoops | None:
     return None if ties is None else TiedLoops(robot, ties, Constraints(robot, full=True))
 
 
-def _held_rows(pair: Pair) -> list[int]:
+def _held_rows(pair: MotionGroup) -> list[int]:
     """Rows of the relative twist that a pair restricts; none if it restricts combinations.
 
     All of them, also after regularization: a point would be enough for a planar hinge then, but
     what is kept of frames are rows of the pair where the loop is open, too.
     """
-    if not isinstance(pair, MotionGroup):
-        return []
     selector = pair.selector(pin.SE3.Identity())
     if np.count_nonzero(selector) > len(selector):
         return []

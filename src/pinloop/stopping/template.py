@@ -19,6 +19,7 @@ from ..closing import null_space, scaled_jacobian
 from ..constraints import Constraints
 from ..errors import BadValue, LoopNotClosed, PinloopWarning
 from ..mechanism import Mechanism
+from ..saddle import from_upper
 from .jointbrake import Chain, JointBrake, Source
 from .parameters import Value
 
@@ -79,8 +80,7 @@ def worst_loads(robot: Mechanism, names: list[str], seed: int = 0) -> tuple[Arra
         if not tree:
             motions, ease = _motions(robot, constraints, q, rows)
         load = pin.computeGeneralizedGravity(robot.model, data, q)
-        mass = pin.crba(robot.model, data, q)
-        mass = np.triu(mass) + np.triu(mass, 1).T
+        mass = from_upper(pin.crba(robot.model, data, q))
         gravity.append(np.abs(motions.T @ load))
         inertia.append(np.einsum("ij,ik,kj->j", motions, mass, motions))
         eases.append(ease)

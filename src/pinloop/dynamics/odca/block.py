@@ -16,6 +16,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ...errors import SingularMass
+from ...saddle import from_upper
 from .linear import cholesky, forward, solve
 
 __all__ = ["Block", "Shared", "is_unsteady"]
@@ -221,7 +222,7 @@ class Block:
 
     def _without_held(self, M: Array) -> Array:
         """The mass matrix with ones where coordinates are held."""
-        whole = np.triu(M) + np.triu(M, 1).T
+        whole = from_upper(M)
         self._held_rows = whole[self._held]
         whole[self._held] = whole[:, self._held] = 0.0
         whole[self._held, self._held] = 1.0
@@ -233,7 +234,7 @@ class Block:
         self._factor, exists = cholesky(M)
         if exists and (self._sure or self._is_regular(M)):
             return
-        whole = np.triu(M) + np.triu(M, 1).T
+        whole = from_upper(M)
         diagonal = np.maximum(np.diagonal(whole), 0.0)
         if not np.all(np.isfinite(whole)):
             raise SingularMass("the mass matrix is not finite")
