@@ -303,9 +303,8 @@ class Watcher:
         gap = np.abs(step.q0[self._at_q] - self._limits)
         reach = np.abs(step.polynomial[:, self._at_v]).sum(axis=0)
         self._size[self._plain] = gap + reach
-        # Not if it is still in the band about the zero it was last at.
-        safe = (gap > _SAFELY * reach) & (self._band[self._plain] < 0.0)
-        far = set(self._plain[safe & (self._sides[self._plain] != 0.0)].tolist())
+        safe = (gap > _SAFELY * reach) & (self._sides[self._plain] != 0.0)
+        far = set(self._plain[safe].tolist())
         return [k for k in self._active if k not in far]
 
     def _side(self, k: int, value: float) -> float:

@@ -273,3 +273,15 @@ def test_a_run_that_only_comes_nearer_to_a_bifurcation_is_told_so_soon() -> None
     with pytest.raises(StepFailed, match="branches at t = 0 s"):
         stretch(stepper, 0.5)
     assert stepper.rejected - before == 301
+
+
+def test_a_mode_begins_without_knowledge_of_branches() -> None:
+    """A step that is too large is made shorter, not longer, whatever the mode before met."""
+    stepper = straight(lambda t: 0.05)
+    assert stretch(stepper, 0.5) == 0.5
+
+    def acceleration(t: float, q: Array, v: Array) -> Array:
+        return np.full(len(v), 1.0 if abs(t - 1.0) < 0.01 else 0.0)
+
+    stepper.begin(acceleration)
+    assert stretch(stepper, 0.5, 0.5) == pytest.approx(0.5 + 0.2 * 0.5)
