@@ -369,7 +369,7 @@ def test_rows_that_come_to_contradict_each_other_stop_the_run(
     """Crank and rocker are tied by the loop: one cannot go while the other is held."""
     machine = robot("four-bar")
     rows = [
-        pl.Prescribed("crank", lambda t: (t * t, 2 * t, 2.0)),
+        pl.Prescribed("crank", lambda t: (t**3, 3 * t * t, 6 * t)),
         pl.Prescribed("rocker", lambda t: (0.0, 0.0, 0.0)),
     ]
     with pytest.raises(pl.SimulationFailed, match=r"contradict|cannot be met|cannot close"):

@@ -21,6 +21,7 @@ from .modes import ModalSystem, Mode, locked_columns
 from .recording import Recording
 from .stabilization import Projection, Projector
 from .stepping import StepFailed, Stepper
+from .tangents import obstacle
 from .trajectory import Trajectory
 from .transitions import Transition, make_transition
 from .watching import Watcher, refined_root
@@ -157,6 +158,12 @@ class Run:
         made = make_transition(self.system, t, q, v, self.mode, mode, None, names)
         self.transitions.append(made)
         self._enter(mode, q, made.v_plus)
+        found = obstacle(self.equations, t, q, made.v_plus)
+        if found is not None:
+            raise StepFailed(
+                f"after '{', '.join(names)}' {found}; let it happen in another pose",
+                "no way on",
+            )
         return q, made.v_plus
 
     def _met(self, t: float, q: Array, v: Array, events: list[BoundEvent], mode: Mode) -> Array:

@@ -102,6 +102,19 @@ class Saddle:
         outside = 1.0 - np.sum(V**2, axis=0) if len(V) else np.ones(rows)
         return np.asarray(outside < 1e-9)
 
+    @property
+    def dependencies(self) -> Array:
+        """Orthonormal combinations of the scaled rows that vanish, shape (m - rank, m).
+
+        ``J x = b`` has solutions where they vanish for ``scale * b`` too.
+        """
+        if self._S is not None:
+            return np.zeros((0, self._Y.shape[1]))
+        V = self._singular[2]
+        if len(V) == 0:
+            return np.eye(self._Y.shape[1])
+        return np.asarray(np.linalg.svd(V)[2][len(V) :])
+
     def solve(self, f: Array, b: Array) -> tuple[Array, Array]:
         """Solve ``M x = f + J' lam``, ``J x = b``; least squares in ``b`` if that is impossible.
 

@@ -11,6 +11,7 @@ from .dynamics import EquationsOfMotion
 from .errors import InconsistentVelocity, LoopNotClosed
 from .saddle import Saddle
 from .stabilization import Projection, Projector
+from .tangents import obstacle
 
 __all__ = ["consistent_start"]
 
@@ -20,6 +21,8 @@ _CLOSED = 1e-3 * TOLERANCE
 """Residual of a start configuration that is left as it is, in the same units."""
 _CONSISTENT = 1e-6
 """Residual of a start state up to which it is projected silently: rad, characteristic lengths."""
+_TURNED, _AMPLIFIED = 1e-3, 1e3
+"""Part of the speed that is projected away silently, and how often the residual that may be."""
 
 
 def consistent_start(
@@ -37,7 +40,9 @@ def consistent_start(
     q, J, b = _closed(equations, locked, t, q)
     if len(equations.rows) > len(equations.rows.loops):
         J, b, _ = equations.terms(t, q, v)  # some rows take what they keep from this velocity
-    return q, _allowed(equations, locked, v, q, J, b)
+    v = _allowed(equations, locked, v, q, J, b)
+    _require_tangent(equations, t, q, v)
+    return q, v
 
 
 def _closed(
@@ -104,4 +109,37 @@ def _allowed(
             v=near,
             residual=off,
         )
+    unit = np.where(robot.is_translation, robot.length, 1.0)
+    taken, speed = (float(np.linalg.norm(part / unit)) for part in (near - v, v))
+    if taken > max(_TURNED * speed, _AMPLIFIED * off):
+        worst = rows.labels[int(np.argmax(np.abs(missed(v))))]
+        raise InconsistentVelocity(
+            f"robot '{robot.name}': beside a singular pose the start velocity violates row "
+            f"'{worst}' (residual {off:.3g}), and to meet it takes {taken / speed:.0%} of the "
+            "speed; start from the singular pose itself, from a pose farther off, or with the "
+            "nearest velocity, which this error carries as .v",
+            v=near,
+            residual=off,
+        )
     return near
+
+
+def _require_tangent(equations: EquationsOfMotion, t: float, q: Array, v: Array) -> None:
+    """Raise if no acceleration meets the rows: the motion does not go on with this velocity."""
+    found = obstacle(equations, t, q, v)
+    if found is None:
+        return
+    if found.resting:
+        advice = "take one out"
+    elif found.v.any():
+        advice = (
+            "start with a velocity along one of the branches, such as the nearest one found, which "
+            "this error carries as .v, or from another pose"
+        )
+    else:
+        advice = "start at rest or from another pose"
+    raise InconsistentVelocity(
+        f"robot '{equations.robot.name}' at the start: {found}; {advice}",
+        v=found.v,
+        residual=found.residual,
+    )
