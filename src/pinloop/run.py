@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 
@@ -19,6 +20,7 @@ from .integrate import MuntheKaas, Step
 from .manifold import RobotManifold
 from .modes import ModalSystem, Mode, locked_columns
 from .recording import Recording
+from .speedloss import SpeedLoss, VelocityShift, speed_loss
 from .stabilization import Projection, Projector
 from .stepping import StepFailed, Stepper
 from .tangents import obstacle
@@ -67,7 +69,13 @@ class Run:
         robot = system.robot
         self.manifold = RobotManifold(robot)
         self.stepper = Stepper(
-            robot, method, self.manifold, self._checked, self._project, self._regularity
+            robot,
+            method,
+            self.manifold,
+            self._checked,
+            self._project,
+            self._regularity,
+            None if stabilization is None else self._loss,
         )
         self.watcher = Watcher(events, self.start)
         self.evaluations = self.projected = 0
@@ -298,6 +306,11 @@ class Run:
         if self.projected % _WATCHED == 0:
             self._watch_loops(moved[0])
         return moved
+
+    def _loss(self, step: Step, shift: VelocityShift) -> SpeedLoss | None:
+        """Why the projection at the end of a step takes more than its error, if it does."""
+        slack = 0.0 if self.stabilization is None else self.stabilization.tol
+        return speed_loss(self.equations, step.t1, step.q1, replace(shift, slack=slack))
 
     def _regularity(self) -> float:
         """How independent the rows are at the last state; unknown where nothing is projected."""

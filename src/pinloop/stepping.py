@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from .integrate import Attempt, MuntheKaas, Stages, Step, StepControl
 from .manifold import RobotManifold
 from .mechanism import Mechanism
+from .speedloss import SpeedLoss, VelocityShift
 
 __all__ = ["StepFailed", "Stepper"]
 
@@ -31,6 +32,8 @@ _OTHER_ENDS = (1.3, 1.7, 0.7, 0.4)
 _FARTHER = 4.0
 """By how much an end must be more regular than the best before for yet another to be tried, if the
 best is not close."""
+_TRIFLE = 1e-6
+"""Part of the largest velocity that a projection may take after a fixed step, come what may."""
 _TRIES = 300
 """Rejected steps beside a bifurcation after which a run does not pass it: those that do need few,
 others come nearer and nearer."""
@@ -49,12 +52,14 @@ class StepFailed(Exception):  # noqa: N818 - says what happened
         self.reason = reason
 
 
+_ROUNDING = (
+    "rounding decides which way it goes; steps that are larger pass there (loosen rtol and atol, "
+    "or fix the step)"
+)
+
+
 def _branching(t: float) -> StepFailed:
-    return StepFailed(
-        f"the mechanism branches at t = {t:.6g} s, and rounding decides which way it goes; steps "
-        "that are larger pass there (loosen rtol and atol, or fix the step)",
-        "bifurcation",
-    )
+    return StepFailed(f"the mechanism branches at t = {t:.6g} s, and {_ROUNDING}", "bifurcation")
 
 
 class _Ended(NamedTuple):
@@ -66,6 +71,7 @@ class _Ended(NamedTuple):
         error: its error over the tolerance.
         h: size that was wanted [s].
         last: whether it had to be shorter than that.
+        v: velocity before the projection.
     """
 
     regular: float
@@ -73,6 +79,7 @@ class _Ended(NamedTuple):
     error: float
     h: float
     last: bool
+    v: Array
 
 
 class Stepper:
@@ -86,6 +93,8 @@ class Stepper:
         project: returns a state on the manifold and whether it has been moved.
         regularity: how independent the rows are at the state that was projected last, from 0 where
             the mechanism branches to 1; not looked at by default.
+        loss: why a projection at the end of a step takes more than its error, a function of the
+            step and the velocities; None if it does not. Not looked at by default.
 
     Attributes:
         exact: mask of the velocity coordinates whose steps in the algebra are zero to the last bit.
@@ -101,6 +110,7 @@ class Stepper:
         acceleration: Callable[[float, Array, Array], Array],
         project: Callable[[float, Array, Array], tuple[Array, Array, bool]],
         regularity: Callable[[], float] | None = None,
+        loss: Callable[[Step, VelocityShift], SpeedLoss | None] | None = None,
     ) -> None:
         self.method, self.manifold = method, manifold
         self.exact = np.zeros(robot.nv, dtype=bool)
@@ -110,7 +120,7 @@ class Stepper:
         self.evaluations = 0
         tableau = method.tableau
         self._stages = tableau.stages - 1 + (method.step is None and tableau.looks_ahead)
-        self._regularity = regularity
+        self._regularity, self._loss = regularity, loss
         self._work = Stages(method.tableau, robot.nv)
         self._control = StepControl(method, np.where(robot.is_translation, robot.length, 1.0))
         self.begin(acceleration)
@@ -126,7 +136,10 @@ class Stepper:
 
     def fixed(self, t: float, t_next: float, state: State) -> Step:
         """One step to a given time, whatever its error."""
-        return self._finish(t, t_next, state, self._attempt(t, t_next - t, state))
+        attempt = self._attempt(t, t_next - t, state)
+        step = self._finish(t, t_next, state, attempt)
+        self._require_small_shift(step, attempt.v)
+        return step
 
     def controlled(self, t: float, h: float, end: float, state: State) -> tuple[Step, float]:
         """One accepted step that does not pass ``end``, of about ``h``; and the next size.
@@ -159,7 +172,7 @@ class Stepper:
                 regular = 1.0 if self._regularity is None else self._regularity()
                 farther = best is None or regular > _FARTHER * best.regular
                 if best is None or regular > best.regular:
-                    best = _Ended(regular, step, error, h, last)
+                    best = _Ended(regular, step, error, h, last, attempt.v)
                 more = regular < _BESIDE and (farther or best.regular < _CLOSE)
                 other = next(others, None) if more else None
             elif best is not None or self._regular < _NEAR:
@@ -182,6 +195,7 @@ class Stepper:
         step = made.step
         if made.regular < _AT:
             raise _branching(step.t1)
+        self._require_small_shift(step, made.v, made.regular)
         if made.regular > _NEAR:
             self._tries = 0
         self._regular = made.regular
@@ -189,6 +203,27 @@ class Stepper:
         # A step that had to end at an event does not make the next ones short.
         size = max(made.h, (step.t1 - step.t0) * factor) if made.last else made.h * factor
         return step, size
+
+    def _require_small_shift(self, step: Step, before: Array, regular: float = 1.0) -> None:
+        """Raise if the projection at the end of a step has taken more than its error."""
+        if self._loss is None or step.v1 is before:
+            return
+        fixed = self.method.step is not None
+        # Most often the largest number settles it; of a few, Python's max is faster than NumPy's.
+        moved = max(map(abs, (step.v1 - before).tolist()))
+        if moved <= (_TRIFLE * max(map(abs, before.tolist())) if fixed else self._control.finest):
+            return
+        tolerance = None if fixed else self._control.tolerance(step.v0, before)
+        found = self._loss(step, VelocityShift(step.v0, before, step.v1, tolerance))
+        if found is None:
+            return
+        if regular < _NEAR:
+            advice = f"the mechanism branches here, and {_ROUNDING}"
+        elif fixed:
+            advice = "take a smaller step, or start farther off a singular pose"
+        else:
+            advice = "start farther off a singular pose; a prescribed motion needs its true rates"
+        raise StepFailed(f"{found} at t = {step.t1:.6g} s; {advice}", "speed taken")
 
     def _attempt(self, t: float, h: float, state: State) -> Attempt:
         self.evaluations += self._stages

@@ -268,11 +268,15 @@ class StepControl:
         method: method and tolerances.
         scale: size of one unit of each velocity coordinate, shape (nv,): the characteristic length
             for linear ones.
+
+    Attributes:
+        finest: least error that any velocity may have.
     """
 
     def __init__(self, method: MuntheKaas, scale: Array) -> None:
         self._method, self._scale = method, scale
         self._floor = method.atol * scale
+        self.finest = float(self._floor.min(initial=np.inf))
         self._step_tolerance = self._floor + method.rtol * scale
         self._last = 1e-4
         order = method.tableau.error_order + 1
@@ -300,7 +304,7 @@ class StepControl:
             return 0.0
         tolerance = np.empty((2, n))
         tolerance[0] = self._step_tolerance
-        tolerance[1] = self._method.rtol * np.maximum(np.abs(v0), np.abs(v1)) + self._floor
+        tolerance[1] = self.tolerance(v0, v1)
         parts = errors / tolerance
         squares = np.einsum("kij,kij->ki", parts, parts)
         norms = [math.sqrt(max(both) / n) for both in squares.tolist()]
@@ -310,6 +314,10 @@ class StepControl:
         if fifth == 0.0 and third == 0.0:
             return 0.0
         return fifth**2 / math.sqrt(fifth**2 + 0.01 * third**2)
+
+    def tolerance(self, v0: Array, v1: Array) -> Array:
+        """Error of the velocity that a step may have per coordinate, shape (nv,)."""
+        return np.asarray(self._method.rtol * np.maximum(np.abs(v0), np.abs(v1)) + self._floor)
 
     def factor(self, error: float, *, accepted: bool) -> float:
         """By how much to change the step."""
