@@ -101,6 +101,22 @@ def test_json_has_the_same(folder: Path, capsys: Captured) -> None:
     assert data["files"] == []
 
 
+def test_energy_that_is_missing_is_told(folder: Path, capsys: Captured) -> None:
+    """The slide is thrown outwards: with steps of 50 ms Euler's method makes a tenth of it."""
+    coarse = written(
+        folder,
+        start={"q": {"rail": 0.5}, "v": {"axis": 5.0}},
+        events=[],
+        method={"name": "euler", "step": "50ms"},
+    )
+    data = document(capsys, "simulate", coarse)
+    (warning,) = data["warnings"]
+    assert "of the energy turned over: take a smaller step" in warning
+    assert cli.run(["simulate", coarse]) == 0
+    assert "the energy balance misses" in capsys.readouterr().out
+    assert document(capsys, "simulate", written(folder))["warnings"] == []
+
+
 def test_closure_and_the_event_that_ends_it(folder: Path, capsys: Captured) -> None:
     stop = {"stop": "far down", "when": {"joint": "swing", "q": 0.5}}
     path = written(folder, robot="bars.urdf", start={}, until=2, events=[stop])

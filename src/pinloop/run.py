@@ -12,6 +12,7 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import NDArray
 
+from .balance import Accuracy
 from .constraints import Constraints
 from .dynamics import EquationsOfMotion
 from .errors import PinloopError, PinloopWarning, SimulationFailed
@@ -78,7 +79,7 @@ class Run:
             None if stabilization is None else self._loss,
         )
         self.watcher = Watcher(events, self.start)
-        self.evaluations = self.projected = 0
+        self.evaluations = self.projected = self.steps = 0
         self.kept = kept
         self.modes: list[Mode] = []
         self.transitions: list[Transition] = []
@@ -309,8 +310,12 @@ class Run:
 
     def _loss(self, step: Step, shift: VelocityShift) -> SpeedLoss | None:
         """Why the projection at the end of a step takes more than its error, if it does."""
-        slack = 0.0 if self.stabilization is None else self.stabilization.tol
-        return speed_loss(self.equations, step.t1, step.q1, replace(shift, slack=slack))
+        return speed_loss(self.equations, step.t1, step.q1, replace(shift, slack=self._slack))
+
+    @property
+    def _slack(self) -> float:
+        """Residual that projections let be."""
+        return 0.0 if self.stabilization is None else self.stabilization.tol
 
     def _regularity(self) -> float:
         """How independent the rows are at the last state; unknown where nothing is projected."""
@@ -337,6 +342,7 @@ class Run:
         if step is None:
             self.kept.add(t, q, v, a, number)
         else:
+            self.steps += 1
             self.kept.add(t, q, v, a, number, step.psi, partial(self._inside, step))
 
     def _inside(self, step: Step, t: float) -> tuple[Array, Array, Array]:
@@ -356,6 +362,7 @@ class Run:
             events=tuple(self.log),
             evaluations=self.evaluations + self.stepper.evaluations,
             rejected=self.stepper.rejected,
+            accuracy=Accuracy(self.method, self.steps, self._slack),
         )
 
     def _failed(self, message: str, reason: str) -> SimulationFailed:

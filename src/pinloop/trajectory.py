@@ -26,9 +26,10 @@ from .analysis import (
     momenta,
     reactions,
 )
+from .balance import Accuracy, Course, balance_warning
 from .checks import not_written
 from .dynamics import EquationsOfMotion
-from .errors import BadValue, LoadError
+from .errors import BadValue, LoadError, PinloopError
 from .forces import Force
 from .integrate import Step
 from .load.save import loops_document, write_urdf
@@ -79,6 +80,7 @@ class Trajectory:
         events: time and name of everything that happened.
         evaluations: number of evaluations of the accelerations.
         rejected: number of rejected steps.
+        accuracy: how accurately it was computed; None if that is not known.
     """
 
     robot: Mechanism
@@ -96,12 +98,34 @@ class Trajectory:
     events: tuple[tuple[float, str], ...] = ()
     evaluations: int = 0
     rejected: int = 0
+    accuracy: Accuracy | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return (
             f"<Trajectory of '{self.robot.name}': {len(self.t)} states, "
             f"t = {self.t[0]:.6g} ... {self.t[-1]:.6g} s, {self.message}>"
         )
+
+    def __str__(self) -> str:
+        return "\n".join([repr(self), *(f"warning: {warning}" for warning in self.warnings)])
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the run: an energy balance that misses more than its accuracy explains.
+
+        Computed when first asked for; empty for runs whose accuracy is not known, such as saved
+        ones.
+        """
+        if self.accuracy is None or len(self.t) < 2:
+            return ()
+        course = Course(
+            self.robot, self.equations, self.t, self.q, self.v, self.a, self._at, self.accuracy
+        )
+        try:
+            found = balance_warning(course, self.energy())
+        except PinloopError as error:
+            return (f"the energy balance cannot be computed: {error}",)
+        return (found,) if found else ()
 
     def __call__(self, t: ArrayLike) -> State:
         """State at one time or several, between the stored ones by interpolation in the algebra.

@@ -69,12 +69,16 @@ class StateRecord(TypedDict):
 
 @closed
 class RunDocument(TypedDict):
-    """A run in a few numbers. ``failure`` says why it could not go on; null if it could."""
+    """A run in a few numbers. ``failure`` says why it could not go on; null if it could.
+
+    ``warnings`` say what is odd about it, such as energy that is missing.
+    """
 
     format: Literal["pinloop-run-1"]
     robot: str
     ended: str
     failure: str | None
+    warnings: list[str]
     start_s: float
     end_s: float
     states: int

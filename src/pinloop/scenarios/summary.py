@@ -44,6 +44,7 @@ def as_document(run: Trajectory, written: Iterable[Path] = (), failure: str = ""
         "robot": run.robot.name,
         "ended": run.message,
         "failure": failure or None,
+        "warnings": list(run.warnings),
         "start_s": float(run.t[0]),
         "end_s": float(run.t[-1]),
         "states": len(run.t),
@@ -147,6 +148,8 @@ def run_table(run: Trajectory, failure: str = "") -> Sheet:
     blocks += [_impulses(run.robot, made) for made in jumps[:_MOST]]
     if max(len(run.events), len(run.transitions)) > _MOST:
         blocks.append(Notes("More", (f"Only the first {_MOST} events are shown; --json has all.",)))
+    if run.warnings:
+        blocks.append(Notes("Warnings", tuple(map(printable, run.warnings)), "caution"))
     if failure:
         blocks.append(Notes("Why", (printable(failure),), "bad"))
     return Sheet(Cell(printable(title), "bad" if short else "title"), tuple(blocks))
