@@ -104,12 +104,22 @@ def rows_of(robot: Mechanism, joints: tuple[str, ...]) -> NDArray[np.bool_]:
     return mask
 
 
-def search(problem: Problem, start: Array, seed: int, restarts: int) -> tuple[Array, float]:
-    """Best configuration from the start and, if need be, from random ones around it."""
+def search(
+    problem: Problem, start: Array, seed: int, restarts: int, enough: float = TOLERANCE
+) -> tuple[Array, float]:
+    """Best configuration from the start and, if need be, from random ones around it.
+
+    Args:
+        problem: what to close.
+        start: where to start, shape (nq,).
+        seed: seed of the random configurations.
+        restarts: how many of these to try at most.
+        enough: residual that is small enough to stop.
+    """
     rng = np.random.default_rng(seed)
     best, least = _descend(problem, _clamped(problem, start))
     for attempt in range(restarts):
-        if least < TOLERANCE:
+        if least < enough:
             break
         spread = min(np.pi, 0.2 * (attempt + 1))
         q, error = _descend(problem, _scattered(problem, start, spread, rng))

@@ -154,15 +154,15 @@ class Constraints:
 
     def jacobian_at(self, data: pin.Data, q: Array) -> Array:
         """Jacobian at the frame placements and joint Jacobians that ``data`` holds."""
-        return self._jacobian(self._world_selectors(data), data, q)
+        return self._jacobian(self.world_selectors(data), data, q)
 
     def gamma_at(self, data: pin.Data, q: Array, v: Array) -> Array:
         """``gamma`` at the placements, velocities and zero-acceleration drift in ``data``."""
-        return self._gamma(self._world_selectors(data), data, q, v)
+        return self._gamma(self.world_selectors(data), data, q, v)
 
     def terms_at(self, data: pin.Data, q: Array, v: Array) -> tuple[Array, Array]:
         """Jacobian and ``gamma`` at the state that ``data`` holds."""
-        selectors = self._world_selectors(data)
+        selectors = self.world_selectors(data)
         return self._jacobian(selectors, data, q), self._gamma(selectors, data, q, v)
 
     def twist_jacobian(self, q: ArrayLike, loop: LoopJoint) -> Array:
@@ -189,7 +189,7 @@ class Constraints:
             return constant
         return self._select[loop.name] @ loop.pair.selector(_relative(data, loop))
 
-    def _world_selectors(self, data: pin.Data) -> Array:
+    def world_selectors(self, data: pin.Data) -> Array:
         """Rows that take relative twists in the world to the residual rates of all loops."""
         selectors, placements = np.empty((len(self._sides), 6)), data.oMf
         for loop in self.robot.loops:

@@ -28,7 +28,9 @@ __all__ = [
     "Geometry",
     "Joint",
     "NamedFrame",
+    "Rounding",
     "Shape",
+    "Side",
     "constant",
     "coordinate_count",
 ]
@@ -37,6 +39,9 @@ Array = NDArray[np.float64]
 
 Coordinates = Literal["", "circle", "zyx", "SO3xR3"]
 """Variants of the coordinates of a tree joint, see `Joint`."""
+
+Side = Literal["frame_parent", "frame_child"]
+"""The two frames of a joint: A on its parent, B on its child."""
 
 COORDINATES: tuple[Coordinates, ...] = get_args(Coordinates)
 
@@ -215,6 +220,30 @@ class NamedFrame:
     placement: pin.SE3
 
 
+@dataclass(frozen=True)
+class Rounding:
+    """By how much joint frames were moved because numbers are rounded; prints as a sentence.
+
+    Args:
+        tolerance: largest turn [rad] or shift [lengths of the robot] that counts as rounding.
+        shift: largest shift of a joint frame [m].
+        turn: largest turn of a joint frame [rad].
+        joint: the joint whose frame was moved most.
+    """
+
+    tolerance: float
+    shift: float
+    turn: float
+    joint: str
+
+    def __str__(self) -> str:
+        length = f"{1e6 * self.shift:.2g} um" if self.shift < 1e-4 else f"{1e3 * self.shift:.2g} mm"
+        return (
+            f"closes; its numbers are rounded: joint frames were moved by up to {length} and "
+            f"{np.degrees(self.turn):.2g} deg (joint '{self.joint}' most)"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Description:
     """A whole robot as its file describes it.
@@ -232,6 +261,7 @@ class Description:
         gravity: gravity vector [m/s^2], shape (3,).
         warnings: what the reader did not understand or had to assume.
         source: file or kind of input it was read from.
+        rounding: how joint frames differ from what was read, or None if they do not.
     """
 
     name: str
@@ -246,3 +276,4 @@ class Description:
     gravity: Array = field(default_factory=lambda: constant((0.0, 0.0, -9.81)))
     warnings: tuple[str, ...] = ()
     source: str = ""
+    rounding: Rounding | None = None

@@ -34,6 +34,7 @@ from .load.xmltools import Element, parse_xml
 from .load.yamltools import read_yaml, validated
 from .mechanism import Mechanism, build
 from .pairs import make_pair
+from .rounding import with_exact_geometry, written_tolerance
 
 __all__ = ["from_screws", "load"]
 
@@ -52,6 +53,7 @@ def load(
     gravity: ArrayLike | None = None,
     floating_base: bool = False,
     kinematics_only: bool = False,
+    tolerance: float | None = None,
 ) -> Mechanism:
     """Load a robot with its loops.
 
@@ -67,6 +69,10 @@ def load(
         gravity: gravity vector in the world [m/s^2]; as in the source by default.
         floating_base: let the root link of a URDF float instead of welding it to the ground.
         kinematics_only: accept moving bodies without mass, for kinematics only.
+        tolerance: turn [rad] and shift [lengths of the robot] of joint frames up to which a loop
+            that is open, or cannot move, counts as rounded: the frames are moved by the least that
+            lets it close wherever it goes, with a warning that says by how much. By default 1e-4,
+            or what the digits of the file allow if all its numbers have few; 0: never.
 
     Returns:
         The mechanism.
@@ -90,27 +96,52 @@ def load(
         description = _floating(description)
     if gravity is not None:
         description = replace(description, gravity=_vector(gravity))
-    return build(description, kinematics_only=kinematics_only)
+    robot = build(description, kinematics_only=kinematics_only)
+    return with_exact_geometry(robot, _tolerance(tolerance, [source, *own]))
 
 
-def from_screws(description: Mapping[str, Any] | str | Path) -> Mechanism:
+def from_screws(
+    description: Mapping[str, Any] | str | Path, *, tolerance: float | None = None
+) -> Mechanism:
     """Build a mechanism from a screw table in one world frame (paper 1, section 2.3.3).
 
     Args:
         description: the table as a dict, or the path of a YAML file.
+        tolerance: what counts as rounded, as in `load`.
 
     Raises:
         LoadError: says which entry is wrong.
     """
     if isinstance(description, Mapping):
-        return build(read_screws(dict(description), "screw table"))
+        robot = build(read_screws(dict(description), "screw table"))
+        return with_exact_geometry(robot, _tolerance(tolerance, [description]))
     if not isinstance(description, (str, Path)):
         raise BadValue(f"a screw table is a dict or a path, not a {type(description).__name__}")
     path = Path(description)
     data = read_yaml(_decoded(_read(path), str(path)), str(path))
     if not isinstance(data, dict):
         raise LoadError("a screw table is a mapping with bodies and joints", source=str(path))
-    return build(read_screws(data, str(path)))
+    return with_exact_geometry(
+        build(read_screws(data, str(path))), _tolerance(tolerance, [description])
+    )
+
+
+def _tolerance(given: float | None, sources: Iterable[Any]) -> float:
+    """The tolerance of rounded geometry: as given, or as the digits of the sources suggest."""
+    if given is None:
+        return written_tolerance(_written(source) for source in sources)
+    if not isinstance(given, (int, float)) or not 0 <= given < 1:
+        raise BadValue(f"tolerance is {given!r}; it must be a number from 0 to below 1")
+    return float(given)
+
+
+def _written(source: Any) -> str:
+    """The text of a source, as far as it is one."""
+    if isinstance(source, (str, Path)) and not (isinstance(source, str) and _is_text(source)):
+        source = _read(Path(source))
+    if isinstance(source, bytes):
+        return source.decode(errors="replace")
+    return source if isinstance(source, str) else str(source) if isinstance(source, dict) else ""
 
 
 def _folders(package_dirs: Any) -> list[str | Path]:

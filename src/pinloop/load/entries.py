@@ -36,6 +36,7 @@ __all__ = [
     "locate",
     "make_couplings",
     "need_unique",
+    "square_axes",
     "universal_axes",
 ]
 
@@ -238,6 +239,23 @@ def make_couplings(
                 problem = f"joint '{name}' has {dofs[name]} degrees of freedom; only one can be"
                 raise LoadError(f"{where}: {problem} coupled", source=source)
     return couplings
+
+
+SQUARE = 2e-3
+"""How far the axes of a universal joint may be from perpendicular [rad]: three digits' rounding."""
+
+
+def square_axes(first: Array, second: Array) -> Array:
+    """Rotation with z along ``first`` and x along ``second``, which is made perpendicular.
+
+    Raises:
+        BadValue: they are farther from perpendicular than rounding explains.
+    """
+    cosine = float(first @ second) / float(np.linalg.norm(first) * np.linalg.norm(second))
+    if abs(cosine) > SQUARE:
+        angle = np.degrees(np.arccos(np.clip(cosine, -1, 1)))
+        raise BadValue(f"axis and axis2 are {angle:.4g} deg apart; they must be at 90 deg")
+    return universal_axes(first, second)
 
 
 def universal_axes(first: Array, second: Array) -> Array:

@@ -23,8 +23,9 @@ from ..description import (
     constant,
     coordinate_count,
 )
-from ..errors import LoadError
+from ..errors import BadValue, LoadError
 from ..pairs import Pair, align_z, make_pair
+from .entries import square_axes
 
 __all__ = ["body_names", "read_model"]
 
@@ -156,11 +157,10 @@ def _joint(kind: object, name: str, parent: str, child: str, at: pin.SE3, source
     if short == "JointModelUniversal":
         universal = kind.extract()  # type: ignore[attr-defined]
         z, x = np.array(universal.axis1), np.array(universal.axis2)
-        if abs(float(z @ x)) > 1e-9:
-            raise LoadError(
-                f"universal joint '{name}' has axes that are not perpendicular", source=source
-            )
-        turn = pin.SE3(np.column_stack([x, np.cross(z, x), z]), np.zeros(3))
+        try:
+            turn = pin.SE3(square_axes(z, x), np.zeros(3))
+        except BadValue as error:
+            raise LoadError(f"universal joint '{name}': {error}", source=source) from None
         return Joint(name, make_pair("universal"), parent, child, at * turn, turn, cut=False)
     pair = _one_axis_pair(kind, short, name, source)
     turn = pin.SE3(align_z(_axis(kind, short)), np.zeros(3))

@@ -29,6 +29,7 @@ from .entries import (
     known_joints,
     make_couplings,
     need_unique,
+    square_axes,
     universal_axes,
 )
 from .yamltools import Name, Number, Vector3, line_of, validated
@@ -45,9 +46,6 @@ _NEEDS_POINT = (
 
 _WITHOUT_RANGE = ("spherical", "planar", "free")
 """Pairs whose coordinates (quaternion, cosine and sine) have no position limits."""
-
-_SQUARE = 1e-4
-"""How far the axes of a universal joint may be from perpendicular [rad]: rounding of a table."""
 
 _ROUNDING = 1e-5
 """Relative error of inertia tensors that a table of few digits brings."""
@@ -116,13 +114,10 @@ class ScrewJoint(PairEntry):
         if kind == "rod" and self.axis is not None:
             raise ValueError("a rod has no axis; leave it out")
         if self.axis2 is not None and self.axis is not None:
-            cosine = np.dot(self.axis, self.axis2)
-            cosine /= np.linalg.norm(self.axis) * np.linalg.norm(self.axis2)
-            if abs(cosine) > _SQUARE:
-                angle = np.degrees(np.arccos(np.clip(cosine, -1, 1)))
-                raise ValueError(
-                    f"axis and axis2 are {angle:.4g} deg apart; they must be at 90 deg"
-                )
+            try:
+                square_axes(np.array(self.axis), np.array(self.axis2))
+            except BadValue as error:
+                raise ValueError(str(error)) from None
         return self
 
 

@@ -26,7 +26,9 @@ from ..description import (
     NamedFrame,
     constant,
 )
+from ..errors import BadValue
 from ..pairs import Pair, align_z
+from .entries import square_axes
 from .packages import Resolver
 from .urdf_drives import read_drives
 from .urdf_loops import read_loops, read_pair
@@ -252,11 +254,10 @@ def _axes(element: Element, pair: Pair) -> pin.SE3:
         return pin.SE3(align_z(z), np.zeros(3))
     second = element.need("axis2")
     x = second.unit_vector(second.vector("xyz"), "axis2")
-    if abs(float(x @ z)) > 1e-6:
-        raise element.error("is universal, but its axes are not perpendicular")
-    x = x - (x @ z) * z
-    x /= np.linalg.norm(x)
-    return pin.SE3(np.column_stack([x, np.cross(z, x), z]), np.zeros(3))
+    try:
+        return pin.SE3(square_axes(z, x), np.zeros(3))
+    except BadValue as error:
+        raise element.error(f"is universal, but its {error}") from None
 
 
 def _coordinates(element: Element) -> Coordinates:
