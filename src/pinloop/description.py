@@ -236,12 +236,17 @@ class Rounding:
     turn: float
     joint: str
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """By how much, and of what tolerance."""
         length = f"{1e6 * self.shift:.2g} um" if self.shift < 1e-4 else f"{1e3 * self.shift:.2g} mm"
         return (
-            f"closes; its numbers are rounded: joint frames were moved by up to {length} and "
-            f"{np.degrees(self.turn):.2g} deg (joint '{self.joint}' most)"
+            f"joint frames moved by up to {length} and {np.degrees(self.turn):.2g} deg (most of "
+            f"'{self.joint}'; tolerance {self.tolerance:.2g} rad and lengths of the robot)"
         )
+
+    def __str__(self) -> str:
+        return f"closes; its numbers are rounded: {self.summary}"
 
 
 @dataclass(frozen=True, eq=False)

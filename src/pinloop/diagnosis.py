@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from .assembly import assemble
 from .closing import nearby_assembly, null_space, numerical_rank, scaled_jacobian
 from .constraints import Constraints
+from .description import Rounding
 from .errors import LoopNotClosed
 from .mechanism import Mechanism, require_robot
 from .regularize import count_rows
@@ -22,6 +23,11 @@ from .regularize import count_rows
 __all__ = ["Diagnosis", "LoopSummary", "diagnose"]
 
 Array = NDArray[np.float64]
+
+_REACHES = (0.5, 0.1, 0.02)
+"""Lengths of random motions, radians and characteristic lengths."""
+_ELSEWHERE = 1e-6
+"""A configuration that differs by less is the same one."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +72,12 @@ class Diagnosis:
         reduced_rows: rows that regularization leaves; None if the robot cannot be assembled.
         rank: rank of the Jacobian in general: the largest one over the sampled configurations.
         ranks: rank at each sampled configuration; the first is the one nearest to neutral.
-        mobility: degrees of freedom, nv - rank.
+        mobility: degrees of freedom, nv - rank; more in singular poses, where ``ranks`` are lower.
         redundancy: rows - rank.
         idle: tree joints that still move when every actuated joint is locked.
         idle_dof: number of degrees of freedom in them.
         closure_error: residual of the assembled configuration, m and rad mixed.
+        rounding: how the joint frames differ from those of the file, or None if they do not.
         paradoxical: whether rows are redundant that regularization has to leave: no motion group
             explains them (Bennett, Bricard). None if the robot cannot be assembled.
         warnings: what looks wrong, here and in loading.
@@ -96,6 +103,7 @@ class Diagnosis:
     idle_dof: int
     closure_error: float
     paradoxical: bool | None
+    rounding: Rounding | None = None
     warnings: tuple[str, ...] = field(default=())
 
     def as_dict(self) -> dict[str, Any]:
@@ -118,11 +126,23 @@ class Diagnosis:
             ("rows", str(self.rows)),
             ("rank", f"{self.rank}{spread}"),
             ("redundant rows", self._redundancy()),
-            ("mobility", f"{self.mobility} degrees of freedom"),
+            ("mobility", self._mobility()),
             ("idle", f"{self.idle_dof}  {idle}".rstrip()),
             ("closure", f"{state}, residual {self.closure_error:.1e}"),
         ]
+        if self.rounding is not None:
+            entries.append(("rounded", self.rounding.summary))
         return [f"robot '{self.name}'", *(f"  {label:<16} {text}" for label, text in entries)]
+
+    def _mobility(self) -> str:
+        """Degrees of freedom in general, and where they are others."""
+        text = f"{self.mobility} degrees of freedom"
+        others = sorted({self.nv - rank for rank in self.ranks[1:]} - {self.mobility})
+        if self.ranks[0] < self.rank:
+            text += f"; {self.nv - self.ranks[0]} in the assembled pose, which is singular"
+        if others:
+            text += f"; {', '.join(map(str, others))} on other branches or in poses beside it"
+        return text
 
     def _redundancy(self) -> str:
         """Redundant rows, split in what motion groups explain and what they do not."""
@@ -181,6 +201,12 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
         configurations += _branch(robot, q, samples, seed)
     jacobians = [scaled_jacobian(robot, constraints, q) for q in configurations]
     ranks = tuple(_rank(jacobian) for jacobian in jacobians)
+    if len(configurations) == 1 and assembled and ranks[0] < robot.nv and len(constraints):
+        warnings.append(
+            f"the loops leave {robot.nv - ranks[0]} degrees of freedom at first order, but no "
+            "closed configuration was found beside the assembled one: it may be a singular pose "
+            "of a mechanism that cannot move"
+        )
     locks = [_locks(robot, constraints, q) for q in configurations]
     idle, idle_dof = _idle(robot, [np.vstack(pair) for pair in zip(jacobians, locks, strict=True)])
     reduced = _reduced_rows(robot, q) if assembled else None
@@ -207,6 +233,7 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
         idle_dof=idle_dof,
         closure_error=float(np.linalg.norm(constraints.residual(q))),
         paradoxical=None if reduced is None else reduced > rank,
+        rounding=robot.description.rounding,
         warnings=tuple(warnings),
     )
 
@@ -236,15 +263,36 @@ def _summaries(robot: Mechanism, neutral: dict[str, float]) -> tuple[LoopSummary
 
 
 def _branch(robot: Mechanism, q: Array, samples: int, seed: int) -> list[Array]:
-    """Configurations on the branch of ``q``, each a random motion away from the one before."""
+    """Configurations on the branch of ``q``, each a random motion away from the one before.
+
+    Branches cross in a singular pose: so as many again start from ``q`` itself if it is one.
+    """
     rng = np.random.default_rng(seed)
+    constraints = Constraints(robot, full=True)
+
+    def rank(q: Array) -> int:
+        return _rank(scaled_jacobian(robot, constraints, q))
+
     found: list[Array] = []
+    place = q
     for _ in range(samples):
-        moved = nearby_assembly(robot, q, rng)
+        moved = _moved_away(robot, place, rng)
         if moved is not None:
-            q = moved
-            found.append(q)
+            place = moved
+            found.append(place)
+    if found and rank(q) < max(rank(place) for place in found):
+        beside = (_moved_away(robot, q, rng) for _ in range(samples))
+        found += [place for place in beside if place is not None]
     return found
+
+
+def _moved_away(robot: Mechanism, q: Array, rng: np.random.Generator) -> Array | None:
+    """A configuration a random motion away, the shorter the harder it is to close; or None."""
+    for reach in _REACHES:
+        moved = nearby_assembly(robot, q, rng, reach=reach)
+        if moved is not None and np.abs(robot.difference(q, moved)).max() > _ELSEWHERE:
+            return moved
+    return None
 
 
 def _rank(jacobian: Array) -> int:

@@ -223,6 +223,7 @@ def walk(
     unknown, redundant = 6 * len(cluster.frames), len(cluster.rows) - rank
     wanted = 1 if rank == len(cluster.columns) else max(6, -(-unknown // redundant) + 3)
     visited: list[tuple[float, Array]] = []
+    heading = np.zeros(len(cluster.columns))
     for _ in range(2 * wanted if wanted > 1 else 1):
         closed = _close(cluster, q, rank)
         if closed is None:
@@ -236,7 +237,9 @@ def walk(
             visited.append((independence, q))
         idle = np.linalg.svd(cluster.jacobian(q))[2][rank:]
         if len(idle):
-            motion = rng.normal(size=len(idle)) @ idle
+            # Straight on rather than to and fro: the wider the motion, the more it tells.
+            motion = (idle @ heading + 0.5 * rng.normal(size=len(idle))) @ idle
+            heading = motion / np.linalg.norm(motion)
             motion *= rng.uniform(0.4, 1.0) * _REACH / np.abs(motion).max()
             q = cluster.stepped(q, motion)
     least = _SHARE * max(independence for independence, _ in visited)

@@ -100,7 +100,7 @@ def _fit(cluster: LoopCluster, q: Array, rank: int, limit: float) -> Fit | None:
     places = walk(cluster, q, rank, allowed, rng)
     if places is None:
         return None
-    for meeting in (False, True):
+    for meeting in (True, False):
         fit = fit_frames(cluster, places, rank, limit, meeting=meeting)
         # Closed where it was fitted, and closed elsewhere.
         if fit is not None and walk(fit.cluster, places[-1], rank, _CLOSED_ANYWHERE, rng):
@@ -134,7 +134,8 @@ def _rebuilt(robot: Mechanism, fits: list[Fit], tolerance: float) -> Mechanism:
 
 
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(\d*\.\d+|\d+\.?)(?:[eE][-+]?\d+)?(?![\w.])")
-_EVIDENCE = 20
+_EVIDENCE, _SHARE = 20, 0.7
+"""How many numbers must tell, and how many of them have all digits: nine of ten have if rounded."""
 
 
 def written_tolerance(texts: Iterable[str]) -> float:
@@ -153,6 +154,6 @@ def written_tolerance(texts: Iterable[str]) -> float:
             counts[len(number.replace(".", "").strip("0"))] += 1
     most = max(counts, default=0)
     long = sum(counts[n] for n in counts if n > 1)
-    if most < 3 or long < _EVIDENCE or counts[most] < 0.5 * long:
+    if most < 3 or long < _EVIDENCE or counts[most] < _SHARE * long:
         return DEFAULT_TOLERANCE
     return max(DEFAULT_TOLERANCE, 3 * 10.0 ** (1 - most))
