@@ -163,8 +163,31 @@ def test_a_run_of_a_rounded_robot_is_that_of_the_exact_one(tmp_path: Path) -> No
     assert turned.description.rounding is not None
     runs = [pl.simulate(r, pl.assemble(r, {"shoulder": 0.3}), until=0.5) for r in (robot, turned)]
     ends = [run.q[-1] for run in runs]
-    assert np.allclose(*ends, atol=1e-4)
+    assert np.allclose(ends[0], ends[1], atol=1e-4)
     assert runs[1].closure().max() < 1e-10
+
+
+@pytest.mark.parametrize("name", ["fourbar", "fivebar", "palletizer", "prrr3", "spherical_fourbar"])
+def test_a_drawing_that_misses_is_fitted(name: str) -> None:
+    exact = robot_called(name)
+    drawn = rounded.drawn_off(exact, np.random.default_rng(1), 2e-3, 3e-3)
+    assert not pl.diagnose(drawn).assembled
+    robot = drawn.fitted()
+    assert numbers(robot) == numbers(exact)
+    rounding = robot.description.rounding
+    assert rounding is not None
+    # Of three frames that are off, moving one is enough: less than twice what they are off by.
+    assert rounding.shift < 4e-3 and rounding.turn < 6e-3
+    assert f"robot '{name}' was fitted: joint frames moved" in robot.warnings[-1]
+    assert robot.fitted() is robot
+
+
+def test_what_cannot_be_fitted_says_so() -> None:
+    drawn = rounded.drawn_off(robot_called("fourbar"), np.random.default_rng(1), 2e-3, 3e-3)
+    with pytest.raises(pl.LoopNotClosed, match=r"no change of its joint frames by up to 0\.0001"):
+        drawn.fitted(1e-4)
+    with pytest.raises(pl.BadValue, match="tolerance is 0"):
+        drawn.fitted(0)
 
 
 class TestWrittenDigits:

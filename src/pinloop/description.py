@@ -236,17 +236,12 @@ class Rounding:
     turn: float
     joint: str
 
-    @property
-    def summary(self) -> str:
-        """By how much, and of what tolerance."""
+    def __str__(self) -> str:
         length = f"{1e6 * self.shift:.2g} um" if self.shift < 1e-4 else f"{1e3 * self.shift:.2g} mm"
         return (
             f"joint frames moved by up to {length} and {np.degrees(self.turn):.2g} deg (most of "
             f"'{self.joint}'; tolerance {self.tolerance:.2g} rad and lengths of the robot)"
         )
-
-    def __str__(self) -> str:
-        return f"closes; its numbers are rounded: {self.summary}"
 
 
 @dataclass(frozen=True, eq=False)

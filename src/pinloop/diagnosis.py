@@ -131,7 +131,7 @@ class Diagnosis:
             ("closure", f"{state}, residual {self.closure_error:.1e}"),
         ]
         if self.rounding is not None:
-            entries.append(("rounded", self.rounding.summary))
+            entries.append(("rounded", str(self.rounding)))
         return [f"robot '{self.name}'", *(f"  {label:<16} {text}" for label, text in entries)]
 
     def _mobility(self) -> str:

@@ -19,6 +19,7 @@ from .checks import flat_numbers, require_kind
 from .coordinates import JointCoordinates, joint_coordinates, linear_coordinates
 from .description import GROUND, Coupling, Description, Drive, Geometry
 from .errors import BadValue, UnknownName
+from .forwards import forward
 from .graph import FundamentalLoop, SpanningTree, spanning_tree
 from .pairs import Pair
 from .reduction import Regularization
@@ -345,6 +346,21 @@ class Mechanism:
             )
         changed = in_absolute_coordinates(self.description, self.model, space)
         return build(changed, kinematics_only=True)
+
+    def fitted(self, tolerance: float = 0.1) -> Mechanism:
+        """Return the robot with its joint frames moved by the least that closes its loops.
+
+        For loops that were drawn, not measured: if a CAD file misses by millimetres, this is the
+        nearest robot that closes and moves; a warning says by how much it differs.
+
+        Args:
+            tolerance: largest turn [rad] or shift [characteristic lengths] of a joint frame.
+
+        Raises:
+            LoopNotClosed: that does not close them.
+        """
+        robot: Mechanism = forward("rounding", "fitted", self, tolerance)
+        return robot
 
     def save(self, path: str | Path) -> Path:
         """Write a URDF and, beside it, a loops file; `pinloop.load` reads the same robot back.

@@ -18,13 +18,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .closing import Problem, search
+from .closing import TOLERANCE, Problem, search
 from .constraints import Constraints
 from .description import Joint, Rounding
+from .errors import BadValue, LoopNotClosed
 from .fitting import Fit, LoopCluster, fit_frames, loop_clusters, walk
 from .mechanism import Mechanism, build
 
-__all__ = ["DEFAULT_TOLERANCE", "written_tolerance", "with_exact_geometry"]
+__all__ = ["DEFAULT_TOLERANCE", "with_exact_geometry", "written_tolerance"]
 
 Array = NDArray[np.float64]
 
@@ -43,37 +44,66 @@ _STIFF = 0.1
 _RESTARTS = 8
 
 
-def with_exact_geometry(robot: Mechanism, tolerance: float, floor: float = 0.0) -> Mechanism:
+def with_exact_geometry(robot: Mechanism, tolerance: float) -> Mechanism:
     """Return the robot with the special geometry that its loops have but for rounding.
 
     Args:
         robot: the mechanism.
         tolerance: largest turn [rad] or shift [lengths of the robot] of a joint frame; 0 leaves
             everything as it is.
-        floor: changes up to this are taken for rounding whatever the others are; those beyond only
-            if they are of the size of what it takes to close the loops at all. By default the
-            tolerance.
 
     Returns:
         The robot itself if its loops are closed and free to move, or if they are off by more.
     """
     if tolerance <= 0 or not robot.loops:
         return robot
+    fits, _, _ = _fits(robot, tolerance, tolerance)
+    return _rebuilt(robot, fits, tolerance, "closes; its numbers are rounded") if fits else robot
+
+
+def fitted(robot: Mechanism, tolerance: float) -> Mechanism:
+    """Return the robot with its joint frames moved by the least that closes its loops.
+
+    Args:
+        robot: the mechanism.
+        tolerance: largest turn [rad] or shift [lengths of the robot] of a joint frame.
+
+    Raises:
+        BadValue: the tolerance is no small number.
+        LoopNotClosed: no change of the frames within the tolerance closes the loops.
+    """
+    if not 0 < tolerance < 1:
+        raise BadValue(f"tolerance is {tolerance!r}; it must be a number between 0 and 1")
+    fits, q, error = _fits(robot, tolerance, DEFAULT_TOLERANCE)
+    changed = _rebuilt(robot, fits, tolerance, "was fitted") if fits else robot
+    left = Problem(changed, Constraints(changed, full=True), (), {}, limits=False)
+    if fits:
+        q, error = search(left, q, seed=0, restarts=_RESTARTS)
+    if error > TOLERANCE:
+        raise LoopNotClosed(
+            f"robot '{robot.name}': no change of its joint frames by up to {tolerance:g} rad and "
+            f"lengths of the robot closes its loops; {error:.2g} is left",
+            q=q,
+            residuals=left.constraints.by_name(left.constraints.residual(q)),
+        )
+    return changed
+
+
+def _fits(robot: Mechanism, tolerance: float, floor: float) -> tuple[list[Fit], Array, float]:
+    """Fits of all clusters that need one, the pose nearest to closed, and what is open there."""
     problem = Problem(robot, Constraints(robot, full=True), (), {}, limits=True)
     near = min(_MARGIN * tolerance, 0.3)
-    q, _ = search(problem, robot.neutral, seed=0, restarts=_RESTARTS, enough=near)
-    fits = [
-        fit
-        for cluster in loop_clusters(robot)
-        if (fit := _meant(cluster, q, tolerance, floor or tolerance)) is not None
-    ]
-    if not fits:
-        return robot
-    return _rebuilt(robot, fits, tolerance)
+    q, error = search(problem, robot.neutral, seed=0, restarts=_RESTARTS, enough=near)
+    meant = (_meant(cluster, q, tolerance, floor) for cluster in loop_clusters(robot))
+    return [fit for fit in meant if fit is not None], q, error
 
 
 def _meant(cluster: LoopCluster, q: Array, tolerance: float, floor: float) -> Fit | None:
-    """The change after which a cluster moves as it was meant to; None if there is none to make."""
+    """The change after which a cluster moves as it was meant to; None if there is none to make.
+
+    Changes up to ``floor`` are taken for rounding whatever the others are; those beyond only if
+    they are of the size of what it takes to close the loops at all.
+    """
     values = np.linalg.svd(cluster.jacobian(q), compute_uv=False)
     unit = max(1.0, float(values.max(initial=0.0)))
     stiff = int(np.sum(values > min(_MARGIN * tolerance, _STIFF) * unit))
@@ -108,8 +138,8 @@ def _fit(cluster: LoopCluster, q: Array, rank: int, limit: float) -> Fit | None:
     return None
 
 
-def _rebuilt(robot: Mechanism, fits: list[Fit], tolerance: float) -> Mechanism:
-    """The robot with the frames of all fits, and a word about it."""
+def _rebuilt(robot: Mechanism, fits: list[Fit], tolerance: float, word: str) -> Mechanism:
+    """The robot with the frames of all fits, and a warning that starts with ``word``."""
     joints = {joint.name: joint for joint in robot.description.joints}
     moves: list[tuple[float, float, str]] = []
     for fit in fits:
@@ -128,7 +158,7 @@ def _rebuilt(robot: Mechanism, fits: list[Fit], tolerance: float) -> Mechanism:
         robot.description,
         joints=tuple(joints.values()),
         rounding=rounding,
-        warnings=(*robot.warnings, f"robot '{robot.name}': {rounding}"),
+        warnings=(*robot.warnings, f"robot '{robot.name}' {word}: {rounding}"),
     )
     return replace(build(description, kinematics_only=True), given_length=robot.length)
 
