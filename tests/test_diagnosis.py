@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 import pinloop as pl
@@ -15,9 +16,9 @@ from pinloop.description import GROUND, Body, constant
 from pinloop.diagnosis import LoopSummary
 from pinloop.mechanism import build
 
+from . import linkages, tables
 from . import mechanisms as m
 from . import motion_by_hand as hand
-from . import tables
 
 
 def flat_parallelogram() -> tables.Table:
@@ -80,7 +81,8 @@ def test_numbers_are_those_of_the_textbook(name: str) -> None:
     assert found.closure_error < 1e-9
     assert found.rank == max(found.ranks)
     moves = rows > 0 and nv > rank
-    assert len(found.ranks) == (7 if moves else 1)
+    # As many again from a singular pose, where branches may cross.
+    assert len(found.ranks) == ((13 if found.ranks[0] < rank else 7) if moves else 1)
     assert (found.name, found.bodies, found.nq) == (robot.name, len(robot.bodies), robot.nq)
     assert (found.joints, found.couplings) == (len(robot.joints), len(robot.couplings))
     assert found.mass == pytest.approx(hand.point_masses(robot).sum())
@@ -278,3 +280,36 @@ def test_many_actuated_joints_are_counted_and_cut_short() -> None:
     ]
     text = str(pl.diagnose(tables.build(tables.table("snake", *joints))))
     assert "11  j0, j1, j2, j3, j4, j5, j6, j7, ... (11 in all)" in text
+
+
+def folded_sarrus() -> tables.Table:
+    """Two pairs of hinged plates folded flat: they open together, or each turns by itself."""
+    joints = []
+    for index, angle in enumerate((0.0, 2.0)):
+        turn = pin.exp3(angle * m.Z)
+        bodies = ["ground", f"lower{index}", f"upper{index}", "lid"]
+        for k, x in enumerate((1.0, 1.7 + 0.3 * index, 1.0)):
+            point, axis = turn @ (x * m.X), turn @ m.Y
+            name = f"hinge{index}{k}"
+            cut = {"cut": True} if name == "hinge12" else {}
+            joints.append(
+                tables.joint(name, "revolute", bodies[k], bodies[k + 1], point, axis, **cut)
+            )
+    return tables.table("folded", *joints)
+
+
+def test_a_singular_pose_is_told_from_the_motions_beside_it() -> None:
+    found = pl.diagnose(tables.build(folded_sarrus()))
+    # Five hinges in the tree. Folded: three directions are left; opened as Sarrus' linkage: one; a
+    # folded pair turns about its own hinge: two, on another branch.
+    assert found.nv - found.ranks[0] == 3
+    assert found.mobility == 1
+    assert {found.nv - rank for rank in found.ranks[1:]} == {1, 2}
+    text = str(found)
+    assert "1 degrees of freedom; 3 in the assembled pose, which is singular; 2 on other" in text
+
+
+def test_a_pose_that_cannot_be_left_is_warned_of() -> None:
+    found = pl.diagnose(tables.build(linkages.collinear_three_bar()))
+    assert found.mobility == 0
+    assert "singular pose that the mechanism cannot leave" in found.warnings[-1]

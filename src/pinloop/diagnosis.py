@@ -26,8 +26,8 @@ Array = NDArray[np.float64]
 
 _REACHES = (0.5, 0.1, 0.02)
 """Lengths of random motions, radians and characteristic lengths."""
-_ELSEWHERE = 1e-6
-"""A configuration that differs by less is the same one."""
+_ELSEWHERE = 1e-4
+"""Motions shorter than this lead nowhere: rounding lets closed loops move so far."""
 
 
 @dataclass(frozen=True)
@@ -201,12 +201,14 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
         configurations += _branch(robot, q, samples, seed)
     jacobians = [scaled_jacobian(robot, constraints, q) for q in configurations]
     ranks = tuple(_rank(jacobian) for jacobian in jacobians)
-    if len(configurations) == 1 and assembled and ranks[0] < robot.nv and len(constraints):
-        warnings.append(
-            f"the loops leave {robot.nv - ranks[0]} degrees of freedom at first order, but no "
-            "closed configuration was found beside the assembled one: it may be a singular pose "
-            "of a mechanism that cannot move"
-        )
+    if assembled and ranks[0] < robot.nv and len(constraints):
+        away = [np.abs(robot.difference(q, other)).max() for other in configurations[1:]]
+        if max(away, default=0.0) < _ELSEWHERE:
+            warnings.append(
+                f"the loops leave {robot.nv - ranks[0]} degrees of freedom at first order, but no "
+                "closed configuration was found beside the assembled one: it may be a singular "
+                "pose that the mechanism cannot leave"
+            )
     locks = [_locks(robot, constraints, q) for q in configurations]
     idle, idle_dof = _idle(robot, [np.vstack(pair) for pair in zip(jacobians, locks, strict=True)])
     reduced = _reduced_rows(robot, q) if assembled else None
@@ -290,7 +292,7 @@ def _moved_away(robot: Mechanism, q: Array, rng: np.random.Generator) -> Array |
     """A configuration a random motion away, the shorter the harder it is to close; or None."""
     for reach in _REACHES:
         moved = nearby_assembly(robot, q, rng, reach=reach)
-        if moved is not None and np.abs(robot.difference(q, moved)).max() > _ELSEWHERE:
+        if moved is not None:
             return moved
     return None
 
