@@ -18,6 +18,7 @@ from .dynamics import EquationsOfMotion
 from .errors import PinloopError, PinloopWarning, SimulationFailed
 from .events import BoundEvent, CloseLoop, Stop
 from .integrate import MuntheKaas, Step
+from .limits import JointEnd, LimitWatch
 from .manifold import RobotManifold
 from .modes import ModalSystem, Mode, locked_columns
 from .recording import Recording
@@ -54,6 +55,7 @@ class Run:
         span: start and end [s].
         events: what to look for.
         kept: what is kept, still empty.
+        ends: position limits.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Run:
         span: tuple[float, float],
         events: list[BoundEvent],
         kept: Recording,
+        ends: tuple[JointEnd, ...],
     ) -> None:
         self.system, self.method, self.stabilization = system, method, stabilization
         self.start, self.until = span
@@ -84,10 +87,12 @@ class Run:
         self.modes: list[Mode] = []
         self.transitions: list[Transition] = []
         self.log: list[tuple[float, str]] = []
+        self.ends = ends
 
     def go(self, mode: Mode, q: Array, v: Array, report: Report) -> Trajectory:
         """Step until the end, a failure, or Ctrl-C."""
         message = "done"
+        self.passing = LimitWatch(self.ends, self.start, q)
         self._enter(mode, q, v)
         try:
             message = self._steps(q, v, report)
@@ -343,6 +348,7 @@ class Run:
             self.kept.add(t, q, v, a, number)
         else:
             self.steps += 1
+            self.passing.look(step)
             self.kept.add(t, q, v, a, number, step.psi, partial(self._inside, step))
 
     def _inside(self, step: Step, t: float) -> tuple[Array, Array, Array]:
@@ -363,6 +369,7 @@ class Run:
             evaluations=self.evaluations + self.stepper.evaluations,
             rejected=self.stepper.rejected,
             accuracy=Accuracy(self.method, self.steps, self._slack),
+            limits_passed=self.passing.passed,
         )
 
     def _failed(self, message: str, reason: str) -> SimulationFailed:

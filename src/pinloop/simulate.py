@@ -16,6 +16,7 @@ from .errors import BadValue
 from .events import Event, JointLimits
 from .forces import Force, JointDamping, JointFriction, TorqueFunction
 from .integrate import MuntheKaas
+from .limits import ends_seen_from, joint_ends
 from .mechanism import Mechanism, require_robot
 from .modes import ModalSystem, Mode
 from .recording import EveryStep, Samples
@@ -107,7 +108,8 @@ def simulate(
     q0, v0 = consistent_start(equations, system.locked(mode), start, q0, v0)
     bound = bind_events(system, events, start, until)
     kept = EveryStep(robot) if save_every is None else Samples(robot, start, save_every)
-    run = Run(system, method or MuntheKaas(), stabilization, (start, until), bound, kept)
+    ends = ends_seen_from(joint_ends(robot), q0)
+    run = Run(system, method or MuntheKaas(), stabilization, (start, until), bound, kept, ends)
     with _progress(progress, span, robot.name) as report:
         return run.go(mode, q0, v0, report)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -32,6 +32,7 @@ from .dynamics import EquationsOfMotion
 from .errors import BadValue, LoadError, PinloopError
 from .forces import Force
 from .integrate import Step
+from .limits import LimitPassed, described
 from .load.save import loops_document, write_urdf
 from .loading import load
 from .manifold import RobotManifold
@@ -81,6 +82,7 @@ class Trajectory:
         evaluations: number of evaluations of the accelerations.
         rejected: number of rejected steps.
         accuracy: how accurately it was computed; None if that is not known.
+        limits_passed: position limits that joints pass, also between the stored states.
     """
 
     robot: Mechanism
@@ -99,6 +101,7 @@ class Trajectory:
     evaluations: int = 0
     rejected: int = 0
     accuracy: Accuracy | None = field(default=None, repr=False)
+    limits_passed: tuple[LimitPassed, ...] = ()
 
     def __repr__(self) -> str:
         return (
@@ -107,15 +110,22 @@ class Trajectory:
         )
 
     def __str__(self) -> str:
-        return "\n".join([repr(self), *(f"warning: {warning}" for warning in self.warnings)])
+        return "\n".join([repr(self), *(f"warning: {text}" for text in self.warnings)])
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What is odd about the run: an energy balance that misses more than its accuracy explains.
+        """What a reader of the run should know, a sentence each.
 
-        Computed when first asked for; empty for runs whose accuracy is not known, such as saved
-        ones.
+        Limits that joints pass, and an energy balance that misses more than the accuracy of the
+        run explains. Computed when first asked for; the balance of a run whose accuracy is not
+        known, such as a saved one, is not judged.
         """
+        start = float(self.t[0])
+        passed = tuple(described(self.robot, one, start) for one in self.limits_passed)
+        return (*passed, *self._balance_warnings())
+
+    def _balance_warnings(self) -> tuple[str, ...]:
+        """What the energy balance misses beyond the accuracy of the run, if anything."""
         if self.accuracy is None or len(self.t) < 2:
             return ()
         course = Course(
@@ -281,6 +291,7 @@ class Trajectory:
                 for mode in self.modes
             ],
             "events": [list(event) for event in self.events],
+            "limits_passed": [asdict(one) for one in self.limits_passed],
         }
         try:
             np.savez_compressed(
@@ -417,4 +428,5 @@ def _from_saved(arrays: dict[str, Array], data: dict[str, Any]) -> Trajectory:
         events=tuple((float(t), str(name)) for t, name in data["events"]),
         evaluations=data["evaluations"],
         rejected=data["rejected"],
+        limits_passed=tuple(LimitPassed(**one) for one in data.get("limits_passed", ())),
     )

@@ -6,7 +6,6 @@ Between stored states too: steps are polynomials, and their extremes are roots o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Real
 from typing import Literal
@@ -17,6 +16,7 @@ from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
 from ..errors import BadValue
+from ..limits import LimitPassed
 from ..trajectory import Trajectory
 from .steps import BINOMIALS, CONTROL, EVEN, Steps, checked_run, steps_of
 
@@ -33,31 +33,6 @@ _POWERS = np.array(
 _SHORT = 1e-6
 """Steps shorter than this [s] are judged by their ends: the slope of their dense output shows how
 far the last bits of the stored states are apart."""
-
-
-@dataclass(frozen=True)
-class LimitPassed:
-    """A limit of a joint that a run passes.
-
-    Args:
-        joint: name of the joint.
-        coordinate: which of the joint's coordinates (or velocities), counted from 0.
-        kind: "position" or "velocity".
-        side: "lower" or "upper".
-        limit: the limit [rad, m, rad/s, m/s].
-        t: instant at which it is passed first [s].
-        by: how far it is passed at most [rad, m, rad/s, m/s].
-        worst_t: instant of that [s].
-    """
-
-    joint: str
-    coordinate: int
-    kind: Kind
-    side: Side
-    limit: float
-    t: float
-    by: float
-    worst_t: float
 
 
 def joint_limits(run: Trajectory, *, tolerance: float = 1e-6) -> tuple[LimitPassed, ...]:

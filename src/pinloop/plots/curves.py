@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..analysis import EnergyBalance
 from ..dynamics import EquationsOfMotion
+from ..limits import LimitPassed
 from ..mechanism import Mechanism
 from ..modes import ModalSystem, Mode
 from .panels import MOST_LINES, Line
@@ -55,6 +56,10 @@ class Run(Protocol):
     @property
     def system(self) -> ModalSystem:
         """Equations of motion by mode."""
+
+    @property
+    def limits_passed(self) -> tuple[LimitPassed, ...]:
+        """Position limits that joints pass."""
 
     @property
     def events(self) -> tuple[tuple[float, str], ...]:

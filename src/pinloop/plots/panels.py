@@ -39,12 +39,14 @@ class Line:
         t: times [s], shape (k,), not descending; one time twice is a jump.
         y: values, shape (k,); NaN where there is nothing to show.
         dotted: whether it is drawn in dots.
+        passed: levels that it passes, and whether upwards: drawn, as is where it is beyond.
     """
 
     name: str
     t: Array
     y: Array
     dotted: bool = False
+    passed: Sequence[tuple[float, bool]] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -127,6 +127,11 @@ def _plot(axes: Axes, line: Line, number: int, logarithmic: bool) -> None:
         t, y, color=PALETTE[number % len(PALETTE)], label=line.name or "_",
         ls=":" if line.dotted else pattern, marker="o" if len(t) == 1 else None, ms=4.0,
     )  # fmt: skip
+    for level, upwards in line.passed:
+        color = PALETTE[number % len(PALETTE)]
+        axes.axhline(level, color=color, lw=1.0, ls="--", label="_", zorder=1)
+        beyond = np.where(y > level if upwards else y < level, y, np.nan)
+        axes.plot(t, beyond, color=color, lw=6.0, alpha=0.3, label="_", zorder=1)
 
 
 def _room(axes: Axes, zero: bool) -> None:

@@ -6,6 +6,7 @@ Units are SI, one per panel. What happened in the run is marked by vertical line
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -160,7 +161,19 @@ class RunPlots:
             ]
             for found in sorts
         )
-        return panels[0], panels[1]
+        return [self._with_limits(panel) for panel in panels[0]], panels[1]
+
+    def _with_limits(self, panel: Panel) -> Panel:
+        """A panel of coordinates with the limits that are passed."""
+        passed: dict[str, list[tuple[float, bool]]] = {}
+        for one in self._run.limits_passed:
+            several = self._run.robot.coordinates(one.joint).nq > 1
+            label = f"{one.joint}.{one.coordinate}" if several else one.joint
+            passed.setdefault(label, []).append((one.limit, one.side == "upper"))
+        lines = [replace(line, passed=tuple(passed.get(line.name, ()))) for line in panel.lines]
+        if not any(line.passed for line in lines):
+            return panel
+        return replace(panel, lines=lines, notes=[*panel.notes, "dashed: limit; wide: beyond it"])
 
     def _ranks(self) -> dict[str, tuple[bool, float]]:
         """Per velocity, by its label, and per joint: whether a drive moves it, largest speed."""

@@ -92,6 +92,7 @@ class RunDocument(TypedDict):
     first: StateRecord
     last: StateRecord
     files: list[str]
+    warnings: list[str]
 
 
 def json_schema() -> dict[str, Any]:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..dynamics import EquationsOfMotion
 from ..errors import BadValue
+from ..limits import LimitPassed
 from ..mechanism import Mechanism
 from ..modes import Mode
 
@@ -59,6 +60,10 @@ class Motion(Protocol):
     def message(self) -> str: ...  # noqa: D102
     @property
     def events(self) -> tuple[tuple[float, str], ...]: ...  # noqa: D102
+    @property
+    def limits_passed(self) -> tuple[LimitPassed, ...]: ...  # noqa: D102
+    @property
+    def warnings(self) -> tuple[str, ...]: ...  # noqa: D102
     @property
     def equations(self) -> tuple[EquationsOfMotion, ...]: ...  # noqa: D102
     def __call__(self, t: ArrayLike) -> States: ...  # noqa: D102

@@ -202,7 +202,8 @@ def _traced(robot: Mechanism, shown: Shown) -> Sequence[str]:
 def _events(run: Motion) -> list[tuple[float, str]]:
     """What is marked on the bar of time: what happens at one instant as one."""
     found: dict[float, list[str]] = {}
-    for time, name in run.events:
+    passed = [(one.t, f"{one.joint} passes its {one.side} limit") for one in run.limits_passed]
+    for time, name in sorted([*run.events, *passed], key=lambda event: event[0]):
         found.setdefault(float(time), []).append(name)
     return [(time, ", ".join(names)) for time, names in found.items()][:_MOST_EVENTS]
 
@@ -242,7 +243,8 @@ def _swatch(color: Color, text: str) -> str:
 
 
 def _notes(run: Motion, shown: Shown, replay: Replay) -> Iterator[str]:
-    """What was left out, and why."""
+    """What to be careful with; what was left out, and why."""
+    yield from (f"Warning: {text}." for text in run.warnings)
     duration = float(replay.t[-1] - replay.t[0])
     rate = (len(replay.t) - 1) / duration if duration > 0 else np.inf
     if rate < 0.99 * shown.rate:

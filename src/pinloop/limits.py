@@ -1,0 +1,237 @@
+"""Position limits of joints: the ends of their ranges, and which of them a run passes.
+
+Steps are polynomials, so that what lies between two states counts too. What happens at a limit is
+not known here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .closing import limited_coordinates
+from .integrate import Step, hermite
+from .mechanism import Mechanism
+from .tree import coordinate_names
+
+__all__ = ["JointEnd", "LimitPassed", "LimitWatch", "described", "ends_seen_from", "joint_ends"]
+
+Array = NDArray[np.float64]
+
+_NOTICED = 1e-6
+"""What is passed by less does not count: a joint that rests on its limit [rad, m]."""
+_SAME = 1e-9
+"""What a start may be beyond a limit by rounding [rad, m]."""
+_COARSE = 1e-3
+"""Part of a limit beyond which few digits are no excuse."""
+_REACH = 1.0 + 1e-9
+
+
+@dataclass(frozen=True)
+class LimitPassed:
+    """A limit of a joint that a run passes.
+
+    Args:
+        joint: name of the joint.
+        coordinate: which of the joint's coordinates (or velocities), counted from 0.
+        kind: "position" or "velocity".
+        side: "lower" or "upper".
+        limit: the limit [rad, m, rad/s, m/s].
+        t: instant at which it is passed first [s].
+        by: how far it is passed at most [rad, m, rad/s, m/s].
+        worst_t: instant of that [s].
+    """
+
+    joint: str
+    coordinate: int
+    kind: Literal["position", "velocity"]
+    side: Literal["lower", "upper"]
+    limit: float
+    t: float
+    by: float
+    worst_t: float
+
+
+@dataclass(frozen=True)
+class JointEnd:
+    """An end of the range of a coordinate.
+
+    Args:
+        joint: name of the joint.
+        coordinate: which of its coordinates, counted from 0.
+        axes: name of the coordinate if the joint has several, else nothing; as locks have it.
+        cell: its place in q.
+        column: its place in v.
+        sign: 1 for the upper end, -1 for the lower one.
+        limit: where the range ends by the robot's file [rad, m].
+        level: where it ends in a run: farther out if it starts there, by what the digits of the
+            file do not say.
+    """
+
+    joint: str
+    coordinate: int
+    axes: tuple[str, ...]
+    cell: int
+    column: int
+    sign: int
+    limit: float
+    level: float
+
+    @property
+    def side(self) -> Literal["lower", "upper"]:
+        """Which end it is."""
+        return "upper" if self.sign > 0 else "lower"
+
+    @property
+    def name(self) -> str:
+        """Name for messages."""
+        return f"{self.side} limit of {'.'.join((self.joint, *self.axes))}"
+
+    @property
+    def slack(self) -> float:
+        """How far beyond the limit a coordinate may be that is meant to be at it [rad, m].
+
+        Half of the last digit that the limit has in its file: 1.57 may stand for a quarter turn.
+        """
+        places = repr(self.limit).partition("e")[0].partition(".")[2]
+        digit = 0.5 * 10.0 ** -len(places) if "e" not in repr(self.limit) else 0.0
+        return max(_SAME, min(digit, _COARSE * abs(self.limit)))
+
+    def beyond(self, q: Array) -> float:
+        """How far a configuration is beyond the end, negative inside [rad, m]."""
+        return float(self.sign * (q[self.cell] - self.level))
+
+
+def joint_ends(robot: Mechanism) -> tuple[JointEnd, ...]:
+    """All ends of ranges that the coordinates of a robot have, as assembly respects them."""
+    owner = {
+        cell: (name, cell - robot.coordinates(name).q.start)
+        for name in robot.joints
+        for cell in range(robot.coordinates(name).q.start, robot.coordinates(name).q.stop)
+    }
+    found = []
+    for cell, column, low, high in limited_coordinates(robot):
+        joint, k = owner[cell]
+        several = robot.coordinates(joint).nv > 1
+        axes = (coordinate_names(robot.tree, joint)[k],) if several else ()
+        found += [
+            JointEnd(joint, k, axes, cell, column, sign, limit, limit)
+            for sign, limit in ((-1, low), (1, high))
+            if math.isfinite(limit)
+        ]
+    return tuple(found)
+
+
+def ends_seen_from(ends: Sequence[JointEnd], q: Array) -> tuple[JointEnd, ...]:
+    """The ends as a run has them that starts at a configuration: what is at them is not beyond."""
+    return tuple(
+        replace(end, level=float(q[end.cell])) if 0.0 < end.beyond(q) <= end.slack else end
+        for end in ends
+    )
+
+
+class LimitWatch:
+    """Finds out which limits a run passes, step by step.
+
+    Args:
+        ends: the ends of the ranges.
+        t: start of the run [s].
+        q: configuration there, shape (nq,).
+    """
+
+    def __init__(self, ends: Sequence[JointEnd], t: float, q: Array) -> None:
+        self._ends = tuple(ends)
+        self._cells = np.array([end.cell for end in ends], dtype=np.intp)
+        self._columns = np.array([end.column for end in ends], dtype=np.intp)
+        self._signs = np.array([end.sign for end in ends], dtype=float)
+        self._levels = np.array([end.level for end in ends], dtype=float)
+        self._by = self._signs * (q[self._cells] - self._levels)
+        self._worst = np.full(len(ends), t)
+        self._first = np.where(self._by > _NOTICED, t, np.inf)
+
+    def look(self, step: Step) -> None:
+        """Take account of a step."""
+        if not self._ends:
+            return
+        start = self._signs * (step.q0[self._cells] - self._levels)
+        # The argument of the polynomials is at most 1.
+        ways = self._signs * _polynomials(step, self._columns)
+        most = start + _REACH * np.abs(ways).sum(axis=0)
+        for k in np.flatnonzero((most > _NOTICED) & (most > self._by)):
+            self._look_closer(int(k), np.r_[start[k], ways[:, k]][::-1], step)
+
+    def _look_closer(self, k: int, powers: Array, step: Step) -> None:
+        """The extremes of one coordinate in a step, and where it passes its limit."""
+        h = step.t1 - step.t0
+        for s in (*_roots(np.polyder(powers)), 1.0):
+            value = float(np.polyval(powers, s))
+            if value > self._by[k] + _SAME:
+                self._by[k], self._worst[k] = value, step.t0 + s * h
+        if self._by[k] > _NOTICED and not np.isfinite(self._first[k]):
+            cuts = [0.0, *_roots(powers - np.r_[np.zeros(5), _NOTICED]), 1.0]
+            beyond = [a for a, b in pairwise(cuts) if np.polyval(powers, (a + b) / 2) > _NOTICED]
+            self._first[k] = min([step.t0 + s * h for s in beyond], default=self._worst[k])
+
+    @property
+    def passed(self) -> tuple[LimitPassed, ...]:
+        """The limits that have been passed, in order of time."""
+        found = [
+            LimitPassed(
+                end.joint, end.coordinate, "position", end.side, end.limit, float(first),
+                float(by + end.sign * (end.level - end.limit)), float(worst),
+            )
+            for end, first, by, worst in zip(
+                self._ends, self._first, self._by, self._worst, strict=True
+            )
+            if np.isfinite(first)
+        ]  # fmt: skip
+        return tuple(sorted(found, key=lambda one: one.t))
+
+
+def _polynomials(step: Step, columns: NDArray[np.intp]) -> Array:
+    """Coefficients as `Step.polynomial`, of coordinates that are no part of a curved joint."""
+    h = step.t1 - step.t0
+    v0, v1, a0, a1 = (x[columns] for x in (step.v0, step.v1, step.a0, step.a1))
+    return hermite(step.psi[columns], h * v0, h * v1, h * h * a0, h * h * a1)
+
+
+def described(robot: Mechanism, passed: LimitPassed, start: float) -> str:
+    """What a run does to a limit, in one sentence.
+
+    Args:
+        robot: the mechanism.
+        passed: the limit.
+        start: start of the run [s].
+    """
+    at = robot.coordinates(passed.joint)
+    linear = bool(robot.is_translation[at.v.start + passed.coordinate])
+    names = coordinate_names(robot.tree, passed.joint) if at.nv > 1 else ("",)
+    axis = f" ({names[passed.coordinate]})" if at.nv > 1 else ""
+    where = f"{passed.side} limit, {_length(linear, passed.limit)},"
+    how = (
+        f"is beyond its {where} from the start"
+        if passed.t <= start
+        else f"passes its {where} at t = {passed.t:.6g} s"
+    )
+    return (
+        f"joint '{passed.joint}'{axis} {how}, by {_length(linear, passed.by)} at most (at t = "
+        f"{passed.worst_t:.6g} s)"
+    )
+
+
+def _length(linear: bool, value: float) -> str:
+    """An angle in radians and degrees, or a length."""
+    return f"{value:.4g} m" if linear else f"{value:.4g} rad ({np.degrees(value):.4g} deg)"
+
+
+def _roots(powers: Array) -> list[float]:
+    """Real roots inside (0, 1), rising; highest power first."""
+    roots = np.roots(powers)
+    real = roots.real[np.abs(roots.imag) < 1e-9]
+    return sorted(float(root) for root in real if 0.0 < root < 1.0)
