@@ -14,11 +14,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from ..gauss import Contacts, decide
 from ..modes import Locked, Mode
 from ..saddle import Saddle
 from .drivetrain import Drivetrain, Sliding
 from .equations import StopEquations
-from .gauss import Contacts, decide
 from .phase import Phase, gear_contacts, motor_bounds, pinned_bounds, ways
 from .reference import Piece
 

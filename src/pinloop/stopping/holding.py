@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..gauss import Contacts, decide
 from ..saddle import Saddle
 from .equations import StopEquations
-from .gauss import Contacts, decide
 from .phase import Phase
 
 __all__ = ["Holding", "holding"]

@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..gauss import Contacts, decide
 from ..modes import Mode
 from ..saddle import Saddle
 from ..transitions import Transition
 from .equations import StopEquations
-from .gauss import Contacts, decide
 
 __all__ = ["impact"]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..gauss import Contacts
 from ..modes import Mode
 from .drivetrain import Drivetrain, Sliding
-from .gauss import Contacts
 from .reference import Piece
 
 __all__ = ["Phase", "gear_contacts", "motor_bounds", "pinned_bounds", "ways"]
