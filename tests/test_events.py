@@ -362,7 +362,8 @@ def test_limits_out_of_reach_are_left_out_and_no_hit_is_missed(
         nonlocal looks
         looks = 0
         run = pl.simulate(machine, machine.neutral, v, until=0.6, losses=False,
-                          events=[pl.JointLimits(impact=impact)])  # fmt: skip
+                          limits="end stop" if impact else "warn",
+                          events=[pl.JointLimits()])  # fmt: skip
         return run, looks
 
     (run, few), _ = hits(), monkeypatch.setattr(watching, "_SAFELY", 1e30)

@@ -134,7 +134,7 @@ def test_plots_mark_what_is_beyond() -> None:
     axes = run.plot().axes[0]
     dashed = [line for line in axes.lines if line.get_linestyle() == "--"]
     wide = [line for line in axes.lines if line.get_linewidth() == 6.0]
-    assert [float(line.get_ydata()[0]) for line in dashed] == [passed.limit]  # type: ignore[index]
+    assert [np.asarray(line.get_ydata())[0] for line in dashed] == [passed.limit]
     (mark,) = wide
     t, y = np.asarray(mark.get_xdata()), np.asarray(mark.get_ydata())
     assert abs(float(t[np.isfinite(y)][0]) - passed.t) < 2e-3
@@ -161,3 +161,25 @@ def test_the_command_tells_people_and_programs(tmp_path: Path) -> None:
     found = CliRunner().invoke(app, ["simulate", str(scenario), "--json"])
     document = json.loads(found.stdout)
     assert any(text.startswith("joint 'shoulder' passes") for text in document["warnings"])
+
+
+def test_the_command_line_decides_what_limits_do(tmp_path: Path) -> None:
+    robot = Path(__file__).parents[1] / "urdf" / "palletizer.urdf"
+    scenario = tmp_path / "fall.yaml"
+    scenario.write_text(
+        f"format: pinloop-scenario-1\nrobot: {robot}\nuntil: 0.7\nstart: {{q: {{shoulder: 0.4}}}}\n"
+        "limits: {restitution: 0.0}\n"
+    )
+
+    def ended(*options: str) -> dict[str, object]:
+        found = CliRunner().invoke(app, ["simulate", str(scenario), "--json", *options])
+        assert found.exit_code == 0, found.output
+        return dict(json.loads(found.stdout))
+
+    stopped, hit, by_file = ended("--limits", "stop"), ended("--limits", "end-stop"), ended()
+    assert stopped["end_s"] == pytest.approx(0.6304, abs=1e-4) and stopped["warnings"] == []
+    assert stopped["ended"] == "stopped by an event"
+    assert hit["end_s"] == 0.7 and hit["modes"] == ["free", "lock:shoulder"]
+    assert by_file == hit and ended("--limits", "warn")["warnings"]
+    wrong = CliRunner().invoke(app, ["simulate", str(scenario), "--limits", "bounce"])
+    assert "none of warn, stop, 'end stop'" in str(wrong.exception)

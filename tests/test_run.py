@@ -244,7 +244,7 @@ def test_a_saved_run_remembers_its_modes(tmp_path: Path) -> None:
 
 def test_a_saved_stop_against_a_limit_remembers_it(tmp_path: Path) -> None:
     pendulum = s.between(s.hanging(), -0.3, 3.0)
-    run = pl.simulate(pendulum, [0.0], until=0.5, events=[pl.JointLimits(impact=True)])
+    run = pl.simulate(pendulum, [0.0], until=0.5, limits="end stop")
     back = pl.load_trajectory(run.save(tmp_path / "limit"))
     assert back.modes == run.modes and back.modes[1] != pl.Mode("joint")
     assert back.events == run.events and back.mode.tolist() == run.mode.tolist()

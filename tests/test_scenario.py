@@ -54,7 +54,7 @@ def test_only_a_robot_is_needed(folder: Path) -> None:
     assert plan.arguments == {
         "until": 1.0, "forces": (), "events": (), "mode": pl.Mode(), "losses": True,
         "formulation": None, "method": pl.MuntheKaas(), "stabilization": pl.Projection(),
-        "regularization": True,
+        "regularization": True, "limits": "warn",
     }  # fmt: skip
 
 
@@ -119,9 +119,10 @@ def test_everything_in_the_file_arrives(folder: Path) -> None:
             {"open_loop": "closer", "at": 0.1},
             {"close_loop": "closer", "tolerance": 0.01},
             {"report": "fast", "when": {"joint": "knee", "v": "10deg/s", "direction": "falling"}},
-            {"limits": "all", "impact": True},
+            {"limits": "all"},
             {"limits": ["swing"]},
         ],
+        limits={"restitution": 0.3, "joints": "swing"},
         formulation="voronets",
         method={"name": "rk4", "step": "1ms"},
         stabilization={"tolerance": 1e-9, "coordinates": "mass"},
@@ -145,7 +146,8 @@ def test_everything_in_the_file_arrives(folder: Path) -> None:
     assert (reported.name, reported.direction) == ("", -1) and reported.label == "fast"
     knee = plan.robot.coordinates("knee").v.start
     assert reported.guard(0.0, np.zeros(3), np.eye(3)[knee]) == pytest.approx(1 - math.pi / 18)
-    assert all_limits == pl.JointLimits(None, impact=True)
+    assert all_limits == pl.JointLimits(None)
+    assert given["limits"] == pl.EndStops(0.3, ("swing",))
     assert one_limit == pl.JointLimits(("swing",))
     assert isinstance(given["formulation"], pl.Voronets)
     assert given["method"] == pl.MuntheKaas("rk4", step=1e-3)
@@ -282,6 +284,11 @@ MISTAKES: list[tuple[dict[str, Any], str, str]] = [
     ({"events": [{"lock": "axis", "when": {"joint": "rial", "q": 0}}]}, "lock",
      "did you mean 'rail'?"),
     ({"events": [{"lock": "axis", "when": {"joint": "rail", "q": "1deg"}}]}, "q: 1deg", "(m, mm)"),
+    ({"limits": "bounce"}, "bounce", "expected 'warn', 'stop' or 'end stop'"),
+    ({"limits": {"restitution": 2}}, "restitution", "limits.restitution is 2"),
+    ({"limits": {"bounce": 0.2}}, "bounce", "bounce is not a known key"),
+    ({"limits": {"joints": ["axle"]}}, "axle", "no joint 'axle'"),
+    ({"limits": {"kind": "stop", "joints": ["axis"]}}, "limits", "'joints' belongs to end stops"),
     ({"formulation": "best"}, "best", "expected 'augmented', 'projected', 'voronets' or 'odca'"),
     ({"method": {"name": "rk4"}}, "method", "method: rk4 has no error estimate; give it a step"),
     ({"method": {"name": "rk5"}}, "rk5", "method.name is 'rk5'"),

@@ -29,6 +29,7 @@ from .errors import (
     UnknownName,
 )
 from .events import (
+    EndStops,
     Event,
     JointLimits,
     close_loop,
@@ -128,6 +129,7 @@ __all__ = [
     "Corners",
     "Damper",
     "Diagnosis",
+    "EndStops",
     "EnergyBalance",
     "EquationsOfMotion",
     "Event",

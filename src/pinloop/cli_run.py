@@ -20,6 +20,7 @@ from .errors import BadValue, SimulationFailed
 from .scenarios import PlannedRun, load_scenario
 from .scenarios.outputs import Output, check_output, output_of, tried_outputs
 from .scenarios.summary import as_document, run_table
+from .simulate import Limits
 from .terminal import complain, show, write
 from .trajectory import Trajectory
 
@@ -41,6 +42,14 @@ def simulate(
     until: Annotated[
         str | None, text_option("End of the run instead of that in the file: 2, 800ms.", "T")
     ] = None,
+    limits: Annotated[
+        str | None,
+        text_option(
+            "At position limits, instead of what the file says: warn, stop the run, or 'end stop', "
+            "which joints hit.",
+            "WHAT",
+        ),
+    ] = None,
     output: Annotated[
         list[Path] | None,
         file_option(
@@ -56,7 +65,11 @@ def simulate(
 
     Whatever has been computed is written, also if the run fails or is interrupted with Ctrl-C.
     """
-    plan = load_scenario(scenario, until=None if until is None else _end(until))
+    plan = load_scenario(
+        scenario,
+        until=None if until is None else _end(until),
+        limits=None if limits is None else _limits(limits),
+    )
     outputs = _outputs(plan, output or ())
     for warning in plan.robot.warnings:
         complain(warning, "warning", "yellow")
@@ -78,6 +91,13 @@ def _end(word: str) -> float:
     if end <= 0:
         raise BadValue(f"'--until {word}' is not after the start of the run, 0 s")
     return end
+
+
+def _limits(word: str) -> Limits:
+    choices: dict[str, Limits] = {"warn": "warn", "stop": "stop", "end stop": "end stop"}
+    if word.replace("-", " ") not in choices:
+        raise BadValue(f"'--limits {word}' is none of warn, stop, 'end stop'")
+    return choices[word.replace("-", " ")]
 
 
 def _outputs(plan: PlannedRun, more: list[Path] | tuple[Path, ...]) -> tuple[Output, ...]:

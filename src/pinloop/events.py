@@ -21,12 +21,14 @@ __all__ = [
     "Action",
     "BoundEvent",
     "CloseLoop",
+    "EndStops",
     "Event",
     "JointLimits",
     "Lock",
     "OpenLoop",
     "Report",
     "Stop",
+    "Touch",
     "Unlock",
     "close_loop",
     "lock",
@@ -63,7 +65,6 @@ class Lock:
 
     joint: str
     axes: tuple[str, ...] = ()
-    at_limit: bool = False
 
     @property
     def name(self) -> str:
@@ -72,15 +73,9 @@ class Lock:
 
     def apply(self, mode: Mode) -> Mode:
         """Add the lock."""
-        held = mode.lock_of(self.joint)
-        if held is not None and self.at_limit:
-            return mode  # what is locked cannot fall on its stop
-        if held is not None and not held.at_limit:
+        if mode.lock_of(self.joint) is not None:
             raise BadValue(f"joint '{self.joint}' is locked already; unlock it first")
-        if held is not None:  # a lock takes over from the stop that the joint lies on
-            mode = Unlock(self.joint).apply(mode)
-        lock = Locked(self.joint, self.axes, self.at_limit)
-        return replace(mode, locks=(*mode.locks, lock))
+        return replace(mode, locks=(*mode.locks, Locked(self.joint, self.axes)))
 
 
 @dataclass(frozen=True)
@@ -96,9 +91,10 @@ class Unlock:
 
     def apply(self, mode: Mode) -> Mode:
         """Take the lock out."""
-        if mode.lock_of(self.joint) is None:
+        held = mode.lock_of(self.joint)
+        if held is None:
             raise BadValue(f"joint '{self.joint}' is not locked; there is nothing to unlock")
-        kept = tuple(one for one in mode.locks if one.joint != self.joint)
+        kept = tuple(one for one in mode.locks if one is not held)
         return replace(mode, locks=kept)
 
 
@@ -156,6 +152,17 @@ class Stop:
 
     def apply(self, mode: Mode) -> Mode:
         """Change nothing."""
+        return mode
+
+
+@dataclass(frozen=True)
+class Touch:
+    """Let a joint come to an end stop, or leave it: what then is decided with all others."""
+
+    name: str = "touch"
+
+    def apply(self, mode: Mode) -> Mode:
+        """Change nothing; contacts are not the event's to decide."""
         return mode
 
 
@@ -266,18 +273,40 @@ def stop_when(guard: Guard, direction: int = 0, *, name: str = "stop") -> Event:
 
 @dataclass(frozen=True)
 class JointLimits:
-    """Watch the position limits of joints.
+    """Report as an event whenever a joint comes to a position limit.
 
     Args:
         joints: names of the joints; all limited ones by default.
-        impact: let a joint that hits its limit stay there (plastic impact, momentum kept) until it
-            is pulled away; without it hits are only reported.
     """
 
     joints: tuple[str, ...] | None = None
-    impact: bool = False
 
     def __post_init__(self) -> None:
+        if isinstance(self.joints, str):
+            object.__setattr__(self, "joints", (self.joints,))
+
+
+@dataclass(frozen=True)
+class EndStops:
+    """Position limits are end stops: joints hit them, rest on them, are pushed by them only.
+
+    All end stops that are hit at one instant are decided together, by Newton's law in Moreau's
+    form: with ``p`` the velocity after a plastic impact, that after is ``p + e (p - v)``. With one
+    coefficient for all of them kinetic energy never rises. Bounces that would not rise by 1e-10
+    (rad, characteristic lengths) any more end at rest.
+
+    Args:
+        restitution: coefficient ``e`` of restitution, from 0, plastic, to 1, elastic.
+        joints: names of the joints whose limits are end stops; all limited ones by default.
+    """
+
+    restitution: float = 0.0
+    joints: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        e = self.restitution
+        if isinstance(e, bool) or not isinstance(e, Real) or not 0.0 <= float(e) <= 1.0:
+            raise BadValue(f"the restitution of end stops is {e!r}; it must be from 0 to 1")
         if isinstance(self.joints, str):
             object.__setattr__(self, "joints", (self.joints,))
 
@@ -295,6 +324,7 @@ class BoundEvent:
         active: whether it is watched in a mode.
         accept: whether a zero that was found counts.
         at_once: whether it has happened already where it starts to be watched.
+        one_sided: whether it is yet to happen wherever it is watched, also if it starts at zero.
         crossing: for a guard that is a coordinate less a value, up to the sign: the place of the
             coordinate in q and in v, and the value.
     """
@@ -307,4 +337,5 @@ class BoundEvent:
     active: Callable[[Mode], bool]
     accept: Callable[[float, Array, Array], bool]
     at_once: Callable[[float, Array, Array], bool] | None = None
+    one_sided: bool = False
     crossing: tuple[int, int, float] | None = None

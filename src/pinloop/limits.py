@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,15 @@ from .integrate import Step, hermite
 from .mechanism import Mechanism
 from .tree import coordinate_names
 
-__all__ = ["JointEnd", "LimitPassed", "LimitWatch", "described", "ends_seen_from", "joint_ends"]
+__all__ = [
+    "JointEnd",
+    "LimitPassed",
+    "LimitWatch",
+    "described",
+    "ends_seen_from",
+    "joint_ends",
+    "unit_roots",
+]
 
 Array = NDArray[np.float64]
 
@@ -169,12 +177,12 @@ class LimitWatch:
     def _look_closer(self, k: int, powers: Array, step: Step) -> None:
         """The extremes of one coordinate in a step, and where it passes its limit."""
         h = step.t1 - step.t0
-        for s in (*_roots(np.polyder(powers)), 1.0):
+        for s in (*unit_roots(np.polyder(powers)), 1.0):
             value = float(np.polyval(powers, s))
             if value > self._by[k] + _SAME:
                 self._by[k], self._worst[k] = value, step.t0 + s * h
         if self._by[k] > _NOTICED and not np.isfinite(self._first[k]):
-            cuts = [0.0, *_roots(powers - np.r_[np.zeros(5), _NOTICED]), 1.0]
+            cuts = [0.0, *unit_roots(powers - np.r_[np.zeros(5), _NOTICED]), 1.0]
             beyond = [a for a, b in pairwise(cuts) if np.polyval(powers, (a + b) / 2) > _NOTICED]
             self._first[k] = min([step.t0 + s * h for s in beyond], default=self._worst[k])
 
@@ -230,7 +238,7 @@ def _length(linear: bool, value: float) -> str:
     return f"{value:.4g} m" if linear else f"{value:.4g} rad ({np.degrees(value):.4g} deg)"
 
 
-def _roots(powers: Array) -> list[float]:
+def unit_roots(powers: NDArray[np.floating[Any]]) -> list[float]:
     """Real roots inside (0, 1), rising; highest power first."""
     roots = np.roots(powers)
     real = roots.real[np.abs(roots.imag) < 1e-9]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -34,12 +35,13 @@ class Locked:
     Args:
         joint: name of the joint.
         axes: names of the locked degrees of freedom ("vx", "wz", ...); all of them if empty.
-        at_limit: whether a position limit holds the joint, which can only push.
+        at_limit: the end of its range that holds the joint and can only push, "lower" or "upper";
+            empty for a lock that holds both ways.
     """
 
     joint: str
     axes: tuple[str, ...] = ()
-    at_limit: bool = False
+    at_limit: Literal["", "lower", "upper"] = ""
 
     def __post_init__(self) -> None:
         axes = (self.axes,) if isinstance(self.axes, str) else tuple(self.axes)
@@ -74,17 +76,38 @@ class Mode:
         if not isinstance(given, Iterable) or not isinstance(opened, Iterable):
             raise BadValue(f"a mode is made of joints and loops, not {given!r}, {opened!r}")
         made = [one if isinstance(one, Locked) else Locked(one) for one in given]
-        names = [lock.joint for lock in made]
+        # Beside its lock, a joint with several axes may lie on end stops of others.
+        names = [(lock.joint, *(lock.axes if lock.at_limit else ())) for lock in made]
         for name in names:
             if names.count(name) > 1:
-                raise BadValue(f"joint '{name}' is locked twice")
-        object.__setattr__(self, "locks", tuple(sorted(made, key=lambda lock: lock.joint)))
+                raise BadValue(f"joint '{name[0]}' is locked twice")
+        object.__setattr__(
+            self, "locks", tuple(sorted(made, key=lambda lock: (lock.joint, lock.axes)))
+        )
         loops = [opened] if isinstance(opened, str) else opened
         object.__setattr__(self, "opened", frozenset(loops))
 
     def lock_of(self, joint: str) -> Locked | None:
-        """The lock of a joint, or None."""
-        return next((lock for lock in self.locks if lock.joint == joint), None)
+        """The lock of a joint, or None; an end stop is none."""
+        own = (lock for lock in self.locks if lock.joint == joint and not lock.at_limit)
+        return next(own, None)
+
+    @property
+    def without_contacts(self) -> Mode:
+        """The mode without the end stops that joints lie on."""
+        return Mode((lock for lock in self.locks if not lock.at_limit), self.opened)
+
+    def holds(self, joint: str, axes: tuple[str, ...]) -> bool:
+        """Whether a coordinate of a joint is locked or lies on an end stop.
+
+        Args:
+            joint: name of the joint.
+            axes: name of the coordinate, if the joint has several.
+        """
+        return any(
+            lock.joint == joint and (not lock.axes or not axes or axes[0] in lock.axes)
+            for lock in self.locks
+        )
 
     def __str__(self) -> str:
         parts = [lock.label for lock in self.locks] + [f"open:{n}" for n in sorted(self.opened)]
@@ -222,11 +245,11 @@ class ModalSystem:
             mask[locked_columns(self.robot, lock)] = True
         return mask
 
-    def lock_reaction(self, joint: str, t: float, q: Array, v: Array) -> float:
-        """Torque or force with which a lock of one degree of freedom holds, in the current mode."""
+    def row_reaction(self, label: str, t: float, q: Array, v: Array) -> float:
+        """Torque or force of one row in the current mode."""
         equations = self.equations(self.current)
         motion = equations.motion(t, q, v)
-        return float(motion.multipliers[equations.rows.labels.index(f"lock:{joint}")])
+        return float(motion.multipliers[equations.rows.labels.index(label)])
 
     def begin(self, mode: Mode, q: Array, v: Array) -> None:
         """Let rows take what they need from the state at which a mode starts."""

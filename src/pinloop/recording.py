@@ -229,7 +229,7 @@ def sampled(run: Trajectory, every: float) -> Trajectory:
     kept = Samples(run.robot, float(run.t[0]), every)
     for k, mode in enumerate(run.mode):
         state = float(run.t[k]), run.q[k], run.v[k], run.a[k], int(mode)
-        if k == 0 or mode != run.mode[k - 1]:
+        if k == 0 or run.t[k] == run.t[k - 1]:
             kept.add(*state)
         else:
             kept.add(*state, run.psi[k - 1], partial(_inside, run, int(mode)))

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from .balance import Accuracy
 from .constraints import Constraints
 from .dynamics import EquationsOfMotion
+from .endstops import EndStopContacts
 from .errors import PinloopError, PinloopWarning, SimulationFailed
-from .events import BoundEvent, CloseLoop, Stop
+from .events import BoundEvent, CloseLoop, Stop, Touch
 from .integrate import MuntheKaas, Step
 from .limits import JointEnd, LimitWatch
 from .manifold import RobotManifold
@@ -56,6 +57,7 @@ class Run:
         events: what to look for.
         kept: what is kept, still empty.
         ends: position limits.
+        contacts: those of them that are end stops; None if there are none.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Run:
         events: list[BoundEvent],
         kept: Recording,
         ends: tuple[JointEnd, ...],
+        contacts: EndStopContacts | None,
     ) -> None:
         self.system, self.method, self.stabilization = system, method, stabilization
         self.start, self.until = span
@@ -81,13 +84,15 @@ class Run:
             self._regularity,
             None if stabilization is None else self._loss,
         )
-        self.watcher = Watcher(events, self.start)
+        own = contacts.events if contacts else []
+        self.watcher = Watcher([*events, *own], self.start)
         self.evaluations = self.projected = self.steps = 0
         self.kept = kept
         self.modes: list[Mode] = []
         self.transitions: list[Transition] = []
         self.log: list[tuple[float, str]] = []
-        self.ends = ends
+        self.ends, self.contacts = ends, contacts
+        self.happened: list[tuple[float, str]] = []
 
     def go(self, mode: Mode, q: Array, v: Array, report: Report) -> Trajectory:
         """Step until the end, a failure, or Ctrl-C."""
@@ -145,40 +150,51 @@ class Run:
 
     def _change(
         self, t: float, q: Array, v: Array, events: list[BoundEvent]
-    ) -> tuple[Array, Array]:
-        """Let events happen at one instant, as one change; returns the state after."""
-        for event in events:
-            self.log.append((t, event.label))
-        instant = 1e-6 * (self.until - self.start)
-        recent = [
-            *takewhile(lambda time: t - time <= instant, (time for time, _ in reversed(self.log)))
-        ]
-        if len(recent) > _CHATTER:
-            history = ", ".join(dict.fromkeys(name for _, name in self.log[-10:]))
-            raise StepFailed(
-                f"{len(recent)} events within {t - recent[-1]:.3g} s ({history}): they chatter; "
-                "give the guards a gap between switching on and off",
-                "chatter",
-            )
-        mode = self.mode
+    ) -> tuple[Array, Array, bool]:
+        """Let events happen at one instant, as one change: the state after, if it is another."""
+        self._look_for_chatter(t, events)
+        names = tuple(event.label for event in events if not isinstance(event.action, Touch))
+        self.log += [(t, name) for name in names]
+        mode = self.mode.without_contacts
         for event in sorted(events, key=lambda event: event.action.name):
             mode = event.action.apply(mode)
-        if mode == self.mode:
-            return q, v
+        touches = bool(self.contacts.at(q, mode)) if self.contacts else False
+        if not touches and mode == self.mode:
+            return q, v, False
         self._watch_loops(q)
         self.system.check(mode)
         q = self._met(t, q, v, events, mode)
-        names = tuple(event.label for event in events)
-        made = make_transition(self.system, t, q, v, self.mode, mode, None, names)
+        made: Transition | None
+        if self.contacts and touches:
+            made = self.contacts.settle(t, q, v, self.mode, mode, names)
+            if made is None:
+                return q, v, False
+            self.log += [(t, name) for name in made.events[len(names) :]]
+        else:
+            made = make_transition(self.system, t, q, v, self.mode, mode, None, names)
         self.transitions.append(made)
-        self._enter(mode, q, made.v_plus)
+        if made.after != self.mode:
+            self._enter(made.after, q, made.v_plus)
         found = obstacle(self.equations, t, q, made.v_plus)
         if found is not None:
             raise StepFailed(
                 f"after '{', '.join(names)}' {found}; let it happen in another pose",
                 "no way on",
             )
-        return q, made.v_plus
+        return q, made.v_plus, True
+
+    def _look_for_chatter(self, t: float, events: list[BoundEvent]) -> None:
+        self.happened += [(t, event.label) for event in events]
+        instant = 1e-6 * (self.until - self.start)
+        times = (time for time, _ in reversed(self.happened))
+        recent = [*takewhile(lambda time: t - time <= instant, times)]
+        if len(recent) > _CHATTER:
+            history = ", ".join(dict.fromkeys(name for _, name in self.happened[-10:]))
+            raise StepFailed(
+                f"{len(recent)} events within {t - recent[-1]:.3g} s ({history}): they chatter; "
+                "give the guards a gap between switching on and off",
+                "chatter",
+            )
 
     def _met(self, t: float, q: Array, v: Array, events: list[BoundEvent], mode: Mode) -> Array:
         """Configuration with loops closed that are about to close; they must have met."""
@@ -208,6 +224,8 @@ class Run:
         self._keep(t, q, v, a)
         self.watcher.look(self.mode, t, q, v)
         first = self.watcher.due(t) + self.watcher.at_once(self.mode, t, q, v)
+        if self.contacts:
+            first += self.contacts.hits(self.contacts.at(q, self.mode))
         t, q, v, a, stopped = self._happen(t, q, v, a, first)
         h = self.stepper.first_step(v, a, self.until - t)
         while t < self.until and not stopped:
@@ -251,15 +269,14 @@ class Run:
         """Let due events happen; keeps the state after a change of the mode."""
         if not due:
             return t, q, v, a, False
-        before = self.mode
         self.watcher.note(due, t, q, v)
-        q, v = self._change(t, q, v, due)
-        if self.mode != before:
+        q, v, changed = self._change(t, q, v, due)
+        if changed:
             a = self._acceleration(t, q, v)
             self._keep(t, q, v, a)
         self.watcher.look(self.mode, t, q, v)
         stopped = any(isinstance(event.action, Stop) for event in due)
-        again = self.watcher.at_once(self.mode, t, q, v) if self.mode != before else []
+        again = self.watcher.at_once(self.mode, t, q, v) if changed else []
         if again and not stopped:
             return self._happen(t, q, v, a, again)
         return t, q, v, a, stopped

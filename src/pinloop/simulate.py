@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .checks import require_kind
 from .dynamics import Formulation
+from .endstops import EndStopContacts
 from .errors import BadValue
-from .events import Event, JointLimits
+from .events import BoundEvent, EndStops, Event, JointLimits
 from .forces import Force, JointDamping, JointFriction, TorqueFunction
 from .integrate import MuntheKaas
-from .limits import ends_seen_from, joint_ends
+from .limits import JointEnd, ends_seen_from, joint_ends
 from .mechanism import Mechanism, require_robot
 from .modes import ModalSystem, Mode
 from .recording import EveryStep, Samples
@@ -25,11 +26,13 @@ from .run import Run
 from .stabilization import Projection
 from .start import consistent_start
 from .trajectory import Trajectory
-from .watching import bind_events
+from .watching import bind_events, limited_ends, stop_at
 
-__all__ = ["simulate"]
+__all__ = ["Limits", "simulate"]
 
 Array = NDArray[np.float64]
+Limits = Literal["warn", "stop", "end stop"] | EndStops
+"""What happens at the position limits of joints."""
 
 
 def simulate(
@@ -43,6 +46,7 @@ def simulate(
     forces: Sequence[Force] = (),
     rows: Sequence[Row] = (),
     events: Sequence[Event | JointLimits] = (),
+    limits: Limits = "warn",
     mode: Mode | None = None,
     losses: bool = True,
     formulation: Formulation | None = None,
@@ -64,6 +68,9 @@ def simulate(
         forces: what acts besides gravity.
         rows: constraint rows beyond loops and couplings.
         events: locks, loops that open or close, guards (`lock`, `when`, `stop_when`, ...).
+        limits: what happens at the position limits of joints. "warn": the run says which were
+            passed (`Trajectory.warnings`); "stop": it ends where one is reached; "end stop" or an
+            `EndStops`: they are hit and held.
         mode: joints locked and loops open at the start; none by default.
         losses: let the damping and (smoothed) dry friction of the robot's file act.
         formulation: how reactions are eliminated; by default the fastest way that is right.
@@ -79,6 +86,7 @@ def simulate(
 
     Raises:
         LoopNotClosed: ``q`` is not assembled; carries the nearest assembled configuration.
+        BadValue: the start is beyond a limit that stops the run or the joint.
         InconsistentVelocity: the rows do not allow ``v``; carries the nearest velocity.
         SimulationFailed: the run could not go on; carries the trajectory so far.
     """
@@ -109,9 +117,42 @@ def simulate(
     bound = bind_events(system, events, start, until)
     kept = EveryStep(robot) if save_every is None else Samples(robot, start, save_every)
     ends = ends_seen_from(joint_ends(robot), q0)
-    run = Run(system, method or MuntheKaas(), stabilization, (start, until), bound, kept, ends)
+    stops, contacts = _at_limits(system, limits, ends, q0)
+    run = Run(
+        system, method or MuntheKaas(), stabilization, (start, until), bound + stops, kept, ends,
+        contacts,
+    )  # fmt: skip
     with _progress(progress, span, robot.name) as report:
         return run.go(mode, q0, v0, report)
+
+
+def _at_limits(
+    system: ModalSystem,
+    limits: Limits,
+    ends: Sequence[JointEnd],
+    q: Array,
+) -> tuple[list[BoundEvent], EndStopContacts | None]:
+    """Events that end a run at limits, and limits that are end stops; the start is checked."""
+    if limits == "warn":
+        return [], None
+    stops = EndStops() if limits == "end stop" else limits
+    if stops != "stop" and not isinstance(stops, EndStops):
+        raise BadValue(
+            f"limits is {limits!r}; give 'warn', 'stop', 'end stop' or pl.EndStops(restitution=0.3)"
+        )
+    robot = system.robot
+    if isinstance(stops, EndStops):
+        ends = limited_ends(ends, robot, stops.joints)
+    for end in ends:
+        if end.beyond(q) > 0.0:
+            unit = "m" if robot.is_translation[end.column] else "rad"
+            raise BadValue(
+                f"joint '{end.joint}' starts at {q[end.cell]:.9g} {unit}, beyond its {end.side} "
+                f"limit of {end.limit:.9g} {unit}; start within it, or simulate with limits='warn'"
+            )
+    if isinstance(stops, EndStops):
+        return [], EndStopContacts(system, ends, float(stops.restitution)) if ends else None
+    return [stop_at(system, end) for end in ends], None
 
 
 def _span(start: float, until: float) -> float:

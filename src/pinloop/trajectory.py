@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 from zipfile import BadZipFile
 
 import numpy as np
@@ -72,7 +72,7 @@ class Trajectory:
         a: accelerations, shape (k, nv).
         psi: steps in the algebra that lead from each state to the next, shape (k - 1, nv).
         mode: number in ``modes`` of the mode that each state is in, shape (k,). Where the mode
-            changes, one time has two states, before and after.
+            changes or velocities jump, one time has two states, before and after.
         modes: the modes that occurred.
         message: how the run ended.
         system: equations of motion by mode; without forces and rows if the run was loaded.
@@ -210,9 +210,10 @@ class Trajectory:
     def _jumps(self) -> dict[int, tuple[float, float]]:
         """Energy lost in jumps and work of drives in them, by the state that a jump leads to."""
         jumps: dict[int, tuple[float, float]] = {}
-        changes = np.flatnonzero(np.diff(self.mode) != 0) + 1
+        changes = np.flatnonzero(np.diff(self.t) == 0.0) + 1
         for made in self.transitions:
-            # Several changes may share an instant, and only some of them have a jump.
+            # Several changes may share an instant, and only some of them have a jump; an impact
+            # may leave the mode as it is.
             here = [k for k in changes if self.t[k] == made.t and k not in jumps]
             if here:  # a run that failed may end before the jump
                 jump = made.v_plus - made.v_minus
@@ -405,6 +406,11 @@ def load_trajectory(path: str | Path) -> Trajectory:
         raise LoadError(f"is no saved trajectory: {error}", source=source) from None
 
 
+def _side(at_limit: str | bool) -> Literal["", "lower", "upper"]:
+    """The end stop that a joint lies on; files of old say only that it lies on one."""
+    return "lower" if at_limit is True or at_limit == "lower" else "upper" if at_limit else ""
+
+
 def _from_saved(arrays: dict[str, Array], data: dict[str, Any]) -> Trajectory:
     """The run that a file holds."""
     robot = load(data["urdf"], loops=yaml.safe_load(data["loops"]), kinematics_only=True)
@@ -418,7 +424,9 @@ def _from_saved(arrays: dict[str, Array], data: dict[str, Any]) -> Trajectory:
         mode=arrays["mode"].astype(np.int64),
         modes=tuple(
             Mode(
-                tuple(Locked(name, tuple(axes), limit) for name, axes, limit in mode["locks"]),
+                tuple(
+                    Locked(name, tuple(axes), _side(limit)) for name, axes, limit in mode["locks"]
+                ),
                 frozenset(mode["opened"]),
             )
             for mode in data["modes"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,9 +17,18 @@ from .mechanism import Mechanism
 from .modes import ModalSystem, Mode
 from .saddle import Saddle
 
-__all__ = ["Transition", "make_transition", "transition"]
+__all__ = [
+    "Jump",
+    "Transition",
+    "make_transition",
+    "ranks_of",
+    "recorded",
+    "transition",
+    "warn_if_singular",
+]
 
 Array = NDArray[np.float64]
+Ranks = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,22 +158,72 @@ def make_transition(
     v_plus = v + dv
     # Locked velocities are zero to the last bit, so that positions stay where they are.
     v_plus[system.locked(after)] = 0.0
-    left = float(np.linalg.norm(scale * (J @ v_plus - b)))
-    ranks_before, ranks_after = _ranks(system, before, q), _ranks(system, after, q)
-    made = Transition(
-        t, q.copy(), v.copy(), v_plus, before, after, new.rows.labels, impulse, saddle.determined,
-        _wrenches(new, q, impulse), _determined(new, J, M, q), 0.5 * float(dv @ M @ dv),
-        float(impulse @ b), M @ v, M @ v_plus, ranks_before, ranks_after, events,
-    )  # fmt: skip
-    if not made.regular or left > 1e-8 * max(1.0, float(np.abs(v).max(initial=0.0))):
-        warnings.warn(
-            f"robot '{system.robot.name}' at t = {t:.6g} s: the change from mode '{before}' to "
-            f"'{after}' is singular (ranks {ranks_before} and {ranks_after} here and around); "
-            "the velocity after is the least-squares one",
-            PinloopWarning,
-            stacklevel=3,
-        )
+    jump = Jump(v_plus, new.rows.labels, J, impulse, saddle.determined,
+                0.5 * float(dv @ M @ dv), float(impulse @ b))  # fmt: skip
+    made = recorded(
+        system, (t, q, v), jump, (before, after), ranks_of(system, (before, after), q), events
+    )
+    warn_if_singular(system, made, float(np.linalg.norm(scale * (J @ v_plus - b))))
     return made
+
+
+class Jump(NamedTuple):
+    """A jump of the velocity and what made it: rows and their impulses; see `Transition`."""
+
+    v_plus: Array
+    labels: tuple[str, ...]
+    J: Array
+    impulse: Array
+    determined: NDArray[np.bool_]
+    energy_loss: float
+    drive_work: float
+
+
+def recorded(
+    system: ModalSystem,
+    state: tuple[float, Array, Array],
+    jump: Jump,
+    modes: tuple[Mode, Mode],
+    ranks: tuple[Ranks, Ranks],
+    events: tuple[str, ...],
+) -> Transition:
+    """A jump as a transition, with all that follows from it.
+
+    Args:
+        system: equations of motion by mode.
+        state: time [s], configuration and velocity before.
+        jump: the jump; its rows are those of the loops of the mode after, then others.
+        modes: modes before and after.
+        ranks: ranks of their rows, see `ranks_of`.
+        events: names of the events that caused it.
+    """
+    t, q, v = state
+    new = system.equations(modes[1])
+    M, loops = new.mass(q), len(new.rows.loops)
+    return Transition(
+        t, q.copy(), v.copy(), jump.v_plus, *modes, jump.labels, jump.impulse,
+        jump.determined, _wrenches(new, q, jump.impulse[:loops]), _determined(new, jump.J, M, q),
+        jump.energy_loss, jump.drive_work, M @ v, M @ jump.v_plus, *ranks, events,
+    )  # fmt: skip
+
+
+def warn_if_singular(system: ModalSystem, made: Transition, left: float) -> None:
+    """Warn where the rows of a transition lose rank, or are not met.
+
+    Args:
+        system: equations of motion by mode.
+        made: the transition.
+        left: residual of the rows at the velocity after.
+    """
+    if made.regular and left <= 1e-8 * max(1.0, float(np.abs(made.v_minus).max(initial=0.0))):
+        return
+    warnings.warn(
+        f"robot '{system.robot.name}' at t = {made.t:.6g} s: the change from mode '{made.before}' "
+        f"to '{made.after}' is singular (ranks {made.rank_before} and {made.rank_after} here and "
+        "around); the velocity after is the least-squares one",
+        PinloopWarning,
+        stacklevel=4,
+    )
 
 
 def _jump(
@@ -196,7 +256,12 @@ def _jump(
     return dv, scale * impulse
 
 
-def _ranks(system: ModalSystem, mode: Mode, q: Array) -> tuple[int, int]:
+def ranks_of(system: ModalSystem, modes: tuple[Mode, Mode], q: Array) -> tuple[Ranks, Ranks]:
+    """Per mode the rank of its rows at q, and the largest one at configurations around."""
+    return _ranks(system, modes[0], q), _ranks(system, modes[1], q)
+
+
+def _ranks(system: ModalSystem, mode: Mode, q: Array) -> Ranks:
     """Rank of the rows of a mode at q, and the largest one at configurations around."""
     equations = system.equations(mode)
     rest = np.zeros(system.robot.nv)

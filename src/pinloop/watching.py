@@ -10,17 +10,21 @@ from numpy.typing import NDArray
 
 from .constraints import Constraints
 from .errors import BadValue, PinloopError
-from .events import BoundEvent, CloseLoop, Event, JointLimits, Lock, Report, Unlock
+from .events import Action, BoundEvent, CloseLoop, Event, JointLimits, Lock, Report, Stop, Unlock
 from .integrate import Step
+from .limits import JointEnd, joint_ends, unit_roots
+from .mechanism import Mechanism
 from .modes import ModalSystem, Mode
 
-__all__ = ["Watcher", "bind_events", "refined_root"]
+__all__ = ["Watcher", "bind_events", "limited_ends", "refined_root", "stop_at"]
 
 Array = NDArray[np.float64]
 
 _PARTS = np.arange(1, 9) / 8
 """Parts of a step at which guards are looked at, so that pairs of zeros are not missed."""
 _SAFELY = 1.0 + 1e-9
+_ROUNDING = 1e-12
+"""How far a one-sided guard that starts at zero may be beyond it without having passed."""
 
 
 def bind_events(
@@ -32,7 +36,8 @@ def bind_events(
     bound: list[BoundEvent] = []
     for event in events:
         if isinstance(event, JointLimits):
-            bound += _limit_events(system, event)
+            ends = limited_ends(joint_ends(system.robot), system.robot, event.joints)
+            bound += [_reach(end, Report(end.name)) for end in ends]
         elif isinstance(event, Event):
             bound.append(_bind(system, event, start, until))
         else:
@@ -95,89 +100,43 @@ def _meeting(system: ModalSystem, action: CloseLoop, bound: BoundEvent) -> Bound
     )
 
 
-def _limit_events(system: ModalSystem, limits: JointLimits) -> list[BoundEvent]:
-    """Hits of position limits, and with plastic impact their release."""
-    robot = system.robot
-    lower, upper = robot.model.lowerPositionLimit, robot.model.upperPositionLimit
-    bound: list[BoundEvent] = []
-    for name in robot.joints if limits.joints is None else limits.joints:
-        at = robot.coordinates(name)
-        single = (at.nq, at.nv) == (1, 1)
-        i = at.q.start
-        if limits.joints is not None and not (
-            single and (np.isfinite(lower[i]) or np.isfinite(upper[i]))
-        ):
+def limited_ends(
+    ends: Sequence[JointEnd], robot: Mechanism, joints: tuple[str, ...] | None
+) -> list[JointEnd]:
+    """The ends of the ranges of some joints, each of which must have one."""
+    for name in joints or ():
+        robot.coordinates(name)
+        if not any(end.joint == name for end in ends):
             raise BadValue(f"joint '{name}' has no position limits that could be watched")
-        if not single:
-            continue
-        for sign, end, limit in ((-1, "lower", lower[i]), (1, "upper", upper[i])):
-            if not np.isfinite(limit):
-                continue
-            label = f"{end} limit of {name}"
-            bound.append(_hit(system, name, float(limit), sign, label, limits.impact))
-            if limits.impact:
-                bound.append(_release(system, name, float(limit), sign))
-    return bound
+    return [end for end in ends if joints is None or end.joint in joints]
 
 
-def _hit(
-    system: ModalSystem, joint: str, limit: float, sign: int, label: str, impact: bool
-) -> BoundEvent:
-    """A joint reaches a limit; with impact it stays there."""
-    at = system.robot.coordinates(joint)
-    i, j = at.q.start, at.v.start
+def stop_at(system: ModalSystem, end: JointEnd) -> BoundEvent:
+    """End the run where a coordinate comes to its limit, or is there and on the way out."""
 
-    def beyond(t: float, q: Array, v: Array) -> float:
-        return float(sign * (q[i] - limit))
-
-    def pressed(t: float, q: Array, v: Array) -> bool:
-        """At the limit already, and on the way out."""
-        if beyond(t, q, v) < -1e-9 or sign * v[j] < -1e-9:
+    def leaving(t: float, q: Array, v: Array) -> bool:
+        rate = end.sign * v[end.column]
+        if end.beyond(q) < -1e-9 or rate < -1e-9:
             return False
-        if sign * v[j] > 1e-9:
+        if rate > 1e-9:
             return True
         a = system.equations(system.current).acceleration(t, q, v)
-        return bool(sign * a[j] > 1e-9)
+        return bool(end.sign * a[end.column] > 1e-9)
 
-    action = Lock(joint, at_limit=True) if impact else Report(label)
+    return replace(_reach(end, Stop(end.name)), at_once=leaving)
+
+
+def _reach(end: JointEnd, action: Action) -> BoundEvent:
+    """A coordinate comes to an end of its range from inside."""
     return BoundEvent(
-        label,
+        end.name,
         action,
-        beyond,
+        lambda t, q, v: end.beyond(q),
         None,
         1,
-        lambda mode: mode.lock_of(joint) is None,
+        lambda mode: not mode.holds(end.joint, end.axes),
         _whatever,
-        pressed if impact else None,
-        (i, j, limit),
-    )
-
-
-def _release(system: ModalSystem, joint: str, limit: float, sign: int) -> BoundEvent:
-    """A joint leaves its limit when the stop would have to pull."""
-    i = system.robot.coordinates(joint).q.start
-
-    def pull(t: float, q: Array, v: Array) -> float:
-        return float(sign * system.lock_reaction(joint, t, q, v))
-
-    def held(mode: Mode) -> bool:
-        lock = mode.lock_of(joint)
-        return lock is not None and lock.at_limit
-
-    def here(t: float, q: Array, v: Array) -> bool:
-        """The other limit has a release of its own."""
-        return bool(abs(q[i] - limit) < 1e-6)
-
-    end = "lower" if sign < 0 else "upper"
-    return BoundEvent(
-        f"release from {end} limit of {joint}",
-        Unlock(joint),
-        pull,
-        None,
-        1,
-        held,
-        here,
-        lambda t, q, v: here(t, q, v) and pull(t, q, v) > 1e-9,
+        crossing=(end.cell, end.column, end.level),
     )
 
 
@@ -219,11 +178,17 @@ class Watcher:
 
     def look(self, mode: Mode, t: float, q: Array, v: Array) -> None:
         """See on which side the guards are at the start of a run or after a change."""
+        self._mode = None  # who is watched may have changed, though the mode has not
         for k, event in enumerate(self._guarded):
             if not event.active(mode):
                 self._sides[k], self._band[k] = 0.0, -1.0
                 continue
             value = _value(event, t, q, v)
+            if event.one_sided:
+                beyond = event.direction * value
+                self._sides[k] = -event.direction
+                self._band[k] = 2 * beyond + _ROUNDING if beyond >= 0.0 else -1.0
+                continue
             if value == 0.0:
                 # The change has put it there, or the run starts there: no zero to be found.
                 self._band[k] = max(self._band[k], 0.0)
@@ -258,7 +223,7 @@ class Watcher:
         active = self._within_reach(mode, dense)
         if not active:
             return None
-        last = t0
+        last, turns = t0, self._turns(active, dense)
         for part, q, v in zip(_PARTS, *dense.inside(_PARTS), strict=True):
             t = t1 if part == 1.0 else t0 + (t1 - t0) * float(part)
             values = {k: _value(self._guarded[k], t, q, v) for k in active}
@@ -267,9 +232,9 @@ class Watcher:
                 self._size[k] = max(self._size[k], abs(values[k]))
             roots: dict[int, tuple[float, float]] = {}
             for k in active:
-                if sides[k] * self._sides[k] < 0:
-                    root = _root(self._guarded[k], last, t, self._sides[k], dense)
-                    roots[k] = root, sides[k]
+                found = self._between(k, last, t, sides[k], turns.get(k, ()), dense)
+                if found is not None:
+                    roots[k] = found
                 elif t == t1 and values[k] == 0.0 and self._band[k] < 0 and self._sides[k]:
                     # Exactly at zero where the step ends: does it cross, or only touch?
                     beyond = t1 + 1e-3 * (t1 - t0)
@@ -288,6 +253,33 @@ class Watcher:
                 self._sides[k] = sides[k] or self._sides[k]
             last = t
         return None
+
+    def _between(
+        self, k: int, last: float, t: float, side: float, turns: Sequence[float], dense: Step
+    ) -> tuple[float, float] | None:
+        """Zero of a guard between two samples, and the side behind it; it may turn round there."""
+        event, before = self._guarded[k], self._sides[k]
+        for turn in turns:
+            if last < turn < t:
+                value = _value(event, turn, *dense(turn))
+                there = self._side(k, value)
+                if there * before < 0:
+                    return _root(event, last, turn, before, dense), there
+                if value * before > 0 and side * before < 0:
+                    last = turn
+        if side * before < 0:
+            return _root(event, last, t, before, dense), side
+        return None
+
+    def _turns(self, active: list[int], step: Step) -> dict[int, list[float]]:
+        """Times at which coordinates turn round whose limits are in reach."""
+        found = {}
+        for k in active:
+            if (crossing := self._guarded[k].crossing) is not None:
+                slopes = np.arange(5, 0, -1) * step.polynomial[::-1, crossing[1]]
+                parts = unit_roots(slopes)
+                found[k] = [step.t0 + part * (step.t1 - step.t0) for part in parts]
+        return found
 
     def _within_reach(self, mode: Mode, step: Step) -> list[int]:
         """Guards that may change their sign in a step.

@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from ..errors import BadValue
+from ..events import EndStops
 from ..integrate import MuntheKaas
 from ..load.documents import NotNegative, Positive, schema_of
 from ..load.entries import Entry
@@ -205,16 +206,13 @@ class EventEntry(Entry):
     stop: Name | None = Field(None, description="end the run; the text names the event")
     report: Name | None = Field(None, description="only note that it happened, under this name")
     limits: _Names | None = Field(
-        None, description="joints whose position limits are watched; `all`: every limited one"
+        None, description="note when these joints come to a limit; `all`: every limited one"
     )
     at: _Time | None = Field(None, description="when [s; ms]")
     when: WhenEntry | None = Field(None, description="or at the value of a joint")
     axes: _Names = Field((), description="lock: its degrees of freedom (vx, wz, ...); else all")
     tolerance: Positive = Field(
         1e-4, description="close_loop: residual up to which frames count as met [m, rad]"
-    )
-    impact: bool = Field(
-        False, description="limits: a joint that hits its limit stays there until it is pulled away"
     )
 
     @property
@@ -233,10 +231,37 @@ class EventEntry(Entry):
                 raise ValueError("limits are watched all the time; leave 'at' and 'when' out")
         elif instants != 1 and not (self.close_loop is not None and instants == 0):
             raise ValueError("needs one of 'at' and 'when'")
-        for key, action in (("axes", "lock"), ("tolerance", "close_loop"), ("impact", "limits")):
+        for key, action in (("axes", "lock"), ("tolerance", "close_loop")):
             if key in self.model_fields_set and given != [action]:
                 raise ValueError(f"'{key}' belongs to {action}, not to {given[0]}")
         return self
+
+
+def _kind_only(value: object) -> object:
+    return {"kind": value} if isinstance(value, str) else value
+
+
+class LimitsEntry(Entry):
+    """What happens at the position limits of joints."""
+
+    kind: Literal["warn", "stop", "end stop"] = Field(
+        "end stop", description="`warn`, `stop` or `end stop`"
+    )
+    restitution: float = Field(
+        0.0, ge=0.0, le=1.0, description="part of the speed with which joints bounce back, 0 to 1"
+    )
+    joints: _Names | None = Field(None, description="joints whose limits are hit; else all")
+
+    @model_validator(mode="after")
+    def _hit(self) -> LimitsEntry:
+        more = self.model_fields_set - {"kind"}
+        if self.kind != "end stop" and more:
+            raise ValueError(f"'{min(more)}' belongs to end stops, not to {self.kind}")
+        return self
+
+    def make(self) -> Literal["warn", "stop"] | EndStops:
+        """What `simulate` is told."""
+        return EndStops(self.restitution, self.joints) if self.kind == "end stop" else self.kind
 
 
 _METHOD = MuntheKaas()
@@ -313,6 +338,12 @@ class Scenario(Entry):
     )
     forces: ForcesEntry = Field(ForcesEntry(), description="what acts besides gravity")
     events: tuple[EventEntry, ...] = Field((), description="what happens, and when")
+    limits: Annotated[
+        LimitsEntry, BeforeValidator(_kind_only, json_schema_input_type=Name | LimitsEntry)
+    ] = Field(
+        LimitsEntry(kind="warn"),
+        description="at position limits: `warn`, `stop` the run, or an `end stop` that is hit",
+    )
     formulation: Literal["augmented", "projected", "voronets", "odca"] | None = Field(
         None, description="`augmented`, `projected`, `voronets` or `odca`; else the fastest"
     )
@@ -341,6 +372,7 @@ TABLES: Mapping[str, type[Entry]] = {
     "point_force": PointForceEntry,
     "events": EventEntry,
     "when": WhenEntry,
+    "limits": LimitsEntry,
     "method": MethodEntry,
     "stabilization": StabilizationEntry,
     "outputs": OutputsEntry,

@@ -136,7 +136,7 @@ def events_of(
 def _event(entry: EventEntry, words: Words, index: int) -> Event | JointLimits:
     if entry.limits is not None:
         every = entry.limits == ("all",) and "all" not in words.robot.joints
-        return JointLimits(None if every else entry.limits, entry.impact)
+        return JointLimits(None if every else entry.limits)
     if entry.when is None:
         return _action(entry, entry.at)
     guard = _guard(entry.when, words, index)

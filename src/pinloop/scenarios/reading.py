@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 from ..assembly import assemble, consistent_velocity
 from ..dynamics import ODCA, Augmented, Projected, Voronets
 from ..errors import BadValue
+from ..limits import joint_ends
 from ..load.documents import read_bytes
 from ..load.yamltools import read_yaml, validated
 from ..loading import load
 from ..mechanism import Mechanism
 from ..modes import ModalSystem, Mode
-from ..simulate import simulate
+from ..simulate import Limits, simulate
 from ..trajectory import Trajectory
+from ..watching import limited_ends
 from .entries import OutputsEntry, Scenario, StartEntry
 from .forcelist import events_of, forces_of
 from .outputs import Output, check_output, write_outputs
@@ -85,12 +87,15 @@ class PlannedRun:
         return write_outputs(run, self.outputs, self.every)
 
 
-def load_scenario(path: str | Path, *, until: float | None = None) -> PlannedRun:
+def load_scenario(
+    path: str | Path, *, until: float | None = None, limits: Limits | None = None
+) -> PlannedRun:
     """Read a scenario file, the robot in it, and find its state at the start.
 
     Args:
         path: the YAML file.
         until: end of the run instead of that in the file [s].
+        limits: what happens at position limits instead of what the file says; see `simulate`.
 
     Raises:
         LoadError: names file, line and key.
@@ -115,6 +120,7 @@ def load_scenario(path: str | Path, *, until: float | None = None) -> PlannedRun
         "until": end,
         "forces": tuple(forces_of(file.forces, words)),
         "events": tuple(events_of(file.events, words, end)),
+        "limits": _limits(file, words) if limits is None else limits,
         "mode": mode,
         "losses": file.robot.losses,
         "formulation": _FORMULATIONS[file.formulation]() if file.formulation else None,
@@ -174,6 +180,14 @@ def _within_limits(robot: Mechanism, joint: str, values: list[float]) -> None:
 def _moves(joint: str, still: Mapping[str, object]) -> None:
     if joint in still:
         raise BadValue(f"joint '{joint}' is locked at the start; give it no rate, or unlock it")
+
+
+def _limits(file: Scenario, words: Words) -> Limits:
+    """What happens at position limits; checks the joints that are named."""
+    for k, joint in enumerate(file.limits.joints or ()):
+        with words.at("limits", "joints", k):
+            limited_ends(joint_ends(words.robot), words.robot, (joint,))
+    return file.limits.make()
 
 
 def _stabilization(file: Scenario, words: Words) -> Any:

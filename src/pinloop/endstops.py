@@ -1,0 +1,361 @@
+"""End stops of a run: joints hit the limits of their ranges, rest on them, are let go.
+
+All end stops that joints are at are decided together, twice: velocities after an impact, then which
+of them push. Both are Gauss' principle with one-sided rows (`gauss`): the first with momenta for
+forces. Whoever steps asks at the instants that the events here find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .dynamics import EquationsOfMotion
+from .events import BoundEvent, Touch
+from .gauss import Contacts, decide
+from .limits import JointEnd
+from .modes import Locked, ModalSystem, Mode
+from .saddle import Saddle
+from .transitions import Jump, Transition, ranks_of, recorded, warn_if_singular
+
+__all__ = ["EndStopContacts"]
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+_AT = 1e-9
+"""What is nearer to its end stop than this is there: rad, characteristic lengths."""
+_LOW = 1e-10
+"""A bounce that does not rise by this ends at rest: rad, characteristic lengths."""
+_STILL = 1e-12
+"""Speeds below this, over the largest, are zero."""
+_REBOUNDS = 100
+"""So often end stops that are hit together may throw joints at each other before all is lost."""
+_DEPENDENT = 1e-9
+"""Share of an end stop in moving its joint below which others hold it already."""
+_PULL = 1e-10
+"""Part of the forces below which a pull is rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Touched:
+    """The coordinates that are at an end stop, and the directions in which these can push.
+
+    Args:
+        columns: velocity coordinates, k of them.
+        up: mask of those at a lower end, shape (k,).
+        down: mask of those at an upper end; where a range has no width, both.
+    """
+
+    columns: NDArray[np.intp]
+    up: Mask
+    down: Mask
+
+    def contacts(self, which: Mask | None = None, held: Mask | bool = False) -> Contacts:
+        """These end stops as contacts at rest.
+
+        Args:
+            which: mask of those that count; all by default.
+            held: mask of those that hold both ways.
+        """
+        which = np.ones(len(self.columns), dtype=bool) if which is None else which
+        low = np.where(self.down | held, -np.inf, 0.0)[which]
+        high = np.where(self.up | held, np.inf, 0.0)[which]
+        zeros = np.zeros(len(low))
+        return Contacts(self.columns[which], zeros, low, high, zeros, zeros)
+
+    def inward(self, v: Array) -> Array:
+        """Rates away from the end stops; nothing is, where a range has no width."""
+        rate = v[self.columns]
+        return np.where(self.up & self.down, -np.abs(rate), np.where(self.up, rate, -rate))
+
+
+class EndStopContacts:
+    """The end stops of a run, and which of them need no row because other rows do their work.
+
+    Args:
+        system: equations of motion by mode.
+        ends: the end stops.
+        restitution: coefficient of restitution.
+    """
+
+    def __init__(self, system: ModalSystem, ends: Sequence[JointEnd], restitution: float) -> None:
+        self._system, self._ends, self._restitution = system, tuple(ends), restitution
+        self._unit = np.where(system.robot.is_translation, system.robot.length, 1.0)
+        self._implied: frozenset[JointEnd] = frozenset()
+        self._noise = 0.0
+        self._hits = {end: self._hit(end) for end in self._ends}
+        self.events = [*self._hits.values(), *(self._release(end) for end in self._ends)]
+
+    def at(self, q: Array, mode: Mode) -> list[JointEnd]:
+        """The end stops that coordinates are at which no lock holds.
+
+        Args:
+            q: configuration, shape (nq,).
+            mode: the mode; joints that lie on end stops in it count as free.
+        """
+        mode = mode.without_contacts
+        return [
+            end
+            for end in self._ends
+            if end.beyond(q) >= -_AT * self._unit[end.column]
+            and not mode.holds(end.joint, end.axes)
+        ]
+
+    def hits(self, ends: Sequence[JointEnd]) -> list[BoundEvent]:
+        """The events of coming to some end stops."""
+        return [self._hits[end] for end in ends]
+
+    def settle(
+        self, t: float, q: Array, v: Array, before: Mode, wanted: Mode, events: tuple[str, ...]
+    ) -> Transition | None:
+        """Decide all end stops that joints are at; None if nothing changes.
+
+        Args:
+            t: time [s].
+            q: configuration, shape (nq,).
+            v: velocity before, shape (nv,).
+            before: mode before.
+            wanted: locks and loops from now on, without end stops.
+            events: names of what else happens.
+        """
+        ends = self.at(q, wanted)
+        touched = _touched(ends)
+        base = self._system.equations(wanted)
+        M, (J, b, _) = base.mass(q), base.terms(t, q, v)
+        start = v
+        if before.without_contacts != wanted:
+            start = v + Saddle(M, J, base.rows.scale).project(b - J @ v)
+            start[self._system.locked(wanted)] = 0.0
+        still = _STILL * max(1.0, float(np.abs(v).max(initial=0.0)))
+        hit = touched.inward(start) < -still
+        v_plus, push = self._after_impact(base, (t, q, start), (M, J, b), touched, still)
+        pushing, implied = self._pushing(base, t, q, v_plus, touched, still)
+        after = _with_contacts(wanted, ends, touched, pushing)
+        v_plus = np.where(self._system.locked(after), 0.0, v_plus)
+        self._implied = frozenset(
+            end for end in ends if implied[np.flatnonzero(touched.columns == end.column)[0]]
+        )
+        names = (*events, *_names(ends, touched, hit, before, after, self._implied))
+        if after == before and not push.any() and np.array_equal(start, v):
+            return None
+        jump = _jump(base, M, (J, b), v, v_plus, (ends, touched, push))
+        modes = before, after
+        if before.without_contacts == wanted:  # what end stops add is independent wherever it is
+            rank = Saddle(M, jump.J).rank
+            return recorded(self._system, (t, q, v), jump, modes, 2 * ((rank, rank),), names)
+        ranks = ranks_of(self._system, modes, q)
+        made = recorded(self._system, (t, q, v), jump, modes, ranks, names)
+        left = base.rows.scale * (J @ v_plus - b)
+        warn_if_singular(self._system, made, float(np.linalg.norm(left)))
+        return made
+
+    def _after_impact(
+        self, base: EquationsOfMotion, state: tuple[float, Array, Array],
+        rows: tuple[Array, Array, Array], touched: _Touched, still: float,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """Velocity after what is hit at a state, and the impulses of the end stops."""
+        (t, q, v), (M, J, b) = state, rows
+        push, rate = np.zeros(len(touched.columns)), touched.inward(v)
+        if (rate < 0.0).any():
+            e = self._restitution if (rate < -still).any() else 0.0
+            v, push = _struck(M, v, J, b, touched, e)
+        dead = np.zeros(len(push), dtype=bool)
+        while (dying := self._dies_away(base, t, q, v, touched, still) & ~dead).any():
+            dead |= dying
+            caught = decide(M, M @ v, J, -b, touched.contacts(held=dead))
+            v, push = caught.a, push + caught.torque
+        return v, push
+
+    def _dies_away(
+        self, base: EquationsOfMotion, t: float, q: Array, v: Array, touched: _Touched, still: float
+    ) -> Mask:
+        """Which joints leave an end stop and are back at once: infinitely many hits in no time.
+
+        They end at rest, which takes away what energy they have left. Also plastic hits of several
+        end stops may follow on each other so, each of which throws a joint off the other.
+        """
+        rate = touched.inward(v)
+        flying = rate > still
+        a = touched.inward(_accelerations(base, t, q, v, touched, ~flying)[0])
+        rise = np.full(len(rate), np.inf)
+        np.divide(rate**2, -2.0 * a, out=rise, where=a < 0.0)
+        return np.asarray(flying & (rise <= _LOW * self._unit[touched.columns]))
+
+    def _pushing(
+        self, base: EquationsOfMotion, t: float, q: Array, v: Array, touched: _Touched, still: float
+    ) -> tuple[NDArray[np.int64], Mask]:
+        """Directions in which end stops push that need a row, 0 for others; and who needs none.
+
+        Of end stops that depend on each other, so many are left out that the rest is independent
+        and still pushes (Carathéodory).
+        """
+        resting = touched.inward(v) <= still
+        _, torque, sticks = _accelerations(base, t, q, v, touched, resting)
+        M, f, J, _, _ = base.system(t, q, v)
+        self._noise = _PULL * float(np.abs(f).max(initial=0.0)) + _STILL
+        at = np.flatnonzero(sticks)
+        way = np.where(torque != 0.0, np.sign(torque), np.where(touched.up, 1.0, -1.0))
+        needed = _independent(M, J, base.rows.scale, touched.columns[at], torque[at], way[at])
+        pushing = np.zeros(len(resting), dtype=np.int64)
+        pushing[at[needed]] = way[at[needed]].astype(np.int64)
+        return pushing, sticks & (pushing == 0)
+
+    # -- events -----------------------------------------------------------------------------
+
+    def _hit(self, end: JointEnd) -> BoundEvent:
+        """A coordinate comes to an end stop."""
+        return BoundEvent(
+            end.name,
+            Touch(end.name),
+            lambda t, q, v: end.beyond(q),
+            None,
+            1,
+            lambda mode: not mode.holds(end.joint, end.axes) and end not in self._implied,
+            _whatever,
+            one_sided=True,
+            crossing=(end.cell, end.column, end.level),
+        )
+
+    def _release(self, end: JointEnd) -> BoundEvent:
+        """An end stop would have to pull."""
+        contact = _contact(end)
+        label = ".".join((contact.label, *contact.axes))
+
+        def pull(t: float, q: Array, v: Array) -> float:
+            return end.sign * self._system.row_reaction(label, t, q, v) - self._noise
+
+        name = f"release from {end.name}"
+        return BoundEvent(
+            name, Touch(name), pull, None, 1, lambda mode: contact in mode.locks, _whatever,
+            one_sided=True,
+        )  # fmt: skip
+
+
+def _whatever(t: float, q: Array, v: Array) -> bool:
+    return True
+
+
+def _contact(end: JointEnd) -> Locked:
+    """A coordinate that lies on an end stop, as a lock."""
+    return Locked(end.joint, end.axes, end.side)
+
+
+def _touched(ends: Sequence[JointEnd]) -> _Touched:
+    columns = sorted({end.column for end in ends})
+    lower, upper = ({end.column for end in ends if end.sign == sign} for sign in (-1, 1))
+    return _Touched(
+        np.array(columns, dtype=np.intp),
+        np.array([column in lower for column in columns], dtype=bool),
+        np.array([column in upper for column in columns], dtype=bool),
+    )
+
+
+def _struck(
+    M: Array, v: Array, J: Array, b: Array, touched: _Touched, restitution: float
+) -> tuple[Array, Array]:
+    """Velocity after an impact, and the impulses of the end stops.
+
+    With several, one that was leaving may be thrown back by another: then there is another impact
+    at the same instant, each of which takes energy away; the last resort is a plastic one.
+    """
+    push = np.zeros(len(touched.columns))
+    for rebound in range(_REBOUNDS + 1):
+        e = restitution if rebound < _REBOUNDS else 0.0
+        made = decide(M, M @ v, J, -b, touched.contacts())
+        before, after = v, made.a + e * (made.a - v)
+        sticks = touched.columns[made.side == 0]
+        after[sticks] = -e * before[sticks]
+        push += (1.0 + e) * made.torque
+        v = after
+        if e == 0.0 or not (touched.inward(v) < 0.0).any():
+            break
+    return v, push
+
+
+def _accelerations(
+    base: EquationsOfMotion, t: float, q: Array, v: Array, touched: _Touched, resting: Mask
+) -> tuple[Array, Array, Mask]:
+    """Accelerations with the end stops on which joints rest, what these push, and who stays."""
+    M, f, J, gamma, _ = base.system(t, q, v)
+    made = decide(M, f, J, gamma, touched.contacts(resting))
+    torque, stays = np.zeros(len(resting)), np.zeros(len(resting), dtype=bool)
+    torque[resting], stays[resting] = made.torque, made.side == 0
+    return made.a, torque, stays
+
+
+def _independent(
+    M: Array, J: Array, scale: Array, columns: NDArray[np.intp], torque: Array, way: Array
+) -> NDArray[np.intp]:
+    """Places of end stops that are independent of each other and of the rows, and still push."""
+    saddle = Saddle(M, J, scale)
+    units = np.eye(len(M))[columns]
+    free = np.array([unit @ np.linalg.solve(M, unit) for unit in units])
+    answers = [saddle.solve(unit, np.zeros(len(J)))[0][columns] for unit in units]
+    size = way / np.sqrt(free)
+    H = size[:, None] * np.array(answers).reshape(2 * [len(columns)]) * size
+    x, left = np.abs(torque) * np.sqrt(free), np.arange(len(columns))
+    while len(left):
+        values, vectors = np.linalg.eigh(H[np.ix_(left, left)])
+        if values[0] > _DEPENDENT:
+            break
+        without = vectors[:, 0]  # pushes that move nothing
+        if without.max() < -without.min():
+            without = -without
+        room = np.full(len(left), np.inf)
+        np.divide(x[left], without, out=room, where=without > 1e-3 * without.max())
+        first = int(np.argmin(room))
+        x[left] = np.maximum(x[left] - room[first] * without, 0.0)
+        left = np.delete(left, first)
+    return left
+
+
+def _with_contacts(
+    wanted: Mode, ends: Sequence[JointEnd], touched: _Touched, pushing: NDArray[np.int64]
+) -> Mode:
+    """A mode with the end stops that push."""
+    way = dict(zip(touched.columns.tolist(), pushing.tolist(), strict=True))
+    contacts = [_contact(end) for end in ends if way[end.column] == -end.sign]
+    return Mode((*wanted.locks, *contacts), wanted.opened)
+
+
+def _names(
+    ends: Sequence[JointEnd], touched: _Touched, hit: Mask, before: Mode, after: Mode,
+    implied: frozenset[JointEnd],
+) -> list[str]:  # fmt: skip
+    """What happens to joints at end stops: hits first, then those that are let go."""
+    struck = set(touched.columns[hit].tolist())
+    new = [
+        end for end in ends if _contact(end) in after.locks and _contact(end) not in before.locks
+    ]
+    old = [end for end in ends if _contact(end) in before.locks]
+    come = [end for end in ends if end.column in struck or (end in new and end not in old)]
+    gone = [end for end in old if _contact(end) not in after.locks and end not in implied]
+    return [end.name for end in come] + [f"release from {end.name}" for end in gone]
+
+
+def _jump(
+    base: EquationsOfMotion, M: Array, rows: tuple[Array, Array], v: Array, v_plus: Array,
+    stops: tuple[Sequence[JointEnd], _Touched, Array],
+) -> Jump:  # fmt: skip
+    """The jump between two velocities: impulses of the rows besides those of the end stops."""
+    (J, b), (ends, touched, push) = rows, stops
+    dv = v_plus - v
+    at = np.flatnonzero(push)
+    names = {end.column: _contact(end) for end in ends}
+    labels = tuple(
+        ".".join((names[column].label, *names[column].axes))
+        for column in touched.columns[at].tolist()
+    )
+    N = np.eye(len(M))[touched.columns[at]]
+    _, impulse = Saddle(M, J, base.rows.scale).solve(N.T @ push[at], J @ dv)
+    stacked = np.vstack([J, N])
+    work = float(impulse @ b)
+    gained = 0.5 * float((v + v_plus) @ M @ dv)
+    return Jump(
+        v_plus, (*base.rows.labels, *labels), stacked, np.concatenate([impulse, push[at]]),
+        Saddle(M, stacked).determined, work - gained, work,
+    )  # fmt: skip
