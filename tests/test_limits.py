@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import pinloop as pl
 from pinloop.cli import app
-from pinloop.limits import JointEnd, ends_seen_from, joint_ends
+from pinloop.limits import JointEnd, LimitWatch, ends_seen_from, joint_ends
 from pinloop.mechanism import build
 
 from . import mechanisms as m
@@ -96,6 +96,8 @@ def test_a_start_beyond_a_limit_is_told_as_such() -> None:
     run = pl.simulate(pendulum, [0.5], until=0.1)
     (passed,) = run.limits_passed
     assert passed.t == 0.0 and passed.by == pytest.approx(0.1, abs=1e-12)
+    (end,) = (end for end in joint_ends(pendulum) if end.sign > 0)
+    assert LimitWatch([end], 2.0, np.array([0.5])).passed[0].t == 2.0  # before any step
     assert "is beyond its upper limit, 0.4 rad (22.92 deg), from the start" in run.warnings[0]
 
 

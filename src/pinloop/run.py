@@ -239,7 +239,7 @@ class Run:
                 count = self._whole_steps(step.t1)
             else:
                 step, h = self.stepper.controlled(t, h, end, (q, v, a))
-            found = self.watcher.first_root(self.mode, t, step.t1, step)
+            found = self.watcher.first_root(t, step.t1, step)
             due: list[BoundEvent] = []
             if found is not None:
                 root, due = found

@@ -162,7 +162,6 @@ class Watcher:
         self._crossed: set[int] = set()
         self._done = 0
         self._start = start
-        self._mode: Mode | None = None
         self._active: list[int] = []
         plain = [(k, *event.crossing) for k, event in enumerate(self._guarded) if event.crossing]
         self._plain, self._at_q, self._at_v = (
@@ -178,9 +177,9 @@ class Watcher:
 
     def look(self, mode: Mode, t: float, q: Array, v: Array) -> None:
         """See on which side the guards are at the start of a run or after a change."""
-        self._mode = None  # who is watched may have changed, though the mode has not
+        self._active = [k for k, event in enumerate(self._guarded) if event.active(mode)]
         for k, event in enumerate(self._guarded):
-            if not event.active(mode):
+            if k not in self._active:
                 self._sides[k], self._band[k] = 0.0, -1.0
                 continue
             value = _value(event, t, q, v)
@@ -215,12 +214,12 @@ class Watcher:
         return found
 
     def first_root(
-        self, mode: Mode, t0: float, t1: float, dense: Step
+        self, t0: float, t1: float, dense: Step
     ) -> tuple[float, list[BoundEvent]] | None:
         """The first zero of a guard in a step, with all events that happen there."""
         self._size[:] = 0.0
         self._crossed = set()
-        active = self._within_reach(mode, dense)
+        active = self._within_reach(dense)
         if not active:
             return None
         last, turns = t0, self._turns(active, dense)
@@ -281,15 +280,12 @@ class Watcher:
                 found[k] = [step.t0 + part * (step.t1 - step.t0) for part in parts]
         return found
 
-    def _within_reach(self, mode: Mode, step: Step) -> list[int]:
+    def _within_reach(self, step: Step) -> list[int]:
         """Guards that may change their sign in a step.
 
         A coordinate moves by at most the sum of the coefficients of its polynomial, whose argument
         is at most 1.
         """
-        if mode != self._mode:
-            self._mode = mode
-            self._active = [k for k, event in enumerate(self._guarded) if event.active(mode)]
         if len(self._plain) == 0 or not self._active:
             return self._active
         gap = np.abs(step.q0[self._at_q] - self._limits)
