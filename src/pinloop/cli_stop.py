@@ -123,6 +123,9 @@ InBand = Annotated[
     Band | None,
     typer.Option(help="Where in their bands all brake torques are.", show_default=False),
 ]
+EndStops = Annotated[
+    bool, typer.Option("--end-stops", help="Joints hit their position limits; else they pass.")
+]
 Until = Annotated[str, typer.Option(metavar="T", help="Limit of the time after the signal.")]
 Html = Annotated[Path | None, file_option("Write a report with plots and replay.", ends=(".html",))]
 Json = Annotated[
@@ -150,6 +153,7 @@ def stop(
     fault: Fault = None,
     band: InBand = None,
     until: Until = "10",
+    end_stops: EndStops = False,
     html: Html = None,
     json: Json = None,
     csv: Csv = None,
@@ -182,6 +186,7 @@ def stop(
         category=_category(category, on_path),
         payload=None if payload is None else weight(payload),
         until=time(until, "--until"),
+        limits="end stop" if end_stops else "warn",
     )
     outputs.write(result, [*facts, *more])
     return 0 if result.holds else _NOT_STOPPED

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .closing import limited_coordinates
+from .errors import BadValue
 from .integrate import Step, hermite
 from .mechanism import Mechanism
 from .tree import coordinate_names
@@ -27,6 +28,7 @@ __all__ = [
     "described",
     "ends_seen_from",
     "joint_ends",
+    "require_within",
     "unit_roots",
 ]
 
@@ -142,6 +144,21 @@ def ends_seen_from(ends: Sequence[JointEnd], q: Array) -> tuple[JointEnd, ...]:
         replace(end, level=float(q[end.cell])) if 0.0 < end.beyond(q) <= end.slack else end
         for end in ends
     )
+
+
+def require_within(robot: Mechanism, ends: Sequence[JointEnd], q: Array) -> None:
+    """Refuse a start beyond the end of a range.
+
+    Raises:
+        BadValue: names the joint, where it is, and the limit.
+    """
+    for end in ends:
+        if end.beyond(q) > 0.0:
+            unit = "m" if robot.is_translation[end.column] else "rad"
+            raise BadValue(
+                f"joint '{end.joint}' starts at {q[end.cell]:.9g} {unit}, beyond its {end.side} "
+                f"limit of {end.limit:.9g} {unit}; start within it, or give limits='warn'"
+            )
 
 
 class LimitWatch:

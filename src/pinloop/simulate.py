@@ -17,7 +17,7 @@ from .errors import BadValue
 from .events import BoundEvent, EndStops, Event, JointLimits
 from .forces import Force, JointDamping, JointFriction, TorqueFunction
 from .integrate import MuntheKaas
-from .limits import JointEnd, ends_seen_from, joint_ends
+from .limits import JointEnd, ends_seen_from, joint_ends, require_within
 from .mechanism import Mechanism, require_robot
 from .modes import ModalSystem, Mode
 from .recording import EveryStep, Samples
@@ -143,13 +143,7 @@ def _at_limits(
     robot = system.robot
     if isinstance(stops, EndStops):
         ends = limited_ends(ends, robot, stops.joints)
-    for end in ends:
-        if end.beyond(q) > 0.0:
-            unit = "m" if robot.is_translation[end.column] else "rad"
-            raise BadValue(
-                f"joint '{end.joint}' starts at {q[end.cell]:.9g} {unit}, beyond its {end.side} "
-                f"limit of {end.limit:.9g} {unit}; start within it, or simulate with limits='warn'"
-            )
+    require_within(robot, ends, q)
     if isinstance(stops, EndStops):
         return [], EndStopContacts(system, ends, float(stops.restitution)) if ends else None
     return [stop_at(system, end) for end in ends], None

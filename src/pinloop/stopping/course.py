@@ -7,7 +7,7 @@ change each, cannot do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +18,9 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..dynamics import EquationsOfMotion
+from ..errors import PinloopError
 from ..integrate import MuntheKaas, Step
+from ..limits import JointEnd
 from ..manifold import RobotManifold
 from ..stabilization import Projection, Projector
 from ..stepping import StepFailed, Stepper
@@ -84,6 +86,7 @@ class Course:
         method: integrator.
         standstill: what counts as standing.
         limited: whether the torque of the drives is limited in a controlled stop.
+        ends: position limits that are end stops.
     """
 
     def __init__(
@@ -95,6 +98,7 @@ class Course:
         standstill: Standstill,
         *,
         limited: bool = True,
+        ends: Sequence[JointEnd] = (),
     ) -> None:
         self.robot, self.train, self.plan = equations.robot, train, plan
         self.clock, self.standstill, self.limited = Timetable(plan, train), standstill, limited
@@ -109,7 +113,7 @@ class Course:
         self.phases: list[Phase] = []
         self.transitions: list[Transition] = []
         self.log: list[tuple[float, str]] = []
-        self.teeth = Teeth(train)
+        self.teeth = Teeth(train, ends)
         self.stands_since: float | None = None
         self.tiny = 0.0
         self.simple = train.single
@@ -123,6 +127,9 @@ class Course:
         t = 0.0
         self.tiny = _TINY * max(1.0, float(np.abs(v).max(initial=0.0)))
         q, v, a = self._begin(t, q, v, ("signal",))
+        hit = self.teeth.touch(q, v, self.tiny)
+        if hit or self.teeth.blocked.any():
+            q, v, a = self._begin(t, q, self._hit(t, q, v, ", ".join(hit)), tuple(hit))
         h = self.stepper.first_step(v, a, until)
         while t < until:
             changed = self._timed(t, q, v)
@@ -276,7 +283,17 @@ class Course:
         mode = self.phase.mode
         endless = np.isinf(self.train.limit) | (not self._limited(t))
         driven = self._drives(t) & (v == self.plan.reference.at(t).v(t)) & endless
-        made = impact(self.equations, t, q, v, self.teeth.blocked, driven, (mode, mode), (name,))
+        try:
+            made = impact(
+                self.equations, t, q, v, self.teeth.blocked, driven, (mode, mode), (name,)
+            )
+        except PinloopError as error:
+            if not driven.any():
+                raise
+            raise PinloopError(
+                f"{name} while drives go on as loops do not allow it: they have any torque until "
+                "the stop slows them down; let the signal come where there is more room"
+            ) from error
         if made.energy_loss > 0.0:
             self.transitions.append(made)
         return made.v_plus

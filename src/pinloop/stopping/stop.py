@@ -6,6 +6,7 @@ import warnings
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,7 @@ from ..checks import require_kind
 from ..dynamics import EquationsOfMotion
 from ..errors import BadValue, PinloopError, PinloopWarning, StopFailed
 from ..integrate import MuntheKaas
+from ..limits import JointEnd, ends_seen_from, joint_ends, require_within
 from ..mechanism import Mechanism, require_robot
 from ..modes import ModalSystem
 from ..start import consistent_start
@@ -47,6 +49,7 @@ def stop(
     until: float = 10.0,
     method: MuntheKaas | None = None,
     standstill: Standstill = Standstill(),  # noqa: B008 (frozen)
+    limits: Literal["warn", "end stop"] = "warn",
 ) -> StopResult:
     """Stop a moving robot: how far, how long, what its brakes and gears feel, whether it holds.
 
@@ -65,18 +68,21 @@ def stop(
         until: limit of the time from the signal on [s]; reaching it is a failure.
         method: integrator; Dormand-Prince 5(4) with tolerance 1e-8 by default.
         standstill: what counts as standing still.
+        limits: what happens at the position limits of joints with one axis. "warn": the result says
+            which were passed; "end stop": joints hit them, with an impulse, and rest on them.
 
     Returns:
         The result; its ``outcome`` says whether the robot stopped and holds.
 
     Raises:
+        BadValue: the start is beyond a limit that is an end stop.
         LoopNotClosed: ``q`` is not assembled.
         InconsistentVelocity: the loops do not allow ``v``.
         StopFailed: the stop could not be computed to its end; carries what there is.
     """
     require_robot(robot)
     brakes = brakes if isinstance(brakes, Brakes) else Brakes.from_yaml(brakes)
-    machine = prepared(robot, brakes, payload, gravity)
+    machine = prepared(robot, brakes, payload, gravity, limits)
     trigger = Trigger() if trigger is None else trigger
     return stopped(
         machine, trigger, as_category(category), q, v, until, method or _METHOD, standstill
@@ -93,12 +99,14 @@ class Machine:
         train: brakes, gears, friction and drives.
         system: equations by mode for trajectories, of the robot with all its rotors.
         equations: equations of the robot with loops, without forces.
+        ends: position limits that are end stops.
     """
 
     robot: Mechanism
     train: Drivetrain
     system: ModalSystem
     equations: EquationsOfMotion
+    ends: tuple[JointEnd, ...] = ()
 
 
 def prepared(
@@ -106,8 +114,11 @@ def prepared(
     brakes: Brakes,
     payload: Payload | float | None = None,
     gravity: ArrayLike | None = None,
+    limits: Literal["warn", "end stop"] = "warn",
 ) -> Machine:
     """Prepare a robot for stops; see `stop` for the arguments."""
+    if limits not in ("warn", "end stop"):
+        raise BadValue(f"limits of a stop is {limits!r}; give 'warn' or 'end stop'")
     brakes = brakes.for_robot(robot)
     train = Drivetrain(robot, brakes)
     machine = loaded(robot, train.reflected - train.lossy, payload, gravity)
@@ -115,7 +126,8 @@ def prepared(
     equations = EquationsOfMotion(system.mechanism(frozenset()))
     if train.has_losses:
         system = ModalSystem(loaded(equations.robot, train.reflected, None, None))
-    return Machine(machine, train, system, equations)
+    ends = joint_ends(machine) if limits == "end stop" else ()
+    return Machine(machine, train, system, equations, tuple(x for x in ends if not x.axes))
 
 
 def stopped(
@@ -135,7 +147,9 @@ def stopped(
     q0, v0 = _start(machine.robot, machine.equations, trigger, q, v)
     plan = planned(machine.equations, machine.train.brakes, trigger, category, q0, v0)
     plan, notes = held_on_path(machine.equations, machine.train, plan, method, q0, v0)
-    course = Course(machine.equations, machine.train, plan, method, standstill)
+    ends = ends_seen_from(machine.ends, q0)
+    require_within(machine.robot, ends, q0)
+    course = Course(machine.equations, machine.train, plan, method, standstill, ends=ends)
     course.log += notes
     reason = ""
     try:

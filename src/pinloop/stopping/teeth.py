@@ -1,10 +1,13 @@
-"""Tooth and pin brakes of a stop: pawls that have fallen, the gaps they are in, what they block."""
+"""What blocks joints in a stop: pawls that have fallen into gaps between teeth, and end stops."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..limits import JointEnd
 from .crossing import Watched
 from .drivetrain import Drivetrain
 
@@ -13,19 +16,24 @@ __all__ = ["Teeth"]
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+_AT = 1e-9
+"""What is nearer to its end stop than this is there [rad, m]."""
+
 
 class Teeth:
-    """The teeth of a robot while it stops.
+    """The teeth and end stops of a robot while it stops.
 
     Args:
         train: which joints have teeth, and where.
+        ends: end stops of coordinates.
 
     Attributes:
-        blocked: per coordinate the directions in which a tooth blocks it: bit 1 up, bit 2 down.
+        blocked: per coordinate the directions in which a tooth or an end stop blocks it: bit 1 up,
+            bit 2 down.
     """
 
-    def __init__(self, train: Drivetrain) -> None:
-        self._train = train
+    def __init__(self, train: Drivetrain, ends: Sequence[JointEnd] = ()) -> None:
+        self._train, self._ends = train, tuple(ends)
         self._fallen = np.zeros(len(train.teeth), dtype=bool)
         self._tight = np.zeros(len(train.teeth), dtype=bool)
         self._gaps: dict[int, tuple[float, float]] = {}
@@ -48,6 +56,23 @@ class Teeth:
             self._gaps[int(column)] = self._gap(int(column), q, v)
         return bool(tight.any())
 
+    def touch(self, q: Array, v: Array, tiny: float) -> list[str]:
+        """Let joints that start at an end stop lie on it; the names of those that run into it.
+
+        Args:
+            q: configuration, shape (nq,).
+            v: velocity, shape (nv,).
+            tiny: speeds that count as zero.
+        """
+        hit = []
+        for end in self._ends:
+            rate = end.sign * v[end.column]
+            if end.beyond(q) >= -_AT and rate >= -tiny:
+                self.blocked[end.column] |= 1 if end.sign > 0 else 2
+                if rate > tiny:
+                    hit.append(_named(end))
+        return hit
+
     def hit(self, one: Watched) -> None:
         """A joint has come to a tooth."""
         self.blocked[one.column] |= 1 if one.sign < 0 else 2
@@ -57,7 +82,7 @@ class Teeth:
         self.blocked[~stuck & ~self._tight] = 0
 
     def watched(self, stuck: Mask) -> list[Watched]:
-        """The teeth on both sides of every joint that may come to one."""
+        """The teeth on both sides of every joint that may come to one, and the end stops."""
         found = []
         for column, (lower, upper) in self._gaps.items():
             if not stuck[column]:
@@ -65,6 +90,10 @@ class Teeth:
                 cell = self._cell(column)
                 found.append(Watched(column, cell, 1.0, lower, name))
                 found.append(Watched(column, cell, -1.0, upper, name))
+        for end in self._ends:
+            if not stuck[end.column]:
+                way, level = float(-end.sign), end.level
+                found.append(Watched(end.column, end.cell, way, level, _named(end)))
         return found
 
     def _gap(self, column: int, q: Array, v: Array) -> tuple[float, float]:
@@ -79,3 +108,7 @@ class Teeth:
     def _cell(self, column: int) -> int:
         """Place in q of a coordinate."""
         return int(self._train.robot.coordinates(self._train.names[column]).q.start)
+
+
+def _named(end: JointEnd) -> str:
+    return f"{end.joint} hits its {end.side} end stop"
