@@ -127,3 +127,22 @@ def test_a_start_beyond_an_end_stop_is_refused() -> None:
         pl.stop(machine, [0.7], [1.0], brakes=by, limits="end stop")
     with pytest.raises(pl.BadValue, match="give 'warn' or 'end stop'"):
         pl.stop(machine, [0.0], [1.0], brakes=by, limits="stop")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", [16, 30, 34])
+def test_joints_that_throw_each_other_against_their_end_stops_come_to_rest(seed: int) -> None:
+    """Two end stops that are hit in turn, ever faster: an end after finite time."""
+    rng = np.random.default_rng([seed, len("six_axis_arm")])
+    arm = robot("six_axis_arm")
+    q, v = moving(arm, seed, speed=3.0)
+    ranges = {}
+    for one in arm.joints:
+        x = float(q[arm.coordinates(one).q][0])
+        ranges[one] = (x - rng.uniform(0, 0.3), x + rng.uniform(0, 0.3))
+    machine = between(arm, **ranges)
+    by = pl.Brakes.template(machine)
+    by = replace(by, chain=pl.Chain()) if seed % 2 else by
+    result = pl.stop(machine, q, v, brakes=by, limits="end stop", category=int(rng.integers(0, 2)))
+    assert result.outcome == "stopped" and result.ledger.relative_error < 1e-6
+    assert [p for p in result.joint_limits() if p.kind == "position"] == []
+    assert all(made.energy_loss >= 0.0 for made in result.run.transitions)

@@ -184,8 +184,7 @@ class Course:
             if not self.phase.follow[one.column]:  # else it is where its drive is
                 v[one.column] = one.at(t)
         else:
-            self.teeth.hit(one)
-            v = self._hit(t, q, v, one.name)
+            v = self._hit(t, q, v, one.name, self.teeth.hit(one, t, q))
         return (t, *self._begin(t, q, v, (one.name,)), h_next)
 
     def _project(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
@@ -278,15 +277,16 @@ class Course:
         caught = self.teeth.fall(begin <= t, q, v)
         return self._hit(t, q, v, "teeth engage") if caught else v
 
-    def _hit(self, t: float, q: Array, v: Array, name: str) -> Array:
-        """Velocity after teeth or stops have been hit."""
+    def _hit(
+        self, t: float, q: Array, v: Array, name: str, blocked: NDArray[np.int64] | None = None
+    ) -> Array:
+        """Velocity after teeth or stops have been hit, which block joints as they do in general."""
+        blocked = self.teeth.blocked if blocked is None else blocked
         mode = self.phase.mode
         endless = np.isinf(self.train.limit) | (not self._limited(t))
         driven = self._drives(t) & (v == self.plan.reference.at(t).v(t)) & endless
         try:
-            made = impact(
-                self.equations, t, q, v, self.teeth.blocked, driven, (mode, mode), (name,)
-            )
+            made = impact(self.equations, t, q, v, blocked, driven, (mode, mode), (name,))
         except PinloopError as error:
             if not driven.any():
                 raise

@@ -202,7 +202,7 @@ def _limit_sentence(result: StopResult, passed: LimitPassed) -> str:
     when = "at the signal" if passed.t == 0 else f"after {milliseconds(passed.t)}"
     return (
         f"joint '{passed.joint}' passes its {passed.side} limit of {limit} {unit} {when}, by {by} "
-        f"{unit} at most; end stops are not part of the computation"
+        f"{unit} at most; with limits='end stop' joints hit them"
     )
 
 

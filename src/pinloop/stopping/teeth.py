@@ -16,6 +16,8 @@ __all__ = ["Teeth"]
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+_AT_ONCE = 1e-5
+"""What was hit less than this ago is hit again at once [s]."""
 _AT = 1e-9
 """What is nearer to its end stop than this is there [rad, m]."""
 
@@ -34,6 +36,7 @@ class Teeth:
 
     def __init__(self, train: Drivetrain, ends: Sequence[JointEnd] = ()) -> None:
         self._train, self._ends = train, tuple(ends)
+        self._struck = np.full(len(train.teeth), -np.inf)
         self._fallen = np.zeros(len(train.teeth), dtype=bool)
         self._tight = np.zeros(len(train.teeth), dtype=bool)
         self._gaps: dict[int, tuple[float, float]] = {}
@@ -73,9 +76,27 @@ class Teeth:
                     hit.append(_named(end))
         return hit
 
-    def hit(self, one: Watched) -> None:
-        """A joint has come to a tooth."""
+    def hit(self, one: Watched, t: float, q: Array) -> NDArray[np.int64]:
+        """A joint has come to a tooth or an end stop, where others may be at theirs.
+
+        Joints may throw each other against their stops ever faster, infinitely often in no time:
+        those that are back at once end at rest.
+
+        Args:
+            one: what has been hit.
+            t: time [s].
+            q: configuration, shape (nq,).
+
+        Returns:
+            The directions in which joints are blocked during the impact; both for the latter.
+        """
         self.blocked[one.column] |= 1 if one.sign < 0 else 2
+        for end in self._ends:
+            if end.beyond(q) >= -_AT:
+                self.blocked[end.column] |= 1 if end.sign > 0 else 2
+        back = (self.blocked > 0) & (t - self._struck < _AT_ONCE)
+        self._struck[one.column] = t
+        return np.where(back, 3, self.blocked)
 
     def leave(self, stuck: Mask) -> None:
         """Joints that are not stuck have left their tooth, if it has play."""
