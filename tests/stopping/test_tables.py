@@ -312,7 +312,7 @@ def test_limits_that_are_passed() -> None:
     result = pl.stop(robot, q, v, brakes=URDF / "six_axis_arm.brakes.yaml")
     (position,) = [x for x in result.warnings if "'joint_1' passes its upper limit" in x]
     # 220 deg/s cover one degree in 4.545 ms.
-    assert "limit of 160 deg after 4.5" in position and "end stops" in position
+    assert "limit of 160 deg after 4.5" in position and "end stop" in position
     beyond = np.degrees(result.joints["joint_1"].excursion) - 1.0
     assert f"by {beyond:.1f} deg at most" in position
     (speed,) = [x for x in result.warnings if "'joint_1' is faster" in x]
