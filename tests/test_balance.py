@@ -34,6 +34,11 @@ def ratio(run: pl.Trajectory) -> float:
     return float(np.max(np.abs(balance.error)[1:] / explained[1:]))
 
 
+def told(run: pl.Trajectory) -> list[str]:
+    """What a run says of its energy, not of limits that joints pass."""
+    return [warning for warning in run.warnings if "limit" not in warning]
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", MACHINES)
 def test_healthy_runs_miss_a_part_of_what_is_explained(name: str, method: str) -> None:
@@ -42,8 +47,7 @@ def test_healthy_runs_miss_a_part_of_what_is_explained(name: str, method: str) -
     push = pl.TorqueFunction(lambda t, q, v: 2 * np.sin(9 * t) * np.eye(machine.nv)[0])
     for forces in ([], [push]):
         run = pl.simulate(machine, q, v, until=0.3, method=METHODS[method], forces=forces)
-        assert ratio(run) < 0.1 and run.warnings == ()
-        assert str(run) == repr(run)
+        assert ratio(run) < 0.1 and told(run) == []
 
 
 # -- what a known error is worth ------------------------------------------------------------------
@@ -86,10 +90,10 @@ def test_energy_that_is_lost_or_made_is_told(name: str, sign: int) -> None:
     machine = robot(name)
     q, v = moving(machine, 1)
     run = pl.simulate(machine, q, v, until=0.3, losses=False)
-    assert run.warnings == ()
+    assert told(run) == []
     at = len(run.t) // 2
     wrong = pushed(run, at, sign * 1e-3 * run.v[at])
-    (warning,) = wrong.warnings
+    (warning,) = told(wrong)
     assert "times what the tolerances explain" in warning
     assert f"from t = {run.t[at]:.6g} s on" in warning
 

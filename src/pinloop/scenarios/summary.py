@@ -58,7 +58,6 @@ def as_document(run: Trajectory, written: Iterable[Path] = (), failure: str = ""
         "first": _state_document(run, 0),
         "last": _state_document(run, -1),
         "files": [str(path) for path in written],
-        "warnings": list(run.warnings),
     }
 
 
