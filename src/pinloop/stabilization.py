@@ -155,8 +155,13 @@ class Projector:
         return J * self._units, b * scale, residual * scale
 
     def _look(self, J: Array) -> None:
-        """Find out how independent the rows are, by the pivots of ``J J'``."""
-        rank = min(self._equations.max_rank or len(J), J.shape[1])
+        """Find out how independent the rows are, by the pivots of ``J J'``.
+
+        Off the manifold dependent rows gain rank: before the rank on it is known, nothing is told.
+        """
+        if self._equations.rank is None:
+            return
+        rank = min(self._equations.rank, J.shape[1])
         factor, _, found, _ = lapack().dpstrf(J.dot(J.T), lower=1)
         least = float(factor[rank - 1, rank - 1] / factor[0, 0]) if 0 < rank <= found else 0.0
         self._best = max(self._best, least)

@@ -305,6 +305,11 @@ class EquationsOfMotion:
         return FurtherRows(J[kept], -residual[kept], index[kept])
 
     @property
+    def rank(self) -> int | None:
+        """Number of rows that are independent in general; None until a state told."""
+        return self._max_rank
+
+    @property
     def max_rank(self) -> int | None:
         """Number of rows that can be independent at all, if that is less than there are.
 
