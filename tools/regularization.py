@@ -40,14 +40,12 @@ def fourbar_ranks() -> str:
     robot = _robot("spherical_fourbar")
     smaller = pl.regularize(robot)
     full, few = pl.Constraints(robot, full=True), pl.Constraints(smaller)
-    q, rng, rows = pl.assemble(robot), np.random.default_rng(0), []
-    for step in range(4):
-        where = "flat" if step == 0 else "beside it"
+    rows = []
+    for driven in (0.0, 0.2, 0.4, 0.6):
+        q = pl.assemble(robot, {"joint_1": driven})
+        where = "beside it" if driven else "flat"
         angles = ", ".join(f"{angle:.2f}" for angle in q)
         rows.append([where, angles, str(_rank(full, q)), str(_rank(few, q))])
-        moved = nearby_assembly(robot, q, rng)
-        assert moved is not None
-        q = moved
     head = ["configuration", "q [rad]", "rank of all rows", "rank of the reduced ones"]
     return table(head, rows, "llrr")
 
