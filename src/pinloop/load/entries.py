@@ -254,7 +254,7 @@ def square_axes(first: Array, second: Array) -> Array:
     cosine = float(first @ second) / float(np.linalg.norm(first) * np.linalg.norm(second))
     if abs(cosine) > SQUARE:
         angle = np.degrees(np.arccos(np.clip(cosine, -1, 1)))
-        raise BadValue(f"axis and axis2 are {angle:.4g} deg apart; they must be at 90 deg")
+        raise BadValue(f"axis and axis2 are {angle:.4g} deg apart; they must be perpendicular")
     return universal_axes(first, second)
 
 
