@@ -323,8 +323,10 @@ def test_twins_stop_together(kind: str) -> None:
         brakes=brakes(c=numbers, a={"dynamic_torque": 4.0}, b=numbers),
     )  # fmt: skip
     end = three.run.q[-1]
-    assert end[0] == end[1] == pytest.approx(alone.run.q[-1][0], rel=1e-9)
-    assert three.joints["a"].time == three.joints["b"].time
+    # Products of matrices may round what is alike by its place in them.
+    assert end[0] == pytest.approx(end[1], rel=1e-12)
+    assert three.joints["a"].time == pytest.approx(three.joints["b"].time, rel=1e-12)
+    assert end[0] == pytest.approx(alone.run.q[-1][0], rel=1e-9)
     assert three.joints["a"].time == pytest.approx(alone.joints["a"].time, rel=1e-9)
     np.testing.assert_allclose(permuted.run.q[-1], end[[2, 0, 1]], rtol=1e-9)
     assert three.stopping_time == pytest.approx(permuted.stopping_time, rel=1e-9)
