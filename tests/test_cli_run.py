@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 import pinloop as pl
 from pinloop import cli
-from pinloop.scenarios.document import RunDocument, json_schema
+from pinloop.scenarios.document import RunDocument
 from pinloop.stepping import Stepper
 
 from .beam_files import beam
@@ -56,11 +56,6 @@ def document(capsys: Captured, *words: str, code: int = 0) -> dict[str, Any]:
     TypeAdapter(RunDocument).validate_python(data, strict=True)
     assert isinstance(data, dict)
     return data
-
-
-def test_the_schema_of_the_document_is_current() -> None:
-    schema = Path(__file__).parents[1] / "docs" / "schemas" / "run.schema.json"
-    assert json.loads(schema.read_text(encoding="utf-8")) == json_schema()
 
 
 # -- what is printed ------------------------------------------------------------------------------

@@ -27,9 +27,8 @@ MOST_MODULES = 260
 """201 of other packages were counted beyond those of Pinocchio and NumPy. SciPy's are imported when
 they are needed; any one of them brings a hundred more."""
 
-MOST_SECONDS = 0.5
-"""0.38 s of processor time were measured, beyond Pinocchio and NumPy, on a busy machine with 2
-cores; 0.52 s with ``scipy.spatial``."""
+MOST_TIMES = 8
+"""Processor time over that of importing Pinocchio and NumPy: 5.4 to 5.9 were measured."""
 
 
 def asked(program: str) -> list[str]:
@@ -56,11 +55,12 @@ def test_the_number_of_modules() -> None:
 
 def test_the_time() -> None:
     program = (
-        "import time, pinocchio, numpy; before = time.process_time(); import pinloop; "
-        "print(time.process_time() - before)"
+        "import time; start = time.process_time(); import pinocchio, numpy; "
+        "before = time.process_time(); import pinloop; "
+        "print((time.process_time() - before) / (before - start))"
     )
     # The first run may have to compile; the fastest says what the import costs.
-    assert min(float(asked(program)[0]) for _ in range(3)) < MOST_SECONDS
+    assert min(float(asked(program)[0]) for _ in range(3)) < MOST_TIMES
 
 
 @pytest.mark.parametrize("first", ["pass", "import pinloop.view.scene", "import pinloop.load.urdf"])

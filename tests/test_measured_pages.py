@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tools import choosing, pages, regularization, validation
+from tools import choosing, pages, regularization, schemas, validation
 
 import pinloop as pl
 
@@ -98,6 +98,20 @@ def test_rows_of_the_four_bar_are_those_of_its_geometry() -> None:
     by_hand = np.array([[1, 0, 0, 0, 1], [0, 1, 0, -1, 0]]) / np.sqrt(2)
     for U in (printed, found):
         np.testing.assert_allclose(U.T @ U, by_hand.T @ by_hand, atol=2e-6)
+
+
+# -- schemas --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", schemas.SCHEMAS)
+def test_schemas_are_current(name: str) -> None:
+    path = pages.DOCS / "schemas" / f"{name}.schema.json"
+    assert path.read_text(encoding="utf-8") == schemas.text_of(name)
+
+
+def test_every_schema_is_made_by_the_program() -> None:
+    names = {path.name.removesuffix(".schema.json") for path in pages.DOCS.glob("schemas/*.json")}
+    assert names == set(schemas.SCHEMAS)
 
 
 # -- choosing -------------------------------------------------------------------------------

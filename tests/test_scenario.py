@@ -350,9 +350,7 @@ def test_files_that_are_no_scenario(folder: Path, content: str | None, said: str
 # -- documentation --------------------------------------------------------------------------------
 
 
-def test_the_schema_is_current() -> None:
-    schema = ROOT / "docs" / "schemas" / "scenario.schema.json"
-    assert json.loads(schema.read_text(encoding="utf-8")) == json_schema()
+def test_the_schema_is_strict() -> None:
     assert set(json_schema()["required"]) == {"format", "robot"}
     assert json_schema()["additionalProperties"] is False
 

@@ -308,7 +308,7 @@ def test_writing_leaves_the_text_alone(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_program_of_the_page_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    code = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]
     monkeypatch.chdir(ROOT)
     names: dict[str, object] = {}
     exec(code, names)

@@ -92,7 +92,6 @@ class RunDocument(TypedDict):
     first: StateRecord
     last: StateRecord
     files: list[str]
-    warnings: list[str]
 
 
 def json_schema() -> dict[str, Any]:
