@@ -180,7 +180,7 @@ def test_a_body_slides_along_one_wall_and_comes_to_rest_in_the_corner() -> None:
     close(np.array([t for t, _ in run.events]), np.array([0.5, 1.0]), 1e-9)
     assert str(run.modes[run.mode[-1]]) == "lock:joint, lock:joint"
     push = run.reactions("lock:joint")
-    assert isinstance(push, pl.analysis.LockReaction)
+    assert isinstance(push, pl.LockReaction)
     assert push.labels == ("lock:joint.vx", "lock:joint.vy")
     close(push.effort[-1], np.array([-1.0, 4.0]), 1e-9)
 

@@ -80,7 +80,7 @@ def test_a_pendulum_falls_on_a_stop_rests_and_is_pulled_away() -> None:
     assert np.all(run.q[resting] == run.q[resting][0]) and not run.v[resting].any()
     assert run.q[resting][0] == pytest.approx(-0.3, abs=1e-12)
     push = run.reactions("lock:joint")
-    assert isinstance(push, pl.analysis.LockReaction)
+    assert isinstance(push, pl.LockReaction)
     want = WEIGHT * np.cos(0.3) - 10.0 * run.t[resting]
     close(push.effort[resting, 0], want, 1e-9)
     assert run.q[-1, 0] > -0.2 and run.modes[run.mode[-1]] == pl.Mode()

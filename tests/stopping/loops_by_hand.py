@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 
 import pinloop as pl
+from pinloop.mechanism import LoopJoint
 
 from ..tables import Array
 
@@ -60,7 +61,7 @@ class Machine:
         self._pairs = [pair for loop in robot.loops for pair in self._points(loop)]
         self.data = self.model.createData()
 
-    def _points(self, loop: pl.mechanism.LoopJoint) -> list[tuple[int, int]]:
+    def _points(self, loop: LoopJoint) -> list[tuple[int, int]]:
         """Frames whose origins coincide."""
         pairs = [(loop.frame_a, loop.frame_b)]
         if loop.pair.name == "revolute":

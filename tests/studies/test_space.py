@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
+from pinloop.studies.space import Variable
 
 from ..states import URDF
 from . import wheels
@@ -125,7 +126,7 @@ def test_instants_leave_time_for_the_reaction(arm: pl.Mechanism, brakes: pl.Brak
 def test_ends_of_a_range_are_exact() -> None:
     rng = np.random.default_rng(4)
     for low, high in np.sort(rng.normal(size=(200, 2)), axis=1).tolist():
-        variable = pl.studies.space.Variable("payload", "", low, high, "kg")
+        variable = Variable("payload", "", low, high, "kg")
         assert (variable.at(0.0), variable.at(1.0)) == (low, high)
         inner = [variable.at(share) for share in rng.random(20)]
         assert low <= min(inner) and max(inner) <= high

@@ -13,6 +13,7 @@ import umsgpack
 from numpy.testing import assert_allclose
 
 import pinloop as pl
+from pinloop.pairs import make_pair
 from pinloop.view import save_html, view
 from pinloop.view.html import page
 from pinloop.view.scene import make_scene
@@ -94,7 +95,7 @@ def test_names_are_text(tmp_path: Path, name: str) -> None:
 
 
 def test_the_caption_counts() -> None:
-    robot = open_pair(pl.pairs.make_pair("spherical"), 0.8)
+    robot = open_pair(make_pair("spherical"), 0.8)
     text = "".join(Reader(page(make_scene(robot), robot.neutral)).texts)
     assert "2 bodies · 2 joints" in text
     assert "1 loop joint" in text
@@ -105,7 +106,7 @@ def test_the_caption_counts() -> None:
 
 
 def test_a_file_is_written_at_the_assembled_configuration(tmp_path: Path) -> None:
-    robot = open_pair(pl.pairs.make_pair("rod", length=0.5), 0.9)
+    robot = open_pair(make_pair("rod", length=0.5), 0.9)
     path = view(robot, html=tmp_path / "robot.html")
     assert path == tmp_path / "robot.html"
     played = Played(())
@@ -132,7 +133,7 @@ def test_where_nothing_can_be_written(tmp_path: Path) -> None:
 
 def test_a_robot_that_cannot_be_assembled_is_not_shown_silently(tmp_path: Path) -> None:
     # The sliders run 0.4 m apart: no rod of 0.1 m reaches.
-    robot = open_pair(pl.pairs.make_pair("rod", length=0.1), 0.3)
+    robot = open_pair(make_pair("rod", length=0.1), 0.3)
     target = tmp_path / "robot.html"
     with pytest.raises(pl.LoopNotClosed):
         save_html(robot, target)
