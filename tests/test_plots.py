@@ -318,7 +318,7 @@ def test_nothing_is_held_and_something_is_drawn(tmp_path: Path) -> None:
     assert plt.get_fignums() == []
     shades = pixels(figure)
     assert shades.min() < 60 and 0.005 < np.mean(shades < 200) < 0.5
-    assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+    assert figure._repr_png_().startswith(b"\x89PNG")
     for name in ("run.png", "run.svg"):
         figure.savefig(tmp_path / name)
         assert (tmp_path / name).stat().st_size > 5_000

@@ -371,9 +371,8 @@ class Mechanism:
         Returns:
             Path of the URDF.
         """
-        from .load.save import save
-
-        return save(self.description, path)
+        written: Path = forward("load.save", "save", self.description, path)
+        return written
 
 
 def require_robot(value: object) -> None:

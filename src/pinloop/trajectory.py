@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, overload
 from zipfile import BadZipFile
 
 import numpy as np
@@ -31,6 +31,7 @@ from .checks import not_written
 from .dynamics import EquationsOfMotion
 from .errors import BadValue, LoadError, PinloopError
 from .forces import Force
+from .forwards import forward
 from .integrate import Step
 from .limits import LimitPassed, described
 from .load.save import loops_document, write_urdf
@@ -38,12 +39,8 @@ from .loading import load
 from .manifold import RobotManifold
 from .mechanism import Mechanism
 from .modes import Locked, ModalSystem, Mode
-from .plots import RunPlots
 from .runtable import columns, write_csv, write_parquet
 from .transitions import Transition
-
-if TYPE_CHECKING:
-    from .view.live import Viewer
 
 __all__ = ["State", "Trajectory", "load_trajectory"]
 
@@ -263,9 +260,9 @@ class Trajectory:
         return tuple(found)
 
     @property
-    def plot(self) -> RunPlots:
+    def plot(self) -> Any:
         """Plots of the run: call it for an overview, ``run.plot.energy()`` for one of them."""
-        return RunPlots(self)
+        return forward("plots.runs", "RunPlots", self)
 
     def save(self, path: str | Path) -> Path:
         """Write the run with its robot to an ``.npz`` file; `load_trajectory` reads it back.
@@ -339,10 +336,11 @@ class Trajectory:
             moments: draw the moments of loop joints too.
             title: title of the page; the robot's name by default.
         """
-        from .view.html import write_text
-        from .view.runs import Shown, run_page
-
-        return write_text(run_page(self, Shown(rate, ghosts, traces, forces, moments, title)), path)
+        page: Path = forward(
+            "view.runs", "write_run", self, path,
+            rate=rate, ghosts=ghosts, traces=traces, forces=forces, moments=moments, title=title,
+        )  # fmt: skip
+        return page
 
     def view(
         self,
@@ -355,22 +353,17 @@ class Trajectory:
         title: str | None = None,
         open_browser: bool = False,
         announce: bool = True,
-    ) -> Viewer:
+    ) -> Any:
         """Play the run in the browser; arguments as those of `save_html`.
 
         Returns:
             The viewer: ``show(t)`` goes to a time [s], ``wait`` waits for Ctrl-C, ``close`` ends
             it; a notebook shows it below the cell. Its address is printed if ``announce`` is set.
         """
-        from .view.live import Viewer
-        from .view.runs import RunExhibit, Shown
-
-        viewer = Viewer(RunExhibit(self, Shown(rate, ghosts, traces, forces, moments, title)))
-        if announce:
-            print(viewer.url)
-        if open_browser:
-            viewer.open()
-        return viewer
+        return forward(
+            "view.runs", "play_run", self, open_browser, announce,
+            rate=rate, ghosts=ghosts, traces=traces, forces=forces, moments=moments, title=title,
+        )  # fmt: skip
 
 
 def load_trajectory(path: str | Path) -> Trajectory:

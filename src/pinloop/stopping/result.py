@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from ..forwards import forward
 from ..geometry.clearance import Approach, SelfCollisions, clearance, self_collisions
 from ..geometry.limits import LimitPassed, joint_limits
 from ..geometry.obstacles import Obstacle
@@ -33,9 +34,6 @@ from .sheet import Sheet
 from .tables import stop_table
 from .torque import StopTorque
 from .ways import all_stand_since, ways_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["StopResult", "made_result"]
 
@@ -133,11 +131,9 @@ class StopResult:
         """
         return write_csv(self, path, every)
 
-    def plot(self, joints: str | Iterable[str] | None = None) -> Figure:
+    def plot(self, joints: str | Iterable[str] | None = None) -> Any:
         """Draw ways, velocities, torques and energy of all joints or of those named."""
-        from .plots import plot_stop
-
-        return plot_stop(self, joints)
+        return forward("stopping.plots", "plot_stop", self, joints)
 
     def save_html(self, path: str | Path, *, swept: bool = False) -> Path:
         """Write a report as one HTML file: numbers, plots, assumptions, and a replay.
@@ -146,9 +142,8 @@ class StopResult:
             path: file to write.
             swept: whether the replay shows the volume that the robot sweeps.
         """
-        from .report import write_report
-
-        return write_report(self, path, swept=swept)
+        page: Path = forward("stopping.report", "write_report", self, path, swept=swept)
+        return page
 
     @property
     def tool(self) -> str:

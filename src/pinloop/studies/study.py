@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import errors
 from ..checks import require_kind
 from ..errors import BadValue, PinloopError, PinloopWarning
+from ..forwards import forward
 from ..geometry.obstacles import Obstacle, checked_obstacles
 from ..integrate import MuntheKaas
 from ..mechanism import Mechanism, require_robot
@@ -123,9 +124,8 @@ class Study:
             worst: criteria whose worst samples are replayed, as of `worst_case`, or what
                 `worst_case` found; by default those that matter most.
         """
-        from .report import write_report
-
-        return write_report(self, path, worst=worst)
+        page: Path = forward("studies.report", "write_report", self, path, worst=worst)
+        return page
 
     def to_parquet(self, path: str | Path) -> Path:
         """Write the rows to a Parquet file, block by block."""

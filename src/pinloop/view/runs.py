@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 from ..errors import BadValue
 from ..mechanism import Mechanism
 from .arrows import Arrow, arrows_of, force_names
-from .html import policy
+from .html import policy, write_text
+from .live import Viewer
 from .motion import Motion, checked_times, frame_times, standing_spans
 from .player import asset, make_player
 from .replay import FORCE, MOMENT, Replay, Trace, make_replay
@@ -25,7 +27,7 @@ from .server import Message
 from .skeleton import LOOP
 from .solids import Color
 
-__all__ = ["RunExhibit", "Shown", "run_page", "run_replay"]
+__all__ = ["RunExhibit", "Shown", "play_run", "run_page", "run_replay", "write_run"]
 
 _MESH_BYTES = 3_000_000
 _FRAME_CHARACTERS = 2_600_000
@@ -71,6 +73,21 @@ class Shown:
     def __post_init__(self) -> None:
         if not (np.isreal(self.rate) and np.isfinite(self.rate) and self.rate > 0):
             raise BadValue(f"the rate is {self.rate!r}; give frames per second, for example 30")
+
+
+def write_run(run: Motion, path: str | Path, **shown: Any) -> Path:
+    """Write the page of a run; ``shown`` are the fields of `Shown`."""
+    return write_text(run_page(run, Shown(**shown)), path)
+
+
+def play_run(run: Motion, open_browser: bool, announce: bool, **shown: Any) -> Viewer:
+    """Play a run in the browser; ``shown`` are the fields of `Shown`."""
+    viewer = Viewer(RunExhibit(run, Shown(**shown)))
+    if announce:
+        print(viewer.url)
+    if open_browser:
+        viewer.open()
+    return viewer
 
 
 def run_page(run: Motion, shown: Shown, *, live: str | None = None) -> str:
