@@ -71,7 +71,7 @@ class Measured:
 def robot(family: str, bodies: int) -> pl.Mechanism:
     """A robot of about that many bodies, its planar loops regularized to two rows each."""
     description = chain(bodies) if family == "chain" else ladder(max(1, bodies // 3))
-    # As `pinloop.mechanism.build` does it, without its checks of masses: they need a `pin.Data`.
+    # As `mechanism.build` does it, without its checks of masses: they need a `pin.Data`.
     tree = spanning_tree([b.name for b in description.bodies], description.joints, None)
     model = build_model(description, tree)
     loops = tuple(

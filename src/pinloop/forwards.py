@@ -21,4 +21,4 @@ def forward(room: str, function: str, *arguments: Any, **options: Any) -> Any:
         arguments: what to call it with.
         options: likewise, by name.
     """
-    return getattr(import_module(f".{room}", __package__), function)(*arguments, **options)
+    return getattr(import_module(f"pinloop.{room}"), function)(*arguments, **options)
