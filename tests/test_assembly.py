@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
@@ -150,20 +151,75 @@ def test_dict_guess_is_kept_where_the_loops_close_with_it() -> None:
     assert (hand.at(robot, q, "m1"), hand.at(robot, q, "m2")) == (0.3, -0.2)
 
 
-def test_dict_guess_gives_way_with_a_warning_that_names_what_moved() -> None:
+def test_dict_guess_that_the_loops_do_not_allow_becomes_the_nearest_one() -> None:
+    """A four-bar has one freedom: the nearest pose is searched along its branch."""
     robot = tables.build(m.four_bar())
     exact = m.four_bar_q(1.5)
     guess = {"crank": exact["crank"], "rocker": exact["rocker"] + 0.1}
-    with pytest.warns(pl.PinloopWarning, match=r"four-bar.*'rocker' at .*fixed=") as caught:
+    with pytest.warns(pl.PinloopWarning, match=r"four-bar.*'rocker' is at .* instead of") as caught:
         q = pl.assemble(robot, guess)
     assert len(caught) == 1
     assert caught[0].filename == __file__
+    assert "the loops allow no nearer ones" in str(caught[0].message)
     assert hand.is_closed(robot, q)
-    assert abs(hand.at(robot, q, "rocker") - guess["rocker"]) < 0.3, "it started from the guess"
-    # What is fixed stays, and only the guess gives way.
-    with pytest.warns(pl.PinloopWarning, match=r"as given: 'rocker' at [-\d.]*; pass"):
-        q = pl.assemble(robot, {"rocker": guess["rocker"], "crank": 9.0}, {"crank": 0.7})
+    poses = [m.four_bar_q(crank) for crank in np.linspace(1.3, 1.7, 4001)]
+    missed = [sum((pose[name] - guess[name]) ** 2 for name in guess) for pose in poses]
+    nearest = poses[int(np.argmin(missed))]
+    assert hand.at(robot, q, "crank") == pytest.approx(nearest["crank"], abs=2e-4)
+    assert hand.at(robot, q, "rocker") == pytest.approx(nearest["rocker"], abs=2e-4)
+
+
+def test_what_is_fixed_stays_and_only_the_guess_gives_way() -> None:
+    robot = tables.build(m.four_bar())
+    with pytest.warns(pl.PinloopWarning, match=r"nearest: 'rocker' is at [-\d.]* instead of 0\.5;"):
+        q = pl.assemble(robot, {"rocker": 0.5, "crank": 9.0}, {"crank": 0.7})
     assert hand.at(robot, q, "crank") == 0.7
+
+
+PALLETIZER = Path(__file__).parents[1] / "urdf" / "palletizer.urdf"
+
+
+def test_limits_that_block_are_named_and_the_nearest_values_are_a_projection() -> None:
+    """The palletizer's rods only let ``shoulder - elbow`` reach 1.309 rad: a strip in the plane."""
+    robot = pl.load(PALLETIZER)
+    rng = np.random.default_rng(55)
+    blocked = 0
+    for shoulder, elbow in rng.uniform((1.1, -0.34), (1.39, 0.0), size=(20, 2)):
+        excess = max(0.0, (shoulder - elbow - 1.309) / 2)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            q = pl.assemble(robot, {"shoulder": shoulder, "elbow": elbow})
+        assert hand.at(robot, q, "shoulder") == pytest.approx(shoulder - excess, abs=1e-7)
+        assert hand.at(robot, q, "elbow") == pytest.approx(elbow + excess, abs=1e-7)
+        assert len(caught) == (excess > 0)
+        for warning in caught:
+            assert "limits of 'drive_rod_hinge', 'forearm_hinge'" in str(warning.message)
+            blocked += 1
+    assert 5 < blocked < 20
+
+
+@pytest.mark.parametrize("how", ["guess", "fixed"])
+def test_motors_that_are_not_named_stay_where_they_are(how: str) -> None:
+    robot = pl.load(PALLETIZER)
+    for value in (-0.2, 0.3, 0.5, 0.9):
+        q = pl.assemble(robot, **{how: {"elbow": value}})  # type: ignore[arg-type]
+        assert [hand.at(robot, q, name) for name in robot.actuated] == [
+            value if name == "elbow" else 0.0 for name in robot.actuated
+        ]
+    # The shoulder has to follow where the rods would pass their limits, by as little as will do.
+    q = pl.assemble(robot, **{how: {"elbow": 1.35}})  # type: ignore[arg-type]
+    assert hand.at(robot, q, "elbow") == 1.35
+    assert hand.at(robot, q, "shoulder") == pytest.approx(1.35 - 1.309, abs=1e-7)
+    assert hand.at(robot, q, "base_yaw") == pytest.approx(0.0, abs=1e-9)
+
+
+def test_what_cannot_be_closed_is_shown_from_the_start_of_the_search() -> None:
+    robot = pl.load(PALLETIZER)
+    with pytest.raises(pl.LoopNotClosed) as caught:
+        pl.assemble(robot, fixed={"shoulder": 1.3, "elbow": -0.34})
+    assert caught.value.blocked_by == ("drive_rod_hinge", "forearm_hinge")
+    assert hand.at(robot, caught.value.q, "base_yaw") == 0.0
+    assert hand.at(robot, caught.value.q, "wrist") == 0.0
 
 
 def test_limits_are_respected_unless_switched_off() -> None:

@@ -189,8 +189,10 @@ def test_beside_a_bifurcation_the_least_residual_counts(way: str) -> None:
     """A parallelogram nearly in line: a residual far below the tolerance is much of a way there."""
     machine = pl.regularize(robot("parallelogram"))
     q, v = moving(machine, 1, speed=8.0)
-    residual = pl.EquationsOfMotion(machine).residual
-    project = projector(machine, WAYS[way])
+    equations = pl.EquationsOfMotion(machine)
+    residual = equations.residual
+    equations.acceleration(0.0, q, v)  # as runs do: how many rows are independent
+    project = Projector(equations, WAYS[way])
     slip = np.array([1e-12, 0.0, 0.0])
     assert not project.position(0.0, q + slip)[1] and project.regularity == 1.0
     along = np.sign(v)  # all cranks stay parallel
@@ -216,7 +218,9 @@ def test_rows_that_never_are_more_independent_are_regular() -> None:
     arm = one_body("planar")
     x, y, _ = np.eye(3)
     rows = (pl.Pfaffian("along", lambda q: x[None]), pl.Pfaffian("askew", lambda q: x + 1e-6 * y))
-    project = projector(arm, WAYS["mass"], rows)
+    equations = pl.EquationsOfMotion(arm, rows=rows)
+    equations.acceleration(0.0, arm.neutral, np.array([0.0, 0.0, 1.0]))
+    project = Projector(equations, WAYS["mass"])
     for _ in range(2):
         project.velocity(0.0, arm.neutral, np.ones(3))
         assert project.regularity == 1.0

@@ -13,7 +13,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from .closing import TOLERANCE, Problem, limited_coordinates, rows_of, search
+from .closing import TOLERANCE, Problem, approach, limited_coordinates, rows_of, search
 from .constraints import Constraints
 from .errors import BadValue, InconsistentVelocity, LoopNotClosed, PinloopWarning
 from .mechanism import Mechanism, require_robot
@@ -38,13 +38,14 @@ def assemble(
 
     Gauss-Newton steps of least change on the configuration manifold, damped and with line search;
     if they get stuck, restarts from random configurations. The first assembly found from the guess
-    is the one near it.
+    is the one near it. Where joints are given by name, the other actuated joints stay where they
+    are, or as near to it as the loops allow.
 
     Args:
         robot: the mechanism.
         guess: where to start, shape (nq,), neutral by default. Or values by joint: they stay as
-            given if the loops can close with them, otherwise they are the start, and a
-            `PinloopWarning` names the joints that had to move.
+            given if the loops can close with them. Otherwise they become the nearest ones in the
+            sense of least squares, and a `PinloopWarning` says by how much and which limits block.
         fixed: values by joint that must be kept exactly [rad, m].
         targets: placements that bodies or frames must reach in the world (inverse kinematics).
         limits: respect the joints' position limits.
@@ -54,7 +55,8 @@ def assemble(
         The configuration, shape (nq,).
 
     Raises:
-        LoopNotClosed: carries the closest configuration, the residuals, and what blocks it.
+        LoopNotClosed: carries the configuration nearest to closed that was reached from the
+            start, the residuals, and what blocks it.
     """
     require_robot(robot)
     fixed = dict(fixed or {})
@@ -72,26 +74,86 @@ def assemble(
     problem = Problem(
         robot, Constraints(robot, full=True), tuple(fixed), dict(targets or {}), limits
     )
-    _check_fixed(problem, start)
-    if wanted:
-        kept = replace(problem, held=(*fixed, *wanted))
-        _check_fixed(kept, start)
-        q, error = search(kept, start, seed, restarts=_RESTARTS // 2)
+    kept = replace(problem, held=(*fixed, *wanted))
+    _check_fixed(kept, start)
+    q = _with_motors(kept, start, seed)
+    if q is None and wanted:
+        q = _nearest(problem, tuple(wanted), start, seed)
+        if q is not None:
+            text = _moved_text(problem, tuple(wanted), start, q)
+            warnings.warn(text, PinloopWarning, stacklevel=2)
+    if q is None:
+        raise _not_closed(problem, start, seed)
+    return q
+
+
+def _with_motors(problem: Problem, start: Array, seed: int) -> Array | None:
+    """A closed configuration with what is held; actuated joints that are not stay if they can."""
+    motors = tuple(name for name in problem.robot.actuated if name not in problem.held)
+    if problem.held and not problem.targets:
+        q, error = search(replace(problem, held=(*problem.held, *motors)), start, seed, restarts=0)
         if error < TOLERANCE:
             return q
     q, error = search(problem, start, seed, restarts=_RESTARTS)
     if error >= TOLERANCE:
-        raise _not_closed(problem, start, q, seed)
-    moved = [name for name in wanted if not _same(robot, name, q, start)]
-    if moved:
-        values = ", ".join(f"'{name}' at {_value(robot, name, q)}" for name in moved)
-        warnings.warn(
-            f"robot '{robot.name}' cannot be assembled with the joints as given: {values}; "
-            "pass fixed= to insist",
-            PinloopWarning,
-            stacklevel=2,
-        )
+        return None
+    return approach(problem, q, motors, start) if problem.held and not problem.targets else q
+
+
+def _nearest(problem: Problem, wanted: tuple[str, ...], start: Array, seed: int) -> Array | None:
+    """A closed configuration with the wanted joints as near to the start as loops and limits allow.
+
+    The search goes on from the configurations next to the start and to neutral, whichever leads
+    nearer; from random ones only if neither can be closed.
+    """
+    robot = problem.robot
+    neutral = _with_held(problem, robot.neutral, start)
+    ends = [search(problem, q, seed, restarts=0) for q in (start, neutral)]
+    closed = [q for q, error in ends if error < TOLERANCE]
+    if not closed:
+        q, error = search(problem, start, seed, restarts=_RESTARTS)
+        if error >= TOLERANCE:
+            return None
+        closed = [q]
+    nearest = min(
+        (approach(problem, q, wanted, start) for q in closed),
+        key=lambda q: _distance(problem, wanted, q, start),
+    )
+    motors = tuple(name for name in robot.actuated if name not in (*problem.held, *wanted))
+    return approach(replace(problem, held=(*problem.held, *wanted)), nearest, motors, start)
+
+
+def _with_held(problem: Problem, q: Array, start: Array) -> Array:
+    """``q`` with the joints that are held as in the start."""
+    q = np.array(q)
+    for name in problem.held:
+        at = problem.robot.coordinates(name).q
+        q[at] = start[at]
     return q
+
+
+def _distance(problem: Problem, joints: tuple[str, ...], q0: Array, q1: Array) -> float:
+    """Distance of some joints in two configurations, radians and characteristic lengths."""
+    change = pin.difference(problem.robot.model, q0, q1) / problem.column_scale
+    return float(np.linalg.norm(change[rows_of(problem.robot, joints)]))
+
+
+def _moved_text(problem: Problem, wanted: tuple[str, ...], start: Array, q: Array) -> str:
+    """Which of the given values could not be kept, what they became, and why."""
+    robot = problem.robot
+    values = ", ".join(
+        f"'{name}' is at {_value(robot, name, q)} instead of {_value(robot, name, start)}"
+        for name in wanted
+        if _distance(problem, (name,), q, start) > 1e-12
+    )
+    blocking = [name for name in _at_limits(problem, q) if name not in wanted]
+    reason = "the loops allow no nearer ones"
+    if blocking:
+        reason = "blocked by the position limits of " + ", ".join(map(repr, blocking))
+    return (
+        f"robot '{robot.name}' cannot be assembled with the joints as given; nearest: {values}; "
+        + reason
+    )
 
 
 def consistent_velocity(robot: Mechanism, q: ArrayLike, rates: Mapping[str, ArrayLike]) -> Array:
@@ -156,12 +218,6 @@ def _check_fixed(problem: Problem, q: Array) -> None:
             )
 
 
-def _same(robot: Mechanism, joint: str, q0: Array, q1: Array) -> bool:
-    """Whether a joint stands at the same place in two configurations."""
-    change = pin.difference(robot.model, q0, q1)[robot.coordinates(joint).v]
-    return bool(np.all(np.abs(change) < 1e-12))
-
-
 def _value(robot: Mechanism, joint: str, q: Array) -> str:
     return ", ".join(f"{x:.4g}" for x in q[robot.coordinates(joint).q])
 
@@ -194,8 +250,9 @@ def _gaps(problem: Problem, q: Array) -> str:
     return f"robot '{problem.robot.name}': " + "; ".join(texts)
 
 
-def _not_closed(problem: Problem, start: Array, q: Array, seed: int) -> LoopNotClosed:
-    """The error with the closest configuration and what had to be released to close the loops."""
+def _not_closed(problem: Problem, start: Array, seed: int) -> LoopNotClosed:
+    """The error with what was reached from the start, and what had to be released to close."""
+    q, _ = search(problem, start, seed, restarts=0)
     reason, blocked_by = _blockers(problem, start, seed)
     residuals = problem.constraints.by_name(problem.constraints.residual(q))
     for name, pose in problem.targets.items():
@@ -226,6 +283,13 @@ def _blockers(problem: Problem, start: Array, seed: int) -> tuple[str, tuple[str
         names = tuple(problem.targets)
         return f"the loops close, but {', '.join(map(repr, names))} is out of reach", names
     return "out of reach: no configuration was found in which it closes", ()
+
+
+def _at_limits(problem: Problem, q: Array) -> tuple[str, ...]:
+    """Joints that rest on a position limit which the search respected."""
+    i, j, low, high = problem.ends
+    at = j[(np.minimum(np.abs(q[i] - low), np.abs(q[i] - high)) < 1e-9) & ~problem.still[j]]
+    return tuple(name for name in problem.robot.joints if rows_of(problem.robot, (name,))[at].any())
 
 
 def _beyond_limits(robot: Mechanism, q: Array) -> tuple[str, ...]:

@@ -85,8 +85,8 @@ def assemble(
     near: Annotated[
         list[str] | None,
         held_joints(
-            "Joint and where the search begins; it may move, and chooses the branch. May be given "
-            "several times.",
+            "Joint and where it should be: kept if the loops close with it, else as near to it as "
+            "they allow. May be given several times.",
             "--near",
         ),
     ] = None,
@@ -101,8 +101,8 @@ def assemble(
 ) -> int:
     """Find a configuration that closes all loops: each joint, closure, what moved, the branch.
 
-    What is given with --q is kept exactly, the rest moves as little as possible. A robot that
-    cannot be assembled is told as near to it as it comes, with what blocks it.
+    What is given with --q is kept exactly; other actuated joints stay where they are if they can.
+    If the robot cannot be assembled, the nearest configuration is shown, with what blocks it.
     """
     machine = kinematics_of(robot, loops, package_dir, floating_base)
     held = joint_values(machine, q or (), "--q")
@@ -114,7 +114,7 @@ def assemble(
     start = machine.configuration({**begun, **held})
     error: LoopNotClosed | None = None
     try:
-        found = close_loops(machine, start, held, limits=not ignore_limits, seed=seed)
+        found = close_loops(machine, begun, held, limits=not ignore_limits, seed=seed)
     except LoopNotClosed as problem:
         error, found = problem, problem.q
     made = Assembled(machine, start, found, tuple(held), error)

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 import pinocchio as pin
+import scipy
 from numpy.typing import NDArray
 
 from .constraints import Constraints
@@ -19,6 +20,7 @@ from .mechanism import Mechanism
 __all__ = [
     "TOLERANCE",
     "Problem",
+    "approach",
     "limited_coordinates",
     "nearby_assembly",
     "null_space",
@@ -35,6 +37,8 @@ TOLERANCE = 1e-10
 _ITERATIONS = 80
 _RANK = 1e-8
 _NOISE = 1e-9
+_IDLE = 1e-6
+"""Weight of motions that bring no wanted joint nearer."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,84 @@ def search(
         if error < least:
             best, least = q, error
     return best, least
+
+
+def approach(problem: Problem, q: Array, joints: tuple[str, ...], goal: Array) -> Array:
+    """The closed configuration at which some joints are nearest to where they are wanted.
+
+    Least squares in radians and characteristic lengths, by Gauss-Newton steps in the null space of
+    the loops: each is closed again, stays within the limits, and brings the joints nearer.
+
+    Args:
+        problem: what stays closed, held and within limits.
+        q: a closed configuration to start from, shape (nq,).
+        joints: joints that should get near.
+        goal: configuration that has the values wanted of them, shape (nq,).
+    """
+    wanted = rows_of(problem.robot, joints)
+
+    def gap(q: Array) -> Array:
+        difference = pin.difference(problem.robot.model, q, goal) / problem.column_scale
+        return np.asarray(difference[wanted])
+
+    for _ in range(_ITERATIONS):
+        miss = gap(q)
+        step, gain = _nearer(problem, q, wanted, miss)
+        if np.max(np.abs(step), initial=0.0) < _NOISE * problem.robot.length:
+            break
+        size = 1.0
+        while size > 1e-4:
+            trial, error = _descend(problem, _moved(problem, q, size * step))
+            closer = np.sum(gap(trial) ** 2) < np.sum(miss**2) - 1e-4 * size * gain
+            if error < TOLERANCE and closer:
+                break
+            size /= 2
+        else:
+            break
+        q = trial
+    return q
+
+
+def _nearer(
+    problem: Problem, q: Array, wanted: NDArray[np.bool_], miss: Array
+) -> tuple[Array, float]:
+    """The step along the loops' motions that best makes up for what the wanted ones miss.
+
+    Returns:
+        The step, shape (nv,), and the part of the squared miss that it takes away at first order.
+    """
+    basis = null_space(problem.jacobian(q)[:, ~problem.still])
+    motions = np.zeros((problem.robot.nv, basis.shape[1]))
+    motions[~problem.still] = basis
+    i, j, low, high = problem.ends
+    room = np.concatenate([q[i] - low, high - q[i]]) / np.tile(problem.column_scale[j], 2)
+    bounded = np.isfinite(room) & ~np.tile(problem.still[j], 2)
+    inward = np.vstack([motions[j], -motions[j]])[bounded]
+    amounts = _least_squares_within(
+        np.vstack([motions[wanted], _IDLE * np.eye(basis.shape[1])]),
+        np.concatenate([miss, np.zeros(basis.shape[1])]),
+        inward,
+        -np.maximum(room[bounded], 0.0),
+    )
+    step = motions @ amounts
+    return step * problem.column_scale, float(miss @ step[wanted])
+
+
+def _least_squares_within(A: Array, b: Array, G: Array, h: Array) -> Array:
+    """Minimise ``|A x - b|`` subject to ``G x >= h``, with ``h <= 0`` and A of full column rank.
+
+    As a least-distance problem, which is one of non-negative least squares (Lawson and Hanson,
+    Solving Least Squares Problems, 1974, ch. 23).
+    """
+    Q, R = np.linalg.qr(A)
+    free = Q.T @ b
+    G = np.linalg.solve(R.T, G.T).T
+    h = h - G @ free
+    if np.all(h <= 0):
+        return np.asarray(np.linalg.solve(R, free))
+    multipliers, _ = scipy.optimize.nnls(np.vstack([G.T, h]), np.r_[np.zeros(len(free)), 1.0])
+    shortest = G.T @ multipliers / (1.0 - h @ multipliers)
+    return np.asarray(np.linalg.solve(R, free + shortest))
 
 
 def _scattered(problem: Problem, q: Array, spread: float, rng: np.random.Generator) -> Array:

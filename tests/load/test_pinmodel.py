@@ -352,7 +352,7 @@ def _breadth_first() -> pin.Model:
     [
         (_mimic, ("joint 'k'", "mimic")),
         (_ellipsoid, ("joint 'ell'", "JointModelEllipsoid")),
-        (_oblique_universal, ("'cross'", "must be at 90 deg")),
+        (_oblique_universal, ("'cross'", "must be perpendicular")),
         (_massless, ("'light'", "no mass")),
         (_breadth_first, ("joint 'c'", "depth first")),
         (pin.Model, ("no bodies",)),

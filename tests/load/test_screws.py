@@ -282,7 +282,10 @@ def test_bad_body(changes: dict[str, Any], words: str) -> None:
         ({"pair": "universal", "limits": None}, "needs its second axis"),
         ({"pair": "universal", "axis2": [0, 1, 1e-2], "limits": None}, "deg apart"),
         ({"pair": "universal", "axis2": [0, -1, 1e-2], "limits": None}, "deg apart"),
-        ({"pair": "universal", "axis2": [1e-2, 1, 0], "axis": [1, 0, 0]}, "apart; they must be perpendicular"),
+        (
+            {"pair": "universal", "axis2": [1e-2, 1, 0], "axis": [1, 0, 0]},
+            "apart; they must be perpendicular",
+        ),
         ({"limits": {"lower": 3, "upper": 2}}, "is above upper limit"),
         ({"limits": {"lower": [1, 2], "upper": [3, 4]}}, "2 position limits do not fit a revolute"),
         ({"limits": {"effort": [1, 2]}}, "joint 'pivot': effort has 2 values for 1 degrees"),
