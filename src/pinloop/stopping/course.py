@@ -31,6 +31,7 @@ from .dense import Moving, moving_steps
 from .drivetrain import Drivetrain
 from .equations import Solved, StopEquations
 from .impact import impact
+from .loads import Loads, loads_of
 from .phase import Phase
 from .plan import Plan
 from .shortening import shortened
@@ -341,6 +342,11 @@ class Course:
     def moving(self) -> Moving:
         """The steps in which something moves; for a course that has ended."""
         return moving_steps(self)
+
+    @cached_property
+    def loads(self) -> Loads:
+        """What joints and gears felt, and where the energy went; for a course that has ended."""
+        return loads_of(self)
 
     def step(self, k: int) -> Step:
         """The step from state k to the next, for what lies between them."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..integrate import NODES, hermite, slope_powers, value_powers
+from ..integrate import NODES, Step, hermite, slope_powers, value_powers
 
 if TYPE_CHECKING:
     from .course import Course
@@ -39,24 +39,41 @@ class Moving:
     @cached_property
     def nodes(self) -> tuple[Array, Array]:
         """States at Gauss' points of each step, as of `inside`."""
-        return self.inside(NODES)
+        rows = np.arange(len(self.steps))
+        return self.inside(rows, np.broadcast_to(NODES, (len(rows), len(NODES))))
 
-    def rates(self, parts: Array) -> Array:
-        """Velocities at parts of each step, shape (k, g, nv), nearly right as ``p`` is."""
-        return np.asarray(
-            np.einsum("gp,pkn->kgn", slope_powers(parts), self.p) / self.h[:, None, None]
-        )
+    @cached_property
+    def ways(self) -> Array:
+        """Bound of how far each coordinate goes in each step, to and fro, shape (k, nv)."""
+        return np.asarray(np.abs(self.p).sum(axis=0))
 
-    def inside(self, parts: Array) -> tuple[Array, Array]:
-        """Configurations and velocities at parts of each step, shapes (k, g, nq), (k, g, nv)."""
-        kept, robot = self.course.kept, self.course.robot
+    def inside(self, rows: NDArray[np.intp], parts: Array) -> tuple[Array, Array]:
+        """Configurations and velocities inside some of the steps.
+
+        Args:
+            rows: the steps, by their place in ``steps``, shape (m,).
+            parts: the parts of each, from 0 to 1, shape (m, g).
+
+        Returns:
+            Shapes (m, g, nq) and (m, g, nv).
+        """
+        robot = self.course.robot
         if robot.nq == robot.nv:
-            start = np.array([kept[k].q for k in self.steps]).reshape(-1, 1, robot.nq)
-            way = np.einsum("gp,pkn->kgn", value_powers(parts), self.p)
-            return start + way, self.rates(parts)
-        states = [self.course.step(int(k)).inside(parts) for k in self.steps]
-        q = np.array([q for q, _ in states]).reshape(len(states), len(parts), robot.nq)
-        return q, np.array([v for _, v in states]).reshape(len(states), len(parts), robot.nv)
+            start = np.array([self.course.kept[k].q for k in self.steps[rows]])
+            p = self.p[:, rows]
+            q = start.reshape(-1, 1, robot.nq) + np.einsum("kgp,pkn->kgn", value_powers(parts), p)
+            rates = np.einsum("kgp,pkn->kgn", slope_powers(parts), p)
+            return q, np.asarray(rates / self.h[rows, None, None])
+        states = [
+            self._dense[row].inside(some) for row, some in zip(rows.tolist(), parts, strict=True)
+        ]
+        q = np.array([q for q, _ in states]).reshape(*parts.shape, robot.nq)
+        return q, np.array([v for _, v in states]).reshape(*parts.shape, robot.nv)
+
+    @cached_property
+    def _dense(self) -> list[Step]:
+        """The steps, with what they know of curved joints."""
+        return [self.course.step(int(k)) for k in self.steps]
 
 
 def moving_steps(course: Course) -> Moving:
@@ -65,7 +82,8 @@ def moving_steps(course: Course) -> Moving:
     steps = [
         k
         for k in range(len(kept) - 1)
-        if kept[k + 1].t > kept[k].t and (kept[k].v.any() or kept[k + 1].v.any())
+        if kept[k + 1].t > kept[k].t
+        and (kept[k].v.any() or kept[k + 1].v.any() or course.psi[k].any())
     ]
 
     def stacked(values: list[Array]) -> Array:

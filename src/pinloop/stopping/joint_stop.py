@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from .course import Course
-from .ledger import Peaks
 from .schedule import Category0
 from .ways import Ways
 
@@ -85,9 +84,10 @@ class JointStop:
         return None if self.gear_limit is None else self.peak_gear_torque / self.gear_limit
 
 
-def joint_stop(result: StopResult, name: str, extremes: Peaks, ways: Ways) -> JointStop:
+def joint_stop(result: StopResult, name: str, ways: Ways) -> JointStop:
     """The numbers of one joint."""
     course, brake = result.course, result.brakes.joints[name]
+    loads = course.loads
     column, held = course.train.columns[name], result.holding
     since = float(ways.since[column])
     moves = bool(np.isnan(since))
@@ -114,10 +114,10 @@ def joint_stop(result: StopResult, name: str, extremes: Peaks, ways: Ways) -> Jo
         travel=float(ways.length[column]),
         excursion=float(ways.largest[column]),
         beyond_limit=_beyond_limit(course, name, ways),
-        peak_speed=float(extremes.speed[column]),
+        peak_speed=float(loads.speed[column]),
         impulse=sum(impulses),
-        peak_torque=float(extremes.torque[column]),
-        peak_gear_torque=max(float(extremes.gear[column]), shock),
+        peak_torque=float(loads.torque[column]),
+        peak_gear_torque=max(float(loads.gear[column]), shock),
         gear_limit=brake.peak_gear_torque,
         dissipated=float(sum(heat[column] for heat in result.ledger.dissipated.values())),
         slips=int(ways.slips[column]),

@@ -25,7 +25,7 @@ from .document import Document
 from .export import as_document, write_csv, write_json
 from .holding import Holding, holding
 from .joint_stop import JointStop, joint_stop
-from .ledger import Ledger, energy_ledger, peaks
+from .ledger import Ledger, energy_ledger
 from .machine import tool_of
 from .point_stop import PointStop, point_stop
 from .remarks import assumptions_of, warnings_of
@@ -87,8 +87,8 @@ class StopResult:
     @cached_property
     def joints(self) -> dict[str, JointStop]:
         """Per joint with a brake entry, by name."""
-        extremes, ways = peaks(self.course), ways_of(self.course)
-        return {name: joint_stop(self, name, extremes, ways) for name in self.brakes.joints}
+        ways = ways_of(self.course)
+        return {name: joint_stop(self, name, ways) for name in self.brakes.joints}
 
     @cached_property
     def assumptions(self) -> tuple[Assumption, ...]:

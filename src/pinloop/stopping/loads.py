@@ -1,0 +1,260 @@
+"""What joints and gears feel in a stop, and where its energy goes, between the states as well.
+
+Along the dense output of each step torques and powers are functions of time, by the equations of
+the phase. They are followed by polynomials, on pieces so short that nothing of note is missed:
+peaks are extrema of these, energies integrals.
+
+A bound of what is missed: inertia, gravity and the terms of motion are trigonometric polynomials of
+the second order in each angle. On a piece in which the angles of all joints together turn by
+``w``, interpolation of order n is off by at most ``2 (w/2)^(n+1) / (n+1)!`` of the largest value
+that these terms can have (Bernstein's inequality): 6e-6 for n = 8 and w = 2 rad, with which it
+begins. Loops, rates of their own and losses come on top; for them pieces are halved until the last
+coefficients are small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..integrate import COARSE, FINE, Interpolation
+from .drivetrain import Drivetrain, Sliding
+from .equations import Solved
+
+if TYPE_CHECKING:
+    from .course import Course, Kept
+
+__all__ = ["Loads", "loads_of", "small_energy"]
+
+Array = NDArray[np.float64]
+
+_TURN = 2.0
+"""How far all joints together may turn in a piece to begin with [rad]."""
+_PEAK = 1e-5
+"""Part of a peak that the last coefficients may be."""
+_WORK = 3e-8
+"""Part of all energy turned over by which a piece may differ from a coarser quadrature."""
+_HALVINGS = 24
+"""How often a piece is halved, at most: around kinks and jumps it would never end."""
+
+
+@dataclass(frozen=True, eq=False)
+class Loads:
+    """Extremes and integrals over a stop, per velocity coordinate, shape (nv,).
+
+    Args:
+        speed: largest speed [rad/s, m/s].
+        torque: largest torque of brake, friction, gear and drive together [N m, N].
+        gear: largest torque that the gear carries, behind it [N m, N].
+        heat: what became heat [J], by sink: "brake", "dry friction", "viscous friction",
+            "short circuit", "gear losses".
+        drive: work of the drives [J].
+    """
+
+    speed: Array
+    torque: Array
+    gear: Array
+    heat: dict[str, Array]
+    drive: Array
+
+
+_SINKS = ("brake", "dry friction", "viscous friction", "short circuit", "gear losses")
+
+
+class _Pieces(NamedTuple):
+    """Pieces of steps.
+
+    Args:
+        rows: the step of each, by its place among those that move, shape (k,).
+        start: where each begins, as part of the step, shape (k,).
+        width: how long it is, as part of the step, shape (k,).
+    """
+
+    rows: NDArray[np.intp]
+    start: Array
+    width: Array
+
+    def without(self, some: NDArray[np.bool_]) -> _Pieces:
+        return _Pieces(*(values[~some] for values in self))
+
+    def halves(self) -> _Pieces:
+        half = 0.5 * self.width
+        starts = np.concatenate([self.start, self.start + half])
+        return _Pieces(np.tile(self.rows, 2), starts, np.tile(half, 2))
+
+
+def loads_of(course: Course) -> Loads:
+    """The loads of a course that has ended."""
+    nv, simple = course.robot.nv, course.train.single
+    pieces = _first_pieces(course)
+    follower = _Follower(course)
+    peaks = follower.peaks_of_states()
+    small = small_energy(course)
+    floor = np.repeat([course.tiny, small, small], nv)
+    work, whole = np.zeros((len(_SINKS) + 1) * nv), 0.0
+    for halving in range(_HALVINGS + 1):
+        for rule in (COARSE, FINE):
+            if len(pieces.rows) == 0:
+                break
+            sizes, powers = follower.follow(pieces, rule)
+            # Speeds of joints in space mean nothing per coordinate.
+            sizes[..., :nv] *= simple
+            times = (course.moving.h[pieces.rows] * pieces.width)[:, None]
+            whole = whole or max(float((times * (rule.weights @ np.abs(powers))).sum()), small)
+            off = np.abs(times * (rule.difference @ powers)).max(axis=1)
+            largest, missed = rule.largest(sizes), rule.missed(sizes)
+            peaks = np.maximum(peaks, np.abs(sizes).max(axis=(0, 1)))
+            resolved = missed <= _PEAK * np.maximum(peaks, largest) + floor
+            done = (resolved | (largest + missed <= peaks + floor)).all(axis=1)
+            done &= off <= _WORK * whole
+            if halving == _HALVINGS and rule is FINE:
+                done[:] = True
+            peaks = np.maximum(peaks, largest[done].max(axis=0, initial=0.0))
+            work += (times * (rule.weights @ powers))[done].sum(axis=0)
+            pieces = pieces.without(done)
+        pieces = pieces.halves()
+    speed, torque, gear = peaks.reshape(3, nv)
+    *heat, drive = work.reshape(-1, nv)
+    return Loads(speed, torque, gear, dict(zip(_SINKS, heat, strict=True)), drive)
+
+
+def small_energy(course: Course) -> float:
+    """A billionth of what lifting the robot by its length takes [J]."""
+    model = course.robot.model
+    mass = sum(inertia.mass for inertia in model.inertias)
+    return float(1e-9 * max(mass, 1e-9) * 9.81 * course.robot.length)
+
+
+def _first_pieces(course: Course) -> _Pieces:
+    """The steps, cut so short that joints turn little in each piece."""
+    turning = course.moving.ways[:, ~course.robot.is_translation].sum(axis=1)
+    counts = np.maximum(np.ceil(turning / _TURN), 1.0).astype(np.intp)
+    rows = np.repeat(np.arange(len(counts)), counts)
+    place = np.concatenate([np.arange(count) for count in counts]) if len(counts) else counts
+    return _Pieces(rows, place / counts[rows], 1.0 / counts[rows])
+
+
+class _Follower:
+    """Evaluates speeds, torques and powers inside the steps of a course.
+
+    Args:
+        course: the course, which has ended.
+    """
+
+    def __init__(self, course: Course) -> None:
+        self._course = course
+        self._solved: dict[tuple[int, float], Solved] = {}
+        steps = course.moving.steps.tolist()
+        # The state after a step is in the phase of the step; one at the start of a phase in the
+        # next.
+        self._phases = [course.phases[course.kept[k].phase] for k in steps]
+        for row, k in enumerate(steps):
+            for part, kept in ((0.0, course.kept[k]), (1.0, course.kept[k + 1])):
+                if kept.solved is not None and kept.phase == course.kept[k].phase:
+                    self._solved[row, part] = kept.solved
+        self._starts = np.array([course.kept[k].t for k in steps])
+        self._sliding = _stacked([phase.sliding for phase in self._phases])
+        self._follow = np.array([phase.follow for phase in self._phases])
+
+    def peaks_of_states(self) -> Array:
+        """Largest speeds, torques and torques of gears at the states, shape (3 nv,)."""
+        course = self._course
+        follow = np.array([course.phases[kept.phase].follow for kept in course.kept])
+        solved = [self._at_state(kept) for kept in course.kept]
+        v = np.array([kept.v for kept in course.kept])
+        sizes = np.concatenate([v, *_torques(course.train, solved, follow)], axis=1)
+        return np.asarray(np.abs(sizes).max(axis=0))
+
+    def follow(self, pieces: _Pieces, rule: Interpolation) -> tuple[Array, Array]:
+        """What happens at the points of a rule.
+
+        Args:
+            pieces: k pieces of steps.
+            rule: a rule with g points.
+
+        Returns:
+            Speeds, torques and torques of the gears, shape (k, g, 3 nv), and powers by sink, those
+            of the drives last, shape (k, g, 6 nv).
+        """
+        course, train, rows = self._course, self._course.train, pieces.rows
+        parts = pieces.start[:, None] + pieces.width[:, None] * rule.points
+        t = self._starts[rows, None] + parts * course.moving.h[rows, None]
+        q, v = course.moving.inside(rows, parts)
+        solved = self._solve(rows, parts, t, q, v)
+        sliding, follow, t = self._sliding.at(rows), self._follow[rows, None], t[..., None]
+        torques = _torques(
+            train, solved, follow.repeat(len(rule.points), axis=1).reshape(-1, v.shape[-1])
+        )
+        torque, gear = (values.reshape(v.shape) for values in torques)
+        a, behind, pinned = (
+            np.array([getattr(one, name) for one in solved]).reshape(v.shape)
+            for name in ("a", "behind", "pinned")
+        )
+        behind = behind + np.where(follow, pinned, 0.0)
+        before = train.before_gear(behind, sliding.direction)
+        shorted, dragged = train.shorted(v, sliding), train.dragged(sliding)
+        drive = np.where(follow, train.driven(t, sliding, before, a) - shorted, dragged)
+        brake = sliding.engaged(t) * (train.motor_brake[0] + train.joint_brake[0])
+        taken = [
+            sliding.direction * brake,
+            sliding.direction * train.friction(v),
+            -train.viscous(v),
+            -shorted,
+            before - behind,
+            drive,
+        ]
+        powers = np.concatenate([one * v for one in taken], axis=-1)
+        return np.concatenate([v, torque, gear], axis=-1), powers
+
+    def _solve(
+        self, rows: NDArray[np.intp], parts: Array, t: Array, q: Array, v: Array
+    ) -> list[Solved]:
+        """Solutions of the equations at states inside steps, in the order of these."""
+        equations, found = self._course.equations, []
+        for at, row in enumerate(rows.tolist()):
+            equations.enter(self._phases[row])
+            for k, part in enumerate(parts[at].tolist()):
+                if (row, part) not in self._solved:
+                    state = float(t[at, k]), q[at, k], v[at, k]
+                    self._solved[row, part] = equations.solve(*state)
+                found.append(self._solved[row, part])
+        return found
+
+    def _at_state(self, kept: Kept) -> Solved:
+        """The solution of the equations at a stored state."""
+        if kept.solved is not None:
+            return kept.solved
+        equations = self._course.equations
+        equations.enter(self._course.phases[kept.phase])
+        return equations.solve(kept.t, kept.q, kept.v)
+
+
+def _torques(
+    train: Drivetrain, solved: list[Solved], follow: NDArray[np.bool_]
+) -> tuple[Array, Array]:
+    """Torques of all that acts at the joints, and those that the gears carry, shapes (k, nv).
+
+    Args:
+        train: brakes, gears, friction, drives.
+        solved: solutions of the equations, k of them.
+        follow: masks of the coordinates that follow their drives, shape (k, nv).
+    """
+    a, beside, behind, pinned = (np.array(values) for values in zip(*solved, strict=True))
+    # The gear also turns the rotor of a gear without losses, which is in the mass matrix.
+    # What the brake at the joint itself holds does not pass the gear.
+    held = np.where((train.joint_brake[1] > 0) & ~follow, 0.0, pinned)
+    return beside + behind + pinned, behind + held - (train.reflected - train.lossy) * a
+
+
+def _stacked(sliding: list[Sliding]) -> Sliding:
+    """What stays the same in many phases, one after another along the first axis, (k, 1, nv)."""
+
+    def stacked(values: list[Any]) -> Any:
+        return np.array(values).reshape(len(sliding), 1, -1)
+
+    return Sliding(
+        *(stacked([getattr(one, field.name) for one in sliding]) for field in fields(Sliding))
+    )
