@@ -124,6 +124,10 @@ class SingularMass(PinloopError):
     """The mass matrix is singular: something moves without inertia."""
 
 
+class NotFinite(PinloopError):
+    """A state or a force has become infinite or no number, as in a step that was far too long."""
+
+
 class SimulationFailed(PinloopError):
     """A run could not go on; what was computed is not lost.
 

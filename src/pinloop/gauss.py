@@ -18,7 +18,7 @@ is left twice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,13 +78,17 @@ def decide(M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts) -> De
     """Decide all contacts together.
 
     Args:
-        M: mass matrix, shape (n, n), symmetric positive definite.
+        M: mass matrix, shape (n, n), symmetric; positive definite with the inertias that contacts
+            accelerate whichever way they move.
         f: forces without those of the contacts, shape (n,).
         J: rows, shape (m, n), of any rank.
         gamma: velocity-dependent part of the rows, shape (m,).
         contacts: the contacts.
     """
     at, k = contacts.columns, len(contacts.columns)
+    common = np.minimum(contacts.inertia_up, contacts.inertia_down)
+    if common.any():
+        return _with_common_inertia(M, f, J, gamma, contacts, common)
     if k and len(J) == 0:
         a, torque = _stuck(M, f, contacts)
         # Most often everything holds, and what is within its bounds needs no search.
@@ -104,6 +108,27 @@ def decide(M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts) -> De
     a = a0 + torque @ response
     a[at[side == 0]] = contacts.target[side == 0]
     return Decision(a, torque, side, reactions[k] + torque @ reactions[:k])
+
+
+def _with_common_inertia(
+    M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts, common: Array
+) -> Decision:
+    """The decision where some inertia has to be accelerated whichever way a contact moves.
+
+    It belongs to the mass matrix, which need not be definite without it: in ``M + D`` and
+    ``f + D w``, what it takes is ``D (a - w)``, nothing while the contact sticks.
+    """
+    at = contacts.columns
+    M, f = M.copy(), f.copy()
+    M[at, at] += common
+    f[at] += common * contacts.target
+    rest = replace(
+        contacts,
+        inertia_up=contacts.inertia_up - common,
+        inertia_down=contacts.inertia_down - common,
+    )
+    made = decide(M, f, J, gamma, rest)
+    return replace(made, torque=made.torque - common * (made.a[at] - contacts.target))
 
 
 def _stuck(M: Array, f: Array, contacts: Contacts) -> tuple[Array, Array]:

@@ -16,10 +16,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import BadValue, SingularMass
+from .errors import BadValue, NotFinite, PinloopError, SingularMass
 from .lapack import lapack, triangular, triangular_vector
 
-__all__ = ["RANK", "Saddle", "from_upper", "solve_mass"]
+__all__ = ["RANK", "Saddle", "from_upper", "mass_error", "solve_mass"]
 
 Array = NDArray[np.float64]
 
@@ -47,6 +47,7 @@ class Saddle:
 
     Raises:
         SingularMass: ``M`` is not positive definite.
+        NotFinite: ``M`` has entries that are infinite or no numbers.
     """
 
     def __init__(
@@ -66,10 +67,7 @@ class Saddle:
         self._L: Array = factored[0]
         info = int(factored[1])
         if info != 0:
-            raise SingularMass(
-                f"the mass matrix is not positive definite (coordinate {abs(info) - 1}); some body "
-                "moves without mass or inertia"
-            )
+            raise mass_error(M, info)
         self._Y = _forward(self._L, (self._scale[:, None] * J).T)
         # Of a few numbers Python's min is several times as fast as NumPy's.
         lightest = min(1.0, *M.diagonal().tolist()) if len(M) else 1.0
@@ -171,16 +169,27 @@ def solve_mass(M: Array, f: Array) -> Array:
 
     Raises:
         SingularMass: ``M`` is not positive definite.
+        NotFinite: ``M`` has entries that are infinite or no numbers.
     """
     if f.size == 0:
         return np.zeros(f.shape)
     _, x, info = lapack().dposv(M, f, lower=1)
     if info != 0:
-        raise SingularMass(
-            f"the mass matrix is not positive definite (coordinate {abs(info) - 1}); some body "
-            "moves without mass or inertia"
-        )
+        raise mass_error(M, info)
     return np.asarray(x)
+
+
+def mass_error(M: Array, info: int = 0) -> PinloopError:
+    """Why a mass matrix has no Cholesky factor; ``info`` is LAPACK's, 0 if it is not known."""
+    if not np.isfinite(M).all():
+        return NotFinite(
+            "the mass matrix is not finite, as the configuration is not; the motion is too fast "
+            "or too stiff for the step, or the start is no state"
+        )
+    where = f" (coordinate {info - 1})" if info > 0 else ""
+    return SingularMass(
+        f"the mass matrix is not positive definite{where}; some body moves without mass or inertia"
+    )
 
 
 def from_upper(M: Array) -> Array:

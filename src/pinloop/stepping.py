@@ -12,6 +12,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from .errors import NotFinite
 from .integrate import Attempt, MuntheKaas, Stages, Step, StepControl
 from .manifold import RobotManifold
 from .mechanism import Mechanism
@@ -164,10 +165,9 @@ class Stepper:
                     "step too small",
                 )
             first = first or t_next - t
-            attempt = self._attempt(t, t_next - t, state)
-            error = self._control.error(attempt.errors, state[1], attempt.v)
+            attempt, error = self._tried(t, t_next - t, state)
             other = None
-            if error <= 1.0:  # not if it is NaN
+            if attempt is not None and error <= 1.0:  # not if it is NaN
                 step = self._finish(t, t_next, state, attempt)
                 regular = 1.0 if self._regularity is None else self._regularity()
                 farther = best is None or regular > _FARTHER * best.regular
@@ -224,6 +224,14 @@ class Stepper:
         else:
             advice = "start farther off a singular pose; a prescribed motion needs its true rates"
         raise StepFailed(f"{found} at t = {step.t1:.6g} s; {advice}", "speed taken")
+
+    def _tried(self, t: float, h: float, state: State) -> tuple[Attempt | None, float]:
+        """A step and its error; NaN if a stage of it was so far off that numbers gave out."""
+        try:
+            attempt = self._attempt(t, h, state)
+        except NotFinite:
+            return None, np.nan
+        return attempt, self._control.error(attempt.errors, state[1], attempt.v)
 
     def _attempt(self, t: float, h: float, state: State) -> Attempt:
         self.evaluations += self._stages

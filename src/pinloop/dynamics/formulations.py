@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..errors import SingularMass
 from ..partition import dependent_coordinates
 from ..rows import RowSet
-from ..saddle import RANK, Saddle
+from ..saddle import RANK, Saddle, mass_error
 
 __all__ = [
     "Augmented",
@@ -186,7 +186,7 @@ class _BoundProjected(BoundFormulation):
         try:
             L = np.linalg.cholesky(M)
         except np.linalg.LinAlgError:
-            raise SingularMass("the mass matrix is not positive definite") from None
+            raise mass_error(M) from None
         inverse = np.linalg.inv(L)
         plus = _pseudoinverse(rows @ inverse.T, max_rank)
         free = inverse @ f

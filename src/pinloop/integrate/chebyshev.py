@@ -26,26 +26,22 @@ class Interpolation:
         points: the points, from 0 to 1, shape (n,).
         coefficients: what makes of values their Chebyshev coefficients, shape (n, n).
         weights: weights of Clenshaw and Curtis, shape (n,).
-        difference: these less those of every second point, shape (n,): what makes of values the
-            error of the coarser rule, which is far more than that of this one.
         between: what makes of values those at even points close to each other, shape (k, n).
     """
 
     points: Array
     coefficients: Array
     weights: Array
-    difference: Array
     between: Array
 
     @classmethod
     def of(cls, points: Array) -> Interpolation:
         """The interpolation in given points of this kind, an odd number of them."""
-        weights = _weights(points)
-        coarser = np.zeros(len(points))
-        coarser[::2] = _weights(points[::2])
-        coefficients = _coefficients(points)
+        coefficients = np.linalg.inv(_vandermonde(2.0 * points - 1.0, len(points)))
         between = _vandermonde(_SEARCHED, len(points)) @ coefficients
-        return cls(points, coefficients, weights, weights - coarser, between)
+        order = np.arange(len(points))
+        integrals = np.divide(1.0, 1.0 - order**2, out=np.zeros(len(points)), where=order % 2 == 0)
+        return cls(points, coefficients, integrals @ coefficients, between)
 
     def missed(self, values: Array) -> Array:
         """Size of the last two coefficients, a bound of what is missed: (..., n, m) to (..., m)."""
@@ -53,33 +49,43 @@ class Interpolation:
 
     def largest(self, values: Array) -> Array:
         """Largest sizes in the interval, between the points too: (..., n, m) to (..., m)."""
-        sizes = np.abs(self.between @ values)
-        at = np.argmax(sizes, axis=-2)[..., None, :]
-        before, top, behind = (
-            np.take_along_axis(sizes, np.clip(at + side, 0, len(_SEARCHED) - 1), axis=-2)
-            for side in (-1, 0, 1)
-        )
-        inner = (at > 0) & (at < len(_SEARCHED) - 1)
-        # The top of the parabola through the largest value and its neighbours.
-        bend, slope = 2.0 * top - before - behind, behind - before
-        more = np.divide(slope**2, 8.0 * bend, out=np.zeros_like(top), where=inner & (bend > 0.0))
-        return np.asarray((top + more)[..., 0, :])
+        return _tops(np.abs(self.between @ values))[1]
+
+    def highest(self, values: Array) -> tuple[Array, Array]:
+        """Where each of some functions is highest, as part of the interval, and how high.
+
+        Args:
+            values: values at the points, shape (n, m).
+
+        Returns:
+            Shapes (m,) and (m,).
+        """
+        return _tops(self.between @ values)
+
+
+def _tops(values: Array) -> tuple[Array, Array]:
+    """Place and height of the top of the parabola through the highest value and its neighbours.
+
+    Args:
+        values: values at even points close to each other, shape (..., k, m).
+    """
+    last = values.shape[-2] - 1
+    at = np.argmax(values, axis=-2)[..., None, :]
+    middle = np.clip(at, 1, last - 1)  # between an end and its neighbour there may be a top, too
+    highest, before, here, behind = (
+        np.take_along_axis(values, where, axis=-2) for where in (at, middle - 1, middle, middle + 1)
+    )
+    bend, slope = 2.0 * here - before - behind, behind - before
+    shift = np.divide(slope, 2.0 * bend, out=np.full_like(here, np.inf), where=bend > 0.0)
+    inside = np.abs(shift) <= 1.0
+    shift = np.where(inside, shift, 0.0)
+    place = np.where(inside, middle + shift, at) / last
+    height = np.where(inside, np.maximum(highest, here + 0.25 * slope * shift), highest)
+    return np.asarray(place[..., 0, :]), np.asarray(height[..., 0, :])
 
 
 def _vandermonde(x: Array, count: int) -> Array:
     return np.asarray(np.polynomial.chebyshev.chebvander(x, count - 1))
-
-
-def _coefficients(points: Array) -> Array:
-    return np.asarray(np.linalg.inv(_vandermonde(2.0 * points - 1.0, len(points))))
-
-
-def _weights(points: Array) -> Array:
-    """Weights that integrate the polynomial through values at the points from 0 to 1."""
-    order = np.arange(len(points))
-    even = order % 2 == 0
-    integrals = np.divide(1.0, 1.0 - order**2, out=np.zeros(len(points)), where=even)
-    return np.asarray(integrals @ _coefficients(points))
 
 
 _POINTS = 0.5 - 0.5 * np.cos(np.pi * np.arange(9) / 8.0)

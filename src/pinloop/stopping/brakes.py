@@ -167,6 +167,21 @@ class Brakes:
                 )
         return self
 
+    def motorized(self, robot: Mechanism) -> tuple[str, ...]:
+        """Joints of ``robot`` that have a motor, in its order.
+
+        Those that its file calls actuated. Where it does not say, those with an entry here that has
+        a brake or a number of gear or motor; all others are passive.
+        """
+        named = robot.description.actuated
+        return tuple(
+            name
+            for name in robot.actuated
+            if name in robot.joints
+            and robot.coordinates(name).nv == 1
+            and (named is not None or (name in self.joints and self.joints[name].has_motor))
+        )
+
     def uncovered(self, robot: Mechanism) -> tuple[str, ...]:
         """Actuated joints of ``robot`` that have no entry here: nothing would stop them."""
         moving = (name for name in robot.actuated if name in robot.joints)

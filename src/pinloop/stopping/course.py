@@ -160,7 +160,7 @@ class Course:
         else:
             longest = self.train.longest_step(state[1], state[2])
             step, h_next = self.stepper.controlled(t, min(h, longest), end, state)
-        excess = equations.excess()
+        excess = equations.excess(between=1.0)
         found = first_crossing(step, self.watched, equations, excess, self.tiny)
         if found is None:
             self._keep(step.t1, step.q1, step.v1, step.a1, step.psi)
@@ -178,7 +178,11 @@ class Course:
             names = [f"{self.train.names[k]} comes loose" for k in loose]
             names += [f"power turns round in the gear of {self.train.names[k]}" for k in turned]
             names = names or [_UNDECIDED]
-            return (t, *self._begin(t, q, v, tuple(names), loose, turned), h_next)
+            drives = [column for column in loose if self.phase.follow[column]]
+            q, v, a = self._begin(t, q, v, tuple(names), loose, turned)
+            if drives:  # where motion was prescribed, steps may have got too long for what comes
+                h_next = min(h_next, self.stepper.first_step(v, a, h_next))
+            return t, q, v, a, h_next
         one = found.watched
         v = v.copy()
         if one.cell is None:

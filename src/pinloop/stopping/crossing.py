@@ -13,12 +13,20 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..integrate import Step, slope_powers, value_powers
+from ..integrate import COARSE, FINE, Step, slope_powers, value_powers
 from .drivetrain import Drivetrain
 from .equations import StopEquations
 from .phase import Phase
 
-__all__ = ["Crossing", "Guard", "Lookout", "Watched", "first_crossing", "watched_joints"]
+__all__ = [
+    "Crossing",
+    "Guard",
+    "Lookout",
+    "Watched",
+    "first_crossing",
+    "first_passed",
+    "watched_joints",
+]
 
 Array = NDArray[np.float64]
 Guard = Callable[[float, Array, Array], float]
@@ -26,6 +34,12 @@ Signal = Callable[[float], Array]
 
 _SAMPLES = 8
 """Parts of a step in which guards are looked at."""
+_TURN = 2.0
+"""How far all joints together may go while a step is looked at as a whole [rad, m]; see `loads`."""
+_CLOSE = 1e-7
+"""How closely polynomials follow torques and their bounds, absolutely [N m] and relatively."""
+_HALVINGS = 20
+"""How often a piece of a step is halved, at most, for polynomials to follow."""
 _PARTS = np.linspace(0.0, 1.0, _SAMPLES + 1)
 _WAYS, _SPEEDS = value_powers(_PARTS), slope_powers(_PARTS)
 
@@ -136,7 +150,7 @@ def first_crossing(
         step: the step.
         watched: the coordinates to look at.
         equations: the equations, which know when their phase ends.
-        excess: how far beyond its end the phase was at the stages of the step.
+        excess: how far beyond its end the phase may have been in the step.
         band: how far beyond zero a guard that starts at zero must get to count.
     """
     found = _first_of_watched(step, watched, band)
@@ -196,11 +210,10 @@ def _root(one: Watched, values: Array, step: Step, p: Array, band: float) -> flo
         return step.t1 if values[-1] <= 0.0 and values.max() > band else None
     end = int(below[0]) + 1
     above = (values[:end] > 0.0).nonzero()[0]
-    if not len(above):
-        return step.t0 + (step.t1 - step.t0) * _back_at_zero(one, p, _PARTS[end])
-    from scipy.optimize import brentq  # slow to import
-
     h = step.t1 - step.t0
+    if not (len(above) or callable(one.level)):
+        return step.t0 + h * _back_at_zero(one, p, _PARTS[end])
+    from scipy.optimize import brentq  # slow to import
 
     # Of six numbers Python's sums are several times as fast as NumPy's.
     orders = range(1, 6)
@@ -216,8 +229,12 @@ def _root(one: Watched, values: Array, step: Step, p: Array, band: float) -> flo
             x = x * s + c
         return one.sign * (x - one.at(step.t0 + s * h))
 
-    s = float(brentq(value, _PARTS[above[-1]], _PARTS[end], xtol=1e-14))
-    return step.t0 + s * h
+    if len(above):
+        return step.t0 + h * float(brentq(value, _PARTS[above[-1]], _PARTS[end], xtol=1e-14))
+    if value(0.0) <= -band:
+        return step.t0
+    # A drive that was left and is met again between two samples: so near it is there in any case.
+    return step.t0 + h * float(brentq(lambda s: value(s) + band, 0.0, _PARTS[end], xtol=1e-14))
 
 
 def _back_at_zero(one: Watched, p: Array, end: float) -> float:
@@ -225,8 +242,6 @@ def _back_at_zero(one: Watched, p: Array, end: float) -> float:
 
     Between two samples it may have been positive: what has just left a tooth may fall back.
     """
-    if callable(one.level):
-        return 0.0
     # The zero at the start is divided out: of the way, or of the speed, whose constant is nothing.
     rest = p if one.cell is not None else (p * np.arange(1, 6))[1:]
     if not one.sign * rest[0] > 0.0:
@@ -241,19 +256,101 @@ def _first_beyond(
 ) -> Crossing | None:
     """Where what is pinned comes loose, or the power in a gear turns round, before ``end``."""
     redundant = equations.phase.redundant
-    if not redundant and not excess > 0.0:
+    way = float(np.abs(step.polynomial).sum())
+    if not (redundant or excess > 0.0 or way > _TURN):
+        return None
+
+    def passed(t: float) -> Array:
+        return equations.passed(t, *step(t))
+
+    if redundant:  # each instant is dear, and kinks have no polynomial
+        count = 3 + int(4 * way / _TURN)
+        parts = [(part, np.inf) for part in np.linspace(0.0, 1.0, count)[1:].tolist()]
+        bracket = _first_confirmed(passed, step.t0, end, parts)
+    else:
+        bracket = first_passed(passed, step.t0, end, 1 + int(way / _TURN))
+    if bracket is None:
         return None
     from scipy.optimize import brentq  # slow to import
 
     def over(t: float) -> float:
-        return equations.beyond(t, *step(t))
+        return float(passed(t).max())
 
-    last = step.t0
-    for s in np.linspace(0.0, 1.0, (2 if redundant else _SAMPLES) + 1)[1:]:
-        t = step.t0 + s * (end - step.t0)
-        if over(t) > 0.0:
-            # At the start of a phase it may be at its bound already.
-            root = last if over(last) >= 0.0 else float(brentq(over, last, t, xtol=1e-13))
-            return Crossing(root, None, lambda t, q, v: -equations.beyond(t, q, v))
-        last = t
+    # At the start of a phase it may be at its bound already.
+    before, after = bracket
+    root = before if over(before) >= 0.0 else float(brentq(over, before, after, xtol=1e-13))
+    return Crossing(root, None, lambda t, q, v: -equations.beyond(t, q, v))
+
+
+def first_passed(
+    passed: Callable[[float], Array], start: float, end: float, pieces: int
+) -> tuple[float, float] | None:
+    """Instants before and behind the one at which the first of some functions gets positive.
+
+    Polynomials follow the functions, on pieces that are halved until they do so closely; where one
+    is positive, also between the points, the function itself is asked.
+
+    Args:
+        passed: the functions of time; those that are minus infinity never get positive.
+        start: start of the interval [s]; a function may be at zero there.
+        end: its end [s].
+        pieces: number of pieces to begin with.
+    """
+    ends = np.linspace(start, end, pieces + 1)
+    waiting = [(a, b, 0) for a, b in zip(ends[-2::-1], ends[:0:-1], strict=True)]
+    while waiting:
+        a, b, halvings = waiting.pop()
+        heights = _heights(passed, a, b, surely=halvings == _HALVINGS)
+        if heights is None:
+            middle = 0.5 * (a + b)
+            waiting += [(middle, b, halvings + 1), (a, middle, halvings + 1)]
+            continue
+        found = _first_confirmed(passed, a, b, heights)
+        if found is not None:
+            return found
+    return None
+
+
+def _heights(
+    passed: Callable[[float], Array], a: float, b: float, *, surely: bool
+) -> list[tuple[float, float]] | None:
+    """Parts of a piece in order, and the largest of the polynomials there; [] if all are negative.
+
+    None if polynomials do not follow the functions closely, and need not ``surely`` be taken.
+    """
+    values = np.array([passed(a + (b - a) * part) for part in COARSE.points])
+    for rule in (COARSE, FINE):
+        if rule is FINE:
+            coarse = values
+            values = np.empty((len(rule.points), coarse.shape[1]))
+            values[::2] = coarse
+            values[1::2] = [passed(a + (b - a) * part) for part in rule.points[1::2]]
+        bounded = values[:, np.isfinite(values).all(axis=0)]
+        if not bounded.size:
+            return []
+        (places, tops), missed = rule.highest(bounded), rule.missed(bounded)
+        below = tops + missed <= 0.0
+        if below.all():
+            return []
+        close = missed <= _CLOSE * (1.0 + np.abs(bounded).max(axis=0))
+        if (close | below).all() or (surely and rule is FINE):
+            even = (rule.between @ bounded).max(axis=1)
+            parts = np.concatenate([np.linspace(0.0, 1.0, len(even)), places])
+            return sorted(zip(parts.tolist(), [*even.tolist(), *tops.tolist()], strict=True))
+    return None
+
+
+def _first_confirmed(
+    passed: Callable[[float], Array], a: float, b: float, heights: list[tuple[float, float]]
+) -> tuple[float, float] | None:
+    """The first instant at which polynomial and function are positive, and the one before it.
+
+    The start is none: there a function may be at zero.
+    """
+    before = a
+    for part, height in heights:
+        t = a + part * (b - a)
+        if part > 0.0 and height > 0.0 and passed(t).max() > 0.0:
+            return before, t
+        before = t
     return None

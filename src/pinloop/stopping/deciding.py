@@ -79,7 +79,7 @@ def next_phase(equations: StopEquations, now: Moment) -> Phase:
             break
         broken |= new
     settled = _settled(train, phase, now, contacts, (torque, side), broken)
-    return _marked_redundant(settled, M, J)
+    return _marked_redundant(settled, M + np.diag(train.lossy), J)
 
 
 def _decided(

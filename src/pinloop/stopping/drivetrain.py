@@ -58,7 +58,7 @@ class Sliding:
         """Part of the brake torque at time ``t``."""
         return np.asarray(self.ramp + self.slope * (t - self.start))
 
-    def at(self, rows: list[int]) -> Sliding:
+    def at(self, rows: NDArray[np.intp]) -> Sliding:
         """Some of many instants."""
         return Sliding(*(np.asarray(getattr(self, one.name))[rows] for one in fields(self)))
 

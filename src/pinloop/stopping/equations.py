@@ -96,20 +96,30 @@ class StopEquations:
         """Let `excess` look only at what comes from now on: steps look at their own stages."""
         self._seen.clear()
 
-    def excess(self) -> float:
-        """How far the phase was beyond its end at all accelerations since `forget` [N m]."""
-        worst = -np.inf
+    def excess(self, between: float = 0.0) -> float:
+        """How far the phase was beyond its end at all accelerations since `forget` [N m].
+
+        Args:
+            between: how much farther it may have been between them, as a part of what lies between
+                the least and the largest value.
+        """
         if not self._seen:
-            return worst
+            return -np.inf
         t, v, solved = zip(*self._seen, strict=True)
+        passed: list[Array] = []
         if len(self._held) and not self.phase.redundant:  # else too dear for every stage
             torque = np.array([one.pinned for one in solved])
             # Bounds that are linear in time do not ask for speeds.
             speeds = v[0] if self._linear else np.array(v)
-            worst = self._out_of_bounds(np.array(t)[:, None], speeds, torque)
+            passed.append(self._out_of_bounds(np.array(t)[:, None], speeds, torque))
         if len(self._rotors):
-            worst = max(worst, self._turned_by(np.array([one.behind for one in solved])))
-        return worst
+            passed.append(self._turned(np.array([one.behind for one in solved])) - _ROUNDING)
+        if not passed:
+            return -np.inf
+        every = np.concatenate(passed, axis=1)
+        every = every[:, np.isfinite(every.max(axis=0))]  # what is bounded
+        top = every.max(axis=0)
+        return float((top + between * (top - every.min(axis=0))).max(initial=-np.inf))
 
     def solve(self, t: float, q: Array, v: Array) -> Solved:
         """Acceleration and torques."""
@@ -173,12 +183,18 @@ class StopEquations:
 
         It ends when a joint that is pinned comes loose, or when the power in a gear turns round.
         """
+        return float(self.passed(t, q, v).max(initial=-np.inf))
+
+    def passed(self, t: float, q: Array, v: Array) -> Array:
+        """How far each of the things that end the phase is from doing so [N m], see `beyond`."""
         solved = self.solve(t, q, v)
-        worst = self._turned_by(solved.behind)
-        if not len(self._held):
-            return worst
-        torque = self._balanced(t, q, v, solved) if self.phase.redundant else solved.pinned
-        return max(worst, self._out_of_bounds(t, v, torque))
+        parts = [np.zeros(0)]
+        if len(self._held):
+            torque = self._balanced(t, q, v, solved) if self.phase.redundant else solved.pinned
+            parts.append(self._out_of_bounds(t, v, torque))
+        if len(self._rotors):
+            parts.append(self._turned(solved.behind) - _ROUNDING)
+        return np.concatenate(parts)
 
     def loose(self, t: float, q: Array, v: Array) -> dict[int, int]:
         """Pinned coordinates at their bounds, with the direction in which they will go."""
@@ -203,17 +219,15 @@ class StopEquations:
             if value >= -1e-6
         }
 
-    def _out_of_bounds(self, t: float | Array, v: Array, torque: Array) -> float:
-        """How far torques of what is pinned are beyond their bounds, at one instant or several."""
-        low, high = self.bounds(t, v)
-        over = np.maximum(low - torque, torque - high)
-        return float(over[..., self._held].max())
+    def _out_of_bounds(self, t: float | Array, v: Array, torque: Array) -> Array:
+        """How far torques of what is pinned are beyond their bounds, at one instant or several.
 
-    def _turned_by(self, behind: Array) -> float:
-        """How far torques behind gears have passed zero, where that counts; shape (..., nv)."""
-        if not len(self._rotors):
-            return -np.inf
-        return float(self._turned(behind).max()) - _ROUNDING
+        Those beyond the lower ones first, then those beyond the upper ones.
+        """
+        low, high = self.bounds(t, v)
+        return np.concatenate(
+            [(low - torque)[..., self._held], (torque - high)[..., self._held]], axis=-1
+        )
 
     def _turned(self, behind: Array) -> Array:
         """How far the torque behind gears has passed zero, per gear that turns a rotor [N m]."""

@@ -15,9 +15,10 @@ from ..gauss import Contacts, decide
 from ..modes import Mode
 from ..saddle import Saddle
 from ..transitions import Transition
+from .drivetrain import Drivetrain
 from .equations import StopEquations
 
-__all__ = ["impact"]
+__all__ = ["gear_impulses", "impact"]
 
 Array = NDArray[np.float64]
 
@@ -63,3 +64,27 @@ def impact(
         0.5 * float(dv @ M @ dv), float(made.torque @ kept), M @ v, M @ v_plus, ranks, ranks,
         events,
     )  # fmt: skip
+
+
+def gear_impulses(train: Drivetrain, change: Transition, at_end: NDArray[np.bool_]) -> Array:
+    """Impulses that the gears carry in an impact, behind them, shape (nv,) [N m s].
+
+    With ``P`` the impulse of what blocks or drives a coordinate, its rotor of inertia ``I``
+    (reflected) takes ``I dv``. Teeth and drives act at the motor's shaft: the link gets from them
+    through the gear what the rotor does not take, ``P - I dv``. An end stop acts at the link, and
+    stops the rotor through the gear: ``-I dv``.
+
+    Args:
+        train: gears and rotors.
+        change: the impact.
+        at_end: mask of the coordinates that hit an end stop, if they hit anything.
+    """
+    carried = -train.reflected * (change.v_plus - change.v_minus)
+    for label, impulse in zip(change.labels, change.impulse, strict=True):
+        kind, _, name = label.partition(":")
+        column = train.columns.get(name)
+        if column is None or kind not in ("lock", "drive"):
+            continue
+        if kind == "drive" or (train.teeth[column] and not at_end[column]):
+            carried[column] += impulse
+    return carried

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from .course import Course
+from .impact import gear_impulses
 from .schedule import Category0
 from .ways import Ways
 
@@ -104,7 +105,11 @@ def joint_stop(result: StopResult, name: str, ways: Ways) -> JointStop:
         for change in course.transitions
         if lock in change.labels
     ]
-    shock = max(impulses, default=0.0) / brake.impact_time
+    in_gear = (
+        float(gear_impulses(course.train, change, course.teeth.at_end(change.q))[column])
+        for change in course.transitions
+    )
+    shock = max(map(abs, in_gear), default=0.0) / brake.impact_time
     return JointStop(
         name=name,
         reaction_time=reaction,

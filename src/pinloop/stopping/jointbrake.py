@@ -19,6 +19,9 @@ Side = Literal["motor", "joint"]
 Source = Literal["measured", "datasheet", "robot", "assumed"]
 """Where a number comes from; "robot": from the robot's file."""
 
+_OF_BEARINGS = ("coulomb", "breakaway", "stribeck_speed", "viscous")
+"""Parameters that joints without a motor have, too."""
+
 
 @dataclass(frozen=True)
 class JointBrake:
@@ -96,6 +99,16 @@ class JointBrake:
     def static(self) -> float:
         """Torque at standstill, nominal, on the side of the brake [N m]."""
         return self.dynamic_torque if self.static_torque is None else self.static_torque
+
+    @property
+    def has_motor(self) -> bool:
+        """Whether there is a brake, or any number of a brake, gear or motor."""
+        plain = ("kind", "side", "tolerance", "band", *_OF_BEARINGS)
+        return self.kind != "none" or any(
+            getattr(self, name) != parameter.default
+            for name, parameter in JOINT_PARAMETERS.items()
+            if name not in plain
+        )
 
     def uses(self, parameter: str) -> bool:
         """Whether a parameter has any effect with this kind of brake and these numbers."""

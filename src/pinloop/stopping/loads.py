@@ -33,10 +33,10 @@ Array = NDArray[np.float64]
 
 _TURN = 2.0
 """How far all joints together may turn in a piece to begin with [rad]."""
-_PEAK = 1e-5
+_PEAK = 1e-6
 """Part of a peak that the last coefficients may be."""
-_WORK = 3e-8
-"""Part of all energy turned over by which a piece may differ from a coarser quadrature."""
+_WORK = 2e-8
+"""Part of all energy turned over that the last coefficients of a power may be in a piece."""
 _HALVINGS = 24
 """How often a piece is halved, at most: around kinks and jumps it would never end."""
 
@@ -78,7 +78,7 @@ class _Pieces(NamedTuple):
     width: Array
 
     def without(self, some: NDArray[np.bool_]) -> _Pieces:
-        return _Pieces(*(values[~some] for values in self))
+        return _Pieces(self.rows[~some], self.start[~some], self.width[~some])
 
     def halves(self) -> _Pieces:
         half = 0.5 * self.width
@@ -104,12 +104,11 @@ def loads_of(course: Course) -> Loads:
             sizes[..., :nv] *= simple
             times = (course.moving.h[pieces.rows] * pieces.width)[:, None]
             whole = whole or max(float((times * (rule.weights @ np.abs(powers))).sum()), small)
-            off = np.abs(times * (rule.difference @ powers)).max(axis=1)
             largest, missed = rule.largest(sizes), rule.missed(sizes)
             peaks = np.maximum(peaks, np.abs(sizes).max(axis=(0, 1)))
             resolved = missed <= _PEAK * np.maximum(peaks, largest) + floor
             done = (resolved | (largest + missed <= peaks + floor)).all(axis=1)
-            done &= off <= _WORK * whole
+            done &= (times * rule.missed(powers)).max(axis=1) <= _WORK * whole
             if halving == _HALVINGS and rule is FINE:
                 done[:] = True
             peaks = np.maximum(peaks, largest[done].max(axis=0, initial=0.0))
@@ -253,7 +252,8 @@ def _stacked(sliding: list[Sliding]) -> Sliding:
     """What stays the same in many phases, one after another along the first axis, (k, 1, nv)."""
 
     def stacked(values: list[Any]) -> Any:
-        return np.array(values).reshape(len(sliding), 1, -1)
+        array = np.array(values)
+        return array.reshape(len(values), 1, array.size // max(len(values), 1))
 
     return Sliding(
         *(stacked([getattr(one, field.name) for one in sliding]) for field in fields(Sliding))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..dynamics import EquationsOfMotion
 from ..errors import BadValue, PinloopError
-from ..integrate import MuntheKaas
+from ..integrate import FINE, MuntheKaas
 from ..stepping import StepFailed
 from .course import Course, Standstill
 from .drivetrain import Drivetrain
@@ -26,7 +26,7 @@ _LONGEST = 64.0
 _ACCURACY = 1e-7
 """To what part of itself the duration is found."""
 _STEPS = 16
-"""Steps in which the path is looked at, each at three instants."""
+"""Steps in which the path is looked at, at the least."""
 
 
 def held_on_path(
@@ -125,20 +125,22 @@ def _lacking_torque(
             continue
         course.equations.enter(phase)
         limited = replace(phase, sliding=replace(phase.sliding, limited=True))
+        over = []
         for t, q_t, v_t in _in_step(course, k):
             torque = course.equations.solve(t, q_t, v_t).pinned
             low, high = pinned_bounds(train, limited, t, v_t)
-            over = np.maximum(low - torque, torque - high)[phase.follow]
-            worst = max(worst, float(over.max()))
+            over.append(np.concatenate([low - torque, torque - high])[np.tile(phase.follow, 2)])
+        values = np.array(over)
+        values = values[:, np.isfinite(values).all(axis=0)]
+        tops = FINE.highest(values)[1] if len(over) > 1 else values
+        worst = max(worst, float(tops.max(initial=-np.inf)))
     return worst
 
 
 def _in_step(course: Course, k: int) -> list[tuple[float, Array, Array]]:
-    """State k, and two between it and the next."""
+    """State k, or states from it to the next at the points of an interpolation."""
     one = course.kept[k]
-    found = [(one.t, one.q, one.v)]
-    if k + 1 < len(course.kept) and course.kept[k + 1].t > one.t:
-        step = course.step(k)
-        times = (step.t0 + (step.t1 - step.t0) * part for part in (1 / 3, 2 / 3))
-        found += [(t, *step(t)) for t in times]
-    return found
+    if k + 1 == len(course.kept) or course.kept[k + 1].t == one.t:
+        return [(one.t, one.q, one.v)]
+    step = course.step(k)
+    return [(t, *step(t)) for t in (step.t0 + (step.t1 - step.t0) * FINE.points).tolist()]

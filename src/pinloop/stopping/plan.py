@@ -152,17 +152,17 @@ def _check_length(trigger: Trigger, needed: float) -> None:
 def _driven(equations: EquationsOfMotion, brakes: Brakes, q: Array) -> dict[str, int]:
     """Velocity coordinates of the driven joints of the tree, by name.
 
-    As many as move independently: where loops couple drives, or a file does not say which joints
-    have one, those with a brake come first, and what is left goes along.
+    As many as move independently: where loops couple drives, those with a brake come first, and
+    what is left goes along.
     """
     robot = equations.robot
-    tree = set(robot.joints)
-    names = [name for name in robot.actuated if name in tree and robot.coordinates(name).nv == 1]
+    names = brakes.motorized(robot)
     columns = {name: robot.coordinates(name).v.start for name in names}
     if len(equations.rows) == 0:
         return columns
     rest = np.zeros(robot.nv)
-    M, J = equations.mass(q), equations.terms(0.0, q, rest)[0]
+    M = np.eye(robot.nv)  # ranks do not depend on it
+    J = equations.terms(0.0, q, rest)[0]
     rows, rank = J, Saddle(M, J).rank
     chosen: dict[str, int] = {}
     for name in sorted(names, key=lambda name: name not in brakes.joints):

@@ -230,9 +230,15 @@ def _digits(value: float) -> str:
 def _uncovered(result: StopResult) -> Iterator[str]:
     robot = result.robot
     bare = result.brakes.uncovered(robot)
-    # Where the file does not say which joints of a loop have motors, those without may be passive.
-    if bare and (robot.description.actuated is not None or not robot.loops):
+    if not bare:
+        return
+    if robot.description.actuated is not None:
         yield (
             f"no brake, gear or drive is given for the actuated joints {listed(bare)}: nothing but "
             "the friction of the robot's file stops them"
+        )
+    elif not robot.loops:  # where the file does not say which joints of a loop have motors, few do
+        yield (
+            f"no brake, gear or drive is given for {listed(bare)}: taken as passive, from the "
+            "signal on nothing but the friction of the robot's file acts on them"
         )

@@ -98,6 +98,12 @@ class Teeth:
         self._struck[one.column] = t
         return np.where(back, 3, self.blocked)
 
+    def at_end(self, q: Array) -> Mask:
+        """Mask of the coordinates that are at an end stop."""
+        mask = np.zeros(len(self.blocked), dtype=bool)
+        mask[[end.column for end in self._ends if end.beyond(q) >= -_AT]] = True
+        return mask
+
     def leave(self, stuck: Mask) -> None:
         """Joints that are not stuck have left their tooth, if it has play."""
         self.blocked[~stuck & ~self._tight] = 0
