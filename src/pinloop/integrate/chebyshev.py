@@ -37,7 +37,7 @@ class Interpolation:
     @classmethod
     def of(cls, points: Array) -> Interpolation:
         """The interpolation in given points of this kind, an odd number of them."""
-        coefficients = np.linalg.inv(_vandermonde(2.0 * points - 1.0, len(points)))
+        coefficients = np.array(np.linalg.inv(_vandermonde(2.0 * points - 1.0, len(points))))
         between = _vandermonde(_SEARCHED, len(points)) @ coefficients
         order = np.arange(len(points))
         integrals = np.divide(1.0, 1.0 - order**2, out=np.zeros(len(points)), where=order % 2 == 0)
@@ -49,39 +49,35 @@ class Interpolation:
 
     def largest(self, values: Array) -> Array:
         """Largest sizes in the interval, between the points too: (..., n, m) to (..., m)."""
-        return _tops(np.abs(self.between @ values))[1]
+        return np.maximum(self.highest(values)[1], self.highest(-values)[1])
 
     def highest(self, values: Array) -> tuple[Array, Array]:
-        """Where each of some functions is highest, as part of the interval, and how high.
+        """Where polynomials are highest, as part of the interval, and how high.
+
+        Of the highest of many even points and the top of the parabola beside it, that which is
+        higher; the parabola gives the place, the height is that of the polynomial there.
 
         Args:
-            values: values at the points, shape (n, m).
+            values: values at the points, shape (..., n, m).
 
         Returns:
-            Shapes (m,) and (m,).
+            Shapes (..., m) and (..., m).
         """
-        return _tops(self.between @ values)
-
-
-def _tops(values: Array) -> tuple[Array, Array]:
-    """Place and height of the top of the parabola through the highest value and its neighbours.
-
-    Args:
-        values: values at even points close to each other, shape (..., k, m).
-    """
-    last = values.shape[-2] - 1
-    at = np.argmax(values, axis=-2)[..., None, :]
-    middle = np.clip(at, 1, last - 1)  # between an end and its neighbour there may be a top, too
-    highest, before, here, behind = (
-        np.take_along_axis(values, where, axis=-2) for where in (at, middle - 1, middle, middle + 1)
-    )
-    bend, slope = 2.0 * here - before - behind, behind - before
-    shift = np.divide(slope, 2.0 * bend, out=np.full_like(here, np.inf), where=bend > 0.0)
-    inside = np.abs(shift) <= 1.0
-    shift = np.where(inside, shift, 0.0)
-    place = np.where(inside, middle + shift, at) / last
-    height = np.where(inside, np.maximum(highest, here + 0.25 * slope * shift), highest)
-    return np.asarray(place[..., 0, :]), np.asarray(height[..., 0, :])
+        even = self.between @ values
+        last = even.shape[-2] - 1
+        at = np.argmax(even, axis=-2)[..., None, :]
+        middle = np.clip(at, 1, last - 1)  # between an end and its neighbour there may be one, too
+        highest, before, here, behind = (
+            np.take_along_axis(even, where, axis=-2)
+            for where in (at, middle - 1, middle, middle + 1)
+        )
+        bend = 2.0 * here - before - behind
+        shift = np.divide(behind - before, 2.0 * bend, out=np.zeros_like(here), where=bend > 0.0)
+        place = np.where((bend > 0.0) & (np.abs(shift) <= 1.0), middle + shift, at) / last
+        orders = np.arange(len(self.points))[:, None]
+        shapes = np.cos(orders * np.arccos(np.clip(2.0 * place - 1.0, -1.0, 1.0)))
+        there = np.sum(shapes * (self.coefficients @ values), axis=-2)
+        return np.asarray(place[..., 0, :]), np.maximum(highest[..., 0, :], there)
 
 
 def _vandermonde(x: Array, count: int) -> Array:

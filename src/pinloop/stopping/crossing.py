@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..integrate import COARSE, FINE, Step, slope_powers, value_powers
+from .dense import TURN
 from .drivetrain import Drivetrain
 from .equations import StopEquations
 from .phase import Phase
@@ -34,8 +35,6 @@ Signal = Callable[[float], Array]
 
 _SAMPLES = 8
 """Parts of a step in which guards are looked at."""
-_TURN = 2.0
-"""How far all joints together may go while a step is looked at as a whole [rad, m]; see `loads`."""
 _CLOSE = 1e-7
 """How closely polynomials follow torques and their bounds, absolutely [N m] and relatively."""
 _HALVINGS = 20
@@ -257,18 +256,18 @@ def _first_beyond(
     """Where what is pinned comes loose, or the power in a gear turns round, before ``end``."""
     redundant = equations.phase.redundant
     way = float(np.abs(step.polynomial).sum())
-    if not (redundant or excess > 0.0 or way > _TURN):
+    if not (redundant or excess > 0.0 or way > TURN):
         return None
 
     def passed(t: float) -> Array:
         return equations.passed(t, *step(t))
 
     if redundant:  # each instant is dear, and kinks have no polynomial
-        count = 3 + int(4 * way / _TURN)
+        count = 3 + int(4 * way / TURN)
         parts = [(part, np.inf) for part in np.linspace(0.0, 1.0, count)[1:].tolist()]
         bracket = _first_confirmed(passed, step.t0, end, parts)
     else:
-        bracket = first_passed(passed, step.t0, end, 1 + int(way / _TURN))
+        bracket = first_passed(passed, step.t0, end, 1 + int(way / TURN))
     if bracket is None:
         return None
     from scipy.optimize import brentq  # slow to import

@@ -4,19 +4,50 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..integrate import NODES, Step, hermite, slope_powers, value_powers
+from ..integrate import Step, hermite, slope_powers, value_powers
 
 if TYPE_CHECKING:
     from .course import Course
 
-__all__ = ["Moving", "moving_steps"]
+__all__ = ["TURN", "Moving", "Pieces", "moving_steps"]
 
 Array = NDArray[np.float64]
+
+TURN = 2.0
+"""How far all joints together may turn in a piece of a step [rad]; why is said in `loads`."""
+
+
+class Pieces(NamedTuple):
+    """Pieces of steps.
+
+    Args:
+        rows: the step of each, by its place among those that move, shape (k,).
+        start: where each begins, as part of the step, shape (k,).
+        width: how long it is, as part of the step, shape (k,).
+    """
+
+    rows: NDArray[np.intp]
+    start: Array
+    width: Array
+
+    def parts(self, points: Array) -> Array:
+        """Parts of the steps at points of all pieces, from 0 to 1, shape (k, g)."""
+        return self.start[:, None] + self.width[:, None] * points
+
+    def without(self, some: NDArray[np.bool_]) -> Pieces:
+        """All but some."""
+        return Pieces(self.rows[~some], self.start[~some], self.width[~some])
+
+    def halves(self) -> Pieces:
+        """All of them, halved."""
+        half = 0.5 * self.width
+        starts = np.concatenate([self.start, self.start + half])
+        return Pieces(np.tile(self.rows, 2), starts, np.tile(half, 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,15 +68,14 @@ class Moving:
     p: Array
 
     @cached_property
-    def nodes(self) -> tuple[Array, Array]:
-        """States at Gauss' points of each step, as of `inside`."""
-        rows = np.arange(len(self.steps))
-        return self.inside(rows, np.broadcast_to(NODES, (len(rows), len(NODES))))
-
-    @cached_property
-    def ways(self) -> Array:
-        """Bound of how far each coordinate goes in each step, to and fro, shape (k, nv)."""
-        return np.asarray(np.abs(self.p).sum(axis=0))
+    def pieces(self) -> Pieces:
+        """The steps, cut so short that all joints together turn by little in each piece."""
+        ways = np.abs(self.p).sum(axis=0)  # a bound, to and fro
+        turning = ways[:, ~self.course.robot.is_translation].sum(axis=1)
+        counts = np.maximum(np.ceil(turning / TURN), 1.0).astype(np.intp)
+        rows = np.repeat(np.arange(len(counts)), counts)
+        place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return Pieces(rows, place / counts[rows], 1.0 / counts[rows])
 
     def inside(self, rows: NDArray[np.intp], parts: Array) -> tuple[Array, Array]:
         """Configurations and velocities inside some of the steps.

@@ -15,12 +15,13 @@ coefficients are small.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..integrate import COARSE, FINE, Interpolation
+from .dense import Pieces
 from .drivetrain import Drivetrain, Sliding
 from .equations import Solved
 
@@ -31,8 +32,6 @@ __all__ = ["Loads", "loads_of", "small_energy"]
 
 Array = NDArray[np.float64]
 
-_TURN = 2.0
-"""How far all joints together may turn in a piece to begin with [rad]."""
 _PEAK = 1e-6
 """Part of a peak that the last coefficients may be."""
 _WORK = 2e-8
@@ -64,32 +63,10 @@ class Loads:
 _SINKS = ("brake", "dry friction", "viscous friction", "short circuit", "gear losses")
 
 
-class _Pieces(NamedTuple):
-    """Pieces of steps.
-
-    Args:
-        rows: the step of each, by its place among those that move, shape (k,).
-        start: where each begins, as part of the step, shape (k,).
-        width: how long it is, as part of the step, shape (k,).
-    """
-
-    rows: NDArray[np.intp]
-    start: Array
-    width: Array
-
-    def without(self, some: NDArray[np.bool_]) -> _Pieces:
-        return _Pieces(self.rows[~some], self.start[~some], self.width[~some])
-
-    def halves(self) -> _Pieces:
-        half = 0.5 * self.width
-        starts = np.concatenate([self.start, self.start + half])
-        return _Pieces(np.tile(self.rows, 2), starts, np.tile(half, 2))
-
-
 def loads_of(course: Course) -> Loads:
     """The loads of a course that has ended."""
     nv, simple = course.robot.nv, course.train.single
-    pieces = _first_pieces(course)
+    pieces = course.moving.pieces
     follower = _Follower(course)
     peaks = follower.peaks_of_states()
     small = small_energy(course)
@@ -127,15 +104,6 @@ def small_energy(course: Course) -> float:
     return float(1e-9 * max(mass, 1e-9) * 9.81 * course.robot.length)
 
 
-def _first_pieces(course: Course) -> _Pieces:
-    """The steps, cut so short that joints turn little in each piece."""
-    turning = course.moving.ways[:, ~course.robot.is_translation].sum(axis=1)
-    counts = np.maximum(np.ceil(turning / _TURN), 1.0).astype(np.intp)
-    rows = np.repeat(np.arange(len(counts)), counts)
-    place = np.concatenate([np.arange(count) for count in counts]) if len(counts) else counts
-    return _Pieces(rows, place / counts[rows], 1.0 / counts[rows])
-
-
 class _Follower:
     """Evaluates speeds, torques and powers inside the steps of a course.
 
@@ -167,7 +135,7 @@ class _Follower:
         sizes = np.concatenate([v, *_torques(course.train, solved, follow)], axis=1)
         return np.asarray(np.abs(sizes).max(axis=0))
 
-    def follow(self, pieces: _Pieces, rule: Interpolation) -> tuple[Array, Array]:
+    def follow(self, pieces: Pieces, rule: Interpolation) -> tuple[Array, Array]:
         """What happens at the points of a rule.
 
         Args:
@@ -179,7 +147,7 @@ class _Follower:
             of the drives last, shape (k, g, 6 nv).
         """
         course, train, rows = self._course, self._course.train, pieces.rows
-        parts = pieces.start[:, None] + pieces.width[:, None] * rule.points
+        parts = pieces.parts(rule.points)
         t = self._starts[rows, None] + parts * course.moving.h[rows, None]
         q, v = course.moving.inside(rows, parts)
         solved = self._solve(rows, parts, t, q, v)

@@ -17,7 +17,7 @@ from ..assembly import assemble, consistent_velocity
 from ..errors import PinloopError
 from ..geometry.clearance import clearance
 from ..geometry.obstacles import Obstacle
-from ..integrate import WEIGHTS, MuntheKaas
+from ..integrate import FINE, MuntheKaas
 from ..mechanism import Mechanism
 from ..regularize import regularize
 from ..stopping import Brakes, Payload, Standstill, StopResult, Trigger
@@ -230,7 +230,7 @@ def _numbers(stop: StopResult) -> Row:
 def tool_way(stop: StopResult, frame: str) -> tuple[float, float]:
     """Length of the way of a frame's origin [m], and its largest speed [m/s].
 
-    The speed is integrated over the dense output (Gauss, four points per step).
+    The speed is followed over the dense output, on the pieces of `Moving`.
 
     Args:
         stop: the stop.
@@ -244,8 +244,11 @@ def tool_way(stop: StopResult, frame: str) -> tuple[float, float]:
         return math.hypot(*pin.getFrameVelocity(model, data, index, pin.LOCAL).linear)
 
     moving = course.moving
-    q, v = (states.reshape(-1, states.shape[-1]) for states in moving.nodes)
-    inside = [speed(*one) for one in zip(q, v, strict=True)]
+    rows, _, width = pieces = moving.pieces
+    states = zip(*moving.inside(rows, pieces.parts(FINE.points)), strict=True)
+    inside = np.array([[speed(*one) for one in zip(*some, strict=True)] for some in states])
     stored = [speed(one.q, one.v) for one in course.kept if one.v.any()]
-    mean = np.array(inside).reshape(-1, len(WEIGHTS)) @ WEIGHTS
-    return float(moving.h @ mean), max([0.0, *stored, *inside])
+    if not len(rows):
+        return 0.0, max([0.0, *stored])
+    travel = float((moving.h[rows] * width) @ (inside @ FINE.weights))
+    return travel, max([*stored, float(FINE.largest(inside[..., None]).max())])
