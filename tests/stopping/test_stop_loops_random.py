@@ -307,10 +307,8 @@ def test_drives_bring_the_robot_to_rest(name: str, number: int, on_path: bool) -
     np.testing.assert_allclose(angles, case.v[at] * (begin + 0.5 * times), atol=1e-8)
     torques = np.array([_torques(case, *state) for state in zip(run.q, run.v, run.a, strict=True)])
     peaks = np.array([stop.joints[joint].peak_torque for joint in one.actuated])
-    dense = _dense_torques(
-        case, stop, begin, np.where(past[-1] > 0.0, case.v[at] / times, 0.0), times
-    )
-    sampled = np.abs(np.vstack([torques, dense])).max(axis=0)
+    rates = np.divide(case.v[at], times, out=np.zeros(len(at)), where=times > 0.0)
+    sampled = sampled_peaks(case, stop, begin, rates, times)
     np.testing.assert_allclose(peaks, sampled, rtol=1e-4)
     assert np.all(peaks > (1 - 1e-6) * sampled)
     if name != "delta":  # its rods may spin, which inverse dynamics asks for
@@ -327,12 +325,12 @@ def test_drives_bring_the_robot_to_rest(name: str, number: int, on_path: bool) -
     assert stop.ledger.relative_error < 1e-6
 
 
-def _dense_torques(
+def sampled_peaks(
     case: Case, stop: pl.StopResult, begin: float, rates: Array, times: Array
 ) -> Array:
-    """Torques of the actuated joints at many instants between the states, shape (k, joints).
+    """Largest torques of the actuated joints at the states and at many instants between them.
 
-    Accelerations are those of the ramps, and what the loops make of them.
+    Accelerations between them are those of the ramps, and what the loops make of them.
 
     Args:
         case: the case.
@@ -341,16 +339,17 @@ def _dense_torques(
         rates: their decelerations, signed, shape (joints,).
         times: how long they take [s], shape (joints,).
     """
-    machine, found = case.machine, []
+    machine, run = case.machine, stop.run
+    found = [_torques(case, *state) for state in zip(run.q, run.v, run.a, strict=True)]
     at = [case.robot.coordinates(joint).v.start for joint in case.robot.actuated]
     for t in np.linspace(0.0, begin + times.max(), 301)[1:-1].tolist():
-        _, q, v = stop.run(t)
+        _, q, v = run(t)
         J, gamma = machine.rows(q, v)
         slowing = np.where((begin < t) & (t < begin + times), -rates, 0.0)
         rows = np.vstack([J, np.eye(len(v))[at]])
         a = np.linalg.lstsq(rows, np.concatenate([-gamma, slowing]), rcond=1e-10)[0]
         found.append(_torques(case, q, v, a))
-    return np.array(found)
+    return np.asarray(np.abs(found).max(axis=0))
 
 
 def driven_case(name: str) -> Case:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from scipy.integrate import simpson
 from scipy.optimize import brentq
 
 import pinloop as pl
+from pinloop.mechanism import build
 from pinloop.saddle import mass_error, solve_mass
 from pinloop.stopping.schedule import Category
 
@@ -29,6 +31,7 @@ from .robots_to_stop import (
     wheel,
 )
 from .test_stop_end_stops import between
+from .test_stop_loops_random import driven_case, sampled_peaks
 
 MASS, ARM, INERTIA = 11.0, 0.3, 0.2 + 11.0 * 0.3**2
 """Pendulum of 11 kg at 0.3 m, with 0.2 kg m^2 about its centre of mass."""
@@ -351,3 +354,51 @@ def test_a_state_that_is_no_number_is_not_taken_for_a_singular_mass() -> None:
         solve_mass(np.diag([1.0, -np.inf]), np.ones(2))
     with pytest.raises(pl.SingularMass, match=r"not positive definite \(coordinate 1\)"):
         solve_mass(np.diag([1.0, -1.0]), np.ones(2))
+
+
+# -- loops -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("category", [0, 1])
+@pytest.mark.parametrize("name", ["delta", "palletizer", "fivebar"])
+def test_file_that_does_not_say_which_joints_have_motors(name: str, category: int) -> None:
+    """Those with brakes have: hinges and rods that may spin are passive either way."""
+    case = driven_case(name)
+    joints = {joint: case.brakes.joints[joint] for joint in case.robot.actuated}
+    by = pl.Brakes(joints, case.brakes.chain)
+    silent = build(replace(case.robot.description, actuated=None))
+    assert set(silent.actuated) >= set(case.robot.actuated)
+    assert set(by.motorized(silent)) == set(case.robot.actuated)
+    said, not_said = (
+        pl.stop(robot, case.q, case.v, brakes=by, category=category, until=3.0)
+        for robot in (case.robot, silent)
+    )
+    assert said.stopping_time == pytest.approx(not_said.stopping_time, rel=1e-6)
+    for joint in joints:
+        assert said.joints[joint].angle == pytest.approx(not_said.joints[joint].angle, abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", ["palletizer", "fivebar", "fourbar"])
+def test_loops_on_slow_ramps_against_dense_inverse_dynamics(name: str, seed: int) -> None:
+    """Long steps: peaks of the torques, and the work from energies and known friction."""
+    case, rng = driven_case(name), np.random.default_rng([seed, 12])
+    slower = {
+        joint: replace(brake, deceleration=float(rng.uniform(0.5, 1.5)))
+        if joint in case.robot.actuated
+        else brake
+        for joint, brake in case.brakes.joints.items()
+    }
+    case = replace(case, brakes=replace(case.brakes, joints=slower), v=0.3 * case.v)
+    on_path = bool(rng.integers(2))
+    stop = case.stop(category=pl.Category2(on_path=on_path))
+    at = [case.robot.coordinates(joint).v.start for joint in case.robot.actuated]
+    slowed = [float(slower[joint].deceleration or 0.0) for joint in case.robot.actuated]
+    times = np.abs(case.v[at]) / slowed
+    times = np.full(len(at), times.max()) if on_path else times
+    begin = case.brakes.chain.command
+    sampled = sampled_peaks(case, stop, begin, case.v[at] / times, times)
+    peaks = np.array([stop.joints[joint].peak_torque for joint in case.robot.actuated])
+    assert np.all(peaks > (1 - 1e-6) * sampled)
+    np.testing.assert_allclose(peaks, sampled, rtol=1e-4)
+    assert stop.ledger.relative_error < 1e-6
