@@ -12,7 +12,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from .errors import NotFinite
+from .errors import NotFinite, PinloopError, SingularMass
 from .integrate import Attempt, MuntheKaas, Stages, Step, StepControl
 from .manifold import RobotManifold
 from .mechanism import Mechanism
@@ -152,6 +152,7 @@ class Stepper:
         method, first = self.method, 0.0
         others = iter(_OTHER_ENDS)
         best: _Ended | None = None
+        trouble: PinloopError | None = None
         while True:
             h = min(h, method.largest)
             last = t + h >= end - 1e-12 * max(abs(t), h)
@@ -159,13 +160,15 @@ class Stepper:
             if t_next - t < method.smallest and (first > 0.0 or not last):
                 if best is not None:
                     return self._settled(best)
+                if trouble is not None:
+                    raise trouble  # it is there, however short the step
                 raise StepFailed(
                     f"the step fell below {method.smallest:g} s; the motion is too stiff or "
                     "jumps (loosen rtol and atol, or look for a discontinuous force)",
                     "step too small",
                 )
             first = first or t_next - t
-            attempt, error = self._tried(t, t_next - t, state)
+            attempt, error, trouble = self._tried(t, t_next - t, state)
             other = None
             if attempt is not None and error <= 1.0:  # not if it is NaN
                 step = self._finish(t, t_next, state, attempt)
@@ -225,13 +228,18 @@ class Stepper:
             advice = "start farther off a singular pose; a prescribed motion needs its true rates"
         raise StepFailed(f"{found} at t = {step.t1:.6g} s; {advice}", "speed taken")
 
-    def _tried(self, t: float, h: float, state: State) -> tuple[Attempt | None, float]:
-        """A step and its error; NaN if a stage of it was so far off that numbers gave out."""
+    def _tried(
+        self, t: float, h: float, state: State
+    ) -> tuple[Attempt | None, float, PinloopError | None]:
+        """A step and its error; NaN, and why, if a stage was so far off that numbers gave out.
+
+        In a step that is far too long even a mass matrix may lose its definiteness to rounding.
+        """
         try:
             attempt = self._attempt(t, h, state)
-        except NotFinite:
-            return None, np.nan
-        return attempt, self._control.error(attempt.errors, state[1], attempt.v)
+        except (NotFinite, SingularMass) as trouble:
+            return None, np.nan, trouble
+        return attempt, self._control.error(attempt.errors, state[1], attempt.v), None
 
     def _attempt(self, t: float, h: float, state: State) -> Attempt:
         self.evaluations += self._stages
