@@ -178,11 +178,7 @@ class Course:
             names = [f"{self.train.names[k]} comes loose" for k in loose]
             names += [f"power turns round in the gear of {self.train.names[k]}" for k in turned]
             names = names or [_UNDECIDED]
-            drives = [column for column in loose if self.phase.follow[column]]
-            q, v, a = self._begin(t, q, v, tuple(names), loose, turned)
-            if drives:  # where motion was prescribed, steps may have got too long for what comes
-                h_next = min(h_next, self.stepper.first_step(v, a, h_next))
-            return t, q, v, a, h_next
+            return (t, *self._begin(t, q, v, tuple(names), loose, turned), h_next)
         one = found.watched
         v = v.copy()
         if one.cell is None:
