@@ -324,7 +324,7 @@ def test_limits_that_are_passed() -> None:
 def test_joints_that_nothing_stops() -> None:
     robot = carriages(1.0, 2.0)
     result = stopped(robot, [1.0, 0.0], brakes(a={"dynamic_torque": 3.0}))
-    assert any("actuated joints b" in text for text in result.warnings)
+    assert any("given for b: taken as passive" in text for text in result.warnings)
 
 
 def test_brakes_of_another_robot_and_suspicious_numbers() -> None:
