@@ -33,10 +33,10 @@ def at(point: list[float], axis: Array) -> Array:
     return np.append(np.cross(point, axis[3:]), axis[3:])
 
 
-def network(size: int, *ties: tuple[int, int, Subspace]) -> MotionNetwork:
+def network(*ties: tuple[int, int, Subspace]) -> MotionNetwork:
     """Network with all ties taken into account at once."""
     algebras = Algebras()
-    found = MotionNetwork(size, algebras)
+    found = MotionNetwork(algebras)
     found.tighten([(a, b, algebras.number(space)) for a, b, space in ties])
     return found
 
@@ -132,7 +132,7 @@ def test_what_screws_have_in_common(one: Subspace, other: Subspace, shared: Subs
 
 
 def test_a_joint_bounds_its_two_bodies() -> None:
-    found = network(3, (0, 1, of(rz)))
+    found = network((0, 1, of(rz)))
     assert bound(found, 0, 1).same(of(rz)) and bound(found, 1, 0).same(of(rz))
     assert bound(found, 0, 2).dim == bound(found, 1, 2).dim == 6
     assert bound(found, 2, 2).dim == 0
@@ -140,10 +140,10 @@ def test_a_joint_bounds_its_two_bodies() -> None:
 
 def test_a_chain_is_the_closure_of_its_joints() -> None:
     hinges = [of(at(point, rz)) for point in ([0.0, 0, 0], [1.0, 0, 0], [1.0, 1, 3])]
-    found = network(4, *((k, k + 1, hinge) for k, hinge in enumerate(hinges)))
+    found = network(*((k, k + 1, hinge) for k, hinge in enumerate(hinges)))
     assert bound(found, 0, 3).same(of(x, y, rz))
     assert bound(found, 0, 2).same(of(x, y, rz)) and bound(found, 1, 2).same(hinges[1])
-    skew = network(3, (0, 1, of(rz)), (1, 2, of(at([0, 1, 0], rx))))
+    skew = network((0, 1, of(rz)), (1, 2, of(at([0, 1, 0], rx))))
     assert bound(skew, 0, 2).dim == 6
 
 
@@ -153,7 +153,7 @@ def test_two_chains_leave_their_intersection() -> None:
     two = [of(at([1, 0, h], ry)) for h in (0.0, 0.3, 0.6)]
     legs = [(0, 2, one[0]), (2, 3, one[1]), (3, 1, one[2])]
     legs += [(0, 4, two[0]), (4, 5, two[1]), (5, 1, two[2])]
-    found = network(6, *legs)
+    found = network(*legs)
     assert bound(found, GROUND, PLATFORM).same(of(z))
     # And so does everything seen from the platform: the middle of leg one stays in its plane.
     assert bound(found, 0, 3).same(of(y, z, rx))
@@ -169,7 +169,7 @@ def prrr3(legs: str) -> MotionNetwork:
         chain = [GROUND, body, body + 1, body + 2, PLATFORM]
         ties += [(a, b, joint) for a, b, joint in zip(chain, chain[1:], joints, strict=False)]
         body += 3
-    return network(body, *ties)
+    return network(*ties)
 
 
 @pytest.mark.parametrize(
@@ -184,13 +184,13 @@ def test_the_platform_of_the_3_prrr(legs: str, expected: str) -> None:
 def test_a_tied_stretch_helps_the_next_loop() -> None:
     # Bodies 1 and 2 stay parallel thanks to two legs; a joint behind them gains from that.
     legs = [(1, 3, of(x, y, z, rx)), (3, 2, NOTHING), (1, 4, of(x, y, z, ry)), (4, 2, NOTHING)]
-    found = network(5, (0, 1, of(z)), *legs)
+    found = network((0, 1, of(z)), *legs)
     assert bound(found, 1, 2).same(of(x, y, z))
     assert bound(found, 0, 2).same(of(x, y, z))
 
 
 def test_a_copy_goes_its_own_way() -> None:
-    found = network(3, (0, 1, of(rz)))
+    found = network((0, 1, of(rz)))
     other = found.copy()
     other.tighten([(1, 2, other.algebras.number(of(z)))])
     assert bound(other, 0, 2).same(of(z, rz)) and bound(found, 0, 2).dim == 6
@@ -198,7 +198,7 @@ def test_a_copy_goes_its_own_way() -> None:
 
 
 def test_a_joint_within_a_body_bounds_nothing() -> None:
-    found = network(2, (1, 1, of(rz)), (0, 1, of(x)))
+    found = network((1, 1, of(rz)), (0, 1, of(x)))
     assert bound(found, 1, 1).dim == 0 and bound(found, 0, 1).same(of(x))
 
 
@@ -229,9 +229,9 @@ def random_ties(seed: int, size: int, *, screws: bool = False) -> Ties:
 @given(seeds, st.integers(3, 6))
 def test_the_order_of_the_joints_does_not_matter(seed: int, size: int) -> None:
     ties = random_ties(seed, size)
-    found = network(size, *ties)
+    found = network(*ties)
     rng = np.random.default_rng(seed)
-    other = network(size)
+    other = network()
     for k in rng.permutation(len(ties)):
         a, b, space = ties[k]
         ends = (b, a) if rng.random() < 0.5 else (a, b)
@@ -244,7 +244,7 @@ def test_the_order_of_the_joints_does_not_matter(seed: int, size: int) -> None:
 @given(seeds, st.integers(3, 6))
 def test_no_way_round_is_shorter(seed: int, size: int) -> None:
     ties = random_ties(seed, size)
-    found = network(size, *ties)
+    found = network(*ties)
     for a, b, space in ties:
         assert space.contains(bound(found, a, b).basis)
     for a, b, c in permutations(range(size), 3):
@@ -277,7 +277,7 @@ def common(one: Subspace, other: Subspace) -> Subspace:
 @given(seeds, st.integers(3, 5))
 def test_bounds_against_brute_force(seed: int, size: int) -> None:
     ties = random_ties(seed, size)
-    found = network(size, *ties)
+    found = network(*ties)
     for (a, b), space in by_force(size, ties).items():
         assert bound(found, a, b).same(space)
 
@@ -285,7 +285,7 @@ def test_bounds_against_brute_force(seed: int, size: int) -> None:
 @bounded
 @given(seeds, st.integers(3, 6))
 def test_tightening_never_loosens(seed: int, size: int) -> None:
-    found = network(size)
+    found = network()
     for a, b, space in random_ties(seed, size, screws=True):
         before = {pair: bound(found, *pair) for pair in combinations(range(size), 2)}
         found.tighten([(a, b, found.algebras.number(space))])

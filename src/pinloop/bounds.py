@@ -14,12 +14,14 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from .graph import Cluster, clusters
 from .lie import Subspace, identify, span
 from .mechanism import Mechanism
 from .motion import Algebras, MotionNetwork
 from .pairs import MotionGroup, Pair, Universal
+from .tree import TreeKinematics
 
-__all__ = ["Bound", "Edge", "Reference", "process", "selection"]
+__all__ = ["Bound", "Edge", "Reference", "process", "process_cluster", "selection"]
 
 Array = NDArray[np.float64]
 
@@ -69,12 +71,26 @@ class Reference:
     """The mechanism as a network of algebras at one assembled configuration.
 
     Lengths are in units of the characteristic length, from an origin in the middle of the robot.
+
+    Args:
+        edges: all joints that move, those of the tree and those that are cut, by name.
+        cuts: the joints that are cut.
+        loops: tree joints that move in the loop of each cut joint.
+        clusters: loops that share joints.
+        algebras: the interned algebras.
+        centre: origin [m], shape (3,).
+        length: characteristic length [m].
+        placements: frames A and B of each cut joint in the world.
+        pairs: pair of each cut joint.
+        order: place of each joint in the description.
+        coupled: joints of couplings.
+        couplings: number of couplings.
     """
 
-    size: int
     edges: dict[str, Edge]
     cuts: tuple[str, ...]
     loops: dict[str, tuple[str, ...]]
+    clusters: tuple[Cluster, ...]
     algebras: Algebras
     centre: Array
     length: float
@@ -88,10 +104,8 @@ class Reference:
     def of(robot: Mechanism, q: Array) -> Reference:
         """Describe the robot at the assembled configuration ``q``."""
         model, length, algebras = robot.model, robot.length, Algebras()
-        data = model.createData()
-        pin.computeJointJacobians(model, data, q)
-        pin.updateFramePlacements(model, data)
-        points = [placement.translation for placement in list(data.oMi)[1:]]
+        at = TreeKinematics(model).update(q)
+        points = [placement.translation for placement in list(at.oMi)[1:]]
         centre = np.mean(points, axis=0) if points else np.zeros(3)
         home = pin.SE3(np.eye(3), centre)
 
@@ -103,13 +117,12 @@ class Reference:
 
         edges: dict[str, Edge] = {}
         for name in robot.joints:
-            at = robot.coordinates(name)
-            columns = np.array(data.J).reshape(6, -1)[:, at.v]
-            ends = (int(model.parents[at.index]), at.index)
-            edges[name] = Edge(name, ends, algebra(columns), at.nv)
+            place = robot.coordinates(name)
+            ends = (int(model.parents[place.index]), place.index)
+            edges[name] = Edge(name, ends, algebra(at.J[:, place.v]), place.nv)
         placements: dict[str, tuple[pin.SE3, pin.SE3]] = {}
         for loop in robot.loops:
-            a, b = data.oMf[loop.frame_a].copy(), data.oMf[loop.frame_b].copy()
+            a, b = at.oMf[loop.frame_a].copy(), at.oMf[loop.frame_b].copy()
             placements[loop.name] = (a, b)
             free = algebras.everything
             if isinstance(loop.pair, (MotionGroup, Universal)):
@@ -126,10 +139,10 @@ class Reference:
         cuts = tuple(loop.name for loop in robot.loops)
         coupled = frozenset(name for coupling in robot.couplings for name in coupling.joints)
         return Reference(
-            model.njoints,
             edges,
             cuts,
             chains,
+            clusters(chains),
             algebras,
             centre,
             length,
@@ -145,43 +158,77 @@ class Reference:
         shift = pin.SE3(np.eye(3), self.centre / self.length)
         return str(identify(space.moved(shift), self.length))
 
-    def network(self, cuts: Sequence[str]) -> MotionNetwork:
-        """Bounds from the tree joints alone."""
-        network = MotionNetwork(self.size, self.algebras)
-        network.tighten((*e.ends, e.algebra) for e in self.edges.values() if e.name not in cuts)
+    def network(self, cluster: Cluster, cuts: Sequence[str]) -> MotionNetwork:
+        """Bounds within a cluster from its tree joints alone.
+
+        What lies outside adds nothing: it hangs on single groups of the cluster, so that a way
+        over it returns to where it left.
+        """
+        ties = [
+            self.edges[name]
+            for name in sorted({*cluster.joints, *cluster.names}, key=self.order.__getitem__)
+            if name not in cuts
+        ]
+        whole = self.algebras.nothing
+        for edge in ties:
+            whole = self.algebras.join(whole, edge.algebra)
+        network = MotionNetwork(self.algebras, whole)
+        network.tighten((*edge.ends, edge.algebra) for edge in ties)
         return network
 
 
-def process(reference: Reference, cuts: Sequence[str]) -> list[Bound]:
+def process(reference: Reference) -> list[Bound]:
+    """Bound the loops of a mechanism, cluster after cluster."""
+    return [
+        bound
+        for cluster in reference.clusters
+        for bound in process_cluster(reference, cluster, cluster.names)
+    ]
+
+
+def process_cluster(reference: Reference, cluster: Cluster, cuts: Sequence[str]) -> list[Bound]:
     """Bound loop after loop, in the order that leaves the fewest rows.
 
     Args:
         reference: the mechanism as a network of algebras.
-        cuts: names of the joints that are cut.
+        cluster: loops that share joints.
+        cuts: names of the joints that are cut in it.
     """
-    start = reference.network(cuts)
+    start = reference.network(cluster, cuts)
     if len(cuts) > _ALL_ORDERS:
-        return _in_order(reference, start.copy(), list(cuts), greedy=True)
+        return _greedily(reference, start, list(cuts))
     best: list[Bound] = []
     for order in permutations(cuts):
-        bounds = _in_order(reference, start.copy(), list(order), greedy=False)
+        bounds = _in_order(reference, start.copy(), order)
         if not best or sum(b.rows for b in bounds) < sum(b.rows for b in best):
             best = bounds
     return best
 
 
-def _in_order(
-    reference: Reference, network: MotionNetwork, cuts: list[str], *, greedy: bool
-) -> list[Bound]:
+def _in_order(reference: Reference, network: MotionNetwork, cuts: Sequence[str]) -> list[Bound]:
     """Bound the loops one by one; each closed loop ties its two groups for those to come."""
     done: list[Bound] = []
-    while cuts:
-        candidates = cuts if greedy else cuts[:1]
-        bounds = [_bound(reference, network, reference.edges[name]) for name in candidates]
-        chosen = min(bounds, key=lambda bound: bound.rows)
-        done.append(chosen)
-        cuts.remove(chosen.edge.name)
-        network.tighten([(*chosen.edge.ends, chosen.edge.algebra)])
+    for name in cuts:
+        done.append(_bound(reference, network, reference.edges[name]))
+        network.tighten([(*done[-1].edge.ends, done[-1].edge.algebra)])
+    return done
+
+
+def _greedily(reference: Reference, network: MotionNetwork, cuts: list[str]) -> list[Bound]:
+    """Bound the loop with the fewest rows next.
+
+    A loop is looked at again only if bounds of its two groups have changed: it depends on no other.
+    """
+    edges = [reference.edges[name] for name in cuts]
+    waiting = {edge.name: _bound(reference, network, edge) for edge in edges}
+    done: list[Bound] = []
+    while waiting:
+        chosen = min(waiting.values(), key=lambda bound: bound.rows)
+        done.append(waiting.pop(chosen.edge.name))
+        touched = network.tighten([(*chosen.edge.ends, chosen.edge.algebra)])
+        for name, bound in waiting.items():
+            if not touched.isdisjoint(bound.edge.ends):
+                waiting[name] = _bound(reference, network, bound.edge)
     return done
 
 
@@ -198,10 +245,12 @@ def _bound(reference: Reference, network: MotionNetwork, edge: Edge) -> Bound:
     a, b = edge.ends
     tied = network.number(a, b)
     moves = algebras.meet(edge.algebra, tied)
+    # Where either bound is the whole, so is what the two give together.
+    groups = {a, b} | (network.bounded(a) & network.bounded(b))
     best: Bound | None = None
     for over, (near, far) in ((False, (b, a)), (True, (a, b))):
-        sides = {(network.number(c, near), network.number(c, far)) for c in range(reference.size)}
-        twists = algebras.everything
+        sides = {(network.number(c, near), network.number(c, far)) for c in groups}
+        twists = network.whole
         for of_near, of_far in sorted(sides):
             bound = algebras.plus(of_near, algebras.sweep(of_far, moves))
             twists = algebras.intersection(twists, bound)

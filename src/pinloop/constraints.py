@@ -7,6 +7,7 @@ acceleration (DESIGN: ``J a + gamma = 0``). Nothing here decides what to do abou
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import pinocchio as pin
@@ -15,10 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 from .description import Coupling
 from .mechanism import LoopJoint, Mechanism
 from .pairs import MotionGroup
+from .tree import TreeKinematics
 
 __all__ = ["Constraints"]
 
 Array = NDArray[np.float64]
+
+Placed: TypeAlias = pin.Data | TreeKinematics
+"""Frame placements and joint Jacobians at a configuration."""
 
 _WORLD = pin.ReferenceFrame.WORLD
 
@@ -79,10 +84,19 @@ class Constraints:
             for coupling in self._couplings
         }
 
+    def _kinematics(self, q: Array) -> TreeKinematics:
+        """Placements and Jacobian at a configuration; couplings alone need neither."""
+        return self._tree.update(q) if self.robot.loops else self._tree
+
     @cached_property
     def _data(self) -> pin.Data:
-        """Made when first needed: it is large for robots of hundreds of joints."""
+        """For velocities and accelerations; it is large for robots of hundreds of joints."""
         return self.robot.model.createData()
+
+    @cached_property
+    def _tree(self) -> TreeKinematics:
+        """Made when first needed."""
+        return TreeKinematics(self.robot.model)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -116,15 +130,12 @@ class Constraints:
     def residual(self, q: ArrayLike) -> Array:
         """Closure residual, shape (rows,), m and rad; zero where every loop is closed."""
         q = self.robot.checked_configuration(q)
-        pin.framesForwardKinematics(self.robot.model, self._data, q)
-        return self.residual_at(self._data, q)
+        return self.residual_at(self._kinematics(q), q)
 
     def jacobian(self, q: ArrayLike) -> Array:
         """Constraint Jacobian ``J``, shape (rows, nv), with ``d residual/dt = J v`` if closed."""
         q = self.robot.checked_configuration(q)
-        pin.computeJointJacobians(self.robot.model, self._data, q)
-        pin.updateFramePlacements(self.robot.model, self._data)
-        return self.jacobian_at(self._data, q)
+        return self.jacobian_at(self._kinematics(q), q)
 
     def gamma(self, q: ArrayLike, v: ArrayLike) -> Array:
         """Velocity-dependent part of the constraint acceleration ``J a + gamma``, shape (rows,)."""
@@ -133,7 +144,7 @@ class Constraints:
         pin.updateFramePlacements(self.robot.model, self._data)
         return self.gamma_at(self._data, q, v)
 
-    def residual_at(self, data: pin.Data, q: Array) -> Array:
+    def residual_at(self, data: Placed, q: Array) -> Array:
         """Residual at the frame placements that ``data`` holds."""
         residual, placed = np.empty(len(self)), data.oMf
         for loop in self.robot.loops:
@@ -152,7 +163,7 @@ class Constraints:
             residual[self.rows_of[coupling.name]] = sum(self._terms(coupling, q, 0))
         return residual
 
-    def jacobian_at(self, data: pin.Data, q: Array) -> Array:
+    def jacobian_at(self, data: Placed, q: Array) -> Array:
         """Jacobian at the frame placements and joint Jacobians that ``data`` holds."""
         return self._jacobian(self.world_selectors(data), data, q)
 
@@ -167,13 +178,11 @@ class Constraints:
 
     def twist_jacobian(self, q: ArrayLike, loop: LoopJoint) -> Array:
         """Jacobian of the twist of B relative to A of a loop joint, expressed in B: (6, nv)."""
-        q = self.robot.checked_configuration(q)
-        pin.computeJointJacobians(self.robot.model, self._data, q)
-        pin.updateFramePlacements(self.robot.model, self._data)
-        to_b = self._data.oMf[loop.frame_b].toActionMatrixInverse()
-        return np.asarray(to_b @ self._world_jacobian(self._data) * self._sides_of(loop))
+        at = self._kinematics(self.robot.checked_configuration(q))
+        to_b = at.oMf[loop.frame_b].toActionMatrixInverse()
+        return np.asarray(to_b @ self._world_jacobian(at) * self._sides_of(loop))
 
-    def wrench(self, data: pin.Data, loop: str, multipliers: Array) -> Array:
+    def wrench(self, data: Placed, loop: str, multipliers: Array) -> Array:
         """Wrench on body B of a loop joint, at and in frame B, force first, shape (6,)."""
         joint = next(joint for joint in self.robot.loops if joint.name == loop)
         return np.asarray(self._selector(joint, data).T @ multipliers)
@@ -182,14 +191,14 @@ class Constraints:
         """Norm of the residual of each loop and coupling."""
         return {name: float(np.linalg.norm(residual[rows])) for name, rows in self.rows_of.items()}
 
-    def _selector(self, loop: LoopJoint, data: pin.Data) -> Array:
+    def _selector(self, loop: LoopJoint, data: Placed) -> Array:
         """Rows that take the relative twist to the residual rate, after regularization."""
         constant = self._constant.get(loop.name)
         if constant is not None:
             return constant
         return self._select[loop.name] @ loop.pair.selector(_relative(data, loop))
 
-    def world_selectors(self, data: pin.Data) -> Array:
+    def world_selectors(self, data: Placed) -> Array:
         """Rows that take relative twists in the world to the residual rates of all loops."""
         selectors, placements = np.empty((len(self._sides), 6)), data.oMf
         for loop in self.robot.loops:
@@ -198,7 +207,7 @@ class Constraints:
             selectors[self.rows_of[loop.name]] = self._selector(loop, data).dot(to_b)
         return selectors
 
-    def _jacobian(self, selectors: Array, data: pin.Data, q: Array) -> Array:
+    def _jacobian(self, selectors: Array, data: Placed, q: Array) -> Array:
         """``S Ad(oMb^-1) (J_B - J_A)``, with the Jacobians of both sides in the world."""
         jacobian: Array = selectors.dot(self._world_jacobian(data))
         jacobian *= self._sides
@@ -244,7 +253,7 @@ class Constraints:
             gamma += self._select[loop.name] @ loop.pair.bias(_relative(data, loop), V.vector)
         return gamma
 
-    def _world_jacobian(self, data: pin.Data) -> Array:
+    def _world_jacobian(self, data: Placed) -> Array:
         """Joint Jacobians in the world, shape (6, nv)."""
         jacobian: Array = data.J
         return jacobian.reshape(6, -1) if jacobian.ndim == 1 else jacobian  # (6,) for nv = 1
@@ -282,7 +291,7 @@ def _horner(coefficients: tuple[float, ...], x: float) -> float:
     return value
 
 
-def _relative(data: pin.Data, loop: LoopJoint) -> pin.SE3:
+def _relative(data: Placed, loop: LoopJoint) -> pin.SE3:
     """Placement of B in A at the state that the data holds."""
     return data.oMf[loop.frame_a].actInv(data.oMf[loop.frame_b])
 

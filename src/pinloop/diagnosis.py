@@ -13,7 +13,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from .assembly import assemble
-from .closing import nearby_assembly, null_space, numerical_rank, scaled_jacobian
+from .closing import nearby_assembly, null_space, numerical_rank, rows_of, scaled_jacobian
 from .constraints import Constraints
 from .description import Rounding
 from .errors import LoopNotClosed
@@ -305,15 +305,10 @@ def _rank(jacobian: Array) -> int:
 
 
 def _locks(robot: Mechanism, constraints: Constraints, q: Array) -> Array:
-    """Rows that hold every actuated joint, be it in the tree or closing a loop."""
-    loops = {loop.name: loop for loop in robot.loops}
-    rows = [np.zeros((0, robot.nv))]
-    for name in robot.actuated:
-        if name in loops:
-            rows.append(constraints.twist_jacobian(q, loops[name]))
-        elif robot.model.existJointName(name):
-            rows.append(np.eye(robot.nv)[robot.coordinates(name).v])
-    return np.vstack(rows)
+    """Rows that hold the actuated joints that close loops."""
+    actuated = [loop for loop in robot.loops if loop.name in robot.actuated]
+    rows = [constraints.twist_jacobian(q, loop) for loop in actuated]
+    return np.vstack([np.zeros((0, robot.nv)), *rows])
 
 
 def _idle(robot: Mechanism, rows: list[Array]) -> tuple[tuple[str, ...], int]:
@@ -321,12 +316,16 @@ def _idle(robot: Mechanism, rows: list[Array]) -> tuple[tuple[str, ...], int]:
 
     Args:
         robot: the mechanism.
-        rows: per configuration the constraint rows and the rows that hold the actuated joints.
+        rows: per configuration the constraint rows and those that hold actuated loop joints.
     """
-    best = min(rows, key=lambda stacked: robot.nv - _rank(stacked))
-    null = null_space(best).T
-    moving = np.linalg.norm(null, axis=0) > 1e-6
-    return tuple(n for n in robot.joints if moving[robot.coordinates(n).v].any()), len(null)
+    held = rows_of(robot, tuple(name for name in robot.actuated if name in robot.joints))
+    best = max(rows, key=lambda stacked: _rank(stacked[:, ~held]))
+    bound = ~held & best.any(axis=0)
+    null = null_space(best[:, bound]).T
+    moving = ~held & ~bound
+    dof = len(null) + int(np.sum(moving))
+    moving[bound] = np.linalg.norm(null, axis=0) > 1e-6
+    return tuple(n for n in robot.joints if moving[robot.coordinates(n).v].any()), dof
 
 
 def _odd_masses(robot: Mechanism) -> list[str]:

@@ -174,30 +174,17 @@ def _placement(robot: Mechanism, data: pin.Data, joint: Joint, side: Side) -> pi
 
 def loop_clusters(robot: Mechanism) -> list[LoopCluster]:
     """The loops of a robot, those together that share joints or are coupled."""
-    groups: list[tuple[set[str], set[str]]] = [
-        (set(), set(coupling.joints)) for coupling in robot.couplings
-    ]
-    for loop in robot.loops:
-        chain = {name for name in (*loop.loop.chain_a, *loop.loop.chain_b) if name in robot.joints}
-        groups.append(({loop.name}, chain))
-    merged: list[tuple[set[str], set[str]]] = []
-    for loops, joints in groups:
-        touched = [group for group in merged if group[1] & joints]
-        merged = [group for group in merged if not group[1] & joints]
-        merged.append(
-            (loops.union(*(g[0] for g in touched)), joints.union(*(g[1] for g in touched)))
-        )
     return [
         LoopCluster(
             replace(
                 robot,
-                loops=tuple(loop for loop in robot.loops if loop.name in loops),
+                loops=tuple(loop for loop in robot.loops if loop.name in cluster.names),
                 given_length=robot.length,
             ),
-            tuple(name for name in robot.joints if name in joints),
+            tuple(name for name in robot.joints if name in cluster.joints),
         )
-        for loops, joints in merged
-        if loops
+        for cluster in robot.clusters
+        if any(loop.name in cluster.names for loop in robot.loops)
     ]
 
 

@@ -6,14 +6,22 @@ freedom it leaves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 from .description import GROUND, Joint
 from .errors import LoadError
 
-__all__ = ["FundamentalLoop", "SpanningTree", "TreeEdge", "spanning_tree", "with_cuts"]
+__all__ = [
+    "Cluster",
+    "FundamentalLoop",
+    "SpanningTree",
+    "TreeEdge",
+    "clusters",
+    "spanning_tree",
+    "with_cuts",
+]
 
 _CONTACTS = {"point_on_line", "point_on_plane", "rod"}
 """Pairs that cannot carry a body in the tree: they have no joint coordinates."""
@@ -51,6 +59,19 @@ class FundamentalLoop:
     root: str
     chain_a: tuple[str, ...]
     chain_b: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Loops and couplings that share joints, so that they can only be closed together.
+
+    Args:
+        names: the loops and couplings, in the order in which they were given.
+        joints: the tree joints in them.
+    """
+
+    names: tuple[str, ...]
+    joints: frozenset[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +127,35 @@ def with_cuts(joints: Sequence[Joint], names: Sequence[str]) -> tuple[Joint, ...
     """
     return tuple(
         replace(joint, cut=True if joint.name in names else joint.cut and None) for joint in joints
+    )
+
+
+def clusters(joints: Mapping[str, Iterable[str]]) -> tuple[Cluster, ...]:
+    """Group loops and couplings into clusters that share no joint, in time linear in their size.
+
+    Of loops alone these are the blocks of the graph of bodies: what one cluster does is nothing to
+    another, but for bodies that both hang on.
+
+    Args:
+        joints: the tree joints in each loop and coupling, by its name.
+    """
+    leader = {name: name for name in joints}
+
+    def find(name: str) -> str:
+        while leader[name] != name:
+            leader[name] = name = leader[leader[name]]
+        return name
+
+    user: dict[str, str] = {}
+    for name, used in joints.items():
+        for joint in used:
+            leader[find(name)] = find(user.setdefault(joint, name))
+    groups: dict[str, list[str]] = {}
+    for name in joints:
+        groups.setdefault(find(name), []).append(name)
+    return tuple(
+        Cluster(tuple(names), frozenset(joint for name in names for joint in joints[name]))
+        for names in groups.values()
     )
 
 

@@ -20,10 +20,10 @@ from .coordinates import JointCoordinates, joint_coordinates, linear_coordinates
 from .description import GROUND, Coupling, Description, Drive, Geometry
 from .errors import BadValue, UnknownName
 from .forwards import forward
-from .graph import FundamentalLoop, SpanningTree, spanning_tree
+from .graph import Cluster, FundamentalLoop, SpanningTree, clusters, spanning_tree
 from .pairs import Pair
 from .reduction import Regularization
-from .tree import build_model
+from .tree import TreeKinematics, build_model
 from .validate import check_cuts, check_description, check_masses
 from .variants import Space, in_absolute_coordinates, with_payload
 
@@ -167,12 +167,11 @@ class Mechanism:
         """
         if self.given_length is not None:
             return self.given_length
-        data = self.model.createData()
-        pin.framesForwardKinematics(self.model, data, self.neutral)
+        placed = TreeKinematics(self.model).update(self.neutral).oMf
         kinds = (pin.FrameType.JOINT, pin.FrameType.OP_FRAME)
         points = np.array(
             [
-                data.oMf[index].translation
+                placed[index].translation
                 for index, frame in enumerate(self.model.frames)
                 if frame.type in kinds
             ]
@@ -181,6 +180,18 @@ class Mechanism:
             return 1.0
         spread = float(np.sqrt(np.mean(np.sum((points - points.mean(axis=0)) ** 2, axis=1))))
         return spread if spread > 1e-9 else 1.0
+
+    @cached_property
+    def clusters(self) -> tuple[Cluster, ...]:
+        """Loops and couplings by the joints that they share; clusters share none."""
+        moving = frozenset(self.joints)
+        joints = {
+            loop.name: tuple(
+                name for name in (*loop.loop.chain_a, *loop.loop.chain_b) if name in moving
+            )
+            for loop in self.loops
+        }
+        return clusters(joints | {coupling.name: coupling.joints for coupling in self.couplings})
 
     @cached_property
     def is_translation(self) -> NDArray[np.bool_]:

@@ -11,7 +11,7 @@ characteristic length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 
 import numpy as np
 
@@ -122,57 +122,74 @@ def _without_pitch(space: Subspace) -> Subspace:
 
 
 class MotionNetwork:
-    """Bounds on the relative motion of every two of ``size`` rigid groups.
+    """Bounds on the relative motion of every two groups of a mechanism.
+
+    Only bounds that are tighter than the ``whole`` are stored: in a planar linkage those of bodies
+    near each other, so that it takes time and memory linear in the linkage.
 
     Args:
-        size: number of groups, the ground included.
         algebras: where algebras are interned.
+        whole: an algebra that holds every relative motion, se(3) by default.
     """
 
-    def __init__(self, size: int, algebras: Algebras) -> None:
+    def __init__(self, algebras: Algebras, whole: int | None = None) -> None:
         self.algebras = algebras
-        # Lists, because single entries are read and written all the time.
-        self._bounds = [[algebras.everything] * size for _ in range(size)]
-        for group in range(size):
-            self._bounds[group][group] = algebras.nothing
+        self.whole = algebras.everything if whole is None else whole
+        self._bounds: dict[int, dict[int, int]] = {}
 
     def copy(self) -> MotionNetwork:
         """A network that can be tightened without changing this one."""
-        other = MotionNetwork(0, self.algebras)
-        other._bounds = [row.copy() for row in self._bounds]
+        other = MotionNetwork(self.algebras, self.whole)
+        other._bounds = {group: bounds.copy() for group, bounds in self._bounds.items()}
         return other
 
     def number(self, a: int, b: int) -> int:
         """Number of the algebra in which the relative motion of two groups lies."""
-        return self._bounds[a][b]
+        if a == b:
+            return self.algebras.nothing
+        return self._bounds.get(a, _NO_BOUNDS).get(b, self.whole)
 
-    def tighten(self, ties: Iterable[tuple[int, int, int]]) -> None:
-        """Take further bounds (group, group, algebra) into account, and all that follows."""
+    def bounded(self, group: int) -> Set[int]:
+        """Groups whose motion relative to a group is bounded by less than the whole."""
+        return self._bounds.get(group, _NO_BOUNDS).keys()
+
+    def tighten(self, ties: Iterable[tuple[int, int, int]]) -> set[int]:
+        """Take further bounds (group, group, algebra) into account, and all that follows.
+
+        Returns:
+            The groups of which some bound has changed.
+        """
+        touched: set[int] = set()
         changed: list[tuple[int, int]] = []
         for a, b, algebra in ties:
             changed += self._narrow(a, b, algebra)
         while changed:
             a, b = changed.pop()
-            for c in range(len(self._bounds)):
-                if c not in (a, b):
-                    changed += self._through(a, b, c) + self._through(b, a, c)
+            touched |= {a, b}
+            for c in sorted((self.bounded(a) | self.bounded(b)) - {a, b}):
+                changed += self._through(a, b, c) + self._through(b, a, c)
+        return touched
 
     def _through(self, a: int, b: int, c: int) -> list[tuple[int, int]]:
         """Bound a-c by way of b."""
-        step, old = self._bounds[b][c], self._bounds[a][c]
-        if step == self.algebras.everything or old == self.algebras.nothing:
+        step, old = self.number(b, c), self.number(a, c)
+        if step == self.whole or old == self.algebras.nothing:
             return []
-        way = self.algebras.join(self._bounds[a][b], step)
-        return [] if way in (old, self.algebras.everything) else self._narrow(a, c, way)
+        way = self.algebras.join(self.number(a, b), step)
+        return [] if way in (old, self.whole) else self._narrow(a, c, way)
 
     def _narrow(self, a: int, b: int, algebra: int) -> list[tuple[int, int]]:
         """Intersect one bound; returns the pair if that made it smaller."""
         if a == b:
             return []
-        old = self._bounds[a][b]
+        old = self.number(a, b)
         new = self.algebras.meet(old, algebra)
         # Where screws meet, the bound on both may be larger than either: keep what is there.
         if self.algebras.dim(new) >= self.algebras.dim(old):
             return []
-        self._bounds[a][b] = self._bounds[b][a] = new
+        for one, other in ((a, b), (b, a)):
+            self._bounds.setdefault(one, {})[other] = new
         return [(a, b)]
+
+
+_NO_BOUNDS: dict[int, int] = {}

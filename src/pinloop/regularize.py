@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .assembly import assemble
-from .bounds import Bound, Reference, process, selection
+from .bounds import Bound, Reference, process, process_cluster, selection
 from .errors import BadValue, UnknownName
-from .graph import with_cuts
-from .lie import NOTHING
+from .graph import Cluster, with_cuts
 from .mechanism import LoopJoint, Mechanism, build, require_robot
 from .reduction import CutAlternative, LoopReduction, Regularization
 from .sampling import drop_sampled
@@ -25,6 +24,10 @@ from .sampling import drop_sampled
 __all__ = ["count_rows", "regularize"]
 
 Array = NDArray[np.float64]
+
+_COMPARED = 8
+"""Loops of the largest cluster in which other cuts are looked at unasked: each takes as long as the
+cluster itself."""
 
 
 def regularize(
@@ -67,13 +70,14 @@ def regularize(
         robot = _best_cuts(robot, chosen)
     q = assemble(robot)
     reference = Reference.of(robot, q)
-    bounds = process(reference, reference.cuts)
+    bounds = process(reference)
     robot = _turned_over(robot, {bound.edge.name for bound in bounds if bound.over})
     selections = {bound.edge.name: selection(reference, bound) for bound in bounds}
-    alternatives = _alternatives(reference)
+    alternatives = _alternatives(reference, bounds)
+    joints = {loop.name: loop for loop in robot.loops}
     loops = tuple(
-        _summary(robot, reference, bound, selections[bound.edge.name], alternatives)
-        for bound in bounds
+        _summary(joints[name], reference, bound, selections[name], alternatives.get(name, ()))
+        for name, bound in ((bound.edge.name, bound) for bound in bounds)
     )
     couplings = len(robot.couplings)
     full = sum(loop.pair.rows for loop in robot.loops) + couplings
@@ -92,16 +96,33 @@ def count_rows(robot: Mechanism, q: Array) -> int:
         q: an assembled configuration, shape (nq,).
     """
     reference = Reference.of(robot, q)
-    bounds = process(reference, reference.cuts)
-    return sum(bound.rows for bound in bounds) + len(robot.couplings)
+    return sum(bound.rows for bound in process(reference)) + len(robot.couplings)
 
 
-def _alternatives(reference: Reference) -> dict[str, tuple[CutAlternative, ...]]:
-    """For each loop what cutting another of its joints instead would leave."""
-    return {
-        name: tuple(_exchanged(reference, name, other) for other in _cuttable(reference, name))
-        for name in reference.cuts
-    }
+def _alternatives(
+    reference: Reference, bounds: list[Bound], largest: int = _COMPARED
+) -> dict[str, tuple[CutAlternative, ...]]:
+    """For each loop what cutting another of its joints instead would leave.
+
+    Args:
+        reference: the mechanism as a network of algebras.
+        bounds: the loops as they are cut now.
+        largest: number of loops in the largest cluster that is looked at.
+    """
+    rows = {bound.edge.name: bound.rows for bound in bounds}
+    total = sum(rows.values())
+    dofs = sum(edge.dof for name, edge in reference.edges.items() if name not in rows)
+    found = {}
+    for cluster in reference.clusters:
+        if len(cluster.names) > largest:
+            continue
+        others = total - sum(rows[name] for name in cluster.names)
+        for name in cluster.names:
+            found[name] = tuple(
+                _exchanged(reference, cluster, (name, other), others, dofs)
+                for other in _cuttable(reference, name)
+            )
+    return found
 
 
 def _cuttable(reference: Reference, loop: str) -> list[str]:
@@ -117,32 +138,51 @@ def _cuttable(reference: Reference, loop: str) -> list[str]:
     ]
 
 
-def _exchanged(reference: Reference, loop: str, other: str) -> CutAlternative:
-    """Rows and mobility with joint ``other`` cut instead of ``loop``."""
-    cuts = [other if name == loop else name for name in reference.cuts]
-    bounds = process(reference, sorted(cuts, key=reference.order.__getitem__))
+def _exchanged(
+    reference: Reference, cluster: Cluster, cut: tuple[str, str], others: int, dofs: int
+) -> CutAlternative:
+    """Rows and mobility with another joint of a loop cut.
+
+    Args:
+        reference: the mechanism as a network of algebras.
+        cluster: the loop and those that share joints with it.
+        cut: the joint that is cut now, and the other one.
+        others: rows of all other clusters.
+        dofs: degrees of freedom in the tree now.
+    """
+    old, new = cut
+    cuts = [new if name == old else name for name in cluster.names]
+    bounds = process_cluster(reference, cluster, sorted(cuts, key=reference.order.__getitem__))
     rows = {bound.edge.name: bound.rows for bound in bounds}
-    dofs = sum(edge.dof for name, edge in reference.edges.items() if name not in rows)
-    total = sum(rows.values())
-    return CutAlternative(other, rows[other], total, dofs - total - reference.couplings)
+    total = others + sum(rows.values())
+    dofs += reference.edges[old].dof - reference.edges[new].dof
+    return CutAlternative(new, rows[new], total, dofs - total - reference.couplings)
 
 
 def _best_cuts(robot: Mechanism, fixed: list[str]) -> Mechanism:
-    """Exchange cut joints, but fixed ones, as long as that gains mobility or saves rows."""
+    """Exchange cut joints, but fixed ones, as long as that gains mobility or saves rows.
+
+    Clusters do not know of each other: in each of them the best exchange is made.
+    """
     for _ in range(len(robot.description.joints)):
         reference = Reference.of(robot, assemble(robot))
-        rows = {b.edge.name: b.rows for b in process(reference, reference.cuts)}
-        best = (robot.nv - sum(rows.values()) - reference.couplings, -sum(rows.values()))
-        exchange: tuple[str, str] | None = None
-        for loop, alternatives in _alternatives(reference).items():
-            for found in alternatives:
-                gain = (found.mobility, -found.total_rows)
-                if gain > best and loop not in fixed:
-                    best, exchange = gain, (loop, found.joint)
-        if exchange is None:
+        bounds = process(reference)
+        total = sum(bound.rows for bound in bounds)
+        alternatives = _alternatives(reference, bounds, len(reference.cuts))
+        now = (robot.nv - total - reference.couplings, -total)
+        exchanges: dict[str, str] = {}
+        for cluster in reference.clusters:
+            best = now
+            exchange: dict[str, str] = {}
+            for loop in cluster.names:
+                for found in alternatives[loop]:
+                    gain = (found.mobility, -found.total_rows)
+                    if gain > best and loop not in fixed:
+                        best, exchange = gain, {loop: found.joint}
+            exchanges |= exchange
+        if not exchanges:
             break
-        kept = [name for name in reference.cuts if name != exchange[0]]
-        robot = _cut_at(robot, [*kept, exchange[1]])
+        robot = _cut_at(robot, [exchanges.get(name, name) for name in reference.cuts])
     return robot
 
 
@@ -181,21 +221,21 @@ def _backwards(loop: LoopJoint) -> LoopJoint:
 
 
 def _summary(
-    robot: Mechanism,
+    loop: LoopJoint,
     reference: Reference,
     bound: Bound,
     selection: Array,
-    alternatives: dict[str, tuple[CutAlternative, ...]],
+    alternatives: tuple[CutAlternative, ...],
 ) -> LoopReduction:
     """The report on one loop."""
-    loop: LoopJoint = next(loop for loop in robot.loops if loop.name == bound.edge.name)
+    algebras = reference.algebras
 
     def chain(names: tuple[str, ...]) -> str:
-        screws = NOTHING
+        screws = algebras.nothing
         for name in names:
             if name in reference.edges:
-                screws = screws + reference.algebras[reference.edges[name].algebra]
-        return reference.name(screws.closure())
+                screws = algebras.join(screws, reference.edges[name].algebra)
+        return reference.name(algebras[screws])
 
     return LoopReduction(
         loop=loop.name,
@@ -207,5 +247,5 @@ def _summary(
         twists=reference.name(bound.twists),
         full_rows=loop.pair.rows,
         selection=selection,
-        alternatives=alternatives[loop.name],
+        alternatives=alternatives,
     )

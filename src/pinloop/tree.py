@@ -1,4 +1,4 @@
-"""From a description and its spanning tree to a `pin.Model`.
+"""From a description and its spanning tree to a `pin.Model`, and where that places its frames.
 
 The only place that creates Pinocchio joints. Joint frames follow Pinocchio's URDF convention: the
 frame of a one-axis joint sits where the pair is, with the axes of the child body.
@@ -6,7 +6,7 @@ frame of a one-axis joint sits where the pair is, with the axes of the child bod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,11 +18,13 @@ from .errors import LoadError
 from .graph import SpanningTree, TreeEdge
 from .pairs import MotionGroup
 
-__all__ = ["build_model", "coordinate_names"]
+__all__ = ["TreeKinematics", "build_model", "coordinate_names"]
 
 Array = NDArray[np.float64]
 
 _BIG = float("inf")
+_LARGE = 64
+"""Coordinates beyond which no `pin.Data` is made for kinematics: its tensors take 32 nv^3 bytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,3 +276,48 @@ def _apply_drives(model: pin.Model, description: Description) -> None:
             model.rotorInertia[rows] = drive.rotor_inertia
             if not armature[drive.joint]:
                 model.armature[rows] = drive.reduction**2 * drive.rotor_inertia
+
+
+class TreeKinematics:
+    """Placements and Jacobian of a tree at one configuration, in memory linear in its joints.
+
+    What `Constraints` reads of a `pin.Data`, under the same names. A `pin.Data` itself does the
+    work as long as it is small; the results agree to rounding.
+
+    Args:
+        model: the tree.
+
+    Attributes:
+        oMi: placements of all joints in the world.
+        oMf: those of all frames.
+        J: twists of all coordinates, in world axes at the world's origin, shape (6, nv).
+    """
+
+    def __init__(self, model: pin.Model) -> None:
+        self._model = model
+        self._data = model.createData() if model.nv <= _LARGE else None
+        if self._data is None:
+            self._joints = [(joint, joint.createData()) for joint in model.joints]
+        self.oMi: Sequence[pin.SE3] = ()
+        self.oMf: Sequence[pin.SE3] = ()
+        self.J = np.zeros((6, model.nv))
+
+    def update(self, q: Array) -> TreeKinematics:
+        """Move to a configuration, shape (nq,); returns itself."""
+        model, data = self._model, self._data
+        if data is not None:
+            pin.computeJointJacobians(model, data, q)
+            pin.updateFramePlacements(model, data)
+            self.oMi, self.oMf = data.oMi, data.oMf
+            self.J = data.J.reshape(6, -1)  # (6,) for nv = 1
+            return self
+        placed = [pin.SE3.Identity()]
+        for index, (joint, moved) in enumerate(self._joints[1:], start=1):
+            joint.calc(moved, q)
+            oMi = placed[model.parents[index]] * model.jointPlacements[index] * moved.M
+            placed.append(oMi)
+            columns = slice(joint.idx_v, joint.idx_v + joint.nv)
+            self.J[:, columns] = oMi.toActionMatrix() @ np.reshape(moved.S, (6, -1))
+        self.oMi = placed
+        self.oMf = [placed[frame.parentJoint] * frame.placement for frame in model.frames]
+        return self
