@@ -6,6 +6,7 @@ asked for and what to tell him is in `assembly`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,6 +23,7 @@ __all__ = [
     "Problem",
     "approach",
     "limited_coordinates",
+    "moved_away",
     "nearby_assembly",
     "null_space",
     "numerical_rank",
@@ -35,6 +37,8 @@ Array = NDArray[np.float64]
 TOLERANCE = 1e-10
 """Residual below which a configuration counts as assembled (lengths over the robot's length)."""
 _ITERATIONS = 80
+_REACHES = (0.5, 0.1, 0.02)
+"""Lengths of random motions, radians and characteristic lengths."""
 _RANK = 1e-8
 _NOISE = 1e-9
 _IDLE = 1e-6
@@ -336,6 +340,32 @@ def nearby_assembly(
     start = pin.integrate(robot.model, q, motion * problem.column_scale)
     closed, error = _descend(problem, start)
     return closed if error < TOLERANCE else None
+
+
+def moved_away(
+    robot: Mechanism,
+    q: Array,
+    rng: np.random.Generator,
+    *,
+    full: bool = True,
+    accept: Callable[[Array], bool] | None = None,
+) -> Array | None:
+    """A configuration a random motion away, the shorter the harder it is to close; or None.
+
+    Args:
+        robot: the mechanism.
+        q: an assembled configuration, shape (nq,).
+        rng: source of the motion.
+        full: close all rows, also those that regularization has removed.
+        accept: whether a configuration will do; if none does, it is the one nearest to ``q``.
+    """
+    moved = None
+    for reach in _REACHES:
+        closed = nearby_assembly(robot, q, rng, full=full, reach=reach)
+        moved = moved if closed is None else closed
+        if closed is not None and (accept is None or accept(closed)):
+            break
+    return moved
 
 
 def numerical_rank(values: Array) -> int:

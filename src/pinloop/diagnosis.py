@@ -13,7 +13,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from .assembly import assemble
-from .closing import nearby_assembly, null_space, numerical_rank, rows_of, scaled_jacobian
+from .closing import moved_away, null_space, numerical_rank, rows_of, scaled_jacobian
 from .constraints import Constraints
 from .description import Rounding
 from .errors import LoopNotClosed
@@ -24,8 +24,6 @@ __all__ = ["Diagnosis", "LoopSummary", "diagnose"]
 
 Array = NDArray[np.float64]
 
-_REACHES = (0.5, 0.1, 0.02)
-"""Lengths of random motions, radians and characteristic lengths."""
 _ELSEWHERE = 1e-4
 """Motions shorter than this lead nowhere: rounding lets closed loops move so far."""
 
@@ -278,23 +276,14 @@ def _branch(robot: Mechanism, q: Array, samples: int, seed: int) -> list[Array]:
     found: list[Array] = []
     place = q
     for _ in range(samples):
-        moved = _moved_away(robot, place, rng)
+        moved = moved_away(robot, place, rng)
         if moved is not None:
             place = moved
             found.append(place)
     if found and rank(q) < max(rank(place) for place in found):
-        beside = (_moved_away(robot, q, rng) for _ in range(samples))
+        beside = (moved_away(robot, q, rng) for _ in range(samples))
         found += [place for place in beside if place is not None]
     return found
-
-
-def _moved_away(robot: Mechanism, q: Array, rng: np.random.Generator) -> Array | None:
-    """A configuration a random motion away, the shorter the harder it is to close; or None."""
-    for reach in _REACHES:
-        moved = nearby_assembly(robot, q, rng, reach=reach)
-        if moved is not None:
-            return moved
-    return None
 
 
 def _rank(jacobian: Array) -> int:

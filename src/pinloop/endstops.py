@@ -8,7 +8,7 @@ forces. Whoever steps asks at the instants that the events here find.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -319,7 +319,7 @@ def _with_contacts(
     """A mode with the end stops that push."""
     way = dict(zip(touched.columns.tolist(), pushing.tolist(), strict=True))
     contacts = [_contact(end) for end in ends if way[end.column] == -end.sign]
-    return Mode((*wanted.locks, *contacts), wanted.opened)
+    return replace(wanted, locks=(*wanted.locks, *contacts))
 
 
 def _names(

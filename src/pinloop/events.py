@@ -113,7 +113,7 @@ class OpenLoop:
         """Take the loop out."""
         if self.loop in mode.opened:
             raise BadValue(f"loop '{self.loop}' is open already")
-        return replace(mode, opened=mode.opened | {self.loop})
+        return replace(mode, opened=mode.opened | {self.loop}, rows=())
 
 
 @dataclass(frozen=True)

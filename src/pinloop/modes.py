@@ -7,7 +7,7 @@ takes its rows along, and the regularization of the others is done again without
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 from weakref import WeakKeyDictionary
 
@@ -21,6 +21,7 @@ from .forces import Force
 from .mechanism import Mechanism
 from .regularize import regularize
 from .rows import BoundRow, Row, Terms
+from .sampling import RowChooser, with_rows
 from .tree import coordinate_names
 
 __all__ = ["Locked", "ModalSystem", "Mode", "locked_columns"]
@@ -57,20 +58,25 @@ class Locked:
 
 @dataclass(frozen=True, init=False)
 class Mode:
-    """What is locked and what is open.
+    """What is locked, what is open, and which rows hold the loops.
 
     Args:
         locks: locked joints, or their names.
         opened: names of the loop joints that are open.
+        rows: of a robot that was regularized with ``sampled=True``, the places of the rows that
+            hold its loops, among those that motion groups leave; those that the robot carries if
+            empty. A run puts in what it holds.
     """
 
     locks: tuple[Locked, ...]
     opened: frozenset[str]
+    rows: tuple[int, ...]
 
     def __init__(
         self,
         locks: str | Locked | Iterable[str | Locked] = (),
         opened: str | Iterable[str] = (),
+        rows: Iterable[int] = (),
     ) -> None:
         given = [locks] if isinstance(locks, (str, Locked)) else locks
         if not isinstance(given, Iterable) or not isinstance(opened, Iterable):
@@ -86,6 +92,7 @@ class Mode:
         )
         loops = [opened] if isinstance(opened, str) else opened
         object.__setattr__(self, "opened", frozenset(loops))
+        object.__setattr__(self, "rows", tuple(rows))
 
     def lock_of(self, joint: str) -> Locked | None:
         """The lock of a joint, or None; an end stop is none."""
@@ -95,7 +102,7 @@ class Mode:
     @property
     def without_contacts(self) -> Mode:
         """The mode without the end stops that joints lie on."""
-        return Mode((lock for lock in self.locks if not lock.at_limit), self.opened)
+        return replace(self, locks=tuple(lock for lock in self.locks if not lock.at_limit))
 
     def holds(self, joint: str, axes: tuple[str, ...]) -> bool:
         """Whether a coordinate of a joint is locked or lies on an end stop.
@@ -196,6 +203,8 @@ class ModalSystem:
         self._regularization = regularization
         self.current = Mode()
         self._robots: dict[frozenset[str], Mechanism] = {}
+        self._chosen: dict[tuple[int, ...], Mechanism] = {}
+        self._chooser: RowChooser | None = None
         self._equations: dict[tuple[Mode, tuple[Force, ...]], EquationsOfMotion] = {}
 
     def check(self, mode: Mode) -> None:
@@ -206,6 +215,8 @@ class ModalSystem:
         for name in mode.opened:
             if name not in known:
                 raise UnknownName("loop joint", name, known, self.robot.name)
+        if mode.rows and mode.opened:
+            raise BadValue(f"rows {list(mode.rows)} hold all loops; give none with open loops")
 
     def mechanism(self, opened: frozenset[str]) -> Mechanism:
         """The robot without its open loops, regularized if asked for."""
@@ -219,6 +230,32 @@ class ModalSystem:
             self._robots[opened] = robot
         return self._robots[opened]
 
+    def renewed(self, mode: Mode, q: Array) -> Mode:
+        """The mode with the rows to hold at a configuration, if its robot holds sampled ones.
+
+        The same mode as long as its rows are good; see `sampling`.
+
+        Args:
+            mode: the mode.
+            q: an assembled configuration, shape (nq,).
+        """
+        report = self.robot.regularization
+        if report is None or report.held is None or mode.opened:
+            return mode
+        if self._chooser is None:
+            self._chooser = RowChooser(self.robot)
+        held = self._chooser.renewed(mode.rows or report.held, q)
+        return mode if held == mode.rows else replace(mode, rows=held)
+
+    def _holding(self, mode: Mode) -> Mechanism:
+        """The robot in a mode, with the rows that hold its loops."""
+        robot = self.mechanism(mode.opened)
+        if not mode.rows:
+            return robot
+        if mode.rows not in self._chosen:
+            self._chosen[mode.rows] = with_rows(robot, mode.rows)
+        return self._chosen[mode.rows]
+
     def equations(self, mode: Mode, more: tuple[Force, ...] = ()) -> EquationsOfMotion:
         """Equations of motion of a mode; its lock rows come last.
 
@@ -231,7 +268,7 @@ class ModalSystem:
             self.check(mode)
             locks = [_LockRow(lock) for lock in mode.locks]
             self._equations[key] = EquationsOfMotion(
-                self.mechanism(mode.opened),
+                self._holding(mode),
                 rows=[*self._rows, *locks],
                 forces=[*self._forces, *more],
                 formulation=self._formulation,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -79,7 +79,13 @@ class Regularization:
         sampled_rows: rows dropped because they are redundant on the sampled branch, though no
             motion group explains it; None if that was not asked for.
         residual: largest closure residual of the full rows at fresh configurations that were
-            closed without the sampled rows, m and rad; None if not sampled.
+            closed without the sampled rows, rad and characteristic lengths; None if not sampled.
+        undecided: loops that keep rows although these are redundant where they were sampled, and
+            why, a sentence each.
+        by_geometry: the report before sampling, with all rows that motion groups leave; None if
+            no rows were dropped by sampling.
+        held: places of the held rows among those of ``by_geometry``: loops in the order of the
+            robot, then couplings; None if no rows were dropped by sampling.
     """
 
     loops: tuple[LoopReduction, ...]
@@ -89,6 +95,9 @@ class Regularization:
     mobility: int
     sampled_rows: int | None = None
     residual: float | None = None
+    undecided: tuple[str, ...] = ()
+    by_geometry: Regularization | None = None
+    held: tuple[int, ...] | None = None
 
     def selection(self, loop: str) -> Array:
         """``U`` of a loop, shape (rows, rows of its pair)."""
@@ -96,7 +105,8 @@ class Regularization:
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain values, for JSON."""
-        values = asdict(self)
+        values = asdict(replace(self, by_geometry=None))
+        del values["by_geometry"]
         for loop in values["loops"]:
             loop["rows"] = len(loop["selection"])
             loop["selection"] = loop["selection"].tolist()
@@ -124,4 +134,5 @@ class Regularization:
                 f"  on the sampled branch {self.sampled_rows} more rows are redundant; closure "
                 f"without them at fresh configurations: {self.residual:.1e}"
             )
+        lines += [f"  {sentence}" for sentence in self.undecided]
         return "\n".join(lines)

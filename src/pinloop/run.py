@@ -164,6 +164,7 @@ class Run:
         self._watch_loops(q)
         self.system.check(mode)
         q = self._met(t, q, v, events, mode)
+        mode = self.system.renewed(mode, q)
         made: Transition | None
         if self.contacts and touches:
             made = self.contacts.settle(t, q, v, self.mode, mode, names)
@@ -253,11 +254,23 @@ class Run:
                     count = self._whole_steps(step.t1)
             t, q, v, a = step.t1, step.q1, step.v1, step.a1
             self._keep(t, q, v, a, step)
+            a = self._renew_rows(t, q, v, a)
             due += self.watcher.due(t + 1e-13 * abs(t))
             t, q, v, a, stopped = self._happen(t, q, v, a, due)
             report(t)
         self._watch_loops(q)
         return "stopped by an event" if stopped else "done"
+
+    def _renew_rows(self, t: float, q: Array, v: Array, a: Array) -> Array:
+        """Hold the loops by other rows where sampled ones have degenerated; the acceleration."""
+        mode = self.system.renewed(self.mode, q)
+        if mode == self.mode:
+            return a
+        self._watch_loops(q)
+        self._enter(mode, q, v)
+        a = self._acceleration(t, q, v)
+        self._keep(t, q, v, a)
+        return a
 
     def _whole_steps(self, t: float) -> int:
         """Fixed steps up to a time; times far from zero carry the rounding of the start."""

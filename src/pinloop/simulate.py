@@ -110,8 +110,9 @@ def simulate(
     mode = Mode() if mode is None else mode
     if not isinstance(mode, Mode):
         raise BadValue(f"mode is {mode!r}; give pl.Mode(locks=('elbow',))")
-    equations = system.equations(mode)
     q0 = robot.checked_configuration(q).copy()
+    mode = system.renewed(mode, q0)
+    equations = system.equations(mode)
     v0 = np.zeros(robot.nv) if v is None else robot.checked_velocity(v).copy()
     q0, v0 = consistent_start(equations, system.locked(mode), start, q0, v0)
     bound = bind_events(system, events, start, until)

@@ -285,6 +285,7 @@ class Trajectory:
                 {
                     "locks": [[lock.joint, list(lock.axes), lock.at_limit] for lock in mode.locks],
                     "opened": sorted(mode.opened),
+                    "rows": list(mode.rows),
                 }
                 for mode in self.modes
             ],
@@ -421,6 +422,7 @@ def _from_saved(arrays: dict[str, Array], data: dict[str, Any]) -> Trajectory:
                     Locked(name, tuple(axes), _side(limit)) for name, axes, limit in mode["locks"]
                 ),
                 frozenset(mode["opened"]),
+                tuple(mode.get("rows", ())),
             )
             for mode in data["modes"]
         ),

@@ -126,6 +126,7 @@ def transition(
     if form is not None and not isinstance(form, (Augmented, Projected, Voronets)):
         raise BadValue(f"form is {form!r}; give pl.Augmented(), pl.Projected() or pl.Voronets()")
     system = ModalSystem(robot, regularization=robot.regularization is not None)
+    before, after = (system.renewed(mode, q) for mode in (before, after))
     J, b, _ = system.equations(before).terms(0.0, q, v)
     off = float(np.linalg.norm(J @ v - b))
     if off > 1e-6 * max(1.0, float(np.abs(v).max(initial=0.0))):

@@ -18,6 +18,7 @@ from ..integrate import MuntheKaas
 from ..limits import JointEnd, ends_seen_from, joint_ends, require_within
 from ..mechanism import Mechanism, require_robot
 from ..modes import ModalSystem
+from ..sampling import with_all_rows
 from ..start import consistent_start
 from ..stepping import StepFailed
 from .brakes import Brakes
@@ -121,7 +122,8 @@ def prepared(
         raise BadValue(f"limits of a stop is {limits!r}; give 'warn' or 'end stop'")
     brakes = brakes.for_robot(robot)
     train = Drivetrain(robot, brakes)
-    machine = loaded(robot, train.reflected - train.lossy, payload, gravity)
+    # Rows that were chosen by sampling would have to be chosen again in the middle of a stop.
+    machine = with_all_rows(loaded(robot, train.reflected - train.lossy, payload, gravity))
     system = ModalSystem(machine)
     equations = EquationsOfMotion(system.mechanism(frozenset()))
     if train.has_losses:

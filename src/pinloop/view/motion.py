@@ -151,7 +151,13 @@ def mode_spans(run: Motion) -> list[tuple[float, str]]:
     """When each mode begins [s], and in words what is locked and open in it."""
     numbers = modes_at(run, run.t)
     starts = np.flatnonzero(np.append([True], np.diff(numbers) != 0))
-    return [(float(run.t[k]), _in_words(run.modes[numbers[k]])) for k in starts]
+    found: list[tuple[float, str]] = []
+    for k in starts:
+        words = _in_words(run.modes[numbers[k]])
+        # Modes that differ in the rows that hold the loops are one to whoever looks on.
+        if not found or words != found[-1][1]:
+            found.append((float(run.t[k]), words))
+    return found
 
 
 def _in_words(mode: Mode) -> str:
