@@ -285,7 +285,7 @@ def upu(count: int) -> Table:
     return table(f"{count}-UPU", *entries)
 
 
-def _bennett_axes(a: float, alpha: float, b: float, beta: float, first: float) -> list[pin.SE3]:
+def bennett_axes(a: float, alpha: float, b: float, beta: float, first: float) -> list[pin.SE3]:
     """Frames of the axes 0 to 3 of Bennett's linkage, seen from the link that joins 3 to 0."""
     half = np.tan(first / 2)
     second = 2 * np.arctan(np.sin((beta + alpha) / 2) / np.sin((beta - alpha) / 2) / half)
@@ -296,16 +296,17 @@ def _bennett_axes(a: float, alpha: float, b: float, beta: float, first: float) -
     return frames
 
 
-def goldberg() -> Table:
+def goldberg(
+    lengths: tuple[float, float] = (0.5, 0.7), turns: tuple[float, float] = (0.9, 1.6)
+) -> Table:
     """Goldberg's five-bar: two linkages of Bennett with a link in common, which is then left out.
 
     They share axes 0 and 3; at axis 0 the links of both are welded together.
     """
     b, beta = 0.8, 1.2
-    lengths = (0.5, 0.7)
     first, second = (
-        _bennett_axes(a, float(np.arcsin(a * np.sin(beta) / b)), b, beta, theta)
-        for a, theta in zip(lengths, (0.9, 1.6), strict=True)
+        bennett_axes(a, float(np.arcsin(a * np.sin(beta) / b)), b, beta, theta)
+        for a, theta in zip(lengths, turns, strict=True)
     )
     axes = [first[3], first[2], first[1], second[1], second[2]]
     return chain(

@@ -13,6 +13,7 @@ import pinocchio as pin
 
 from pinloop.description import GROUND
 
+from .linkages import bennett_axes, chain, goldberg
 from .mechanisms import X, Z
 from .tables import Array, Table, table
 
@@ -181,3 +182,25 @@ def graph(seed: int) -> Table:
         a, b = rng.choice(len(bodies), 2, replace=False)
         join(f"c{k}", bodies[a], bodies[b], True)
     return table("graph", *joints)
+
+
+def overconstrained(seed: int, kind: str) -> Table:
+    """A random linkage that moves though its rows leave no motion in general.
+
+    "bennett": four skew hinges; "goldberg": five of them out of two of Bennett's; "bricard": six,
+    of which the last three are the first ones turned by pi about a line (line-symmetric).
+    """
+    rng = np.random.default_rng(seed)
+    turns = rng.uniform(0.5, 1.4, 2)
+    if kind == "goldberg":
+        return goldberg((rng.uniform(0.3, 0.5), rng.uniform(0.55, 0.75)), (turns[0], 2 - turns[1]))
+    if kind == "bennett":
+        alpha, beta, a = rng.uniform(0.4, 0.8), rng.uniform(1.0, 1.5), rng.uniform(0.3, 0.8)
+        frames = bennett_axes(a, alpha, a * np.sin(beta) / np.sin(alpha), beta, turns[0])
+        axes = [(frame.translation, frame.rotation[:, 2]) for frame in frames]
+    else:
+        home = placement(rng)
+        half = home * pin.SE3(pin.exp3(np.pi * Z), np.zeros(3)) * home.inverse()
+        axes = [(rng.uniform(-1, 1, 3), rng.normal(size=3)) for _ in range(3)]
+        axes += [(half.act(point), half.rotation @ axis) for point, axis in axes]
+    return chain(kind, *(("revolute", point, axis, None) for point, axis in axes))

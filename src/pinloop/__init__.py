@@ -62,6 +62,7 @@ from .partition import dependent_coordinates, relative_projections
 from .reduction import Regularization
 from .regularize import regularize
 from .row_kinds import AngularMomentum, NoSlip, Pfaffian, Prescribed, Rolling
+from .sampling import renew_rows
 from .scenarios import Scenario, load_scenario
 from .simulate import simulate
 from .stabilization import Projection
@@ -216,6 +217,7 @@ __all__ = [
     "open_loop",
     "regularize",
     "relative_projections",
+    "renew_rows",
     "save_html",
     "self_collisions",
     "separation",

@@ -176,7 +176,7 @@ class Run:
         self.transitions.append(made)
         if made.after != self.mode:
             self._enter(made.after, q, made.v_plus)
-        found = obstacle(self.equations, t, q, made.v_plus)
+        found = obstacle(self.equations, t, q, made.v_plus, made.v_minus)
         if found is not None:
             raise StepFailed(
                 f"after '{', '.join(names)}' {found}; let it happen in another pose",

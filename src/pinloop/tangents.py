@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 
 _SOLVABLE = 1e-6
 """Part of the terms of ``J a + gamma = 0`` that may be left: what velocities may be off, too."""
+_ROUNDING = 1e-9
+"""Part of a velocity that may be left where a jump stops it."""
 _ITERATIONS = 50
 _SLOWEST = 1e-2
 """Part of the speed below which the way to a tangent counts as the way to rest."""
@@ -54,7 +56,9 @@ class Obstacle:
         )
 
 
-def obstacle(equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Obstacle | None:
+def obstacle(
+    equations: EquationsOfMotion, t: float, q: Array, v: Array, before: Array | None = None
+) -> Obstacle | None:
     """Why no acceleration meets the rows at a state that obeys them; None if there is one.
 
     Args:
@@ -62,6 +66,7 @@ def obstacle(equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Obst
         t: time [s].
         q: configuration, shape (nq,).
         v: velocity, shape (nv,).
+        before: velocity before a jump to ``v``, which may be what rounding has left of it.
     """
     J, _, gamma = equations.terms(t, q, v)
     if len(J) == 0:
@@ -75,6 +80,8 @@ def obstacle(equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Obst
     scaled = rows.scale[:, None] * J * unit
     missed = left.T @ (left @ (rows.scale * gamma))
     speed, size = float(np.linalg.norm(v / unit)), max(1.0, float(np.linalg.norm(scaled)))
+    if before is not None:
+        speed = max(speed, _ROUNDING * float(np.linalg.norm(before / unit)))
     terms = size * speed**2 + float(np.linalg.norm(rows.scale * gamma))
     allowed = _SOLVABLE * terms
     residual = float(np.linalg.norm(missed))
