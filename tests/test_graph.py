@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pinloop.description import GROUND, Joint
 from pinloop.errors import LoadError
-from pinloop.graph import FundamentalLoop, SpanningTree, spanning_tree
+from pinloop.graph import FundamentalLoop, SpanningTree, clusters, spanning_tree
 from pinloop.pairs import make_pair
 
 UNIT = pin.SE3.Identity()
@@ -231,3 +231,35 @@ def check_loop(tree: SpanningTree, cut: Joint, loop: FundamentalLoop) -> None:
             assert edges[name].parent == here
             here = edges[name].child
         assert here == end
+
+
+# -- clusters -------------------------------------------------------------------------------------
+
+
+def test_clusters_share_no_joint() -> None:
+    found = clusters({"a": "pq", "b": "rs", "c": "qt", "idle": "", "d": "tr", "e": "x"})
+    assert [(one.names, sorted(one.joints)) for one in found] == [
+        (("a", "b", "c", "d"), ["p", "q", "r", "s", "t"]),
+        (("idle",), []),
+        (("e",), ["x"]),
+    ]
+    assert clusters({}) == ()
+
+
+@given(st.dictionaries(st.integers(0, 40).map(str), st.sets(st.sampled_from("abcdefghijklmnop"))))
+def test_clusters_are_the_connected_components(joints: dict[str, set[str]]) -> None:
+    found = clusters(joints)
+    assert sorted(name for one in found for name in one.names) == sorted(joints)
+    for one in found:
+        # What can be reached from the first loop over shared joints, by brute force.
+        reached, touched = {one.names[0]}, set(joints[one.names[0]])
+        while more := {n for n in joints if joints[n] & touched} - reached:
+            reached |= more
+            touched |= set().union(*(joints[n] for n in more))
+        assert reached == set(one.names) and touched == set(one.joints)
+
+
+def test_many_loops_in_one_cluster_take_no_deep_recursion() -> None:
+    chain = {str(k): (str(k), str(k + 1)) for k in range(20_000)}
+    (cluster,) = clusters(chain)
+    assert len(cluster.names) == 20_000

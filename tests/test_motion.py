@@ -159,6 +159,45 @@ def test_two_chains_leave_their_intersection() -> None:
     assert bound(found, 0, 3).same(of(y, z, rx))
 
 
+@bounded
+@given(seeds, st.sampled_from(["planar", "spherical", "any"]))
+def test_what_the_whole_allows_need_not_be_stored(seed: int, kind: str) -> None:
+    # A tree and some joints more, with the closure of all joints as the whole or se(3).
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(4, 9))
+
+    def hinge() -> Subspace:
+        if kind == "planar":
+            return of(at(list(rng.uniform(-1, 1, 3)), rz))
+        axis = np.append(np.zeros(3), rng.normal(size=3))
+        return of(at([0.0, 0, 0] if kind == "spherical" else list(rng.uniform(-1, 1, 3)), axis))
+
+    ends = [(int(rng.integers(body)), body) for body in range(1, size)]
+    ends += [(int(a), int(b)) for a, b in rng.choice(size, (2, 2)) if a != b]
+    algebras = Algebras()
+    ties = [(a, b, algebras.number(hinge())) for a, b in ends]
+    whole = algebras.nothing
+    for _, _, number in ties:
+        whole = algebras.join(whole, number)
+    all_of_it, tight = MotionNetwork(algebras), MotionNetwork(algebras, whole)
+    all_of_it.tighten(ties)
+    tight.tighten(ties)
+    for a, b in combinations(range(size), 2):
+        assert algebras[tight.number(a, b)].same(algebras[all_of_it.number(a, b)])
+        assert (b in tight.bounded(a)) == (tight.number(a, b) != whole)
+
+
+def test_tightening_names_the_groups_that_it_touches() -> None:
+    algebras = Algebras()
+    found = MotionNetwork(algebras)
+    turn, slide = algebras.number(of(rz)), algebras.number(of(x))
+    assert found.tighten([(0, 1, turn), (2, 3, slide)]) == {0, 1, 2, 3}
+    assert found.tighten([(0, 1, turn)]) == set()
+    assert found.tighten([(1, 2, algebras.nothing)]) == {0, 1, 2, 3}
+    other = found.copy()
+    assert other.tighten([(0, 4, turn)]) == {0, 1, 2, 3, 4} and found.bounded(4) == set()
+
+
 def prrr3(legs: str) -> MotionNetwork:
     """Legs of a slide and three hinges along an axis, between ground and platform."""
     ties, body = [], 2

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
 import pytest
 
 import pinloop as pl
+from pinloop import bounds
 from pinloop.closing import null_space
 from pinloop.description import GROUND
 from pinloop.mechanism import build
+from pinloop.motion import MotionNetwork
 
 from . import linkages as k
 from . import mechanisms as m
@@ -296,3 +299,104 @@ def test_axes_are_parallel_only_if_they_are(off: float, rows: int) -> None:
     # What rounding explains is taken for parallel by default.
     by_default = pl.regularize(pl.from_screws(leaning))
     assert report_of(by_default).rows == (4 if off > 1e-4 else 2)
+
+
+# -- many loops -------------------------------------------------------------------------------
+
+
+def row_of_four_bars(count: int) -> Table:
+    """Four-bars on the ground of which each turns the next: loops that share no joint."""
+    entries: list[Table] = []
+    for number in range(count):
+        for one in m.four_bar()["joints"]:
+            names = {end: f"{one[end]} {number}" for end in ("parent", "child")}
+            ground = GROUND if number == 0 else f"rocker {number - 1}"
+            ends = {e: ground if one[e] == GROUND else name for e, name in names.items()}
+            entries.append(one | {"name": f"{one['name']} {number}"} | ends)
+    return table("row", *entries)
+
+
+def braced(cells: int) -> Table:
+    """Two rails of hinged links with a bar between them in each cell: all loops share joints."""
+    rng, entries = np.random.default_rng(0), []
+    for cell in range(cells):
+        for side, rail in enumerate("lr"):
+            below = GROUND if cell == 0 else f"{rail}{cell - 1}"
+            at = np.array([side, cell, 0]) + np.append(rng.uniform(-0.1, 0.1, 2), 0)
+            entries.append(joint(f"h{rail}{cell}", "revolute", below, f"{rail}{cell}", at, m.Z))
+        left, right = (np.array([side, cell + 0.5, 0]) for side in (0.1, 0.9))
+        right = right + np.append(rng.uniform(-0.1, 0.1, 2), 0)
+        entries += [
+            joint(f"a{cell}", "revolute", f"l{cell}", f"bar{cell}", left, m.Z),
+            joint(f"b{cell}", "revolute", f"bar{cell}", f"r{cell}", right, m.Z, cut=True),
+        ]
+    return table("braced", *entries)
+
+
+def test_loops_that_share_bodies_only_are_clusters_of_their_own() -> None:
+    robot = pl.from_screws(row_of_four_bars(3))
+    assert [cluster.names for cluster in robot.clusters] == [
+        tuple(loop.name for loop in robot.loops if loop.name.endswith(f" {number}"))
+        for number in range(3)
+    ]
+    assert all(len(cluster.joints) == 3 for cluster in robot.clusters)
+    alone, together = reduced_called("four-bar"), pl.regularize(robot)
+    (loop,) = report_of(alone).loops
+    for other in report_of(together).loops:
+        np.testing.assert_allclose(other.selection, loop.selection, atol=1e-9)
+        assert [one.rows for one in other.alternatives] == [one.rows for one in loop.alternatives]
+        # Of all loops: two rows of each of the others.
+        for one in other.alternatives:
+            assert one.total_rows == one.rows + 4 and one.mobility == 9 - one.total_rows
+    assert len(pl.from_screws(braced(6), tolerance=0).clusters) == 1
+
+
+@pytest.mark.parametrize("make", [row_of_four_bars, braced])
+def test_work_grows_with_the_number_of_loops(
+    make: Callable[[int], Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Counted, not timed: how many loops are bounded, and how many bounds are looked at for that.
+    work: list[int] = []
+    bound, through = bounds._bound, MotionNetwork._through
+
+    def counted(*given: Any) -> Any:
+        work[-1] += 1
+        return bound(*given)
+
+    def counted_through(*given: Any) -> Any:
+        work[-1] += 1
+        return through(*given)
+
+    monkeypatch.setattr(bounds, "_bound", counted)
+    monkeypatch.setattr(MotionNetwork, "_through", counted_through)
+    for count in (10, 20, 40):
+        robot = pl.from_screws(make(count), tolerance=0)
+        work.append(0)
+        assert report_of(pl.regularize(robot)).rows == 2 * count
+    assert work[2] - work[1] <= 2.2 * (work[1] - work[0])
+
+
+def test_a_hundred_loops_reach_no_pin_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = pl.from_screws(row_of_four_bars(100), tolerance=0)
+    monkeypatch.setattr(pin.Model, "createData", no_data)
+    reduced = pl.regularize(robot)
+    assert report_of(reduced).rows == 200 and robot.nv == 300
+
+
+def no_data(model: pin.Model) -> None:
+    """Of 300 coordinates it takes nearly a gigabyte."""
+    raise AssertionError(f"a pin.Data of {model.nv} coordinates is made")
+
+
+@pytest.mark.parametrize("count", [340, 1541])
+def test_trees_are_diagnosed_at_once(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    arms = [
+        joint(f"j{k}", "revolute", GROUND if k == 0 else f"b{k - 1}", f"b{k}", [k, 0, 0], m.Z)
+        for k in range(count)
+    ]
+    robot = pl.from_screws(table("tree", *arms), tolerance=0)
+    monkeypatch.setattr(pin.Model, "createData", no_data)
+    found = pl.diagnose(robot)
+    assert (found.mobility, found.rank, found.idle_dof) == (count, 0, 0)
+    assert found.assembled and found.reduced_rows == 0
+    assert report_of(pl.regularize(robot)).rows == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 from scipy.linalg import expm
 
 import pinloop as pl
+from pinloop import tree
 from pinloop.description import GROUND, Body, Description, Drive, Joint, NamedFrame, constant
 from pinloop.mechanism import build
 from pinloop.pairs import Pair, make_pair
+from pinloop.tree import TreeKinematics
 
 from . import mechanisms as m
 from . import motion_by_hand as hand
@@ -383,3 +386,29 @@ def test_massless_body_between_others_adds_nothing() -> None:
     np.testing.assert_array_equal(hand.mass_matrix(robot, q), hand.mass_matrix(alone, q))
     expected = [-np.sin(0.3), np.cos(0.3), 0]
     np.testing.assert_allclose(robot.placement(q, "tip").translation, expected, atol=1e-15)
+
+
+# -- kinematics without a pin.Data ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [0, 1000])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_kinematics_of_large_trees(
+    reverse: bool, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tree, "_LARGE", limit)
+    for robot in (tables.build(m.every_pair(reverse)), tables.build(m.four_bar())):
+        model, data = robot.model, robot.model.createData()
+        found, rng = TreeKinematics(model), np.random.default_rng(4)
+        for _ in range(3):
+            q = hand.random_q(robot, rng)
+            pin.computeJointJacobians(model, data, q)
+            pin.updateFramePlacements(model, data)
+            assert found.update(q) is found
+            again = pickle.loads(pickle.dumps(found)).update(q)
+            np.testing.assert_array_equal(again.J, found.J)
+            np.testing.assert_allclose(found.J, np.reshape(data.J, (6, -1)), atol=1e-13)
+            for mine, exact in ((found.oMi, data.oMi), (found.oMf, data.oMf)):
+                assert len(mine) == len(exact)
+                for one, other in zip(mine, exact, strict=True):
+                    assert one.isApprox(other, 1e-13)

@@ -85,6 +85,8 @@ class RegularizationDocument(TypedDict):
     mobility: int
     sampled_rows: int | None
     residual: float | None
+    undecided: list[str]
+    held: list[int] | None
 
 
 DOCUMENTS: Mapping[str, Any] = {

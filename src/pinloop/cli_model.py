@@ -139,7 +139,7 @@ def regularize(
     sampled: Annotated[
         bool,
         typer.Option(
-            "--sampled", help="Drop also rows that are redundant on this branch only; not proven."
+            "--sampled", help="Keep as few rows as their rank on this branch: checked, not proven."
         ),
     ] = False,
     output: Annotated[

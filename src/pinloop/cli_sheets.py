@@ -196,30 +196,38 @@ def reduction_document(robot: Mechanism) -> RegularizationDocument:
 def reduction_table(robot: Mechanism) -> Sheet:
     """The report of a regularized robot as a sheet."""
     report = _report(robot)
+    everywhere = report.by_geometry or report
+    rows = f"{everywhere.rows} sufficient everywhere"
+    if report.held is not None:
+        rows += f", {report.rows} on this branch"
     facts: list[tuple[str, Cell]] = [
-        ("rows", Cell(f"{report.full_rows} before, {report.rows} sufficient")),
+        ("rows", Cell(f"{report.full_rows} before, {everywhere.rows} sufficient")),
         ("mobility", Cell(f"at least {report.mobility}: {robot.nv} coordinates less the rows")),
     ]
     if report.couplings:
         facts.append(("couplings", Cell(", ".join(map(printable, report.couplings)) + ": kept")))
     if report.sampled_rows is not None:
-        facts.append(
-            (
-                "sampled",
-                Cell(
-                    f"{report.sampled_rows} more rows are redundant on this branch (not proven); "
-                    f"closure without them at fresh configurations: {report.residual:.1e}",
-                    "caution",
-                ),
-            )
-        )
+        facts.append(("sampled", _sampled(report)))
+    facts += [("undecided", Cell(printable(text), "caution")) for text in report.undecided]
     blocks: list[Block] = [Facts("Rows", tuple(facts))]
     if report.loops:
-        blocks += [_loops(report), Notes("Why", tuple(_why(loop) for loop in report.loops))]
+        blocks += [_loops(report), Notes("Why", tuple(_why(loop) for loop in everywhere.loops))]
     if any(loop.alternatives for loop in report.loops):
         blocks.append(_cuts(report))
-    title = f"{robot.name}: {report.full_rows} rows, {report.rows} sufficient everywhere"
+    title = f"{robot.name}: {report.full_rows} rows, {rows}"
     return Sheet(Cell(printable(title), "title"), tuple(blocks))
+
+
+def _sampled(report: Regularization) -> Cell:
+    """What sampling found."""
+    if not report.sampled_rows:
+        none = "no row was dropped" if report.undecided else "no row is redundant on this branch"
+        return Cell(none)
+    return Cell(
+        f"{report.sampled_rows} more rows are redundant on this branch (not proven); "
+        f"closure without them at fresh configurations: {report.residual:.1e}",
+        "caution",
+    )
 
 
 def _loops(report: Regularization) -> Grid:

@@ -76,9 +76,10 @@ class Diagnosis:
         idle_dof: number of degrees of freedom in them.
         closure_error: residual of the assembled configuration, m and rad mixed.
         rounding: how the joint frames differ from those of the file, or None if they do not.
-        paradoxical: whether rows are redundant that regularization has to leave: no motion group
-            explains them (Bennett, Bricard). None if the robot cannot be assembled.
+        paradoxical: whether rows are redundant that motion groups do not explain (Bennett,
+            Bricard); only sampling drops them. None if the robot cannot be assembled.
         warnings: what looks wrong, here and in loading.
+        sampled_rows: rows that sampling has dropped, which are none of ``reduced_rows``.
     """
 
     name: str
@@ -103,6 +104,7 @@ class Diagnosis:
     paradoxical: bool | None
     rounding: Rounding | None = None
     warnings: tuple[str, ...] = field(default=())
+    sampled_rows: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain values, for JSON."""
@@ -123,7 +125,7 @@ class Diagnosis:
             ("loops", f"{len(self.loops)}, couplings {self.couplings}"),
             ("rows", str(self.rows)),
             ("rank", f"{self.rank}{spread}"),
-            ("redundant rows", self._redundancy()),
+            ("redundant rows", self.redundancy_in_words()),
             ("mobility", self._mobility()),
             ("idle", f"{self.idle_dof}  {idle}".rstrip()),
             ("closure", f"{state}, residual {self.closure_error:.1e}"),
@@ -142,16 +144,19 @@ class Diagnosis:
             text += f"; {', '.join(map(str, others))} on other branches or in poses beside it"
         return text
 
-    def _redundancy(self) -> str:
+    def redundancy_in_words(self) -> str:
         """Redundant rows, split in what motion groups explain and what they do not."""
         if self.reduced_rows is None or not self.redundancy:
             return str(self.redundancy)
-        explained = self.rows - self.reduced_rows
-        paradox = self.reduced_rows - self.rank
-        return (
+        explained = self.rows - self.reduced_rows - self.sampled_rows
+        left = self.reduced_rows - self.rank
+        text = (
             f"{self.redundancy}: {explained} explained by motion groups (removed by regularize), "
-            f"{paradox} paradoxical"
+            f"{left + self.sampled_rows} paradoxical"
         )
+        if left > 0:
+            return f"{text} (removed with sampled=True)"
+        return f"{text} (removed by sampling)" if self.sampled_rows else text
 
     def _loop_lines(self) -> list[str]:
         if not self.loops:
@@ -210,6 +215,7 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
     locks = [_locks(robot, constraints, q) for q in configurations]
     idle, idle_dof = _idle(robot, [np.vstack(pair) for pair in zip(jacobians, locks, strict=True)])
     reduced = _reduced_rows(robot, q) if assembled else None
+    sampled = robot.regularization.sampled_rows or 0 if robot.regularization is not None else 0
     names = constraints.by_name(neutral)
     rows, rank = len(constraints), max(ranks)
     return Diagnosis(
@@ -232,9 +238,10 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
         idle=idle,
         idle_dof=idle_dof,
         closure_error=float(np.linalg.norm(constraints.residual(q))),
-        paradoxical=None if reduced is None else reduced > rank,
+        paradoxical=None if reduced is None else reduced + sampled > rank,
         rounding=robot.description.rounding,
         warnings=tuple(warnings),
+        sampled_rows=sampled,
     )
 
 

@@ -119,7 +119,7 @@ def _facts(report: Diagnosis) -> Table:
         ("loops", f"{len(report.loops)}, couplings {report.couplings}"),
         ("rows", str(report.rows)),
         ("rank", f"{report.rank}{spread}"),
-        ("redundant rows", _redundancy(report)),
+        ("redundant rows", report.redundancy_in_words()),
         ("mobility", f"{report.mobility} degrees of freedom"),
         ("idle", _counted(report.idle_dof, report.idle)),
         ("closure", Text.assemble(state, f", residual {report.closure_error:.1e}")),
@@ -134,14 +134,6 @@ def _facts(report: Diagnosis) -> Table:
 
 def _counted(number: int, names: Sequence[str]) -> str:
     return f"{number}: {', '.join(names)}" if number else "0"
-
-
-def _redundancy(report: Diagnosis) -> str:
-    """Redundant rows, split in what motion groups explain and what they do not."""
-    if report.reduced_rows is None or not report.redundancy:
-        return str(report.redundancy)
-    explained, paradox = report.rows - report.reduced_rows, report.reduced_rows - report.rank
-    return f"{report.redundancy}: {explained} explained by motion groups, {paradox} paradoxical"
 
 
 def _loops(report: Diagnosis) -> Table:

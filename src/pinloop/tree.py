@@ -302,6 +302,10 @@ class TreeKinematics:
         self.oMf: Sequence[pin.SE3] = ()
         self.J = np.zeros((6, model.nv))
 
+    def __reduce__(self) -> tuple[Callable[[pin.Model], TreeKinematics], tuple[pin.Model]]:
+        """Pinocchio's joints cannot be pickled: the work space is made anew."""
+        return TreeKinematics, (self._model,)
+
     def update(self, q: Array) -> TreeKinematics:
         """Move to a configuration, shape (nq,); returns itself."""
         model, data = self._model, self._data
