@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -408,3 +409,19 @@ def test_stops_hold_the_rows_that_motion_groups_leave() -> None:
     one, other = (pl.stop(model, q, v, brakes=brakes) for model in (robot, sampled(robot)))
     assert len(other.run.equations[-1].rows.loops) == 5
     np.testing.assert_array_equal(one.run.q[-1], other.run.q[-1])
+
+
+def test_inverse_dynamics_where_the_carried_rows_degenerate() -> None:
+    robot = sampled(dropped("double cardan"))
+    q, rest = robot.neutral, np.zeros(robot.nv)
+    few, whole = (
+        pl.inverse_dynamics(model, q, rest, rest, actuated=robot.joints[:1])
+        for model in (with_rows(robot, (0, 1, 3)), pl.regularize(dropped("double cardan")))
+    )
+    np.testing.assert_allclose(few, whole, atol=1e-9)
+
+
+@pytest.mark.parametrize("rows", [3.5, "ab", [0, "x"]])
+def test_rows_of_a_mode_are_numbers(rows: Any) -> None:
+    with pytest.raises(pl.BadValue, match="rows of a mode"):
+        pl.Mode(rows=rows)

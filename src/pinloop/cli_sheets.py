@@ -252,7 +252,7 @@ def _why(loop: LoopReduction) -> str:
     could += " (to B)"
     could += f", so without it its bodies can only move relative to each other by {loop.twists}"
     if not dropped:
-        return f"{could}; every row of the pair is needed."
+        return f"{could}; no motion group makes a row of the pair redundant."
     rows = "1 row forbids" if dropped == 1 else f"{dropped} rows forbid"
     return f"{could}; {rows} what cannot happen anyway."
 

@@ -215,7 +215,8 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
     locks = [_locks(robot, constraints, q) for q in configurations]
     idle, idle_dof = _idle(robot, [np.vstack(pair) for pair in zip(jacobians, locks, strict=True)])
     reduced = _reduced_rows(robot, q) if assembled else None
-    sampled = robot.regularization.sampled_rows or 0 if robot.regularization is not None else 0
+    report = robot.regularization
+    sampled = 0 if report is None else report.sampled_rows or 0
     names = constraints.by_name(neutral)
     rows, rank = len(constraints), max(ranks)
     return Diagnosis(

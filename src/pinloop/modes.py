@@ -81,6 +81,9 @@ class Mode:
         given = [locks] if isinstance(locks, (str, Locked)) else locks
         if not isinstance(given, Iterable) or not isinstance(opened, Iterable):
             raise BadValue(f"a mode is made of joints and loops, not {given!r}, {opened!r}")
+        held = tuple(rows) if isinstance(rows, Iterable) else (rows,)
+        if not all(isinstance(row, (int, np.integer)) for row in held):
+            raise BadValue(f"rows of a mode are {rows!r}; give the numbers of the rows to hold")
         made = [one if isinstance(one, Locked) else Locked(one) for one in given]
         # Beside its lock, a joint with several axes may lie on end stops of others.
         names = [(lock.joint, *(lock.axes if lock.at_limit else ())) for lock in made]
@@ -92,7 +95,7 @@ class Mode:
         )
         loops = [opened] if isinstance(opened, str) else opened
         object.__setattr__(self, "opened", frozenset(loops))
-        object.__setattr__(self, "rows", tuple(rows))
+        object.__setattr__(self, "rows", tuple(map(int, held)))
 
     def lock_of(self, joint: str) -> Locked | None:
         """The lock of a joint, or None; an end stop is none."""

@@ -46,7 +46,8 @@ class LoopReduction:
             ``tied``, and often no algebra.
         full_rows: rows of the pair.
         selection: ``U``, shape (rows, full_rows), orthonormal: reduced rows = U times full rows.
-        alternatives: other joints of the loop as cut joint.
+        alternatives: other joints of the loop as cut joint; not looked at if more than eight loops
+            share joints.
     """
 
     loop: str

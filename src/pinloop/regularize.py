@@ -47,9 +47,10 @@ def regularize(
         recut: try every joint of every loop as the cut joint (but universal ones and those of
             couplings) and keep the best choice; what ``cut`` names stays. Changes the coordinates
             of the robot if that gains something; without it the report says what other cuts give.
-        sampled: drop also rows that are redundant on this assembly branch without a motion group
-            explaining it, from the Jacobians at random configurations. Not proven, but checked at
-            fresh configurations.
+        sampled: hold only as many rows as their rank on this assembly branch, where no motion
+            group explains why the others are redundant. Not proven, but checked at fresh
+            configurations; loops that fail the check keep all rows. Where the held rows degenerate
+            in a run, others are held (`renew_rows`).
         samples: number of random configurations of ``sampled``.
         seed: seed of the random configurations.
 
@@ -77,7 +78,7 @@ def regularize(
     joints = {loop.name: loop for loop in robot.loops}
     loops = tuple(
         _summary(joints[name], reference, bound, selections[name], alternatives.get(name, ()))
-        for name, bound in ((bound.edge.name, bound) for bound in bounds)
+        for name, bound in zip(selections, bounds, strict=True)
     )
     couplings = len(robot.couplings)
     full = sum(loop.pair.rows for loop in robot.loops) + couplings

@@ -1,7 +1,7 @@
 """Rows that suffice on one assembly branch, though no motion group explains why.
 
 Where the loops of a cluster have ``m`` rows of rank ``r < m`` at every configuration of a branch
-(Bennett, Bricard, a fourth leg), any ``r`` independent ones have the same kernel, and close the
+(Bennett, Bricard, one leg too many), any ``r`` independent ones have the same kernel, and close the
 loops along the branch. Which of them are independent may change: a constant choice can degenerate
 somewhere, and then another one is made. A choice is a value, the places of the held rows; what
 simulates carries it (`modes`).
@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .closing import Problem, moved_away, numerical_rank
+from .closing import Problem, moved_away, numerical_rank, rows_of
 from .constraints import Constraints
 from .errors import BadValue
 from .mechanism import Mechanism
@@ -68,23 +68,12 @@ class RowChooser:
         self.robot = with_all_rows(robot)
         constraints = Constraints(self.robot)
         self._problem = Problem(self.robot, constraints, (), {}, limits=False)
+        places = np.arange(len(constraints))
         self.blocks = tuple(
             _Block(
                 cluster.names,
-                tuple(
-                    k
-                    for name in cluster.names
-                    for k in range(len(constraints))[constraints.rows_of[name]]
-                ),
-                np.array(
-                    [
-                        k
-                        for joint in self.robot.joints
-                        if joint in cluster.joints
-                        for k in range(robot.nv)[robot.coordinates(joint).v]
-                    ],
-                    dtype=np.intp,
-                ),
+                tuple(int(k) for name in cluster.names for k in places[constraints.rows_of[name]]),
+                np.flatnonzero(rows_of(self.robot, tuple(cluster.joints))),
             )
             for cluster in self.robot.clusters
         )
@@ -204,7 +193,8 @@ def drop_sampled(robot: Mechanism, q: Array, samples: int, seed: int) -> Mechani
     chosen = [_best_rows(block, jacobians) for block in chooser.blocks]
     kept: dict[int, str] = {}
     for number, block in enumerate(chooser.blocks):
-        if len(chosen[number]) < len(block.rows) and travel[block.columns].max() < _ELSEWHERE:
+        stays = travel[block.columns].max(initial=0.0) < _ELSEWHERE
+        if stays and len(chosen[number]) < len(block.rows):
             kept[number] = "its joints do not move, so that there is nothing to sample"
     residual = 0.0
     while True:

@@ -15,6 +15,7 @@ from ..holonomy import group_bracket
 from ..mechanism import Mechanism
 from ..rows import Row
 from ..saddle import from_upper
+from ..sampling import renew_rows
 from .equations import EquationsOfMotion
 
 __all__ = ["christoffel", "coriolis", "inverse_dynamics"]
@@ -58,7 +59,7 @@ def inverse_dynamics(
     """
     q, v = robot.checked_configuration(q), robot.checked_velocity(v)
     a = robot.checked_velocity(a)
-    equations = EquationsOfMotion(robot, rows=rows, forces=forces)
+    equations = EquationsOfMotion(renew_rows(robot, q), rows=rows, forces=forces)
     J, b, gamma = equations.terms(t, q, v)
     scale = equations.rows.scale
     for label, rest in (("velocity", J @ v - b), ("acceleration", J @ a + gamma)):
