@@ -229,13 +229,17 @@ def bent_double_cardan() -> Table:
 
 
 def prrr3(legs: str = "xyz") -> Table:
-    """Legs of a slide and three hinges parallel to it, along the named axes (paper 5, figure 7)."""
+    """Legs of a slide and three hinges parallel to it, along the named axes (paper 5, figure 7).
+
+    Further legs along an axis stand beside the first one.
+    """
     entries = []
-    for leg in legs:
-        turns = "xyz".index(leg)
-        axis, foot = np.roll(X, turns), np.roll([0, -0.66, 0.0], turns)
+    for number, axis_name in enumerate(legs):
+        before = legs[:number].count(axis_name)
+        leg, turns = axis_name + "'" * before, "xyz".index(axis_name)
+        axis, foot = np.roll(X, turns), np.roll([0.2 * before, -0.66, 0.0], turns)
         knee, tip = foot + np.roll([0, 0.3, 0.4], turns), foot + np.roll([0, 0.6, 0], turns)
-        cut = {"cut": True} if leg != legs[0] else {}
+        cut = {"cut": True} if number else {}
         entries += [
             joint(f"slide_{leg}", "prismatic", GROUND, f"carriage_{leg}", foot, axis),
             joint(f"hinge_{leg}1", "revolute", f"carriage_{leg}", f"lower_{leg}", foot, axis),

@@ -333,6 +333,17 @@ def braced(cells: int) -> Table:
     return table("braced", *entries)
 
 
+@pytest.mark.parametrize("legs", ["xyzx", "xyzxy", "xyzxyz", "xxyyzz", "zzxxyyxyz"])
+def test_each_further_leg_finds_a_platform_that_does_not_turn(legs: str) -> None:
+    # Two legs leave the shifts: 4 rows. Each further one forbids three: the shifts that it does not
+    # share, and turns about its axis; a loop that was bounded before that would take four.
+    robot = pl.regularize(pl.from_screws(k.prrr3(legs), tolerance=0))
+    assert len(robot.loops) == len(legs) - 1
+    assert report_of(robot).rows == 4 + 3 * (len(legs) - 2)
+    for q in configurations(robot, np.random.default_rng(0), walk=3, restarts=0):
+        assert_nothing_lost(robot, q)
+
+
 def test_loops_that_share_bodies_only_are_clusters_of_their_own() -> None:
     robot = pl.from_screws(row_of_four_bars(3))
     assert [cluster.names for cluster in robot.clusters] == [

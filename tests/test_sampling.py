@@ -272,8 +272,33 @@ def test_a_choice_is_not_given_up_for_nothing() -> None:
         q = moved
         renewed = chooser.renewed(held, q)
         assert chooser.renewed(renewed, q) == renewed
+        if renewed != held:
+            J = chooser.jacobian(q)
+            before, after, whole = (
+                np.linalg.svd(J[list(rows)], compute_uv=False)[13]
+                for rows in (held, renewed, range(len(J)))
+            )
+            assert after > 2 * before and before < 0.3 * whole
         changes, held = changes + (renewed != held), renewed
     assert 0 < changes < 30
+
+
+@pytest.mark.parametrize(("apart", "kept"), [(10, False), (20, True)])
+def test_others_must_be_much_better(apart: int, kept: bool) -> None:
+    # Thirty-one rows (1, y) with |y| < 0.15: two of them are worse than all, and the better the
+    # farther apart. The two ends are 30 apart, 3 or 1.5 times as far as those that are held.
+    J = np.column_stack([np.ones(31), np.linspace(-0.15, 0.15, 31)])
+    block = sampling._Block((), tuple(range(31)), np.arange(2))
+    held = 15 - apart // 2, 15 + apart // 2
+    values = [np.linalg.svd(J[list(rows)], compute_uv=False)[1] for rows in (held, range(31))]
+    assert values[0] < 0.3 * values[1]
+    assert sampling._renewed(block, J, held) == (held if kept else (0, 30))
+
+
+def test_rows_are_taken_that_are_good_where_they_are_worst() -> None:
+    # All the way round, the least singular value of rows 0 to 3 stays above 0.41 of that of all
+    # rows. That of any other four gets to zero somewhere, but not at every pose.
+    assert report_of(sampled(robot_called("bricard"))).held == (0, 1, 2, 3)
 
 
 def test_clusters_choose_by_themselves() -> None:
