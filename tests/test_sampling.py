@@ -140,6 +140,7 @@ def test_nothing_is_dropped_where_no_row_is_redundant(name: str) -> None:
     report, groups = report_of(sampled(robot_called(name))), report_of(reduced_called(name))
     assert report.sampled_rows == 0 and report.rows == groups.rows
     assert report.held is None and report.undecided == ()
+    assert "no more rows were dropped" in str(report)
     for loop, other in zip(report.loops, groups.loops, strict=True):
         np.testing.assert_array_equal(loop.selection, other.selection)
 
@@ -256,6 +257,8 @@ def test_other_rows_are_held_where_these_have_degenerated() -> None:
     assert report_of(good).held != (0, 1, 3) and rank(jacobians(good, q)[1]) == 3
     assert pl.renew_rows(good, q) is good  # a value: nothing is remembered, nothing changes
     assert report_of(bad).held == (0, 1, 3)
+    with pytest.raises(pl.BadValue, match="robot"):
+        pl.renew_rows("double cardan", q)  # type: ignore[arg-type]
     groups = pl.regularize(dropped("double cardan"))
     assert pl.renew_rows(groups, q) is groups  # all rows are held: nothing to choose
 

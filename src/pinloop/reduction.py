@@ -130,7 +130,9 @@ class Regularization:
                     f"{a.joint} ({a.rows} rows, mobility {a.mobility})" for a in loop.alternatives
                 )
                 lines.append(f"    other cuts: {tried}")
-        if self.sampled_rows is not None:
+        if self.sampled_rows == 0:
+            lines.append("  on the sampled branch no more rows were dropped")
+        elif self.sampled_rows is not None:
             lines.append(
                 f"  on the sampled branch {self.sampled_rows} more rows are redundant; closure "
                 f"without them at fresh configurations: {self.residual:.1e}"

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .closing import Problem, moved_away, numerical_rank, rows_of
 from .constraints import Constraints
 from .errors import BadValue
-from .mechanism import Mechanism
+from .mechanism import Mechanism, require_robot
 
 __all__ = ["RowChooser", "drop_sampled", "renew_rows", "with_all_rows", "with_rows"]
 
@@ -113,6 +113,7 @@ def renew_rows(robot: Mechanism, q: Array) -> Mechanism:
         robot: a mechanism from ``regularize(robot, sampled=True)``.
         q: an assembled configuration, shape (nq,).
     """
+    require_robot(robot)
     report = robot.regularization
     if report is None or report.held is None:
         return robot
