@@ -271,13 +271,16 @@ def universal_delta() -> Table:
     return table("universal delta", *entries)
 
 
-def upu(count: int) -> Table:
-    """Legs of universal joint, slide, universal joint with parallel axes: the platform shifts."""
+def upu(count: int, *, upright: bool = False) -> Table:
+    """Legs of universal joint, slide, universal joint with parallel axes: the platform shifts.
+
+    With the outer axes ``upright`` it also turns about them.
+    """
     entries = []
     for leg in range(count):
         azimuth = 2 * np.pi / count * leg + (0.1, 0.4, -0.2, 0.3)[leg]
         out = np.array([np.cos(azimuth), np.sin(azimuth), 0.0])
-        along = np.array([-out[1], out[0], 0.0])
+        along = Z if upright else np.array([-out[1], out[0], 0.0])
         foot, top = out, 0.5 * out + np.array([0.1, 0.05, 0.8])
         inner = np.cross(along, top - foot)
         cut = {"cut": True} if leg else {}

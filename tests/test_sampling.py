@@ -62,6 +62,7 @@ DROPPED: dict[str, tuple[Maker, int, int]] = {
     "seen from the coupler": (lambda: k.triple_parallelogram(seen_from_crank=False), 4, 3),
     "slanted": (lambda: k.triple_parallelogram(in_line=False), 4, 3),
     "4-UPU": (lambda: k.upu(4), 12, 11),
+    "4-UPU upright": (lambda: k.upu(4, upright=True), 12, 10),
     "universal delta": (k.universal_delta, 20, 14),
     "hoberman 4": (k.hoberman, 10, 6),
     "hoberman 6": (lambda: k.hoberman(6), 14, 10),
