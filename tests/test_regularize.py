@@ -301,6 +301,16 @@ def test_axes_are_parallel_only_if_they_are(off: float, rows: int) -> None:
     assert report_of(by_default).rows == (4 if off > 1e-4 else 2)
 
 
+@pytest.mark.parametrize("size", [1e-3, 1e-2, 1.0, 1e3, 1e5])
+@pytest.mark.parametrize("name", ["scotch yoke", "four-bar", "oldham", "slider-crank"])
+def test_rows_of_a_pair_are_told_from_combinations_at_any_size(name: str, size: float) -> None:
+    # In a plane two of a pair's own rows are left: nothing else is in them but rounding.
+    robot = pl.regularize(pl.from_screws(k.moved(KNOWN[name][0](), pin.SE3.Identity(), size)))
+    (loop,) = report_of(robot).loops
+    assert sorted(np.abs(loop.selection[loop.selection != 0.0])) == [1.0, 1.0]
+    assert not any("row" in label for label in pl.Constraints(robot).labels)
+
+
 # -- many loops -------------------------------------------------------------------------------
 
 

@@ -314,7 +314,10 @@ def _orthonormal_rows(seen: Array, pair: Pair, length: float) -> Array:
     basis, _ = np.linalg.qr(directions[:, :rank] / scale[:, None])
     # Pivoting on the projector picks unit vectors wherever the space contains them.
     rows = qr(basis @ basis.T, pivoting=True)[0][:, :rank].T
-    rows[np.abs(rows) < 1e-14] = 0.0
+    # The singular values leave rounding of numbers without unit, the QR of those with units.
+    sizes = np.abs(rows) * scale
+    rounding = sizes < 1e-13 * sizes.max(axis=1, keepdims=True, initial=0.0)
+    rows[rounding | (np.abs(rows) < 1e-14)] = 0.0
     largest = rows[np.arange(rank), np.argmax(np.abs(rows), axis=1)]
     rows *= np.sign(largest)[:, None]
     return np.asarray(rows[np.lexsort((np.argmax(np.abs(rows), axis=1),))])
