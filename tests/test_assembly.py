@@ -239,7 +239,7 @@ def test_limits_are_respected_unless_switched_off() -> None:
 
 def test_a_fixed_value_beyond_its_limit_is_refused() -> None:
     robot = tables.limited(m.four_bar(), crank=(-0.5, 0.5))
-    with pytest.raises(pl.BadValue, match=r"'crank' shall be at 0.6, outside .*\[-0.5, 0.5\]"):
+    with pytest.raises(pl.BadValue, match=r"'crank' is set to 0.6, outside .*\[-0.5, 0.5\]"):
         pl.assemble(robot, fixed={"crank": 0.6})
     assert hand.at(robot, pl.assemble(robot, fixed={"crank": 0.6}, limits=False), "crank") == 0.6
     assert hand.at(robot, pl.assemble(robot, fixed={"crank": 0.5}), "crank") == 0.5

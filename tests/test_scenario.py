@@ -255,7 +255,7 @@ MISTAKES: list[tuple[dict[str, Any], str, str]] = [
     ({"start": {"q": {"axis": [0, 1]}}}, "axis", "joint 'axis' has 1 coordinates, not 2"),
     ({"start": {"v": {"axis": [0, 1]}}}, "axis", "joint 'axis' has 1 rates, not 2"),
     ({"start": {"q": {"axis": True}}}, "axis", "expected a number, or a text with a unit"),
-    ({"start": {"q": {"axis": 9}}}, "axis", "joint 'axis' shall be at 9, outside its limits, -2 to "
+    ({"start": {"q": {"axis": 9}}}, "axis", "joint 'axis' is set to 9, outside its limits, -2 to "
      "3; write 'limits: false' under start to ignore them"),
     ({"start": {"locked": ["axle"]}}, "axle", "no joint 'axle'"),
     ({"start": {"opened": ["closer"]}}, "closer", "no loop joint 'closer'"),

@@ -13,7 +13,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from .closing import TOLERANCE, Problem, approach, limited_coordinates, rows_of, search
+from .closing import TOLERANCE, Problem, approach, limited_coordinates, outside_limits, rows_of, search
 from .constraints import Constraints
 from .errors import BadValue, InconsistentVelocity, LoopNotClosed, PinloopWarning
 from .mechanism import Mechanism, require_robot
@@ -207,15 +207,11 @@ def _check_fixed(problem: Problem, q: Array) -> None:
     """A fixed value beyond a limit is a contradiction of the user's own."""
     if not problem.limits:
         return
-    held = rows_of(problem.robot, problem.held)
-    for i, j, low, high in limited_coordinates(problem.robot):
-        if held[j] and not low - 1e-12 <= q[i] <= high + 1e-12:
-            name = next(n for n in problem.held if problem.robot.coordinates(n).v.start <= j
-                        < problem.robot.coordinates(n).v.stop)  # fmt: skip
-            raise BadValue(
-                f"joint '{name}' shall be at {q[i]:.6g}, outside its limits [{low:.6g}, "
-                f"{high:.6g}]; pass limits=False to ignore them"
-            )
+    for name, value, low, high in outside_limits(problem.robot, q, problem.held):
+        raise BadValue(
+            f"joint '{name}' is set to {value:.9g}, outside its limits [{low:.9g}, {high:.9g}]; "
+            "pass limits=False to ignore them"
+        )
 
 
 def _value(robot: Mechanism, joint: str, q: Array) -> str:
@@ -293,10 +289,5 @@ def _at_limits(problem: Problem, q: Array) -> tuple[str, ...]:
 
 
 def _beyond_limits(robot: Mechanism, q: Array) -> tuple[str, ...]:
-    """Joints that stand outside their limits."""
-    outside = {j for i, j, low, high in limited_coordinates(robot) if not low <= q[i] <= high}
-    return tuple(
-        name
-        for name in robot.joints
-        if outside & set(range(robot.coordinates(name).v.start, robot.coordinates(name).v.stop))
-    )
+    """Joints that are outside their limits."""
+    return tuple(dict.fromkeys(name for name, *_ in outside_limits(robot, q, robot.joints)))

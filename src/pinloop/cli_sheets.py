@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .branches import branch_signs
 from .cli_documents import AssemblyDocument, JointRecord, RegularizationDocument
+from .closing import is_outside
 from .constraints import Constraints
 from .errors import LoopNotClosed
 from .mechanism import Mechanism
@@ -148,7 +149,7 @@ def _joint_row(made: Assembled, joint: str) -> tuple[Cell, ...]:
         float(limit[at.q.start])
         for limit in (robot.model.lowerPositionLimit, robot.model.upperPositionLimit)
     )
-    outside = at.nq == 1 and not low - 1e-9 <= value <= high + 1e-9
+    outside = at.nq == 1 and is_outside(value, low, high)
     limits = ""
     if at.nq == 1 and (math.isfinite(low) or math.isfinite(high)):
         limits = " to ".join(_limit(units.factor * end) for end in (low, high))

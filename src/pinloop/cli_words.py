@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from .closing import outside_limits
 from .errors import BadValue
 from .mechanism import Mechanism
 from .stopping import Brakes
@@ -101,24 +102,20 @@ def check_limits(
         option: option that they were given with.
         way_out: what else can be done.
     """
-    for name, values in held.items():
-        at = robot.coordinates(name)
-        low = robot.model.lowerPositionLimit[at.q]
-        high = robot.model.upperPositionLimit[at.q]
-        for value, least, most in zip(values, low, high, strict=False):
-            if at.nq == 1 and not least <= value <= most:
-                raise BadValue(
-                    f"'{option} {name}={value:g}' is outside the limits of the joint, "
-                    f"{_range(robot, name, least, most)}{way_out}"
-                )
+    q = robot.configuration(held)
+    for name, value, least, most in outside_limits(robot, q, held):
+        raise BadValue(
+            f"'{option} {name}={value:.9g}' is outside the limits of the joint, "
+            f"{_range(robot, name, least, most)}{way_out}"
+        )
 
 
 def _range(robot: Mechanism, name: str, least: float, most: float) -> str:
     """Limits of a coordinate, with units."""
     if robot.is_translation[robot.coordinates(name).v.start]:
-        return f"{least:g} to {most:g} m"
+        return f"{least:.9g} to {most:.9g} m"
     low, high = math.degrees(least), math.degrees(most)
-    return f"{least:g} to {most:g} rad ({low:.1f} to {high:.1f} deg)"
+    return f"{least:.9g} to {most:.9g} rad ({low:.1f} to {high:.1f} deg)"
 
 
 IGNORE = "; add --ignore-limits to let it pass them"

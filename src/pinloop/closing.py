@@ -6,7 +6,7 @@ asked for and what to tell him is in `assembly`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,11 +22,14 @@ __all__ = [
     "TOLERANCE",
     "Problem",
     "approach",
+    "is_outside",
+    "limit_slack",
     "limited_coordinates",
     "moved_away",
     "nearby_assembly",
     "null_space",
     "numerical_rank",
+    "outside_limits",
     "rows_of",
     "scaled_jacobian",
     "search",
@@ -43,6 +46,10 @@ _RANK = 1e-8
 _NOISE = 1e-9
 _IDLE = 1e-6
 """Weight of motions that bring no wanted joint nearer."""
+_SAME = 1e-9
+"""What a value may be beyond a limit by the last bits of a computation [rad, m]."""
+_COARSE = 1e-3
+"""Part of a limit beyond which few digits are no excuse."""
 
 
 @dataclass(frozen=True)
@@ -291,6 +298,47 @@ def limited_coordinates(robot: Mechanism) -> list[tuple[int, int, float, float]]
             if lower[i] > -np.inf or upper[i] < np.inf:
                 found.append((i, j, float(lower[i]), float(upper[i])))
     return found
+
+
+def limit_slack(limit: float) -> float:
+    """How far beyond a limit a coordinate may be that is meant to be at it [rad, m].
+
+    Half of the last digit that the limit has in its file: 1.57 may stand for a quarter turn.
+    """
+    digits = repr(float(limit))
+    places = digits.partition(".")[2]
+    digit = 0.5 * 10.0 ** -len(places) if "e" not in digits else 0.0
+    return max(_SAME, min(digit, _COARSE * abs(limit)))
+
+
+def is_outside(value: float, low: float, high: float) -> bool:
+    """Whether a coordinate is outside its limits, in the digits that the limits have."""
+    return value < low - limit_slack(low) or value > high + limit_slack(high)
+
+
+def outside_limits(
+    robot: Mechanism, q: Array, joints: Iterable[str]
+) -> list[tuple[str, float, float, float]]:
+    """Coordinates of some joints that are outside their limits.
+
+    Args:
+        robot: the mechanism.
+        q: configuration, shape (nq,).
+        joints: names of the joints.
+
+    Returns:
+        Name of the joint, value and limits [rad, m] of each.
+    """
+    owners = {k: name for name in joints for k in _cells(robot.coordinates(name).q)}
+    return [
+        (owners[i], float(q[i]), low, high)
+        for i, _, low, high in limited_coordinates(robot)
+        if i in owners and is_outside(float(q[i]), low, high)
+    ]
+
+
+def _cells(part: slice) -> range:
+    return range(part.start, part.stop)
 
 
 def _leaving(problem: Problem, q: Array, step: Array) -> NDArray[np.bool_]:

@@ -1,14 +1,13 @@
-"""SciPy's LAPACK and BLAS, imported when they are first needed: SciPy's linear algebra takes long.
-
-Nothing is computed here.
-"""
+"""SciPy's LAPACK and BLAS, imported when they are first needed: SciPy's linear algebra takes long."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
 
-__all__ = ["lapack", "triangular", "triangular_vector"]
+import numpy as np
+
+__all__ = ["lapack", "least_change", "triangular", "triangular_vector"]
 
 
 @cache
@@ -33,3 +32,22 @@ def triangular_vector() -> Any:
     from scipy.linalg.blas import dtrsv
 
     return dtrsv
+
+
+def least_change(A: Any, b: Any, threshold: float) -> Any:
+    """The shortest ``x`` that solves ``A x = b`` in the least-squares sense.
+
+    By pivoted QR, several times faster than singular values.
+
+    Args:
+        A: matrix, shape (m, n).
+        b: right-hand side, shape (m,).
+        threshold: conditions below which, relative to the largest one, rows count as dependent.
+    """
+    m, n = A.shape
+    padded = np.zeros((max(m, n), 1))
+    padded[:m, 0] = b
+    work, _ = lapack().dgelsy_lwork(m, n, 1, threshold)
+    pivots = np.zeros((n, 1), dtype=np.int32)
+    _, x, _, _, _ = lapack().dgelsy(A, padded, pivots, threshold, int(work))
+    return x[:n, 0]

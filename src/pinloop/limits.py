@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .closing import limited_coordinates
+from .closing import limit_slack, limited_coordinates
 from .errors import BadValue
 from .integrate import Step, hermite
 from .mechanism import Mechanism
@@ -37,9 +37,7 @@ Array = NDArray[np.float64]
 _NOTICED = 1e-6
 """What is passed by less does not count: a joint that rests on its limit [rad, m]."""
 _SAME = 1e-9
-"""What a start may be beyond a limit by rounding [rad, m]."""
-_COARSE = 1e-3
-"""Part of a limit beyond which few digits are no excuse."""
+"""Excess by which one instant must surpass another to count as the worse one [rad, m]."""
 _REACH = 1.0 + 1e-9
 
 
@@ -105,13 +103,8 @@ class JointEnd:
 
     @property
     def slack(self) -> float:
-        """How far beyond the limit a coordinate may be that is meant to be at it [rad, m].
-
-        Half of the last digit that the limit has in its file: 1.57 may stand for a quarter turn.
-        """
-        places = repr(self.limit).partition("e")[0].partition(".")[2]
-        digit = 0.5 * 10.0 ** -len(places) if "e" not in repr(self.limit) else 0.0
-        return max(_SAME, min(digit, _COARSE * abs(self.limit)))
+        """How far beyond the limit a coordinate may be that is meant to be at it [rad, m]."""
+        return limit_slack(self.limit)
 
     def beyond(self, q: Array) -> float:
         """How far a configuration is beyond the end, negative inside [rad, m]."""

@@ -131,7 +131,7 @@ def test_a_robot_with_loops_is_assembled() -> None:
     assert setup.row(0, values)["outcome"] == "stopped"
     out_of_reach = setup.row(3, values | {"pose.shoulder": 1.5, "pose.elbow": -1.5})
     assert out_of_reach["outcome"] == "failed"
-    assert "joint 'elbow' shall be at -1.5, outside its limits" in str(out_of_reach["reason"])
+    assert "joint 'elbow' is set to -1.5, outside its limits" in str(out_of_reach["reason"])
     assert "stopping_time_s" not in out_of_reach and out_of_reach["case"] == 3.0
 
 

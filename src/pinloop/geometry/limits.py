@@ -16,7 +16,7 @@ from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
 from ..errors import BadValue
-from ..limits import LimitPassed
+from ..limits import LimitPassed, ends_seen_from, joint_ends
 from ..trajectory import Trajectory
 from .steps import BINOMIALS, CONTROL, EVEN, Steps, checked_run, steps_of
 
@@ -57,12 +57,14 @@ def joint_limits(run: Trajectory, *, tolerance: float = 1e-6) -> tuple[LimitPass
         for kind, (stored, control) in motions.items() for sign in (1.0, -1.0)
     }  # fmt: skip
     found = []
+    seen = {(x.cell, x.side): x.level for x in ends_seen_from(joint_ends(run.robot), run.q[0])}
     for joint, coordinate, cell, kind, side, limit in _limits(run):
         stored, control = motions[kind]
         sign = 1.0 if side == "upper" else -1.0
-        if farthest[kind, sign][cell] - sign * limit <= tolerance:
+        level = seen.get((cell, side), limit) if kind == "position" else limit
+        if farthest[kind, sign][cell] - sign * level <= tolerance:
             continue
-        over = sign * (stored[:, cell] - limit), sign * (control[:, :, cell] - limit)
+        over = sign * (stored[:, cell] - level), sign * (control[:, :, cell] - level)
         passed = _passed(run.t, steps, *over, float(tolerance))
         if passed is not None:
             found.append(LimitPassed(joint, coordinate, kind, side, limit, *passed))

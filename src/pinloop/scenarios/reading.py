@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..assembly import assemble, consistent_velocity
+from ..closing import outside_limits
 from ..dynamics import ODCA, Augmented, Projected, Voronets
 from ..errors import BadValue
 from ..limits import joint_ends
@@ -167,12 +168,10 @@ def _state(start: StartEntry, words: Words, mode: Mode) -> tuple[Array, Array]:
 
 
 def _within_limits(robot: Mechanism, joint: str, values: list[float]) -> None:
-    at = robot.coordinates(joint)
-    low = float(robot.model.lowerPositionLimit[at.q.start])
-    high = float(robot.model.upperPositionLimit[at.q.start])
-    if at.nq == 1 and not low <= values[0] <= high:
+    q = robot.configuration({joint: values})
+    for _, value, low, high in outside_limits(robot, q, (joint,)):
         raise BadValue(
-            f"joint '{joint}' shall be at {values[0]:g}, outside its limits, {low:g} to {high:g}; "
+            f"joint '{joint}' is set to {value:.9g}, outside its limits, {low:.9g} to {high:.9g}; "
             "write 'limits: false' under start to ignore them"
         )
 

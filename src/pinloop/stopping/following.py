@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..assembly import assemble, consistent_velocity
-from ..closing import TOLERANCE, Problem, limited_coordinates, nearby_assembly, null_space, search
+from ..closing import TOLERANCE, Problem, nearby_assembly, null_space, outside_limits, search
 from ..constraints import Constraints
 from ..errors import InconsistentVelocity, LoopNotClosed
 from ..mechanism import Mechanism
@@ -176,11 +176,7 @@ class Follower:
     def _assembled(self, q: Array, values: Mapping[str, float], time: float) -> Array:
         """Any assembly with the recorded values; an error that says what is in the way."""
         goal = self._robot.configuration(values, q)
-        within = all(
-            low <= goal[i] <= high
-            for i, j, low, high in limited_coordinates(self._robot)
-            if j in self._columns
-        )
+        within = not outside_limits(self._robot, goal, self._joints)
         fixed = {name: values[name] for name in self._held}
         try:
             return assemble(self._robot, goal, fixed, limits=within)

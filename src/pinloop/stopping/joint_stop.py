@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from ..limits import ends_seen_from, joint_ends
 from .course import Course
 from .impact import gear_impulses
 from .schedule import Category0
@@ -134,10 +135,10 @@ def joint_stop(result: StopResult, name: str, ways: Ways) -> JointStop:
 
 def _beyond_limit(course: Course, name: str, ways: Ways) -> float:
     """How far a joint gets beyond its limits; what is stored as cosine and sine has none."""
-    at, model = course.robot.coordinates(name), course.robot.model
+    at = course.robot.coordinates(name)
     if at.nq != at.nv:
         return 0.0
-    start, column = float(course.kept[0].q[at.q.start]), at.v.start
-    above = start + ways.highest[column] - model.upperPositionLimit[at.q.start]
-    below = model.lowerPositionLimit[at.q.start] - start - ways.lowest[column]
-    return max(0.0, float(above), float(below))
+    q, column = course.kept[0].q, at.v.start
+    farthest = {1: float(ways.highest[column]), -1: -float(ways.lowest[column])}
+    ends = ends_seen_from([end for end in joint_ends(course.robot) if end.column == column], q)
+    return max([0.0, *(end.beyond(q) + farthest[end.sign] for end in ends)])

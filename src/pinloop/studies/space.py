@@ -11,6 +11,7 @@ from numbers import Real
 
 import numpy as np
 
+from ..closing import is_outside
 from ..errors import BadValue, UnknownName
 from ..mechanism import Mechanism
 from ..stopping import Brakes, JointTrajectory
@@ -144,7 +145,8 @@ class Space:
                 extent = (float(lower[i]), float(upper[i])) if limited else (-np.pi, np.pi)
             unit = "m" if sliding else "rad"
             variable = _variable("pose", name, extent, unit)
-            if at.nq == 1 and not lower[i] <= variable.low <= variable.high <= upper[i]:
+            ends = (variable.low, variable.high)
+            if at.nq == 1 and any(is_outside(end, lower[i], upper[i]) for end in ends):
                 raise BadValue(
                     f"pose of '{name}' goes from {variable.low:g} to {variable.high:g} {unit}, "
                     f"beyond its limits of {lower[i]:g} to {upper[i]:g}; stay within them"

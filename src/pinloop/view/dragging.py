@@ -18,6 +18,7 @@ from ..closing import (
     limited_coordinates,
     nearby_assembly,
     numerical_rank,
+    outside_limits,
     rows_of,
     search,
 )
@@ -177,10 +178,7 @@ class Dragged:
 
     def _within_limits(self) -> bool:
         """Whether the robot respects its limits; who has left them may go on without."""
-        return all(
-            low - 1e-9 <= self.q[i] <= high + 1e-9
-            for i, _, low, high in limited_coordinates(self.robot)
-        )
+        return not outside_limits(self.robot, self.q, self.robot.joints)
 
     def _obstacle(self, joint: str) -> str:
         """Why a joint goes no further."""

@@ -1,36 +1,27 @@
-"""Geometry that was meant to be special and lost it to rounding, made exact again.
-
-A mechanism that moves although it has more rows than coordinates does so because axes are parallel,
-meet or stand square, or lengths are equal: nobody draws that by chance. Its file has rounded
-numbers, with which its loops cannot be closed or cannot move. Within a tolerance this is recognised
-and mended: the joint frames are moved by the least change with which the loops close wherever they
-go (`fitting`). Everything behind then sees one exact robot: regularization, ranks, formulations,
-absolute coordinates, stops.
-"""
+"""Which change of a robot's joint frames is the one that its rounding calls for, if any."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .closing import TOLERANCE, Problem, search
-from .constraints import Constraints
-from .description import Joint, Rounding
-from .errors import BadValue, LoopNotClosed
-from .fitting import Fit, LoopCluster, fit_frames, loop_clusters, walk
-from .mechanism import Mechanism, build
+from ..closing import TOLERANCE, Problem, search
+from ..constraints import Constraints
+from ..description import Joint, Rounding
+from ..errors import BadValue, LoopNotClosed
+from ..mechanism import Mechanism, build
+from .alignment import Rule, alignments_of
+from .clusters import LoopCluster, loop_groups
+from .digits import DEFAULT_TOLERANCE
+from .equalities import equalities_of
+from .fitting import Fit, fit_frames, walk
 
-__all__ = ["DEFAULT_TOLERANCE", "with_exact_geometry", "written_tolerance"]
+__all__ = ["fitted", "with_exact_geometry"]
 
 Array = NDArray[np.float64]
 
-DEFAULT_TOLERANCE = 1e-4
-"""Radians, and parts of the robot's length, by which a frame may be off and count as rounded."""
 _CLOSED = 1e-12
 """Residual up to which loops are closed as they are."""
 _ZERO = 1e-11
@@ -57,7 +48,7 @@ def with_exact_geometry(robot: Mechanism, tolerance: float) -> Mechanism:
     """
     if tolerance <= 0 or not robot.loops:
         return robot
-    fits, _, _ = _fits(robot, tolerance, tolerance)
+    fits = _fits(robot, tolerance, tolerance)
     return _rebuilt(robot, fits, tolerance, "closes; its numbers are rounded") if fits else robot
 
 
@@ -74,11 +65,10 @@ def fitted(robot: Mechanism, tolerance: float) -> Mechanism:
     """
     if not 0 < tolerance < 1:
         raise BadValue(f"tolerance is {tolerance!r}; it must be a number between 0 and 1")
-    fits, q, error = _fits(robot, tolerance, DEFAULT_TOLERANCE)
+    fits = _fits(robot, tolerance, DEFAULT_TOLERANCE)
     changed = _rebuilt(robot, fits, tolerance, "was fitted") if fits else robot
     left = Problem(changed, Constraints(changed, full=True), (), {}, limits=False)
-    if fits:
-        q, error = search(left, q, seed=0, restarts=_RESTARTS)
+    q, error = search(left, robot.neutral, seed=0, restarts=_RESTARTS)
     if error > TOLERANCE:
         raise LoopNotClosed(
             f"robot '{robot.name}': no change of its joint frames by up to {tolerance:g} rad and "
@@ -89,13 +79,44 @@ def fitted(robot: Mechanism, tolerance: float) -> Mechanism:
     return changed
 
 
-def _fits(robot: Mechanism, tolerance: float, floor: float) -> tuple[list[Fit], Array, float]:
-    """Fits of all clusters that need one, the pose nearest to closed, and what is open there."""
+def _fits(robot: Mechanism, tolerance: float, floor: float) -> list[Fit]:
+    """Fits of all clusters of loops that need one."""
     problem = Problem(robot, Constraints(robot, full=True), (), {}, limits=True)
-    near = min(_MARGIN * tolerance, 0.3)
-    q, error = search(problem, robot.neutral, seed=0, restarts=_RESTARTS, enough=near)
-    meant = (_meant(cluster, q, tolerance, floor) for cluster in loop_clusters(robot))
-    return [fit for fit in meant if fit is not None], q, error
+    q, _ = search(problem, robot.neutral, seed=0, restarts=0)
+    residual, jacobian = problem.residual(q), problem.jacobian(q)
+    near, fits = min(_MARGIN * tolerance, 0.3), []
+    for group in loop_groups(robot):
+        rows, columns = group.part(problem)
+        if not _ranks(residual[rows], jacobian[np.ix_(rows, columns)], tolerance):
+            continue
+        cluster = group.cluster()
+        # Loops that cannot be closed drift far while the search tries: to where they are flat.
+        start = cluster.robot.neutral
+        if np.linalg.norm(cluster.residual(start)) > near:
+            start = group.configuration(cluster, q)
+        if np.linalg.norm(cluster.residual(start)) > near:
+            within = replace(cluster.problem, limits=True)
+            start, _ = search(within, start, seed=0, restarts=_RESTARTS, enough=near)
+        fit = _meant(cluster, start, tolerance, floor)
+        if fit is not None:
+            fits.append(fit)
+    return fits
+
+
+def _ranks(residual: Array, jacobian: Array, tolerance: float) -> range:
+    """Ranks that rows may be meant to have, but for rounding, less than the one that they have.
+
+    What nearly moves is not meant to be rigid.
+    """
+    values = np.linalg.svd(jacobian, compute_uv=False)
+    unit = max(1.0, float(values.max(initial=0.0)))
+    stiff = int(np.sum(values > min(_MARGIN * tolerance, _STIFF) * unit))
+    rank = int(np.sum(values > _ZERO * unit))
+    if np.linalg.norm(residual) > _CLOSED:
+        # Loops that are open may also be rigid.
+        rank = min(rank, len(residual) - 1) + 1
+    columns = jacobian.shape[1]
+    return range(stiff, min(rank, columns) if stiff < columns else rank)
 
 
 def _meant(cluster: LoopCluster, q: Array, tolerance: float, floor: float) -> Fit | None:
@@ -104,23 +125,17 @@ def _meant(cluster: LoopCluster, q: Array, tolerance: float, floor: float) -> Fi
     Changes up to ``floor`` are taken for rounding whatever the others are; those beyond only if
     they are of the size of what it takes to close the loops at all.
     """
-    values = np.linalg.svd(cluster.jacobian(q), compute_uv=False)
-    unit = max(1.0, float(values.max(initial=0.0)))
-    stiff = int(np.sum(values > min(_MARGIN * tolerance, _STIFF) * unit))
-    rank = int(np.sum(values > _ZERO * unit))
-    if np.linalg.norm(cluster.residual(q)) > _CLOSED:
-        # Loops that are open may also be rigid.
-        rank = min(rank, len(cluster.rows) - 1) + 1
     # The lower the rank, the more special the geometry: the most special in reach is the one meant.
     fits: list[Fit] = []
-    for candidate in range(stiff, rank):
-        fit = _fit(cluster, q, candidate, tolerance)
+    for rank in _ranks(cluster.residual(q), cluster.jacobian(q), tolerance):
+        fit = _fit(cluster, q, rank, tolerance)
         if fit is not None:
             fits.append(fit)
             if fit.size <= floor:
                 break
     least = min((fit.size for fit in fits), default=0.0)
-    return next((fit for fit in fits if fit.size <= max(floor, _MARGIN * least)), None)
+    fit = next((fit for fit in fits if fit.size <= max(floor, _MARGIN * least)), None)
+    return fit if fit is not None and fit.size > _CLOSED else None
 
 
 def _fit(cluster: LoopCluster, q: Array, rank: int, limit: float) -> Fit | None:
@@ -130,11 +145,22 @@ def _fit(cluster: LoopCluster, q: Array, rank: int, limit: float) -> Fit | None:
     places = walk(cluster, q, rank, allowed, rng)
     if places is None:
         return None
-    for meeting in (True, False):
-        fit = fit_frames(cluster, places, rank, limit, meeting=meeting)
+    # Where conditions are met to second order, loops open by far less than their frames are off.
+    opening = max(float(np.linalg.norm(cluster.residual(place))) for place in places)
+    reach = limit if opening > limit else allowed
+    soft = [np.linalg.svd(cluster.jacobian(place), compute_uv=False)[rank:] for place in places]
+    if max(opening, float(np.max(soft, initial=0.0))) < _CLOSED_ANYWHERE:
+        return Fit(cluster, np.zeros((len(cluster.frames), 6)))
+    aligned = alignments_of(cluster.robot, cluster.ends, limit)
+    parallel = [rule for rule in aligned if rule.parallel]
+    alike = equalities_of(cluster.robot, cluster.ends, reach)
+    choices: list[list[Rule]] = [[*aligned], [*parallel]]
+    choices += [[*aligned, *alike], [*parallel, *alike]] if alike else []
+    for rules in choices:
+        fit = fit_frames(cluster, places, rank, reach, rules)
         # Closed where it was fitted, and closed elsewhere.
         if fit is not None and walk(fit.cluster, places[-1], rank, _CLOSED_ANYWHERE, rng):
-            return fit if fit.size > _CLOSED else None
+            return fit
     return None
 
 
@@ -145,7 +171,8 @@ def _rebuilt(robot: Mechanism, fits: list[Fit], tolerance: float, word: str) -> 
     for fit in fits:
         moved: dict[str, Joint] = {j.name: j for j in fit.cluster.robot.description.joints}
         for (name, _), part in zip(fit.cluster.frames, fit.shift, strict=True):
-            joints[name] = moved[name]
+            frames = moved[name].frame_parent, moved[name].frame_child
+            joints[name] = replace(joints[name], frame_parent=frames[0], frame_child=frames[1])
             shift, turn = np.linalg.norm(part.reshape(2, 3), axis=1).tolist()
             moves.append((shift * robot.length, turn, name))
     rounding = Rounding(
@@ -161,29 +188,3 @@ def _rebuilt(robot: Mechanism, fits: list[Fit], tolerance: float, word: str) -> 
         warnings=(*robot.warnings, f"robot '{robot.name}' {word}: {rounding}"),
     )
     return replace(build(description, kinematics_only=True), given_length=robot.length)
-
-
-_NUMBER = re.compile(r"(?<![\w.])[-+]?(\d*\.\d+|\d+\.?)(?:[eE][-+]?\d+)?(?![\w.])")
-_EVIDENCE, _SHARE = 20, 0.7
-"""How many numbers must tell, and how many of them have all digits: nine of ten have if rounded."""
-
-
-def written_tolerance(texts: Iterable[str]) -> float:
-    """Tolerance for a robot whose numbers are all written with few digits.
-
-    A file in which every number has at most ``n`` significant digits, and most have all of them,
-    was rounded to ``n`` digits: its frames are off by some ``10^(1 - n)``. Short numbers alone say
-    nothing: 0.3 is what somebody meant.
-
-    Args:
-        texts: what the robot was read from.
-    """
-    counts: Counter[int] = Counter()
-    for text in texts:
-        for number in _NUMBER.findall(text):
-            counts[len(number.replace(".", "").strip("0"))] += 1
-    most = max(counts, default=0)
-    long = sum(counts[n] for n in counts if n > 1)
-    if most < 3 or long < _EVIDENCE or counts[most] < _SHARE * long:
-        return DEFAULT_TOLERANCE
-    return max(DEFAULT_TOLERANCE, 3 * 10.0 ** (1 - most))

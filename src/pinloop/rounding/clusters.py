@@ -1,0 +1,199 @@
+"""Loops that can only be closed together, each cluster of them as a small mechanism of its own.
+
+Loops that share no joint know nothing of each other: what they are meant to be is decided cluster
+by cluster, so that long chains of loops cost no more than their parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..closing import Problem
+from ..constraints import Constraints
+from ..description import GROUND, Joint, Side
+from ..mechanism import Mechanism, build
+
+__all__ = ["LoopCluster", "LoopGroup", "loop_groups"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LoopGroup:
+    """Loops of a robot that share joints with each other and with no other loop.
+
+    Args:
+        robot: the whole robot.
+        loops: names of the loop joints.
+        joints: names of the tree joints on the loops, fixed ones too.
+    """
+
+    robot: Mechanism
+    loops: frozenset[str]
+    joints: frozenset[str]
+
+    @cached_property
+    def couplings(self) -> tuple[str, ...]:
+        """Couplings between joints of the group."""
+        return tuple(c.name for c in self.robot.couplings if self.joints.issuperset(c.joints))
+
+    def part(self, problem: Problem) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Rows and columns that belong to the group in a problem of the whole robot."""
+        rows = [problem.constraints.rows_of[name] for name in (*self.loops, *self.couplings)]
+        columns = [self.robot.coordinates(n).v for n in self.robot.joints if n in self.joints]
+        return _indices(rows), _indices(columns)
+
+    def cluster(self) -> LoopCluster:
+        """The group as a mechanism that stands on the body that carries all of it."""
+        description = self.robot.description
+        edges = [edge for edge in self.robot.tree.edges if edge.joint.name in self.joints]
+        closing = [joint for joint in description.joints if joint.name in self.loops]
+        ends = {end for joint in closing for end in (joint.parent, joint.child)}
+        bodies = ends.union(*((edge.parent, edge.child) for edge in edges))
+        (root,) = bodies.difference(edge.child for edge in edges)
+        kept = self.loops | self.joints
+        part = replace(
+            description,
+            bodies=tuple(body for body in description.bodies if body.name in bodies),
+            joints=tuple(
+                replace(joint, cut=joint.name in self.loops)
+                for joint in description.joints
+                if joint.name in kept
+            ),
+            base=None if root == GROUND else root,
+            couplings=tuple(c for c in description.couplings if c.name in self.couplings),
+            actuated=None,
+            drives=(),
+            frames=(),
+            geometry=(),
+            warnings=(),
+        )
+        built = build(part, kinematics_only=True)
+        return LoopCluster(replace(built, given_length=self.robot.length))
+
+    def configuration(self, cluster: LoopCluster, q: Array) -> Array:
+        """The cluster's part of a configuration of the whole robot."""
+        parts = [q[self.robot.coordinates(name).q] for name in cluster.robot.joints]
+        return np.concatenate([np.zeros(0), *parts])
+
+
+def _indices(parts: list[slice]) -> NDArray[np.intp]:
+    spans = [np.arange(part.start, part.stop, dtype=np.intp) for part in parts]
+    return np.concatenate([np.zeros(0, dtype=np.intp), *spans])
+
+
+def loop_groups(robot: Mechanism) -> list[LoopGroup]:
+    """The loops of a robot, those together that share joints that move."""
+    merged: list[tuple[set[str], set[str]]] = []
+    moving = set(robot.joints)
+    for loop in robot.loops:
+        group = {loop.name}, {*loop.loop.chain_a, *loop.loop.chain_b}
+        apart = []
+        for other in merged:
+            if other[1] & group[1] & moving:
+                group = group[0] | other[0], group[1] | other[1]
+            else:
+                apart.append(other)
+        merged = [*apart, group]
+    return [LoopGroup(robot, frozenset(loops), frozenset(joints)) for loops, joints in merged]
+
+
+@dataclass(frozen=True, eq=False)
+class LoopCluster:
+    """A mechanism that is one group of loops, with all of their rows.
+
+    Numbers without unit: lengths are divided by the characteristic length of the robot that the
+    loops are part of.
+
+    Args:
+        robot: the mechanism.
+    """
+
+    robot: Mechanism
+
+    @cached_property
+    def problem(self) -> Problem:
+        """Closure of all rows, without limits."""
+        return Problem(self.robot, Constraints(self.robot, full=True), (), {}, limits=False)
+
+    @cached_property
+    def frames(self) -> tuple[tuple[str, Side], ...]:
+        """Joint frames that shape its links: the outer one of tree joints, both of loop joints."""
+        edges = {edge.joint.name: edge for edge in self.robot.tree.edges}
+        sides: dict[int, Side] = {1: "frame_parent", -1: "frame_child"}
+        outer = [(name, sides[edges[name].orientation]) for name in self.robot.joints]
+        return (
+            *outer,
+            *((loop.name, side) for loop in self.robot.loops for side in sides.values()),
+        )
+
+    @cached_property
+    def ends(self) -> tuple[tuple[str, Side], ...]:
+        """Both frames of all joints that move."""
+        other: dict[Side, Side] = {"frame_parent": "frame_child", "frame_child": "frame_parent"}
+        inner = [(name, other[side]) for name, side in self.frames[: len(self.robot.joints)]]
+        return (*inner, *self.frames)
+
+    def residual(self, q: Array) -> Array:
+        """Residual of all rows, shape (rows,)."""
+        return self.problem.residual(q)
+
+    def jacobian(self, q: Array) -> Array:
+        """Derivative of the residual by the coordinates, shape (rows, nv)."""
+        return self.problem.jacobian(q)
+
+    def stepped(self, q: Array, step: Array) -> Array:
+        """``q`` moved by a scaled step."""
+        model = self.robot.model
+        moved = pin.integrate(model, q, step * self.problem.column_scale)
+        return np.asarray(pin.normalize(model, moved))
+
+    def frame_jacobian(self, q: Array) -> Array:
+        """Derivative of the residual by the frames' shifts, shape (rows, 6 frames).
+
+        A tree joint's frame carries all that hangs on the joint, a frame B its own loop's end; a
+        frame A moves the other side. Exact where the loops are closed, as the Jacobian by ``q``.
+        """
+        robot, constraints = self.robot, self.problem.constraints
+        data = robot.model.createData()
+        pin.framesForwardKinematics(robot.model, data, q)
+        selectors = constraints.world_selectors(data)
+        joints = {joint.name: joint for joint in robot.description.joints}
+        unit = np.array([robot.length] * 3 + [1.0] * 3)
+        effects = np.zeros((len(constraints), 6 * len(self.frames)))
+        for index, (name, side) in enumerate(self.frames):
+            twists = _placement(robot, data, joints[name], side).toActionMatrix() * unit
+            for loop in robot.loops:
+                sign = float(name in loop.loop.chain_b) - float(name in loop.loop.chain_a)
+                if name == loop.name:
+                    sign = -1.0 if side == "frame_parent" else 1.0
+                if sign:
+                    rows = constraints.rows_of[loop.name]
+                    effects[rows, 6 * index : 6 * index + 6] = sign * (selectors[rows] @ twists)
+        scaled: Array = effects * self.problem.row_scale[:, None]
+        return scaled
+
+    def moved(self, shift: Array) -> LoopCluster:
+        """The cluster with its frames moved by ``exp`` of their parts of the shift."""
+        robot = self.robot
+        joints = {joint.name: joint for joint in robot.description.joints}
+        unit = np.array([robot.length] * 3 + [1.0] * 3)
+        for (name, side), part in zip(self.frames, shift.reshape(-1, 6), strict=True):
+            frame = getattr(joints[name], side) * pin.exp6(unit * part)
+            joints[name] = replace(joints[name], **{side: frame})
+        changed = replace(robot.description, joints=tuple(joints.values()))
+        built = build(changed, kinematics_only=True)
+        return LoopCluster(replace(built, given_length=robot.length))
+
+
+def _placement(robot: Mechanism, data: pin.Data, joint: Joint, side: Side) -> pin.SE3:
+    """Placement in the world of one frame of a joint."""
+    body, frame = joint.parent, joint.frame_parent
+    if side == "frame_child":
+        body, frame = joint.child, joint.frame_child
+    return frame if body == GROUND else data.oMf[robot.frame_id(body)] * frame
