@@ -13,8 +13,9 @@ import pinloop as pl
 from pinloop.description import GROUND, constant
 from pinloop.mechanism import build
 
+from .linkages import X, Z, bennett_axes, chain
 from .random_linkages import placement
-from .tables import Array, Table
+from .tables import Array, Table, joint, table
 
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?(?![\w.])")
 
@@ -98,5 +99,111 @@ def drawn_off(
     joints = tuple(
         replace(joint, frame_parent=joint.frame_parent * pin.exp6(size * rng.normal(size=6)))
         for joint in robot.description.joints
+    )
+    return build(replace(robot.description, joints=joints), kinematics_only=True)
+
+
+def bennett(rng: np.random.Generator) -> tuple[Table, int]:
+    """A linkage of Bennett's with random dimensions, and its mobility."""
+    alpha, beta = rng.uniform(0.3, 1.2), rng.uniform(1.3, 2.6)
+    a, first = rng.uniform(0.2, 0.8), rng.uniform(0.4, 2.4)
+    b = a * np.sin(beta) / np.sin(alpha)
+    second = 2 * np.arctan(
+        np.sin((beta + alpha) / 2) / np.sin((beta - alpha) / 2) / np.tan(first / 2)
+    )
+    frames = [pin.SE3.Identity()]
+    for theta, length, twist in [(first, a, alpha), (second, b, beta), (-first, a, alpha)]:
+        turn = pin.SE3(pin.exp3(theta * Z), np.zeros(3))
+        frames.append(frames[-1] * turn * pin.SE3(pin.exp3(twist * X), length * X))
+    axes = [("revolute", frame.translation, frame.rotation[:, 2], None) for frame in frames]
+    return chain("bennett", *axes), 1
+
+
+def goldberg(rng: np.random.Generator) -> tuple[Table, int]:
+    """Goldberg's five-bar of two random linkages of Bennett with a link in common."""
+    b, beta = rng.uniform(0.7, 1.0), rng.uniform(0.8, 1.4)
+    parts = [
+        bennett_axes(a, float(np.arcsin(a * np.sin(beta) / b)), b, beta, theta)
+        for a, theta in zip(rng.uniform(0.35, 0.65, 2), rng.uniform(0.6, 2.0, 2), strict=True)
+    ]
+    (first, second) = parts
+    axes = [first[3], first[2], first[1], second[1], second[2]]
+    return chain(
+        "goldberg", *(("revolute", axis.translation, axis.rotation[:, 2], None) for axis in axes)
+    ), 1
+
+
+def sarrus(rng: np.random.Generator) -> tuple[Table, int]:
+    """Two legs of three parallel hinges each, the planes at a random angle."""
+    joints = []
+    for leg, angle in enumerate((0.0, rng.uniform(0.4, 2.7))):
+        turn = pin.exp3(angle * Z)
+        points = [[0, 1, 0], [0, 1 + rng.uniform(0.2, 0.5), 0.3], [0, 1, rng.uniform(0.4, 0.7)]]
+        bodies = [GROUND, f"low{leg}", f"high{leg}", "platform"]
+        joints += [
+            joint(
+                f"l{leg}j{k}", "revolute", bodies[k], bodies[k + 1], turn @ points[k], turn @ X,
+                **({"cut": True} if leg and k == 2 else {}),
+            )
+            for k in range(3)
+        ]  # fmt: skip
+    return table("sarrus", *joints), 1
+
+
+def planar_loop(rng: np.random.Generator) -> tuple[Table, int]:
+    """A planar loop of four to nine joints, some of them slides."""
+    count, z = int(rng.integers(4, 10)), np.array([0.0, 0.0, 1.0])
+    kinds: list[tuple[str, Array, Array, None]] = []
+    for _ in range(count):
+        angle = rng.uniform(0, 2 * np.pi)
+        flat = np.array([np.cos(angle), np.sin(angle), 0.0])
+        slide = rng.random() < 0.15 and sum(kind == "prismatic" for kind, *_ in kinds) < 2
+        point = rng.uniform(-1, 1, 3)
+        kinds.append(("prismatic", point, flat, None) if slide else ("revolute", point, z, None))
+    return chain("planar loop", *kinds), count - 3
+
+
+def spherical_loop(rng: np.random.Generator) -> tuple[Table, int]:
+    """A loop of four to eight hinges whose axes meet."""
+    count, centre = int(rng.integers(4, 9)), rng.uniform(-1, 1, 3)
+    directions = rng.normal(size=(count, 3))
+    places = centre + rng.uniform(-0.5, 0.5, (count, 1)) * directions
+    axes = [("revolute", *line, None) for line in zip(places, directions, strict=True)]
+    return chain("spherical loop", *axes), count - 3
+
+
+def parallelograms(rng: np.random.Generator) -> tuple[Table, int]:
+    """Parallelograms one on the other, each on the coupler of the one before."""
+    joints, body, base, count = [], GROUND, np.zeros(3), int(rng.integers(1, 6))
+    for k in range(count):
+        along = np.array([rng.uniform(0.2, 0.5), rng.uniform(-0.2, 0.2), 0.0])
+        up = np.array([rng.uniform(-0.3, 0.3), rng.uniform(0.2, 0.5), 0.0])
+        for side, foot in (("a", base), ("b", base + along)):
+            more = {"cut": True} if side == "b" else {}
+            joints += [
+                joint(f"{side}{k}", "revolute", body, f"{side}bar{k}", foot, Z),
+                joint(f"{side}top{k}", "revolute", f"{side}bar{k}", f"p{k}", foot + up, Z, **more),
+            ]
+        body, base = f"p{k}", base + up + rng.uniform(-0.1, 0.1, 3) * [1, 1, 0]
+    return table("parallelograms", *joints), count
+
+
+OVERCONSTRAINED = (bennett, goldberg, sarrus, planar_loop, spherical_loop, parallelograms)
+"""Random overconstrained linkages, each with the mobility that it has by its construction."""
+
+
+def random_linkage(seed: int) -> tuple[Table, int]:
+    """One of them."""
+    rng = np.random.default_rng(seed)
+    return OVERCONSTRAINED[seed % len(OVERCONSTRAINED)](rng)
+
+
+def moved_frame(robot: pl.Mechanism, name: str, shift: Array) -> pl.Mechanism:
+    """The robot with frame B of one joint moved by a twist in its own axes [m, rad]."""
+    joints = tuple(
+        replace(entry, frame_child=entry.frame_child * pin.exp6(shift))
+        if entry.name == name
+        else entry
+        for entry in robot.description.joints
     )
     return build(replace(robot.description, joints=joints), kinematics_only=True)

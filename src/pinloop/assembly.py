@@ -6,7 +6,7 @@ Kinematics only: nothing here knows masses or forces.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,12 +17,20 @@ from .closing import TOLERANCE, Problem, approach, limited_coordinates, outside_
 from .constraints import Constraints
 from .errors import BadValue, InconsistentVelocity, LoopNotClosed, PinloopWarning
 from .mechanism import Mechanism, require_robot
+from .rounding import nearest_fit
+from .units import length_scale
 
 __all__ = ["assemble", "consistent_velocity"]
 
 Array = NDArray[np.float64]
 
 _RESTARTS = 40
+_LISTED = 4
+"""How many open loops a message names."""
+_SHOWN = 0.2
+"""Part of a gap from which on its share along an axis is named."""
+_ALONE = 12
+"""Up to so many loops each is tried by itself, to find out which one is wrong."""
 
 
 def assemble(
@@ -219,31 +227,55 @@ def _value(robot: Mechanism, joint: str, q: Array) -> str:
 
 
 def _gaps(problem: Problem, q: Array) -> str:
-    """Which loops, couplings and targets are open, and by how much, in mm and degrees."""
-    residual = problem.constraints.residual(q)
-    texts = []
+    """Which loops, couplings and targets are open, by how much and in which direction."""
+    residual, constraints = problem.constraints.residual(q), problem.constraints
+    gaps: list[tuple[float, str]] = []
     for loop in problem.robot.loops:
-        part = residual[problem.constraints.rows_of[loop.name]]
-        angular = np.array(problem.constraints.angular[problem.constraints.rows_of[loop.name]])
-        angular = angular.astype(bool)
-        shift, turn = np.linalg.norm(part[~angular]), np.linalg.norm(part[angular])
-        if shift > 1e-9 * problem.robot.length or turn > 1e-9:
-            texts.append(
-                f"loop '{loop.name}': the {loop.pair.name} pair between '{loop.body_a}' and "
-                f"'{loop.body_b}' is open by {1e3 * shift:.3g} mm and {np.degrees(turn):.3g} deg"
-            )
+        rows = constraints.rows_of[loop.name]
+        size, text = _gap(
+            residual[rows],
+            np.array(constraints.angular[rows], dtype=bool),
+            [label.rpartition("_")[2] for label in constraints.labels[rows]],
+            problem.robot.length,
+        )
+        where = f"the {loop.pair.name} pair between '{loop.body_a}' and '{loop.body_b}'"
+        gaps.append((size, f"loop '{loop.name}': {where} is open by {text}"))
     for coupling in problem.robot.couplings:
-        miss = float(residual[problem.constraints.rows_of[coupling.name]][0])
-        if abs(miss) > 1e-9:
-            texts.append(f"coupling '{coupling.name}' is off by {miss:.3g}")
+        miss = float(residual[constraints.rows_of[coupling.name]][0])
+        gaps.append((abs(miss), f"coupling '{coupling.name}' is off by {miss:.3g}"))
     for name, pose in problem.targets.items():
         error = pin.log6(pose.actInv(problem.robot.placement(q, name))).vector
-        shift, turn = np.linalg.norm(error[:3]), np.linalg.norm(error[3:])
-        if shift > 1e-9 * problem.robot.length or turn > 1e-9:
-            texts.append(
-                f"'{name}' misses its target by {1e3 * shift:.3g} mm and {np.degrees(turn):.3g} deg"
-            )
+        angular = np.arange(6) >= 3
+        size, text = _gap(error, angular, [*"xyzxyz"], problem.robot.length)
+        gaps.append((size, f"'{name}' misses its target by {text}"))
+    # What is a hundred times nearer to closed than the worst is no news.
+    gaps.sort(key=lambda gap: -gap[0])
+    texts = [text for size, text in gaps if size >= 0.01 * gaps[0][0]]
+    if len(texts) > _LISTED:
+        texts[_LISTED:] = [f"{len(texts) - _LISTED} more are open by less"]
     return f"robot '{problem.robot.name}': " + "; ".join(texts)
+
+
+def _gap(
+    residual: Array, angular: NDArray[np.bool_], labels: Sequence[str], length: float
+) -> tuple[float, str]:
+    """Size of a gap without unit, and what it is in mm and degrees, along and about which axes."""
+    shift, turn = (float(np.linalg.norm(residual[part])) for part in (~angular, angular))
+    scale, unit = length_scale(shift)
+    texts = []
+    for size, part, factor, name, way in (
+        (shift, ~angular, scale, unit, "along"),
+        (turn, angular, float(np.degrees(1.0)), "deg", "about"),
+    ):
+        parts = [
+            f"{factor * value:.2g} {way} its {label}"
+            for value, label in zip(residual[part], np.array(labels)[part], strict=True)
+            if abs(value) > _SHOWN * size
+        ]
+        if part.any():
+            direction = f" ({', '.join(parts)})" if part.sum() > 1 and parts else ""
+            texts.append(f"{factor * size:.3g} {name}{direction}")
+    return max(shift / length, turn), " and ".join(texts)
 
 
 def _not_closed(problem: Problem, start: Array, seed: int) -> LoopNotClosed:
@@ -266,6 +298,10 @@ def _blockers(problem: Problem, start: Array, seed: int) -> tuple[str, tuple[str
         q, error = search(replace(problem, **changes), start, seed, restarts=_RESTARTS // 4)  # type: ignore[arg-type]
         return q if error < TOLERANCE else None
 
+    alone = not problem.held and not problem.targets
+    itself = None if alone else closes(held=(), targets={})
+    if itself is None and (fit := nearest_fit(problem.robot)) is not None:
+        return _misfit(problem, fit), ()
     if problem.limits and (q := closes(limits=False)) is not None:
         names = _beyond_limits(problem.robot, q)
         return f"joint limits block it ({', '.join(map(repr, names))})", names
@@ -286,6 +322,30 @@ def _at_limits(problem: Problem, q: Array) -> tuple[str, ...]:
     i, j, low, high = problem.ends
     at = j[(np.minimum(np.abs(q[i] - low), np.abs(q[i] - high)) < 1e-9) & ~problem.still[j]]
     return tuple(name for name in problem.robot.joints if rows_of(problem.robot, (name,))[at].any())
+
+
+def _misfit(problem: Problem, fit: Mechanism) -> str:
+    """Why a robot does not close whose joint frames miss each other, and what to do."""
+    rounding = fit.description.rounding
+    assert rounding is not None
+    names = [loop.name for loop in problem.robot.loops]
+    bad = []
+    if 1 < len(names) <= _ALONE:
+        for name in names:
+            single = problem.robot.without_loops([other for other in names if other != name])
+            alone = Problem(single, Constraints(single, full=True), (), {}, problem.limits)
+            if search(alone, single.neutral, seed=0, restarts=2)[1] >= TOLERANCE:
+                bad.append(name)
+    which = ""
+    if bad and len(bad) < len(names):
+        which = f"; by itself, too, {' and '.join(map(repr, bad))} cannot be closed"
+    elif 1 < len(names) <= _ALONE and not bad:
+        which = "; each loop closes by itself, but not all together"
+    limits = ", and joint limits are not to blame" if problem.limits else ""
+    return (
+        f"the joint frames miss each other{limits}{which}; robot.fitted() moves them "
+        f"{rounding.extent}, and it closes"
+    )
 
 
 def _beyond_limits(robot: Mechanism, q: Array) -> tuple[str, ...]:

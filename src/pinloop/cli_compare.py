@@ -14,7 +14,16 @@ import typer
 
 from .cli_completion import YAMLS, files
 from .cli_files import check_target
-from .cli_options import AsJson, Force, Loops, PackageDirs, Robot, file_option, text_option
+from .cli_options import (
+    AsJson,
+    Force,
+    Loops,
+    PackageDirs,
+    Robot,
+    Tolerance,
+    file_option,
+    text_option,
+)
 from .cli_stop import BrakesFile, Fact, brakes_for
 from .loading import load
 from .mechanism import Mechanism
@@ -51,12 +60,13 @@ def compare(
     as_json: AsJson = False,
     loops: Loops = None,
     package_dir: PackageDirs = None,
+    tolerance: Tolerance = None,
 ) -> int:
     """Set computed stops beside published or measured ones: time, distance, shape d / (v0 t).
 
     A planning aid, no safety certificate.
     """
-    machine, rows, chosen, facts = _read(robot, table, brakes, loops, package_dir)
+    machine, rows, chosen, facts = _read(robot, table, brakes, loops, package_dir, tolerance)
     made = compare_stops(rows.stops(machine, chosen), rows)
     if as_json:
         _write_json(made.as_dict(), chosen, facts)
@@ -86,6 +96,7 @@ def fit(
     as_json: AsJson = False,
     loops: Loops = None,
     package_dir: PackageDirs = None,
+    tolerance: Tolerance = None,
 ) -> int:
     """Fit brakes to published or measured stops, and say what these do not identify.
 
@@ -94,7 +105,7 @@ def fit(
     """
     if output is not None:
         check_target(output, f"--output {output}", [robot, table, *(loops or ())], force=force)
-    machine, rows, start, facts = _read(robot, table, brakes, loops, package_dir)
+    machine, rows, start, facts = _read(robot, table, brakes, loops, package_dir, tolerance)
     made = fitted(machine, rows, start, parameter or ("dynamic_torque",))
     if output is not None:
         _write_brakes(made.brakes, output)
@@ -113,10 +124,11 @@ def _read(
     brakes: Path | None,
     loops: list[Path] | None,
     package_dir: list[Path] | None,
+    tolerance: float | None,
 ) -> tuple[Mechanism, StoppingTable, Brakes, list[Fact]]:
     """Robot, table and brakes, and a line on where these come from."""
     rows = StoppingTable.from_csv(table)
-    machine = load(robot, loops=loops or None, package_dirs=package_dir or ())
+    machine = load(robot, loops=loops or None, package_dirs=package_dir or (), tolerance=tolerance)
     chosen, said = brakes_for(machine, robot, brakes)
     facts = [("brakes", chosen.source if chosen.source != "template" else "guessed")]
     facts += said

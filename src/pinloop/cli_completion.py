@@ -74,6 +74,7 @@ def joints(context: typer.Context, incomplete: str) -> list[str]:
             loops=list(context.params.get("loops") or ()) or None,
             package_dirs=list(context.params.get("package_dir") or ()),
             kinematics_only=True,
+            tolerance=0,
         )
     except PinloopError:
         return []

@@ -19,6 +19,7 @@ def kinematics_of(
     loops: Sequence[Path] | None,
     package_dir: Sequence[Path] | None,
     floating_base: bool,
+    tolerance: float | None,
 ) -> Mechanism:
     """The robot for commands that move no masses; says what loading left out.
 
@@ -27,6 +28,7 @@ def kinematics_of(
         loops: files with its loops, if any.
         package_dir: folders of packages, if any.
         floating_base: whether the root link floats.
+        tolerance: what counts as rounded, as `load` has it.
     """
     machine = load(
         robot,
@@ -34,6 +36,7 @@ def kinematics_of(
         package_dirs=package_dir or (),
         floating_base=floating_base,
         kinematics_only=True,
+        tolerance=tolerance,
     )
     for warning in machine.warnings:
         complain(warning, "warning", "yellow")

@@ -23,6 +23,7 @@ from .cli_options import (
     Loops,
     PackageDirs,
     Robot,
+    Tolerance,
     file_option,
     held_joints,
     text_option,
@@ -50,6 +51,7 @@ def check(
     robot: Robot,
     loops: Loops = None,
     package_dir: PackageDirs = None,
+    tolerance: Tolerance = None,
     floating_base: FloatingBase = False,
     kinematics_only: Annotated[
         bool, typer.Option("--kinematics-only", help="Accept moving links without mass.")
@@ -68,6 +70,7 @@ def check(
         robot,
         loops=loops or None,
         package_dirs=package_dir or (),
+        tolerance=tolerance,
         floating_base=floating_base,
         kinematics_only=kinematics_only,
     )
@@ -96,6 +99,7 @@ def assemble(
     ] = 0,
     loops: Loops = None,
     package_dir: PackageDirs = None,
+    tolerance: Tolerance = None,
     floating_base: FloatingBase = False,
     as_json: AsJson = False,
 ) -> int:
@@ -104,7 +108,7 @@ def assemble(
     What is given with --q is kept exactly; other actuated joints stay where they are if they can.
     If the robot cannot be assembled, the nearest configuration is shown, with what blocks it.
     """
-    machine = kinematics_of(robot, loops, package_dir, floating_base)
+    machine = kinematics_of(robot, loops, package_dir, floating_base, tolerance)
     held = joint_values(machine, q or (), "--q")
     begun = joint_values(machine, near or (), "--near")
     for name in set(held) & set(begun):
@@ -154,12 +158,13 @@ def regularize(
     force: Force = False,
     loops: Loops = None,
     package_dir: PackageDirs = None,
+    tolerance: Tolerance = None,
     floating_base: FloatingBase = False,
     as_json: AsJson = False,
 ) -> int:
     """Reduce loop rows to those that are sufficient everywhere: which are dropped, and why."""
     written = None if output is None else _target(output, [robot, *(loops or ())], force=force)
-    machine = kinematics_of(robot, loops, package_dir, floating_base)
+    machine = kinematics_of(robot, loops, package_dir, floating_base, tolerance)
     try:
         reduced = reduce_rows(machine, cut=cut or None, recut=recut, sampled=sampled)
     except LoopNotClosed as problem:

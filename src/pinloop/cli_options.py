@@ -28,6 +28,7 @@ __all__ = [
     "OpenBrowser",
     "PackageDirs",
     "Robot",
+    "Tolerance",
     "command",
     "file_option",
     "held_joints",
@@ -119,6 +120,17 @@ PackageDirs = Annotated[
         "--package-dir",
         metavar="DIR",
         ends=("/",),
+    ),
+]
+Tolerance = Annotated[
+    float | None,
+    typer.Option(
+        "--tolerance",
+        metavar="X",
+        show_default=False,
+        help="Turn (rad) and shift (lengths of the robot) of joint frames up to which loops count "
+        "as rounded and are closed; 0: take every digit. By default 1e-4, or what the digits of "
+        "the file allow.",
     ),
 ]
 FloatingBase = Annotated[

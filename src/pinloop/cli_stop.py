@@ -22,6 +22,7 @@ from .cli_options import (
     Loops,
     PackageDirs,
     Robot,
+    Tolerance,
     command,
     file_option,
     held_joints,
@@ -159,6 +160,7 @@ def stop(
     csv: Csv = None,
     loops: Loops = None,
     package_dir: PackageDirs = None,
+    tolerance: Tolerance = None,
 ) -> int:
     """Stop a moving robot: time and angle per joint, way of the tool, loads, whether it holds.
 
@@ -172,6 +174,7 @@ def stop(
         robot,
         loops=loops or None,
         package_dirs=package_dir or (),
+        tolerance=tolerance,
         gravity=None if gravity is None else gravity_vector(gravity),
     )
     chosen, facts = brakes_for(machine, robot, brakes)
@@ -339,6 +342,7 @@ def init(
     force: Force = False,
     loops: Loops = None,
     package_dir: PackageDirs = None,
+    tolerance: Tolerance = None,
 ) -> int:
     """Write a first brakes file, guessed from the robot's file, to be edited.
 
@@ -351,7 +355,7 @@ def init(
         raise BadValue(f"{target} exists; add --force to overwrite it, or name another with -o")
     if os.path.realpath(target) == os.path.realpath(robot):
         raise BadValue(f"{target} is the robot's own file; name another with -o")
-    machine = load(robot, loops=loops or None, package_dirs=package_dir or ())
+    machine = load(robot, loops=loops or None, package_dirs=package_dir or (), tolerance=tolerance)
     guess = Brakes.template(machine)
     text = brakes_text(Contents(guess.joints, guess.chain, (), guess.robot), guess.source)
     if bare:

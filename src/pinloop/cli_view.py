@@ -26,6 +26,7 @@ from .cli_options import (
     OpenBrowser,
     PackageDirs,
     Robot,
+    Tolerance,
     file_option,
     text_option,
 )
@@ -48,6 +49,7 @@ def view(
     robot: Robot,
     loops: Loops = None,
     package_dir: PackageDirs = None,
+    tolerance: Tolerance = None,
     floating_base: FloatingBase = False,
     html: Html = None,
     q: HeldJoints = None,
@@ -58,7 +60,7 @@ def view(
 
     A robot that cannot be assembled is shown as near to it as it comes.
     """
-    machine = kinematics_of(robot, loops, package_dir, floating_base)
+    machine = kinematics_of(robot, loops, package_dir, floating_base, tolerance)
     held = joint_values(machine, q or (), "--q")
     if not ignore_limits:
         check_limits(machine, held, "--q", IGNORE)

@@ -16,6 +16,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from .pairs import Pair
+from .units import length_scale
 
 __all__ = [
     "COORDINATES",
@@ -236,11 +237,19 @@ class Rounding:
     turn: float
     joint: str
 
-    def __str__(self) -> str:
-        length = f"{1e6 * self.shift:.2g} um" if self.shift < 1e-4 else f"{1e3 * self.shift:.2g} mm"
+    @property
+    def extent(self) -> str:
+        """By how much frames were moved, and which one most, as a part of a sentence."""
+        scale, unit = length_scale(self.shift)
         return (
-            f"joint frames moved by up to {length} and {np.degrees(self.turn):.2g} deg (most of "
-            f"'{self.joint}'; tolerance {self.tolerance:.2g} rad and lengths of the robot)"
+            f"by up to {scale * self.shift:.2g} {unit} and {np.degrees(self.turn):.2g} deg (most "
+            f"of '{self.joint}')"
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"joint frames moved {self.extent}; tolerance {self.tolerance:.2g} rad and lengths of "
+            "the robot"
         )
 
 

@@ -1,4 +1,4 @@
-"""SciPy's LAPACK and BLAS, imported when they are first needed: SciPy's linear algebra takes long."""
+"""SciPy's LAPACK and BLAS, imported when first needed, for linear algebra takes long to import."""
 
 from __future__ import annotations
 

@@ -6,7 +6,17 @@ import math
 import re
 from collections.abc import Mapping
 
-__all__ = ["ANGLES", "LENGTHS", "MASSES", "PARTS", "TIMES", "in_units", "listed", "rates"]
+__all__ = [
+    "ANGLES",
+    "LENGTHS",
+    "MASSES",
+    "PARTS",
+    "TIMES",
+    "in_units",
+    "length_scale",
+    "listed",
+    "rates",
+]
 
 ANGLES: Mapping[str, float] = {"": 1.0, "rad": 1.0, "deg": math.pi / 180}
 LENGTHS: Mapping[str, float] = {"": 1.0, "m": 1.0, "mm": 1e-3}
@@ -28,6 +38,12 @@ def in_units(word: str, units: Mapping[str, float]) -> float | None:
     if match is None or match[2] not in units:
         return None
     return float(match[1]) * units[match[2]]
+
+
+def length_scale(length: float) -> tuple[float, str]:
+    """How many per metre, and the name, of the unit in which a small length is easy to read."""
+    scales = ((1e-4, 1e3, "mm"), (1e-7, 1e6, "um"), (0.0, 1e9, "nm"))
+    return next((scale, name) for least, scale, name in scales if abs(length) >= least)
 
 
 def rates(units: Mapping[str, float]) -> dict[str, float]:

@@ -11,6 +11,12 @@ coordinates, stops.
 from __future__ import annotations
 
 from .digits import DEFAULT_TOLERANCE, written_tolerance
-from .exact import fitted, with_exact_geometry
+from .exact import fitted, nearest_fit, with_exact_geometry
 
-__all__ = ["DEFAULT_TOLERANCE", "fitted", "with_exact_geometry", "written_tolerance"]
+__all__ = [
+    "DEFAULT_TOLERANCE",
+    "fitted",
+    "nearest_fit",
+    "with_exact_geometry",
+    "written_tolerance",
+]

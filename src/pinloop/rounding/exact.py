@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,7 @@ from .digits import DEFAULT_TOLERANCE
 from .equalities import equalities_of
 from .fitting import Fit, fit_frames, walk
 
-__all__ = ["fitted", "with_exact_geometry"]
+__all__ = ["fitted", "nearest_fit", "with_exact_geometry"]
 
 Array = NDArray[np.float64]
 
@@ -32,6 +34,9 @@ _MARGIN = 10.0
 """How much more than its frames a loop may be off: errors of several frames add up."""
 _STIFF = 0.1
 """Singular values above this part of the largest one resist, however much is tolerated."""
+_CHOICE = 3.0
+_WIDE, _FAR = 0.1, 3.0
+"""Changes above this part of the limit are doubted; so much less without rules refutes them."""
 _RESTARTS = 8
 
 
@@ -48,7 +53,7 @@ def with_exact_geometry(robot: Mechanism, tolerance: float) -> Mechanism:
     """
     if tolerance <= 0 or not robot.loops:
         return robot
-    fits = _fits(robot, tolerance, tolerance)
+    fits = _fits(robot, tolerance, _WIDE * tolerance)
     return _rebuilt(robot, fits, tolerance, "closes; its numbers are rounded") if fits else robot
 
 
@@ -77,6 +82,16 @@ def fitted(robot: Mechanism, tolerance: float) -> Mechanism:
             residuals=left.constraints.by_name(left.constraints.residual(q)),
         )
     return changed
+
+
+@lru_cache(maxsize=8)
+def nearest_fit(robot: Mechanism) -> Mechanism | None:
+    """What `Mechanism.fitted` makes of a robot by default; None if it changes nothing or fails."""
+    try:
+        changed: Mechanism = robot.fitted()
+    except LoopNotClosed:
+        return None
+    return changed if changed is not robot else None
 
 
 def _fits(robot: Mechanism, tolerance: float, floor: float) -> list[Fit]:
@@ -134,7 +149,7 @@ def _meant(cluster: LoopCluster, q: Array, tolerance: float, floor: float) -> Fi
             if fit.size <= floor:
                 break
     least = min((fit.size for fit in fits), default=0.0)
-    fit = next((fit for fit in fits if fit.size <= max(floor, _MARGIN * least)), None)
+    fit = next((fit for fit in fits if fit.size <= max(floor, _CHOICE * least)), None)
     return fit if fit is not None and fit.size > _CLOSED else None
 
 
@@ -157,11 +172,27 @@ def _fit(cluster: LoopCluster, q: Array, rank: int, limit: float) -> Fit | None:
     choices: list[list[Rule]] = [[*aligned], [*parallel]]
     choices += [[*aligned, *alike], [*parallel, *alike]] if alike else []
     for rules in choices:
-        fit = fit_frames(cluster, places, rank, reach, rules)
-        # Closed where it was fitted, and closed elsewhere.
-        if fit is not None and walk(fit.cluster, places[-1], rank, _CLOSED_ANYWHERE, rng):
-            return fit
+        fit = _closing_fit(cluster, places, rank, reach, rules)
+        if fit is None:
+            continue
+        # Within a wide tolerance axes are aligned by chance: then far less is enough without.
+        if rules and fit.size > _WIDE * limit:
+            free = _closing_fit(cluster, places, rank, reach, [])
+            if free is not None and free.size < fit.size / _FAR:
+                return free
+        return fit
     return None
+
+
+def _closing_fit(
+    cluster: LoopCluster, places: list[Array], rank: int, limit: float, rules: Sequence[Rule]
+) -> Fit | None:
+    """The least change with which the loops close where it was fitted, and elsewhere."""
+    fit = fit_frames(cluster, places, rank, limit, rules)
+    rng = np.random.default_rng(1)
+    if fit is None or not walk(fit.cluster, places[-1], rank, _CLOSED_ANYWHERE, rng):
+        return None
+    return fit
 
 
 def _rebuilt(robot: Mechanism, fits: list[Fit], tolerance: float, word: str) -> Mechanism:

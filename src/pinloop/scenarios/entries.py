@@ -89,6 +89,13 @@ class RobotEntry(Entry):
     loops: _Names = Field((), description="files with its loops, if it does not say them")
     package_dirs: _Names = Field((), description="folders that hold packages of package:// names")
     floating_base: bool = Field(False, description="let the root link float")
+    tolerance: float | None = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="turn [rad] and shift [lengths of the robot] of joint frames that count as "
+        "rounding; 0: none; by default 1e-4, or what the digits of the file allow",
+    )
     regularize: bool = Field(True, description="remove redundant loop rows first")
     losses: bool = Field(True, description="let damping and friction of the robot's file act")
 

@@ -111,6 +111,7 @@ def load_scenario(
         package_dirs=[folder / one for one in file.robot.package_dirs],
         gravity=file.gravity,
         floating_base=file.robot.floating_base,
+        tolerance=file.robot.tolerance,
     )
     words = Words(source, data, robot)
     mode = _mode(file.start, words)

@@ -209,6 +209,13 @@ class StudyFile(Entry):
     format: Literal["pinloop-study-1"] = Field(description="version of this format")
     robot: Name = Field(description="file of the robot")
     loops: tuple[Name, ...] = Field((), description="files with its loops, if it does not say them")
+    tolerance: float | None = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="turn [rad] and shift [lengths of the robot] of joint frames that count as "
+        "rounding; 0: none; by default 1e-4, or what the digits of the file allow",
+    )
     brakes: Name | None = Field(
         None, description="brakes file; that beside the robot by default, else guessed"
     )
@@ -275,7 +282,8 @@ def read_study(path: str | Path) -> PlannedStudy:
     data = read_yaml(read_bytes(path, "study file"), source)
     file = validated(StudyFile, data, source)
     robot_file = folder / file.robot
-    robot = load(robot_file, loops=[folder / one for one in file.loops] or None)
+    loops = [folder / one for one in file.loops] or None
+    robot = load(robot_file, loops=loops, tolerance=file.tolerance)
     if file.brakes is None:
         brakes, beside = usual_brakes(robot, robot_file)
         guessed = not beside
