@@ -13,7 +13,8 @@ import pinloop as pl
 from pinloop.description import GROUND, constant
 from pinloop.mechanism import build
 
-from .linkages import X, Z, bennett_axes, chain
+from .linkages import bennett_axes, chain
+from .mechanisms import X, Z
 from .random_linkages import placement
 from .tables import Array, Table, joint, table
 

@@ -84,6 +84,18 @@ def test_without_a_brakes_file_everything_is_guessed(robot: str, capsys: Capture
 # -- words arrive ---------------------------------------------------------------------------
 
 
+def test_a_pose_at_a_limit_is_compared_in_the_digits_of_the_file(
+    robot: str, capsys: Captured
+) -> None:
+    path = Path(robot)
+    assert 'lower="-2"' in path.read_text()
+    path.write_text(path.read_text().replace('lower="-2"', 'lower="0.31416"'))
+    data = document(capsys, robot, "--pose", "axis=18deg")
+    assert data["signal"]["q"]["axis"] == [math.radians(18)]
+    assert cli.run(["stop", robot, "--pose", "axis=17.9deg"]) == 2
+    assert "is outside the limits of the joint, 0.31416 to 3 rad" in capsys.readouterr().err
+
+
 def test_full_speed_away_from_the_nearer_limit(robot: str, capsys: Captured) -> None:
     data = document(capsys, robot)
     assert data["signal"]["v"] == {"axis": [4.0], "rail": [2.0]}

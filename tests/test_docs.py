@@ -9,11 +9,13 @@ import shlex
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pinloop as pl
 from pinloop import cli
 
+from . import rounded
 from .pages import blocks as fenced
 from .pages import run_page
 
@@ -36,23 +38,35 @@ EXAMPLES = [
 TREE = next(body for note, _, body in _BLOCK.findall(FORMATS) if note == "file: bars.urdf")
 
 
-@pytest.mark.parametrize("note, body", EXAMPLES)
-@pytest.mark.filterwarnings("error")
-def test_every_example_of_a_format_is_the_linkage(note: str, body: str, tmp_path: Path) -> None:
-    (tmp_path / "bars.urdf").write_text(TREE)
+def _said(note: str) -> re.Match[str]:
+    """What the note over an example says: where it belongs, and how many freedoms it has."""
     what = re.fullmatch(
         r"(?:file: (?P<file>\S+)|in: bars\.urdf|beside: bars\.urdf as (?P<beside>[\w.]+))"
         r"(?:, freedoms (?P<freedoms>\d))?",
         note,
     )
     assert what is not None, f"an example needs a note that says where it belongs, not {note!r}"
-    path = tmp_path / (what["file"] or "bars.urdf")
+    return what
+
+
+def written_example(note: str, body: str, folder: Path) -> Path:
+    """Write an example with what it needs; returns the path of the robot."""
+    (folder / "bars.urdf").write_text(TREE)
+    what = _said(note)
+    path = folder / (what["file"] or "bars.urdf")
     if what["file"]:
         path.write_text(body)
     elif what["beside"]:
-        (tmp_path / what["beside"]).write_text(body)
+        (folder / what["beside"]).write_text(body)
     else:
         path.write_text(TREE.replace("</robot>", f"{body}</robot>"))
+    return path
+
+
+@pytest.mark.parametrize("note, body", EXAMPLES)
+@pytest.mark.filterwarnings("error")
+def test_every_example_of_a_format_is_the_linkage(note: str, body: str, tmp_path: Path) -> None:
+    what, path = _said(note), written_example(note, body, tmp_path)
     report = pl.diagnose(pl.load(path, kinematics_only=True))
     assert report.assembled
     # A parallelogram has one freedom; the tree alone, which is the first example, three.
@@ -61,6 +75,17 @@ def test_every_example_of_a_format_is_the_linkage(note: str, body: str, tmp_path
     # Nothing but what the text says of the example: no masses, a pair or a cut not told.
     told = ("has no mass", "SDF's default", "joined by a spherical pair", "has a second parent")
     assert not [text for text in report.warnings if not any(part in text for part in told)]
+
+
+@pytest.mark.parametrize("count", [3, 4, 5, 6, 9])
+@pytest.mark.parametrize("note, body", [one for one in EXAMPLES if one.values[1] != TREE])
+def test_every_example_survives_rounding(note: str, body: str, count: int, tmp_path: Path) -> None:
+    exact = pl.load(written_example(note, body, tmp_path), kinematics_only=True)
+    turned = rounded.in_other_frames(exact, np.random.default_rng(count))
+    path = rounded.saved_with_digits(turned, tmp_path / "rounded.urdf", count)
+    reports = [pl.diagnose(r) for r in (exact, pl.load(path, kinematics_only=True))]
+    numbers = [(r.assembled, r.mobility, r.rank, r.reduced_rows) for r in reports]
+    assert numbers[0] == numbers[1]
 
 
 def test_all_thirteen_formats_have_an_example() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 import pinloop as pl
 from pinloop.cli import app
+from pinloop.closing import is_outside, limit_slack
 from pinloop.limits import JointEnd, LimitWatch, ends_seen_from, joint_ends
 from pinloop.mechanism import build
 
@@ -120,6 +122,42 @@ def test_a_start_compares_in_the_digits_of_the_file(limit: float, q: float, beyo
     assert (seen.beyond(np.array([q])) > 0) is beyond
     (below,) = ends_seen_from([end], np.array([limit - 0.2]))
     assert below.level == limit
+
+
+class TestTypedNumbers:
+    """18 deg are 0.314159265 rad: 7e-7 beyond a limit of 0.31416 that means the same."""
+
+    LOW, HIGH = 0.31416, 1.5708
+
+    def arm(self) -> pl.Mechanism:
+        return s.between(s.hanging(), self.LOW, self.HIGH)
+
+    @pytest.mark.parametrize("degrees", [18, 90])
+    def test_assembly_and_runs_take_them(self, degrees: float) -> None:
+        arm, value = self.arm(), float(np.radians(degrees))
+        name = arm.joints[0]
+        assert pl.assemble(arm, fixed={name: value})[0] == value
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert pl.assemble(arm, {name: value})[0] == value
+        # The range ends where the run starts: what leads inwards is no violation.
+        v = [1.0 if degrees == 18 else -1.0]
+        run = pl.simulate(arm, [value], v, until=0.01, limits="stop")
+        assert run.t[-1] == 0.01 and run.limits_passed == () and pl.joint_limits(run) == ()
+
+    @pytest.mark.parametrize("value", [0.3141, 1.571, 0.31416 - 6e-6])
+    def test_what_is_beyond_the_digits_is_refused(self, value: float) -> None:
+        arm = self.arm()
+        with pytest.raises(pl.BadValue, match=r"outside its limits \[0\.31416, 1\.5708\]"):
+            pl.assemble(arm, fixed={arm.joints[0]: value})
+
+    def test_the_slack_is_half_of_the_last_digit(self) -> None:
+        assert limit_slack(0.31416) == pytest.approx(5e-6)
+        assert limit_slack(-1.5708) == pytest.approx(5e-5)
+        # With all digits only the last bits are left, and one digit is no excuse for much.
+        assert limit_slack(float(np.pi)) == 1e-9 and limit_slack(2.0) == pytest.approx(2e-3)
+        assert not is_outside(5.0, -float("inf"), float("inf"))
+        assert is_outside(-1.1, -1.0, 1.0) and is_outside(1.1, -1.0, 1.0)
 
 
 def test_a_run_is_saved_with_its_warnings(tmp_path: Path) -> None:

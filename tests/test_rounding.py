@@ -30,7 +30,7 @@ TURNED_ROCKER = (
 )
 """The rocker of the page in the frame that an exporter gives it."""
 HARDER = ("triple parallelogram", "hoberman 4", "universal delta", "4-UPU")
-"""Geometries at which conditions are met to second order only: they come back, or are left open."""
+"""Geometries at which conditions are met to second order only: equal lengths bring them back."""
 
 RIGID = "collinear three-bar"
 """A flat triangle: with other numbers it is another one, or none."""
@@ -94,6 +94,19 @@ def test_a_tilt_beyond_the_tolerance_is_none() -> None:
     assert numbers(pl.load(text, tolerance=1e-3)) == (1, 2, 2)
 
 
+def test_what_is_closed_but_barely_held_is_told() -> None:
+    # Hinges are drawn where they are, so that the loop is closed; one axis is 2e-3 rad off.
+    entries = KNOWN["four-bar"][0]()
+    for entry in entries["joints"]:
+        if entry["name"] == "rocker":
+            entry["axis"] = np.asarray(entry["axis"], float) + np.array([2e-3, 0, 0])
+    report = pl.diagnose(pl.from_screws(entries))
+    assert report.assembled and report.mobility == 0
+    (warning,) = report.warnings
+    assert "is held by" in warning and "robot.fitted() moves its joint frames by up to" in warning
+    assert numbers(pl.from_screws(entries).fitted()) == (1, 2, 2)
+
+
 def test_a_tolerance_of_zero_takes_every_digit() -> None:
     robot = pl.load(crank(*TURNED_ROCKER), tolerance=0)
     assert robot.description.rounding is None
@@ -142,13 +155,13 @@ def test_known_linkages_with_few_digits(name: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("name", HARDER)
-def test_harder_linkages_come_back_or_say_no(name: str) -> None:
+def test_harder_linkages_come_back_by_equal_lengths(name: str) -> None:
     exact = robot_called(name)
     for count in (5, 9):
         table = rounded.table_with_digits(KNOWN[name][0](), np.random.default_rng(count), count)
-        robot = pl.from_screws(table, tolerance=3 * 10.0 ** (1 - count))
-        if robot.description.rounding is not None:
-            assert pl.diagnose(robot).mobility == pl.diagnose(exact).mobility
+        robot = pl.from_screws(table, tolerance=max(DEFAULT_TOLERANCE, 3 * 10.0 ** (1 - count)))
+        assert robot.description.rounding is not None
+        assert pl.diagnose(robot).mobility == pl.diagnose(exact).mobility
 
 
 def test_a_run_of_a_rounded_robot_is_that_of_the_exact_one(tmp_path: Path) -> None:

@@ -19,11 +19,14 @@ from .description import Rounding
 from .errors import LoopNotClosed
 from .mechanism import Mechanism, require_robot
 from .regularize import count_rows
+from .rounding import nearest_fit
 
 __all__ = ["Diagnosis", "LoopSummary", "diagnose"]
 
 Array = NDArray[np.float64]
 
+_BARELY = 1e-2
+"""Singular values of rows below this part of the largest one may be errors of the drawing."""
 _ELSEWHERE = 1e-4
 """Motions shorter than this lead nowhere: rounding lets closed loops move so far."""
 
@@ -212,6 +215,8 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
                 "closed configuration was found beside the assembled one: it may be a singular "
                 "pose that the mechanism cannot leave"
             )
+    if assembled:
+        warnings += _nearly_free(robot, jacobians[0])
     locks = [_locks(robot, constraints, q) for q in configurations]
     idle, idle_dof = _idle(robot, [np.vstack(pair) for pair in zip(jacobians, locks, strict=True)])
     reduced = _reduced_rows(robot, q) if assembled else None
@@ -244,6 +249,24 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
         warnings=tuple(warnings),
         sampled_rows=sampled,
     )
+
+
+def _nearly_free(robot: Mechanism, jacobian: Array) -> list[str]:
+    """Says if loops that are closed would move more freely with joint frames moved by a little."""
+    if jacobian.size == 0:
+        return []
+    values = np.asarray(np.linalg.svd(jacobian, compute_uv=False))
+    held = values[: numerical_rank(values)]
+    if held.size == 0 or held[-1] > _BARELY * held[0]:
+        return []
+    fit = nearest_fit(robot)
+    if fit is None or fit.description.rounding is None:
+        return []
+    return [
+        f"robot '{robot.name}' is held by {held[-1]:.1e} rad per rad only, as if meant to move "
+        f"there: robot.fitted() moves its joint frames {fit.description.rounding.extent}, and it "
+        "moves"
+    ]
 
 
 def _reduced_rows(robot: Mechanism, q: Array) -> int:

@@ -12,8 +12,8 @@ from pinloop.constraints import Constraints
 from pinloop.description import GROUND
 from pinloop.rounding.clusters import loop_groups
 
-from .. import linkages
 from ..known_linkages import robot_called
+from ..mechanisms import TURN
 from ..tables import joint, table
 
 
@@ -71,21 +71,16 @@ def test_the_derivative_by_frames_is_that_of_moved_frames(name: str) -> None:
 def test_loops_that_share_no_joint_are_clusters_of_their_own() -> None:
     robot = robot_called("stewart")
     assert [len(group.loops) for group in loop_groups(robot)] == [len(robot.loops)]
-    pair = pl.from_screws(
-        table(
-            "two",
-            *(
-                joint(f"{name}{k}", *rest, cut=name == "d")
-                for k in range(2)
-                for name, *rest in (
-                    ("a", "revolute", GROUND, f"x{k}", [k, 0, 0], linkages.TURN),
-                    ("b", "revolute", GROUND, f"y{k}", [k + 0.4, 0, 0], linkages.TURN),
-                    ("c", "revolute", f"x{k}", f"z{k}", [k + 0.1, 0, 0.3], linkages.TURN),
-                    ("d", "revolute", f"z{k}", f"y{k}", [k + 0.5, 0, 0.4], linkages.TURN),
-                )
-            ),
-        )
-    )
+    joints = []
+    for k in range(2):
+        x, y, z, foot = f"x{k}", f"y{k}", f"z{k}", np.array([k, 0.0, 0.0])
+        joints += [
+            joint(f"a{k}", "revolute", GROUND, x, foot, TURN),
+            joint(f"b{k}", "revolute", GROUND, y, foot + np.array([0.4, 0, 0]), TURN),
+            joint(f"c{k}", "revolute", x, z, foot + np.array([0.1, 0, 0.3]), TURN),
+            joint(f"d{k}", "revolute", z, y, foot + np.array([0.5, 0, 0.4]), TURN, cut=True),
+        ]
+    pair = pl.from_screws(table("two", *joints))
     groups = loop_groups(pair)
     assert sorted(sorted(group.joints) for group in groups) == [
         ["a0", "b0", "c0"], ["a1", "b1", "c1"],

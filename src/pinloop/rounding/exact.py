@@ -166,29 +166,46 @@ def _fit(cluster: LoopCluster, q: Array, rank: int, limit: float) -> Fit | None:
     soft = [np.linalg.svd(cluster.jacobian(place), compute_uv=False)[rank:] for place in places]
     if max(opening, float(np.max(soft, initial=0.0))) < _CLOSED_ANYWHERE:
         return Fit(cluster, np.zeros((len(cluster.frames), 6)))
-    aligned = alignments_of(cluster.robot, cluster.ends, limit)
-    parallel = [rule for rule in aligned if rule.parallel]
-    alike = equalities_of(cluster.robot, cluster.ends, reach)
-    choices: list[list[Rule]] = [[*aligned], [*parallel]]
-    choices += [[*aligned, *alike], [*parallel, *alike]] if alike else []
-    for rules in choices:
-        fit = _closing_fit(cluster, places, rank, reach, rules)
+    for rules in _rules(cluster, limit, reach):
+        fit = _closing_fit(cluster, places, rank, reach, rules, None)
         if fit is None:
             continue
         # Within a wide tolerance axes are aligned by chance: then far less is enough without.
         if rules and fit.size > _WIDE * limit:
-            free = _closing_fit(cluster, places, rank, reach, [])
+            free = _closing_fit(cluster, places, rank, reach, [], None)
             if free is not None and free.size < fit.size / _FAR:
-                return free
+                fit, rules = free, []
+        # A neutral configuration that nearly closes is meant to close: it stays the robot's home.
+        neutral = cluster.robot.neutral
+        if np.linalg.norm(cluster.residual(neutral)) <= reach:
+            fit = _closing_fit(cluster, places, rank, reach, rules, neutral) or fit
         return fit
     return None
 
 
+def _rules(cluster: LoopCluster, limit: float, reach: float) -> list[list[Rule]]:
+    """What axes may be meant to obey, the likeliest first.
+
+    Axes that nearly meet may do so by chance, and lengths are seldom equal by themselves.
+    """
+    aligned = alignments_of(cluster.robot, cluster.ends, limit)
+    parallel = [rule for rule in aligned if rule.parallel]
+    alike = equalities_of(cluster.robot, cluster.ends, reach)
+    choices: list[list[Rule]] = [[*aligned]]
+    choices += [[*parallel]] if len(parallel) < len(aligned) else []
+    return choices + [[*rules, *alike] for rules in choices if alike]
+
+
 def _closing_fit(
-    cluster: LoopCluster, places: list[Array], rank: int, limit: float, rules: Sequence[Rule]
+    cluster: LoopCluster,
+    places: list[Array],
+    rank: int,
+    limit: float,
+    rules: Sequence[Rule],
+    home: Array | None,
 ) -> Fit | None:
     """The least change with which the loops close where it was fitted, and elsewhere."""
-    fit = fit_frames(cluster, places, rank, limit, rules)
+    fit = fit_frames(cluster, places, rank, limit, rules, home)
     rng = np.random.default_rng(1)
     if fit is None or not walk(fit.cluster, places[-1], rank, _CLOSED_ANYWHERE, rng):
         return None

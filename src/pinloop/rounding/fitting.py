@@ -140,7 +140,12 @@ class Fit:
 
 
 def fit_frames(
-    cluster: LoopCluster, places: list[Array], rank: int, limit: float, rules: Sequence[Rule]
+    cluster: LoopCluster,
+    places: list[Array],
+    rank: int,
+    limit: float,
+    rules: Sequence[Rule],
+    home: Array | None = None,
 ) -> Fit | None:
     """Move the frames of a cluster by as little as closes its loops at all places.
 
@@ -150,6 +155,7 @@ def fit_frames(
         rank: rank that the rows would have without rounding.
         limit: the largest change worth looking for.
         rules: what axes on the links are to obey besides.
+        home: a configuration that is to be closed as it is, shape (nq,), if any.
 
     Returns:
         The fit; None if it would have to be larger, or if there is none.
@@ -158,6 +164,9 @@ def fit_frames(
     best: tuple[float, Fit] | None = None
     for _ in range(_ITERATIONS):
         obeyed = equations(here.robot, rules, here.frames)
+        if home is not None:
+            matrix = np.vstack([obeyed[0], here.frame_jacobian(home)])
+            obeyed = matrix, np.concatenate([obeyed[1], here.residual(home)])
         terms = [(here.residual(q), here.jacobian(q), here.frame_jacobian(q)) for q in places]
         mean = np.mean([residual @ residual for residual, _, _ in terms])
         error = float(np.sqrt(mean + obeyed[1] @ obeyed[1]))
