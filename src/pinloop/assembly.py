@@ -13,7 +13,14 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from .closing import TOLERANCE, Problem, approach, limited_coordinates, outside_limits, rows_of, search
+from .closing import (
+    TOLERANCE,
+    Problem,
+    approach,
+    outside_limits,
+    rows_of,
+    search,
+)
 from .constraints import Constraints
 from .errors import BadValue, InconsistentVelocity, LoopNotClosed, PinloopWarning
 from .mechanism import Mechanism, require_robot
