@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..closing import Problem
 from ..constraints import Constraints
 from ..description import GROUND, Joint, Side
+from ..graph import clusters
 from ..mechanism import Mechanism, build
 
 __all__ = ["LoopCluster", "LoopGroup", "loop_groups"]
@@ -89,18 +90,17 @@ def _indices(parts: list[slice]) -> NDArray[np.intp]:
 
 def loop_groups(robot: Mechanism) -> list[LoopGroup]:
     """The loops of a robot, those together that share joints that move."""
-    merged: list[tuple[set[str], set[str]]] = []
-    moving = set(robot.joints)
-    for loop in robot.loops:
-        group = {loop.name}, {*loop.loop.chain_a, *loop.loop.chain_b}
-        apart = []
-        for other in merged:
-            if other[1] & group[1] & moving:
-                group = group[0] | other[0], group[1] | other[1]
-            else:
-                apart.append(other)
-        merged = [*apart, group]
-    return [LoopGroup(robot, frozenset(loops), frozenset(joints)) for loops, joints in merged]
+    chains = {loop.name: (*loop.loop.chain_a, *loop.loop.chain_b) for loop in robot.loops}
+    moving = frozenset(robot.joints)
+    groups = clusters({name: moving.intersection(chain) for name, chain in chains.items()})
+    return [
+        LoopGroup(
+            robot,
+            frozenset(group.names),
+            frozenset(joint for name in group.names for joint in chains[name]),
+        )
+        for group in groups
+    ]
 
 
 @dataclass(frozen=True, eq=False)
