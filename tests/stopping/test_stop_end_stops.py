@@ -65,6 +65,16 @@ def test_a_hoist_that_its_brake_does_not_hold_rests_on_its_end_stop() -> None:
     assert away.run.q.max() == pytest.approx(1.0 / (3 * G), rel=1e-8)
 
 
+def test_a_drive_holds_a_load_that_hangs_from_below_its_upper_end_stop() -> None:
+    """An end stop only pushes down: until its power goes the drive carries the load."""
+    machine = between(slider(2.0, UP), axis=(-9.0, 0.0))
+    by = on_axis(pl.Chain(drive_off=0.03), dynamic_torque=100.0, delay=0.05)
+    result = stop(machine, 0.0, by, limits="end stop")
+    fall, braking = 0.02, 100.0 / 2.0 - G
+    assert result.run.q[-1, 0] == pytest.approx(-0.5 * G * fall**2 * (1 + G / braking), rel=1e-7)
+    assert next(s.t for s in result.course.kept if s.v[0] < 0.0) > 0.03
+
+
 def test_a_link_that_hits_throws_the_other_as_momentum_says() -> None:
     name = two_links().joints[1]
     machine = between(two_links(), **{name: (-3.0, 0.2)})

@@ -25,7 +25,7 @@ from ..manifold import RobotManifold
 from ..stabilization import Projection, Projector
 from ..stepping import StepFailed, Stepper
 from ..transitions import Transition
-from .crossing import Lookout, first_crossing, watched_joints
+from .crossing import Lookout, Watched, first_crossing, watched_joints
 from .deciding import Moment, next_phase
 from .dense import Moving, moving_steps
 from .drivetrain import Drivetrain
@@ -41,13 +41,13 @@ from .timetable import Timetable
 __all__ = ["Course", "Kept", "Standstill"]
 
 Array = NDArray[np.float64]
+State = tuple[Array, Array, Array]
+"""Configuration, velocity, acceleration."""
 
 _TINY = 1e-9
 """Speeds below this fraction of the largest at the signal, or of 1 rad/s or m/s, count as zero."""
 _AT_REST = 1e-6
 """Acceleration of what is held by joints that stick through loops [rad/s^2, m/s^2]."""
-_UNDECIDED = "undecided"
-"""Name of an end of a phase that nothing explains."""
 _CHATTER = 200
 """So many changes within a millisecond are chatter."""
 
@@ -88,6 +88,7 @@ class Course:
         standstill: what counts as standing.
         limited: whether the torque of the drives is limited in a controlled stop.
         ends: position limits that are end stops.
+        longest: longest step from the command on [s].
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class Course:
         *,
         limited: bool = True,
         ends: Sequence[JointEnd] = (),
+        longest: float = np.inf,
     ) -> None:
         self.robot, self.train, self.plan = equations.robot, train, plan
         self.clock, self.standstill, self.limited = Timetable(plan, train), standstill, limited
@@ -114,10 +116,13 @@ class Course:
         self.phases: list[Phase] = []
         self.transitions: list[Transition] = []
         self.log: list[tuple[float, str]] = []
+        self.missed: list[float] = []  # instants at which nothing had come loose yet
+        self.refuted: frozenset[int] = frozenset()  # see `Moment`
         self.teeth = Teeth(train, ends)
         self.stands_since: float | None = None
         self.tiny = 0.0
         self.simple = train.single
+        self.longest = longest
         model = self.robot.model
         self.data = model.createData()
         kinds = pin.FrameType.JOINT, pin.FrameType.OP_FRAME
@@ -150,7 +155,7 @@ class Course:
     # -- steps ------------------------------------------------------------------------------
 
     def _step(
-        self, t: float, h: float, end: float, state: tuple[Array, Array, Array]
+        self, t: float, h: float, end: float, state: State
     ) -> tuple[float, Array, Array, Array, float]:
         """One step, cut short where something happens in it."""
         equations = self.equations
@@ -159,6 +164,8 @@ class Course:
             step, h_next = self.stepper.fixed(t, min(t + fixed, end), state), fixed
         else:
             longest = self.train.longest_step(state[1], state[2])
+            if t >= self.clock.schedule.command:
+                longest = min(longest, self.longest)
             step, h_next = self.stepper.controlled(t, min(h, longest), end, state)
         excess = equations.excess(between=1.0)
         found = first_crossing(step, self.watched, equations, excess, self.tiny)
@@ -172,21 +179,32 @@ class Course:
             self._look_for_motion(step)
             if not reached:
                 return step.t1, step.q1, step.v1, step.a1, h_next
-        q, v, t = (step.q1, step.v1, step.t1) if found.t > t else (step.q0, step.v0, t)
+            t, state = step.t1, (step.q1, step.v1, step.a1)
         if found.watched is None:
-            loose, turned = equations.loose(t, q, v), equations.turning(t, q, v)
-            names = [f"{self.train.names[k]} comes loose" for k in loose]
-            names += [f"power turns round in the gear of {self.train.names[k]}" for k in turned]
-            names = names or [_UNDECIDED]
-            return (t, *self._begin(t, q, v, tuple(names), loose, turned), h_next)
-        one = found.watched
-        v = v.copy()
-        if one.cell is None:
-            if not self.phase.follow[one.column]:  # else it is where its drive is
-                v[one.column] = one.at(t)
-        else:
+            return (t, *self._end_phase(t, state), h_next)
+        return (t, *self._pass(t, state[0], state[1].copy(), found.watched), h_next)
+
+    def _end_phase(self, t: float, state: State) -> State:
+        """What is pinned comes loose, or power turns round in gears; the state after it."""
+        q, v, _ = state
+        loose, turned = self.equations.loose(t, q, v), self.equations.turning(t, q, v)
+        names = [f"{self.train.names[k]} comes loose" for k in loose]
+        names += [f"power turns round in the gear of {self.train.names[k]}" for k in turned]
+        if names:
+            return self._begin(t, q, v, tuple(names), loose, turned)
+        self.missed.append(t)  # by a little: the next step finds the instant
+        self._look_for_chatter(t)
+        return state
+
+    def _pass(self, t: float, q: Array, v: Array, one: Watched) -> State:
+        """A speed or an angle passes the level at which it is watched; the state after it."""
+        if one.cell is not None:
             v = self._hit(t, q, v, one.name, self.teeth.hit(one, t, q))
-        return (t, *self._begin(t, q, v, (one.name,)), h_next)
+        elif not self.phase.follow[one.column]:  # else it is where its drive is
+            v[one.column] = one.at(t)
+            if t == self.phase.sliding.start:
+                self.refuted |= {one.column}
+        return self._begin(t, q, v, (one.name,))
 
     def _project(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
         """On the manifold, with what is pinned exactly where it belongs."""
@@ -213,22 +231,27 @@ class Course:
         events: tuple[str, ...],
         loose: Mapping[int, int] = MappingProxyType({}),
         turned: Mapping[int, int] = MappingProxyType({}),
-    ) -> tuple[Array, Array, Array]:
+    ) -> State:
         """Let a phase begin: decide all joints; returns the state in it."""
         self.log += [(t, name) for name in events]
         self._look_for_chatter(t)
+        if not self.phases or t > self.phases[-1].sliding.start:
+            self.refuted = frozenset()
         piece = self.plan.reference.at(t)
         drives, v = self._drives(t), v.copy()
         level = np.where(drives, piece.v(t), 0.0)
         blocked = self.teeth.blocked.copy()
         may_rest = self.train.dry | drives | (blocked > 0)
+        # What rests is not taken along by a drive that hardly moves.
+        met = drives & (v != 0.0) & (np.abs(v - level) <= self.tiny)
         v[may_rest & (np.abs(v) <= self.tiny)] = 0.0
-        met = drives & (np.abs(v - level) <= self.tiny)
         v[met] = level[met]
         ramp, slope = self.clock.schedule.ramp(self.train, t)
         off = t >= self.clock.schedule.off
         limited = self._limited(t)
-        now = Moment(t, q, v, ramp, slope, piece, drives, limited, off, blocked, loose, turned)
+        now = Moment(
+            t, q, v, ramp, slope, piece, drives, limited, off, blocked, loose, turned, self.refuted
+        )
         self.phase = next_phase(self.equations, now)
         self.teeth.leave(self.phase.stuck)
         self.equations.enter(self.phase)
@@ -247,7 +270,7 @@ class Course:
         self._keep(t, q, v, a, 0.0 * v)
         return q, v, a
 
-    def _timed(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array] | None:
+    def _timed(self, t: float, q: Array, v: Array) -> State | None:
         """Let begin what begins at this instant; the state after it, None if nothing does."""
         clock = self.clock
         stand = t >= clock.reference_ends and not v[self.plan.reference.follows].any()
@@ -263,9 +286,11 @@ class Course:
         return self._begin(t, q, v, (*names, *clock.named(due)))
 
     def _drives(self, t: float) -> NDArray[np.bool_]:
-        """Mask of the coordinates whose drive has power, and no tooth against it."""
-        power = t < self.clock.schedule.off
-        return np.asarray(self.plan.reference.follows & power & (self.teeth.blocked == 0))
+        """Mask of the coordinates whose drive has power, and no tooth or end stop against it."""
+        power, wanted = t < self.clock.schedule.off, self.plan.reference.at(t).v(t)
+        ahead = np.where(wanted > 0.0, self.teeth.blocked & 1, self.teeth.blocked & 2)
+        against = np.where(self.train.teeth, self.teeth.blocked, np.where(wanted, ahead, 0))
+        return np.asarray(self.plan.reference.follows & power & (against == 0))
 
     def _limited(self, t: float) -> bool:
         """Whether the torque of the drives is limited: in a controlled stop."""
@@ -367,10 +392,12 @@ class Course:
 
     def _look_for_chatter(self, t: float) -> None:
         recent = [name for time, name in self.log if t - time <= 1e-3]
-        if len(recent) > _CHATTER:
+        missed = sum(t - time <= 1e-3 for time in self.missed)
+        if len(recent) + missed > _CHATTER:
             names = ", ".join(dict.fromkeys(recent[-10:]))
-            text = f"{len(recent)} changes within a millisecond ({names})"
-            if _UNDECIDED in recent:
+            text = f"{len(recent) + missed} changes within a millisecond"
+            text += f" ({names})" if names else ""
+            if missed:
                 text += (
                     ": what it takes to hold the joints jumps from one instant to the next, as it "
                     "does where loops come into a singular configuration, behind which the motion "

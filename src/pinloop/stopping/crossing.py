@@ -254,15 +254,14 @@ def _first_beyond(
     step: Step, equations: StopEquations, excess: float, end: float
 ) -> Crossing | None:
     """Where what is pinned comes loose, or the power in a gear turns round, before ``end``."""
-    redundant = equations.phase.redundant
     way = float(np.abs(step.polynomial).sum())
-    if not (redundant or excess > 0.0 or way > TURN):
+    if not (excess > 0.0 or way > TURN):
         return None
 
     def passed(t: float) -> Array:
         return equations.passed(t, *step(t))
 
-    if redundant:  # each instant is dear, and kinks have no polynomial
+    if equations.phase.redundant:  # each instant is dear, and kinks have no polynomial
         count = 3 + int(4 * way / TURN)
         parts = [(part, np.inf) for part in np.linspace(0.0, 1.0, count)[1:].tolist()]
         bracket = _first_confirmed(passed, step.t0, end, parts)

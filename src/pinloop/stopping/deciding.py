@@ -3,6 +3,24 @@
 What stands still against the ground, or runs with its drive, sticks if the torque that this takes
 is within what pins it, at standstill. Those that break away have only what is left while they
 slide, and then the others are looked at again: the set of those that slide only grows.
+
+What is decided agrees with the motion after it. Let ``e_i`` be the rounding error of the load of
+coordinate i (`Phase.noise`), M positive definite, and loads continuous within a phase, as they are
+where the rows keep their rank. Then, at the start of a phase:
+
+1. What sticks has its load at most ``e_i`` beyond its bounds, where `gauss` takes it for stuck; it
+   comes loose ``2 e_i`` beyond them (`RELEASE`). So it stays until its load has changed by ``e_i``:
+   for a positive time. A load that rests on its bound, but for rounding, never comes loose.
+2. What leaves rest in direction s has, by Gauss' principle, an acceleration of sign s that is more
+   than rounding: by continuity for a positive time, in which it moves away from rest.
+3. Where several loads pass their bounds by hardly more than rounding, the signs of 2 may be wrong.
+   Then a coordinate is back at rest at the very instant at which it left. It is *refuted*, and
+   sticks for that instant. So at one instant a coordinate leaves rest once and is held once, and
+   after at most two decisions per coordinate time goes on.
+4. What nothing grips, neither brake nor dry friction nor drive, takes no part: such a joint is
+   free. Whether it rests means nothing for its torques, and its speed may pass zero at any time.
+
+The one exception is a configuration in which the rows lose rank, where loads are not continuous.
 """
 
 from __future__ import annotations
@@ -16,16 +34,19 @@ from numpy.typing import NDArray
 
 from ..gauss import Contacts, decide
 from ..modes import Locked, Mode
-from ..saddle import Saddle
+from ..saddle import Saddle, solve_mass
 from .drivetrain import Drivetrain, Sliding
 from .equations import StopEquations
-from .phase import Phase, gear_contacts, motor_bounds, pinned_bounds, ways
+from .phase import RELEASE, Phase, gear_contacts, motor_bounds, pinned_bounds, ways
 from .reference import Piece
 
 __all__ = ["Moment", "next_phase"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+
+_NOISE = 1e-12
+"""Rounding of a torque, as a fraction of all that acts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +66,7 @@ class Moment:
         blocked: directions blocked by teeth and stops, see `Phase`.
         loose: coordinates that have just come loose, with the direction in which they go.
         turned: coordinates in whose gear the power has just turned round, with the new sign.
+        refuted: coordinates that came loose at this very instant, and came to rest at once.
     """
 
     t: float
@@ -59,38 +81,59 @@ class Moment:
     blocked: NDArray[np.int64]
     loose: Mapping[int, int]
     turned: Mapping[int, int]
+    refuted: frozenset[int] = frozenset()
 
 
 def next_phase(equations: StopEquations, now: Moment) -> Phase:
     """Decide who sticks, who follows and who slides, all together."""
     train = equations.train
-    phase = _as_if_all_stuck(train, now)
     M, f, J, gamma, _ = equations.equations.system(now.t, now.q, now.v)
+    phase = _as_if_all_stuck(train, now)
+    phase = replace(phase, noise=_noise(train, phase, now, M, f))
     broken = dict(now.loose)
     while True:
         contacts, force = _contacts(train, phase, now, f, broken)
-        torque, side = _decided(M, force, J, gamma, contacts)
+        torque, side, reaction = _decided(M, force, J, gamma, contacts)
         new = {
             int(column): int(way)
             for column, way in zip(contacts.columns, side, strict=True)
-            if way and phase.pinned[column] and int(column) not in broken
+            if way and phase.pinned[column] and not {int(column)} & (broken.keys() | now.refuted)
         }
         if not new:
             break
         broken |= new
     settled = _settled(train, phase, now, contacts, (torque, side), broken)
+    settled = replace(settled, noise=phase.noise + _NOISE * np.abs(J).T @ np.abs(reaction))
     return _marked_redundant(settled, M + np.diag(train.lossy), J)
+
+
+def _noise(train: Drivetrain, phase: Phase, now: Moment, M: Array, f: Array) -> Array:
+    """Rounding error of what it takes to pin each coordinate [N m], shape (nv,).
+
+    By the backward error: all that acts has the size ``|f|`` in the metric of the inverse of M, and
+    that of the weight of all bodies, even where it cancels. `gauss` takes accelerations below a
+    part of it for none; with all others pinned, coordinate i then has ``M_ii`` times as much.
+    """
+    model, M = train.robot.model, M + np.diag(train.lossy)
+    inverse = solve_mass(M, np.column_stack([np.eye(len(f)), f]))
+    alone = np.sqrt(inverse.diagonal())
+    mass = sum(inertia.mass for inertia in model.inertias)
+    weight = np.sqrt(mass) * np.linalg.norm(model.gravity.linear)
+    acting = np.sqrt(abs(f @ inverse[:, -1])) + alone @ np.abs(f) + weight
+    bounds = np.abs(pinned_bounds(train, phase, now.t, now.v))
+    held = np.where(np.isfinite(bounds), bounds, 0.0).max(axis=0)
+    return np.asarray(_NOISE * (M.diagonal() * alone * acting + held))
 
 
 def _decided(
     M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts
-) -> tuple[Array, NDArray[np.int64]]:
-    """Torque of each contact, and its side, see `gauss.Decision`."""
+) -> tuple[Array, NDArray[np.int64], Array]:
+    """Torque of each contact, its side, and the reactions of the rows, see `gauss.Decision`."""
     limited = np.isfinite(contacts.low) | np.isfinite(contacts.high)
     if len(J) == 0 and not limited.any():  # nothing can move away, whatever it takes
-        return np.zeros(len(limited)), np.zeros(len(limited), dtype=np.int64)
+        return np.zeros(len(limited)), np.zeros(len(limited), dtype=np.int64), np.zeros(0)
     made = decide(M, f, J, gamma, contacts)
-    return made.torque, made.side
+    return made.torque, made.side, made.multipliers
 
 
 def _as_if_all_stuck(train: Drivetrain, now: Moment) -> Phase:
@@ -99,13 +142,10 @@ def _as_if_all_stuck(train: Drivetrain, now: Moment) -> Phase:
     with_drive = now.drives & (now.v == reference)
     # A drive that stands still and shall stay so helps to hold; one that starts is followed.
     follow = with_drive & ((reference != 0.0) | (rate != 0.0) | now.piece.wanders)
-    stuck = (now.v == 0.0) & (train.dry | with_drive | (now.blocked > 0)) & ~follow
     pull = np.where(now.drives & ~with_drive, np.sign(reference - now.v), 0.0)
-    direction = np.where(train.dry & ~stuck, np.sign(now.v), 0.0)
-    if follow.any():
-        direction[follow] = np.where(reference != 0.0, np.sign(reference), np.sign(rate))[follow]
+    none = np.zeros(len(now.v))
     sliding = Sliding(
-        direction,
+        none,
         pull,
         now.t,
         now.ramp,
@@ -114,7 +154,14 @@ def _as_if_all_stuck(train: Drivetrain, now: Moment) -> Phase:
         now.limited,
         now.shorted,
     )
-    return Phase(sliding, stuck, follow, now.piece, np.zeros(len(now.v)), now.blocked, _mode(()))
+    # Where nothing resists, direction and rest mean nothing: such a joint is free.
+    resists = train.grips(sliding) | (train.efficiency < 1.0)
+    stuck = (now.v == 0.0) & (resists | with_drive | (now.blocked > 0)) & ~follow
+    direction = np.where(resists & ~stuck, np.sign(now.v), 0.0)
+    if follow.any():
+        direction[follow] = np.where(reference != 0.0, np.sign(reference), np.sign(rate))[follow]
+    sliding = replace(sliding, direction=direction)
+    return Phase(sliding, stuck, follow, now.piece, none, now.blocked, _mode(()), none)
 
 
 def _contacts(
@@ -163,14 +210,14 @@ def _joined(one: Contacts, other: Contacts) -> Contacts:
     )
 
 
-def _just_loose(contacts: Contacts, column: int, torque: float, way: int) -> int:
+def _just_loose(contacts: Contacts, column: int, torque: float, way: int, noise: float) -> int:
     """The direction of a contact that has come loose, though its acceleration is nothing yet.
 
     Zero if its torque is no longer at its bound.
     """
     k = int(np.flatnonzero(contacts.columns == column)[0])
     end = float(contacts.low[k] if way > 0 else contacts.high[k])
-    return way if abs(torque - end) <= 1e-6 * (1.0 + abs(end)) else 0
+    return way if abs(torque - end) <= RELEASE * noise else 0
 
 
 def _settled(
@@ -189,14 +236,19 @@ def _settled(
     power = np.zeros(len(direction))
     # What holds a joint besides its gear has no part in the power that flows through that.
     beside = np.where(stuck, train.hold(now.t, phase.sliding, 0, stuck)[1], 0.0)
+    low, high = pinned_bounds(train, phase, now.t, now.v)
+    holds = train.grips(phase.sliding) | (low < high)
     for column, torque, side in zip(contacts.columns, *decided, strict=True):
         if not (stuck[column] or follow[column]):
             # Beyond the kink the rotor takes more than all else gives.
             power[column] = -int(side) or now.turned.get(int(column), 1)
             continue
-        way = int(side)
+        way = 0 if column in now.refuted else int(side)
         if way == 0 and int(column) in broken:
-            way = _just_loose(contacts, int(column), float(torque), broken[int(column)])
+            noise = float(phase.noise[column])
+            way = _just_loose(contacts, int(column), float(torque), broken[int(column)], noise)
+        if way == 0 and not holds[column]:  # a gear with losses goes either way
+            way = -1 if column in now.refuted else 1
         if way == 0:
             continue
         if now.drives[column] and pull[column] == 0.0:

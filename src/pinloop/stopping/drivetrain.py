@@ -189,6 +189,12 @@ class Drivetrain:
         """Largest torque of the drives at the joints, before losses [N m]."""
         return np.where(sliding.limited, self.limit, np.inf)
 
+    def grips(self, sliding: Sliding) -> NDArray[np.bool_]:
+        """Mask of the coordinates that a brake or dry friction holds at rest, now or at once."""
+        acts = (sliding.ramp > 0.0) | (sliding.slope > 0.0)
+        brake = self.motor_brake[1] + self.joint_brake[1]
+        return np.asarray((acts & (brake > 0.0)) | (self._coulomb + self._extra > 0.0))
+
     def dragged(self, sliding: Sliding) -> Array:
         """Torque of drives that cannot follow, at the joints and before losses [N m]."""
         return np.asarray(sliding.pull * np.where(sliding.pull == 0.0, 0.0, self.drive(sliding)))

@@ -11,7 +11,7 @@ from ..dynamics import EquationsOfMotion
 from ..errors import PinloopError
 from ..saddle import Saddle, solve_mass
 from .drivetrain import Drivetrain
-from .phase import Phase, pinned_bounds
+from .phase import RELEASE, Phase, pinned_bounds
 
 __all__ = ["Solved", "StopEquations"]
 
@@ -107,7 +107,7 @@ class StopEquations:
             return -np.inf
         t, v, solved = zip(*self._seen, strict=True)
         passed: list[Array] = []
-        if len(self._held) and not self.phase.redundant:  # else too dear for every stage
+        if len(self._held):
             torque = np.array([one.pinned for one in solved])
             # Bounds that are linear in time do not ask for speeds.
             speeds = v[0] if self._linear else np.array(v)
@@ -190,23 +190,22 @@ class StopEquations:
         solved = self.solve(t, q, v)
         parts = [np.zeros(0)]
         if len(self._held):
-            torque = self._balanced(t, q, v, solved) if self.phase.redundant else solved.pinned
-            parts.append(self._out_of_bounds(t, v, torque))
+            over = self._out_of_bounds(t, v, solved.pinned)
+            if self.phase.redundant and over.max() > 0.0:  # others may fit where these do not
+                over = self._out_of_bounds(t, v, self._balanced(t, q, v, solved))
+            parts.append(over)
         if len(self._rotors):
             parts.append(self._turned(solved.behind) - _ROUNDING)
         return np.concatenate(parts)
 
     def loose(self, t: float, q: Array, v: Array) -> dict[int, int]:
-        """Pinned coordinates at their bounds, with the direction in which they will go."""
+        """Pinned coordinates beyond their bounds, with the direction in which they will go."""
         solved = self.solve(t, q, v)
         low, high = self.bounds(t, v)
         torque = self._balanced(t, q, v, solved) if self.phase.redundant else solved.pinned
-        size = 1e-9 * (1.0 + np.abs(torque))
-        return {
-            int(i): -1 if torque[i] >= high[i] - size[i] else 1
-            for i in self._held
-            if torque[i] >= high[i] - size[i] or torque[i] <= low[i] + size[i]
-        }
+        noise = self.phase.noise
+        falls, rises = torque - high > noise, low - torque > noise
+        return {int(i): -1 if falls[i] else 1 for i in self._held if falls[i] or rises[i]}
 
     def turning(self, t: float, q: Array, v: Array) -> dict[int, int]:
         """Coordinates in whose gear the power turns round, with the new sign of its torque."""
@@ -225,9 +224,9 @@ class StopEquations:
         Those beyond the lower ones first, then those beyond the upper ones.
         """
         low, high = self.bounds(t, v)
-        return np.concatenate(
-            [(low - torque)[..., self._held], (torque - high)[..., self._held]], axis=-1
-        )
+        noise = RELEASE * self.phase.noise
+        both = low - noise - torque, torque - high - noise
+        return np.concatenate([one[..., self._held] for one in both], axis=-1)
 
     def _turned(self, behind: Array) -> Array:
         """How far the torque behind gears has passed zero, per gear that turns a rotor [N m]."""

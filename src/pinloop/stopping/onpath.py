@@ -25,6 +25,8 @@ _LONGEST = 64.0
 """How many times longer than asked is tried."""
 _ACCURACY = 1e-7
 """To what part of itself the duration is found."""
+_FIRST = 1 / 32, 1.0
+"""Parts of its time in which a path is looked at: most that ask too much do so early."""
 _STEPS = 16
 """Steps in which the path is looked at, at the least."""
 
@@ -79,15 +81,16 @@ def _slowed(
     """The plan with the shortest duration whose torques the drives have; see `held_on_path`."""
     from scipy.optimize import brentq  # slow to import
 
-    fine = replace(method, largest=plan.duration / _STEPS) if method.step is None else method
+    def lacking(duration: float, part: float = 1.0) -> float:
+        return _lacking_torque(equations, train, slower(duration), method, q, v, part)
 
-    def lacking(duration: float) -> float:
-        return _lacking_torque(equations, train, slower(duration), fine, q, v)
+    def lacks(duration: float) -> bool:
+        return any(lacking(duration, part) > 0.0 for part in _FIRST)
 
-    if lacking(plan.duration) <= 0.0:
+    if not lacks(plan.duration):
         return plan, []
-    command, long = plan.schedule.command, plan.duration
-    while lacking(long) > 0.0:
+    command, long, fits = plan.schedule.command, plan.duration, False
+    while not fits:
         if long >= plan.longest:
             raise BadValue(
                 f"the recorded motion ends too early: even with the deceleration on the path "
@@ -98,6 +101,7 @@ def _slowed(
         short, long = long, min(2.0 * long, plan.longest)
         if long > _LONGEST * plan.duration:
             return plan, [(command, "the drives cannot hold the path, however slowly")]
+        fits = not lacks(long)
     enough = float(brentq(lacking, short, long, rtol=_ACCURACY)) * (1.0 + 10 * _ACCURACY)
     enough = min(enough, plan.longest)
     part = 100.0 * plan.duration / enough
@@ -113,10 +117,15 @@ def _lacking_torque(
     method: MuntheKaas,
     q: Array,
     v: Array,
+    part: float,
 ) -> float:
-    """By how much the torques on the path pass those of the drives; negative if they do not."""
-    end = plan.schedule.command + plan.duration
-    course = Course(equations, train, plan, method, Standstill(), limited=False)
+    """By how much the torques on the path pass those of the drives; negative if they do not.
+
+    Looked at is the first part of the time that it takes.
+    """
+    end = plan.schedule.command + part * plan.duration
+    longest = plan.duration / _STEPS
+    course = Course(equations, train, plan, method, Standstill(), limited=False, longest=longest)
     course.go(q, v, end)
     worst = -np.inf
     for k, state in enumerate(course.kept):

@@ -12,10 +12,13 @@ from ..modes import Mode
 from .drivetrain import Drivetrain, Sliding
 from .reference import Piece
 
-__all__ = ["Phase", "gear_contacts", "motor_bounds", "pinned_bounds", "ways"]
+__all__ = ["RELEASE", "Phase", "gear_contacts", "motor_bounds", "pinned_bounds", "ways"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+
+RELEASE = 2.0
+"""What is pinned comes loose so many times the noise beyond its bound; within one it sticks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +34,7 @@ class Phase:
         blocked: per coordinate the directions in which a tooth or stop blocks it: bit 1 up, bit 2
             down.
         mode: the stuck joints as locks.
+        noise: torque below which what pins a coordinate is rounding [N m], shape (nv,).
         redundant: whether the torques of what is pinned are not unique.
     """
 
@@ -41,6 +45,7 @@ class Phase:
     power: Array
     blocked: NDArray[np.int64]
     mode: Mode
+    noise: Array
     redundant: bool = False
 
     @property

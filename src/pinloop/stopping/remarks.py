@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..geometry.limits import LimitPassed, joint_limits
 from .brakes import Assumption, Chain
 from .figures import decimals, listed, milliseconds, number, quantity, units_of
@@ -145,6 +147,7 @@ def warnings_of(result: StopResult) -> tuple[str, ...]:
     """What is odd about a stop or its numbers, one sentence each, the gravest first."""
     found = [
         *_not_held(result),
+        *_still_spinning(result),
         *_limits_passed(result),
         *_overloaded_gears(result),
         *_uncovered(result),
@@ -176,6 +179,22 @@ def _not_held(result: StopResult) -> Iterator[str]:
                 f"joint '{name}' is not held: holding takes {_digits(abs(joint.load))} {torque}, "
                 f"its brake, friction and drive hold {_digits(joint.hold)} {torque}"
             )
+
+
+def _still_spinning(result: StopResult) -> Iterator[str]:
+    """Joints in space that turn at the end of a stop, though no point moves noticeably."""
+    if result.outcome != "stopped":
+        return
+    robot, v = result.robot, result.run.v[-1]
+    speeds = {name: float(np.linalg.norm(v[robot.coordinates(name).v])) for name in robot.joints}
+    limit = result.course.standstill.speed
+    spins = [n for n, x in speeds.items() if x > limit and robot.coordinates(n).nv > 1]
+    if spins:
+        fastest = max(speeds[name] for name in spins)
+        yield (
+            f"the bodies at {listed(spins)} still spin about their own axes, at up to "
+            f"{fastest:.2g} rad/s: nothing brakes that, and no frame of the robot moves noticeably"
+        )
 
 
 def _limits_passed(result: StopResult) -> Iterator[str]:

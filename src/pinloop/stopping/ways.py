@@ -62,9 +62,7 @@ def ways_of(course: Course) -> Ways:
         length[column] += abs(there) + abs(rates[k, column] - there) - abs(rates[k, column])
         lowest[column] = min(lowest[column], places[k, column] + there)
         highest[column] = max(highest[column], places[k, column] + there)
-    stuck = np.array([phase.stuck for phase in course.phases])
-    slips = (stuck[:-1] & ~stuck[1:]).sum(axis=0)
-    return Ways(course, places, length, lowest, highest, stand_since(course), slips)
+    return Ways(course, places, length, lowest, highest, stand_since(course), _slips(course))
 
 
 def stand_since(course: Course) -> Array:
@@ -73,14 +71,29 @@ def stand_since(course: Course) -> Array:
     NaN where it has not.
     """
     # What may stick stands once it sticks; what may not, once it is slow.
-    dry = course.train.dry
-    slow = np.where(dry, 0.0, course.standstill.speed)
-    pinned = np.array([phase.pinned for phase in course.phases])
-    held = pinned[[state.phase for state in course.kept]]
-    moves = (np.abs([state.v for state in course.kept]) > slow) | (dry & ~held)
+    moves = _moves(course, np.where(course.train.dry, course.tiny, course.standstill.speed))
     times = np.array([state.t for state in course.kept] + [np.nan])
     last = len(moves) - 1 - np.argmax(moves[::-1], axis=0)
     return np.asarray(np.where(moves.any(axis=0), times[last + 1], times[0]))
+
+
+def _moves(course: Course, slow: Array | float) -> NDArray[np.bool_]:
+    """At which states coordinates are faster than something, or slide though at zero, (k, nv)."""
+    phases = [state.phase for state in course.kept]
+    still = np.array([one.pinned | (one.sliding.direction == 0.0) for one in course.phases])
+    return np.asarray((np.abs([state.v for state in course.kept]) > slow) | ~still[phases])
+
+
+def _slips(course: Course) -> NDArray[np.int64]:
+    """How often each coordinate moved after it had been stuck, shape (nv,)."""
+    stuck = np.array([phase.stuck for phase in course.phases])[[one.phase for one in course.kept]]
+    times = np.array([state.t for state in course.kept])
+    lasts = np.append(np.diff(times) > 0.0, True)[:, None]  # not what ends as it begins
+    moves = _moves(course, course.tiny) & lasts
+    # What is neither stuck nor moves is as it was before.
+    known = np.maximum.accumulate(np.where(stuck | moves, np.arange(len(times))[:, None], 0))
+    stood, moved = (np.take_along_axis(mask, known, axis=0) for mask in (stuck, moves))
+    return np.asarray((stood[:-1] & moved[1:]).sum(axis=0))
 
 
 def all_stand_since(course: Course) -> float:
