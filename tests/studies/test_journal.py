@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,11 @@ MANIFEST: dict[str, Any] = {"robot": "wheel", "sampling": "Sobol(count=8, seed=0
 
 def row(case: int, x: float = 0.1, reason: str = "", y: float = 2.0) -> dict[str, float | str]:
     return {"case": float(case), "x": x, "outcome": "stopped", "reason": reason, "y": y}
+
+
+def sealed(line: str) -> str:
+    """A line with its checksum, as the file has it."""
+    return f"{line},{zlib.crc32(line.encode('utf-8', 'surrogateescape')):08x}"
 
 
 @pytest.fixture
@@ -41,7 +47,7 @@ def test_numbers_and_words_come_back_to_the_last_digit(path: Path) -> None:
     assert journal.done == 8
     assert list(read_rows(path, NAMES, 8)) == rows
     assert open_journal(path).done == 8
-    assert path.read_text(encoding="utf-8").splitlines()[0] == "case,x,outcome,reason,y"
+    assert path.read_text(encoding="utf-8").splitlines()[0] == "case,x,outcome,reason,y,checksum"
 
 
 def test_what_is_not_there_is_no_number(path: Path) -> None:
@@ -49,7 +55,7 @@ def test_what_is_not_there_is_no_number(path: Path) -> None:
     journal.append([{"case": 0.0, "outcome": "failed", "reason": "why", "x": math.nan}])
     (found,) = read_rows(path, NAMES, 1)
     assert math.isnan(float(found["y"])) and math.isnan(float(found["x"]))
-    assert path.read_text().splitlines()[1] == "0,nan,failed,why,"
+    assert path.read_text().splitlines()[1] == sealed("0,nan,failed,why,")
 
 
 def test_reading_a_part(path: Path) -> None:
@@ -81,13 +87,14 @@ def test_a_torn_line_is_cut_off_wherever_it_is_torn(path: Path) -> None:
     ("change", "match"),
     [
         (lambda text: text.replace("case,x", "case,z"), "its columns are not those of this study"),
-        (lambda text: text.replace("\n1,", "\n2,"), "line 3 is not case 1"),
-        (lambda text: text.replace("\n1,", "\none,"), "invalid literal"),
-        (lambda text: text.replace("\n1,", "\n1,7,"), "line 3 is not case 1"),
-        (lambda text: text + "1,0.1,stopped,,2\n", "line 5 is not case 3"),
-        (lambda text: text.replace("\n1,", "\n\udcff1,"), "can't decode byte"),
-        (lambda text: text.replace("\n1,", "\n" + 200_000 * "x" + ","), "field larger"),
-        (lambda text: "notes of somebody, not a study", "its columns are not those"),
+        (lambda text: text.replace("\n1,", "\n2,"), "line 3 was changed"),
+        (lambda text: text + sealed("1,0.1,stopped,,2") + "\n", "line 5 is not case 3"),
+        (lambda text: text + sealed("one,0.1,stopped,,2") + "\n", "invalid literal"),
+        (lambda text: text + sealed("3,7,0.1,stopped,,2") + "\n", "line 5 is not case 3"),
+        (lambda text: text + sealed("\udcff3,0.1,stopped,,2") + "\n", "can't decode byte"),
+        (lambda text: text + sealed(200_000 * "x" + ",0.1,stopped,,2") + "\n", "field larger"),
+        (lambda text: "case,x,outcome,reason,y\n0,0.1,stopped,,2\n", "an earlier version"),
+        (lambda text: "notes of somebody, not a study\n", "its columns are not those"),
         (lambda text: text[:10], None),
         (lambda text: "", None),
     ],
@@ -102,6 +109,26 @@ def test_files_that_are_damaged(path: Path, change: Any, match: str | None) -> N
     with pytest.raises(pl.PinloopError, match=rf"cannot be read \(.*{match}.*move it away"):
         open_journal(path)
     assert path.read_bytes() == damaged
+
+
+def test_no_byte_can_be_changed_without_notice(path: Path) -> None:
+    rows = [row(k, 0.1 + k, "why, 'so'", -2.5 * k) for k in range(3)]
+    open_journal(path).append(rows)
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        for flip in (*(1 << bit for bit in range(8)), whole[place] ^ 10, whole[place] ^ ord("7")):
+            if flip == 0:
+                continue
+            changed = bytearray(whole)
+            changed[place] ^= flip
+            path.write_bytes(changed)
+            try:
+                done = open_journal(path).done
+            except pl.PinloopError:
+                continue
+            # Only the end of the last line can go unnoticed: then the line is computed again.
+            assert list(read_rows(path, NAMES, done)) == rows[:done]
+            assert done == 3 or place == len(whole) - 1
 
 
 def test_a_file_of_somebody_else_is_not_touched(path: Path) -> None:
@@ -230,13 +257,13 @@ def test_no_room_for_a_file_of_this_size(path: Path) -> None:
     )  # fmt: skip
     count, _, sentence = done.stdout.partition(" ")
     assert "File too large" in sentence and f"{count} cases are done" in sentence
-    # A header of 24 bytes, ten rows of 17, then rows of 18: ten more would be 1094 bytes.
-    assert int(count) == 50
-    assert path.stat().st_size == 24 + 10 * 17 + 40 * 18
+    # A header of 33 bytes, ten rows of 26, then rows of 27: ten more would be 1103 bytes.
+    assert int(count) == 30
+    assert path.stat().st_size == 33 + 10 * 26 + 20 * 27
     journal = open_journal(path)
-    assert journal.done == 50
-    journal.append([row(k, 0.1) for k in range(50, 60)])
-    assert [found["case"] for found in read_rows(path, NAMES, 60)] == list(range(60))
+    assert journal.done == 30
+    journal.append([row(k, 0.1) for k in range(30, 40)])
+    assert [found["case"] for found in read_rows(path, NAMES, 40)] == list(range(40))
 
 
 def test_rows_are_on_the_disk_when_they_are_counted(

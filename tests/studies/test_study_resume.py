@@ -19,6 +19,8 @@ import pytest
 import pinloop as pl
 from pinloop.geometry.obstacles import Obstacle
 from pinloop.studies.cases import Setup
+from pinloop.studies.journal import Journal
+from pinloop.studies.manifest import manifest_of
 
 from ..states import URDF
 from . import wheels
@@ -267,3 +269,12 @@ def test_obstacles_of_all_kinds_can_be_told_apart(tmp_path: Path) -> None:
 
     assert len({digest(one) for one in made}) == len(made)
     assert digest(Obstacle.mesh("x", ring)) == digest(Obstacle.mesh("x", ring.copy()))
+
+
+def test_more_rows_than_cases_are_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    whole = wheels.study(pl.Sobol(4, seed=3), path, jobs=1)
+    journal = Journal(path, whole.names, manifest_of(whole.setup, whole.sampling))
+    journal.append([{**row, "case": float(k + 4)} for k, row in enumerate(whole.rows())])
+    with pytest.raises(pl.PinloopError, match="holds 8 cases, but the study has only 4; move it"):
+        wheels.study(pl.Sobol(4, seed=3), path, jobs=1)

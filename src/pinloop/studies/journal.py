@@ -1,7 +1,9 @@
 """The file that a study writes its rows to while it runs: nothing done is lost or done twice.
 
-Rows are lines of a CSV file, flushed to the disk in batches. What a kill leaves of a last line is
-cut off on resume. A manifest beside it says what study it is: another one is not appended to.
+Rows are lines of a CSV file, flushed to the disk in batches. Each ends in a checksum (CRC-32) of
+what stands before it in the line, so that no changed value is taken for a result. What a kill leaves
+of a last line is cut off on resume. A manifest beside it says what study it is: another one is not
+appended to.
 """
 
 from __future__ import annotations
@@ -10,8 +12,8 @@ import csv
 import io
 import json
 import os
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,9 @@ from ..errors import PinloopError
 __all__ = ["Journal", "read_cells", "read_rows", "unreadable"]
 
 Row = Mapping[str, float | str]
+
+_CHECKSUM = "checksum"
+"""Last column of the file; not one of the study's."""
 
 
 class Journal:
@@ -43,10 +48,10 @@ class Journal:
 
     def append(self, rows: Sequence[Row]) -> None:
         """Add rows; they are on the disk when this returns."""
-        text = io.StringIO()
-        writer = csv.DictWriter(text, self.names, restval="", lineterminator="\n")
-        writer.writerows({name: _shown(value) for name, value in row.items()} for row in rows)
-        data = text.getvalue().encode()
+        data = b"".join(
+            _sealed([_shown(row[name]) if name in row else "" for name in self.names])
+            for row in rows
+        )
         try:
             with self.path.open("r+b") as file:
                 if file.seek(0, os.SEEK_END) != self._end:
@@ -79,7 +84,7 @@ class Journal:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.beside.write_text(json.dumps(self._manifest, indent=2) + "\n", encoding="utf-8")
-            self._end = self.path.write_bytes(_line(self.names))
+            self._end = self.path.write_bytes(_line([*self.names, _CHECKSUM]))
         except OSError as error:
             raise PinloopError(f"'{self.path}' cannot be written: {error.strerror}") from error
         return 0
@@ -87,28 +92,19 @@ class Journal:
     def _resume(self) -> int:
         """Count what has been done; cut off what a kill left of a last line."""
         self._check_manifest()
-        count = whole = 0
+        count = 0
         try:
             with self.path.open("rb") as file:
                 head = file.readline()
-                if not head.endswith(b"\n") and _line(self.names).startswith(head):
-                    return self._begin()  # killed before its first line was written
-                if next(csv.reader([head.decode()]), []) != self.names:
-                    raise ValueError("its columns are not those of this study")
-                whole = file.tell()
-                for line in file:
-                    if not line.endswith(b"\n"):
-                        break
-                    cells = next(csv.reader([line.decode()]), [])
-                    if len(cells) != len(self.names) or int(cells[0]) != count:
-                        raise ValueError(f"line {count + 2} is not case {count}")
-                    count, whole = count + 1, whole + len(line)
-                end = file.seek(0, os.SEEK_END)
-            if whole < end:
-                os.truncate(self.path, whole)
+            if not head.endswith(b"\n") and _line([*self.names, _CHECKSUM]).startswith(head):
+                return self._begin()  # killed before its first line was written
+            self._end = len(head)
+            for line, _ in _records(self.path, self.names):
+                count, self._end = count + 1, self._end + len(line)
+            if self._end < self.path.stat().st_size:
+                os.truncate(self.path, self._end)
         except (OSError, ValueError, csv.Error) as error:
             raise unreadable(self.path, error) from error
-        self._end = whole
         return count
 
     def _check_manifest(self) -> None:
@@ -156,26 +152,59 @@ def read_cells(path: Path, names: Sequence[str], count: int) -> Iterator[list[st
     """
     found = 0
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.reader(file)
-            if next(reader, None) != list(names):
-                raise ValueError("its columns are not those of this study")
-            for cells in islice(reader, count):
-                if len(cells) != len(names):
-                    raise ValueError(f"row {found} has {len(cells)} cells, not {len(names)}")
-                yield cells
-                found += 1
+        for _, cells in _records(path, names):
+            if found == count:
+                return
+            yield cells
+            found += 1
         if found < count:
             raise ValueError(f"it has {found} rows, not {count}")
     except (OSError, ValueError, csv.Error) as error:
         raise unreadable(path, error) from error
 
 
-def _line(names: Sequence[str]) -> bytes:
-    """The first line of a results file."""
+def _records(path: Path, names: Sequence[str]) -> Iterator[tuple[bytes, list[str]]]:
+    """The whole lines of a results file behind its first, with their cells, checked.
+
+    Raises:
+        ValueError: the file is not as it was written.
+    """
+    with path.open("rb") as file:
+        titles = next(csv.reader([file.readline().decode()]), [])
+        if titles == list(names):
+            raise ValueError("its rows have no checksums, as an earlier version wrote them")
+        if titles != [*names, _CHECKSUM]:
+            raise ValueError("its columns are not those of this study")
+        for count, line in enumerate(file):
+            if not line.endswith(b"\n"):
+                return
+            text, _, seal = line[:-1].rpartition(b",")
+            if seal != _seal(text):
+                raise ValueError(
+                    f"line {count + 2} was changed: it does not agree with its checksum"
+                )
+            cells = next(csv.reader([text.decode()]), [])
+            if len(cells) != len(names) or int(cells[0]) != count:
+                raise ValueError(f"line {count + 2} is not case {count}")
+            yield line, cells
+
+
+def _line(cells: Sequence[str]) -> bytes:
+    """Cells as a line of the file."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(names)
+    csv.writer(text, lineterminator="\n").writerow(cells)
     return text.getvalue().encode()
+
+
+def _sealed(cells: Sequence[str]) -> bytes:
+    """Cells as a line of the file, with its checksum."""
+    text = _line(cells)[:-1]
+    return text + b"," + _seal(text) + b"\n"
+
+
+def _seal(text: bytes) -> bytes:
+    """The checksum of a line; any change of up to 32 bits in a row gives another one."""
+    return f"{zlib.crc32(text):08x}".encode()
 
 
 def unreadable(path: Path, error: Exception) -> PinloopError:

@@ -198,6 +198,11 @@ def study(
         Path(mkdtemp(prefix="pinloop-study-")) / "study.csv" if results is None else Path(results)
     )
     journal = Journal(path, columns(setup), manifest_of(setup, sampling))
+    if journal.done > size:
+        raise PinloopError(
+            f"the results file '{path}' holds {journal.done} cases, but the study has only {size}; "
+            "move it away to start anew"
+        )
     with _progress(progress, journal.done, size, robot.name) as report:
         try:
             _run(setup, sampling, journal, size, jobs, report)
