@@ -7,6 +7,7 @@ import re
 from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,50 @@ def test_check_prints_the_report(robot: str, capsys: Captured) -> None:
     assert out == f"{pl.diagnose(pl.load(robot))}\n"
     assert err == ""
     assert "\x1b" not in out
+
+
+NASTY = "\\x1b[31m\\r\\n\\x9b2J\\u202e"
+"""An escape, line ends, the one-byte start of an escape and a reversal, as YAML writes them."""
+
+
+def nasty_robot(folder: Path) -> Path:
+    path = folder / "nasty.yaml"
+    body = f'{{name: "{NASTY}body", mass: 1, inertia: [1, 1, 1, 0, 0, 0]}}'
+    ends = f'parent: base, child: "{NASTY}body"'
+    joint = f'{{name: "{NASTY}joint", {ends}, pair: revolute, axis: [1, 0, 0]}}'
+    path.write_text(
+        f'name: "{NASTY}robot"\nbodies:\n- {{name: base}}\n- {body}\njoints:\n- {joint}\n'
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["check"],
+        ["assemble"],
+        ["regularize"],
+        ["check", "--loops", "{loops}"],
+        ["assemble", "--q", "\x1b[2Jq\r=1"],
+        ["stop", "--pose", "\x1b[2Jq\r=1"],
+        ["assemble", "--q", "a" * 10_000],
+    ],
+)
+@pytest.mark.parametrize("terminal", [False, True])
+def test_names_do_nothing_to_a_terminal(
+    words: list[str], terminal: bool, tmp_path: Path, capsys: Captured, monkeypatch: Any
+) -> None:
+    loops = tmp_path / "loops.yaml"
+    loops.write_text(f'loops: [{{name: "{NASTY}", body_a: "{NASTY}", body_b: x, pair: revolute}}]')
+    if terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    command, *more = [word.format(loops=loops) for word in words]
+    cli.run([command, str(nasty_robot(tmp_path)), *more])
+    out, err = capsys.readouterr()
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", out + err) if terminal else out + err
+    assert "\x1b[31m\\r" not in out + err
+    assert all(letter.isprintable() or letter == "\n" for letter in shown)
+    assert max(map(len, err.splitlines()), default=0) < 1000
 
 
 def test_check_as_json(robot: str, capsys: Captured) -> None:

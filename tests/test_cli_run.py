@@ -227,7 +227,7 @@ def test_a_file_that_cannot_be_written_is_told_and_the_others_are_written(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(pl.Trajectory, "to_csv", full)
+    monkeypatch.setattr("pinloop.runtable._rows", full)
     path = written(folder, outputs={"csv": "r.csv", "npz": "r.npz"})
     assert cli.run(["simulate", path]) == 2
     out, err = capsys.readouterr()
@@ -245,7 +245,7 @@ def test_a_file_that_cannot_be_written_is_told_and_the_others_are_written(
     [
         (["simulate"], "SCENARIO.yaml"),
         (["simulate", "nowhere.yaml"], "nowhere.yaml: no such file"),
-        (["simulate", "."], "cannot be read"),
+        (["simulate", "."], "is a folder"),
         (["simulate", "{folder}/beam.urdf"], "beam.urdf"),
         (["simulate", "{path}", "--until", "0"], "'--until 0' is not after the start"),
         (["simulate", "{path}", "--until", "soon"], "'--until soon' is no number"),

@@ -491,3 +491,19 @@ def test_the_example_study(tmp_path: Path, capsys: Captured) -> None:
     assert data["distributions"]["clearance_m"]["worst_sampled"] > 0
     assert read_study(EXAMPLE).worst == EXAMPLE_WORST
     assert not EXAMPLE.with_suffix(".csv").exists()
+
+
+def test_a_study_writes_in_its_folder_and_replaces_no_file_of_others(
+    folder: Path, capsys: Captured
+) -> None:
+    (folder / "in").mkdir()
+    beam(folder / "in")
+    path = written(folder / "in", results="../x.csv")
+    assert cli.run(["study", path]) == 2
+    assert "outside the folder of the study; give --results" in capsys.readouterr().err
+    assert not (folder / "x.csv").exists()
+    foreign = folder / "x.csv.manifest.json"
+    foreign.write_text("{}")
+    assert cli.run(["study", path, "--results", str(folder / "x.csv")]) == 2
+    assert "is no manifest of a study" in capsys.readouterr().err
+    assert foreign.read_text() == "{}" and not (folder / "x.csv").exists()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 import yaml
 
 import pinloop as pl
+from pinloop import cli
 from pinloop.load.documents import key_table
 from pinloop.scenarios import PlannedRun
 from pinloop.scenarios.entries import TABLES, json_schema
@@ -211,6 +214,57 @@ def test_files_are_written_where_the_scenario_is(folder: Path) -> None:
     assert summary["files"] == [str(path) for path in paths]
     assert summary["last"]["v"]["axis"] == [run.v[-1][0]]
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def test_a_run_may_be_repeated(folder: Path) -> None:
+    outputs = {
+        "npz": "r.npz", "csv": "r.csv", "parquet": "r.parquet", "html": "r.html",
+        "plot": ["r.png", "r.svg", "r.pdf"], "summary": "r.json",
+    }  # fmt: skip
+    for until in (0.1, 0.2):
+        plan = planned(folder, outputs=outputs, until=until)
+        assert len(plan.write(plan.simulate())) == 8
+    assert pl.load_trajectory(folder / "r.npz").t[-1] == 0.2
+
+
+@pytest.mark.parametrize("kind", ["npz", "csv", "parquet", "html", "plot", "summary"])
+def test_a_scenario_replaces_no_file_of_others(kind: str, folder: Path) -> None:
+    name = {"npz": "x.npz", "plot": "x.png"}.get(kind, ".bashrc")
+    (folder / name).write_text("alias t='s'\n")
+    with pytest.raises(pl.LoadError, match=rf"{name}' exists, and pinloop did not write it; add"):
+        planned(folder, outputs={kind: name})
+    path = written(folder, outputs={kind: name})
+    assert cli.run(["simulate", str(path)]) == 2
+    assert (folder / name).read_text() == "alias t='s'\n"
+    assert cli.run(["simulate", str(path), "--force"]) == 0
+    assert (folder / name).read_bytes() != b"alias t='s'\n"
+
+
+def test_a_scenario_writes_in_its_folder(folder: Path) -> None:
+    (folder / "in" / "deep").mkdir(parents=True)
+    beam(folder / "in")
+    (folder / "in" / "out").symlink_to(folder)
+    for name in ("../x.csv", str(folder / "x.csv"), "deep/../../x.csv", "out/x.csv"):
+        with pytest.raises(
+            pl.LoadError, match=r"is outside the folder of the scenario; add --force"
+        ):
+            planned(folder / "in", outputs={"csv": name})
+        path = written(folder / "in", outputs={"csv": name})
+        assert pl.load_scenario(path, force=True).outputs[0].kind == "csv"
+    assert planned(folder / "in", outputs={"csv": "deep/x.csv"}).outputs
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of this kind exist on POSIX only")
+@pytest.mark.parametrize("name", ["x.csv", "x.npz", "x.json", "x.html", "x.svg", "x.parquet"])
+def test_a_pipe_is_written_to(name: str, folder: Path) -> None:
+    pipe = folder / name
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    assert cli.run(["simulate", str(written(folder)), "-o", str(pipe)]) == 0
+    reader.join()
+    assert pipe.is_fifo() and len(read[0]) > 100
 
 
 def test_one_file_that_fails_does_not_take_the_others_along(folder: Path) -> None:

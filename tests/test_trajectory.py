@@ -176,7 +176,7 @@ def test_files_that_hold_no_run(tmp_path: Path) -> None:
         broken("no times", t=None): "is no saved trajectory",
         broken("no robot", robot=None): "is no saved trajectory",
         broken("odd", robot=np.array("{")): "is no saved trajectory",
-        broken("other", robot=np.array(text.replace("trajectory-1", "trajectory-9"))): "has format",
+        broken("other", robot=np.array(text.replace("trajectory-2", "trajectory-9"))): "format is",
         broken("list", robot=np.array("[1, 2]")): "is no saved trajectory",
         broken(
             "bare", robot=np.array('{"format": "pinloop-trajectory-1"}')

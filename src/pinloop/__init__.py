@@ -62,6 +62,7 @@ from .partition import dependent_coordinates, relative_projections
 from .reduction import Regularization
 from .regularize import regularize
 from .row_kinds import AngularMomentum, NoSlip, Pfaffian, Prescribed, Rolling
+from .runfile import load_trajectory
 from .sampling import renew_rows
 from .scenarios import Scenario, load_scenario
 from .simulate import simulate
@@ -108,7 +109,7 @@ from .studies import (
     worst_case,
 )
 from .topinocchio import PinocchioModels, to_pinocchio
-from .trajectory import Trajectory, load_trajectory
+from .trajectory import Trajectory
 from .transitions import Transition, transition
 from .version import __version__
 from .view import save_html, view

@@ -1,16 +1,13 @@
-"""What users hand over, checked: numbers, directions, kinds, files to write. Knows no robot."""
+"""What users hand over, checked: numbers, directions, kinds. Knows no robot."""
 
 from __future__ import annotations
-
-import reprlib
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import BadValue
+from .errors import BadValue, shown
 
-__all__ = ["flat_numbers", "not_written", "require_kind", "unit_vector"]
+__all__ = ["flat_numbers", "require_kind", "unit_vector"]
 
 Array = NDArray[np.float64]
 
@@ -26,7 +23,7 @@ def flat_numbers(values: ArrayLike, what: str, count: int | None = None) -> Arra
     try:
         array = np.atleast_1d(np.asarray(values, dtype=float))
     except (TypeError, ValueError):
-        raise BadValue(f"{what} is {values!r}, which is not made of numbers") from None
+        raise BadValue(f"{what} is {shown(values)}, which is not made of numbers") from None
     if array.ndim != 1:
         raise BadValue(f"{what} has shape {array.shape}; it must be flat")
     if count is not None and array.size != count:
@@ -46,10 +43,10 @@ def unit_vector(vector: ArrayLike, what: str) -> Array:
     try:
         values = np.asarray(vector, dtype=float)
     except (TypeError, ValueError):
-        raise BadValue(f"{what} is {vector!r}; it must be a direction of 3 numbers") from None
+        raise BadValue(f"{what} is {shown(vector)}; it must be a direction of 3 numbers") from None
     size = float(np.linalg.norm(values))
     if values.shape != (3,) or not np.isfinite(size) or size < 1e-12:
-        raise BadValue(f"{what} is {vector!r}; it must be a direction of 3 numbers")
+        raise BadValue(f"{what} is {shown(vector)}; it must be a direction of 3 numbers")
     return values / size
 
 
@@ -63,17 +60,4 @@ def require_kind(value: object, kind: type | tuple[type, ...], what: str, way_ou
         way_out: what to give instead.
     """
     if not isinstance(value, kind):
-        raise BadValue(f"{what} is {reprlib.repr(value)} ({type(value).__name__}); {way_out}")
-
-
-def not_written(path: str | Path, error: Exception) -> BadValue:
-    """Say why a file was not written, and what helps.
-
-    Args:
-        path: the file.
-        error: what the system said.
-    """
-    reason = (getattr(error, "strerror", None) or str(error)).lower()
-    if isinstance(error, FileNotFoundError) and not Path(path).parent.is_dir():
-        reason = f"there is no folder '{Path(path).parent}'; make it first"
-    return BadValue(f"{path} cannot be written: {reason}")
+        raise BadValue(f"{what} is {shown(value)} ({type(value).__name__}); {way_out}")

@@ -110,7 +110,7 @@ def _root(
         write(f"pinloop {__version__}")
         raise typer.Exit
     if context.invoked_subcommand is None:
-        write(context.get_help())
+        write(context.get_help(), rendered=True)
 
 
 _ASSEMBLED = "0 the robot is assembled; 1 it cannot be"

@@ -25,11 +25,11 @@ from .cli_options import (
     text_option,
 )
 from .cli_stop import BrakesFile, Fact, brakes_for
+from .files import write_text
 from .loading import load
 from .mechanism import Mechanism
 from .stopping import Brakes
 from .stopping.brakefile import Contents, brakes_text
-from .stopping.files import written_whole
 from .studies import StoppingTable
 from .studies import compare as compare_stops
 from .studies.axisfit import FITTABLE
@@ -137,8 +137,7 @@ def _read(
 
 def _write_brakes(brakes: Brakes, output: Path) -> None:
     contents = Contents(brakes.joints, brakes.chain, brakes.faults, brakes.robot)
-    with written_whole(output) as file:
-        file.write(brakes_text(contents, brakes.source))
+    write_text(output, brakes_text(contents, brakes.source))
 
 
 def _write_json(document: dict[str, Any], brakes: Brakes, facts: list[Fact]) -> None:

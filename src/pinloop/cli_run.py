@@ -59,6 +59,13 @@ def simulate(
             "-o",
         ),
     ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Let the scenario write outside its folder, and over files of others.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Simulate a robot as a scenario file says: start, forces, locks and events, files to write.
@@ -69,6 +76,7 @@ def simulate(
         scenario,
         until=None if until is None else _end(until),
         limits=None if limits is None else _limits(limits),
+        force=force,
     )
     outputs = _outputs(plan, output or ())
     for warning in plan.robot.warnings:

@@ -17,11 +17,11 @@ from .branches import branch_signs
 from .cli_documents import AssemblyDocument, JointRecord, RegularizationDocument
 from .closing import is_outside
 from .constraints import Constraints
-from .errors import LoopNotClosed
+from .errors import LoopNotClosed, printable
 from .mechanism import Mechanism
 from .reduction import LoopReduction, Regularization
 from .stopping.figures import SLIDING, joint_value, number, shown_coordinate, units_of
-from .stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet, printable
+from .stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
 
 __all__ = [
     "Assembled",

@@ -39,13 +39,13 @@ from .cli_words import (
     with_faults,
 )
 from .errors import BadValue, LoadError, PinloopError
+from .files import write_text
 from .loading import load
 from .mechanism import Mechanism
 from .stopping import Brakes, Category1, Category2, JointTrajectory, StopResult, Trigger
 from .stopping import stop as compute_stop
 from .stopping.brakefile import Contents, brakes_text
 from .stopping.export import document_text, write_csv, write_json
-from .stopping.files import written_whole
 from .stopping.schedule import Category
 from .stopping.tables import stop_table
 from .stopping.usual import usual_brakes, usual_pose, usual_velocity
@@ -325,7 +325,7 @@ brakes_app = typer.Typer(
 def _group(context: typer.Context) -> None:
     """Brakes files: what a stop needs to know and a robot file does not say."""
     if context.invoked_subcommand is None:
-        write(context.get_help())
+        write(context.get_help(), rendered=True)
 
 
 def init(
@@ -361,8 +361,7 @@ def init(
     if bare:
         write(text.rstrip("\n"))
         return 0
-    with written_whole(target) as file:
-        file.write(text)
+    write_text(target, text)
     plural = "" if len(guess.joints) == 1 else "s"
     write(f"{target}\nguessed brakes of {len(guess.joints)} joint{plural}: edit the file, then run "
           f"pinloop stop {robot}" + ("" if output is None else f" --brakes {target}"))  # fmt: skip

@@ -73,8 +73,8 @@ def study(
     """
     if html is not None and html.is_dir():
         raise BadValue(f"'--html {html}' is a folder; name a file in it")
-    plan = read_study(file)
-    done, summary = _done(plan, results, jobs)
+    plan = read_study(file, results)
+    done, summary = _done(plan, jobs)
     report = None if html is None else done.save_html(html, worst=plan.worst)
     if as_json:
         write(json.dumps(as_document(done, summary), indent=2, allow_nan=False))
@@ -122,8 +122,8 @@ def worst(
     for name, folder in (("html", html), ("stops", stops)):
         if folder is not None and folder.exists() and not folder.is_dir():
             raise BadValue(f"'--{name} {folder}' is a file; name a folder")
-    plan = read_study(file)
-    done, summary = _done(plan, results, jobs)
+    plan = read_study(file, results)
+    done, summary = _done(plan, jobs)
     if not done.complete:
         return _told(done, summary)
     wanted = criterion or plan.worst
@@ -139,11 +139,9 @@ def worst(
     return _told(done, summary)
 
 
-def _done(plan: PlannedStudy, results: Path | None, jobs: int | None) -> tuple[Study, Summary]:
+def _done(plan: PlannedStudy, jobs: int | None) -> tuple[Study, Summary]:
     """The study, made or gone on with."""
     arguments = dict(plan.arguments) | {"jobs": _jobs(plan, jobs)}
-    if results is not None:
-        arguments["results"] = results
     if plan.guessed:
         complain(
             "no brakes file was given or found beside the robot: its brakes are guessed",

@@ -33,8 +33,8 @@ from .cli_options import (
 from .cli_words import IGNORE, check_limits, joint_values, time
 from .errors import LoopNotClosed, PinloopError
 from .mechanism import Mechanism
+from .runfile import load_trajectory
 from .terminal import complain, write
-from .trajectory import load_trajectory
 
 __all__ = ["play", "view"]
 

@@ -16,7 +16,7 @@ from .assembly import assemble
 from .closing import moved_away, null_space, numerical_rank, rows_of, scaled_jacobian
 from .constraints import Constraints
 from .description import Rounding
-from .errors import LoopNotClosed
+from .errors import LoopNotClosed, printable
 from .mechanism import Mechanism, require_robot
 from .regularize import count_rows
 from .rounding import nearest_fit
@@ -114,7 +114,8 @@ class Diagnosis:
         return asdict(self)
 
     def __str__(self) -> str:
-        return "\n".join([*self._lines(), *self._loop_lines(), *self._warning_lines()])
+        lines = [*self._lines(), *self._loop_lines(), *self._warning_lines()]
+        return "\n".join(map(printable, lines))
 
     def _lines(self) -> list[str]:
         ranks = sorted(set(self.ranks))

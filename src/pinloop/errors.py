@@ -6,6 +6,8 @@ exception type may leave the package on bad input.
 
 from __future__ import annotations
 
+import re
+import reprlib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -24,18 +26,92 @@ __all__ = [
     "SingularMass",
     "StopFailed",
     "UnknownName",
+    "printable",
+    "shown",
 ]
+
+_REPEATED = 200
+"""Characters of what was given that a message repeats."""
+_LONGEST = 4000
+"""Characters of a message."""
+_LONG = re.compile(rf"(?<=')[^']{{{_REPEATED + 1},}}(?=')|\S{{{_REPEATED + 1},}}")
+
+
+def printable(text: str) -> str:
+    r"""Return a text in one line without control characters, which a terminal would obey.
+
+    Escapes, carriage returns, line ends and whatever else shows nothing become ``\x1b`` and the
+    like. All that comes from a file and goes to a terminal or into a message passes through here.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+
+
+def shown(value: object) -> str:
+    """Return what was given as messages repeat it: in one line, and cut if it is long."""
+    return _cut(printable(_SHORT.repr(value)))
+
+
+class _Short(reprlib.Repr):
+    """Repeats the heads of values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = 60
+        self.maxlist = self.maxtuple = self.maxdict = self.maxset = 4
+
+    def repr_int(self, value: int, level: int) -> str:
+        # Python refuses to print integers of thousands of digits.
+        return repr(value) if value.bit_length() < _REPEATED else "an integer of many digits"
+
+
+_SHORT = _Short()
+
+
+def _cut(text: str, most: int = _REPEATED) -> str:
+    if len(text) <= most:
+        return text
+    return f"{text[: most - 60]} ... {text[-50:]}"
+
+
+def _bearable(message: str) -> str:
+    """A message in one line, with what it repeats cut where that is long."""
+    text = _LONG.sub(lambda found: _cut(found[0]), printable(str(message)))
+    return _cut(text, _LONGEST)
 
 
 class PinloopError(Exception):
-    """Root of all errors of pinloop."""
+    """Root of all errors of pinloop.
+
+    Its message is one line of a bearable length, whatever the names and values in it.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(_bearable(message))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Restore it as it is: constructors of children compose their messages."""
+        return _restored, (type(self), self.args), self.__dict__
+
+
+def _restored(kind: type[PinloopError], arguments: tuple[Any, ...]) -> PinloopError:
+    error = kind.__new__(kind)
+    error.args = arguments
+    return error
 
 
 class PinloopWarning(UserWarning):
     """Something works, but probably not as its author intended."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(_bearable(message))
 
-class LoadError(PinloopError):
+
+class LoadError(PinloopError, ValueError):
     """A robot description cannot be turned into a mechanism.
 
     Args:
@@ -52,11 +128,11 @@ class LoadError(PinloopError):
         self.line = line
 
 
-class BadValue(PinloopError):
+class BadValue(PinloopError, ValueError):
     """An argument has the wrong shape, range or kind."""
 
 
-class UnknownName(PinloopError):
+class UnknownName(PinloopError, LookupError):
     """A name that the robot does not have.
 
     Args:
@@ -66,9 +142,9 @@ class UnknownName(PinloopError):
         robot: name of the robot.
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], robot: str = "") -> None:
+    def __init__(self, kind: str, name: object, known: Iterable[str], robot: str = "") -> None:
         names = list(known)
-        close = get_close_matches(name, names, n=3)
+        close = get_close_matches(name, names, n=3) if isinstance(name, str) else ()
         if close:
             hint = f"did you mean {' or '.join(repr(n) for n in close)}?"
         elif names:
@@ -77,7 +153,8 @@ class UnknownName(PinloopError):
         else:
             hint = f"there is no {kind} at all"
         of_robot = f" in robot '{robot}'" if robot else ""
-        super().__init__(f"no {kind} '{name}'{of_robot}; {hint}")
+        quoted = f"'{name}'" if isinstance(name, str) else shown(name)
+        super().__init__(f"no {kind} {quoted}{of_robot}; {hint}")
         self.name = name
 
 

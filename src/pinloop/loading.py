@@ -6,6 +6,7 @@ nothing itself.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -18,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from .description import GROUND, Description, Joint, constant
 from .errors import BadValue, LoadError
+from .files import read_bytes
 from .load.constraintmodels import apply_constraint_models, split_loops
 from .load.gepetto import apply_gepetto
 from .load.loopsfile import LoopsFile, apply_loops
@@ -30,7 +32,7 @@ from .load.sdf import read_sdf
 from .load.srdf import apply_srdf
 from .load.urdf import read_urdf
 from .load.urdf_loops import drake_constraints
-from .load.xmltools import Element, parse_xml
+from .load.xmltools import LARGEST, Element, parse_xml
 from .load.yamltools import read_yaml, validated
 from .mechanism import Mechanism, build
 from .pairs import make_pair
@@ -40,9 +42,6 @@ __all__ = ["from_screws", "load"]
 
 _GEPETTO = re.compile(rb"^[\"']?closed_loop[\"']?\s*:", re.MULTILINE)
 """The key by which a Gepetto YAML is known."""
-
-_LARGEST = 256 * 2**20
-"""A robot file larger than this [bytes] is not one."""
 
 
 def load(
@@ -81,12 +80,13 @@ def load(
         LoadError: says what is wrong with the source, and where.
     """
     folders = _folders(package_dirs)
+    source = _drained(source)
     description, path, own = _describe(source, folders)
     if loops is None:
         own += [extra for extra in _beside(path) if extra not in own]
     else:
         models, others = split_loops(loops)
-        own += others
+        own += map(_drained, others)
         if models:
             description = apply_constraint_models(description, source, models)
     for extra in own:
@@ -118,7 +118,7 @@ def from_screws(
     if not isinstance(description, (str, Path)):
         raise BadValue(f"a screw table is a dict or a path, not a {type(description).__name__}")
     path = Path(description)
-    data = read_yaml(_decoded(_read(path), str(path)), str(path))
+    data = read_yaml(_read(path), str(path))
     if not isinstance(data, dict):
         raise LoadError("a screw table is a mapping with bodies and joints", source=str(path))
     return with_exact_geometry(
@@ -142,6 +142,15 @@ def _written(source: Any) -> str:
     if isinstance(source, bytes):
         return source.decode(errors="replace")
     return source if isinstance(source, str) else str(source) if isinstance(source, dict) else ""
+
+
+def _drained(source: Any) -> Any:
+    """The content of a source that is a pipe, which can be read only once; others as they are."""
+    if isinstance(source, str) and _is_text(source):
+        return source
+    if isinstance(source, (str, Path)) and os.path.exists(source) and Path(source).is_fifo():
+        return _read(Path(source))
+    return source
 
 
 def _folders(package_dirs: Any) -> list[str | Path]:
@@ -194,27 +203,7 @@ def _is_xml(text: str | bytes) -> bool:
 
 
 def _read(path: Path) -> bytes:
-    """Bytes of a file, with the usual mistakes said plainly."""
-    try:
-        if path.is_dir():
-            raise LoadError("is a folder; name the robot file in it", source=str(path))
-        if path.stat().st_size > _LARGEST:
-            raise LoadError("is larger than 256 MiB; this is no robot file", source=str(path))
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise LoadError("no such file", source=str(path)) from None
-    except (OSError, ValueError) as error:
-        raise LoadError(f"cannot be read: {error}", source=str(path)) from None
-
-
-def _decoded(text: str | bytes, name: str) -> str:
-    """Text of a YAML file, which is UTF-8."""
-    if isinstance(text, str):
-        return text
-    try:
-        return text.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise LoadError(f"is not UTF-8 text (byte {error.start})", source=name) from None
+    return read_bytes(path, "robot file", LARGEST)
 
 
 def _from_text(
@@ -226,7 +215,7 @@ def _from_text(
         return _from_xml(parse_xml(text, name), directory, folders)
     if path is not None and path.suffix.lower() in (".urdf", ".sdf", ".xml", ".mjcf", ".xacro"):
         return _from_xml(parse_xml(text, name), path.parent, folders)
-    data = read_yaml(_decoded(text, name), name)
+    data = read_yaml(text, name)
     if isinstance(data, dict) and "bodies" in data:
         return read_screws(data, name)
     if isinstance(data, dict) and ("loops" in data or "couplings" in data):
@@ -284,7 +273,7 @@ def _apply(description: Description, extra: Any) -> Description:
     if isinstance(extra, (str, bytes)):
         if _is_xml(extra):
             return _apply_xml(description, parse_xml(extra, name))
-        extra = read_yaml(_decoded(extra, name), name)
+        extra = read_yaml(extra, name)
     if not isinstance(extra, Mapping):
         raise LoadError("loops are a mapping, a YAML file or an SRDF", source=name)
     # A dict as read knows its lines.

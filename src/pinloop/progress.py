@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from .errors import printable
 
 __all__ = ["case_bar", "progress_bar"]
 
@@ -27,7 +30,7 @@ def progress_bar(span: float, name: str) -> Iterator[Callable[[float], None]]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(name, total=span)
+        task = bar.add_task(escape(printable(name)), total=span)
         yield lambda t: bar.update(task, completed=t)
 
 
@@ -52,7 +55,7 @@ def case_bar(done: int, size: int, name: str) -> Iterator[Callable[[int], None]]
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(name, total=size, completed=done, rate="")
+        task = bar.add_task(escape(printable(name)), total=size, completed=done, rate="")
 
         def report(count: int) -> None:
             elapsed = bar.tasks[0].elapsed or 0.0

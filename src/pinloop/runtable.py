@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from .checks import not_written
 from .errors import BadValue
+from .files import replace_text_file, write_file
 from .mechanism import Mechanism
 
 __all__ = ["columns", "write_csv", "write_parquet"]
@@ -53,15 +53,11 @@ def columns(
 
 def write_csv(table: dict[str, Array], path: str | Path) -> Path:
     """Write a table as CSV, numbers to the last bit."""
-    target = Path(path)
-    try:
-        with target.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(table)
-            writer.writerows(_rows(table.values()))
-    except OSError as error:
-        raise not_written(target, error) from error
-    return target
+    with replace_text_file(path) as file:
+        writer = csv.writer(file)
+        writer.writerow(table)
+        writer.writerows(_rows(table.values()))
+    return Path(path)
 
 
 def write_parquet(table: dict[str, Array], path: str | Path) -> Path:
@@ -71,12 +67,8 @@ def write_parquet(table: dict[str, Array], path: str | Path) -> Path:
         import pyarrow.parquet
     except ImportError:
         raise BadValue("Parquet needs pyarrow: pip install pyarrow, or use to_csv") from None
-    target = Path(path)
-    try:
-        pyarrow.parquet.write_table(pyarrow.table(table), target)
-    except OSError as error:
-        raise not_written(target, error) from error
-    return target
+    content = pyarrow.table(table)
+    return write_file(path, lambda file: pyarrow.parquet.write_table(content, file))
 
 
 def _labels(count: int) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from .diagnosis import Diagnosis
-from .errors import PinloopError
+from .errors import PinloopError, printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,8 +23,13 @@ class ReaderGone(Exception):  # noqa: N818 - says what happened
     """Whoever read the output has stopped, as ``pinloop check robot.urdf | head`` does."""
 
 
-def write(text: str, *, error: bool = False) -> None:
-    """Print a text at once.
+def write(text: str, *, error: bool = False, rendered: bool = False) -> None:
+    """Print a text at once. Whatever else is printed goes through here.
+
+    Args:
+        text: what to print, in one line or several.
+        error: whether it goes to standard error.
+        rendered: whether it comes from rich, with colours; else a terminal obeys nothing in it.
 
     Raises:
         ReaderGone: nobody reads any more.
@@ -34,6 +39,8 @@ def write(text: str, *, error: bool = False) -> None:
     if stream is None:
         return
     encoding = stream.encoding or "utf-8"
+    if not rendered:
+        text = "\n".join(map(printable, text.split("\n")))
     # Names of files and links may hold what the terminal cannot show.
     shown = text.encode(encoding, "backslashreplace").decode(encoding)
     try:
@@ -60,9 +67,9 @@ def complain(sentence: str, label: str = "error", style: str = "bold red") -> No
     """Print a sentence on stderr."""
     from rich.text import Text
 
-    text = Text.assemble((f"{label}:", style), " ", sentence)
+    text = Text.assemble((f"{label}:", style), " ", printable(sentence))
     try:
-        write(_rendered(text, error=True), error=True)
+        write(_rendered(text, error=True), error=True, rendered=True)
     except (ReaderGone, PinloopError):
         return  # There is nobody left to tell.
 
@@ -83,7 +90,10 @@ def show(thing: Any) -> None:
     """Print what rich can render on a terminal, and its text elsewhere."""
     from rich.console import Console
 
-    write(_rendered(thing) if Console().is_terminal else str(thing))
+    if Console().is_terminal:
+        write(_rendered(thing), rendered=True)
+    else:
+        write(str(thing))
 
 
 def print_report(report: Diagnosis) -> None:
@@ -94,13 +104,15 @@ def print_report(report: Diagnosis) -> None:
     if not Console().is_terminal:
         write(str(report))
         return
-    parts: list[Any] = [Text(f"{report.name}", style="bold"), _facts(report)]
+    parts: list[Any] = [Text(printable(report.name), style="bold"), _facts(report)]
     if report.loops:
         parts += [Text(), _loops(report)]
     if report.warnings:
         parts.append(Text())
-        parts += [Text(f"warning: {warning}", style="yellow") for warning in report.warnings]
-    write(_rendered(Group(*parts)))
+        parts += [
+            Text(printable(f"warning: {warning}"), style="yellow") for warning in report.warnings
+        ]
+    write(_rendered(Group(*parts)), rendered=True)
 
 
 def _facts(report: Diagnosis) -> Table:
@@ -128,7 +140,7 @@ def _facts(report: Diagnosis) -> Table:
     table.add_column(style="cyan", no_wrap=True)
     table.add_column()
     for label, value in entries:
-        table.add_row(label, value if isinstance(value, Text) else Text(value))
+        table.add_row(label, value if isinstance(value, Text) else Text(printable(value)))
     return table
 
 
@@ -155,5 +167,5 @@ def _loops(report: Diagnosis) -> Table:
             ", ".join(loop.joints),
             f"{loop.neutral_error:.1e}",
         )
-        table.add_row(*(Text(cell) for cell in cells))
+        table.add_row(*(Text(printable(cell)) for cell in cells))
     return table

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, overload
-from zipfile import BadZipFile
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import pinocchio as pin
-import yaml
 from numpy.typing import ArrayLike, NDArray
 
 from .analysis import (
@@ -27,26 +24,21 @@ from .analysis import (
     reactions,
 )
 from .balance import Accuracy, Course, balance_warning
-from .checks import not_written
 from .dynamics import EquationsOfMotion
-from .errors import BadValue, LoadError, PinloopError
+from .errors import BadValue, PinloopError
 from .forces import Force
 from .forwards import forward
 from .integrate import Step
 from .limits import LimitPassed, described
-from .load.save import loops_document, write_urdf
-from .loading import load
 from .manifold import RobotManifold
 from .mechanism import Mechanism
-from .modes import Locked, ModalSystem, Mode
+from .modes import ModalSystem, Mode
 from .runtable import columns, write_csv, write_parquet
 from .transitions import Transition
 
-__all__ = ["State", "Trajectory", "load_trajectory"]
+__all__ = ["State", "Trajectory"]
 
 Array = NDArray[np.float64]
-
-_FORMAT = "pinloop-trajectory-1"
 
 
 class State(NamedTuple):
@@ -270,37 +262,8 @@ class Trajectory:
         Forces and rows beyond loops and couplings are code and are not saved, nor are the impulses
         of transitions.
         """
-        target = Path(path)
-        if target.suffix != ".npz":
-            target = target.with_name(f"{target.name}.npz")
-        description = self.robot.description
-        robot = {
-            "format": _FORMAT,
-            "urdf": write_urdf(description),
-            "loops": yaml.safe_dump(loops_document(description)),
-            "message": self.message,
-            "evaluations": self.evaluations,
-            "rejected": self.rejected,
-            "modes": [
-                {
-                    "locks": [[lock.joint, list(lock.axes), lock.at_limit] for lock in mode.locks],
-                    "opened": sorted(mode.opened),
-                    "rows": list(mode.rows),
-                }
-                for mode in self.modes
-            ],
-            "events": [list(event) for event in self.events],
-            "limits_passed": [asdict(one) for one in self.limits_passed],
-        }
-        try:
-            np.savez_compressed(
-                target,
-                robot=np.array(json.dumps(robot)),
-                t=self.t, q=self.q, v=self.v, a=self.a, psi=self.psi, mode=self.mode,
-            )  # fmt: skip
-        except OSError as error:
-            raise not_written(target, error) from error
-        return target
+        saved: Path = forward("runfile", "save_trajectory", self, path)
+        return saved
 
     def columns(self) -> dict[str, Array]:
         """Time, coordinates and velocities as named columns with units."""
@@ -365,71 +328,3 @@ class Trajectory:
             "view.runs", "play_run", self, open_browser, announce,
             rate=rate, ghosts=ghosts, traces=traces, forces=forces, moments=moments, title=title,
         )  # fmt: skip
-
-
-def load_trajectory(path: str | Path) -> Trajectory:
-    """Read a run that `Trajectory.save` wrote.
-
-    Args:
-        path: the ``.npz`` file.
-
-    Raises:
-        LoadError: the file is not there or holds no run.
-    """
-    source = str(path)
-    try:
-        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
-            arrays = {key: file[key] for key in ("t", "q", "v", "a", "psi", "mode")}
-            data = json.loads(str(file["robot"]))
-    except FileNotFoundError:
-        raise LoadError("no such file", source=source) from None
-    except IsADirectoryError:
-        raise LoadError("is a folder; name the .npz file in it", source=source) from None
-    except (KeyError, ValueError, OSError, EOFError, BadZipFile):
-        raise LoadError(
-            "is no saved trajectory; run.save and pinloop simulate -o RUN.npz write such files",
-            source=source,
-        ) from None
-    if not isinstance(data, dict):
-        raise LoadError("is no saved trajectory: its robot is no table", source=source)
-    if data.get("format") != _FORMAT:
-        raise LoadError(f"has format '{data.get('format')}', not {_FORMAT}", source=source)
-    try:
-        return _from_saved(arrays, data)
-    except (KeyError, TypeError, ValueError) as error:
-        raise LoadError(f"is no saved trajectory: {error}", source=source) from None
-
-
-def _side(at_limit: str | bool) -> Literal["", "lower", "upper"]:
-    """The end stop that a joint lies on; files of old say only that it lies on one."""
-    return "lower" if at_limit is True or at_limit == "lower" else "upper" if at_limit else ""
-
-
-def _from_saved(arrays: dict[str, Array], data: dict[str, Any]) -> Trajectory:
-    """The run that a file holds."""
-    robot = load(data["urdf"], loops=yaml.safe_load(data["loops"]), kinematics_only=True)
-    return Trajectory(
-        robot=robot,
-        t=arrays["t"],
-        q=arrays["q"],
-        v=arrays["v"],
-        a=arrays["a"],
-        psi=arrays["psi"],
-        mode=arrays["mode"].astype(np.int64),
-        modes=tuple(
-            Mode(
-                tuple(
-                    Locked(name, tuple(axes), _side(limit)) for name, axes, limit in mode["locks"]
-                ),
-                frozenset(mode["opened"]),
-                tuple(mode.get("rows", ())),
-            )
-            for mode in data["modes"]
-        ),
-        message=data["message"],
-        system=ModalSystem(robot),
-        events=tuple((float(t), str(name)) for t, name in data["events"]),
-        evaluations=data["evaluations"],
-        rejected=data["rejected"],
-        limits_passed=tuple(LimitPassed(**one) for one in data.get("limits_passed", ())),
-    )

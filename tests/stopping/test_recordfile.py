@@ -193,7 +193,7 @@ def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(pl.LoadError, match=r"none\.csv: no such file"):
         JointTrajectory.from_csv(tmp_path / "none.csv")
     for path in (tmp_path, "a\0b"):
-        with pytest.raises(pl.LoadError, match="cannot be read"):
+        with pytest.raises(pl.LoadError, match=r"is a folder|cannot be read"):
             JointTrajectory.from_csv(path)
 
 

@@ -412,7 +412,7 @@ def test_names_are_text() -> None:
     tags = Counter(tag for tag, _ in page.tags)
     assert tags["script"] == 4  # the data, the viewer, the player, what ties plots to it
     assert tags["b"] == 0
-    assert f"--><b>{NASTY}&amp;\N{REPLACEMENT CHARACTER}" in page.text
+    assert f"--><b>{NASTY}&amp;\\x07" in page.text
     assert "\x07" not in page.text
     assert page.rows("Joints: time and way from the signal")[NASTY]
 

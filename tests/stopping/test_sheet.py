@@ -9,7 +9,8 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
-from pinloop.stopping.sheet import Cell, Column, Facts, Grid, Notes, Sheet, printable
+from pinloop.errors import printable
+from pinloop.stopping.sheet import Cell, Column, Facts, Grid, Notes, Sheet
 
 COLUMNS = (
     Column("joint", right=False),
@@ -121,7 +122,7 @@ def test_wide_letters_keep_columns_in_line() -> None:
 
 
 def test_control_characters_do_not_reach_the_terminal() -> None:
-    assert printable("a\nb\x1b[31mc") == "a\ufffdb\ufffd[31mc"
+    assert printable("a\nb\x1b[31mc") == "a\\nb\\x1b[31mc"
 
 
 # -- terminal -------------------------------------------------------------------------------

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import re
+import socket
 import threading
 import time
 import urllib.error
@@ -133,7 +135,17 @@ def test_a_slider_moves_a_robot_with_its_loop_closed(tmp_path: Any) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [{"slider": 9, "value": 0}, {"slider": 0, "value": "1"}, {}, {"slider": 0, "value": None}],
+    [
+        {"slider": 9, "value": 0},
+        {"slider": 0, "value": "1"},
+        {},
+        {"slider": 0, "value": None},
+        {"slider": False, "value": 0},
+        {"slider": 0, "value": True},
+        {"slider": 0, "value": math.nan},
+        {"slider": 0, "value": 10**400},
+        {"slider": [0], "value": {}},
+    ],
 )
 def test_what_no_slider_says_is_refused(viewer: Viewer, body: dict[str, Any]) -> None:
     status, text = asked(viewer, body)
@@ -148,6 +160,27 @@ def test_what_no_slider_says_is_refused(viewer: Viewer, body: dict[str, Any]) ->
 def test_what_is_no_message_is_refused(viewer: Viewer, body: bytes) -> None:
     assert asked(viewer, body)[0] == 400
     assert asked(viewer, {"reset": True})[0] == 200
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        b"GET http://[ HTTP/1.1\r\nHost: localhost",
+        b"GET / HTTP/1.1\r\nHost: [",
+        b"POST / HTTP/1.1\r\nHost: ]\r\nContent-Length: -1",
+        b"GET / HTTP/9.9",
+        b"\xff\x00\x1b",
+    ],
+)
+def test_what_is_no_request_is_refused_without_a_word(
+    viewer: Viewer, request_line: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    address = urlsplit(viewer.url)
+    with socket.create_connection((address.hostname, address.port), timeout=10) as connection:
+        connection.sendall(request_line + b"\r\n\r\n")
+        assert re.match(rb"HTTP/1.1 (400|403|404|505)|<!DOCTYPE", connection.recv(1000))
+    assert asked(viewer, {"reset": True})[0] == 200
+    assert capfd.readouterr() == ("", "")
 
 
 def test_other_pages_cannot_drive_it(viewer: Viewer) -> None:

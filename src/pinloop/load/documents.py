@@ -1,4 +1,4 @@
-"""Files that ask for something (studies, scenarios): reading them, and what documents their keys.
+"""Files that ask for something (studies, scenarios): what documents their keys.
 
 Knows no robot. What a certain file may say is told by its own model of `Entry`s; documents that are
 written share `closed` and the JSON schema with them.
@@ -6,49 +6,23 @@ written share `closed` and the JSON schema with them.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, TypeAdapter, WithJsonSchema, with_config
 
-from ..errors import LoadError
 from .entries import Entry
 from .yamltools import Number
 
-__all__ = ["NotNegative", "Positive", "closed", "key_table", "read_bytes", "schema_of"]
+__all__ = ["NotNegative", "Positive", "closed", "key_table", "schema_of"]
 
 closed = with_config(ConfigDict(extra="forbid"))
 """Decorates a typed dictionary that has the keys it names, and no others."""
-
-_LARGEST = 2**24
-"""Bytes; such a file has some thousands."""
 
 # Behind the checks of a `Number`, pydantic no longer finds the words of JSON schema.
 NotNegative: Any = Annotated[Number, Field(ge=0), WithJsonSchema({"type": "number", "minimum": 0})]
 Positive: Any = Annotated[
     Number, Field(gt=0), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})
 ]
-
-
-def read_bytes(path: str | Path, kind: str) -> bytes:
-    """Content of a small file.
-
-    Args:
-        path: the file.
-        kind: what it should be, for messages: "study file".
-
-    Raises:
-        LoadError: it is not there, cannot be read, or is far too large.
-    """
-    try:
-        raw = Path(path).read_bytes()
-    except FileNotFoundError:
-        raise LoadError("no such file", source=str(path)) from None
-    except (OSError, ValueError) as error:
-        raise LoadError(f"cannot be read: {error}", source=str(path)) from None
-    if len(raw) > _LARGEST:
-        raise LoadError(f"is larger than 16 MiB; this is no {kind}", source=str(path))
-    return raw
 
 
 def schema_of(form: Any) -> dict[str, Any]:

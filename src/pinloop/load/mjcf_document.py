@@ -14,7 +14,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from .xmltools import Element, parse_xml
+from ..files import read_bytes
+from .xmltools import LARGEST, Element, parse_xml
 
 __all__ = ["ACTUATORS", "EQUALITIES", "Compiler", "Document", "Names"]
 
@@ -366,11 +367,7 @@ def _included(include: Element, find: Callable[[str], Path | None], seen: set[Pa
     if path.resolve() in seen:
         raise include.error(f"includes '{name}' a second time; a file may be included once")
     seen.add(path.resolve())
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise include.error(f"names the file '{name}', which cannot be read: {error}") from None
-    return parse_xml(text, str(path))
+    return parse_xml(read_bytes(path, "robot file", LARGEST), str(path))
 
 
 def _with_attributes(element: Element, attributes: dict[str, str]) -> Element:

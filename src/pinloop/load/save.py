@@ -17,9 +17,9 @@ import numpy as np
 import pinocchio as pin
 import yaml
 
-from ..checks import not_written
 from ..description import GROUND, Body, Description, Geometry, Joint, Shape
 from ..errors import BadValue, LoadError
+from ..files import as_path, write_text
 from ..graph import SpanningTree, spanning_tree
 from .reversal import reversed_joint
 from .save_loops import loops_of, urdf_limits
@@ -50,16 +50,13 @@ def save(description: Description, path: str | Path) -> Path:
         BadValue: the robot has a name that XML cannot hold, or the files cannot be written.
         LoadError: the joints do not hang together, so that there is no tree to write.
     """
-    urdf = Path(path)
+    urdf = as_path(path)
     if urdf.suffix.lower() != ".urdf":
         urdf = urdf.with_name(urdf.name + ".urdf")
     loops = urdf.with_name(urdf.stem + ".loops.yaml")
     texts = {urdf: write_urdf(description, urdf.parent), loops: _loops_text(description, urdf.name)}
     for file, text in texts.items():
-        try:
-            file.write_text(text, encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise not_written(file, error) from None
+        write_text(file, text)
     return urdf
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from .xmltools import Element, parse_xml, pose_rpy
+from ..files import read_bytes
+from .xmltools import LARGEST, Element, parse_xml, pose_rpy
 
 __all__ = ["Source", "fetch", "read_pose", "truth", "version_of"]
 
@@ -83,10 +84,7 @@ def fetch(include: Element, source: Source) -> tuple[Element, Source] | None:
     path = _model_file(include, source.resolve)
     if path in source.files:
         raise include.error(f"includes '{path}', which includes this file")
-    try:
-        root = parse_xml(path.read_bytes(), str(path))
-    except OSError as error:
-        raise include.error(f"names the file '{path}', which cannot be read: {error}") from None
+    root = parse_xml(read_bytes(path, "model", LARGEST), str(path))
     models = root.all("model") if root.tag == "sdf" else [root]
     if len(models) > 1:
         raise root.error("holds several models; a file that is included may hold one")
@@ -122,7 +120,7 @@ def _model_file(include: Element, resolve: Resolve) -> Path:
     config = resolve(f"{folder}/model.config")
     if config is not None:
         # The last <sdf> of a model.config has the newest version.
-        files = parse_xml(config.read_bytes(), str(config)).all("sdf")
+        files = parse_xml(read_bytes(config), str(config)).all("sdf")
         path = resolve(f"{folder}/{files[-1].text.strip()}") if files else None
         if path is not None:
             return path

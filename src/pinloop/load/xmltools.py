@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 
 from ..errors import LoadError
 
-__all__ = ["Element", "parse_xml", "pose_of", "pose_rpy"]
+__all__ = ["LARGEST", "Element", "parse_xml", "pose_of", "pose_rpy"]
 
 Array = NDArray[np.float64]
+
+LARGEST = 256 * 2**20
+"""Bytes of a robot file."""
 
 _LARGEST = 1e30
 """Beyond this a number is a slip; its square must not overflow."""

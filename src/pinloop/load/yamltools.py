@@ -6,10 +6,10 @@ which turn whatever is wrong into one `LoadError` with file, line, key and value
 
 from __future__ import annotations
 
+import codecs
 import math
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from reprlib import Repr
 from typing import Annotated, Any, TypeVar, get_args
 
 import numpy as np
@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Validati
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from ..errors import LoadError
+from ..errors import LoadError, shown
 
 __all__ = [
     "Direction",
@@ -38,8 +38,19 @@ _MAP = "tag:yaml.org,2002:map"
 _SEQUENCE = "tag:yaml.org,2002:seq"
 _MERGE = "tag:yaml.org,2002:merge"
 
-_MOST_VALUES = 1_000_000
-"""Aliases can make a short text mean an endless one: no robot has more values than this."""
+_TEXT = "tag:yaml.org,2002:str"
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""libyaml's parser where PyYAML has it: several times as fast."""
+
+_LONGEST = 16 * 2**20
+"""Characters of a document."""
+
+_MOST_VALUES = 300_000
+"""Values of a document, with every alias written out; the largest robots have some 50,000."""
+
+_DEEPEST = 100
+"""Levels of tables and lists in each other."""
 
 _LARGEST = 1e30
 """No length, mass or inertia is larger; products of a few such numbers stay finite."""
@@ -90,97 +101,141 @@ def read_yaml(text: str | bytes, source: str) -> object:
     Raises:
         LoadError: not YAML, a key given twice, a list inside itself, or too deep or large.
     """
+    if isinstance(text, bytes):
+        text = _decoded(text, source)
+    if len(text) > _LONGEST:
+        raise LoadError(f"has more than {_LONGEST >> 20} million characters", source=source)
     try:
-        loader = yaml.SafeLoader(text)
-        node = loader.get_single_node()
-        return None if node is None else _Builder(loader, source).build(node)[0]
+        return _Builder(_Loader(text), source).document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = None if mark is None else mark.line + 1
         reason = " ".join(part for part in (error.context, error.problem) if part)
         raise LoadError(f"malformed YAML: {reason}", source=source, line=line) from None
-    except (yaml.YAMLError, ValueError, OverflowError) as error:
-        # Characters that YAML does not allow, and escapes of characters that do not exist.
+    except yaml.YAMLError as error:
+        # Characters that YAML does not allow.
         reason = " ".join(str(error).split())
         raise LoadError(f"malformed YAML: {reason}", source=source) from None
-    except RecursionError:
-        raise LoadError("malformed YAML: nested too deeply to be read", source=source) from None
+    except (UnicodeError, OverflowError) as error:
+        # Escapes of characters that do not exist.
+        raise LoadError(f"malformed YAML: {error}", source=source) from None
+
+
+def _decoded(text: bytes, source: str) -> str:
+    """Text of a YAML file: UTF-16 with a byte order mark, else UTF-8."""
+    utf16 = text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        return text.decode("utf-16" if utf16 else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise LoadError(f"is not UTF-8 text (byte {error.start})", source=source) from None
 
 
 class _Builder:
-    """Turns the nodes of one document into data; shared nodes are built once."""
+    """Turns the events of one document into data. Not its nodes: libyaml's grow on the C stack."""
 
-    def __init__(self, loader: yaml.SafeLoader, source: str) -> None:
+    def __init__(self, loader: Any, source: str) -> None:
         self._loader = loader
         self._source = source
-        self._built: dict[int, tuple[object, int]] = {}
-        self._open: set[int] = set()
+        self._anchors: dict[str, tuple[object, int] | None] = {}
+        self._count = 0
 
-    def build(self, node: yaml.Node) -> tuple[object, int]:
-        """Value of a node and how many values it holds with every alias written out."""
-        key = id(node)
-        if key in self._built:
-            return self._built[key]
-        if key in self._open:
-            raise self._error(node, "a value contains itself through its alias")
-        self._open.add(key)
-        value: object
-        if isinstance(node, yaml.ScalarNode):
-            value, size = self._scalar(node), 1
-        elif isinstance(node, yaml.MappingNode) and node.tag == _MAP:
-            value, size = self._mapping(node)
-        elif isinstance(node, yaml.SequenceNode) and node.tag == _SEQUENCE:
-            value, size = self._sequence(node)
-        else:
-            raise self._error(node, f"the tag '{node.tag}' is not supported; leave it out")
-        if size > _MOST_VALUES:
-            raise self._error(node, f"aliases expand to more than {_MOST_VALUES} values")
-        self._open.discard(key)
-        self._built[key] = value, size
-        return value, size
-
-    def _error(self, node: yaml.Node, problem: str) -> LoadError:
-        return LoadError(problem, source=self._source, line=node.start_mark.line + 1)
-
-    def _scalar(self, node: yaml.Node) -> Any:
-        try:
-            value = self._loader.construct_object(node)
-            if isinstance(value, str):
-                value.encode()
-        except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError):
-            # What the constructors of YAML's scalars raise on a text that is no such scalar.
-            kind = node.tag.rsplit(":", 1)[-1]
-            raise self._error(node, f"{_shown(node.value)} is no valid {kind}") from None
+    def document(self) -> object:
+        """The one document of the text."""
+        loader = self._loader
+        loader.get_event()  # start of the stream
+        if loader.check_event(yaml.StreamEndEvent):
+            return None
+        loader.get_event()  # start of the document
+        value, _ = self._value(loader.get_event(), 0)
+        loader.get_event()  # end of the document
+        if not loader.check_event(yaml.StreamEndEvent):
+            raise self._error(loader.get_event(), "holds several documents; leave one")
         return value
 
-    def _sequence(self, node: yaml.SequenceNode) -> tuple[YamlList, int]:
+    def _value(self, event: Any, depth: int) -> tuple[object, int]:
+        """A value, and how many values it holds with every alias written out."""
+        if isinstance(event, yaml.AliasEvent):
+            return self._aliased(event)
+        self._count += 1
+        if self._count > _MOST_VALUES:
+            raise self._error(event, f"there are more than {_MOST_VALUES} values")
+        if depth > _DEEPEST:
+            raise self._error(event, f"nested too deeply to be read: more than {_DEEPEST} levels")
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        value: object
+        if isinstance(event, yaml.ScalarEvent):
+            value, size = self._scalar(event), 1
+        elif isinstance(event, yaml.MappingStartEvent) and event.tag in (None, "!", _MAP):
+            value, size = self._mapping(depth)
+        elif isinstance(event, yaml.SequenceStartEvent) and event.tag in (None, "!", _SEQUENCE):
+            value, size = self._sequence(depth)
+        else:
+            raise self._error(event, f"the tag '{event.tag}' is not supported; leave it out")
+        if size > _MOST_VALUES:
+            raise self._error(event, f"aliases expand to more than {_MOST_VALUES} values")
+        if event.anchor is not None:
+            self._anchors[event.anchor] = value, size
+        return value, size
+
+    def _aliased(self, event: Any) -> tuple[object, int]:
+        """The value that an alias stands for; it is built once."""
+        if event.anchor not in self._anchors:
+            raise self._error(event, f"the alias '*{event.anchor}' has no anchor before it")
+        value = self._anchors[event.anchor]
+        if value is None:
+            raise self._error(event, "a value contains itself through its alias")
+        return value
+
+    def _error(self, event: Any, problem: str) -> LoadError:
+        return LoadError(problem, source=self._source, line=_line(event))
+
+    def _tag(self, event: Any) -> str:
+        if event.tag not in (None, "!"):
+            return str(event.tag)
+        return str(self._loader.resolve(yaml.ScalarNode, event.value, event.implicit))
+
+    def _scalar(self, event: Any) -> Any:
+        tag = self._tag(event)
+        try:
+            if tag == _TEXT:
+                event.value.encode()
+                return event.value
+            node = yaml.ScalarNode(tag, event.value, event.start_mark, event.end_mark)
+            return self._loader.construct_object(node)
+        except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError):
+            # What the constructors of YAML's scalars raise on a text that is no such scalar.
+            kind = tag.rsplit(":", 1)[-1]
+            raise self._error(event, f"{shown(event.value)} is no valid {kind}") from None
+
+    def _sequence(self, depth: int) -> tuple[YamlList, int]:
         items, size = YamlList(), 1
         items.lines = []
-        for child in node.value:
-            value, count = self.build(child)
+        while not isinstance(event := self._loader.get_event(), yaml.SequenceEndEvent):
+            value, count = self._value(event, depth + 1)
             items.append(value)
-            items.lines.append(child.start_mark.line + 1)
+            items.lines.append(_line(event))
             size += count
         return items, size
 
-    def _mapping(self, node: yaml.MappingNode) -> tuple[YamlMap, int]:
+    def _mapping(self, depth: int) -> tuple[YamlMap, int]:
         table, size = YamlMap(), 1
         table.lines = {}
         merged: list[YamlMap] = []
-        for key_node, value_node in node.value:
-            value, count = self.build(value_node)
+        while not isinstance(event := self._loader.get_event(), yaml.MappingEndEvent):
+            merges = isinstance(event, yaml.ScalarEvent) and self._tag(event) == _MERGE
+            key = None if merges else self._key(event, depth)
+            value_event = self._loader.get_event()
+            value, count = self._value(value_event, depth + 1)
             size += count
-            if key_node.tag == _MERGE:
-                merged += self._merged(value_node, value)
+            if merges:
+                merged += self._merged(value_event, value)
                 continue
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise self._error(key_node, "a key must be a single word, not a list or table")
-            key = self._scalar(key_node)
             if key in table:
                 problem = f"key '{key}' is given twice, first in line {table.lines[key]}"
-                raise self._error(key_node, problem)
+                raise self._error(event, problem)
             table[key] = value
-            table.lines[key] = key_node.start_mark.line + 1
+            table.lines[key] = _line(event)
         for other in merged:
             for key, value in other.items():
                 if key not in table:
@@ -188,13 +243,24 @@ class _Builder:
                     table.lines[key] = other.lines[key]
         return table, size
 
-    def _merged(self, node: yaml.Node, value: object) -> list[YamlMap]:
+    def _key(self, event: Any, depth: int) -> Any:
+        if isinstance(event, yaml.ScalarEvent | yaml.AliasEvent):
+            key, _ = self._value(event, depth + 1)
+            if not isinstance(key, YamlMap | YamlList):
+                return key
+        raise self._error(event, "a key must be a single word, not a list or table")
+
+    def _merged(self, event: Any, value: object) -> list[YamlMap]:
         """What the merge key ``<<`` adds: one mapping or a list of them, the first one wins."""
         candidates = list(value) if isinstance(value, YamlList) else [value]
         tables = [table for table in candidates if isinstance(table, YamlMap)]
         if len(tables) < len(candidates):
-            raise self._error(node, "the merge key '<<' needs a table or a list of tables")
+            raise self._error(event, "the merge key '<<' needs a table or a list of tables")
         return tables
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
 
 
 def validated(model: type[Model], data: object, source: str) -> Model:
@@ -255,20 +321,13 @@ def _plain(data: object) -> object:
     return data
 
 
-def _shown(value: object) -> str:
-    short = Repr()
-    short.maxstring = short.maxother = 60
-    short.maxlist = short.maxdict = 4
-    return short.repr(value)
-
-
 def _sentence(model: type[BaseModel], data: object, problem: ErrorDetails) -> str:
     """One sentence for one problem that pydantic found."""
     kind, path = problem["type"], problem["loc"]
     if kind == "missing" and isinstance(path[-1], int):
         # The list ends before the item that is missing; its input is the list.
         where = _path(data, path[:-1], missing=False)
-        return f"{where} is {_shown(problem['input'])}: it has too few items"
+        return f"{where} is {shown(problem['input'])}: it has too few items"
     where = _path(data, path, missing=kind == "missing")
     if kind == "missing":
         field = _fields_at(model, path[:-1]).get(str(path[-1]))
@@ -292,7 +351,7 @@ def _sentence(model: type[BaseModel], data: object, problem: ErrorDetails) -> st
         if kind.startswith(("greater", "less")):
             message = f"a number {message}"
         expected = f"expected {_WORDS.get(kind, message)}"
-    return f"{where} is {_shown(problem['input'])}: {expected}"
+    return f"{where} is {shown(problem['input'])}: {expected}"
 
 
 def _path(data: object, path: Sequence[int | str], *, missing: bool) -> str:

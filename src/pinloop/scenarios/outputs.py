@@ -1,26 +1,34 @@
 """The files of a run: which there can be, whether they can be written, and writing them.
 
-What is there before stays until the new file is complete.
+A scenario may come from somebody else: the files that it names lie in its folder, and replace only
+what pinloop wrote, unless the user says otherwise.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from secrets import token_hex
 
-from ..checks import not_written
 from ..errors import BadValue, PinloopError
+from ..files import may_replace, write_file, write_text
 from ..recording import sampled
 from ..trajectory import Trajectory
+from ..version import __version__
 from .summary import as_document
 
-__all__ = ["KINDS", "Output", "check_output", "output_of", "tried_outputs", "write_outputs"]
+__all__ = [
+    "KINDS",
+    "Output",
+    "check_named",
+    "check_output",
+    "output_of",
+    "tried_outputs",
+    "write_outputs",
+]
 
 KINDS = {
     ".npz": "npz",
@@ -36,6 +44,17 @@ KINDS = {
 
 _NEEDS = {"parquet": "pyarrow", "plot": "matplotlib"}
 """Module that a kind needs, called like its package."""
+
+
+_MARKS = {
+    "npz": b"robot.npy",
+    "csv": b"t [s],",
+    "parquet": b"t [s]",
+    "html": b"pinloop",
+    "plot": b"pinloop",
+    "summary": b'"format": "pinloop-run-',
+}
+"""What the head or the end of a file says that pinloop wrote, by what it holds."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +111,24 @@ def check_output(output: Output, taken: Iterable[Path]) -> None:
         raise BadValue(f"'{path}' needs {module}: pip install {module}")
 
 
+def check_named(output: Output, folder: Path) -> None:
+    """Refuse a file that a scenario names, but which it has no business to write.
+
+    Args:
+        output: the file.
+        folder: folder of the scenario.
+
+    Raises:
+        BadValue: it lies outside the folder, or pinloop did not write what is there.
+    """
+    path = Path(os.path.realpath(output.path))
+    way_out = "add --force (force=True in Python), or name another file"
+    if not path.is_relative_to(os.path.realpath(folder)):
+        raise BadValue(f"'{output.path}' is outside the folder of the scenario; {way_out}")
+    if not may_replace(path, _MARKS[output.kind]):
+        raise BadValue(f"'{output.path}' exists, and pinloop did not write it; {way_out}")
+
+
 def write_outputs(
     run: Trajectory, outputs: Sequence[Output], every: float | None
 ) -> tuple[Path, ...]:
@@ -130,13 +167,12 @@ def tried_outputs(
     problems: list[str] = []
     for output in sorted(outputs, key=lambda output: output.kind == "summary"):
         try:
-            with _replaced(output.path) as path:
-                if output.kind == "summary":
-                    document = as_document(run, [*written, output.path], failure)
-                    text = json.dumps(document, indent=2, allow_nan=False)
-                    path.write_text(f"{text}\n", encoding="utf-8")
-                else:
-                    _write(output.kind, path, run, states)
+            if output.kind == "summary":
+                document = as_document(run, [*written, output.path], failure)
+                text = json.dumps(document, indent=2, allow_nan=False)
+                write_text(output.path, f"{text}\n")
+            else:
+                _write(output.kind, output.path, run, states)
         except PinloopError as error:
             problems.append(str(error))
         else:
@@ -155,22 +191,10 @@ def _write(kind: str, path: Path, run: Trajectory, states: Trajectory) -> None:
     elif kind == "html":
         run.save_html(path)
     else:
-        run.plot().savefig(path)
-
-
-@contextmanager
-def _replaced(path: Path) -> Iterator[Path]:
-    """A file beside another one, whose place it takes when it is complete."""
-    target = Path(os.path.realpath(path))
-    partial = target.with_name(f".pinloop-{token_hex(8)}{target.suffix.lower()}")
-    try:
-        yield partial
-        os.replace(partial, target)
-    except OSError as error:
-        raise not_written(path, error) from None
-    except BadValue as error:
-        if isinstance(error.__cause__, OSError):  # it names the file beside, which nobody knows
-            raise not_written(path, error.__cause__) from None
-        raise
-    finally:
-        partial.unlink(missing_ok=True)
+        kind = path.suffix[1:].lower()
+        by = "Software" if kind == "png" else "Creator"
+        figure = run.plot()
+        write_file(
+            path,
+            lambda file: figure.savefig(file, format=kind, metadata={by: f"pinloop {__version__}"}),
+        )

@@ -18,8 +18,8 @@ from ..assembly import assemble, consistent_velocity
 from ..closing import outside_limits
 from ..dynamics import ODCA, Augmented, Projected, Voronets
 from ..errors import BadValue
+from ..files import read_bytes
 from ..limits import joint_ends
-from ..load.documents import read_bytes
 from ..load.yamltools import read_yaml, validated
 from ..loading import load
 from ..mechanism import Mechanism
@@ -29,7 +29,7 @@ from ..trajectory import Trajectory
 from ..watching import limited_ends
 from .entries import OutputsEntry, Scenario, StartEntry
 from .forcelist import events_of, forces_of
-from .outputs import Output, check_output, write_outputs
+from .outputs import Output, check_named, check_output, write_outputs
 from .places import Words
 
 __all__ = ["PlannedRun", "load_scenario"]
@@ -89,7 +89,11 @@ class PlannedRun:
 
 
 def load_scenario(
-    path: str | Path, *, until: float | None = None, limits: Limits | None = None
+    path: str | Path,
+    *,
+    until: float | None = None,
+    limits: Limits | None = None,
+    force: bool = False,
 ) -> PlannedRun:
     """Read a scenario file, the robot in it, and find its state at the start.
 
@@ -97,6 +101,8 @@ def load_scenario(
         path: the YAML file.
         until: end of the run instead of that in the file [s].
         limits: what happens at position limits instead of what the file says; see `simulate`.
+        force: let the scenario name files outside its folder, and files that are there and that
+            pinloop did not write.
 
     Raises:
         LoadError: names file, line and key.
@@ -131,7 +137,7 @@ def load_scenario(
         "regularization": file.robot.regularize,
     }
     inputs = [Path(path), folder / file.robot.file, *(folder / one for one in file.robot.loops)]
-    outputs = _outputs(file.outputs, words, folder, inputs)
+    outputs = _outputs(file.outputs, words, folder, inputs, force)
     return PlannedRun(file, Path(path), robot, q, v, arguments, outputs, file.outputs.every)
 
 
@@ -204,7 +210,7 @@ def _stabilization(file: Scenario, words: Words) -> Any:
 
 
 def _outputs(
-    entry: OutputsEntry, words: Words, folder: Path, inputs: list[Path]
+    entry: OutputsEntry, words: Words, folder: Path, inputs: list[Path], force: bool
 ) -> tuple[Output, ...]:
     """The files to write; refuses before the run what would fail after it."""
     found: list[Output] = []
@@ -215,5 +221,7 @@ def _outputs(
             output = Output(kind, folder / name)
             with words.at("outputs", kind):
                 check_output(output, [*inputs, *(one.path for one in found)])
+                if not force:
+                    check_named(output, folder)
             found.append(output)
     return tuple(found)

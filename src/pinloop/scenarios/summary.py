@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis import EnergyBalance
-from ..errors import PinloopError
+from ..errors import PinloopError, printable
 from ..mechanism import Mechanism
 from ..modes import locked_columns
 from ..stopping.figures import number, shown_coordinate, units_of
-from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet, printable
+from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
 from ..trajectory import Trajectory
 from ..transitions import Transition
 from .document import EnergyRecord, RunDocument, StateRecord, TransitionRecord

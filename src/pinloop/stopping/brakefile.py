@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal, get_args
 import yaml
 from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
 
-from ..checks import not_written
 from ..errors import BadValue, LoadError
+from ..files import read_bytes, write_text
 from ..load.documents import schema_of
 from ..load.entries import Entry
 from ..load.yamltools import Name, Number, line_of, read_yaml, validated
@@ -37,9 +37,6 @@ __all__ = [
 
 FORMAT: Literal["pinloop-brakes-1"] = "pinloop-brakes-1"
 """Version tag of the brake file."""
-
-_LARGEST = 2**24
-"""Bytes; a brake file has some thousands."""
 
 
 @dataclass(frozen=True)
@@ -199,19 +196,7 @@ def read_brakes(path: str | Path) -> Contents:
         LoadError: names file, line and key.
     """
     source = str(path)
-    try:
-        raw = Path(path).read_bytes()
-    except FileNotFoundError:
-        raise LoadError("no such file", source=source) from None
-    except (OSError, ValueError, TypeError) as error:
-        raise LoadError(f"cannot be read: {error}", source=source) from None
-    if len(raw) > _LARGEST:
-        raise LoadError("is larger than 16 MiB; this is no brake file", source=source)
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise LoadError(f"is not UTF-8 text (byte {error.start})", source=source) from None
-    return parse_brakes(read_yaml(text, source), source)
+    return parse_brakes(read_yaml(read_bytes(path, "brake file"), source), source)
 
 
 def parse_brakes(data: object, source: str) -> Contents:
@@ -292,12 +277,7 @@ def write_brakes(path: str | Path, contents: Contents, origin: str = "") -> Path
     """
     if not contents.joints:
         raise BadValue("there are no brakes to be written; give at least one joint a brake")
-    try:
-        target = Path(path)
-        target.write_text(brakes_text(contents, origin), encoding="utf-8", newline="\n")
-    except (OSError, ValueError, TypeError) as error:
-        raise not_written(path, error) from None
-    return target
+    return write_text(path, brakes_text(contents, origin))
 
 
 def brakes_text(contents: Contents, origin: str = "") -> str:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ..description import Description
 from ..errors import BadValue
+from ..files import replace_text_file, write_text
 from ..load.save import loops_document, write_urdf
 from ..mechanism import Mechanism
 from ..version import __version__
@@ -38,7 +39,6 @@ from .document import (
     ToolRecord,
 )
 from .figures import units_of
-from .files import written_whole
 from .remarks import PLANNING_AID
 from .schedule import Category, Category0, Category1
 from .series import series_of
@@ -69,7 +69,7 @@ Array = NDArray[np.float64]
 def write_csv(result: StopResult, path: str | Path, every: float | None = 1e-3) -> Path:
     """Write a stop over time as CSV, see `StopResult.to_csv`."""
     table = columns_of(result, every)
-    with written_whole(path) as file:
+    with replace_text_file(path) as file:
         # Adding zero takes the sign from a zero.
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(table)
@@ -133,8 +133,7 @@ def write_json(
     stamp: bool = False,
 ) -> Path:
     """Write everything about a stop as JSON, see `StopResult.save_json`."""
-    with written_whole(path) as file:
-        file.write(document_text(result, settings, stamp=stamp))
+    write_text(path, document_text(result, settings, stamp=stamp))
     return Path(path)
 
 

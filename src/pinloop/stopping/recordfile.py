@@ -5,11 +5,8 @@ Text to names and numbers in SI units, each complaint with file, line and column
 
 from __future__ import annotations
 
-import codecs
-import csv
-import io
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BadValue, LoadError, UnknownName
+from ..load.csvtools import TableRow, read_table_rows
 
 __all__ = ["RecordTable", "read_table"]
 
@@ -37,9 +35,6 @@ _UNITS = {
 }
 _BRACKETS = re.compile(r"(?P<name>.*?)\s*(?:\[(?P<square>[^\]]*)\]|\((?P<round>[^)]*)\))")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
-_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d*(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
-_SEPARATOR_LINE = re.compile(r'"?sep=.?"?', re.IGNORECASE)
-"""What spreadsheets write above a table to say how it is separated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +68,6 @@ class _Column:
         return f"column {self.index + 1} ('{self.title}')"
 
 
-@dataclass(frozen=True)
-class _Row:
-    line: int
-    cells: list[str]
-
-
 def read_table(path: str | Path, joints: Sequence[str] | None = None) -> RecordTable:
     """Read a table of times and joint coordinates.
 
@@ -92,7 +81,7 @@ def read_table(path: str | Path, joints: Sequence[str] | None = None) -> RecordT
     if isinstance(joints, str) or (joints is not None and not joints):
         raise BadValue(f"joints is {joints!r}; give a list of joint names, or None for all")
     source = str(path)
-    rows = list(_rows(_text(path), source))
+    rows = read_table_rows(path, "recording")
     header, samples = _header(rows, source)
     width = len(header.cells)
     while (
@@ -121,59 +110,12 @@ def read_table(path: str | Path, joints: Sequence[str] | None = None) -> RecordT
     return RecordTable(names, numbers[:, 0], numbers[:, 1:], units)
 
 
-def _text(path: str | Path) -> str:
-    """The text of a file: UTF-8 or UTF-16 with byte order mark, else Windows' Western encoding."""
-    try:
-        data = Path(path).read_bytes()
-    except FileNotFoundError:
-        raise LoadError("no such file", source=str(path)) from None
-    except (OSError, ValueError) as error:
-        raise LoadError(f"cannot be read: {error}", source=str(path)) from None
-    try:
-        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            text = data.decode("utf-16")
-        else:
-            try:
-                text = data.decode("utf-8-sig")
-            except UnicodeDecodeError:
-                text = data.decode("cp1252")
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        raise LoadError("is not a text; save the recording as CSV in UTF-8", source=str(path))
-    return text
-
-
-def _rows(text: str, source: str) -> Iterator[_Row]:
-    """The rows that are not empty, cells stripped."""
-    lines = (line for line in text.splitlines() if line.strip() and line.lstrip()[0] != "#")
-    first = next((line for line in lines if not _SEPARATOR_LINE.fullmatch(line.strip())), "")
-    unquoted = re.sub(r'"[^"]*"', "", first)
-    delimiter = next((mark for mark in ";\t" if mark in unquoted), ",")
-    reader = csv.reader(
-        io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True
-    )
-    try:
-        for cells in reader:
-            row = _Row(reader.line_num, [cell.strip() for cell in cells])
-            if any(row.cells) and not _SEPARATOR_LINE.fullmatch(delimiter.join(cells).strip()):
-                yield row if delimiter == "," else _with_points(row)
-    except csv.Error as error:
-        raise LoadError(f"malformed CSV: {error}", source=source, line=reader.line_num) from None
-
-
-def _with_points(row: _Row) -> _Row:
-    """Decimal commas turned into points, where commas do not separate columns."""
-    cells = [c.replace(",", ".") if _DECIMAL_COMMA.fullmatch(c) else c for c in row.cells]
-    return _Row(row.line, cells)
-
-
-def _header(rows: list[_Row], source: str) -> tuple[_Row, list[_Row]]:
+def _header(rows: list[TableRow], source: str) -> tuple[TableRow, list[TableRow]]:
     """The header and the samples; a comment above bare numbers is their header."""
-    comment: _Row | None = None
+    comment: TableRow | None = None
     for k, row in enumerate(rows):
         if row.cells[0].startswith("#"):
-            comment = _Row(row.line, [row.cells[0].lstrip("# "), *row.cells[1:]])
+            comment = TableRow(row.line, [row.cells[0].lstrip("# "), *row.cells[1:]])
             continue
         samples = [other for other in rows[k:] if not other.cells[0].startswith("#")]
         if not all(_NUMBER.fullmatch(cell) for cell in row.cells if cell):
@@ -189,7 +131,7 @@ def _header(rows: list[_Row], source: str) -> tuple[_Row, list[_Row]]:
 
 
 def _columns(
-    header: _Row, width: int, joints: Sequence[str] | None, source: str
+    header: TableRow, width: int, joints: Sequence[str] | None, source: str
 ) -> tuple[_Column, list[_Column]]:
     """The column of the time and those of the joints."""
     times: list[_Column] = []
@@ -286,7 +228,7 @@ def _parted(title: str, units: Collection[str]) -> tuple[str, str]:
     return (name, unit) if name and unit.lower() in units else (title, "")
 
 
-def _sample(row: _Row, width: int, columns: Sequence[_Column], source: str) -> list[float]:
+def _sample(row: TableRow, width: int, columns: Sequence[_Column], source: str) -> list[float]:
     """The numbers of a row, in SI units."""
     if any(row.cells[width:]):
         raise LoadError(

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..errors import printable
 from ..geometry.limits import LimitPassed, joint_limits
 from .brakes import Assumption, Chain
 from .figures import decimals, listed, milliseconds, number, quantity, units_of
 from .parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS
-from .sheet import printable
 
 if TYPE_CHECKING:
     from ..mechanism import Mechanism

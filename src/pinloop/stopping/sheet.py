@@ -28,7 +28,6 @@ __all__ = [
     "column_runs",
     "heading_over",
     "heading_under",
-    "printable",
 ]
 
 Mark = Literal["", "title", "heading", "good", "bad", "caution"]
@@ -148,13 +147,6 @@ class Sheet:
         from .sheet_html import page_of
 
         return page_of(self)
-
-
-def printable(text: str) -> str:
-    """A name without line ends and control characters, which would break a table."""
-    return "".join(
-        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
-    )
 
 
 # -- text and terminal --------------------------------------------------------------------------

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import BadValue
+from ..files import replace_text_file, write_text
 from ..integrate import MuntheKaas
 from ..mechanism import Mechanism
 from ..stopping import Brakes, Payload, Standstill, StopResult
-from ..stopping.files import written_whole
 from ..stopping.schedule import Category, as_category
 from ..stopping.sheet import Sheet
 from ..stopping.stop import Machine
@@ -134,7 +134,7 @@ class AnnexB:
     def to_csv(self, path: str | Path) -> Path:
         """Write a row per stop as CSV, with its pose; units in the column names."""
         rows = self.rows()
-        with written_whole(path) as file:
+        with replace_text_file(path) as file:
             writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
@@ -298,6 +298,5 @@ def _check_shares(given: Mapping[str, Mapping[float, Any]], parts: Sequence[floa
 
 def _written(text: str, path: str | Path | None) -> str:
     if path is not None:
-        with written_whole(path) as file:
-            file.write(text)
+        write_text(path, text)
     return text

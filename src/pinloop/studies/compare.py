@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import BadValue
+from ..errors import BadValue, printable
 from ..stopping import StopResult
 from ..stopping.figures import SLIDING, TURNING, Units, decimals, number, units_of
 from ..stopping.remarks import PLANNING_AID
-from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet, printable
+from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
 from .published import Measured, StoppingTable
 
 __all__ = ["Compared", "Comparison", "compare"]

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import BadValue, PinloopWarning
+from ..errors import BadValue, PinloopWarning, printable
 from ..mechanism import Mechanism
 from ..stopping import Brakes
 from ..stopping.remarks import PLANNING_AID
-from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet, printable
+from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
 from .axisfit import FITTABLE, AxisFit, Fitted, Solution
 from .compare import Comparison, compare
 from .published import StoppingTable

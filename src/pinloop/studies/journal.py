@@ -1,9 +1,9 @@
 """The file that a study writes its rows to while it runs: nothing done is lost or done twice.
 
 Rows are lines of a CSV file, flushed to the disk in batches. Each ends in a checksum (CRC-32) of
-what stands before it in the line, so that no changed value is taken for a result. What a kill leaves
-of a last line is cut off on resume. A manifest beside it says what study it is: another one is not
-appended to.
+what stands before it in the line, so that no changed value is taken for a result. What a kill
+leaves of a last line is cut off on resume. A manifest beside it says what study it is: another one
+is not appended to.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import PinloopError
+from ..files import may_replace, read_text, write_text
 
 __all__ = ["Journal", "read_cells", "read_rows", "unreadable"]
 
@@ -83,7 +84,12 @@ class Journal:
         """Start a file."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.beside.write_text(json.dumps(self._manifest, indent=2) + "\n", encoding="utf-8")
+            if not may_replace(self.beside, json.dumps(next(iter(self._manifest))).encode()):
+                raise PinloopError(
+                    f"'{self.beside}' exists and is no manifest of a study; give another file for "
+                    "the results"
+                )
+            write_text(self.beside, json.dumps(self._manifest, indent=2) + "\n")
             self._end = self.path.write_bytes(_line([*self.names, _CHECKSUM]))
         except OSError as error:
             raise PinloopError(f"'{self.path}' cannot be written: {error.strerror}") from error
@@ -109,8 +115,8 @@ class Journal:
 
     def _check_manifest(self) -> None:
         try:
-            before = json.loads(self.beside.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            before = json.loads(read_text(self.beside, "manifest"))
+        except ValueError as error:
             raise PinloopError(
                 f"'{self.path}' exists, but its manifest '{self.beside.name}' cannot be read "
                 f"({error}); move the results away to start anew"

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadValue
+from ..errors import BadValue, printable
 from ..stopping import StopResult
 from ..stopping.figures import milliseconds
 from ..stopping.remarks import PLANNING_AID
-from ..stopping.sheet import Cell, Facts, Notes, Sheet, printable
+from ..stopping.sheet import Cell, Facts, Notes, Sheet
 from .arguments import at_least_zero, checked_stops
 from .casewise import standing_cases
 from .study import Study

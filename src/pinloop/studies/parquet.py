@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import PinloopError
+from ..files import replace_file
 
 if TYPE_CHECKING:
     from .study import Study
@@ -35,10 +36,7 @@ def write_parquet(study: Study, path: Path) -> Path:
         [(name, pa.string() if name in words else pa.float64()) for name in study.names]
     )
     rows = study.rows()
-    try:
-        with pq.ParquetWriter(path, schema) as writer:
-            while block := list(islice(rows, _BLOCK)):
-                writer.write_table(pa.Table.from_pylist(block, schema=schema))
-    except OSError as error:
-        raise PinloopError(f"'{path}' cannot be written: {error.strerror or error}") from error
+    with replace_file(path) as file, pq.ParquetWriter(file, schema) as writer:
+        while block := list(islice(rows, _BLOCK)):
+            writer.write_table(pa.Table.from_pylist(block, schema=schema))
     return path

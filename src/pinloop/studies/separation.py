@@ -19,12 +19,12 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from ..checks import flat_numbers, unit_vector
-from ..errors import BadValue
+from ..errors import BadValue, printable
 from ..geometry.links import positive
 from ..stopping import StopResult
 from ..stopping.figures import milliseconds
 from ..stopping.remarks import PLANNING_AID
-from ..stopping.sheet import Block, Cell, Facts, Notes, Sheet, printable
+from ..stopping.sheet import Block, Cell, Facts, Notes, Sheet
 from .advance import Person, shapes_of, ways_towards
 from .arguments import at_least_zero, checked_stops
 from .casewise import measured, standing_cases

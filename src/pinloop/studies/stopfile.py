@@ -5,7 +5,6 @@ Text to numbers in SI units. Knows no robot.
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import LoadError
+from ..load.csvtools import read_table_rows
 
 __all__ = ["StopRow", "read_stops"]
 
@@ -73,34 +73,17 @@ def read_stops(path: str | Path) -> Iterator[StopRow]:
         LoadError: names file, line and column.
     """
     source = str(path)
-    lines = _lines(Path(path), source)
+    rows = read_table_rows(path, "table of stops")
+    lines = [row for row in rows if not row.cells[0].startswith("#")]
     if not lines:
         raise LoadError("is empty; a table of stops begins with the names of columns",
                         source=source)  # fmt: skip
     (number, names), *rest = lines
-    names = [name.strip() for name in names]
     _check_names(names, source, number)
     if not rest:
         raise LoadError("has no row below the names of columns", source=source, line=number)
     for number, cells in rest:
         yield _Line(source, number, names, cells).row()
-
-
-def _lines(path: Path, source: str) -> list[tuple[int, list[str]]]:
-    """Lines that hold something, with their numbers."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
-            lines = [(reader.line_num, cells) for cells in reader]
-    except FileNotFoundError:
-        raise LoadError("no such file", source=source) from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise LoadError(f"cannot be read as a table: {error}", source=source) from None
-    return [
-        (number, cells)
-        for number, cells in lines
-        if any(cell.strip() for cell in cells) and not cells[0].lstrip().startswith("#")
-    ]
 
 
 def _check_names(names: Sequence[str], source: str, line: int) -> None:

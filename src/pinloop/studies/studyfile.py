@@ -6,6 +6,7 @@ and line as well.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,8 +18,9 @@ import pinocchio as pin
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from ..errors import BadValue, LoadError, UnknownName
+from ..files import read_bytes
 from ..geometry.obstacles import Obstacle, checked_obstacles
-from ..load.documents import NotNegative, Positive, key_table, read_bytes, schema_of
+from ..load.documents import NotNegative, Positive, key_table, schema_of
 from ..load.entries import Entry
 from ..load.yamltools import Name, Number, Vector3, line_of, read_yaml, validated
 from ..loading import load
@@ -272,8 +274,12 @@ class PlannedStudy:
     guessed: bool
 
 
-def read_study(path: str | Path) -> PlannedStudy:
+def read_study(path: str | Path, results: Path | None = None) -> PlannedStudy:
     """Read a study file, and the files that it names.
+
+    Args:
+        path: the study file.
+        results: CSV file of the results, wherever that is; as the study file says by default.
 
     Raises:
         LoadError: names file, line and key.
@@ -311,11 +317,23 @@ def read_study(path: str | Path) -> PlannedStudy:
         "gravity": file.gravity,
         "trigger": trigger,
         "until": file.until,
-        "results": folder / (file.results or Path(path).with_suffix(".csv").name),
+        "results": _results(file, Path(path), source) if results is None else results,
         "jobs": file.jobs,
         "obstacles": obstacles or None,
     }
     return PlannedStudy(robot, arguments, file.worst, guessed)
+
+
+def _results(file: StudyFile, path: Path, source: str) -> Path:
+    """Where the rows go: beside the study file or below, whoever wrote it."""
+    results = path.parent / (file.results or path.with_suffix(".csv").name)
+    if not Path(os.path.realpath(results)).is_relative_to(os.path.realpath(path.parent)):
+        raise LoadError(
+            f"results is '{file.results}', outside the folder of the study; give --results "
+            "(results= in Python) to write there",
+            source=source,
+        )
+    return results
 
 
 @contextmanager

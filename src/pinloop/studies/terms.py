@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..errors import printable
+from ..files import replace_text_file
 from ..stopping.figures import number
-from ..stopping.files import written_whole
-from ..stopping.sheet import Cell, Column, Facts, Grid, Mark, printable
+from ..stopping.sheet import Cell, Column, Facts, Grid, Mark
 
 __all__ = ["Row", "Term", "term_grids", "term_rows", "write_terms"]
 
@@ -86,7 +87,7 @@ def write_terms(path: str | Path, rows: Sequence[Row]) -> Path:
         path: file to write.
         rows: the rows, all with the same columns.
     """
-    with written_whole(path) as file:
+    with replace_text_file(path) as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(

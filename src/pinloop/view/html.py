@@ -13,14 +13,14 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
-from ..checks import not_written
 from ..errors import PinloopError
+from ..files import write_text
 from ..mechanism import Mechanism
 from .commands import packed
 from .scene import Scene
 from .skeleton import LOOP
 
-__all__ = ["NOTICE", "caption", "page", "policy", "viewer_script", "write_page", "write_text"]
+__all__ = ["NOTICE", "caption", "page", "policy", "viewer_script", "write_page"]
 
 NOTICE = """<!--
 The script below is the viewer of MeshCat, (c) 2018 Robin Deits, MIT License, with three.js,
@@ -75,17 +75,7 @@ if (narrow > 1) {{
 
 def write_page(scene: Scene, q: ArrayLike, path: str | Path) -> Path:
     """Write the page of a scene at configuration ``q`` and return its path."""
-    return write_text(page(scene, q), path)
-
-
-def write_text(text: str, path: str | Path) -> Path:
-    """Write a page and return its path."""
-    target = Path(path)
-    try:
-        target.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise not_written(target, error) from error
-    return target
+    return write_text(path, page(scene, q))
 
 
 def page(scene: Scene, q: ArrayLike) -> str:

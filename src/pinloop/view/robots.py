@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import BadValue
+from ..errors import BadValue, shown
 from .commands import packed
 from .dragging import Dragged, Slider
 from .html import NOTICE, caption, policy, viewer_script
@@ -18,6 +18,9 @@ from .scene import Scene
 from .server import Message
 
 __all__ = ["RobotExhibit"]
+
+_FARTHEST = 1e30
+"""No slider goes there [rad, m]."""
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -95,12 +98,14 @@ class RobotExhibit:
         if message.get("reset"):
             self.show(self._dragged.home)
             return
-        number, value = message.get("slider"), message.get("value")
+        number: Any = message.get("slider")
+        value: Any = message.get("value")
         sliders = self._dragged.sliders
-        known = isinstance(number, int) and 0 <= number < len(sliders)
-        if not known or not isinstance(value, (int, float)) or not np.isfinite(value):
-            raise BadValue(f"there is no slider {number!r} that could go to {value!r}")
-        self._said = self._dragged.move(sliders[int(str(number))], float(value))
+        # Truths are integers in Python, and JSON has NaN and integers beyond all floats.
+        known = type(number) is int and 0 <= number < len(sliders)
+        if not known or type(value) not in (int, float) or not abs(value) < _FARTHEST:
+            raise BadValue(f"there is no slider {shown(number)} that could go to {shown(value)}")
+        self._said = self._dragged.move(sliders[number], float(value))
 
     def state(self) -> Message:
         """Placements of the nodes, values of the sliders, closure, and the pose as text."""

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BadValue
+from ..files import write_text
 from ..mechanism import Mechanism
 from .arrows import Arrow, arrows_of, force_names
-from .html import policy, write_text
+from .html import policy
 from .live import Viewer
 from .motion import Motion, checked_times, frame_times, standing_spans
 from .player import asset, make_player
@@ -77,7 +78,7 @@ class Shown:
 
 def write_run(run: Motion, path: str | Path, **shown: Any) -> Path:
     """Write the page of a run; ``shown`` are the fields of `Shown`."""
-    return write_text(run_page(run, Shown(**shown)), path)
+    return write_text(path, run_page(run, Shown(**shown)))
 
 
 def play_run(run: Motion, open_browser: bool, announce: bool, **shown: Any) -> Viewer:

@@ -89,7 +89,10 @@ class PageServer:
 
     def path_of(self, address: str) -> str | None:
         """What follows the secret in an address, or None if it is not there."""
-        _, _, rest = urlsplit(address).path.partition("/")
+        try:
+            _, _, rest = urlsplit(address).path.partition("/")
+        except ValueError:
+            return None
         secret, slash, name = rest.partition("/")
         known = hmac.compare_digest(secret.encode(), self._secret.encode())
         return name if known and slash else None
@@ -168,8 +171,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _is_local(self) -> bool:
         """Whether the browser means this machine: a foreign name that leads here is refused."""
-        host = urlsplit(f"//{self.headers.get('Host', '')}").hostname
-        return host in _HOSTS
+        try:
+            return urlsplit(f"//{self.headers.get('Host', '')}").hostname in _HOSTS
+        except ValueError:
+            return False
 
     def _is_own(self) -> bool:
         """Whether the page that asks is the viewer's own."""

@@ -40,10 +40,9 @@ def write_report(
     Raises:
         BadValue: the file cannot be written.
     """
-    from ..files import written_whole
+    from ...files import write_text
     from .page import page_of
 
     text = page_of(result, swept=swept, facts=facts, stamp=stamp)
-    with written_whole(path) as file:
-        file.write(text)
+    write_text(path, text)
     return Path(path)

@@ -10,6 +10,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...errors import BadValue
+from ...files import as_path, may_replace, write_text
+
 if TYPE_CHECKING:
     from ..study import Study
     from ..worst import WorstCase
@@ -44,15 +47,15 @@ def write_report(
         UnknownName: a criterion that the study does not have.
         BadValue: a file cannot be written.
     """
-    from ...stopping.files import written_whole
-    from .manifest import manifest_text
+    from .manifest import FORMAT, manifest_text
     from .page import page_of
 
+    target = as_path(path)
+    beside = target.with_name(f"{target.name}.manifest.json")
+    if not may_replace(beside, FORMAT.encode()):
+        raise BadValue(f"'{beside}' exists, and pinloop did not write it; name another report")
     manifest = manifest_text(study)
     text = page_of(study, manifest, worst=worst, stamp=stamp)
-    target = Path(path)
-    with written_whole(target) as file:
-        file.write(text)
-    with written_whole(target.with_name(target.name + ".manifest.json")) as file:
-        file.write(manifest)
+    write_text(target, text)
+    write_text(beside, manifest)
     return target

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ...errors import printable
 from ...stopping.figures import listed, number
 from ...stopping.report.headline import card
 from ...stopping.report.markup import Markup, element, joined
-from ...stopping.sheet import printable
 from ..study import Study
 from .distributions import case_link
 from .quantities import Told

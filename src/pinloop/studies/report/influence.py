@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import printable
 from ...stopping.report.markup import Markup, element, joined
 from ...stopping.report.parts import figure, section
 from ...stopping.report.plots import Curve, Plot
-from ...stopping.sheet import printable
 from ..space import Variable
 from .quantities import VARIED, Told, shown_unit
 from .results import Results

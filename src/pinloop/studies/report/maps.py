@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import printable
 from ...geometry.obstacles import Obstacle
 from ...stopping.report.markup import Markup, element
 from ...stopping.report.parts import figure, section
 from ...stopping.report.plots import Plot, Scale, Shape
-from ...stopping.sheet import printable
 from .obstacles import outline
 from .quantities import Told
 from .results import Results

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import printable
 from ...stopping.figures import decimals, number
-from ...stopping.sheet import printable
 from ..cases import CLEARANCE, Setup
 from ..space import Variable
 from ..summary import Distribution, distribution_of, unit_of_column

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ...errors import PinloopError
+from ...errors import PinloopError, printable
 from ...stopping import StopResult
 from ...stopping.figures import decimals, milliseconds, number, units_of
 from ...stopping.report.markup import Markup, element, joined
 from ...stopping.report.motion import motion_of
 from ...stopping.report.parts import section
 from ...stopping.report.tables import grid_table
-from ...stopping.sheet import Cell, Column, Grid, printable
+from ...stopping.sheet import Cell, Column, Grid
 from ...view.player import Player, SharedCommands
 from ..space import Variable
 from ..study import Study

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from ...errors import printable
 from ...integrate import MuntheKaas
 from ...stopping.figures import listed, units_of
 from ...stopping.machine import tool_of
@@ -15,7 +16,7 @@ from ...stopping.report.markup import Markup, element, joined
 from ...stopping.report.parts import section
 from ...stopping.report.tables import facts_table, grid_table
 from ...stopping.schedule import Category0, Category1
-from ...stopping.sheet import Cell, Column, Facts, Grid, printable
+from ...stopping.sheet import Cell, Column, Facts, Grid
 from ..cases import Setup
 from ..space import Variable
 from ..study import Study

@@ -1,23 +1,24 @@
-"""Files of results: whole or not there; links, permissions and devices stay what they are."""
+"""Files: read up to a size, pipes too; written whole or not at all, and devices stay devices."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
 
 import pinloop as pl
-from pinloop.stopping.files import written_whole
+from pinloop import files
+from pinloop.files import read_bytes, replace_text_file, write_text
 
-from .robots_to_stop import on_axis, wheel
+from .stopping.robots_to_stop import on_axis, wheel
 
 
 def write(path: Path, text: str) -> None:
-    with written_whole(path) as file:
-        file.write(text)
+    write_text(path, text)
 
 
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +37,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.M
 def test_an_interrupt_leaves_what_was_there(tmp_path: Path) -> None:
     target = tmp_path / "stop.json"
     write(target, "old")
-    with pytest.raises(KeyboardInterrupt), written_whole(target) as file:
+    with pytest.raises(KeyboardInterrupt), replace_text_file(target) as file:
         file.write("ne")
         raise KeyboardInterrupt
     assert target.read_text() == "old" and list(tmp_path.iterdir()) == [target]
@@ -78,3 +79,43 @@ def test_paths_that_cannot_be_written(name: str, tmp_path: Path) -> None:
         with pytest.raises(pl.BadValue, match=r"cannot be written|is a folder"):
             call(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def test_a_file_is_read_up_to_its_size(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 2**20)
+    assert read_bytes(path, "note", 2**20) == b"x" * 2**20
+    path.write_bytes(b"x" * (2**20 + 1))
+    with pytest.raises(pl.LoadError, match=r"file: is larger than 1 MiB; this is no note"):
+        read_bytes(path, "note", 2**20)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of this kind exist on POSIX only")
+def test_a_pipe_is_read_like_a_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "robot.urdf"
+    os.mkfifo(pipe)
+    text = '<robot name="piped"><link name="base"/></robot>'
+    writer = threading.Thread(target=pipe.write_text, args=(text,))
+    writer.start()
+    assert pl.load(pipe).name == "piped"
+    writer.join()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes and devices of POSIX")
+def test_nothing_waits_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = tmp_path / "pipe.yaml"
+    os.mkfifo(pipe)
+    monkeypatch.setattr(files, "_PATIENCE", 0.05)
+    # Whatever reads a file.
+    for read in (
+        pl.load, pl.from_screws, pl.load_scenario, pl.load_trajectory, pl.Brakes.from_yaml,
+        pl.JointTrajectory.from_csv, pl.StoppingTable.from_csv,
+    ):  # fmt: skip
+        with pytest.raises(pl.PinloopError, match=r"nothing was written for 0\.05 s"):
+            read(pipe)
+        for device in ("/dev/zero", "/dev/null"):
+            with pytest.raises(pl.PinloopError, match="is a device"):
+                read(device)

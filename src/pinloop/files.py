@@ -1,0 +1,206 @@
+"""Files that users name: the one place that reads and writes them. Knows no format.
+
+What is read is a regular file or a pipe, up to a size that the message names. What is written takes
+its place as a whole: a full disk or an interruption leaves what was there before. Pipes and devices
+are written to and never replaced.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
+from pathlib import Path
+from secrets import token_hex
+from typing import BinaryIO, TextIO
+
+from .errors import BadValue, LoadError, PinloopError, shown
+
+__all__ = [
+    "as_path",
+    "may_replace",
+    "not_written",
+    "read_bytes",
+    "read_text",
+    "replace_file",
+    "replace_text_file",
+    "write_file",
+    "write_text",
+]
+
+_LARGEST = 2**24
+"""Bytes of a file that people write."""
+_PATIENCE = 60.0
+"""How long a pipe may be silent [s]."""
+_CHUNK = 2**20
+_ENDS = 4096
+"""Bytes of a file in which a mark is looked for, at each of its ends."""
+
+
+def as_path(path: object, what: str = "path") -> Path:
+    """Return a path as such.
+
+    Args:
+        path: what was given.
+        what: its name, for messages.
+
+    Raises:
+        BadValue: it is no path.
+    """
+    if not isinstance(path, (str, Path)):
+        raise BadValue(f"{what} is {shown(path)} ({type(path).__name__}); give the path of a file")
+    return Path(path)
+
+
+def read_bytes(path: str | Path, kind: str = "file", largest: int = _LARGEST) -> bytes:
+    """Return the content of a file or pipe.
+
+    Args:
+        path: the file.
+        kind: what it should be, for messages: "study file".
+        largest: how many bytes it may have.
+
+    Raises:
+        LoadError: it is not there, is a folder or a device, cannot be read, or is too large; a
+            pipe into which nothing is written.
+    """
+    source = str(as_path(path))
+
+    def refuse(problem: str) -> LoadError:
+        return LoadError(problem, source=source)
+
+    descriptor = None
+    try:
+        # A pipe that nobody writes to would never be open.
+        descriptor = os.open(source, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise refuse(f"is a folder; name the {kind} in it")
+        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+            raise refuse(f"is a device; a {kind} is a file or a pipe")
+        chunks: list[bytes] = []
+        size = 0
+        while size <= largest:
+            if stat.S_ISFIFO(mode) and not select.select([descriptor], [], [], _PATIENCE)[0]:
+                raise refuse(f"is a pipe into which nothing was written for {_PATIENCE:g} s")
+            chunk = os.read(descriptor, _CHUNK)
+            if not chunk:
+                return b"".join(chunks)
+            chunks.append(chunk)
+            size += len(chunk)
+    except PinloopError:
+        raise
+    except FileNotFoundError:
+        raise refuse("no such file") from None
+    except (OSError, ValueError) as error:
+        raise refuse(f"cannot be read: {_reason(error)}") from None
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+    raise refuse(f"is larger than {largest >> 20} MiB; this is no {kind}")
+
+
+def read_text(path: str | Path, kind: str = "file", largest: int = _LARGEST) -> str:
+    """Return the content of a file or pipe that is text in UTF-8; see `read_bytes`."""
+    raw = read_bytes(path, kind, largest)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise LoadError(f"is not UTF-8 text (byte {error.start})", source=str(path)) from None
+
+
+@contextmanager
+def replace_file(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file to be written; it takes its place when all has been written.
+
+    Args:
+        path: the file. A link stays one; pipes and devices are written to directly.
+
+    Raises:
+        BadValue: it cannot be written; what was there before is still there.
+    """
+    given = as_path(path)
+    try:
+        target = Path(os.path.realpath(given))
+        if target.is_dir():
+            raise BadValue(f"{given} is a folder; name a file in it")
+        if target.exists() and not target.is_file():
+            with target.open("wb") as file:
+                yield file
+            return
+        partial = target.with_name(f".pinloop-{token_hex(8)}")
+        try:
+            with partial.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            if target.exists():
+                shutil.copymode(target, partial)
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+    except PinloopError:
+        raise
+    except (OSError, ValueError) as error:
+        raise not_written(given, error) from None
+
+
+@contextmanager
+def replace_text_file(path: str | Path) -> Iterator[TextIO]:
+    """Open a text file to be written, in UTF-8, line ends as given; see `replace_file`."""
+    with replace_file(path) as file:
+        text = TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+        yield text
+        text.flush()
+        text.detach()
+
+
+def write_file(path: str | Path, write: Callable[[BinaryIO], object]) -> Path:
+    """Write a file by a function that fills it, and return its path; see `replace_file`."""
+    with replace_file(path) as file:
+        write(file)
+    return Path(path)
+
+
+def write_text(path: str | Path, text: str) -> Path:
+    """Write a text file and return its path; see `replace_file`."""
+    return write_file(path, lambda file: file.write(text.encode()))
+
+
+def may_replace(path: Path, mark: bytes) -> bool:
+    """Whether a file is not there, is empty, or was written by pinloop, as a mark in it tells.
+
+    Args:
+        path: the file; pipes and devices are written to, not replaced.
+        mark: what stands in the head or at the end of such files of pinloop.
+    """
+    if not path.is_file():
+        return True
+    try:
+        with path.open("rb") as file:
+            head = file.read(_ENDS)
+            file.seek(max(0, path.stat().st_size - _ENDS))
+            return not head or mark in head or mark in file.read()
+    except OSError as error:
+        raise not_written(path, error) from None
+
+
+def not_written(path: str | Path, error: Exception) -> BadValue:
+    """Say why a file was not written, and what helps.
+
+    Args:
+        path: the file.
+        error: what the system said.
+    """
+    reason = _reason(error)
+    if isinstance(error, FileNotFoundError) and not Path(path).parent.is_dir():
+        reason = f"there is no folder '{Path(path).parent}'; make it first"
+    return BadValue(f"{path} cannot be written: {reason}")
+
+
+def _reason(error: Exception) -> str:
+    return (getattr(error, "strerror", None) or str(error)).lower()
