@@ -431,7 +431,9 @@ def null_space(jacobian: Array) -> Array:
     """Orthonormal columns that a scaled Jacobian annihilates, shape (nv, dim)."""
     if jacobian.size == 0:
         return np.eye(jacobian.shape[1])
-    _, values, directions = np.linalg.svd(jacobian, full_matrices=True)
+    # Of a tall matrix the smaller factors suffice; the larger are quadratic in its rows.
+    wide = jacobian.shape[0] < jacobian.shape[1]
+    _, values, directions = np.linalg.svd(jacobian, full_matrices=wide)
     return np.asarray(directions[numerical_rank(values) :].T)
 
 

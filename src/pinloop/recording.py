@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 Inside = Callable[[float], tuple[Array, Array, Array]]
 """Configuration, velocity and acceleration at a time inside a step."""
 
+_MOST = 1e7
+"""States at equal intervals of a run."""
 _NEAR = 1e-9
 """A sample nearer than this part of the interval to a change or an end is left out."""
 
@@ -116,11 +118,17 @@ class Samples:
         robot: the mechanism.
         start: start of the run [s].
         every: interval [s].
+        end: end of the run [s], if it is known.
     """
 
-    def __init__(self, robot: Mechanism, start: float, every: float) -> None:
+    def __init__(self, robot: Mechanism, start: float, every: float, end: float = np.inf) -> None:
         if not 0 < every < np.inf:
             raise BadValue(f"save_every is {every} s; it must be positive")
+        if end < np.inf and end - start > _MOST * every:
+            raise BadValue(
+                f"save_every is {every} s, which gives {(end - start) / every:.3g} states until "
+                f"{end:g} s; at most {_MOST:g} are kept"
+            )
         self._table, self._model = _Table(robot), robot.model
         self._start, self._every = start, every
         self._number = 1  # of the next sample; the start is kept anyhow
@@ -226,7 +234,7 @@ def sampled(run: Trajectory, every: float) -> Trajectory:
         run: a run with all its steps.
         every: interval [s].
     """
-    kept = Samples(run.robot, float(run.t[0]), every)
+    kept = Samples(run.robot, float(run.t[0]), every, float(run.t[-1]))
     for k, mode in enumerate(run.mode):
         state = float(run.t[k]), run.q[k], run.v[k], run.a[k], int(mode)
         if k == 0 or run.t[k] == run.t[k - 1]:

@@ -116,7 +116,7 @@ def simulate(
     v0 = np.zeros(robot.nv) if v is None else robot.checked_velocity(v).copy()
     q0, v0 = consistent_start(equations, system.locked(mode), start, q0, v0)
     bound = bind_events(system, events, start, until)
-    kept = EveryStep(robot) if save_every is None else Samples(robot, start, save_every)
+    kept = EveryStep(robot) if save_every is None else Samples(robot, start, save_every, until)
     ends = ends_seen_from(joint_ends(robot), q0)
     stops, contacts = _at_limits(system, limits, ends, q0)
     run = Run(

@@ -25,6 +25,10 @@ __all__ = ["check_cuts", "check_description", "check_masses"]
 Array = NDArray[np.float64]
 
 
+_MOST_JOINTS = 5000
+"""Joints of a robot; Pinocchio's matrices for so many have 25 million numbers each."""
+
+
 def check_description(description: Description) -> None:
     """Check names, references and numbers of a description.
 
@@ -32,6 +36,12 @@ def check_description(description: Description) -> None:
         LoadError: says which element is wrong and what to do.
     """
     source = description.source
+    if len(description.joints) > _MOST_JOINTS:
+        raise LoadError(
+            f"has {len(description.joints)} joints; at most {_MOST_JOINTS} are possible, because "
+            "mass matrices are dense",
+            source=source,
+        )
     _check_names(description)
     bodies = {body.name for body in description.bodies} | {GROUND}
     for body in description.bodies:

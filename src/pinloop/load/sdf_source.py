@@ -5,8 +5,9 @@ Knows no frames and no links.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
 from os.path import isfile
 from pathlib import Path
 
@@ -17,6 +18,9 @@ from ..files import read_bytes
 from .xmltools import LARGEST, Element, parse_xml, pose_rpy
 
 __all__ = ["Source", "fetch", "read_pose", "truth", "version_of"]
+
+_MOST_INCLUDED = 1000
+"""Models that a file includes, and those include: a few such files could mean millions."""
 
 Resolve = Callable[[str], Path | None]
 
@@ -29,11 +33,13 @@ class Source:
         version: version of SDF, (1, 7) for 1.7.
         resolve: gives the path of a file that it names, or None.
         files: the files that were included to get here.
+        number: counts the models that the whole robot includes.
     """
 
     version: tuple[int, int]
     resolve: Resolve
     files: tuple[Path, ...] = ()
+    number: Iterator[int] = field(default_factory=count, compare=False)
 
 
 def read_pose(pose: Element | None) -> pin.SE3:
@@ -82,6 +88,8 @@ def fetch(include: Element, source: Source) -> tuple[Element, Source] | None:
     if truth(include, include.get("merge")):
         raise include.error("merges its model into this one, which is not read; drop merge='true'")
     path = _model_file(include, source.resolve)
+    if next(source.number) >= _MOST_INCLUDED:
+        raise include.error(f"is one of more than {_MOST_INCLUDED} models that are included")
     if path in source.files:
         raise include.error(f"includes '{path}', which includes this file")
     root = parse_xml(read_bytes(path, "model", LARGEST), str(path))
@@ -106,7 +114,7 @@ def fetch(include: Element, source: Source) -> tuple[Element, Source] | None:
         beside = path.parent / name
         return beside if "://" not in name and isfile(beside) else source.resolve(name)
 
-    return model, Source(version_of(root), resolve, (*source.files, path))
+    return model, Source(version_of(root), resolve, (*source.files, path), source.number)
 
 
 def _model_file(include: Element, resolve: Resolve) -> Path:

@@ -20,6 +20,9 @@ Array = NDArray[np.float64]
 LARGEST = 256 * 2**20
 """Bytes of a robot file."""
 
+_DEEPEST = 1000
+"""Levels of elements; in MJCF each body of a chain is one."""
+
 _LARGEST = 1e30
 """Beyond this a number is a slip; its square must not overflow."""
 
@@ -139,19 +142,23 @@ def parse_xml(text: str | bytes, source: str) -> Element:
     """
     parser = expat.ParserCreate()
     stack: list[Element] = []
+    texts: list[list[str]] = []  # of the elements in the stack, piece by piece
     roots: list[Element] = []
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         element = Element(tag, attributes, source, parser.CurrentLineNumber)
         (stack[-1].children if stack else roots).append(element)
         stack.append(element)
+        texts.append([])
+        if len(stack) > _DEEPEST:
+            raise element.error(f"is nested deeper than {_DEEPEST} elements")
 
     def end(tag: str) -> None:
-        stack.pop()
+        stack.pop().text = "".join(texts.pop())
 
     def characters(data: str) -> None:
-        if stack:
-            stack[-1].text += data
+        if texts:
+            texts[-1].append(data)
 
     def refuse(*arguments: object) -> None:
         raise LoadError(
@@ -171,6 +178,8 @@ def parse_xml(text: str | bytes, source: str) -> Element:
     parser.StartDoctypeDeclHandler = doctype
     try:
         parser.Parse(text, True)
+    except LoadError:
+        raise
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
         raise LoadError(f"malformed XML: {reason}", source=source, line=error.lineno) from None

@@ -109,6 +109,8 @@ class Journal:
                 count, self._end = count + 1, self._end + len(line)
             if self._end < self.path.stat().st_size:
                 os.truncate(self.path, self._end)
+        except PinloopError:
+            raise
         except (OSError, ValueError, csv.Error) as error:
             raise unreadable(self.path, error) from error
         return count

@@ -42,6 +42,8 @@ _BATCH, _LARGEST_BATCH = 4, 256
 """Cases that one task computes: at first, and at most."""
 _TASKS = 4
 """Tasks per worker between two writes to the disk."""
+_MOST_CASES = 10**8
+"""Cases of a study; some days of computing on a large machine."""
 _ROUND = 1.0
 """Time between two writes that is aimed at [s]."""
 
@@ -277,6 +279,11 @@ def _checked_size(setup: Setup, sampling: Sampling, jobs: int) -> int:
         raise BadValue(f"until is {setup.until} s; it must be positive")
     names = _varying(setup)
     size = sampling.size(names)
+    if size > _MOST_CASES:
+        raise BadValue(
+            f"the study has {size:.3g} cases; give it fewer points or variables, {_MOST_CASES:.0e} "
+            "cases are the most"
+        )
     if not names and size > 1:
         raise BadValue(
             f"nothing varies in this study of robot '{setup.robot.name}': its {size} cases would "
