@@ -9,6 +9,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from .arguments import public
 from .constraints import Constraints
 from .dynamics import EquationsOfMotion
 from .errors import BadValue, UnknownName
@@ -32,6 +33,7 @@ Array = NDArray[np.float64]
 Dense = Callable[[float], tuple[Array, Array]]
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class EnergyBalance:
     """Energies and work over time [J].
@@ -61,6 +63,7 @@ class EnergyBalance:
         return np.asarray(self.total - self.total[0] - sum(self.work.values()))
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class Momenta:
     """Momenta over time.
@@ -78,6 +81,7 @@ class Momenta:
     angular: Array
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class Reaction:
     """Wrench in a loop joint over time: what body B feels from body A.
@@ -97,6 +101,7 @@ class Reaction:
     determined: NDArray[np.bool_]
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class LockReaction:
     """What a lock holds over time.

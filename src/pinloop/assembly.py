@@ -13,6 +13,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
+from .arguments import public
+from .checks import require_whole
 from .closing import (
     TOLERANCE,
     Problem,
@@ -40,6 +42,7 @@ _ALONE = 12
 """Up to so many loops each is tried by itself, to find out which one is wrong."""
 
 
+@public
 def assemble(
     robot: Mechanism,
     guess: ArrayLike | Mapping[str, ArrayLike] | None = None,
@@ -74,6 +77,7 @@ def assemble(
             start, the residuals, and what blocks it.
     """
     require_robot(robot)
+    require_whole(seed, "seed")
     fixed = dict(fixed or {})
     wanted: dict[str, ArrayLike] = {}
     start = robot.neutral
@@ -96,7 +100,7 @@ def assemble(
         q = _nearest(problem, tuple(wanted), start, seed)
         if q is not None:
             text = _moved_text(problem, tuple(wanted), start, q)
-            warnings.warn(text, PinloopWarning, stacklevel=2)
+            warnings.warn(text, PinloopWarning, stacklevel=3)
     if q is None:
         raise _not_closed(problem, start, seed)
     return q
@@ -171,6 +175,7 @@ def _moved_text(problem: Problem, wanted: tuple[str, ...], start: Array, q: Arra
     )
 
 
+@public
 def consistent_velocity(robot: Mechanism, q: ArrayLike, rates: Mapping[str, ArrayLike]) -> Array:
     """Find the velocity that has the given joint rates and keeps every loop closed.
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .errors import BadValue, shown
 
-__all__ = ["flat_numbers", "require_kind", "unit_vector"]
+__all__ = ["flat_numbers", "require_kind", "require_whole", "unit_vector"]
 
 Array = NDArray[np.float64]
 
@@ -61,3 +61,16 @@ def require_kind(value: object, kind: type | tuple[type, ...], what: str, way_ou
     """
     if not isinstance(value, kind):
         raise BadValue(f"{what} is {shown(value)} ({type(value).__name__}); {way_out}")
+
+
+def require_whole(value: object, what: str, most: int = 2**63 - 1) -> None:
+    """Refuse what is no whole number from zero on.
+
+    Args:
+        value: what was given.
+        what: its name, for messages.
+        most: the largest that is allowed.
+    """
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or not 0 <= value <= most:  # type: ignore[operator]
+        raise BadValue(f"{what} is {shown(value)}; give a whole number from 0 to {most}")

@@ -13,6 +13,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
+from .arguments import public
 from .description import Coupling
 from .mechanism import LoopJoint, Mechanism
 from .pairs import MotionGroup
@@ -28,6 +29,7 @@ Placed: TypeAlias = pin.Data | TreeKinematics
 _WORLD = pin.ReferenceFrame.WORLD
 
 
+@public
 class Constraints:
     """All rows that the loops and couplings of a robot impose.
 

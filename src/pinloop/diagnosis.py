@@ -12,7 +12,9 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from .arguments import public
 from .assembly import assemble
+from .checks import require_whole
 from .closing import moved_away, null_space, numerical_rank, rows_of, scaled_jacobian
 from .constraints import Constraints
 from .description import Rounding
@@ -54,6 +56,7 @@ class LoopSummary:
     neutral_error: float
 
 
+@public
 @dataclass(frozen=True)
 class Diagnosis:
     """Result of `diagnose`; prints as a table.
@@ -182,6 +185,11 @@ def _listed(names: tuple[str, ...], most: int = 8) -> str:
     return ", ".join(names[:most]) + more
 
 
+_MOST_SAMPLES = 10_000
+"""Configurations at which ranks are taken."""
+
+
+@public
 def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
     """Measure what a mechanism is.
 
@@ -194,6 +202,8 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
         seed: seed of the random motions.
     """
     require_robot(robot)
+    require_whole(samples, "samples", _MOST_SAMPLES)
+    require_whole(seed, "seed")
     constraints = Constraints(robot, full=True)
     neutral = constraints.residual(robot.neutral)
     warnings = [*robot.warnings, *_odd_masses(robot)]

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .arguments import public
 from .errors import BadValue
 from .modes import Locked, Mode
 
@@ -177,6 +178,7 @@ class Report:
         return mode
 
 
+@public
 @dataclass(frozen=True)
 class Event:
     """An action and the instant at which it happens.
@@ -207,6 +209,7 @@ class Event:
         return self.name or self.action.name
 
 
+@public
 def lock(joint: str, at: float | None = None, *, axes: Sequence[str] = ()) -> Event:
     """Lock a joint, or some of its degrees of freedom, at a time or as the action of `when`.
 
@@ -219,16 +222,19 @@ def lock(joint: str, at: float | None = None, *, axes: Sequence[str] = ()) -> Ev
     return Event(Lock(held.joint, held.axes), at)
 
 
+@public
 def unlock(joint: str, at: float | None = None) -> Event:
     """Release a locked joint at a time, or as the action of `when`."""
     return Event(Unlock(joint), at)
 
 
+@public
 def open_loop(loop: str, at: float | None = None) -> Event:
     """Open a loop joint at a time, or as the action of `when`."""
     return Event(OpenLoop(loop), at)
 
 
+@public
 def close_loop(loop: str, at: float | None = None, *, tolerance: float = 1e-4) -> Event:
     """Close an open loop joint: when its frames meet, or at a time at which they must have met.
 
@@ -240,6 +246,7 @@ def close_loop(loop: str, at: float | None = None, *, tolerance: float = 1e-4) -
     return Event(CloseLoop(loop, tolerance), at)
 
 
+@public
 def when(guard: Guard, action: Event, direction: int = 0, *, name: str = "") -> Event:
     """Do something when a function of the state passes through zero.
 
@@ -266,11 +273,13 @@ def when(guard: Guard, action: Event, direction: int = 0, *, name: str = "") -> 
     return Event(action.action, None, guard, direction, name)
 
 
+@public
 def stop_when(guard: Guard, direction: int = 0, *, name: str = "stop") -> Event:
     """End the run when a function of the state passes through zero."""
     return when(guard, Event(Stop(name)), direction, name=name)
 
 
+@public
 @dataclass(frozen=True)
 class JointLimits:
     """Report as an event whenever a joint comes to a position limit.
@@ -286,6 +295,7 @@ class JointLimits:
             object.__setattr__(self, "joints", (self.joints,))
 
 
+@public
 @dataclass(frozen=True)
 class EndStops:
     """Position limits are end stops: joints hit them, rest on them, are pushed by them only.

@@ -178,7 +178,7 @@ def may_replace(path: Path, mark: bytes) -> bool:
         path: the file; pipes and devices are written to, not replaced.
         mark: what stands in the head or at the end of such files of pinloop.
     """
-    if not path.is_file():
+    if not os.path.isfile(path):
         return True
     try:
         with path.open("rb") as file:

@@ -15,6 +15,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
+from .arguments import public
 from .errors import BadValue
 from .mechanism import Mechanism
 
@@ -124,6 +125,7 @@ def _bound_again(force: Force, robot: Mechanism, name: str) -> BoundForce:
     return bound
 
 
+@public
 @dataclass(frozen=True)
 class JointDamping(Force):
     """Viscous damping of the joints.
@@ -144,6 +146,7 @@ class JointDamping(Force):
         return _Simple(self, robot, "joint damping", lambda t, q, v, data: -damping * v)
 
 
+@public
 @dataclass(frozen=True)
 class JointFriction(Force):
     """Dry friction of the joints, smoothed: ``-f tanh(v / speed)``. It never sticks.
@@ -170,6 +173,7 @@ class JointFriction(Force):
         )
 
 
+@public
 @dataclass(frozen=True)
 class JointSpring(Force):
     """A spring at a joint: ``-stiffness (q - rest)``.
@@ -198,6 +202,7 @@ class JointSpring(Force):
         return _Simple(self, robot, f"spring {self.joint}", torque, energy)
 
 
+@public
 @dataclass(frozen=True)
 class Torque(Force):
     """A drive torque or force at a joint.
@@ -221,6 +226,7 @@ class Torque(Force):
         )
 
 
+@public
 @dataclass(frozen=True)
 class PD(Force):
     """A PD drive: ``stiffness (target - q) + damping (rate - v)``.
@@ -251,6 +257,7 @@ class PD(Force):
         return _Simple(self, robot, f"drive {self.joint}", torque)
 
 
+@public
 @dataclass(frozen=True)
 class Spring(Force):
     """A straight spring between the origins of two frames.
@@ -281,6 +288,7 @@ class Spring(Force):
         return _Simple(self, robot, f"spring {self.frame_a}-{self.frame_b}", torque, energy)
 
 
+@public
 @dataclass(frozen=True)
 class Damper(Force):
     """A straight damper between the origins of two frames.
@@ -330,6 +338,7 @@ class _Line:
         return distance, np.asarray(direction @ (J_b[:3] - J_a[:3]))
 
 
+@public
 @dataclass(frozen=True)
 class PointForce(Force):
     """A force at the origin of a frame.
@@ -357,6 +366,7 @@ class PointForce(Force):
         return _Simple(self, robot, f"force on {self.frame}", torque)
 
 
+@public
 @dataclass(frozen=True)
 class TorqueFunction(Force):
     """Any generalised force ``tau(t, q, v)``.

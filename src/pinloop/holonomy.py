@@ -9,6 +9,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
+from .arguments import public
 from .closing import null_space
 from .errors import BadValue
 from .mechanism import Mechanism
@@ -19,6 +20,7 @@ __all__ = ["Holonomy", "holonomic"]
 Array = NDArray[np.float64]
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class Holonomy:
     """The object of non-holonomy at a configuration.
@@ -40,6 +42,7 @@ class Holonomy:
         return self.integrable
 
 
+@public
 def holonomic(
     robot: Mechanism, rows: Sequence[Row], q: ArrayLike, *, tolerance: float = 1e-6
 ) -> Holonomy:

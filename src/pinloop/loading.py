@@ -17,6 +17,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike
 
+from .arguments import public
 from .description import GROUND, Description, Joint, constant
 from .errors import BadValue, LoadError
 from .files import read_bytes
@@ -44,6 +45,7 @@ _GEPETTO = re.compile(rb"^[\"']?closed_loop[\"']?\s*:", re.MULTILINE)
 """The key by which a Gepetto YAML is known."""
 
 
+@public
 def load(
     source: Any,
     *,
@@ -100,6 +102,7 @@ def load(
     return with_exact_geometry(robot, _tolerance(tolerance, [source, *own]))
 
 
+@public
 def from_screws(
     description: Mapping[str, Any] | str | Path, *, tolerance: float | None = None
 ) -> Mechanism:
@@ -161,7 +164,7 @@ def _folders(package_dirs: Any) -> list[str | Path]:
     if not all(isinstance(folder, (str, Path)) for folder in folders):
         raise BadValue(f"package_dirs is {package_dirs!r}; it must be a folder or several")
     for folder in folders:
-        if not Path(folder).is_dir():
+        if not os.path.isdir(folder):
             raise LoadError("no such folder for packages", source=str(folder))
     return folders
 

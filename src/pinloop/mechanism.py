@@ -15,6 +15,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
+from .arguments import public
 from .checks import flat_numbers, require_kind
 from .coordinates import JointCoordinates, joint_coordinates, linear_coordinates
 from .description import GROUND, Coupling, Description, Drive, Geometry
@@ -57,6 +58,7 @@ class LoopJoint:
     loop: FundamentalLoop
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class Mechanism:
     """A robot: tree, loop joints, couplings, actuation.

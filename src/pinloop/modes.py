@@ -15,6 +15,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from .arguments import public
 from .dynamics import EquationsOfMotion, Formulation
 from .errors import BadValue, UnknownName
 from .forces import Force
@@ -29,6 +30,7 @@ __all__ = ["Locked", "ModalSystem", "Mode", "locked_columns"]
 Array = NDArray[np.float64]
 
 
+@public
 @dataclass(frozen=True)
 class Locked:
     """A locked joint.
@@ -56,6 +58,7 @@ class Locked:
         return f"lock:{self.joint}"
 
 
+@public
 @dataclass(frozen=True, init=False)
 class Mode:
     """What is locked, what is open, and which rows hold the loops.

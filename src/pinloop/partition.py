@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from .arguments import public
 from .lapack import lapack
 from .saddle import RANK, Saddle
 
@@ -19,6 +20,7 @@ _VANISHED = 1e-14
 """What is left of a direction that the directions before contain."""
 
 
+@public
 def relative_projections(M: Array, J: Array) -> Array:
     """Relative projection of each coordinate direction on the constraint space (paper 1, eq. 67).
 
@@ -35,6 +37,7 @@ def relative_projections(M: Array, J: Array) -> Array:
     return np.asarray(np.diagonal(Saddle(M, J).constraint_metric()) / np.diagonal(M))
 
 
+@public
 def dependent_coordinates(
     M: Array, J: Array, tolerance: float = RANK, max_rank: int | None = None
 ) -> tuple[NDArray[np.intp], Array]:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .arguments import public
+
 __all__ = ["CutAlternative", "LoopReduction", "Regularization"]
 
 Array = NDArray[np.float64]
@@ -67,6 +69,7 @@ class LoopReduction:
         return int(self.selection.shape[0])
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class Regularization:
     """Report of `regularize`; prints as a table.

@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from .arguments import public
 from .assembly import assemble
 from .bounds import Bound, Reference, process, process_cluster, selection
 from .errors import BadValue, UnknownName
@@ -30,6 +31,7 @@ _COMPARED = 8
 cluster itself."""
 
 
+@public
 def regularize(
     robot: Mechanism,
     *,

@@ -13,6 +13,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
+from .arguments import public
 from .checks import unit_vector
 from .errors import BadValue
 from .mechanism import Mechanism
@@ -23,6 +24,7 @@ __all__ = ["AngularMomentum", "NoSlip", "Pfaffian", "Prescribed", "Rolling"]
 Array = NDArray[np.float64]
 
 
+@public
 @dataclass(frozen=True)
 class NoSlip(Row):
     """The origin of a frame does not move along one of its own directions: a wheel or a blade.
@@ -60,6 +62,7 @@ class _BoundNoSlip(BoundRow):
         )
 
 
+@public
 @dataclass(frozen=True)
 class Rolling(Row):
     """A ball or a thin wheel rolls on a plane without slipping: its contact point is at rest.
@@ -124,6 +127,7 @@ class _BoundRolling(BoundRow):
         return -self._radius * direction, -self._radius * turn
 
 
+@public
 @dataclass(frozen=True)
 class AngularMomentum(Row):
     """The angular momentum about the centre of mass along an axis keeps its value.
@@ -170,6 +174,7 @@ class _BoundMomentum(BoundRow):
         return np.atleast_2d(self._axis @ np.array(centroidal).reshape(6, -1)[3:])
 
 
+@public
 @dataclass(frozen=True)
 class Prescribed(Row):
     """A joint follows a given motion.
@@ -213,6 +218,7 @@ class _BoundPrescribed(BoundRow):
         return _result(self.labels[0], (3,), lambda: self._motion(t))
 
 
+@public
 @dataclass(frozen=True)
 class Pfaffian(Row):
     """Rows of the user's own: ``A(q) v = 0``.

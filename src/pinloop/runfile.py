@@ -22,6 +22,7 @@ import yaml
 from numpy.typing import NDArray
 from pydantic import NonNegativeInt
 
+from .arguments import public
 from .errors import BadValue, LoadError, PinloopError
 from .files import as_path, read_bytes, write_file
 from .limits import LimitPassed
@@ -99,6 +100,7 @@ def save_trajectory(run: Trajectory, path: str | Path) -> Path:
     return write_file(target, lambda file: np.savez_compressed(file, **members))
 
 
+@public
 def load_trajectory(path: str | Path) -> Trajectory:
     """Read a run that `Trajectory.save` wrote.
 

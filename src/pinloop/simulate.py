@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .arguments import public
 from .checks import require_kind
 from .dynamics import Formulation
 from .endstops import EndStopContacts
@@ -35,6 +36,7 @@ Limits = Literal["warn", "stop", "end stop"] | EndStops
 """What happens at the position limits of joints."""
 
 
+@public
 def simulate(
     robot: Mechanism,
     q: ArrayLike,

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .arguments import public
 from .dynamics import EquationsOfMotion
 from .errors import BadValue
 from .lapack import lapack
@@ -44,6 +45,7 @@ _BIFURCATION = (
 )
 
 
+@public
 @dataclass(frozen=True)
 class Projection:
     """Projective stabilization.

@@ -22,6 +22,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from .arguments import public
 from .description import Geometry, Shape
 from .errors import BadValue
 from .mechanism import LoopJoint, Mechanism
@@ -41,6 +42,7 @@ _HELD_POINTS = {
 """Per pair the directions, as columns, in which points lie from B's origin that the pair holds."""
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class PinocchioModels:
     """What Pinocchio can know of a robot; made by `to_pinocchio`.
@@ -72,6 +74,7 @@ class PinocchioModels:
         )
 
 
+@public
 def to_pinocchio(robot: Mechanism) -> PinocchioModels:
     """Hand a robot over to Pinocchio, as far as its constraint models can express the loops.
 

@@ -23,6 +23,7 @@ from .analysis import (
     momenta,
     reactions,
 )
+from .arguments import public
 from .balance import Accuracy, Course, balance_warning
 from .dynamics import EquationsOfMotion
 from .errors import BadValue, PinloopError
@@ -49,6 +50,7 @@ class State(NamedTuple):
     v: Array
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class Trajectory:
     """A simulated motion.

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .arguments import public
 from .closing import nearby_assembly, null_space, numerical_rank
 from .constraints import Constraints
 from .dynamics import Augmented, EquationsOfMotion, Formulation, Projected, Voronets
@@ -31,6 +32,7 @@ Array = NDArray[np.float64]
 Ranks = tuple[int, int]
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class Transition:
     """A change of the mode at one instant.
@@ -94,6 +96,7 @@ class Transition:
         return self.impulse[rows]
 
 
+@public
 def transition(
     robot: Mechanism,
     q: ArrayLike,
@@ -223,7 +226,7 @@ def warn_if_singular(system: ModalSystem, made: Transition, left: float) -> None
         f"to '{made.after}' is singular (ranks {made.rank_before} and {made.rank_after} here and "
         "around); the velocity after is the least-squares one",
         PinloopWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
 
 

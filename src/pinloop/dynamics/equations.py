@@ -5,6 +5,7 @@ The mutable `pin.Data` and work arrays live in here and go nowhere else.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..arguments import public
 from ..closing import nearby_assembly
 from ..constraints import Constraints
 from ..errors import BadValue, PinloopError
@@ -59,6 +61,7 @@ class Motion:
     constraint_force: Array
 
 
+@public
 class EquationsOfMotion:
     """``M a + nle = tau + J' lam``, ``J a + gamma = 0`` for a robot with rows and forces.
 
@@ -104,7 +107,9 @@ class EquationsOfMotion:
         self._tied: TiedLoops | None = None
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
-        """Acceleration, shape (nv,); inputs are not checked."""
+        """Acceleration, shape (nv,); of what is not finite an error, shapes are not checked."""
+        if not math.isfinite(t + np.sum(q) + np.sum(v)):
+            raise BadValue(f"the state at t = {t:.9g} s is not finite: q, v or t holds NaN or inf")
         if self._tied is not None:
             tau = self._joint_loads(t, q, v) if self.forces else self._rest
             a = self._tied.acceleration(q, v, tau)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import public
 from ..errors import SingularMass
 from ..partition import dependent_coordinates
 from ..rows import RowSet
@@ -142,6 +143,7 @@ Formulation = MatrixFormulation | StateFormulation
 """A way to eliminate the reactions."""
 
 
+@public
 @dataclass(frozen=True)
 class Augmented(MatrixFormulation):
     """The index-1 system with all reactions (paper 4, eq. 5), by its Schur complement."""
@@ -161,6 +163,7 @@ class _BoundAugmented(BoundFormulation):
         return Saddle(M, J, self._scale, max_rank=max_rank).solve(f, -gamma)
 
 
+@public
 @dataclass(frozen=True)
 class Projected(MatrixFormulation):
     """The equations projected to the null space of the rows (paper 4, eq. 7).
@@ -196,6 +199,7 @@ class _BoundProjected(BoundFormulation):
         return a, self._scale * lam
 
 
+@public
 @dataclass(frozen=True)
 class Voronets(MatrixFormulation):
     """Minimal velocities: the equations of Voronets (paper 1, eqs. 54-59; paper 4, eqs. 10-13).

@@ -8,6 +8,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
+from ..arguments import public
 from ..closing import null_space
 from ..errors import BadValue, InconsistentVelocity
 from ..forces import Force
@@ -23,6 +24,7 @@ __all__ = ["christoffel", "coriolis", "inverse_dynamics"]
 Array = NDArray[np.float64]
 
 
+@public
 def inverse_dynamics(
     robot: Mechanism,
     q: ArrayLike,
@@ -90,6 +92,7 @@ def _columns(robot: Mechanism, joint: str) -> range:
     return range(at.v.start, at.v.stop)
 
 
+@public
 def christoffel(robot: Mechanism, q: ArrayLike) -> Array:
     """Christoffel symbols of the first kind of the tree, shape (nv, nv, nv).
 
@@ -117,6 +120,7 @@ def christoffel(robot: Mechanism, q: ArrayLike) -> Array:
     return gamma
 
 
+@public
 def coriolis(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
     """Coriolis matrix ``C`` of the tree, shape (nv, nv), with ``dM/dt - 2 C`` skew.
 

@@ -21,6 +21,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..arguments import public
 from ..errors import BadValue, UnknownName
 from ..trajectory import Trajectory
 from .leaves import SLACK, Leaves
@@ -88,6 +89,7 @@ class SelfCollisions:
         return tuple(sorted(touching, key=lambda approach: approach.t))
 
 
+@public
 def clearance(
     run: Trajectory,
     obstacles: Obstacle | Iterable[Obstacle],
@@ -139,6 +141,7 @@ def clearance(
     return found
 
 
+@public
 def self_collisions(
     run: Trajectory, *, tolerance: float = 0.001, thickness: float | None = None
 ) -> SelfCollisions:

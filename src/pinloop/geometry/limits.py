@@ -15,6 +15,7 @@ import pinocchio as pin
 from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
+from ..arguments import public
 from ..errors import BadValue
 from ..limits import LimitPassed, ends_seen_from, joint_ends
 from ..trajectory import Trajectory
@@ -35,6 +36,7 @@ _SHORT = 1e-6
 far the last bits of the stored states are apart."""
 
 
+@public
 def joint_limits(run: Trajectory, *, tolerance: float = 1e-6) -> tuple[LimitPassed, ...]:
     """Return the position and velocity limits of tree joints that a run passes, in order of time.
 

@@ -12,6 +12,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
+from ..arguments import public
 from ..errors import BadValue
 from .hulls import hull_of
 from .links import convex, positive, read_mesh
@@ -21,6 +22,7 @@ __all__ = ["Obstacle", "checked_obstacles"]
 Array = NDArray[np.float64]
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class Obstacle:
     """A thing that stands still; made by `box`, `sphere` or `mesh`.

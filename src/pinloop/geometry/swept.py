@@ -31,6 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import public
 from ..description import GROUND
 from ..errors import BadValue
 from ..trajectory import Trajectory
@@ -49,6 +50,7 @@ _SHAPE, _BEND, _TURN, _ROOM = 1 / 4, 1 / 32, 1 / 4, 1 / 8
 """Shares of the tolerance: round shapes, bending and turning within a leaf, room by stretching."""
 
 
+@public
 def swept_volume(
     run: Trajectory,
     *,

@@ -16,6 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import public
 from ..errors import BadValue
 from .quintic import hermite, slope_powers, value_powers
 from .tableaux import METHODS, Tableau, get_tableau
@@ -145,6 +146,7 @@ class Attempt:
     errors: Array
 
 
+@public
 @dataclass(frozen=True)
 class MuntheKaas:
     """A Runge-Kutta-Munthe-Kaas method.

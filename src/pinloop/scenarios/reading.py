@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import public
 from ..assembly import assemble, consistent_velocity
 from ..closing import outside_limits
 from ..dynamics import ODCA, Augmented, Projected, Voronets
@@ -88,6 +89,7 @@ class PlannedRun:
         return write_outputs(run, self.outputs, self.every)
 
 
+@public
 def load_scenario(
     path: str | Path,
     *,

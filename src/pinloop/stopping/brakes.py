@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..arguments import public
 from ..checks import require_kind
 from ..errors import BadValue, UnknownName
 from ..mechanism import Mechanism, require_robot
@@ -49,6 +50,7 @@ class Assumption:
     given: bool = True
 
 
+@public
 @dataclass(frozen=True)
 class Brakes:
     """Brakes of a robot.

@@ -17,6 +17,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..arguments import public
 from ..dynamics import EquationsOfMotion
 from ..errors import PinloopError
 from ..integrate import MuntheKaas, Step
@@ -64,6 +65,7 @@ class Kept:
     solved: Solved | None = None
 
 
+@public
 @dataclass(frozen=True)
 class Standstill:
     """When everything that a stop has to stop counts as standing.

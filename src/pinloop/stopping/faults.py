@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..arguments import public
 from ..errors import BadValue, StopFailed
 from ..mechanism import Mechanism
 from .brakes import Brakes
@@ -17,6 +18,7 @@ __all__ = ["single_faults", "worst_fault"]
 Measure = Callable[[StopResult], float]
 
 
+@public
 def single_faults(
     robot: Mechanism,
     *state: Any,
@@ -46,6 +48,7 @@ def single_faults(
     return found
 
 
+@public
 def worst_fault(results: Mapping[str, StopResult], measure: Measure | None = None) -> str:
     """The fault with the worst stop: one that does not end in a held robot, or the largest measure.
 

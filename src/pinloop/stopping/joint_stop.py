@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from ..arguments import public
 from ..limits import ends_seen_from, joint_ends
 from .course import Course
 from .impact import gear_impulses
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["JointStop", "joint_stop"]
 
 
+@public
 @dataclass(frozen=True)
 class JointStop:
     """The stop of one joint. Sliding joints: m and N for rad and N m.

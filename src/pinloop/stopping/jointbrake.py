@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from ..arguments import public
 from ..errors import BadValue
 from .parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS, FrozenTable, Parameter, Value
 
@@ -23,6 +24,7 @@ _OF_BEARINGS = ("coulomb", "breakaway", "stribeck_speed", "viscous")
 """Parameters that joints without a motor have, too."""
 
 
+@public
 @dataclass(frozen=True)
 class JointBrake:
     """Brake, gear, friction and drive of one joint with one degree of freedom.
@@ -119,6 +121,7 @@ class JointBrake:
         return self.kind in JOINT_PARAMETERS[parameter].kinds
 
 
+@public
 @dataclass(frozen=True)
 class Chain:
     """From the signal to the command.

@@ -9,6 +9,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arguments import public
 from ..checks import require_kind
 from ..description import Joint, constant
 from ..errors import BadValue
@@ -22,6 +23,7 @@ _TOOLS = ("tcp", "tool0", "tool", "ee", "end_effector", "flange")
 """Names by which the frame of a tool is recognised, best first."""
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class Payload:
     """What a robot carries.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import public
 from ..dynamics import EquationsOfMotion
 from ..errors import BadValue
 from ..saddle import Saddle
@@ -27,6 +28,7 @@ _STILL = 1e-12
 """Speed that is rounding [rad/s, m/s]."""
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class Trigger:
     """What the robot does when the signal comes, and how long it takes until brakes are commanded.

@@ -8,6 +8,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..arguments import public
 from ..trajectory import Trajectory
 
 __all__ = ["PointStop", "point_stop"]
@@ -15,6 +16,7 @@ __all__ = ["PointStop", "point_stop"]
 Array = NDArray[np.float64]
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class PointStop:
     """The way of a point of the robot.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arguments import public
 from ..errors import BadValue, LoadError, UnknownName
 from ..mechanism import Mechanism
 from .following import STRIDE, Follower
@@ -28,6 +29,7 @@ __all__ = ["JointTrajectory"]
 Array = NDArray[np.float64]
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class JointTrajectory:
     """Joint coordinates over time, recorded or planned.

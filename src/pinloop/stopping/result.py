@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..arguments import public
 from ..forwards import forward
 from ..geometry.clearance import Approach, SelfCollisions, clearance, self_collisions
 from ..geometry.limits import LimitPassed, joint_limits
@@ -40,6 +41,7 @@ __all__ = ["StopResult", "made_result"]
 Outcome = Literal["stopped", "does not hold", "time-out"]
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class StopResult:
     """The result of a stop.

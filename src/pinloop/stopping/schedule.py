@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import public
 from ..errors import BadValue
 from .drivetrain import Drivetrain
 
@@ -19,6 +20,7 @@ __all__ = ["Category0", "Category1", "Category2", "Schedule", "as_category"]
 Array = NDArray[np.float64]
 
 
+@public
 @dataclass(frozen=True)
 class Category0:
     """Power is cut and brakes are commanded at once."""
@@ -26,6 +28,7 @@ class Category0:
     number = 0
 
 
+@public
 @dataclass(frozen=True)
 class Category1:
     """The drives bring the robot to rest; brakes when all stand, or at a time limit.
@@ -47,6 +50,7 @@ class Category1:
             raise BadValue(f"time_limit is {self.time_limit} s; it must be positive")
 
 
+@public
 @dataclass(frozen=True)
 class Category2:
     """The drives bring the robot to rest and hold it.

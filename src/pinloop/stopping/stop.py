@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arguments import public
 from ..checks import require_kind
 from ..dynamics import EquationsOfMotion
 from ..errors import BadValue, PinloopError, PinloopWarning, StopFailed
@@ -37,6 +38,7 @@ Array = NDArray[np.float64]
 _METHOD = MuntheKaas("dopri5", rtol=1e-8, atol=1e-8)
 
 
+@public
 def stop(
     robot: Mechanism,
     q: ArrayLike | None = None,
@@ -182,7 +184,7 @@ def _warn_of_floating(robot: Mechanism, equations: EquationsOfMotion, q: Array) 
                 f"joint '{name}' lets robot '{robot.name}' float: nothing stops it; load the robot "
                 "without floating_base=True if it stands on the ground",
                 PinloopWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
 

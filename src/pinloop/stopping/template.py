@@ -121,7 +121,7 @@ def _with_drive(robot: Mechanism) -> list[str]:
             f"robot '{robot.name}': no brakes for {', '.join(repr(name) for name in others)}; a "
             "brake needs a tree joint with one degree of freedom",
             PinloopWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return names
 

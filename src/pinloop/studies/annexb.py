@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import public
 from ..errors import BadValue
 from ..files import replace_text_file, write_text
 from ..integrate import MuntheKaas
@@ -55,6 +56,7 @@ _TRIALS = 4
 """A pose with room may need more room; so often it is looked for."""
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class AnnexB:
     """Stopping times and distances of a robot, axis by axis.
@@ -153,6 +155,7 @@ class AnnexB:
         return _written(html_of(self.sheet()), path)
 
 
+@public
 def annex_b(
     robot: Mechanism,
     brakes: Brakes | str | Path,

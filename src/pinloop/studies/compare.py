@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..arguments import public
 from ..errors import BadValue, printable
 from ..stopping import StopResult
 from ..stopping.figures import SLIDING, TURNING, Units, decimals, number, units_of
@@ -102,6 +103,7 @@ class Compared:
         }
 
 
+@public
 @dataclass(frozen=True)
 class Comparison:
     """Computed stops beside published ones: print it, or let rich or a notebook show it.
@@ -157,6 +159,7 @@ class Comparison:
         }
 
 
+@public
 def compare(results: StopResult | Sequence[StopResult], table: StoppingTable) -> Comparison:
     """Set computed stops beside a published table.
 

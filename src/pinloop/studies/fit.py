@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import public
 from ..errors import BadValue, PinloopWarning, printable
 from ..mechanism import Mechanism
 from ..stopping import Brakes
@@ -27,6 +28,7 @@ _SAME = 1e-4
 """Change of a computed number, as a part of it, that counts as none."""
 
 
+@public
 @dataclass(frozen=True)
 class Fit:
     """Fitted brakes: print it, or let rich or a notebook show it.
@@ -82,6 +84,7 @@ class Fit:
         }
 
 
+@public
 def fit_brakes(
     robot: Mechanism,
     table: StoppingTable,
@@ -108,7 +111,7 @@ def fit_brakes(
     """
     made = fitted(robot, table, brakes, parameters, **arguments)
     for note in made.warnings:
-        warnings.warn(note, PinloopWarning, stacklevel=2)
+        warnings.warn(note, PinloopWarning, stacklevel=3)
     return made
 
 

@@ -45,7 +45,7 @@ class Journal:
         self.beside = path.with_name(path.name + ".manifest.json")
         self._manifest = json.loads(json.dumps(manifest))
         self._end = 0
-        self.done = self._resume() if path.exists() else self._begin()
+        self.done = self._resume() if os.path.exists(path) else self._begin()
 
     def append(self, rows: Sequence[Row]) -> None:
         """Add rows; they are on the disk when this returns."""

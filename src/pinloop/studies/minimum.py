@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..arguments import public
 from ..errors import BadValue, printable
 from ..stopping import StopResult
 from ..stopping.figures import milliseconds
@@ -25,6 +26,7 @@ __all__ = ["MinimumDistance", "minimum_distance"]
 _STANDARD = "ISO 13855:2010"
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class MinimumDistance:
     """A minimum distance, term by term.
@@ -104,6 +106,7 @@ class MinimumDistance:
         return Term("S", "minimum distance", self.distance, self.distance, formula, _STANDARD)
 
 
+@public
 def minimum_distance(
     stop: StopResult | float | Iterable[StopResult] | Study,
     *,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..arguments import public
 from ..assembly import assemble, consistent_velocity
 from ..errors import BadValue, LoadError, PinloopError
 from ..mechanism import Mechanism
@@ -21,6 +22,7 @@ _OWN = ("q", "v", "trigger", "brakes", "payload", "category")
 """Arguments of `stop` that a row gives."""
 
 
+@public
 @dataclass(frozen=True)
 class Measured:
     """One stop of one axis, the others at rest. Sliding joints: m for rad.
@@ -113,6 +115,7 @@ class Measured:
         return stop(robot, q, v, brakes=brakes, payload=load, category=self.category, **arguments)
 
 
+@public
 @dataclass(frozen=True)
 class StoppingTable:
     """Stops that somebody has published or measured.

@@ -14,6 +14,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import public
 from ..errors import BadValue
 
 __all__ = ["Corners", "Grid", "Random", "Sampling", "Sobol"]
@@ -40,6 +41,7 @@ class Sampling(ABC):
         """Points number ``first`` to ``last - 1`` in the unit cube, shape (last - first, d)."""
 
 
+@public
 @dataclass(frozen=True)
 class Grid(Sampling):
     """All combinations of equally spaced values, ends included.
@@ -81,6 +83,7 @@ class Grid(Sampling):
         return np.array(columns[::-1]).reshape(len(counts), last - first).T
 
 
+@public
 @dataclass(frozen=True)
 class Corners(Sampling):
     """Both ends of every variable in all combinations: 2 to the power of their number."""
@@ -94,6 +97,7 @@ class Corners(Sampling):
         return Grid(2).block(names, first, last)
 
 
+@public
 @dataclass(frozen=True)
 class Random(Sampling):
     """Independent uniform points.
@@ -120,6 +124,7 @@ class Random(Sampling):
         return np.random.Generator(generator).random((last - first, len(names)))
 
 
+@public
 @dataclass(frozen=True)
 class Sobol(Sampling):
     """Scrambled Sobol points, which fill a space evenly.

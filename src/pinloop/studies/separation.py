@@ -18,6 +18,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from ..arguments import public
 from ..checks import flat_numbers, unit_vector
 from ..errors import BadValue, printable
 from ..geometry.links import positive
@@ -44,6 +45,7 @@ from .terms import Row, Term, term_grids, term_rows, write_terms
 __all__ = ["Separation", "Term", "separation"]
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class Separation:
     """A protective separation distance, term by term.
@@ -169,6 +171,7 @@ class Separation:
         return Term("S_p", "protective separation", self.distance, self.simple, formula, STANDARD)
 
 
+@public
 def separation(
     stop: StopResult | Iterable[StopResult] | Study,
     *,

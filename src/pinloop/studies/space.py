@@ -11,6 +11,7 @@ from numbers import Real
 
 import numpy as np
 
+from ..arguments import public
 from ..closing import is_outside
 from ..errors import BadValue, UnknownName
 from ..mechanism import Mechanism
@@ -63,6 +64,7 @@ class Variable:
         return min(max(self.low * (1.0 - share) + self.high * share, self.low), self.high)
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class Space:
     """Ranges of what varies. A number keeps something fixed; what is left out is as said below.

@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import errors
-from ..checks import require_kind
-from ..errors import BadValue, PinloopError, PinloopWarning
+from ..arguments import public
+from ..checks import flat_numbers, require_kind
+from ..errors import BadValue, PinloopError, PinloopWarning, shown
+from ..files import as_path
 from ..forwards import forward
 from ..geometry.obstacles import Obstacle, checked_obstacles
 from ..integrate import MuntheKaas
@@ -48,6 +50,7 @@ _ROUND = 1.0
 """Time between two writes that is aimed at [s]."""
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class Study:
     """The results of a study.
@@ -136,6 +139,7 @@ class Study:
         return write_parquet(self, Path(path))
 
 
+@public
 def study(
     robot: Mechanism,
     brakes: Brakes | str | Path,
@@ -181,6 +185,8 @@ def study(
     """
     require_robot(robot)
     require_kind(space, (Space, NoneType), "space", "give a pl.Space(...)")
+    require_kind(method, (MuntheKaas, NoneType), "method", "give a pl.MuntheKaas(...)")
+    require_kind(trigger, (Trigger, NoneType), "trigger", "give a pl.Trigger(...)")
     require_kind(sampling, Sampling, "sampling", "give for example pl.Sobol(64)")
     setup = Setup(
         robot,
@@ -188,7 +194,7 @@ def study(
         Space() if space is None else space,
         as_category(category),
         Payload(float(payload)) if isinstance(payload, (int, float)) else payload,
-        None if gravity is None else tuple(np.asarray(gravity, dtype=float).tolist()),
+        None if gravity is None else tuple(flat_numbers(gravity, "gravity", 3).tolist()),
         Trigger() if trigger is None else trigger,
         until,
         method or MuntheKaas(),
@@ -197,8 +203,12 @@ def study(
     size = _checked_size(setup, sampling, jobs)
     _warn_of_speeds(setup)
     path = (
-        Path(mkdtemp(prefix="pinloop-study-")) / "study.csv" if results is None else Path(results)
+        Path(mkdtemp(prefix="pinloop-study-")) / "study.csv"
+        if results is None
+        else as_path(results, "results")
     )
+    if not path.name:
+        raise BadValue(f"results is '{path}', a folder; name a file in it")
     journal = Journal(path, columns(setup), manifest_of(setup, sampling))
     if journal.done > size:
         raise PinloopError(
@@ -214,7 +224,7 @@ def study(
                 f"interrupted after {journal.done} of {size} cases; the same study with "
                 f"results='{path}' goes on from there",
                 PinloopWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         except BrokenExecutor as error:
             raise PinloopError(
@@ -271,8 +281,8 @@ def _values(setup: Setup, sampling: Sampling, first: int, last: int) -> list[dic
 
 def _checked_size(setup: Setup, sampling: Sampling, jobs: int) -> int:
     """Number of cases, after checking what would make a study pointless."""
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs == 0:
-        raise BadValue(f"jobs is {jobs!r}; give a number of processes, or -1 for all cores")
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs == 0 or abs(jobs) > 10_000:
+        raise BadValue(f"jobs is {shown(jobs)}; give a number of processes, or -1 for all cores")
     if setup.trigger.motion is not None:
         raise BadValue("a study varies the instant: give the motion to the space, not the trigger")
     if not 0 < setup.until < np.inf:
@@ -304,12 +314,12 @@ def _warn_of_speeds(setup: Setup) -> None:
                     f"speeds of joint '{one.joint}' go to {fastest:g} {one.unit}, above its limit "
                     f"of {limit:g}",
                     PinloopWarning,
-                    stacklevel=3,
+                    stacklevel=4,
                 )
     if setup.space.motion is not None:
         setup.space.motion.check(setup.robot)
         for sentence in setup.space.motion.speeds_above_limits(setup.robot):
-            warnings.warn(sentence, PinloopWarning, stacklevel=3)
+            warnings.warn(sentence, PinloopWarning, stacklevel=4)
 
 
 def _progress(show: bool, done: int, size: int, name: str) -> Any:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import public
 from ..checks import require_kind
 from ..errors import BadValue, UnknownName
 from ..stopping import StopResult
@@ -24,6 +25,7 @@ __all__ = ["WorstCase", "criteria", "known_criteria", "worst_case"]
 Array = NDArray[np.float64]
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class WorstCase:
     """The worst case found for a criterion.
@@ -67,6 +69,7 @@ def criteria(setup: Setup) -> dict[str, str]:
     return found
 
 
+@public
 def worst_case(
     study: Study,
     wanted: Sequence[str] | None = None,

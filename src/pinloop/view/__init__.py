@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from ..mechanism import Mechanism
     from .live import Viewer
 
+from ..arguments import public
+
 __all__ = ["save_html", "view"]
 
 
+@public
 @overload
 def view(
     robot: Mechanism, q: ArrayLike | None = None, *, html: None = None, open_browser: bool = False
@@ -67,6 +70,7 @@ def view(
     return viewer
 
 
+@public
 def save_html(robot: Mechanism, path: str | Path, q: ArrayLike | None = None) -> Path:
     """Write a robot as one HTML file that shows it in any browser, without a network.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...arguments import public
 from ...errors import BadValue
 from ...rows import RowSet
 from ..formulations import BoundStateFormulation, StateFormulation
@@ -12,6 +13,7 @@ from .solver import ArticulatedSolver
 __all__ = ["ODCA"]
 
 
+@public
 @dataclass(frozen=True)
 class ODCA(StateFormulation):
     """Orthogonal-complement divide and conquer (paper 3).
