@@ -138,10 +138,11 @@ def test_a_wrong_call_stays_pythons(tmp_path: Path) -> None:
 
 def test_methods_ask_too(tmp_path: Path) -> None:
     robot = four_bar(tmp_path)
-    for strange in (None, 3, ["a"], Odd(), b"x"):
+    strange_names: tuple[Any, ...] = (None, 3, ["a"], Odd(), b"x")
+    for strange in strange_names:
         for ask in (robot.frame_id, robot.coordinates, lambda x: robot.placement(robot.neutral, x)):
             with pytest.raises(pl.PinloopError):
-                ask(strange)  # type: ignore[operator]
+                ask(strange)
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])

@@ -202,11 +202,9 @@ def study(
     )
     size = _checked_size(setup, sampling, jobs)
     _warn_of_speeds(setup)
-    path = (
-        Path(mkdtemp(prefix="pinloop-study-")) / "study.csv"
-        if results is None
-        else as_path(results, "results")
-    )
+    if results is None:
+        results = Path(mkdtemp(prefix="pinloop-study-")) / "study.csv"
+    path = as_path(results, "results")
     if not path.name:
         raise BadValue(f"results is '{path}', a folder; name a file in it")
     journal = Journal(path, columns(setup), manifest_of(setup, sampling))
