@@ -30,7 +30,7 @@ SOURCES: list[tuple[Any, str]] = [
     ("<robot/>", "has no <link>"),
     (SRDF, "has no <link>"),
     ("<scene/>", "<scene> is the root element; a robot starts with"),
-    ("<a>" * 100_000 + "</a>" * 100_000, "<a> is nested deeper than 1000 elements"),
+    ("<a>" * 100_000 + "</a>" * 100_000, "<a> is nested deeper than 6000 elements"),
     ("[" * 100_000 + "\n", "nested too deeply"),
     ('<robot name="r" xmlns:xacro="x"><xacro:property name="a" value="1"/></robot>', "xacro"),
     (b'<?xml version="1.0" encoding="none-such"?><robot/>', "none-such"),

@@ -151,4 +151,4 @@ OpenBrowser = Annotated[
     bool, typer.Option("--open/--no-browser", help="Open the picture in the browser.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite a file.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there, wherever it is.")]

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from .cli_completion import YAMLS, files
-from .cli_options import AsJson, file_option, text_option
+from .cli_options import AsJson, Force, file_option, text_option
 from .cli_words import time
 from .errors import BadValue, SimulationFailed
 from .scenarios import PlannedRun, load_scenario
@@ -59,13 +59,7 @@ def simulate(
             "-o",
         ),
     ] = None,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="Let the scenario write outside its folder, and over files of others.",
-        ),
-    ] = False,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> int:
     """Simulate a robot as a scenario file says: start, forces, locks and events, files to write.

@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 LARGEST = 256 * 2**20
 """Bytes of a robot file."""
 
-_DEEPEST = 1000
+_DEEPEST = 6000
 """Levels of elements; in MJCF each body of a chain is one."""
 
 _LARGEST = 1e30

@@ -19,7 +19,6 @@ from ..arguments import public
 __all__ = ["save_html", "view"]
 
 
-@public
 @overload
 def view(
     robot: Mechanism, q: ArrayLike | None = None, *, html: None = None, open_browser: bool = False
@@ -28,6 +27,7 @@ def view(
 def view(
     robot: Mechanism, q: ArrayLike | None = None, *, html: str | Path, open_browser: bool = False
 ) -> Path: ...
+@public
 def view(
     robot: Mechanism,
     q: ArrayLike | None = None,
