@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from .arguments import public
 from .closing import Problem, moved_away, numerical_rank, rows_of
 from .constraints import Constraints
 from .errors import BadValue
@@ -103,6 +104,7 @@ class RowChooser:
         )
 
 
+@public
 def renew_rows(robot: Mechanism, q: Array) -> Mechanism:
     """Return the robot with sampled rows that are independent at a configuration.
 
