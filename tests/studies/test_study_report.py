@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
+import zlib
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -58,10 +60,11 @@ def cells(study: pl.Study) -> list[dict[str, str]]:
 
 def changed(study: pl.Study, path: Path, rows: list[dict[str, str]]) -> pl.Study:
     """The study with other rows."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, study.names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, study.names, lineterminator="\n", extrasaction="ignore")
+    writer.writerows({**row, "case": str(k)} for k, row in enumerate(rows))
+    lines = [f"{line},{zlib.crc32(line.encode()):08x}\n" for line in text.getvalue().splitlines()]
+    path.write_text(",".join([*study.names, "checksum"]) + "\n" + "".join(lines), "utf-8")
     return replace(study, path=path, done=len(rows), size=len(rows))
 
 
