@@ -233,7 +233,7 @@ class MuntheKaas:
             a1 = f(t + h, q1, v1)
             accelerations[end][:] = a1
         errors = h * tableau.error_weights.dot(work.slopes)
-        return Attempt(psi, q1, v1, a1, errors.reshape(-1, 2, n))
+        return Attempt(psi, q1, v1, a1, errors.reshape(len(errors), 2, n))
 
 
 class Stages:
