@@ -225,9 +225,7 @@ def test_placeholder_masses_are_pointed_at() -> None:
 def test_massless_bodies_and_warnings_of_loading_are_passed_on() -> None:
     fine = tables.build(m.planar_3r()).description
     *rest, tip = fine.bodies
-    robot = build(
-        replace(fine, bodies=(*rest, Body(tip.name)), warnings=("found odd",)), kinematics_only=True
-    )
+    robot = build(replace(fine, bodies=(*rest, Body(tip.name)), warnings=("found odd",)))
     found = pl.diagnose(robot)
     assert found.warnings[0] == "found odd"
     assert any("'c'" in warning and "no mass" in warning for warning in found.warnings)

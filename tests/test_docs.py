@@ -88,11 +88,11 @@ def test_every_example_survives_rounding(note: str, body: str, count: int, tmp_p
     assert numbers[0] == numbers[1]
 
 
-def test_all_thirteen_formats_have_an_example() -> None:
+def test_all_formats_have_an_example() -> None:
     sections = re.split(r"^## ", FORMATS, flags=re.MULTILINE)[1:]
     numbers = [int(section.partition(".")[0]) for section in sections if section[0].isdigit()]
-    assert numbers == list(range(1, 14))
-    assert all("```" in section for section in sections)
+    assert numbers == list(range(1, 15))
+    assert all("```" in section for section in sections if section[0].isdigit())
 
 
 def test_the_example_of_objects_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

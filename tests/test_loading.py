@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 import pinloop as pl
+from pinloop import cli
+from pinloop.load.yamltools import read_yaml
 
 from .load.every_format import (
     GEPETTO,
@@ -308,12 +310,22 @@ def test_what_is_the_ground_itself_cannot_float() -> None:
         pl.load(SCREWS, floating_base=True)
 
 
-def test_kinematics_only_accepts_what_weighs_nothing() -> None:
+def test_a_robot_without_masses_loads_and_says_so_when_it_is_simulated() -> None:
     text = two_joints().replace(INERTIAL, "")
-    with pytest.raises(pl.LoadError, match=r"link 'p' moves with joint 'j' but has no mass"):
-        pl.load(text)
-    loaded = pl.load(text, kinematics_only=True)
-    assert loaded.nv == 2 and any("has no mass" in warning for warning in loaded.warnings)
+    loaded = pl.load(text)
+    assert loaded.warnings == ("link 'p' moves but has no mass; likewise 'q'",)
+    assert pl.load(text, kinematics_only=True).warnings == ()
+    assert pl.diagnose(loaded).mobility == 2
+    with pytest.raises(pl.SimulationFailed, match=r"t = 0 s: .*links 'p', 'q' lack mass"):
+        pl.simulate(loaded, loaded.neutral, until=0.1)
+    with pytest.raises(pl.SimulationFailed, match="'p', 'q' lack mass"):
+        pl.simulate(loaded, loaded.neutral, [1.0, 0.0], until=0.1)
+    with pytest.raises(pl.PinloopError, match="links 'p', 'q' lack mass"):
+        pl.stop(loaded, loaded.neutral, [1.0, 0.0], brakes=pl.Brakes.template(loaded))
+    # A point mass far out gives both joints inertia: only the mass matrix counts.
+    point = '<inertial><origin xyz="1 1 1"/><mass value="2"/></inertial>'
+    heavy = pl.load(text.replace('<link name="q">', f'<link name="q">{point}'))
+    assert pl.simulate(heavy, heavy.neutral, until=0.01).t[-1] == 0.01
 
 
 def drake_ball(first: str, second: str) -> str:
@@ -364,3 +376,62 @@ def test_joints_of_a_robot_keep_their_order_under_load() -> None:
         joint("x", "b", "d"),
     )
     assert pl.load(text).joints == ("y", "z", "x")
+
+
+WORLD = """<sdf version="1.9"><world name="w">
+<model name="arm"><link name="a"/><joint name="j" type="revolute"><parent>world</parent>
+<child>a</child><axis><xyz>0 0 1</xyz></axis></joint></model>
+<model name="cube"><link name="c"/></model></world></sdf>"""
+
+
+def test_a_model_of_several_is_loaded_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "world.sdf"
+    path.write_text(WORLD)
+    assert pl.load(path, model="arm").joints == ("j",)
+    assert pl.load(path, model="cube").nv == 6
+    with pytest.raises(pl.LoadError, match=r"2 models \('arm', 'cube'\); name the one .* --model"):
+        pl.load(path)
+    with pytest.raises(pl.LoadError, match="no model 'arm'; known: robot"):
+        pl.load(two_joints(), model="arm")
+    assert cli.run(["check", str(path), "--model", "arm"]) == 0
+    assert cli.run(["check", str(path), "--model", "arn"]) == 2
+
+
+def test_models_and_meshes_are_looked_for_in_the_folders_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "store" / "arm"
+    folder.mkdir(parents=True)
+    (folder / "model.sdf").write_text(WORLD.replace('<world name="w">', "").replace(
+        "</world>", "").replace('<model name="cube"><link name="c"/></model>', ""))  # fmt: skip
+    path = tmp_path / "world.sdf"
+    path.write_text(
+        '<sdf version="1.9"><world name="w"><include><uri>model://arm</uri></include></world></sdf>'
+    )
+    with pytest.raises(pl.LoadError, match="'model://arm', which is not found; name the folder"):
+        pl.load(path)
+    assert pl.load(path, package_dirs=tmp_path / "store").joints == ("j",)
+    monkeypatch.setenv("GZ_SIM_RESOURCE_PATH", str(tmp_path / "store"))
+    assert pl.load(path).joints == ("j",)
+
+
+def test_a_robot_without_moving_joints_can_be_simulated() -> None:
+    still = pl.load(robot(link("base"), link("tip"), joint("j", "base", "tip", "fixed")))
+    assert still.nv == 0
+    run = pl.simulate(still, still.neutral, until=0.1)
+    assert run.t[-1] == 0.1 and run.v.shape == (len(run.t), 0)
+
+
+def test_a_rotor_with_inertia_and_no_mass_is_simulated() -> None:
+    rotor = '<inertial><mass value="0"/><inertia ixx="1" iyy="1" izz="0.5"/></inertial>'
+    text = robot(link("base", ""), link("p", rotor), joint("j", "base", "p", axis=(0, 0, 1)))
+    loaded = pl.load(text)
+    assert loaded.warnings == ()
+    run = pl.simulate(loaded, loaded.neutral, until=1.0, tau=lambda t, q, v: np.array([0.25]))
+    # 0.25 N m on 0.5 kg m^2 about the joint's z axis: a quarter radian in the first second.
+    assert run.q[-1][0] == pytest.approx(0.25, rel=1e-9)
+
+
+def test_xml_is_no_yaml() -> None:
+    with pytest.raises(pl.LoadError, match="is XML where a YAML file is expected"):
+        read_yaml(two_joints(), "study.yaml")

@@ -73,6 +73,7 @@ def joints(context: typer.Context, incomplete: str) -> list[str]:
             robot,
             loops=list(context.params.get("loops") or ()) or None,
             package_dirs=list(context.params.get("package_dir") or ()),
+            model=context.params.get("model"),
             kinematics_only=True,
             tolerance=0,
         )

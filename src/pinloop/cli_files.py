@@ -20,6 +20,7 @@ def kinematics_of(
     package_dir: Sequence[Path] | None,
     floating_base: bool,
     tolerance: float | None,
+    model: str | None = None,
 ) -> Mechanism:
     """The robot for commands that move no masses; says what loading left out.
 
@@ -29,12 +30,14 @@ def kinematics_of(
         package_dir: folders of packages, if any.
         floating_base: whether the root link floats.
         tolerance: what counts as rounded, as `load` has it.
+        model: name of the model, if the file holds several.
     """
     machine = load(
         robot,
         loops=loops or None,
         package_dirs=package_dir or (),
         floating_base=floating_base,
+        model=model,
         kinematics_only=True,
         tolerance=tolerance,
     )

@@ -21,6 +21,7 @@ from .cli_options import (
     HeldJoints,
     IgnoreLimits,
     Loops,
+    ModelName,
     PackageDirs,
     Robot,
     Tolerance,
@@ -52,9 +53,10 @@ def check(
     loops: Loops = None,
     package_dir: PackageDirs = None,
     tolerance: Tolerance = None,
+    model: ModelName = None,
     floating_base: FloatingBase = False,
     kinematics_only: Annotated[
-        bool, typer.Option("--kinematics-only", help="Accept moving links without mass.")
+        bool, typer.Option("--kinematics-only", help="Do not warn of links without mass.")
     ] = False,
     samples: Annotated[
         int,
@@ -71,6 +73,7 @@ def check(
         loops=loops or None,
         package_dirs=package_dir or (),
         tolerance=tolerance,
+        model=model,
         floating_base=floating_base,
         kinematics_only=kinematics_only,
     )
@@ -100,6 +103,7 @@ def assemble(
     loops: Loops = None,
     package_dir: PackageDirs = None,
     tolerance: Tolerance = None,
+    model: ModelName = None,
     floating_base: FloatingBase = False,
     as_json: AsJson = False,
 ) -> int:
@@ -108,7 +112,7 @@ def assemble(
     What is given with --q is kept exactly; other actuated joints stay where they are if they can.
     If the robot cannot be assembled, the nearest configuration is shown, with what blocks it.
     """
-    machine = kinematics_of(robot, loops, package_dir, floating_base, tolerance)
+    machine = kinematics_of(robot, loops, package_dir, floating_base, tolerance, model)
     held = joint_values(machine, q or (), "--q")
     begun = joint_values(machine, near or (), "--near")
     for name in set(held) & set(begun):
@@ -159,12 +163,13 @@ def regularize(
     loops: Loops = None,
     package_dir: PackageDirs = None,
     tolerance: Tolerance = None,
+    model: ModelName = None,
     floating_base: FloatingBase = False,
     as_json: AsJson = False,
 ) -> int:
     """Reduce loop rows to those that are sufficient everywhere: which are dropped, and why."""
     written = None if output is None else _target(output, [robot, *(loops or ())], force=force)
-    machine = kinematics_of(robot, loops, package_dir, floating_base, tolerance)
+    machine = kinematics_of(robot, loops, package_dir, floating_base, tolerance, model)
     try:
         reduced = reduce_rows(machine, cut=cut or None, recut=recut, sampled=sampled)
     except LoopNotClosed as problem:

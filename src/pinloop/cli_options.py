@@ -25,6 +25,7 @@ __all__ = [
     "HeldJoints",
     "IgnoreLimits",
     "Loops",
+    "ModelName",
     "OpenBrowser",
     "PackageDirs",
     "Robot",
@@ -113,10 +114,14 @@ Loops = Annotated[
         ends=(*YAMLS, ".srdf"),
     ),
 ]
+ModelName = Annotated[
+    str | None, text_option("Model to load from an SDF that holds several.", "NAME", "--model")
+]
 PackageDirs = Annotated[
     list[Path] | None,
     file_option(
-        "Folder that holds the packages of package:// names. May be given several times.",
+        "Folder that holds the packages and models of package:// and model:// names. May be given "
+        "several times.",
         "--package-dir",
         metavar="DIR",
         ends=("/",),

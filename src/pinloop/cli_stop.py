@@ -20,6 +20,7 @@ from .cli_completion import YAMLS, joints
 from .cli_options import (
     Force,
     Loops,
+    ModelName,
     PackageDirs,
     Robot,
     Tolerance,
@@ -161,6 +162,7 @@ def stop(
     loops: Loops = None,
     package_dir: PackageDirs = None,
     tolerance: Tolerance = None,
+    model: ModelName = None,
 ) -> int:
     """Stop a moving robot: time and angle per joint, way of the tool, loads, whether it holds.
 
@@ -175,6 +177,7 @@ def stop(
         loops=loops or None,
         package_dirs=package_dir or (),
         tolerance=tolerance,
+        model=model,
         gravity=None if gravity is None else gravity_vector(gravity),
     )
     chosen, facts = brakes_for(machine, robot, brakes)
@@ -343,6 +346,7 @@ def init(
     loops: Loops = None,
     package_dir: PackageDirs = None,
     tolerance: Tolerance = None,
+    model: ModelName = None,
 ) -> int:
     """Write a first brakes file, guessed from the robot's file, to be edited.
 
@@ -355,7 +359,13 @@ def init(
         raise BadValue(f"{target} exists; add --force to overwrite it, or name another with -o")
     if os.path.realpath(target) == os.path.realpath(robot):
         raise BadValue(f"{target} is the robot's own file; name another with -o")
-    machine = load(robot, loops=loops or None, package_dirs=package_dir or (), tolerance=tolerance)
+    machine = load(
+        robot,
+        loops=loops or None,
+        package_dirs=package_dir or (),
+        tolerance=tolerance,
+        model=model,
+    )
     guess = Brakes.template(machine)
     text = brakes_text(Contents(guess.joints, guess.chain, (), guess.robot), guess.source)
     if bare:

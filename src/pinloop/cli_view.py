@@ -23,6 +23,7 @@ from .cli_options import (
     HeldJoints,
     IgnoreLimits,
     Loops,
+    ModelName,
     OpenBrowser,
     PackageDirs,
     Robot,
@@ -50,6 +51,7 @@ def view(
     loops: Loops = None,
     package_dir: PackageDirs = None,
     tolerance: Tolerance = None,
+    model: ModelName = None,
     floating_base: FloatingBase = False,
     html: Html = None,
     q: HeldJoints = None,
@@ -60,7 +62,7 @@ def view(
 
     A robot that cannot be assembled is shown as near to it as it comes.
     """
-    machine = kinematics_of(robot, loops, package_dir, floating_base, tolerance)
+    machine = kinematics_of(robot, loops, package_dir, floating_base, tolerance, model)
     held = joint_values(machine, q or (), "--q")
     if not ignore_limits:
         check_limits(machine, held, "--q", IGNORE)

@@ -28,6 +28,7 @@ __all__ = [
     "UnknownName",
     "printable",
     "shown",
+    "suggestion",
 ]
 
 _REPEATED = 200
@@ -130,6 +131,12 @@ class LoadError(PinloopError, ValueError):
 
 class BadValue(PinloopError, ValueError):
     """An argument has the wrong shape, range or kind."""
+
+
+def suggestion(name: str, known: Iterable[str], alike: float = 0.6) -> str:
+    """Return "; did you mean 'x'?" for the known name that is most like ``name``, "" if none is."""
+    close = get_close_matches(name, list(known), n=1, cutoff=alike)
+    return f"; did you mean '{close[0]}'?" if close else ""
 
 
 class UnknownName(PinloopError, LookupError):

@@ -18,10 +18,12 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from .arguments import public
-from .description import GROUND, Description, Joint, constant
-from .errors import BadValue, LoadError
+from .description import Description, constant
+from .errors import BadValue, LoadError, UnknownName
 from .files import read_bytes
+from .load.closingframes import close_frames
 from .load.constraintmodels import apply_constraint_models, split_loops
+from .load.entries import free_root
 from .load.gepetto import apply_gepetto
 from .load.loopsfile import LoopsFile, apply_loops
 from .load.mjcf import read_mjcf
@@ -32,17 +34,27 @@ from .load.screws import read_screws
 from .load.sdf import read_sdf
 from .load.srdf import apply_srdf
 from .load.urdf import read_urdf
-from .load.urdf_loops import drake_constraints
+from .load.xacros import expand, is_xacro
 from .load.xmltools import LARGEST, Element, parse_xml
 from .load.yamltools import read_yaml, validated
 from .mechanism import Mechanism, build
-from .pairs import make_pair
 from .rounding import with_exact_geometry, written_tolerance
 
 __all__ = ["from_screws", "load"]
 
 _GEPETTO = re.compile(rb"^[\"']?closed_loop[\"']?\s*:", re.MULTILINE)
 """The key by which a Gepetto YAML is known."""
+
+_XML_SUFFIXES = (".urdf", ".sdf", ".world", ".xml", ".mjcf", ".xacro")
+
+_OTHERS = (
+    (b"#usda", "a USD stage"),
+    (b"PXR-USDC", "a USD stage"),
+    (b"PK\x03\x04", "a zip archive (a USDZ package, say)"),
+    (b"#VRML_SIM", "a PROTO file or world of Webots"),
+    (b"#VRML", "a VRML file"),
+)
+"""How files of other formats begin."""
 
 
 @public
@@ -55,8 +67,12 @@ def load(
     floating_base: bool = False,
     kinematics_only: bool = False,
     tolerance: float | None = None,
+    model: str | None = None,
 ) -> Mechanism:
     """Load a robot with its loops.
+
+    A robot may lack masses: assembling, diagnosing and viewing need none. `simulate` and `stop`
+    refuse one whose mass matrix is singular, and say which links lack mass.
 
     Args:
         source: path of a URDF, SDF, MJCF, Gepetto YAML or screw table; the text of one; a screw
@@ -66,14 +82,16 @@ def load(
             `pin.Model` that is the source; or a list of these. Without it the files
             ``<stem>.loops.yaml``, ``<stem>.yaml`` (Gepetto) and ``<stem>.srdf`` beside the source
             are read.
-        package_dirs: folders that hold the packages of ``package://`` names.
+        package_dirs: folders that hold the packages and models of ``package://`` and ``model://``
+            names.
         gravity: gravity vector in the world [m/s^2]; as in the source by default.
         floating_base: let the root link of a URDF float instead of welding it to the ground.
-        kinematics_only: accept moving bodies without mass, for kinematics only.
+        kinematics_only: do not warn of links without mass.
         tolerance: turn [rad] and shift [lengths of the robot] of joint frames up to which a loop
             that is open, or cannot move, counts as rounded: the frames are moved by the least that
             lets it close wherever it goes, with a warning that says by how much. By default 1e-4,
             or what the digits of the file allow if all its numbers have few; 0: never.
+        model: name of the model to load from an SDF that holds several.
 
     Returns:
         The mechanism.
@@ -83,7 +101,10 @@ def load(
     """
     folders = _folders(package_dirs)
     source = _drained(source)
-    description, path, own = _describe(source, folders)
+    description, path, own = _describe(source, folders, model)
+    if model is not None and description.name != model:
+        unknown = UnknownName("model", model, [description.name])
+        raise LoadError(str(unknown), source=description.source)
     if loops is None:
         own += [extra for extra in _beside(path) if extra not in own]
     else:
@@ -93,7 +114,7 @@ def load(
             description = apply_constraint_models(description, source, models)
     for extra in own:
         description = _apply(description, extra)
-    description = _closing_frames(description)
+    description = close_frames(_without_universe(description))
     if floating_base:
         description = _floating(description)
     if gravity is not None:
@@ -170,7 +191,7 @@ def _folders(package_dirs: Any) -> list[str | Path]:
 
 
 def _describe(
-    source: Any, folders: list[str | Path]
+    source: Any, folders: list[str | Path], model: str | None
 ) -> tuple[Description, Path | None, list[Path]]:
     """Read a source of any kind; also returns its path, and what else of it must be applied."""
     if isinstance(source, pin.Model):
@@ -178,17 +199,23 @@ def _describe(
     if isinstance(source, Mapping):
         return read_screws(dict(source), "screw table"), None, []
     if isinstance(source, (str, bytes)) and _is_text(source):
-        return _from_text(source, "<text>", None, folders), None, []
+        return _from_text(source, "<text>", None, folders, model), None, []
     if isinstance(source, (str, Path)):
+        if not str(source).strip():
+            raise LoadError("the name of the robot file is empty")
         path = Path(source)
         text = _read(path)
         sibling = path.with_suffix(".urdf")
         if path.suffix.lower() in (".yaml", ".yml") and _GEPETTO.search(text) and sibling.is_file():
-            return _from_text(_read(sibling), str(sibling), sibling, folders), sibling, [path]
-        return _from_text(text, str(path), path, folders), path, []
+            return (
+                _from_text(_read(sibling), str(sibling), sibling, folders, model),
+                sibling,
+                [path],
+            )
+        return _from_text(text, str(path), path, folders, model), path, []
     name = f"<{type(source).__name__} object>"
     xml, assumed = xml_of(source)
-    description = _from_text(xml, name, None, folders)
+    description = _from_text(xml, name, None, folders, model)
     return replace(description, warnings=(*assumed, *description.warnings)), None, []
 
 
@@ -210,14 +237,15 @@ def _read(path: Path) -> bytes:
 
 
 def _from_text(
-    text: str | bytes, name: str, path: Path | None, folders: list[str | Path]
+    text: str | bytes, name: str, path: Path | None, folders: list[str | Path], model: str | None
 ) -> Description:
     """Pick the reader by content."""
-    if _is_xml(text):
-        directory = None if path is None else path.parent
-        return _from_xml(parse_xml(text, name), directory, folders)
-    if path is not None and path.suffix.lower() in (".urdf", ".sdf", ".xml", ".mjcf", ".xacro"):
-        return _from_xml(parse_xml(text, name), path.parent, folders)
+    if _is_xml(text) or (path is not None and path.suffix.lower() in _XML_SUFFIXES):
+        root = parse_xml(text, name)
+        if is_xacro(root):
+            root = expand(root, path)
+        return _from_xml(root, None if path is None else path.parent, folders, model)
+    _refuse_others(text, name)
     data = read_yaml(text, name)
     if isinstance(data, dict) and "bodies" in data:
         return read_screws(data, name)
@@ -234,17 +262,25 @@ def _from_text(
     )
 
 
-def _from_xml(root: Element, directory: Path | None, folders: list[str | Path]) -> Description:
+def _refuse_others(text: str | bytes, name: str) -> None:
+    """Refuse robots in formats that are known, but neither XML nor YAML."""
+    head = text[:512].encode() if isinstance(text, str) else text[:512]
+    for begins, kind in _OTHERS:
+        if head.lstrip().startswith(begins):
+            raise LoadError(
+                f"is {kind}, which is not read; export it as URDF, SDF or MJCF", source=name
+            )
+
+
+def _from_xml(
+    root: Element, directory: Path | None, folders: list[str | Path], model: str | None
+) -> Description:
     """Pick the reader by the root element."""
     resolve = make_resolver(directory, folders)
     if root.tag == "robot":
         return read_urdf(root, resolve=resolve)
     if root.tag in ("sdf", "model"):
-        description = read_sdf(root, resolve=resolve)
-        models = [root, *root.all("model"), *(m for w in root.all("world") for m in w.all("model"))]
-        for model in models:
-            description = drake_constraints(model, description)
-        return description
+        return read_sdf(root, resolve=resolve, model=model)
     if root.tag == "mujoco":
         return read_mjcf(root, resolve=resolve, directory=directory)
     raise root.error("is the root element; a robot starts with <robot>, <sdf>, <model> or <mujoco>")
@@ -293,64 +329,37 @@ def _apply_xml(description: Description, root: Element) -> Description:
     return apply_srdf(description, root)
 
 
-_CLOSING = re.compile(r"^closing_(.+)_([12])$")
+_UNIVERSE = "universe"
+"""Pinocchio's name of the joint that carries the ground."""
 
 
-def _closing_frames(description: Description) -> Description:
-    """Close the pairs of frames ``closing_<name>_1`` and ``_2`` of onshape-to-robot and PlaCo.
+def _without_universe(description: Description) -> Description:
+    """A joint called like Pinocchio's ground gets another name."""
+    names = {joint.name for joint in description.joints}
+    if _UNIVERSE not in names:
+        return description
+    name = f"{_UNIVERSE}_joint"
+    while name in names:
+        name += "_"
 
-    A loop of the same name that is declared already wins; the pair is not said, so a point is
-    taken, with a warning.
-    """
-    places = {body.name: (body.name, pin.SE3.Identity()) for body in description.bodies}
-    places |= {frame.name: (frame.body, frame.placement) for frame in description.frames}
-    declared = {joint.name for joint in description.joints}
-    found: dict[str, dict[str, str]] = {}
-    for name in places:
-        if match := _CLOSING.match(name):
-            found.setdefault(match[1], {})[match[2]] = name
-    joints: list[Joint] = []
-    warnings: list[str] = []
-    for stem, ends in found.items():
-        loop = f"closing_{stem}"
-        if declared & {stem, loop}:
-            continue
-        if len(ends) < 2:
-            lone = next(iter(ends.values()))
-            warnings.append(
-                f"{description.source}: frame '{lone}' has no partner to close a loop with"
-            )
-            continue
-        (body_a, frame_a), (body_b, frame_b) = places[ends["1"]], places[ends["2"]]
-        if _joined(description, places[ends["1"]], places[ends["2"]]):
-            continue
-        joints.append(
-            Joint(loop, make_pair("spherical"), body_a, body_b, frame_a, frame_b, cut=True)
-        )
-        warnings.append(
-            f"{description.source}: frames '{ends['1']}' and '{ends['2']}' are joined by a "
-            f"spherical pair; name another pair for loop '{loop}' in a loops file"
-        )
+    def new(old: str) -> str:
+        return name if old == _UNIVERSE else old
+
+    actuated = description.actuated
     return replace(
         description,
-        joints=(*description.joints, *joints),
-        warnings=(*description.warnings, *warnings),
+        joints=tuple(replace(joint, name=new(joint.name)) for joint in description.joints),
+        couplings=tuple(
+            replace(coupling, joints=tuple(map(new, coupling.joints)))
+            for coupling in description.couplings
+        ),
+        drives=tuple(replace(drive, joint=new(drive.joint)) for drive in description.drives),
+        actuated=None if actuated is None else tuple(map(new, actuated)),
+        warnings=(
+            *description.warnings,
+            f"joint '{_UNIVERSE}' is called '{name}' here, as that is Pinocchio's ground",
+        ),
     )
-
-
-def _joined(description: Description, one: tuple[str, pin.SE3], other: tuple[str, pin.SE3]) -> bool:
-    """Whether some joint already joins two frames."""
-
-    def same(body: str, frame: pin.SE3, end: tuple[str, pin.SE3]) -> bool:
-        # The axes of a pair may be turned against the frame it was asked for.
-        return body == end[0] and np.allclose(frame.translation, end[1].translation, atol=1e-9)
-
-    for joint in description.joints:
-        ends = (joint.parent, joint.frame_parent), (joint.child, joint.frame_child)
-        for a, b in (ends, ends[::-1]):
-            if same(*a, one) and same(*b, other):
-                return True
-    return False
 
 
 def _floating(description: Description) -> Description:
@@ -361,12 +370,8 @@ def _floating(description: Description) -> Description:
         )
     names = {joint.name for joint in description.joints}
     name = "root_joint" if "root_joint" not in names else "floating_base"
-    identity = pin.SE3.Identity()
-    joint = Joint(
-        name, make_pair("free"), GROUND, description.base, identity, identity.copy(), False
-    )
-    actuated = description.actuated
-    return replace(description, base=None, joints=(joint, *description.joints), actuated=actuated)
+    joint = free_root(name, description.base)
+    return replace(description, base=None, joints=(joint, *description.joints))
 
 
 def _vector(gravity: ArrayLike) -> Any:

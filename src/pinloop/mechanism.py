@@ -6,7 +6,8 @@ What a robot *is*, and where its frames are at a configuration. What its constra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,16 +20,16 @@ from .arguments import public
 from .checks import flat_numbers, require_kind
 from .coordinates import JointCoordinates, joint_coordinates, linear_coordinates
 from .description import GROUND, Coupling, Description, Drive, Geometry
-from .errors import BadValue, UnknownName
+from .errors import BadValue, SingularMass, UnknownName
 from .forwards import forward
 from .graph import Cluster, FundamentalLoop, SpanningTree, clusters, spanning_tree
 from .pairs import Pair
 from .reduction import Regularization
 from .tree import TreeKinematics, build_model
-from .validate import check_cuts, check_description, check_masses
+from .validate import check_cuts, check_description, lacking_mass, warn_of_masses
 from .variants import Space, in_absolute_coordinates, with_payload
 
-__all__ = ["LoopJoint", "Mechanism", "build", "require_robot"]
+__all__ = ["LoopJoint", "Mechanism", "blamed_links", "blaming_links", "build", "require_robot"]
 
 Array = NDArray[np.float64]
 
@@ -393,12 +394,27 @@ def require_robot(value: object) -> None:
     require_kind(value, Mechanism, "robot", "load it first: robot = pl.load(...)")
 
 
+def blamed_links(error: Exception, robot: Mechanism) -> str:
+    """Return what an error that says the mass matrix is singular owes: the links without mass."""
+    return lacking_mass(robot.model) if isinstance(error, SingularMass) else ""
+
+
+@contextmanager
+def blaming_links(robot: Mechanism) -> Iterator[None]:
+    """Let errors of a singular mass matrix name the links without mass."""
+    try:
+        yield
+    except SingularMass as error:
+        text = f"robot '{robot.name}': {error}{blamed_links(error, robot)}"
+        raise SingularMass(text) from None
+
+
 def build(description: Description, *, kinematics_only: bool = False) -> Mechanism:
     """Build the mechanism that a description describes.
 
     Args:
         description: the robot.
-        kinematics_only: accept moving bodies without mass (kinematics only).
+        kinematics_only: do not warn of bodies without mass.
 
     Raises:
         LoadError: the description is not a possible machine.
@@ -407,7 +423,8 @@ def build(description: Description, *, kinematics_only: bool = False) -> Mechani
     bodies = [body.name for body in description.bodies]
     tree = spanning_tree(bodies, description.joints, description.base, description.source)
     model = build_model(description, tree)
-    description = check_masses(description, model, kinematics_only=kinematics_only)
+    if not kinematics_only:
+        description = warn_of_masses(description, model)
     description = check_cuts(description, tree)
     # A variant of a robot brings the warnings of its original along.
     description = replace(description, warnings=tuple(dict.fromkeys(description.warnings)))

@@ -21,6 +21,7 @@ from .events import BoundEvent, CloseLoop, Stop, Touch
 from .integrate import MuntheKaas, Step
 from .limits import JointEnd, LimitWatch
 from .manifold import RobotManifold
+from .mechanism import blamed_links
 from .modes import ModalSystem, Mode, locked_columns
 from .recording import Recording
 from .speedloss import SpeedLoss, VelocityShift, speed_loss
@@ -109,7 +110,8 @@ class Run:
         except StepFailed as failure:
             raise self._failed(str(failure), failure.reason) from None
         except PinloopError as error:
-            raise self._failed(str(error), type(error).__name__) from error
+            text = f"{error}{blamed_links(error, self.system.robot)}"
+            raise self._failed(text, type(error).__name__) from error
         except Exception as error:  # whatever it is, the run so far is not lost
             name = type(error).__name__
             raise self._failed(f"{name}: {error}", name) from error

@@ -19,7 +19,7 @@ from .events import BoundEvent, EndStops, Event, JointLimits
 from .forces import Force, JointDamping, JointFriction, TorqueFunction
 from .integrate import MuntheKaas
 from .limits import JointEnd, ends_seen_from, joint_ends, require_within
-from .mechanism import Mechanism, require_robot
+from .mechanism import Mechanism, blaming_links, require_robot
 from .modes import ModalSystem, Mode
 from .recording import EveryStep, Samples
 from .rows import Row
@@ -116,7 +116,8 @@ def simulate(
     mode = system.renewed(mode, q0)
     equations = system.equations(mode)
     v0 = np.zeros(robot.nv) if v is None else robot.checked_velocity(v).copy()
-    q0, v0 = consistent_start(equations, system.locked(mode), start, q0, v0)
+    with blaming_links(robot):
+        q0, v0 = consistent_start(equations, system.locked(mode), start, q0, v0)
     bound = bind_events(system, events, start, until)
     kept = EveryStep(robot) if save_every is None else Samples(robot, start, save_every, until)
     ends = ends_seen_from(joint_ends(robot), q0)

@@ -7,9 +7,8 @@ for all: unique names, references that exist, finite numbers, masses that move.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pinocchio as pin
@@ -18,15 +17,18 @@ from numpy.typing import NDArray
 from .description import GROUND, Body, Description, Joint, coordinate_count
 from .errors import LoadError
 from .graph import SpanningTree
-from .saddle import from_upper
+from .load.remarks import Remarks, listed
 
-__all__ = ["check_cuts", "check_description", "check_masses"]
+__all__ = ["check_cuts", "check_description", "lacking_mass", "warn_of_masses"]
 
 Array = NDArray[np.float64]
 
 
 _MOST_JOINTS = 5000
 """Joints of a robot; Pinocchio's matrices for so many have 25 million numbers each."""
+_MASSLESS = "moves but has no mass"
+_NOT_DEFINITE = "has an inertia that is not positive definite"
+_IMPOSSIBLE = "has an inertia that no distribution of mass can have (triangle inequality)"
 
 
 def check_description(description: Description) -> None:
@@ -226,39 +228,46 @@ def _check_coupling(
             )
 
 
-def check_masses(
-    description: Description, model: pin.Model, *, kinematics_only: bool
-) -> Description:
-    """Check that whatever moves has inertia; return the description with mass warnings added.
+def warn_of_masses(description: Description, model: pin.Model) -> Description:
+    """Return the description with warnings of masses and inertias that are missing or impossible.
 
-    A joint whose whole subtree weighs nothing makes the mass matrix singular, and so may an
-    inertia that is not positive definite: errors unless ``kinematics_only``. Massless bodies
-    further up a chain, and odd bodies that do not move, are warned of.
-
-    Raises:
-        LoadError: a moving body has no mass, or an inertia that is not positive definite.
+    Kinematics needs none of them, and dynamics only a mass matrix that is positive definite, which
+    shows when it is used: `lacking_mass` says then what is missing.
     """
-    carried: dict[int, list[str]] = {}
-    for frame in model.frames:
-        if frame.type == pin.FrameType.BODY:
-            carried.setdefault(frame.parentJoint, []).append(frame.name)
-    moving = {name for joint, names in carried.items() if joint > 0 for name in names}
-    findings = [_negative_moment(body, body.name in moving) for body in description.bodies]
-    singular = cache(lambda: _is_singular(model))  # rarely needed, and large for large robots
-    findings += [
-        _moving_mass(model, joint_id, carried[joint_id], singular)
-        for joint_id in range(1, model.njoints)
-    ]
-    warnings: list[str] = []
-    for problem, fatal in filter(None, findings):
-        if fatal and not kinematics_only:
-            raise LoadError(
-                f"{problem}; give it an <inertial> with mass and a positive definite inertia, or "
-                "load with kinematics_only=True",
-                source=description.source,
-            )
-        warnings.append(problem)
-    return replace(description, warnings=(*description.warnings, *warnings))
+    remarks = Remarks()
+    seen: set[str] = set()
+    for body in description.bodies:
+        if _has_negative_moment(body):
+            seen.add(body.name)
+            _remark_mass(remarks, _NOT_DEFINITE, [body.name], body.inertia)
+    carried = _links_of(model)
+    for index, problem in _moving_masses(model):
+        names = carried[index]
+        if not seen & {*names}:
+            _remark_mass(remarks, problem, names, model.inertias[index].inertia)
+    return replace(description, warnings=(*description.warnings, *remarks.texts()))
+
+
+def _remark_mass(remarks: Remarks, problem: str, names: Sequence[str], inertia: Array) -> None:
+    moments = "" if problem == _MASSLESS else f": principal moments {_moments(inertia)}"
+    links = "link " + " + ".join(f"'{name}'" for name in names)
+    remarks.about((problem,), " + ".join(names), f"{links} {problem}{moments}")
+
+
+def lacking_mass(model: pin.Model) -> str:
+    """Say which links make the mass matrix singular, as far as single ones do; else ""."""
+    lacking = [index for index, problem in _moving_masses(model) if problem != _IMPOSSIBLE]
+    # What carries nothing with mass is to blame before what hangs in the middle of a chain.
+    ends = [i for i in lacking if not any(model.inertias[k].mass for k in model.subtrees[i])]
+    carried = _links_of(model)
+    names = [name for index in ends or lacking for name in carried[index]]
+    if not names:
+        return ""
+    verb = "lacks" if len(names) == 1 else "lack"
+    return (
+        f"; link{'' if len(names) == 1 else 's'} {listed(names)} {verb} mass or inertia: give an "
+        "<inertial> with a mass and a positive definite inertia"
+    )
 
 
 def check_cuts(description: Description, tree: SpanningTree) -> Description:
@@ -308,49 +317,32 @@ def _moments(inertia: Array) -> str:
     return ", ".join(f"{moment:.3g}" for moment in np.linalg.eigvalsh(inertia)) + " kg m^2"
 
 
-def _negative_moment(body: Body, moves: bool) -> tuple[str, bool] | None:
-    """A negative principal moment of a single body, and whether it matters."""
+def _has_negative_moment(body: Body) -> bool:
     moments = np.linalg.eigvalsh(body.inertia)
     # Below a radius of gyration of a micrometre, a sign is rounding.
-    if moments[0] >= -1e-9 * moments[2] - 1e-12 * body.mass - 1e-15:
-        return None
-    problem = f"link '{body.name}' has an inertia that is not positive definite: principal moments "
-    return problem + _moments(body.inertia), moves
+    return bool(moments[0] < -1e-9 * moments[2] - 1e-12 * body.mass - 1e-15)
 
 
-def _is_singular(model: pin.Model) -> bool:
-    """Whether the mass matrix is singular at a configuration without special geometry."""
-    if model.nv == 0:
-        return False
-    step = np.random.default_rng(0).uniform(-1, 1, model.nv)
-    q = pin.integrate(model, pin.neutral(model), step)
-    matrix = from_upper(pin.crba(model, model.createData(), q))
-    if not np.all(np.diagonal(matrix) > 0):
-        return True
-    size = np.sqrt(np.diagonal(matrix))
-    return bool(np.linalg.eigvalsh(matrix / np.outer(size, size))[0] < 1e-13)
+def _links_of(model: pin.Model) -> dict[int, list[str]]:
+    """Names of the links that each joint carries."""
+    carried: dict[int, list[str]] = {index: [] for index in range(model.njoints)}
+    for frame in model.frames:
+        if frame.type == pin.FrameType.BODY:
+            carried[frame.parentJoint].append(frame.name)
+    return carried
 
 
-def _moving_mass(
-    model: pin.Model, joint_id: int, names: list[str], singular: Callable[[], bool]
-) -> tuple[str, bool] | None:
-    """What is odd about the mass that one joint carries, and whether the dynamics break on it."""
-    inertia, kind = model.inertias[joint_id], model.joints[joint_id]
-    if np.all(model.armature[kind.idx_v : kind.idx_v + kind.nv] > 0):
-        return None
-    links = "link " + " + ".join(f"'{name}'" for name in names)
-    if inertia.mass == 0:
-        subtree = sum(model.inertias[k].mass for k in model.subtrees[joint_id])
-        return f"{links} moves with joint '{model.names[joint_id]}' but has no mass", subtree == 0
-    low, middle, high = np.linalg.eigvalsh(inertia.inertia)
-    if low <= 1e-12 * max(high, 1e-300):
-        # A point mass is admissible as long as something gives every joint inertia.
-        problem = f"{links} has an inertia that is not positive definite: principal moments "
-        return problem + _moments(inertia.inertia), singular()
-    if high > (1 + 1e-6) * (low + middle):
-        return (
-            f"{links} has principal moments {_moments(inertia.inertia)}, which no distribution of "
-            "mass can have (triangle inequality)",
-            False,
-        )
-    return None
+def _moving_masses(model: pin.Model) -> Iterator[tuple[int, str]]:
+    """Joints that carry an odd mass, and what is odd about it."""
+    for index in range(1, model.njoints):
+        inertia, joint = model.inertias[index], model.joints[index]
+        if np.all(model.armature[joint.idx_v : joint.idx_v + joint.nv] > 0):
+            continue
+        low, middle, high = np.linalg.eigvalsh(inertia.inertia)
+        if inertia.mass == 0 and high <= 0:
+            yield index, _MASSLESS
+        elif low <= 1e-12 * max(high, 1e-300):
+            # A point mass is admissible as long as something gives every joint inertia.
+            yield index, _NOT_DEFINITE
+        elif high > (1 + 1e-6) * (low + middle):
+            yield index, _IMPOSSIBLE

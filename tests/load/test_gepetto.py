@@ -129,7 +129,7 @@ def test_old_files_with_parts_of_names() -> None:
     robot = apply(text)
     assert robot.actuated == ("shoulder",)
     assert joint_named(robot, "wrist").pair.name == "spherical"
-    assert robot.warnings == ("robot.yaml:5: key 'Lidmot' is not understood; left out",)
+    assert robot.warnings == ("robot.yaml:5: key 'Lidmot' is not read",)
 
 
 def test_missing_and_odd_types() -> None:

@@ -146,7 +146,7 @@ def test_equalities_that_are_left_out() -> None:
         "robot.xml:11: <connect name='x'> is not active",
         "robot.xml:12: <weld> is not active",
         "robot.xml:13: <tendon> is an equality constraint that is not read",
-        "robot.xml:14: <spring> is not a known equality",
+        "robot.xml:14: <spring> in <equality> is not read",
     ]
     said = [warning for warning in description.warnings if " ref:" not in warning]
     assert len(said) == len(starts)

@@ -174,8 +174,7 @@ def test_what_cannot_be_shown_is_said() -> None:
     expected = [
         "<mesh> names the file 'lost.stl', which does not exist",
         "<mesh name='none'> has neither file nor vertices",
-        "<wood> is not a known asset",
-        "<geom> is a plane, which is not read",
+        "<wood> in <asset> is not read",
         "<geom> is a hfield, which is not read",
         "<geom name='g'> and its mass are left out: no mesh 'lost'",
         "<geom> is a box fitted to a mesh",

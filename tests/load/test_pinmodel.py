@@ -331,12 +331,6 @@ def _oblique_universal() -> pin.Model:
     return model
 
 
-def _massless() -> pin.Model:
-    model = pin.Model()
-    model.addJoint(0, pin.JointModelRX(), pin.SE3.Identity(), "light")
-    return model
-
-
 def _breadth_first() -> pin.Model:
     model = pin.Model()
     first = 0
@@ -353,7 +347,6 @@ def _breadth_first() -> pin.Model:
         (_mimic, ("joint 'k'", "mimic")),
         (_ellipsoid, ("joint 'ell'", "JointModelEllipsoid")),
         (_oblique_universal, ("'cross'", "must be perpendicular")),
-        (_massless, ("'light'", "no mass")),
         (_breadth_first, ("joint 'c'", "depth first")),
         (pin.Model, ("no bodies",)),
     ],

@@ -24,8 +24,9 @@ UNIT = "<inertia><ixx>1</ixx><iyy>1</iyy><izz>1</izz></inertia>"
 MASS = f"<inertial><mass>1</mass>{UNIT}</inertial>"
 
 
-def read(text: str, directory: Path | None = None) -> Description:
-    return read_sdf(parse_xml(text, "robot.sdf"), resolve=make_resolver(directory))
+def read(text: str, directory: Path | None = None, name: str | None = None) -> Description:
+    root = parse_xml(text, "robot.sdf")
+    return read_sdf(root, resolve=make_resolver(directory), model=name)
 
 
 def model(
@@ -220,6 +221,22 @@ def test_included_models(tmp_path: Path) -> None:
         model("<include><uri>plain</uri></include>", directory=tmp_path)
 
 
+def test_what_included_and_nested_models_say_is_reported_once(tmp_path: Path) -> None:
+    (tmp_path / "part.sdf").write_text(
+        f'<sdf version="1.9"><model name="part">{link("p")}<wing/></model></sdf>'
+    )
+    include = "<include><uri>part.sdf</uri></include>"
+    nested = f'<model name="n">{link("q")}<tail/></model>'
+    tied = "".join(
+        f'<joint name="j{k}" type="fixed"><parent>a</parent><child>{end}</child></joint>'
+        for k, end in enumerate(("part::p", "n::q"))
+    )
+    assert model(link("a") + include + nested + tied, directory=tmp_path).warnings == (
+        "robot.sdf:1: <tail> in <model> is not read",
+        "part.sdf:1: <wing> in <model> is not read",
+    )
+
+
 def test_a_world_may_hold_scenery(tmp_path: Path) -> None:
     floor = f'<model name="floor"><static>1</static>{link("f")}</model>'
     robot = f'<model name="robot">{link("a")}</model>'
@@ -229,9 +246,16 @@ def test_a_world_may_hold_scenery(tmp_path: Path) -> None:
     description = read(world)
     assert description.name == "robot"
     scenery = [text for text in description.warnings if "scenery" in text]
-    assert len(scenery) == 3 and "'floor'" in scenery[2]
-    with pytest.raises(LoadError, match=re.escape("3 models (floor, robot, other)")):
-        read(world.replace("</world>", robot.replace('"robot"', '"other"') + "</world>"))
+    assert len(scenery) == 2
+    assert "robot.sdf:1: <model name='floor'> is not part of the robot; left out" in (
+        description.warnings
+    )
+    several = world.replace("</world>", robot.replace('"robot"', '"other"') + "</world>")
+    with pytest.raises(LoadError, match=re.escape("3 models ('floor', 'robot', 'other')")):
+        read(several)
+    assert read(several, name="other").name == "other"
+    with pytest.raises(LoadError, match=re.escape("no model 'othr'; did you mean 'other'?")):
+        read(several, name="othr")
     (tmp_path / "sun").mkdir()
     (tmp_path / "sun" / "model.sdf").write_text('<sdf version="1.6"><light name="sun"/></sdf>')
     text = f'<sdf version="1.6"><world name="w">{sun}{robot}</world></sdf>'
@@ -279,7 +303,7 @@ def test_mistakes_name_file_and_line(text: str, message: str) -> None:
         ('<sdf version="new"><model name="m"/></sdf>', "version 'new'"),
         ('<sdf version="1.x"><model name="m"/></sdf>', "version '1.x'"),
         ('<sdf><world name="a"/><world name="b"/></sdf>', "the second world"),
-        (f'<sdf><model name="m">{link("a")}</model><model name="n"/></sdf>', "2 models (m, n)"),
+        (f'<sdf><model name="m">{link("a")}</model><model name="n"/></sdf>', "2 models ('m', 'n')"),
     ],
 )
 def test_mistakes_in_the_file(text: str, message: str) -> None:

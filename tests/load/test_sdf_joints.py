@@ -186,8 +186,8 @@ def test_springs_and_damping_of_balls_are_said_not_to_be_read() -> None:
     )
     assert description.warnings == (
         "robot.sdf:4: <joint name='k'> has damping, which is not read for type 'ball'",
-        "robot.sdf:6: <motor> in <joint name='l'> is not read",
-        "robot.sdf: the springs of joints j are not read",
+        "the springs of joints 'j' are not read",
+        "robot.sdf:6: <motor> in <joint> is not read",
     )
 
 
@@ -336,7 +336,6 @@ def test_before_1_7_a_link_may_have_the_name_of_a_joint() -> None:
     ("text", "message"),
     [
         (joint("piston"), "type 'piston'; it must be one of: revolute"),
-        (joint("screw"), "needs a <screw_thread_pitch>"),
         (joint("screw", "<thread_pitch>0</thread_pitch>"), "thread_pitch 0 rad/m"),
         (joint("revolute", ends="aw"), "make the world the parent"),
         (joint("revolute", ends="ax"), "frame 'x', which does not exist"),
@@ -354,3 +353,51 @@ def test_mistakes(text: str, message: str) -> None:
     with pytest.raises(LoadError, match=re.escape(message)) as caught:
         model(text)
     assert caught.value.source == "robot.sdf" and caught.value.line in (3, 4)
+
+
+@pytest.mark.parametrize("most", ["1.79769e+308", "1e16", "inf"])
+def test_the_largest_numbers_are_no_limits(most: str) -> None:
+    ends = f"<limit><lower>-{most}</lower><upper>{most}</upper><effort>{most}</effort></limit>"
+    found = joint_named(model(joint("revolute", axis("0 0 1", ends), ends="wa")), "j")
+    assert (found.lower, found.upper, found.effort) == ((), (), ())
+
+
+def test_limits_in_the_wrong_order_are_swapped() -> None:
+    ends = "<limit><lower>2</lower><upper>-1</upper><velocity>-1</velocity></limit>"
+    description = model(joint("revolute", axis("0 0 1", ends), ends="wa"))
+    found = joint_named(description, "j")
+    assert (found.lower, found.upper, found.velocity) == ((-1.0,), (2.0,), ())
+    assert "<joint name='j'> has its lower limit above the upper one" in description.warnings[0]
+
+
+def test_a_screw_without_pitch_has_the_default_of_sdf() -> None:
+    description = model(joint("screw", ends="wa"))
+    found = joint_named(description, "j")
+    # One metre per turn, a right-hand thread.
+    assert found.pair.parameters["pitch"] == pytest.approx(1 / (2 * np.pi))
+    assert "has no <screw_thread_pitch>; SDF's default of 1 m/turn" in description.warnings[0]
+
+
+def detachable(child_model: str, child: str = "c") -> str:
+    return (
+        '<plugin name="gz::sim::systems::DetachableJoint" filename="x"><parent_link>a</parent_link>'
+        f"<child_model>{child_model}</child_model><child_link>{child}</child_link></plugin>"
+    )
+
+
+def test_a_detachable_joint_welds_links_in_their_initial_pose() -> None:
+    tree = joint("fixed", name="wa", ends="wa") + joint("revolute", name="ab", ends="ab")
+    tree += joint("revolute", name="bc", ends="bc")
+    third = f'<link name="c"><pose>1 2 3 0.1 0.2 0.3</pose>{MASS}</link>'
+    for name in ("m", "__model__"):
+        description = model(tree + detachable(name), third)
+        weld = joint_named(description, "a-c")
+        assert (weld.pair.name, weld.parent, weld.child, weld.cut) == ("fixed", "a", "c", True)
+        same(gap(description, "a-c", placements(description, {})), np.eye(4))
+        open_ = gap(description, "a-c", placements(description, {"bc": 0.3}))
+        assert np.abs(open_ - np.eye(4)).max() > 0.1
+    inner = model(tree + detachable("n", "d"), third + f'<model name="n">{link("d")}</model>')
+    assert joint_named(inner, "a-n::d").pair.name == "fixed"
+    other = model(tree + detachable("cube"), third)
+    assert not [one for one in other.joints if one.cut]
+    assert "attaches the model 'cube', which is not loaded; left out" in other.warnings[0]

@@ -133,7 +133,7 @@ def test_what_is_not_read_is_said() -> None:
     plane = visual("<plane><normal>0 0 1</normal></plane>", name="p")
     lost = visual("<mesh><uri>model://x/lost.dae</uri></mesh>", name="l")
     description = read(
-        f"""<sdf version="1.9"><model name="m"><plugin/><drake:ball_constraint/><self_collide/>
+        f"""<sdf version="1.9"><model name="m"><plugin/><self_collide/>
 <link name="a"><sensor/><light/><gravity>false</gravity><kinematic>1</kinematic>{MASS}
 {plane}
 {lost}{visual("<empty/>", name="e")}
@@ -142,13 +142,13 @@ def test_what_is_not_read_is_said() -> None:
     )
     assert description.geometry == ()
     expected = [
-        "robot.sdf:6: <gizmo> in <model> is not read",
-        "robot.sdf:5: <wings> in <link name='a'> is not read",
         "robot.sdf:2: <link name='a'> switches gravity off",
         "robot.sdf:2: <link name='a'> is kinematic",
         "robot.sdf:5: <velocity_decay> is not read",
         "robot.sdf:3: <visual name='p'> is a <plane>, which is not read",
         "robot.sdf:4: <mesh> names the file 'model://x/lost.dae', which does not exist",
+        "robot.sdf:6: <gizmo> in <model> is not read",
+        "robot.sdf:5: <wings> in <link> is not read",
     ]
     assert len(description.warnings) == len(expected)
     for text, start in zip(description.warnings, expected, strict=True):

@@ -251,7 +251,9 @@ def test_limits_are_kept_and_what_is_not_given_is_unlimited(
     assert limits(loaded) == NONE | expected
     if loaded.nv == 2:
         assert loaded.model.upperPositionLimit[1] == 2 and loaded.model.upperEffortLimit[1] == 6
-    warned = any("joint 'j' has no position limits" in warning for warning in loaded.warnings)
+    warned = any(
+        "<joint name='j'> has no position limits" in warning for warning in loaded.warnings
+    )
     assert warned == (kind == "revolute" and "er=" not in limit)
 
 

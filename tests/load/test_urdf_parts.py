@@ -31,9 +31,12 @@ def test_a_mimic_joint_is_a_coupling_and_follows(
 @pytest.mark.parametrize(
     ("text", "still"),
     [
-        (two_joints('<mimic joint="none"/>'), "none"),
-        (two_joints('<mimic joint="j"/>', kind="fixed"), "j"),
-        (two_joints(kind="fixed").replace("</joint>", '<mimic joint="k"/></joint>', 1), "j"),
+        (two_joints('<mimic joint="none"/>'), "mimics 'none', which does not move"),
+        (two_joints('<mimic joint="j"/>', kind="fixed"), "mimics 'j', which does not move"),
+        (
+            two_joints(kind="fixed").replace("</joint>", '<mimic joint="k"/></joint>', 1),
+            "<joint name='j'> does not move",
+        ),
     ],
 )
 def test_a_mimic_joint_without_partner_is_left_out_with_a_warning(text: str, still: str) -> None:
@@ -41,7 +44,7 @@ def test_a_mimic_joint_without_partner_is_left_out_with_a_warning(text: str, sti
     assert loaded.couplings == ()
     (warning,) = (w for w in loaded.warnings if "mimic" in w)
     line = next(n for n, row in enumerate(text.splitlines(), 1) if "<mimic" in row)
-    assert f"<text>:{line}:" in warning and f"'{still}' does not move" in warning
+    assert f"<text>:{line}:" in warning and still in warning
 
 
 TRANSMISSIONS: list[tuple[str, float, float | None]] = [
@@ -172,7 +175,11 @@ def test_meshes_are_looked_up_and_a_missing_one_is_no_failure(tmp_path: Path) ->
     assert first.shape.path == (tmp_path / "part.stl").resolve()
     assert (first.shape.size, second.shape.size) == ((1, -1, 0.001), (1, 1, 1))
     (warning,) = loaded.warnings
-    assert f"{tmp_path / 'r.urdf'}:4:" in warning and "'lost.stl' not found" in warning
+    assert (
+        warning.startswith("r.urdf:4:")
+        and "looked in the folder" in warning
+        and "'lost.stl' not found" in warning
+    )
 
 
 UNKNOWN = [
@@ -207,7 +214,7 @@ def test_an_element_that_is_not_understood_is_named(
     path = tmp_path / "odd.urdf"
     path.write_text(text)
     (warning,) = pl.load(path).warnings
-    assert f"{path}:{line}:" in warning and f"<{tag}>" in warning and parent in warning
+    assert warning.startswith(f"odd.urdf:{line}:") and f"<{tag}>" in warning and parent in warning
 
 
 def test_what_is_known_to_say_nothing_of_mechanics_is_silent() -> None:
@@ -227,7 +234,7 @@ def test_a_shape_that_is_not_known_is_left_out_with_a_warning() -> None:
         loaded = pl.load(robot(link("base", inside)))
         assert loaded.geometry == ()
         (warning,) = loaded.warnings
-        assert "<text>:2:" in warning and said in warning
+        assert "<text>:2:" in warning and said in warning, warning
 
 
 def test_a_robot_without_a_name_is_one_still() -> None:
@@ -241,7 +248,7 @@ def test_masses_of_links_that_do_not_move_are_optional() -> None:
     assert pl.load(still).warnings == ()
     light = two_joints().replace(INERTIAL, "", 1)
     (warning,) = pl.load(light).warnings
-    assert "link 'p' moves with joint 'j' but has no mass" in warning
+    assert "link 'p' moves but has no mass" in warning
 
 
 def branching(coupling: str, kind: str = "continuous") -> str:
@@ -302,7 +309,17 @@ def test_the_successor_follows_and_the_predecessor_leads() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "others"), [(1, ""), (2, ", nor is 1 more"), (3, ", nor are 2 more")]
+    ("count", "others"),
+    [
+        (1, ""),
+        (2, "; likewise 'package://kit/1.stl'"),
+        (
+            9,
+            "; likewise "
+            + ", ".join(f"'package://kit/{k}.stl'" for k in range(1, 7))
+            + " and 2 more",
+        ),
+    ],
 )
 def test_meshes_that_lack_together_are_one_warning(tmp_path: Path, count: int, others: str) -> None:
     shapes = "".join(
@@ -313,7 +330,7 @@ def test_meshes_that_lack_together_are_one_warning(tmp_path: Path, count: int, o
     path.write_text(f'<robot name="r">\n<link name="base">\n{shapes}</link></robot>')
     (warning,) = pl.load(path).warnings
     assert warning == (
-        f"{path}:3: mesh 'package://kit/0.stl' not found{others}; left out; name the folder that "
+        f"r.urdf:3: mesh 'package://kit/0.stl' not found; left out{others}; name the folder that "
         "holds the package 'kit' with package_dirs, on the command line with --package-dir"
     )
 

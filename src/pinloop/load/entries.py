@@ -32,18 +32,24 @@ __all__ = [
     "Entry",
     "LimitsEntry",
     "PairEntry",
+    "free_root",
     "known_joints",
     "locate",
     "make_couplings",
     "need_unique",
+    "ordered",
     "square_axes",
     "universal_axes",
+    "unlimited",
 ]
 
 Array = NDArray[np.float64]
 
 WITHOUT_AXIS = ("fixed", "free", "spherical", "spatial_translation", "rod")
 """Pairs that have no axis of their own."""
+
+_UNLIMITED = 1e16
+"""What stands for infinity in older versions of SDF; others write the largest double."""
 
 _WORLD = (GROUND, "world", "universe")
 """Names of the ground, unless a body is called so."""
@@ -267,6 +273,26 @@ def universal_axes(first: Array, second: Array) -> Array:
         return align_z(z)
     x /= np.linalg.norm(x)
     return np.column_stack([x, np.cross(z, x), z])
+
+
+def free_root(name: str, body: str, placement: pin.SE3 | None = None) -> Joint:
+    """Return the free joint of a body that floats; ``placement`` is its initial one."""
+    start = pin.SE3.Identity() if placement is None else placement
+    return Joint(name, make_pair("free"), GROUND, body, start, pin.SE3.Identity(), False)
+
+
+def ordered(
+    lower: Sequence[float], upper: Sequence[float]
+) -> tuple[tuple[float, ...], tuple[float, ...], bool]:
+    """Return limits with the lower one first, and whether some had to change places."""
+    pairs = [tuple(sorted(ends)) for ends in zip(lower, upper, strict=True)]
+    low, high = tuple(a for a, _ in pairs), tuple(b for _, b in pairs)
+    return low, high, low != tuple(lower)
+
+
+def unlimited(value: float) -> float:
+    """Return ``value``, or infinity if it is so large that it stands for no limit."""
+    return float(np.copysign(np.inf, value)) if abs(value) >= _UNLIMITED else value
 
 
 def need_unique(names: Iterable[str], kind: str, source: str) -> None:

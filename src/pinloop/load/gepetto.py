@@ -15,7 +15,7 @@ import pinocchio as pin
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from ..description import Body, Description, Joint
-from ..errors import LoadError, UnknownName
+from ..errors import LoadError, UnknownName, suggestion
 from ..pairs import align_z, make_pair
 from .entries import known_joints, locate, need_unique
 from .yamltools import Name, line_of, validated
@@ -63,7 +63,8 @@ def apply_gepetto(description: Description, data: dict[str, Any], source: str) -
     else:
         file = validated(_GepettoFile, data, source)
     warnings = [
-        f"{_place(source, data, key)}: key '{key}' is not understood; left out"
+        f"{_place(source, data, key)}: key '{key}' is not read"
+        f"{suggestion(key, _GepettoFile.model_fields)}"
         for key in file.model_extra or {}
     ]
     loops = _loops(description, file, data, source, warnings)

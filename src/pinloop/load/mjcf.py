@@ -1,6 +1,6 @@
 """The reader of MJCF, the XML of MuJoCo: from `<mujoco>` to a `Description`.
 
-Puts together what the other `mjcf_` modules read, and accounts for the sections that nobody reads.
+Puts together what the other `mjcf_` modules read.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from ..description import Description, constant
 from .mjcf_constraints import read_actuators, read_equalities
 from .mjcf_document import Document, merge
 from .mjcf_tree import Tree
+from .vocabulary import MJCF, report_unread
 from .xmltools import Element
 
 __all__ = ["read_mjcf"]
 
-_READ = ("compiler", "option", "default", "asset", "worldbody", "equality", "actuator")
-_NOT_MECHANICAL = ("size", "statistic", "visual", "sensor", "custom")
 _MECHANICAL_FLAGS = (
     "constraint", "equality", "frictionloss", "limit", "passive", "spring", "damper", "actuation",
 )  # fmt: skip
@@ -61,7 +60,7 @@ def read_mjcf(
     loops, couplings = read_equalities(document, tree)
     actuated, drives, joints = read_actuators(document, tree)
     gravity = _gravity(document)
-    _warn_of_sections(document)
+    report_unread(document.root, MJCF, document.remarks)
     return Description(
         name=root.get("model") or Path(root.source).stem or "MuJoCo Model",
         bodies=tuple(tree.bodies),
@@ -72,7 +71,7 @@ def read_mjcf(
         frames=tuple(tree.frames),
         geometry=tuple(tree.geometry),
         gravity=constant(gravity),
-        warnings=tuple(document.warnings),
+        warnings=document.remarks.texts(),
         source=root.source,
     )
 
@@ -91,18 +90,3 @@ def _gravity(document: Document) -> NDArray[np.float64]:
     if flags.get("gravity") == "disable":
         return np.zeros(3)
     return option.vector("gravity", (0.0, 0.0, -9.81))
-
-
-def _warn_of_sections(document: Document) -> None:
-    """One warning for every kind of section that is not read."""
-    seen: set[str] = set()
-    for element in document.root.children:
-        if element.tag in _NOT_MECHANICAL or element.tag in seen:
-            continue
-        seen.add(element.tag)
-        if element.tag == "keyframe":
-            document.warn(element, "holds configurations, which are not read")
-        elif element.tag == "contact":
-            document.warn(element, "holds collision pairs and exclusions, which are not read")
-        elif element.tag not in _READ:
-            document.warn(element, "is a section that is not read")

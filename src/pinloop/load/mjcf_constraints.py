@@ -31,7 +31,6 @@ def read_equalities(document: Document, tree: Tree) -> tuple[list[Joint], list[C
     couplings: list[Coupling] = []
     for raw in document.section("equality"):
         if raw.tag not in EQUALITIES:
-            document.warn(raw, "is not a known equality constraint and is not read")
             continue
         element = document.filled(raw, "equality", "")
         if not document.flag(element, "active", True):

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..errors import suggestion
 from ..files import read_bytes
+from .remarks import Remarks
 from .xmltools import LARGEST, Element, parse_xml
 
 __all__ = ["ACTUATORS", "EQUALITIES", "Compiler", "Document", "Names"]
@@ -33,28 +34,6 @@ EQUALITIES = ("connect", "weld", "joint", "tendon", "flex", "flexvert", "flexstr
 _SHARED_BY_ACTUATORS = (
     "gear", "ctrlrange", "ctrllimited", "forcerange", "forcelimited", "armature", "damping",
 )  # fmt: skip
-
-_POSE = "pos quat axisangle euler xyaxes zaxis"
-_ATTRIBUTES = {
-    "body": f"name childclass mocap gravcomp sleep simple fuse user {_POSE}",
-    "frame": f"name childclass scale scaling massscale {_POSE}",
-    "inertial": f"mass diaginertia fullinertia {_POSE}",
-    "joint": (
-        "name class type group pos axis range limited ref armature damping frictionloss "
-        "stiffness springref springdamper springyield margin user actuatorfrcrange "
-        "actuatorfrclimited actuatorgravcomp solreflimit solimplimit solreffriction solimpfriction"
-    ),
-    "freejoint": "name group align",
-    "geom": (
-        "name class type group size fromto mesh hfield material rgba mass density shellinertia "
-        "contype conaffinity condim priority friction solmix solref solimp margin gap user "
-        f"fitscale fluidshape fluidcoef surfacevel adhesion castshadow {_POSE}"
-    ),
-    "site": f"name class type group size fromto mesh material rgba user {_POSE}",
-    "connect": "name class active solref solimp body1 body2 anchor site1 site2",
-    "weld": "name class active solref solimp body1 body2 anchor relpose torquescale site1 site2",
-    "equality/joint": "name class active solref solimp joint1 joint2 polycoef",
-}
 
 
 @dataclass(frozen=True)
@@ -126,14 +105,14 @@ class Document:
             raise root.error("is not an MJCF model; its root element must be <mujoco>")
         self.find = find
         self.root = _include(root, find)
-        self.warnings: list[str] = []
+        self.remarks = Remarks()
         self.compiler = Compiler.read(merge("compiler", self.root, self.root.all("compiler")))
         self._defaults: dict[str, dict[str, dict[str, str]]] = {}
         self._read_defaults()
 
     def warn(self, element: Element, problem: str) -> None:
         """Keep a warning that says ``problem`` about an element, with file and line."""
-        self.warnings.append(str(element.error(problem)))
+        self.remarks.add(element, problem)
 
     def section(self, tag: str) -> list[Element]:
         """Children of all sections with this tag, in file order."""
@@ -147,25 +126,15 @@ class Document:
             kind: the kind of default it takes ("joint", "geom", "equality", "actuator", ...).
             childclass: the default class of the enclosing bodies; "" for the top one.
         """
-        self.check_attributes(element, "equality/joint" if kind == "equality" else "")
         name = element.get("class") or childclass
         if name not in self._defaults:
-            close = get_close_matches(name, self._defaults, n=1)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
+            hint = suggestion(name, self._defaults)
             raise element.error(f"uses the default class '{name}', which is not defined{hint}")
         attributes = dict(self._defaults[name].get(kind, {}))
         if any(form in element.attributes for form in ORIENTATIONS):
             for form in ORIENTATIONS:
                 attributes.pop(form, None)
         return _with_attributes(element, attributes | element.attributes)
-
-    def check_attributes(self, element: Element, kind: str = "") -> None:
-        """Warn of attributes that MJCF does not know on this element."""
-        known = _ATTRIBUTES.get(kind if f"/{element.tag}" in kind else element.tag)
-        if known is not None:
-            for attribute in element.attributes:
-                if attribute not in known.split():
-                    self.warn(element, f"has an attribute '{attribute}' that is not read")
 
     def flag(self, element: Element, attribute: str, default: bool = False) -> bool:
         """Attribute that is "true" or "false"."""

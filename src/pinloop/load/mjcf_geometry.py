@@ -121,8 +121,6 @@ class Shapes:
             elif element.tag == "material":
                 filled = document.filled(element, "material", "")
                 self._materials[element.require("name")] = _rgba(filled)
-            elif element.tag not in ("texture", "hfield", "skin", "model"):
-                document.warn(element, "is not a known asset and is not read")
 
     def read(self, element: Element, body: str, number: int, frame: pin.SE3) -> Geom | None:
         """Read a geom with its defaults filled in; None, and a warning, if it is not supported.
@@ -137,7 +135,8 @@ class Shapes:
         kind = document.word(element, "type", _KINDS, "sphere")
         name = self._names.of(element, f"{body}_geom{number}" if number else f"{body}_geom")
         if kind in _UNREAD:
-            document.warn(element, f"is a {kind}, which is not read")
+            if kind != "plane":  # the floor of a scene
+                document.warn(element, f"is a {kind}, which is not read")
             return None
         if kind == "mesh":
             mesh = self._mesh_of(element)

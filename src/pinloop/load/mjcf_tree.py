@@ -6,6 +6,7 @@ Walks `<worldbody>` once. Loops, couplings and actuators are in `mjcf_constraint
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePath
 
 import numpy as np
 import pinocchio as pin
@@ -21,8 +22,6 @@ __all__ = ["Tree"]
 
 Member = tuple[Element, pin.SE3, str]
 """An element in a body, the placement of the frame around it, and the default class it has."""
-
-_KNOWN = ("geom", "joint", "freejoint", "inertial", "camera", "light")
 
 
 class Tree:
@@ -95,7 +94,6 @@ class Tree:
             if child.tag != "frame":
                 yield child, frame, style
                 continue
-            self._document.check_attributes(child)
             if {"scale", "massscale"} & child.attributes.keys():
                 raise child.error("scales its contents, which is not read; write them to scale")
             inner = frame * self._document.pose(child)
@@ -105,7 +103,7 @@ class Tree:
     def _contents(
         self, members: list[Member], name: str
     ) -> list[tuple[Element, str, pin.SE3, str]]:
-        """Read the sites of a body; return its child bodies; warn of what is not known."""
+        """Read the sites of a body; return its child bodies."""
         children: list[tuple[Element, str, pin.SE3, str]] = []
         for child, frame, style in members:
             if child.tag == "body":
@@ -119,14 +117,11 @@ class Tree:
                 )
             elif name == GROUND and child.tag in ("joint", "freejoint", "inertial"):
                 raise child.error("stands in <worldbody>; only a <body> can have one")
-            elif child.tag not in _KNOWN:
-                self._document.warn(child, f"in body '{name}' is not read")
         return children
 
     def _body(self, element: Element, parent: str, frame: pin.SE3, members: list[Member]) -> str:
         """Read a body with its joints, mass and geoms; returns its name."""
         document = self._document
-        document.check_attributes(element)
         name = self._bodies.of(element, "body")
         placement = frame * document.pose(element)
         self.placements[name] = self.placements[parent] * placement
@@ -181,8 +176,6 @@ class Tree:
         """Read a joint, not yet between bodies, and its motion from coordinate zero, inverted."""
         document = self._document
         free = raw.tag == "freejoint"
-        if free:
-            document.check_attributes(raw)
         element = raw if free else document.filled(raw, "joint", childclass)
         kinds = ("hinge", "slide", "ball", "free")
         kind = "free" if free else document.word(element, "type", kinds, "hinge")
@@ -298,13 +291,13 @@ class Tree:
             ]
 
     def _report(self) -> None:
-        source = self._document.root.source
+        source = PurePath(self._document.root.source).name
         if self._springs:
             names = ", ".join(dict.fromkeys(self._springs))
-            self._document.warnings.append(f"{source}: the springs of joints {names} are not read")
+            self._document.remarks.say(f"{source}: the springs of joints {names} are not read")
         if self._shifted:
             names = ", ".join(self._shifted)
-            self._document.warnings.append(
+            self._document.remarks.say(
                 f"{source}: joints {names} have a ref: coordinates are MuJoCo's, so that the pose "
                 "in the file is at q = ref, not at q = 0"
             )
@@ -328,7 +321,6 @@ def _each(element: Element, attribute: str, dof: int) -> tuple[float, ...]:
 
 def _inertial(document: Document, element: Element, frame: pin.SE3) -> Moments:
     """Read an `<inertial>` in the body frame."""
-    document.check_attributes(element)
     element.require("pos")
     mass = element.number("mass")
     if mass < 0:

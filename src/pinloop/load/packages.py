@@ -13,18 +13,24 @@ Resolver = Callable[[str], Path | None]
 """Gives the path of a file that a robot file names, or None if it is not there."""
 
 
+_PATHS = ("ROS_PACKAGE_PATH", "GZ_SIM_RESOURCE_PATH", "GAZEBO_MODEL_PATH")
+"""Variables of the environment that list folders of packages or models."""
+
+
 def make_resolver(directory: Path | None, package_dirs: Iterable[str | Path] = ()) -> Resolver:
     """Return the function that finds the files a robot file names.
 
-    Packages are looked for in ``package_dirs`` (the folder of a package, or one that contains it),
-    on the ROS package paths of the environment, and among the ancestors of the robot's own folder.
+    Packages and models are looked for in ``package_dirs`` (the folder of a package, or one that
+    contains it), on the paths of ROS and Gazebo in the environment, and among the ancestors of the
+    robot's own folder.
 
     Args:
         directory: folder of the robot file, or None if it is not a file.
         package_dirs: folders given by the user, searched first.
     """
     roots = [Path(folder) for folder in package_dirs]
-    roots += [Path(p) for p in os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep) if p]
+    for variable in _PATHS:
+        roots += [Path(path) for path in os.environ.get(variable, "").split(os.pathsep) if path]
     for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep):
         if prefix:
             roots.append(Path(prefix) / "share")

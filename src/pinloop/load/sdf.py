@@ -6,41 +6,43 @@ Picks the model, roots it in the ground, and puts together what the other `sdf_`
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-import pinocchio as pin
-
 from ..description import GROUND, Description, Geometry, Joint, NamedFrame, constant
-from ..errors import LoadError
+from ..errors import LoadError, UnknownName
 from ..pairs import make_pair
+from .entries import free_root
+from .remarks import Remarks, listed
 from .sdf_joints import read_joints
 from .sdf_links import read_geometry, read_link
 from .sdf_scope import Frame, Scope
 from .sdf_source import Source, fetch, truth, version_of
+from .urdf_loops import drake_constraints
+from .vocabulary import SDF, report_unread
 from .xmltools import Element
 
 __all__ = ["read_sdf"]
 
 _GRAVITY = (0.0, 0.0, -9.8)
 """SDF's default, which is not the -9.81 of other formats."""
-_WORLD_PARTS = (
-    "model", "include", "joint", "frame", "gravity", "physics", "scene", "light", "sensor", "gui",
-    "plugin", "atmosphere", "magnetic_field", "audio", "spherical_coordinates", "wind", "road",
-)  # fmt: skip
 _SCENERY = ("model://sun", "model://ground_plane")
 """What comes with every Gazebo, and is no robot."""
 
 
-def read_sdf(root: Element, *, resolve: Callable[[str], Path | None]) -> Description:
-    """Read an SDF model, alone or as the only robot of a world.
+def read_sdf(
+    root: Element, *, resolve: Callable[[str], Path | None], model: str | None = None
+) -> Description:
+    """Read an SDF model, alone or as one of a world.
 
     A model that no joint ties to the world floats on a free joint "root_joint", or is welded there
     by a fixed one if it is `<static>`. Gravity is the world's, (0, 0, -9.8) by default (SDF's own).
-    Elements of Drake, sensors, lights and plugins are passed over without a warning.
+    Sensors, lights and plugins are passed over without a warning.
 
     Args:
         root: the parsed `<sdf>` or `<model>` element.
         resolve: gives the path of a mesh or included file, or None if it does not exist.
+        model: name of the model, if there are several that may be the robot.
 
     Returns:
         The robot; a joint whose child already has a parent is a cut joint.
@@ -48,67 +50,84 @@ def read_sdf(root: Element, *, resolve: Callable[[str], Path | None]) -> Descrip
     Raises:
         LoadError: says what is wrong, with file and line.
     """
-    warnings: list[str] = []
+    remarks = Remarks()
     source = Source(version_of(root), resolve)
-    world, element, model_source = _pick(root, source, warnings)
-    around = Scope(world, None, source, warnings)
-    model = around.add_model(element, model_source, "")
-    links = list(model.of_kind("link"))
-    found = read_joints(around, root.source, warnings)
-    joints = [*_roots(model, links, found.joints), *found.joints]
+    world, element, model_source = _pick(root, source, model, remarks)
+    around = Scope(world, None, source, remarks)
+    robot = around.add_model(element, model_source, "")
+    links = list(robot.of_kind("link"))
+    found = read_joints(around, remarks)
+    joints = [*_roots(robot, links, found.joints), *found.joints]
     taken: set[str] = set()
-    bodies = [read_link(link, warnings) for link in links]
+    bodies = [read_link(link, remarks) for link in links]
     geometry: list[Geometry] = []
     for link in links:
         assert link.scope is not None
-        geometry += read_geometry(link, link.scope, taken, warnings)
-    return Description(
-        name=model.frame.name,
+        geometry += read_geometry(link, link.scope, taken, remarks)
+    if world is not None:
+        report_unread(_without_models(world), SDF, remarks)
+    for scope in robot.scopes():
+        outside = scope.outer.element if scope.outer is not None else None
+        # A model that stands in another one is reported with it; one that is included is not.
+        nested = scope is not robot and outside is not None and scope.element in outside.children
+        if scope.element is not None and not nested:
+            report_unread(scope.element, SDF, remarks)
+    description = Description(
+        name=robot.frame.name,
         bodies=tuple(bodies),
         joints=tuple(joints),
         couplings=tuple(found.couplings),
-        frames=tuple(_named(model, frame) for frame in model.of_kind("frame")),
+        frames=tuple(_named(robot, frame) for frame in robot.of_kind("frame")),
         geometry=tuple(geometry),
         gravity=constant(_GRAVITY if world is None else world.text_vector("gravity", _GRAVITY)),
-        warnings=tuple(warnings),
         source=root.source,
     )
+    for holder in filter(None, (world, *(scope.element for scope in robot.scopes()))):
+        description = drake_constraints(holder, description, remarks)
+    return replace(description, warnings=remarks.texts())
+
+
+def _without_models(world: Element) -> Element:
+    """The world alone: models that were not picked say nothing about the robot."""
+    copy = Element(world.tag, world.attributes, world.source, world.line)
+    copy.children = [child for child in world.children if child.tag not in ("model", "include")]
+    return copy
 
 
 def _pick(
-    root: Element, source: Source, warnings: list[str]
+    root: Element, source: Source, name: str | None, remarks: Remarks
 ) -> tuple[Element | None, Element, Source]:
-    """World (if there is one), the one model, and the source of the model."""
-    if root.tag == "model":
-        return None, root, source
-    if root.tag != "sdf":
+    """World (if there is one), the model, and the source of the model."""
+    if root.tag not in ("sdf", "model"):
         raise root.error("is not SDF; its root element must be <sdf> or <model>")
     worlds = root.all("world")
     if len(worlds) > 1:
         raise worlds[1].error("is the second world; load a file with one")
     around = worlds[0] if worlds else root
-    known = _WORLD_PARTS if worlds else ("model", "include", "light")
-    for child in around.children:
-        if child.tag not in known and not child.tag.startswith("drake:"):
-            warnings.append(str(child.error(f"in {around!r} is not read")))
-    models = _models(around, source, warnings)
-    robots = [(element, its) for element, its in models if not _is_scenery(element)]
-    if len(models) > 1 and len(robots) == 1:
-        for element, _ in models:
-            if element is not robots[0][0]:
-                warnings.append(str(element.error("does not move and is left out as scenery")))
-        models = robots
+    models = [(root, source)] if root.tag == "model" else _models(around, source, remarks)
     if not models:
         raise root.error("holds no <model>")
-    if len(models) > 1:
-        names = ", ".join(element.get("name") or "?" for element, _ in models)
-        raise LoadError(
-            f"holds {len(models)} models ({names}); load a file with one", source=root.source
+    candidates = [
+        (element, its)
+        for element, its in models
+        if (element.get("name") == name if name else len(models) == 1 or not _is_scenery(element))
+    ]
+    names = [element.get("name") or "?" for element, _ in models]
+    if len(candidates) != 1:
+        problem = (
+            f"holds {len(models)} models ({listed(names, most=12)}); name the one to load with "
+            f"model='{names[0]}', on the command line with --model"
+            if name is None
+            else str(UnknownName("model", name, names))
         )
-    return (worlds[0] if worlds else None), *models[0]
+        raise LoadError(problem, source=root.source)
+    for element, _ in models:
+        if element is not candidates[0][0]:
+            remarks.add(element, "is not part of the robot; left out")
+    return (worlds[0] if worlds else None), *candidates[0]
 
 
-def _models(around: Element, source: Source, warnings: list[str]) -> list[tuple[Element, Source]]:
+def _models(around: Element, source: Source, remarks: Remarks) -> list[tuple[Element, Source]]:
     """Models of a file or world, included ones too."""
     models: list[tuple[Element, Source]] = []
     for child in around.all("model", "include"):
@@ -120,7 +139,7 @@ def _models(around: Element, source: Source, warnings: list[str]) -> list[tuple[
         except LoadError as error:
             if child.need("uri").text.strip() not in _SCENERY:
                 raise
-            warnings.append(f"left out as scenery: {error}")
+            remarks.say(f"left out as scenery: {error}")
             continue
         if model is not None:
             models.append(model)
@@ -156,7 +175,7 @@ def _roots(model: Scope, links: Sequence[Frame], joints: Sequence[Joint]) -> lis
         island.update(dict.fromkeys(merged, merged))
         label = f"root_joint_{name}" if roots else "root_joint"
         placement = model.placement(by_name[name])
-        roots.append(Joint(label, pair, GROUND, name, placement, pin.SE3.Identity(), False))
+        roots.append(replace(free_root(label, name, placement), pair=pair))
     return roots
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -15,11 +16,13 @@ from numpy.typing import NDArray
 
 from ..description import Coupling, Joint
 from ..pairs import Pair, align_z, make_pair
+from .entries import ordered, unlimited
+from .remarks import Remarks, listed
 from .sdf_scope import Frame, Scope
 from .sdf_source import truth
 from .xmltools import Element
 
-__all__ = ["Joints", "read_joints", "sdf_pair"]
+__all__ = ["Joints", "axes_of", "axis_values", "is_detachable", "read_joints", "sdf_pair"]
 
 Array = NDArray[np.float64]
 
@@ -34,12 +37,6 @@ _TYPES = {
     "fixed": "fixed",
     "gearbox": "",
 }
-_PARTS = (
-    "parent", "child", "pose", "axis", "axis2", "physics", "sensor", "gearbox_ratio", "plugin",
-    "gearbox_reference_body", "thread_pitch", "screw_thread_pitch",
-)  # fmt: skip
-_UNLIMITED = 1e16
-"""What stands for infinity in older versions."""
 
 
 @dataclass
@@ -55,13 +52,12 @@ class Joints:
     couplings: list[Coupling]
 
 
-def read_joints(world: Scope, source: str, warnings: list[str]) -> Joints:
+def read_joints(world: Scope, remarks: Remarks) -> Joints:
     """Read the joints of all models, and those between models.
 
     Args:
         world: the scope that holds everything.
-        source: name of the file, for messages.
-        warnings: takes what is not read.
+        remarks: takes what is not read.
     """
     frames = [frame for scope in world.scopes() for frame in scope.joints]
     springs: list[str] = []
@@ -69,17 +65,19 @@ def read_joints(world: Scope, source: str, warnings: list[str]) -> Joints:
     forced: set[str] = set()
     for frame in frames:
         if _type_of(frame) != "gearbox":
-            joints.append(_joint(frame, warnings, springs))
+            joints.append(_joint(frame, remarks, springs))
             if _must_be_loop(frame):
                 forced.add(frame.name)
+    for scope in world.scopes():
+        joints += _detachable(scope, remarks)
     couplings: list[Coupling] = []
     for frame in frames:
         if _type_of(frame) == "gearbox":
-            couplings += _gearbox(frame, joints, warnings)
+            couplings += _gearbox(frame, joints, remarks)
         else:
-            couplings += _mimics(frame, joints, warnings)
+            couplings += _mimics(frame, joints, remarks)
     if springs:
-        warnings.append(f"{source}: the springs of joints {', '.join(springs)} are not read")
+        remarks.say(f"the springs of joints{listed(springs, ' ')} are not read")
     return Joints(_cut_loops(joints, forced), couplings)
 
 
@@ -103,51 +101,96 @@ def _ends(frame: Frame) -> tuple[Frame, Frame]:
     return ends[0], ends[1]
 
 
-def _joint(frame: Frame, warnings: list[str], springs: list[str]) -> Joint:
+def _joint(frame: Frame, remarks: Remarks, springs: list[str]) -> Joint:
     """Read one joint, not yet cut."""
     element, scope = frame.element, frame.scope
     assert element is not None and scope is not None
-    for child in element.children:
-        if child.tag not in _PARTS and not child.tag.startswith("drake:"):
-            warnings.append(str(child.error(f"in {element!r} is not read")))
     kind = _type_of(frame)
-    pair = sdf_pair(element, kind)
+    pair = sdf_pair(element, remarks)
     parent, child_link = _ends(frame)
     if child_link.kind == "world" and kind != "fixed":
         raise element.error("has the world as its child; make the world the parent")
     at = scope.placement(frame)
-    axes = [element.first(name) for name in _axes_of(pair)]
+    axes = axes_of(element, pair)
     if not axes and any(_dynamics([element.first("axis")], tag) for tag in ("damping", "friction")):
-        warnings.append(str(element.error(f"has damping, which is not read for type '{kind}'")))
+        remarks.add(element, f"has damping, which is not read for type '{kind}'")
     turn = _turn(frame, pair, element, axes)
     at = pin.SE3(turn, at.translation)
     if any(_spring(axis) for axis in axes):
         springs.append(frame.name)
     if child_link.kind == "world":
         parent, child_link = child_link, parent
-    joint = Joint(
+    return Joint(
         frame.name, pair, parent.name, child_link.name,
         scope.placement(parent).actInv(at), scope.placement(child_link).actInv(at), False,
-        velocity=_most(axes, "velocity"),
-        effort=_most(axes, "effort"),
-        damping=_dynamics(axes, "damping"),
-        friction=_dynamics(axes, "friction"),
+        **axis_values(element, axes, remarks),
     )  # fmt: skip
-    if kind == "continuous":
-        return joint
+
+
+def axis_values(
+    element: Element, axes: Sequence[Element | None], remarks: Remarks
+) -> dict[str, Any]:
+    """Limits, damping and friction of a joint from its axes, for each that is given.
+
+    Args:
+        element: the joint.
+        axes: elements with the axes of its coordinates.
+        remarks: takes what had to be mended.
+    """
+    values = {
+        "velocity": _most(axes, "velocity"),
+        "effort": _most(axes, "effort"),
+        "damping": _dynamics(axes, "damping"),
+        "friction": _dynamics(axes, "friction"),
+    }
     lower, upper = _ends_of_range(axes, "lower", -np.inf), _ends_of_range(axes, "upper", np.inf)
-    if np.any(np.isfinite([*lower, *upper])):
-        joint = replace(joint, lower=lower, upper=upper)
-    return joint
+    if element.get("type") != "continuous" and np.any(np.isfinite([*lower, *upper])):
+        values["lower"], values["upper"], swapped = ordered(lower, upper)
+        if swapped:
+            remarks.add(element, "has its lower limit above the upper one; they are swapped")
+    return values
 
 
-def sdf_pair(element: Element, kind: str) -> Pair:
+def is_detachable(plugin: Element) -> bool:
+    """Whether a plugin is the system of Gazebo that welds two links until told otherwise."""
+    return (plugin.get("name") or "").rpartition("::")[2] == "DetachableJoint"
+
+
+def _detachable(scope: Scope, remarks: Remarks) -> list[Joint]:
+    """The welds of Gazebo's plugin between two links of the robot, in their initial pose."""
+    joints: list[Joint] = []
+    for plugin in () if scope.element is None else scope.element.all("plugin"):
+        if not is_detachable(plugin):
+            continue
+        name = plugin.need("child_model").text.strip()
+        target: Scope | None = scope
+        if name not in ("__model__", scope.frame.name):
+            around = [scope.frames, scope.outer.frames if scope.outer is not None else {}]
+            target = next((f[name].inside for f in around if name in f), None)
+        if target is None:
+            remarks.add(plugin, f"attaches the model '{name}', which is not loaded; left out")
+            continue
+        ends = []
+        for place, tag in ((scope, "parent_link"), (target, "child_link")):
+            end = plugin.need(tag)
+            ends.append(place.link_of(place.find(end, end.text.strip())))
+        name = f"{ends[0].name}-{ends[1].name}"
+        placement = scope.placement(ends[0]).actInv(scope.placement(ends[1]))
+        joints.append(
+            Joint(name, make_pair("fixed"), ends[0].name, ends[1].name, placement,
+                  pin.SE3.Identity(), False)
+        )  # fmt: skip
+    return joints
+
+
+def sdf_pair(element: Element, remarks: Remarks) -> Pair:
     """Pair of a joint type, also of a Gazebo joint inside a URDF.
 
     `screw_thread_pitch` is metres per turn, positive for a right-hand thread; the older
     `thread_pitch` is radians per metre, positive for a left-hand thread (sdformat, sdf/1.11/
     joint.sdf and pull request 1168). The newer one wins if both are given.
     """
+    kind = element.require("type").lower()
     if not _TYPES.get(kind):
         raise element.error(f"has the type '{kind}', which is no pair of SDF")
     if kind != "screw":
@@ -156,19 +199,20 @@ def sdf_pair(element: Element, kind: str) -> Pair:
         pitch = element.text_number("screw_thread_pitch") / (2 * np.pi)
     else:
         if element.first("thread_pitch") is None:
-            raise element.error("needs a <screw_thread_pitch> in metres per turn")
-        rate = element.text_number("thread_pitch")
+            # sdformat, sdf/1.11/joint.sdf
+            remarks.add(element, "has no <screw_thread_pitch>; SDF's default of 1 m/turn is taken")
+        rate = element.text_number("thread_pitch", -2 * np.pi)
         if rate == 0:
             raise element.error("has thread_pitch 0 rad/m; give it a <screw_thread_pitch>")
         pitch = -1.0 / rate
     return make_pair("helical", pitch=float(pitch))
 
 
-def _axes_of(pair: Pair) -> tuple[str, ...]:
+def axes_of(element: Element, pair: Pair) -> list[Element | None]:
     """Elements with the axes of the pair's coordinates, in order."""
     if pair.name == "universal":
-        return ("axis", "axis2")
-    return ("axis",) if pair.dof == 1 else ()
+        return [element.first("axis"), element.first("axis2")]
+    return [element.first("axis")] if pair.dof == 1 else []
 
 
 def _turn(frame: Frame, pair: Pair, element: Element, axes: Sequence[Element | None]) -> Array:
@@ -218,11 +262,10 @@ def _number(parent: Element | None, tag: str, default: float) -> float:
     child = None if parent is None else parent.first(tag)
     if child is None:
         return default
-    text = child.text.strip().lower()
-    if text.lstrip("+-") in ("inf", "infinity"):
-        return -np.inf if text.startswith("-") else np.inf
-    value = float(child.numbers(text, 1, "the value")[0])
-    return value if abs(value) < _UNLIMITED else float(np.copysign(np.inf, value))
+    try:
+        return unlimited(float(child.text))
+    except ValueError:
+        return float(child.numbers(child.text, 1, "the value")[0])
 
 
 def _ends_of_range(axes: Iterable[Element | None], tag: str, default: float) -> tuple[float, ...]:
@@ -257,7 +300,7 @@ def _must_be_loop(frame: Frame) -> bool:
     return found is not None and truth(found, found.text)
 
 
-def _gearbox(frame: Frame, joints: Iterable[Joint], warnings: list[str]) -> list[Coupling]:
+def _gearbox(frame: Frame, joints: Iterable[Joint], remarks: Remarks) -> list[Coupling]:
     """Coupling ``theta_2 = -gearbox_ratio theta_1`` (sdformat, sdf/1.10/joint.sdf).
 
     theta_1 is the angle from the reference body to the parent about `axis`, theta_2 to the child
@@ -276,7 +319,7 @@ def _gearbox(frame: Frame, joints: Iterable[Joint], warnings: list[str]) -> list
                 f"is not read: no revolute joint about its {tag} joins '{link.name}' to "
                 f"'{reference.name}'"
             )
-            warnings.append(str(element.error(problem)))
+            remarks.add(element, problem)
             return []
         found.append(angle)
     (first, sign_1), (second, sign_2) = found
@@ -305,7 +348,7 @@ def _angle(
     return None
 
 
-def _mimics(frame: Frame, joints: Sequence[Joint], warnings: list[str]) -> list[Coupling]:
+def _mimics(frame: Frame, joints: Sequence[Joint], remarks: Remarks) -> list[Coupling]:
     """Couplings ``q = multiplier (q_leader - reference) + offset`` (SDF 1.11)."""
     element, scope = frame.element, frame.scope
     assert element is not None and scope is not None
@@ -317,7 +360,7 @@ def _mimics(frame: Frame, joints: Sequence[Joint], warnings: list[str]) -> list[
         leader = scope.find(mimic, mimic.require("joint")).name
         dofs = {joint.name: joint.pair.dof for joint in joints}
         if dofs.get(frame.name) != 1 or dofs.get(leader) != 1:
-            warnings.append(str(mimic.error("is not read: both joints must have one coordinate")))
+            remarks.add(mimic, "is not read: both joints must have one coordinate")
             continue
         ratio = mimic.text_number("multiplier", 1.0)
         offset = mimic.text_number("offset", 0.0) - ratio * mimic.text_number("reference", 0.0)

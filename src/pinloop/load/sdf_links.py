@@ -9,65 +9,49 @@ from numpy.typing import NDArray
 
 from ..description import Body, Geometry, Shape, constant
 from .mjcf_inertia import turned
+from .remarks import Remarks
 from .sdf_scope import Frame, Scope
 from .sdf_source import read_pose, truth
 from .xmltools import Element
 
-__all__ = ["read_geometry", "read_link"]
+__all__ = ["read_body", "read_geometry", "read_link"]
 
 Array = NDArray[np.float64]
 Color = tuple[float, float, float, float]
 
-_LINK_PARTS = (
-    "pose", "inertial", "visual", "collision", "gravity", "kinematic", "velocity_decay",
-    "self_collide", "enable_wind", "must_be_base_link", "sensor", "projector", "audio_sink",
-    "audio_source", "battery", "light", "particle_emitter", "plugin",
-)  # fmt: skip
-_VISUAL_PARTS = (
-    "pose", "geometry", "material", "transparency", "cast_shadows", "laser_retro", "meta",
-    "visibility_flags", "plugin",
-)  # fmt: skip
-_COLLISION_PARTS = (
-    "pose", "geometry", "surface", "max_contacts", "laser_retro", "density", "auto_inertia_params",
-)  # fmt: skip
 
-
-def read_link(frame: Frame, warnings: list[str]) -> Body:
+def read_link(frame: Frame, remarks: Remarks) -> Body:
     """Read the mass properties of a link; warn of what else it says about mechanics."""
     link = frame.element
     assert link is not None
-    _warn_of_parts(link, _LINK_PARTS, warnings)
     for tag, default, problem in (
         ("gravity", True, "switches gravity off, which is not read; it has its weight"),
         ("kinematic", False, "is kinematic, which is not read; it moves as its joints let it"),
     ):
         child = link.first(tag)
         if child is not None and truth(child, child.text, default) != default:
-            warnings.append(str(link.error(problem)))
+            remarks.add(link, problem)
     decay = link.first("velocity_decay")
     if decay is not None and any(decay.text_number(kind, 0.0) for kind in ("linear", "angular")):
-        warnings.append(str(decay.error("is not read; give its joints damping")))
-    return _body(frame.name, link, warnings)
+        remarks.add(decay, "is not read; give its joints damping")
+    return read_body(frame.name, link, remarks)
 
 
-def read_geometry(
-    frame: Frame, scope: Scope, taken: set[str], warnings: list[str]
-) -> list[Geometry]:
+def read_geometry(frame: Frame, scope: Scope, taken: set[str], remarks: Remarks) -> list[Geometry]:
     """Read the visuals and collisions of a link.
 
     Args:
         frame: the link.
         scope: the model it is in.
         taken: names that are used already, as "role name"; is added to.
-        warnings: takes what is not read.
+        remarks: takes what is not read.
     """
     link = frame.element
     assert link is not None
     shapes: list[Geometry] = []
     for element in link.all("visual", "collision"):
         role: Literal["visual", "collision"] = "visual" if element.tag == "visual" else "collision"
-        _warn_of_parts(element, _VISUAL_PARTS if role == "visual" else _COLLISION_PARTS, warnings)
-        shape = _shape(element, scope, warnings)
+        shape = _shape(element, scope, remarks)
         if shape is None:
             continue
         # Names are unique in their link only.
@@ -85,20 +69,17 @@ def read_geometry(
     return shapes
 
 
-def _body(name: str, link: Element, warnings: list[str]) -> Body:
-    """Mass properties; SDF gives a link that says nothing 1 kg and a unit inertia."""
+def read_body(name: str, link: Element, remarks: Remarks) -> Body:
+    """Read the mass properties; SDF gives a link that says nothing 1 kg and a unit inertia."""
     inertial = link.first("inertial")
     if inertial is None:
-        warnings.append(
-            str(link.error("has no <inertial>; SDF's default of 1 kg and 1 kg m^2 is taken"))
-        )
+        remarks.add(link, "has no <inertial>; SDF's default of 1 kg and 1 kg m^2 is taken")
         return Body(name, 1.0, constant(np.zeros(3)), constant(np.eye(3)))
     if truth(inertial, inertial.get("auto")):
         raise inertial.error("is to be computed (auto='true'), which is not read; write it out")
-    _warn_of_parts(inertial, ("pose", "mass", "inertia", "density"), warnings)
     defaults = [tag for tag in ("mass", "inertia") if inertial.first(tag) is None]
     if defaults:
-        warnings.append(str(link.error(f"has no {' and no '.join(defaults)}; SDF's 1 is taken")))
+        remarks.add(link, f"has no {' and no '.join(defaults)}; SDF's 1 is taken")
     mass = inertial.text_number("mass", 1.0)
     if mass < 0:
         raise inertial.error(f"has mass {mass} kg; it must not be negative")
@@ -112,7 +93,7 @@ def _body(name: str, link: Element, warnings: list[str]) -> Body:
     return Body(name, mass, constant(pose.translation), constant(turned(pose.rotation, inertia)))
 
 
-def _shape(element: Element, scope: Scope, warnings: list[str]) -> Shape | None:
+def _shape(element: Element, scope: Scope, remarks: Remarks) -> Shape | None:
     """Shape of a visual or collision, or None and a warning if there is none to show."""
     geometry = element.need("geometry")
     if not geometry.children:
@@ -121,9 +102,9 @@ def _shape(element: Element, scope: Scope, warnings: list[str]) -> Shape | None:
     if shape.tag == "empty":
         return None
     if shape.tag == "mesh":
-        return _mesh(shape, scope, warnings)
+        return _mesh(shape, scope, remarks)
     if shape.tag not in ("box", "sphere", "cylinder", "capsule", "ellipsoid"):
-        warnings.append(str(element.error(f"is a <{shape.tag}>, which is not read")))
+        remarks.add(element, f"is a <{shape.tag}>, which is not read")
         return None
     if shape.tag == "box":
         return Shape("box", _positive(shape, shape.text_vector("size")))
@@ -136,14 +117,14 @@ def _shape(element: Element, scope: Scope, warnings: list[str]) -> Shape | None:
     return Shape("cylinder" if shape.tag == "cylinder" else "capsule", size)
 
 
-def _mesh(mesh: Element, scope: Scope, warnings: list[str]) -> Shape | None:
+def _mesh(mesh: Element, scope: Scope, remarks: Remarks) -> Shape | None:
     uri = mesh.need("uri").text.strip()
     path = scope.source.resolve(uri)
     if path is None:
-        warnings.append(str(mesh.error(f"names the file '{uri}', which does not exist")))
+        remarks.add(mesh, f"names the file '{uri}', which does not exist")
         return None
     if mesh.first("submesh") is not None:
-        warnings.append(str(mesh.error("picks a submesh, which is not read; all of it is taken")))
+        remarks.add(mesh, "picks a submesh, which is not read; all of it is taken")
     scale = mesh.text_vector("scale", (1.0, 1.0, 1.0))
     return Shape("mesh", (float(scale[0]), float(scale[1]), float(scale[2])), path)
 
@@ -166,9 +147,3 @@ def _color(visual: Element) -> Color | None:
     alpha = float(values[3]) if len(values) == 4 else 1.0
     alpha *= 1.0 - visual.text_number("transparency", 0.0)
     return float(values[0]), float(values[1]), float(values[2]), alpha
-
-
-def _warn_of_parts(element: Element, known: tuple[str, ...], warnings: list[str]) -> None:
-    for child in element.children:
-        if child.tag not in known and not child.tag.startswith("drake:"):
-            warnings.append(str(child.error(f"in {element!r} is not read")))

@@ -14,16 +14,11 @@ from typing import Literal
 import pinocchio as pin
 
 from ..description import GROUND
+from .remarks import Remarks
 from .sdf_source import Source, fetch, read_pose
 from .xmltools import Element
 
 __all__ = ["Frame", "Scope"]
-
-_MODEL_PARTS = (
-    "link", "joint", "frame", "model", "include", "pose", "static", "self_collide", "plugin",
-    "allow_auto_disable", "enable_wind", "gripper",
-)  # fmt: skip
-
 
 _DEEPEST = 50
 
@@ -58,7 +53,7 @@ class Scope:
         element: the `<model>`, or `<world>`; None for a world that the file does not have.
         outer: the scope around it, None for the world.
         source: file and version it comes from.
-        warnings: takes what is not read.
+        remarks: takes what is not read.
         prefix: what comes before the names in it, "" for the world and the robot itself.
     """
 
@@ -67,7 +62,7 @@ class Scope:
         element: Element | None,
         outer: Scope | None,
         source: Source,
-        warnings: list[str],
+        remarks: Remarks,
         prefix: str = "",
     ) -> None:
         self.element = element
@@ -77,7 +72,7 @@ class Scope:
         self.frames: dict[str, Frame] = {}
         self.joints: list[Frame] = []
         self.models: list[Frame] = []
-        self._warnings = warnings
+        self._remarks = remarks
         if outer is None:
             self.frame = Frame("world", GROUND, None, None, self, pin.SE3.Identity())
         else:
@@ -91,7 +86,7 @@ class Scope:
 
     def add_model(self, element: Element, source: Source, prefix: str) -> Scope:
         """Add a model to this scope."""
-        scope = Scope(element, self, source, self._warnings, prefix)
+        scope = Scope(element, self, source, self._remarks, prefix)
         self._add(element, scope.frame)
         self.models.append(scope.frame)
         return scope
@@ -207,7 +202,7 @@ class Scope:
         for child in element.children:
             if child.tag in ("link", "joint", "frame"):
                 if child.tag == "frame" and self.source.version < (1, 7):
-                    self._warn(child, "is a frame of a version before 1.7; it is not read")
+                    self._remarks.add(child, "is a frame of a version before 1.7; it is not read")
                     continue
                 kind: Literal["link", "joint", "frame"] = child.tag  # type: ignore[assignment]
                 frame = Frame(kind, self.prefix + child.require("name"), child, self)
@@ -224,11 +219,6 @@ class Scope:
                         raise child.error("includes a file without a <model>")
                     model, source = found
                 self.add_model(model, source, f"{self.prefix}{model.require('name')}::")
-            elif child.tag not in _MODEL_PARTS and not child.tag.startswith("drake:"):
-                self._warn(child, f"in <{element.tag}> is not read")
-
-    def _warn(self, element: Element, problem: str) -> None:
-        self._warnings.append(str(element.error(problem)))
 
 
 def _reference(pose: Element | None) -> str:

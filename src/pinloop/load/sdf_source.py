@@ -134,5 +134,8 @@ def _model_file(include: Element, resolve: Resolve) -> Path:
             return path
     path = resolve(f"{folder}/model.sdf")
     if path is None:
-        raise include.error(f"names the model '{uri}', which is not found as a folder or .sdf file")
+        raise include.error(
+            f"names the model '{uri}', which is not found; name the folder that holds it with "
+            "package_dirs, on the command line with --package-dir"
+        )
     return path

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -28,21 +29,21 @@ from ..description import (
 )
 from ..errors import BadValue
 from ..pairs import Pair, align_z
-from .entries import square_axes
+from .entries import free_root, ordered, square_axes, unlimited
 from .packages import Resolver
+from .reference import moving_path
+from .remarks import Remarks
 from .urdf_drives import read_drives
+from .urdf_gazebo import read_gazebo
 from .urdf_loops import read_loops, read_pair
-from .urdf_shapes import missing_meshes, read_colors, read_geometry
+from .urdf_shapes import read_colors, read_geometry, report_missing
+from .vocabulary import URDF, report_unread
 from .xmltools import Element, pose_of
 
 __all__ = ["read_urdf"]
 
-_IRRELEVANT = {
-    "material", "gazebo", "transmission", "ros2_control", "sensor", "camera", "group", "version",
-    "verbose", "contact", "self_collision_checking", "self_collide", "collision_checking",
-    "origin", "kinematics", "static", "spec",
-}  # fmt: skip
-"""Elements that say nothing about mechanics, or are read elsewhere."""
+_WORLD = "world"
+"""What is called so need not be declared: it is the ground."""
 
 
 def read_urdf(root: Element, *, resolve: Resolver) -> Description:
@@ -52,33 +53,40 @@ def read_urdf(root: Element, *, resolve: Resolver) -> Description:
         root: the root element.
         resolve: finds mesh files.
     """
-    if any(child.tag.startswith("xacro:") for child in root.children):
-        raise root.error("still holds xacro macros; run xacro on it first")
     links = root.all("link")
     if not links:
         raise root.error("has no <link>; is this a URDF?")
-    warnings: list[str] = []
+    remarks = Remarks()
     name = (root.get("name") or "").strip()
     if not name:
-        warnings.append(f"{root.source}: the robot has no name")
-    base = _base(root, links)
-    if base is not None:
-        _rename_ground(root, warnings)
+        remarks.add(root, "has no name")
+    _check_ends(root, links, remarks)
+    base, floating = _roots(root, links, remarks)
     bodies = [_body(link) for link in links if link.require("name") != GROUND]
-    joints, couplings, independent = _joints(root, warnings)
-    actuated, drives = read_drives(root, {joint.name for joint in joints}, warnings)
+    joints, couplings = _joints(root, remarks)
+    actuated, drives = read_drives(root, {joint.name for joint in joints}, remarks)
     colors = read_colors(root)
     lost: list[Element] = []
-    geometry = [g for link in links for g in read_geometry(link, colors, resolve, warnings, lost)]
-    warnings += missing_meshes(lost)
+    geometry = [g for link in links for g in read_geometry(link, colors, resolve, remarks, lost)]
+    report_missing(lost, remarks)
     frames = [
         NamedFrame(frame.require("name"), frame.require("link"), pose_of(frame))
         for frame in root.all("frame")
+    ] + [
+        NamedFrame(
+            frame.require("name"),
+            frame.need("parent").require("link"),
+            pose_of(frame.first("origin")),
+        )
+        for frame in root.all("fixed_frame")
+    ]
+    independent = [
+        e.require("name") for e in root.all("joint") if _word(e, "independent") == "true"
     ]
     description = Description(
         name=name or "robot",
         bodies=tuple(bodies),
-        joints=tuple(joints),
+        joints=(*floating, *joints),
         base=base,
         couplings=tuple(couplings),
         actuated=actuated or (tuple(independent) or None),
@@ -87,39 +95,83 @@ def read_urdf(root: Element, *, resolve: Resolver) -> Description:
         geometry=tuple(geometry),
         source=root.source,
     )
-    description = read_loops(root, description)
-    warnings += _unknown(root)
-    return replace(description, warnings=(*description.warnings, *warnings))
+    description = read_gazebo(root, read_loops(root, description, remarks), remarks)
+    _warn_of_dependent(root, description, remarks)
+    report_unread(root, URDF, remarks)
+    return replace(description, warnings=remarks.texts())
 
 
-def _base(root: Element, links: list[Element]) -> str | None:
-    """The one link that no joint carries; None if it is the ground itself."""
+def _word(element: Element, attribute: str) -> str:
+    return (element.get(attribute) or "").strip().lower()
+
+
+def _check_ends(root: Element, links: list[Element], remarks: Remarks) -> None:
+    """Check that links have names of their own and joints join links that are declared.
+
+    A parent "world" need not be: it is the ground. A link called like the ground, that is not, gets
+    another name.
+    """
     names = Counter(link.require("name") for link in links)
     for link in links:
         if names[link.require("name")] > 1:
             raise link.error("is declared twice; link names must be unique")
-    children = {joint.need("child").require("link") for joint in root.all("joint")}
-    roots = [name for name in names if name not in children]
-    if not roots:
-        cycle = ", ".join(repr(joint.require("name")) for joint in root.all("joint")[:8])
-        raise root.error(
-            f"has no root link: the joints {cycle} form a cycle; write one of them as <loop_joint>"
-        )
-    if len(roots) > 1:
-        raise root.error(
-            f"has {len(roots)} root links ({', '.join(map(repr, roots[:8]))}); "
-            "join all but one to another link"
-        )
-    return None if roots[0] == GROUND else roots[0]
+    around: list[Element] = []
+    for joint in root.all("joint"):
+        parent, child = joint.need("parent"), joint.need("child")
+        for end in (parent, child):
+            if end is parent and end.require("link") == _WORLD and _WORLD not in names:
+                around.append(end)
+            elif end.require("link") not in names:
+                raise joint.unknown("link", end.require("link"), names)
+        if child.get("link") == GROUND:
+            around.append(child)
+    if around:
+        _rename_ground(root, remarks)
+    for end in around:
+        if end.get("link") == _WORLD:
+            end.attributes["link"] = GROUND
 
 
-def _rename_ground(root: Element, warnings: list[str]) -> None:
+def _roots(root: Element, links: list[Element], remarks: Remarks) -> tuple[str | None, list[Joint]]:
+    """The link welded to the ground, None if it is the ground; and joints of roots that float.
+
+    Where the world is a root of its own, all other roots float, as in Drake.
+    """
+    joints = root.all("joint")
+    children = {joint.need("child").require("link") for joint in joints}
+    parents = {joint.need("parent").require("link") for joint in joints}
+    roots = {link.require("name"): link for link in links if link.require("name") not in children}
+    base = next((name for name in (GROUND, _WORLD) if name in roots), None)
+    if GROUND in parents:
+        base = GROUND
+    if base is None:
+        if not roots:
+            cycle = ", ".join(repr(joint.require("name")) for joint in joints[:8])
+            raise root.error(
+                f"has no root link: the joints {cycle} form a cycle; write one of them as "
+                "<loop_joint>"
+            )
+        if len(roots) > 1:
+            raise root.error(
+                f"has {len(roots)} root links ({', '.join(map(repr, [*roots][:8]))}); "
+                "join all but one to another link"
+            )
+        base = next(iter(roots))
+    floating: list[Joint] = []
+    for name, link in roots.items():
+        if name != base:
+            remarks.add(link, f"has no parent and floats, as '{_WORLD}' is a root of its own")
+            floating.append(free_root(f"root_joint_{name}" if floating else "root_joint", name))
+    return None if base == GROUND else base, floating
+
+
+def _rename_ground(root: Element, remarks: Remarks) -> None:
     """A link called like the world, that is not the root, gets another name."""
     if all(link.get("name") != GROUND for link in root.all("link")):
         return
     taken = {link.get("name") for link in root.all("link")}
     name = next(n for k in count(1) if (n := f"{GROUND}_link" + "_" * (k - 1)) not in taken)
-    warnings.append(f"{root.source}: link '{GROUND}' is called '{name}' here, as that is the world")
+    remarks.say(f"link '{GROUND}' is called '{name}' here, as that is the world")
     queue = [root]
     while queue:
         element = queue.pop()
@@ -154,41 +206,53 @@ def _body(link: Element) -> Body:
     )
 
 
-def _joints(root: Element, warnings: list[str]) -> tuple[list[Joint], list[Coupling], list[str]]:
-    """Joints in Pinocchio's order (by name), mimic couplings, independent joints."""
+def _joints(root: Element, remarks: Remarks) -> tuple[list[Joint], list[Coupling]]:
+    """Joints in Pinocchio's order (by name) and mimic couplings."""
     joints: list[Joint] = []
     couplings: list[Coupling] = []
-    independent: list[str] = []
     carried: dict[str, str] = {}
     moving = {e.get("name") for e in root.all("joint") if read_pair(e).dof}
     for element in root.all("joint"):
-        joint = _joint(element, warnings)
+        joint = _joint(element, remarks)
         if joint.child in carried:
             joint = replace(joint, cut=True)
-            warnings.append(
-                f"{root.source}:{element.line}: link '{joint.child}' has a second parent; joint "
-                f"'{joint.name}' closes a loop with '{carried[joint.child]}' (cut the other one "
-                "with 'cut:' in a loops file)"
+            remarks.add(
+                element,
+                f"closes a loop with '{carried[joint.child]}': link '{joint.child}' has a second "
+                "parent (cut the other one with 'cut:' in a loops file)",
             )
         else:
             carried[joint.child] = joint.name
         joints.append(joint)
         mimic = element.first("mimic")
         if mimic is not None:
-            couplings += _mimic(mimic, joint, moving, warnings)
-        if (element.get("independent") or "").lower() == "true":
-            independent.append(joint.name)
+            couplings += _mimic(mimic, element, moving, remarks)
     # The order in which urdfdom, and with it Pinocchio, visits the children of a link.
-    return sorted(joints, key=lambda joint: joint.name), couplings, independent
+    return sorted(joints, key=lambda joint: joint.name), couplings
 
 
-def _joint(element: Element, warnings: list[str]) -> Joint:
+def _warn_of_dependent(root: Element, description: Description, remarks: Remarks) -> None:
+    """URDF+ marks joints that others determine; warn of those that nothing in the file does."""
+    closed = [joint for joint in description.joints if joint.cut]
+    determined = {name for coupling in description.couplings for name in coupling.joints}
+    for joint in closed:
+        for link in (joint.parent, joint.child):
+            determined.update(moving_path(link, description))
+    for element in root.all("joint"):
+        if _word(element, "independent") == "false" and element.get("name") not in determined:
+            remarks.add(
+                element,
+                "is declared dependent, but no <loop> or <coupling> determines it: it moves freely",
+                "; add what is missing in a loops file",
+            )
+
+
+def _joint(element: Element, remarks: Remarks) -> Joint:
     """One ``<joint>``."""
     kind = element.require("type").lower()
     pair = read_pair(element)
     child = element.need("child")
     turn = _axes(element, pair)
-    values = _limits(element, kind, pair.dof) | _losses(element, pair)
     joint = Joint(
         name=element.require("name"),
         pair=pair,
@@ -198,49 +262,45 @@ def _joint(element: Element, warnings: list[str]) -> Joint:
         frame_child=pose_of(child) * turn,
         cut=False,
         coordinates=_coordinates(element),
-        lower=values.get("lower", ()),
-        upper=values.get("upper", ()),
-        velocity=values.get("velocity", ()),
-        effort=values.get("effort", ()),
-        damping=values.get("damping", ()),
-        friction=values.get("friction", ()),
-        armature=values.get("armature", ()),
+        **_limits(element, kind, pair.dof, remarks),
+        **_losses(element, pair),
     )
     if not joint.lower and kind in ("revolute", "prismatic"):
-        warnings.append(
-            f"{element.source}:{element.line}: joint '{joint.name}' has no position limits"
-        )
+        remarks.add(element, "has no position limits")
     return joint
 
 
-def _losses(element: Element, pair: Pair) -> dict[str, tuple[float, ...]]:
+def _losses(element: Element, pair: Pair) -> dict[str, Any]:
     """Damping, friction and armature; URDF has one number for all degrees of freedom."""
-    dynamics = element.first("dynamics")
-    if dynamics is None or pair.dof == 0:
+    if pair.dof == 0:
         return {}
+    # onshape-to-robot and some tutorials write <joint_properties>.
     values = {
         key: tuple(map(float, dynamics.numbers(text, None, key)))
+        for dynamics in element.all("joint_properties", "dynamics")
         for key in ("damping", "friction", "armature")
         if (text := dynamics.get(key)) is not None
     }
+    for key, numbers in values.items():
+        if any(number < 0 for number in numbers):
+            raise element.error(f"has {key} {numbers}; it must be >= 0")
     spread = {key: v * pair.dof if len(v) == 1 else v for key, v in values.items()}
     return {key: v for key, v in spread.items() if any(v)}
 
 
 def _mimic(
-    mimic: Element, joint: Joint, moving: set[str | None], warnings: list[str]
+    mimic: Element, joint: Element, moving: set[str | None], remarks: Remarks
 ) -> list[Coupling]:
     """Coupling of a mimic joint; none if one of the two joints does not move."""
-    source = mimic.require("joint")
-    if source not in moving or joint.name not in moving:
-        lacking = source if source not in moving else joint.name
-        warnings.append(
-            f"{mimic.source}:{mimic.line}: joint '{joint.name}' mimics '{source}', but "
-            f"'{lacking}' does not move; the mimic is left out"
-        )
+    source, name = mimic.require("joint"), joint.require("name")
+    if source not in moving:
+        remarks.add(joint, f"mimics '{source}', which does not move; the mimic is left out")
+        return []
+    if name not in moving:
+        remarks.add(joint, "does not move; its mimic is left out")
         return []
     ratio, offset = mimic.number("multiplier", 1.0), mimic.number("offset", 0.0)
-    return [Coupling.linear(f"{joint.name}:mimic", joint.name, source, ratio, offset)]
+    return [Coupling.linear(f"{name}:mimic", name, source, ratio, offset)]
 
 
 def _axes(element: Element, pair: Pair) -> pin.SE3:
@@ -268,7 +328,7 @@ def _coordinates(element: Element) -> Coordinates:
     raise element.error(f"has coordinates '{value}', which is none of {', '.join(COORDINATES[1:])}")
 
 
-def _limits(element: Element, kind: str, dof: int) -> dict[str, tuple[float, ...]]:
+def _limits(element: Element, kind: str, dof: int, remarks: Remarks) -> dict[str, Any]:
     """Position, velocity and effort limits; a continuous joint has no position limits."""
     limit = element.first("limit")
     if limit is None or kind == "fixed":
@@ -284,9 +344,16 @@ def _limits(element: Element, kind: str, dof: int) -> dict[str, tuple[float, ...
     for key in ("velocity", "effort"):
         if len(values.get(key, ())) == 1:
             values[key] = values[key] * dof
+        if any(value < 0 for value in values.get(key, ())):
+            remarks.add(element, f"has a negative {key} limit, which is taken as none")
+            values[key] = tuple(v if v >= 0 else float("inf") for v in values[key])
     for one, other in (("lower", "upper"), ("upper", "lower")):
         if one in values and other not in values:
             values[other] = (0.0,) * len(values[one])
+    if len(values.get("lower", ())) == len(values.get("upper", ())) > 0:
+        values["lower"], values["upper"], swapped = ordered(values["lower"], values["upper"])
+        if swapped:
+            remarks.add(element, "has its lower limit above the upper one; they are swapped")
     return values
 
 
@@ -294,47 +361,9 @@ def _words(limit: Element, text: str, key: str) -> list[float]:
     """Numbers of a limit; infinite ones are welcome here."""
     words = text.split()
     try:
-        numbers = [float(word) for word in words]
+        numbers = [unlimited(float(word)) for word in words]
     except ValueError:
         raise limit.error(f"has {key} '{text}', which is not a number") from None
     if any(np.isnan(number) for number in numbers):
         raise limit.error(f"has {key} '{text}', which is not a number")
     return numbers
-
-
-_KNOWN = {
-    "robot": {"link", "joint", "frame", "loop_joint", "loop", "coupling", "constraint"},
-    "link": {"inertial", "visual", "collision"},
-    "inertial": {"mass", "inertia"},
-    "visual": {"geometry"},
-    "collision": {"geometry"},
-    "joint": {"parent", "child", "axis", "axis2", "limit", "dynamics", "mimic",
-              "safety_controller", "calibration"},
-    "loop_joint": {"link1", "link2", "axis", "axis2"},
-    "loop": {"predecessor", "successor", "axis", "axis2"},
-    "constraint": {"predecessor", "successor", "axis", "axis2", "parent", "parent_origin",
-                   "parent_axis", "child", "child_origin", "child_axis"},
-    "coupling": {"predecessor", "successor", "ratio"},
-    "predecessor": set(),
-    "successor": set(),
-    "limit": set(),
-    "dynamics": set(),
-}  # fmt: skip
-"""Elements that are read, by the element that holds them."""
-
-
-def _unknown(root: Element) -> list[str]:
-    """Warn of elements that nobody reads, once per kind and place."""
-    seen: dict[tuple[str, str], int] = {}
-    queue = [root]
-    while queue:
-        parent = queue.pop(0)
-        for child in parent.children:
-            if child.tag in _KNOWN[parent.tag]:
-                queue += [child] if child.tag in _KNOWN else []
-            elif child.tag not in _IRRELEVANT and not child.tag.startswith("drake:"):
-                seen.setdefault((parent.tag, child.tag), child.line)
-    return [
-        f"{root.source}:{line}: element <{tag}> in <{parent}> is not understood; left out"
-        for (parent, tag), line in seen.items()
-    ]

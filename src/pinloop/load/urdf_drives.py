@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from ..description import Drive
+from ..errors import LoadError
+from .remarks import Remarks
 from .xmltools import Element
 
 __all__ = ["read_drives"]
 
 
 def read_drives(
-    root: Element, joints: set[str], warnings: list[str]
+    root: Element, joints: set[str], remarks: Remarks
 ) -> tuple[tuple[str, ...], list[Drive]]:
     """Actuated joints and gears from <transmission> and <ros2_control>."""
     actuated: dict[str, None] = {}
@@ -24,32 +26,30 @@ def read_drives(
             if name in joints:
                 actuated[name] = None
             else:
-                warnings.append(
-                    f"{root.source}:{joint.line}: <ros2_control> names joint '{name}', which the "
-                    "robot does not have; left out"
-                )
+                remarks.add(joint, "of <ros2_control> is no joint of the robot; left out")
     for block in blocks:
         for joint in block.all("joint"):
             name = joint.require("name")
             if name not in joints:
-                warnings.append(
-                    f"{root.source}:{joint.line}: a transmission names joint '{name}', which the "
-                    "robot does not have; left out"
-                )
+                remarks.add(joint, "of a transmission is no joint of the robot; left out")
                 continue
             actuated[name] = None
-            drives[name] = Drive(name, *_gear(block, joint))
+            drives[name] = Drive(name, *_gear(block, joint, remarks))
     return tuple(actuated), list(drives.values())
 
 
-def _gear(block: Element, joint: Element) -> tuple[float, float | None]:
+def _gear(block: Element, joint: Element, remarks: Remarks) -> tuple[float, float | None]:
     """Reduction and rotor inertia of a transmission, wherever the dialect keeps them."""
     places = [joint, *block.all("actuator"), block]
     reduction = 1.0
     for place in places:
         child = place.first("mechanicalReduction", "mechanical_reduction")
         if child is not None:
-            reduction = float(child.numbers(child.text, 1, "the value")[0])
+            try:
+                reduction = float(child.numbers(child.text, 1, "the value")[0])
+            except LoadError:
+                shown = repr(child.text.strip()[:40])
+                remarks.add(block, f"has the reduction {shown}, which is no number; 1 is taken")
             break
     inertia: float | None = None
     for place in places:

@@ -1,7 +1,7 @@
 """Loops inside a URDF, in the dialects that exist (and Drake's constraints in SDF too).
 
-`<loop_joint>`, URDF+ (`<loop>`, `<coupling>`), the ROS proposal (`<constraint>`), joints in
-`<gazebo>`, `<drake:ball_constraint>`. Each becomes a joint with ``cut=True`` or a coupling.
+`<loop_joint>`, URDF+ (`<loop>`, `<coupling>`), the ROS proposal (`<constraint>`), RaiSim's
+`<constraints>`, Drake's constraints. Each becomes a joint with ``cut=True`` or a coupling.
 """
 
 from __future__ import annotations
@@ -15,39 +15,43 @@ from numpy.typing import NDArray
 from ..description import GROUND, Coupling, Description, Joint
 from ..errors import BadValue
 from ..pairs import Pair, align_z, make_pair
-from .sdf_joints import sdf_pair
+from .reference import link_of, moving_path, reference_placements
+from .remarks import Remarks
+from .urdf_raisim import raisim_constraints
 from .xmltools import Element, pose_of, pose_rpy
 
-__all__ = ["drake_constraints", "read_loops", "read_pair", "reference_placements"]
+__all__ = [
+    "closing_joint",
+    "drake_constraints",
+    "read_loops",
+    "read_pair",
+]
 
 Array = NDArray[np.float64]
 
 _DEFAULT_AXIS = (1.0, 0.0, 0.0)
 _NO_AXIS = ("fixed", "free", "spherical", "spatial_translation", "rod")
+_ENDS = (("predecessor", "successor"), ("link1", "link2"), ("parent", "child"))
+"""What the two ends of a loop are called in the dialects."""
 
 
-def read_loops(root: Element, description: Description) -> Description:
+def read_loops(root: Element, description: Description, remarks: Remarks) -> Description:
     """Add every loop joint and coupling that the URDF declares."""
     joints: list[Joint] = []
     couplings: list[Coupling] = []
     for element in root.children:
-        if element.tag == "loop_joint":
-            joints.append(_loop_joint(element))
-        elif element.tag == "coupling":
+        if element.tag == "coupling":
             couplings.append(_coupling(element, description))
-        elif element.tag in ("loop", "constraint"):
-            if element.first("predecessor") is not None:
-                joints.append(_urdf_plus(element))
-            else:
-                joints.append(_ros_constraint(element))
-        elif element.tag == "gazebo":
-            joints += [_gazebo_joint(child, description) for child in element.all("joint")]
+        elif element.tag in ("loop_joint", "loop", "constraint"):
+            joints.append(_loop(element, description))
+        elif element.tag == "constraints":
+            joints += raisim_constraints(element, root, description)
     description = replace(
         description,
         joints=(*description.joints, *joints),
         couplings=(*description.couplings, *couplings),
     )
-    return drake_constraints(root, description)
+    return drake_constraints(root, description, remarks)
 
 
 def read_pair(element: Element) -> Pair:
@@ -56,7 +60,7 @@ def read_pair(element: Element) -> Pair:
         key: element.number(key) for key in ("pitch", "length") if element.get(key) is not None
     }
     try:
-        return make_pair(element.require("type"), **parameters)
+        return make_pair(element.require("type").removesuffix("_joint"), **parameters)
     except BadValue as error:
         raise element.error(str(error)) from None
 
@@ -96,50 +100,89 @@ def _axis(element: Element, tag: str = "axis") -> Array:
     return np.array(_DEFAULT_AXIS) if axis is None else axis.vector("xyz", _DEFAULT_AXIS)
 
 
-def _closing(
+def closing_joint(
     element: Element,
     pair: Pair,
     ends: tuple[str, str],
     poses: tuple[pin.SE3, pin.SE3],
     axes: tuple[Array, Array],
 ) -> Joint:
-    """Build the loop joint of an element between two bodies."""
-    frame_a, frame_b = _pair_frames(element, pair, poses, axes)
-    return Joint(element.require("name"), pair, *ends, frame_a, frame_b, cut=True)
+    """Build the loop joint of an element.
+
+    Args:
+        element: the element; without a name the joint is called after its bodies.
+        pair: its pair.
+        ends: names of the two bodies.
+        poses: declared frames on the two bodies.
+        axes: the axis in each of the two frames (universal: the first in A, the second in B).
+    """
+    # Some write <constraint> without a name.
+    unnamed = element.tag == "constraint" and element.get("name") is None
+    name = "-".join(ends) if unnamed else element.require("name")
+    return Joint(name, pair, *ends, *_pair_frames(element, pair, poses, axes), cut=True)
 
 
-def _one_axis_closing(
-    element: Element, ends: tuple[str, str], poses: tuple[pin.SE3, pin.SE3]
-) -> Joint:
-    """Build the loop joint of an element that gives one axis for both frames."""
+def _loop(element: Element, description: Description) -> Joint:
+    """A loop of one pair between frames on two links, in any of the dialects.
+
+    An axis is in both frames alike, unless each end has its own (``parent_axis``) or the element
+    says in which of the two frames it is (Fusion's ``frame``): the other one follows from the
+    pose of the file, in which the loop is closed.
+    """
     pair = read_pair(element)
-    first = second = _axis(element)
-    if pair.name == "universal":
-        second = element.need("axis2").vector("xyz")
-    return _closing(element, pair, ends, poses, (first, second))
+    ends = _ends(element)
+    first, second = (link_of(end, "link", description, element) for end in ends)
+    poses = _frame(element, ends[0]), _frame(element, ends[1])
+    axis = element.first("axis")
+    if element.first("parent_axis", "child_axis") is not None:
+        axes = _axis(element, "parent_axis"), _axis(element, "child_axis")
+    elif pair.name == "universal":
+        axes = _axis(element), element.need("axis2").vector("xyz")
+    elif axis is not None and (side := axis.get("frame")) is not None:
+        axes = _axes_of_one_side(axis, side, (first, second), poses, description)
+    else:
+        axes = _axis(element), _axis(element)
+    return closing_joint(element, pair, (first, second), poses, axes)
 
 
-def _loop_joint(element: Element) -> Joint:
-    """``<loop_joint>``: link1 and link2 with a pose each, one axis in both frames."""
-    first, second = element.need("link1"), element.need("link2")
-    ends = (first.require("link"), second.require("link"))
-    return _one_axis_closing(element, ends, (pose_of(first), pose_of(second)))
+def _ends(element: Element) -> tuple[Element, Element]:
+    """The two elements that name the links of a loop."""
+    first, second = next((pair for pair in _ENDS if element.first(*pair) is not None), _ENDS[0])
+    if element.tag == "loop_joint" and first == "predecessor":
+        first, second = "link1", "link2"
+    both = element.all(first)
+    # The manual of Isaac Sim shows two <link1>.
+    if len(both) == 2 and element.first(second) is None:
+        return both[0], both[1]
+    return element.need(first), element.need(second)
 
 
-def _urdf_plus(element: Element) -> Joint:
-    """URDF+ ``<loop>``: predecessor and successor with an origin each."""
-    first, second = element.need("predecessor"), element.need("successor")
-    ends = (first.require("link"), second.require("link"))
-    poses = (pose_of(first.first("origin")), pose_of(second.first("origin")))
-    return _one_axis_closing(element, ends, poses)
+def _frame(element: Element, end: Element) -> pin.SE3:
+    """Frame on one end: its attributes, an <origin> in it, or beside it as <parent_origin>."""
+    origins = [*end.all("origin"), *element.all(f"{end.tag}_origin")]
+    if not origins:
+        return pose_of(end)
+    if len(origins) > 1 or end.get("xyz") or end.get("rpy"):
+        raise end.error("has two origins; give one")
+    return pose_of(origins[0])
 
 
-def _ros_constraint(element: Element) -> Joint:
-    """ROS proposal ``<constraint>``: parent and child with origin and axis each."""
-    ends = (element.need("parent").require("link"), element.need("child").require("link"))
-    poses = (pose_of(element.first("parent_origin")), pose_of(element.first("child_origin")))
-    axes = _axis(element, "parent_axis"), _axis(element, "child_axis")
-    return _closing(element, read_pair(element), ends, poses, axes)
+def _axes_of_one_side(
+    axis: Element,
+    side: str,
+    names: tuple[str, str],
+    poses: tuple[pin.SE3, pin.SE3],
+    description: Description,
+) -> tuple[Array, Array]:
+    """An axis given in the frame of one end, in the frames of both."""
+    if side not in ("parent", "child"):
+        raise axis.error(f"has frame '{side}'; it must be parent or child")
+    placements = reference_placements(description)
+    rotations = [
+        placements[name].rotation @ pose.rotation for name, pose in zip(names, poses, strict=True)
+    ]
+    direction = rotations[side == "child"] @ axis.vector("xyz", _DEFAULT_AXIS)
+    return rotations[0].T @ direction, rotations[1].T @ direction
 
 
 def _coupling(element: Element, description: Description) -> Coupling:
@@ -152,10 +195,7 @@ def _coupling(element: Element, description: Description) -> Coupling:
     paths = []
     for tag in ("predecessor", "successor"):
         end = element.need(tag)
-        link = end.require("link")
-        if all(body.name != link for body in description.bodies) and link != GROUND:
-            raise end.error(f"names unknown link '{link}'")
-        paths.append(_moving_path(link, description))
+        paths.append(moving_path(link_of(end, "link", description, element), description))
     first, second = paths
     while first and second and first[0] == second[0]:
         first, second = first[1:], second[1:]
@@ -166,66 +206,6 @@ def _coupling(element: Element, description: Description) -> Coupling:
     return Coupling(element.require("name"), tuple(terms), tuple(terms.values()))
 
 
-def _moving_path(link: str, description: Description) -> list[str]:
-    """Names of the moving tree joints from the base to ``link``."""
-    carrier = {joint.child: joint for joint in description.joints if joint.cut is not True}
-    path: list[str] = []
-    for _ in carrier:
-        if link not in carrier:
-            break
-        joint = carrier[link]
-        if joint.pair.dof:
-            path.append(joint.name)
-        link = joint.parent
-    return path[::-1]
-
-
-def reference_placements(description: Description) -> dict[str, pin.SE3]:
-    """Placements of the bodies in the base frame at zero joint coordinates."""
-    carrier = {joint.child: joint for joint in description.joints if joint.cut is not True}
-    placements: dict[str, pin.SE3] = {GROUND: pin.SE3.Identity()}
-    for body in description.bodies:
-        chain: list[Joint] = []
-        link = body.name
-        while link not in placements and link in carrier and len(chain) <= len(carrier):
-            chain.append(carrier[link])
-            link = carrier[link].parent
-        placements.setdefault(link, pin.SE3.Identity())
-        for joint in reversed(chain):
-            step = joint.frame_parent * joint.frame_child.inverse()
-            placements[joint.child] = placements[joint.parent] * step
-    return placements
-
-
-def _gazebo_joint(element: Element, description: Description) -> Joint:
-    """A joint in ``<gazebo>``: its frame sits on the child and coincides at zero coordinates."""
-    ends = []
-    for tag in ("parent", "child"):
-        end = element.need(tag)
-        name = end.text.strip() or end.require("link")
-        ends.append(GROUND if name == "world" else name)
-    parent, child = ends
-    placements = reference_placements(description)
-    for name in ends:
-        if name not in placements:
-            raise element.error(f"joins unknown link '{name}'")
-    on_child = pin.SE3.Identity()
-    pose = element.first("pose")
-    if pose is not None and pose.text.strip():
-        numbers = pose.numbers(pose.text, 6, "pose")
-        on_child = pose_rpy(numbers[:3], numbers[3:])
-    on_parent = placements[parent].actInv(placements[child] * on_child)
-    axes: list[Array] = []
-    for tag in ("axis", "axis2"):
-        axis = element.first(tag)
-        axes.append(
-            np.array([0.0, 0.0, 1.0]) if axis is None else axis.text_vector("xyz", (0.0, 0.0, 1.0))
-        )
-    pair = sdf_pair(element, element.require("type").lower())
-    second = axes[1] if pair.name == "universal" else axes[0]
-    return _closing(element, pair, (parent, child), (on_parent, on_child), (axes[0], second))
-
-
 def _scoped(description: Description, name: str) -> str:
     """Body that a name with model scopes (``model::link``) means: the longest end that is one."""
     bodies = {body.name for body in description.bodies}
@@ -234,33 +214,29 @@ def _scoped(description: Description, name: str) -> str:
     return name
 
 
-def drake_constraints(root: Element, description: Description) -> Description:
-    """Add Drake's ball constraints; other constraints of Drake are warned of."""
+def drake_constraints(root: Element, description: Description, remarks: Remarks) -> Description:
+    """Add Drake's ball and weld constraints; others that it has are warned of."""
     joints: list[Joint] = []
-    warnings: list[str] = []
     for element in root.children:
-        if not element.tag.startswith("drake:"):
-            continue
-        if element.tag != "drake:ball_constraint":
-            warnings.append(
-                f"{element.source}:{element.line}: element <{element.tag}> is not understood; "
-                "left out"
-            )
+        kind = element.tag.removeprefix("drake:").removesuffix("_constraint")
+        if element.tag != f"drake:{kind}_constraint" or kind not in ("ball", "weld"):
             continue
         ends: list[str] = []
-        points: list[pin.SE3] = []
-        for body, point in (("body_A", "p_AP"), ("body_B", "p_BQ")):
-            end = element.need(f"drake:ball_constraint_{body}")
-            ends.append(_scoped(description, (end.get("name") or end.text).strip()))
-            where = element.need(f"drake:ball_constraint_{point}")
-            text = where.get("value") or where.text
-            points.append(pin.SE3(np.eye(3), where.numbers(text, 3, "value")))
-        name = element.get("name") or f"ball_{ends[0]}_{ends[1]}"
-        joints.append(
-            Joint(name, make_pair("spherical"), ends[0], ends[1], points[0], points[1], True)
-        )
-    return replace(
-        description,
-        joints=(*description.joints, *joints),
-        warnings=(*description.warnings, *warnings),
-    )
+        frames: list[pin.SE3] = []
+        for body, frame in (("A", "P"), ("B", "Q")):
+            end = element.need(f"{element.tag}_body_{body}")
+            link = _scoped(description, (end.get("name") or end.text).strip())
+            bodies = [one.name for one in description.bodies]
+            if link not in (*bodies, GROUND):
+                raise element.unknown("link", link, bodies)
+            ends.append(link)
+            symbol = "p" if kind == "ball" else "X"
+            where = element.need(f"{element.tag}_{symbol}_{body}{frame}")
+            values = where.numbers(
+                where.get("value") or where.text, 3 if kind == "ball" else 6, "value"
+            )
+            frames.append(pose_rpy(values[:3], np.resize(values[3:], 3)))
+        pair = make_pair("spherical" if kind == "ball" else "fixed")
+        name = element.get("name") or f"{kind}_{ends[0]}_{ends[1]}"
+        joints.append(Joint(name, pair, ends[0], ends[1], frames[0], frames[1], True))
+    return replace(description, joints=(*description.joints, *joints))

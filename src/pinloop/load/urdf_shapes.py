@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Literal
 
 from ..description import Geometry, Shape
 from .packages import Resolver
+from .remarks import Remarks
 from .xmltools import Element, pose_of
 
-__all__ = ["missing_meshes", "read_colors", "read_geometry"]
+__all__ = ["read_colors", "read_geometry", "report_missing"]
 
 Color = tuple[float, float, float, float]
 
@@ -35,7 +37,7 @@ def read_geometry(
     link: Element,
     colors: dict[str, Color],
     resolve: Resolver,
-    warnings: list[str],
+    remarks: Remarks,
     missing: list[Element],
 ) -> list[Geometry]:
     """Visuals and collision shapes of a link; what meshes are not there goes to ``missing``."""
@@ -43,7 +45,7 @@ def read_geometry(
     roles: tuple[Literal["visual", "collision"], ...] = ("visual", "collision")
     for role in roles:
         for index, element in enumerate(link.all(role)):
-            shape = _shape(element, resolve, warnings, missing)
+            shape = _shape(element, resolve, remarks, missing)
             if shape is None:
                 continue
             color = None
@@ -66,13 +68,13 @@ def read_geometry(
 
 
 def _shape(
-    element: Element, resolve: Resolver, warnings: list[str], missing: list[Element]
+    element: Element, resolve: Resolver, remarks: Remarks, missing: list[Element]
 ) -> Shape | None:
     """Shape of a visual or collision element; None with a warning if it cannot be had."""
     geometry = element.first("geometry")
     kind = geometry.children[0] if geometry is not None and geometry.children else None
     if kind is None:
-        warnings.append(f"{element.source}:{element.line}: a {element.tag} has no geometry")
+        remarks.add(element, "has no geometry")
         return None
     if kind.tag == "box":
         return Shape("box", tuple(kind.vector("size")))
@@ -91,22 +93,22 @@ def _shape(
             missing.append(kind)
             return None
         return Shape("mesh", tuple(kind.vector("scale", (1.0, 1.0, 1.0))), path)
-    warnings.append(f"{kind.source}:{kind.line}: geometry <{kind.tag}> is not known; left out")
     return None
 
 
-def missing_meshes(missing: Sequence[Element]) -> list[str]:
-    """One warning for all meshes that were not found: a robot's meshes tend to lack together."""
-    if not missing:
-        return []
-    first, name = missing[0], missing[0].require("filename")
-    more = len(missing) - 1
-    others = f", nor {'is' if more == 1 else 'are'} {more} more" if more else ""
-    scheme, _, rest = name.partition("://")
-    way_out = ""
-    if scheme == "package":
-        way_out = (
-            f"; name the folder that holds the package '{rest.partition('/')[0]}' with "
-            "package_dirs, on the command line with --package-dir"
+def report_missing(missing: Sequence[Element], remarks: Remarks) -> None:
+    """Report meshes that were not found, once for all of them: they tend to lack together."""
+    for kind in missing:
+        name = kind.require("filename")
+        scheme, separator, rest = name.partition("://")
+        advice = ""
+        if scheme in ("package", "model"):
+            advice = (
+                f"; name the folder that holds the package '{rest.partition('/')[0]}' with "
+                "package_dirs, on the command line with --package-dir"
+            )
+        elif not separator and not PurePath(name).is_absolute():
+            advice = "; looked in the folder of the robot file, those above it, and package_dirs"
+        remarks.about(
+            ("mesh", scheme), name, f"{kind.where}: mesh '{name}' not found; left out", advice
         )
-    return [f"{first.source}:{first.line}: mesh '{name}' not found{others}; left out{way_out}"]

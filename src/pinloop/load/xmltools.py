@@ -5,13 +5,16 @@ Knows no robot. The readers of URDF, SDF and MJCF get everything they read throu
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from pathlib import PurePath
 from xml.parsers import expat
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..errors import LoadError
+from ..errors import LoadError, UnknownName
 
 __all__ = ["LARGEST", "Element", "parse_xml", "pose_of", "pose_rpy"]
 
@@ -25,6 +28,9 @@ _DEEPEST = 6000
 
 _LARGEST = 1e30
 """Beyond this a number is a slip; its square must not overflow."""
+
+_SEPARATOR = re.compile(r",(?=\s)")
+"""A comma between numbers, as in "0, 0, 0.45"; "0,45" may be a decimal comma and is refused."""
 
 
 class Element:
@@ -42,9 +48,18 @@ class Element:
         name = self.attributes.get("name")
         return f"<{self.tag}>" if name is None else f"<{self.tag} name='{name}'>"
 
+    @property
+    def where(self) -> str:
+        """File, without its folder, and line."""
+        return f"{PurePath(self.source).name or self.source}:{self.line}"
+
     def error(self, problem: str) -> LoadError:
         """Return the error that says ``problem`` about this element."""
         return LoadError(f"{self!r} {problem}", source=self.source, line=self.line)
+
+    def unknown(self, kind: str, name: str, known: Iterable[str]) -> LoadError:
+        """Return the error that the element names a ``kind`` of thing that does not exist."""
+        return self.error(f"cannot be placed: {UnknownName(kind, name, known)}")
 
     def all(self, *tags: str) -> list[Element]:
         """Children with one of the tags, in order."""
@@ -77,7 +92,7 @@ class Element:
         try:
             if "_" in text:  # Python would read 1_000, which is a slip here
                 raise ValueError
-            values = np.array([float(word) for word in text.split()])
+            values = np.array([float(word) for word in _SEPARATOR.sub(" ", text).split()])
         except ValueError:
             raise self.error(f"has {what} '{text}', which is not a list of numbers") from None
         if count is not None and len(values) != count:
@@ -125,7 +140,9 @@ class Element:
         """Normalise ``values``; an error if they vanish."""
         largest = float(np.max(np.abs(values)))
         if largest < 1e-9:
-            raise self.error(f"has a zero {what} {tuple(values)}; give it a direction")
+            raise self.error(
+                f"has a zero {what} ({', '.join(f'{v:g}' for v in values)}); give it a direction"
+            )
         direction = values / largest
         return np.asarray(direction / np.linalg.norm(direction))
 
@@ -140,6 +157,46 @@ def parse_xml(text: str | bytes, source: str) -> Element:
     Raises:
         LoadError: the document is not well-formed; says the line.
     """
+    try:
+        return _parse(text, source)
+    except LoadError:
+        mended = _mended(text)
+        if mended == text:
+            raise
+        return _parse(mended, source)
+
+
+# Latin-1 gives every byte one character, and leaves what is ASCII as it is.
+_LATE_DECLARATION = re.compile(r"\s+(<\?xml\s[^>]*\?>)")
+_OPENING = re.compile(r"<!--|<!\[CDATA\[")
+
+
+def _mended(text: str | bytes) -> str | bytes:
+    """The document without two slips that expat alone refuses; every line keeps its number.
+
+    White space before the XML declaration goes behind it, and comments, in which ``--`` must not
+    occur, are blanked.
+    """
+    if isinstance(text, bytes):
+        return str(_mended(text.decode("latin-1"))).encode("latin-1")
+    if match := _LATE_DECLARATION.match(text):
+        begin, end = match.span(1)
+        text = text[begin:end] + text[:begin] + text[end:]
+    parts: list[str] = []
+    at = 0
+    while opening := _OPENING.search(text, at):
+        is_comment = opening[0] == "<!--"
+        end = text.find("-->" if is_comment else "]]>", opening.end()) + 3
+        if end < 3:
+            break
+        inside = text[opening.start() : end]
+        parts.append(text[at : opening.start()])
+        parts.append(re.sub(r"[^\r\n]", " ", inside) if is_comment else inside)
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+def _parse(text: str | bytes, source: str) -> Element:
     parser = expat.ParserCreate()
     stack: list[Element] = []
     texts: list[list[str]] = []  # of the elements in the stack, piece by piece

@@ -105,6 +105,8 @@ def read_yaml(text: str | bytes, source: str) -> object:
         text = _decoded(text, source)
     if len(text) > _LONGEST:
         raise LoadError(f"has more than {_LONGEST >> 20} million characters", source=source)
+    if text[:256].lstrip().startswith("<"):
+        raise LoadError("is XML where a YAML file is expected", source=source)
     try:
         return _Builder(_Loader(text), source).document()
     except yaml.MarkedYAMLError as error:

@@ -87,7 +87,8 @@ class RobotEntry(Entry):
 
     file: Name = Field(description="URDF, SDF, MJCF, Gepetto YAML or screw table")
     loops: _Names = Field((), description="files with its loops, if it does not say them")
-    package_dirs: _Names = Field((), description="folders that hold packages of package:// names")
+    package_dirs: _Names = Field((), description="folders of package:// and model:// names")
+    model: Name | None = Field(None, description="model to load from an SDF that holds several")
     floating_base: bool = Field(False, description="let the root link float")
     tolerance: float | None = Field(
         None,

@@ -120,6 +120,7 @@ def load_scenario(
         gravity=file.gravity,
         floating_base=file.robot.floating_base,
         tolerance=file.robot.tolerance,
+        model=file.robot.model,
     )
     words = Words(source, data, robot)
     mode = _mode(file.start, words)

@@ -17,7 +17,7 @@ from ..dynamics import EquationsOfMotion
 from ..errors import BadValue, PinloopError, PinloopWarning, StopFailed
 from ..integrate import MuntheKaas
 from ..limits import JointEnd, ends_seen_from, joint_ends, require_within
-from ..mechanism import Mechanism, require_robot
+from ..mechanism import Mechanism, blamed_links, blaming_links, require_robot
 from ..modes import ModalSystem
 from ..sampling import with_all_rows
 from ..start import consistent_start
@@ -148,9 +148,10 @@ def stopped(
     require_kind(until, Real, "until", "give a time in seconds")
     if not 0 < until < np.inf:
         raise BadValue(f"until is {until} s; it must be positive")
-    q0, v0 = _start(machine.robot, machine.equations, trigger, q, v)
-    plan = planned(machine.equations, machine.train.brakes, trigger, category, q0, v0)
-    plan, notes = held_on_path(machine.equations, machine.train, plan, method, q0, v0)
+    with blaming_links(machine.robot):
+        q0, v0 = _start(machine.robot, machine.equations, trigger, q, v)
+        plan = planned(machine.equations, machine.train.brakes, trigger, category, q0, v0)
+        plan, notes = held_on_path(machine.equations, machine.train, plan, method, q0, v0)
     ends = ends_seen_from(machine.ends, q0)
     require_within(machine.robot, ends, q0)
     course = Course(machine.equations, machine.train, plan, method, standstill, ends=ends)
@@ -159,10 +160,11 @@ def stopped(
     try:
         stands = course.go(q0, v0, until)
     except (StepFailed, PinloopError) as error:
-        reason, stands = str(error), False
+        reason, stands = f"{error}{blamed_links(error, machine.robot)}", False
     if not course.kept:
         raise PinloopError(reason)
-    result = made_result(course, machine.system, stands)
+    with blaming_links(machine.robot):
+        result = made_result(course, machine.system, stands)
     if reason:
         raise StopFailed(
             f"the stop of robot '{machine.robot.name}' could not be computed beyond "
