@@ -70,7 +70,7 @@ def build_model(description: Description, tree: SpanningTree) -> pin.Model:
 
 
 def _inertia(body: Body) -> pin.Inertia:
-    """Spatial inertia of a body, as given: whether it is possible is for `check_masses` to say."""
+    """Spatial inertia of a body, as given; `warn_of_masses` says whether it is possible."""
     inertia = pin.Inertia.Zero()
     inertia.mass = body.mass
     inertia.lever = np.array(body.com)
