@@ -233,17 +233,75 @@ def test_exact_and_convex_meshes() -> None:
     np.testing.assert_allclose(pyramid.com, 0.75 * np.array((1.5, 1, 0)) + (0.25, 0.25, 6))
 
 
-def test_legacy_meshes_overcount() -> None:
-    numbers = [float(x) for x in U_SHAPE.split('"')[1].split()]
-    corners = np.array(numbers).reshape(-1, 3)
-    triangles = corners[np.array(U_SHAPE.split('"')[3].split(), dtype=int).reshape(-1, 3)]
-    areas = [np.linalg.norm(np.cross(b - a, c - a)) / 2 for a, b, c in triangles]
-    centre = np.average(triangles.mean(axis=1), axis=0, weights=areas)
-    volumes = [abs(np.linalg.det(np.array(face) - centre)) / 6 for face in triangles]
-    body = of_mesh(U_SHAPE)
-    np.testing.assert_allclose(body.mass, 1000 * sum(volumes), rtol=1e-9)
-    assert body.mass > U_SOLID[0] * 1.01
+HOOK = prism(
+    [(0.0, 0.0, 4.0, 1.0), (0.0, 1.0, 1.0, 2.0), (3.0, 1.0, 4.0, 5.0)],
+    [
+        *((0.0, 0.0), (4.0, 0.0), (4.0, 5.0), (3.0, 5.0)),
+        *((3.0, 1.0), (1.0, 1.0), (1.0, 2.0), (0.0, 2.0)),
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("mode", "mass", "com", "inertia"),
+    [
+        (
+            "legacy",
+            25.06136089413856,
+            (2.4199014098, 1.7778624500),
+            (50.2622456645, 40.5768872709, 76.0145885778, -18.090508086),
+        ),
+        ("exact", 18.0, (2.5, 1.7222222222), (42.6111111111, 35.5, 66.1111111111, -16.0)),
+        (
+            "convex",
+            31.0,
+            (2.2903225806, 2.0645161290),
+            (63.0376344086, 47.5537634409, 89.9247311828, -15.1693548387),
+        ),
+        (
+            "shell",
+            58.0,
+            (2.4655172414, 1.8103448276),
+            (169.2471264368, 140.0977011494, 246.6781609195, -54.6206896552),
+        ),
+    ],
+)
+def test_a_mesh_has_the_moments_that_mujoco_gives_it(
+    mode: str, mass: float, com: tuple[float, float], inertia: tuple[float, ...]
+) -> None:
+    """The numbers are body_mass, body_ipos and body_inertia of MuJoCo 4.0.0."""
+    xx, yy, zz, xy = inertia
+    solid = (mass, np.array((*com, 1.0)), np.array([[xx, xy, 0], [xy, yy, 0], [0, 0, zz]]))
+    check(of_mesh(f'{HOOK} inertia="{mode}"', 'density="1"'), solid)
+
+
+def test_convex_solids_are_not_overcounted() -> None:
     check(of_mesh(BRICK), box((1, 3, 2), (1.5, 3.5, 1)))
+    check(of_mesh(f'{BRICK} inertia="legacy"'), box((1, 3, 2), (1.5, 3.5, 1)))
+
+
+def test_an_exact_volume_needs_triangles_that_face_one_side() -> None:
+    vertices, faces = HOOK.split(" face=")
+    inside_out = f'{vertices} face="{" ".join(faces.strip(chr(34)).split()[::-1])}" inertia="exact"'
+    check(of_mesh(inside_out), of_mesh_solid(f'{HOOK} inertia="exact"'))
+    turned = faces.strip('"').split()
+    turned[:3] = turned[2::-1]
+    mixed = f'{vertices} face="{" ".join(turned)}" inertia="exact"'
+    with pytest.raises(LoadError, match=r"has 1 edges with triangles that face opposite sides"):
+        of_mesh(mixed)
+    of_mesh(mixed.replace("exact", "legacy"))
+
+
+def of_mesh_solid(attributes: str) -> Solid:
+    body = of_mesh(attributes)
+    return body.mass, body.com, body.inertia
+
+
+def test_only_the_whole_hull_is_known() -> None:
+    few = f'<asset><mesh name="m" {HOOK} inertia="convex" maxhullvert="5"/></asset>'
+    text = f'<mujoco>{few}<worldbody><body><geom type="mesh" mesh="m"/></body></worldbody></mujoco>'
+    (warning,) = (text for text in read(text).warnings if "maxhullvert" in text)
+    assert "its mass is that of the whole hull" in warning
 
 
 def test_a_hollow_cube() -> None:
@@ -289,11 +347,58 @@ def test_mistakes(attributes: str, geom: str, message: str) -> None:
         of_mesh(attributes, geom)
 
 
-def test_shells_of_primitives_are_refused_where_they_matter() -> None:
-    shell = '<geom size="1" shellinertia="true"/>'
-    with pytest.raises(LoadError, match="is a shell"):
-        first(f"<body>{shell}</body>")
-    check(
-        first(f'<body>{shell}<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/></body>'),
-        (1.0, np.zeros(3), np.eye(3)),
+def plates(x: float, y: float, z: float) -> Solid:
+    """The surface of a box with full side lengths: six plates."""
+    flat = [(0.0, y, z), (x, 0.0, z), (x, y, 0.0)]
+    parts = []
+    for axis, sides in enumerate(flat):
+        area = np.prod([side for side in sides if side])
+        squares = np.square(sides)
+        own = float(area) / 12 * np.diag(squares.sum() - squares)
+        at = np.eye(3)[axis] * (x, y, z) / 2
+        parts += [(float(area), at, own), (float(area), -at, own)]
+    return together(*parts)
+
+
+def drum(r: float, h: float) -> Solid:
+    """The surface of a cylinder: a tube and two disks."""
+    tube, disk = 2 * np.pi * r * h, np.pi * r * r
+    ring = np.diag((r * r / 2 + h * h / 12, r * r / 2 + h * h / 12, r * r))
+    lid = np.diag((r * r / 4, r * r / 4, r * r / 2))
+    return together(
+        (tube, np.zeros(3), tube * ring),
+        *((disk, np.array((0, 0, side * h / 2)), disk * lid) for side in (-1, 1)),
     )
+
+
+def pill(r: float, h: float) -> Solid:
+    """The surface of a capsule: a tube and two half spheres, whose centres of mass are at r/2."""
+    tube, half = 2 * np.pi * r * h, 2 * np.pi * r * r
+    ring = np.diag((r * r / 2 + h * h / 12, r * r / 2 + h * h / 12, r * r))
+    dome = r * r * np.diag((5 / 12, 5 / 12, 2 / 3))
+    return together(
+        (tube, np.zeros(3), tube * ring),
+        *((half, np.array((0, 0, side * (h + r) / 2)), half * dome) for side in (-1, 1)),
+    )
+
+
+EGG = 1.1160403107978032
+"""Area and moments that MuJoCo 4.0.0 gives to an ellipsoid of half axes 0.2, 0.3, 0.4 m."""
+EGG_MOMENTS = np.diag((0.07584638, 0.06215405, 0.04446171))
+
+
+@pytest.mark.parametrize(
+    ("geom", "solid", "rtol"),
+    [
+        ('size="0.4"', (0.64 * np.pi, np.zeros(3), 0.64 * np.pi * 0.32 / 3 * np.eye(3)), 1e-12),
+        ('type="box" size="0.1 0.2 0.3"', plates(0.2, 0.4, 0.6), 1e-12),
+        ('type="cylinder" size="0.3 0.4"', drum(0.3, 0.8), 1e-12),
+        ('type="capsule" size="0.3 0.5"', pill(0.3, 1.0), 1e-12),
+        ('type="ellipsoid" size="0.2 0.3 0.4"', (EGG, np.zeros(3), EGG * EGG_MOMENTS), 1e-5),
+    ],
+)
+def test_shells_of_primitives(geom: str, solid: Solid, rtol: float) -> None:
+    check(first(f'<body><geom {geom} density="1" shellinertia="true"/></body>'), solid, rtol)
+    mass, com, inertia = solid
+    heavy = first(f'<body><geom {geom} mass="3" shellinertia="true"/></body>')
+    check(heavy, (3.0, com, inertia * 3 / mass), rtol)

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from ..description import Geometry, Shape
 from .mjcf_document import Document, Names, descendants, quaternion, turn_z
-from .mjcf_inertia import Moments, convex_hull, mesh_moments, primitive_moments, read_triangles
+from .mjcf_inertia import (
+    Moments,
+    convex_hull,
+    count_misoriented,
+    mesh_moments,
+    primitive_moments,
+    read_triangles,
+)
 from .xmltools import Element
 
 __all__ = ["Geom", "Shapes", "segment"]
@@ -176,13 +183,12 @@ class Shapes:
     def moments(self, geom: Geom) -> Moments:
         """Mass properties of a geom in the body frame."""
         element = geom.element
-        shell = False
         if geom.mesh is not None:
             solid = _mesh_solid(geom.mesh, self._document)
         else:
             assert geom.shape is not None
             shell = self._document.flag(element, "shellinertia")
-            solid = primitive_moments(geom.shape)
+            solid = primitive_moments(geom.shape, shell=shell)
         if element.get("mass") is not None:
             mass = element.number("mass")
             if mass < 0:
@@ -191,11 +197,6 @@ class Shapes:
             mass = element.number("density", 1000.0) * solid.mass
         if not solid.mass > 0:
             raise element.error("has no volume; give it a size")
-        if shell and mass > 0:
-            raise element.error(
-                "is a shell (shellinertia), whose inertia is not computed; "
-                "give its body an <inertial>"
-            )
         return solid.scaled(mass / solid.mass).placed(geom.placement)
 
     def _mesh_of(self, element: Element) -> Mesh | None:
@@ -320,8 +321,15 @@ def _mesh_solid(mesh: Mesh, document: Document) -> Moments:
     method = document.word(mesh.element, "inertia", methods, "legacy")
     vertices, faces = mesh.triangles()
     if method == "convex":
+        if mesh.element.get("maxhullvert") is not None:
+            document.warn(mesh.element, "has maxhullvert; its mass is that of the whole hull")
         vertices, faces = _hull(mesh.element, vertices)
         method = "exact"
+    elif method == "exact" and (count := count_misoriented(faces)):
+        raise mesh.element.error(
+            f"has {count} edges with triangles that face opposite sides, so that it has no exact "
+            "volume; repair the mesh, or give it inertia='convex'"
+        )
     solid = mesh_moments(vertices, faces, method)
     if not solid.mass > 0:
         raise mesh.element.error(

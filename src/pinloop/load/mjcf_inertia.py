@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -16,7 +17,14 @@ from numpy.typing import NDArray
 
 from ..description import Shape
 
-__all__ = ["Moments", "mesh_moments", "primitive_moments", "read_triangles", "turned"]
+__all__ = [
+    "Moments",
+    "count_misoriented",
+    "mesh_moments",
+    "primitive_moments",
+    "read_triangles",
+    "turned",
+]
 
 Array = NDArray[np.float64]
 
@@ -74,72 +82,111 @@ def turned(R: Array, inertia: Array) -> Array:
     return np.asarray((product + product.T) / 2)
 
 
-def primitive_moments(shape: Shape) -> Moments:
-    """Moments of a primitive of density 1 in its own frame.
+def primitive_moments(shape: Shape, *, shell: bool = False) -> Moments:
+    """Moments of a primitive of density 1 in its own frame, or of its surface (per area).
 
-    A capsule is a cylinder with two half spheres of radius r, whose centres lie 3r/8 beyond its
-    ends; the inertia of a half sphere about a diameter through its centre of mass is 83/320 m r^2.
+    A surface is a layer of thickness t, t -> 0, that makes the solid grow by t to all sides: its
+    moments are the derivatives of those of the solid. MuJoCo grows the half axes of an ellipsoid,
+    whose layer is thinner at the flat sides, and scales it to an area by the formula of Thomsen;
+    so do we.
 
     Args:
         shape: a shape that is no mesh.
+        shell: True: the mass sits on the surface.
     """
-    if shape.kind == "sphere":
-        (r,) = shape.size
-        volume, moments = 4 / 3 * np.pi * r**3, np.full(3, 0.4 * r**2)
-    elif shape.kind == "box":
-        squares = np.square(shape.size)
-        volume, moments = float(np.prod(shape.size)), (squares.sum() - squares) / 12
-    elif shape.kind == "ellipsoid":
-        squares = np.square(shape.size)
-        volume = 4 / 3 * np.pi * float(np.prod(shape.size))
-        moments = (squares.sum() - squares) / 5
-    else:
-        r, h = shape.size
-        rod = np.pi * r**2 * h
-        across = (3 * r**2 + h**2) / 12
-        volume, moments = rod, np.array([across, across, r**2 / 2])
-        if shape.kind == "capsule":
-            caps = 4 / 3 * np.pi * r**3
-            side = 83 / 320 * r**2 + (h / 2 + 3 / 8 * r) ** 2
-            volume = rod + caps
-            moments = (rod * moments + caps * np.array([side, side, 0.4 * r**2])) / volume
-    return Moments(float(volume), np.zeros(3), float(volume) * np.diag(moments))
+    size = np.array(shape.size)
+    if not shell:
+        volume, moments = _solid(shape.kind, size)
+        return Moments(float(volume), np.zeros(3), np.diag(moments))
+    growth = {"box": (2.0,), "cylinder": (1.0, 2.0), "capsule": (1.0, 0.0)}.get(shape.kind, (1.0,))
+    step = 1e-30  # in the imaginary direction, where a derivative has no difference to round
+    volume, moments = _solid(shape.kind, size + 1j * step * np.array(growth))
+    area, moments = float(volume.imag) / step, moments.imag / step
+    if shape.kind == "ellipsoid":
+        a, b, c = size**1.6075
+        thomsen = 4 * np.pi * ((a * b + a * c + b * c) / 3) ** (1 / 1.6075)
+        area, moments = float(thomsen), moments * (thomsen / area)
+    return Moments(area, np.zeros(3), np.diag(moments))
+
+
+def _solid(kind: str, size: Any) -> tuple[Any, Any]:
+    """Volume and principal moments of a primitive of density 1; sizes may be complex.
+
+    A capsule is a cylinder with two half spheres of radius r, whose centres lie 3r/8 beyond its
+    ends; the inertia of a half sphere about a diameter through its centre of mass is 83/320 m r^2.
+    """
+    if kind == "sphere":
+        (r,) = size
+        volume = 4 / 3 * np.pi * r**3
+        return volume, volume * np.array([0.4, 0.4, 0.4]) * r**2
+    if kind == "box":
+        volume = np.prod(size)
+        return volume, volume * ((size**2).sum() - size**2) / 12
+    if kind == "ellipsoid":
+        volume = 4 / 3 * np.pi * np.prod(size)
+        return volume, volume * ((size**2).sum() - size**2) / 5
+    r, h = size
+    rod = np.pi * r**2 * h
+    across = (3 * r**2 + h**2) / 12
+    moments = rod * np.array([across, across, r**2 / 2])
+    if kind == "cylinder":
+        return rod, moments
+    caps = 4 / 3 * np.pi * r**3
+    side = 83 / 320 * r**2 + (h / 2 + 3 / 8 * r) ** 2
+    return rod + caps, moments + caps * np.array([side, side, 0.4 * r**2])
 
 
 def mesh_moments(vertices: Array, faces: NDArray[np.int64], method: str) -> Moments:
-    """Moments of what triangles enclose, at density 1 (per area for "shell").
+    """Moments of what triangles enclose, at density 1 (per area for "shell"), as MuJoCo has them.
 
-    Every triangle spans a pyramid with the centre of the surface. The second moment of a simplex
-    with corners c_i and volume V is V/20 (sum c_i c_i' + s s'), s = sum c_i, with one corner at
-    the origin; of a triangle with area A it is A/12 (sum c_i c_i' + s s').
+    Every triangle spans a pyramid with an origin: the centre of the surface, to find the centre of
+    mass; then that one, to find mass and inertia. Of a closed surface with signed volumes both
+    give the same. Absolute volumes ("legacy") hang on the origin where the solid is not star-shaped
+    about it, so that it takes these two passes to arrive at MuJoCo's numbers.
+
+    The first moment of a simplex of volume V with corners c_i and the origin is V/4 s, s = sum c_i,
+    its second moment V/20 (sum c_i c_i' + s s'); of a triangle of area A they are A/3 s and
+    A/12 (sum c_i c_i' + s s').
 
     Args:
         vertices: corners [m], shape (n, 3).
         faces: triangles, all counter-clockwise seen from the same side, shape (m, 3).
         method: "exact" (signed pyramids, closed surface), "legacy" (their absolute volumes, which
-            overcounts what is not convex), or "shell" (the surface alone).
+            overcounts what is not star-shaped), or "shell" (the surface alone).
     """
     corners = vertices[faces]
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]) / 2
     areas = np.linalg.norm(normals, axis=1)
-    if not areas.sum() > 0:
-        return Moments(0.0, np.zeros(3), np.zeros((3, 3)))
-    centre = areas @ corners.mean(axis=1) / areas.sum()
-    corners = corners - centre
-    sums = corners.sum(axis=1)
-    if method == "shell":
-        weights, first, second = areas, 1 / 3, 1 / 12
-    else:
-        weights, first, second = np.einsum("ij,ij->i", normals, sums) / 9, 1 / 4, 1 / 20
+    first, second = (1 / 3, 1 / 12) if method == "shell" else (1 / 4, 1 / 20)
+
+    def weights(sums: Array) -> Array:
+        if method == "shell":
+            return areas
+        volumes = np.einsum("ij,ij->i", normals, sums) / 9
         # A surface that is inside out has all signs wrong.
-        weights = np.abs(weights) if method == "legacy" else weights * np.sign(weights.sum())
-    mass = float(weights.sum())
+        signs = np.sign(volumes) if method == "legacy" else np.sign(volumes.sum())
+        return np.asarray(volumes * signs)
+
+    com, mass = np.zeros(3), float(areas.sum())
+    if mass > 0:
+        com = areas @ corners.mean(axis=1) / mass
+        sums = (corners - com).sum(axis=1)
+        mass = float(weights(sums).sum())
     if not mass > 0:
-        return Moments(0.0, centre, np.zeros((3, 3)))
-    com = first * (weights @ sums) / mass
+        return Moments(0.0, com, np.zeros((3, 3)))
+    com = com + first * (weights(sums) @ sums) / mass
+    corners = corners - com
+    sums = corners.sum(axis=1)
     pairs = np.einsum("ijk,ijl->ikl", corners, corners) + np.einsum("ij,ik->ijk", sums, sums)
-    square = second * np.einsum("i,ijk->jk", weights, pairs) - mass * np.outer(com, com)
-    return Moments(mass, com + centre, np.trace(square) * np.eye(3) - square)
+    square = second * np.einsum("i,ijk->jk", weights(sums), pairs)
+    return Moments(float(weights(sums).sum()), com, np.trace(square) * np.eye(3) - square)
+
+
+def count_misoriented(faces: NDArray[np.int64]) -> int:
+    """How many edges of a surface two triangles walk in the same direction."""
+    degenerate = (faces == np.roll(faces, 1, axis=1)).any(axis=1)
+    edges = faces[~degenerate][:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
+    return len(edges) - len(np.unique(edges, axis=0))
 
 
 def convex_hull(vertices: Array) -> tuple[Array, NDArray[np.int64]]:
