@@ -217,17 +217,17 @@ def test_what_is_not_read_is_said_once_with_file_and_line() -> None:
         f"""<mujoco><option wind="1 0 0" density="0"/><visual/><statistic/><size/><sensor/>
 <keyframe><key/></keyframe><keyframe/>
 <tendon><spatial/></tendon>
-<contact/>
-<worldbody><light/><body name="b" mocap="true" gravcomp="1" color="red">{MASS}<camera/>
-<flexcomp/></body></worldbody></mujoco>"""
+<contact/><deformable/>
+<worldbody><body name="b" mocap="true" gravcomp="1" color="red">{MASS}<camera/>
+<flexcomp/></body><light/><geom type="plane" size="0 0 1"/></worldbody></mujoco>"""
     )
     expected = [
         "robot.xml:1: <option> has wind",
-        "robot.xml:3: <tendon> in <mujoco> is not read",
+        "robot.xml:4: <deformable> holds soft bodies",
         "robot.xml:5: <body name='b'> has an attribute 'color'",
         "robot.xml:5: <body name='b'> is moved by motion capture",
         "robot.xml:5: <body name='b'> has gravcomp",
-        "robot.xml:6: <flexcomp> in <body> is not read",
+        "robot.xml:6: <flexcomp> is soft; it is left out with its mass",
     ]
     assert len(description.warnings) == len(expected)
     for start in expected:
@@ -258,7 +258,6 @@ def test_chains_may_be_long() -> None:
         (f"<body>{MASS}<freejoint/><joint/></body>", "can have no other joint"),
         (f"<body>{MASS}<body>{MASS}<freejoint/></body></body>", "not a child of the world"),
         (f"<joint/><body>{MASS}</body>", "only a <body> can have one"),
-        (f'<replicate count="2"><body>{MASS}</body></replicate>', "mj_saveLastXML"),
         (f'<frame scale="2"><body>{MASS}</body></frame>', "scales its contents"),
         ("", "has no <body>"),
     ],

@@ -139,18 +139,72 @@ def test_equalities_that_are_left_out() -> None:
 <connect name="x" body1="a" anchor="0 0 0" active="false"/>
 <weld body1="a" class="off"/><weld body1="a" class="off" active="true"/>
 <tendon tendon1="t"/>
-<spring/></equality>"""
+<spring/></equality><tendon><spatial name="t"/></tendon>"""
     )
     assert [joint.name for joint in description.joints if joint.cut] == ["weld_a"]
     starts = [
         "robot.xml:11: <connect name='x'> is not active",
         "robot.xml:12: <weld> is not active",
-        "robot.xml:13: <tendon> is an equality constraint that is not read",
+        "robot.xml:13: <tendon> is on a tendon that runs over sites",
         "robot.xml:14: <spring> in <equality> is not read",
     ]
     said = [warning for warning in description.warnings if " ref:" not in warning]
     assert len(said) == len(starts)
     assert all(text.startswith(start) for text, start in zip(said, starts, strict=True))
+
+
+TENDONS = """<tendon>
+  <fixed name="t1"><joint joint="ja" coef="2"/><joint joint="jb" coef="-1"/></fixed>
+  <fixed name="t2"><joint joint="jc" coef="4"/><joint joint="ja" coef="0.5"/></fixed>
+  <fixed name="t3"><joint joint="jc" coef="3"/></fixed>
+  <fixed name="zero"><joint joint="jc" coef="3"/><joint joint="jc" coef="-3"/></fixed>
+  <spatial name="rope" stiffness="3"/><fixed name="elastic" range="0 1" damping="1"/></tendon>"""
+
+
+def test_fixed_tendons_are_coupled() -> None:
+    description = read(
+        TENDONS
+        + """<equality><tendon name="one" tendon1="t1"/>
+        <tendon name="two" tendon1="t1" tendon2="t2" polycoef="0.7 3"/>
+        <tendon tendon1="t1" tendon2="t3" polycoef="0.1 2 5 0 1"/>
+        <tendon tendon1="t1" tendon2="t2" polycoef="0 1 1"/><tendon tendon1="rope"/>
+        <tendon tendon1="zero"/></equality>"""
+    )
+    one, two, three = description.couplings
+    assert (one.name, two.name, three.name) == ("one", "two", "tendon_t1_t3")
+    q = {"ja": 0.3, "jb": -0.8, "jc": 0.25}
+    first = 2 * q["ja"] - (q["jb"] - START["jb"])
+    second = 4 * (q["jc"] - START["jc"]) + 0.5 * q["ja"]
+    third = 3 * (q["jc"] - START["jc"])
+    for coupling, expected in (
+        (one, first),
+        (two, first - 0.7 - 3 * second),
+        (three, first - (0.1 + 2 * third + 5 * third**2 + third**4)),
+    ):
+        rows = zip(coupling.joints, coupling.polynomials, strict=True)
+        value = sum(np.polynomial.Polynomial(row)(q[joint]) for joint, row in rows)
+        np.testing.assert_allclose(value, expected, atol=1e-12)
+    said = "\n".join(description.warnings)
+    for text in (
+        "is a polynomial of degree 2 in several joints",
+        "is on a tendon that runs over sites",
+        "is on a tendon whose length is constant",
+        "<spatial name='rope'> has stiffness, which is not read",
+        "<fixed name='elastic'> has damping and range, which is not read",
+    ):
+        assert text in said
+
+
+def test_mistakes_of_tendons() -> None:
+    for tendon, equality_of, message in (
+        ("", '<tendon tendon1="x"/>', "tendon 'x', which does not exist"),
+        ('<fixed name="a"/><fixed name="a"/>', "", "already taken"),
+        ('<fixed name="a"><joint joint="jd" coef="1"/></fixed>', "", "no hinge or slide"),
+        ('<fixed name="a"><joint joint="x" coef="1"/></fixed>', "", "joint 'x', which does not"),
+        ('<fixed name="a"><joint joint="ja"/></fixed>', "", "needs an attribute 'coef'"),
+    ):
+        with pytest.raises(LoadError, match=re.escape(message)):
+            read(f"<tendon>{tendon}</tendon><equality>{equality_of}</equality>")
 
 
 @pytest.mark.parametrize(

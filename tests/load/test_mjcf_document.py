@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 
+import pinloop as pl
 from pinloop.description import Description
 from pinloop.errors import LoadError
 from pinloop.load.mjcf import read_mjcf
@@ -116,6 +117,22 @@ def test_an_own_orientation_replaces_that_of_the_class() -> None:
 def test_a_plain_model_gives_no_warnings() -> None:
     assert read(DEFAULTS).warnings == ()
     assert read(DEFAULTS).actuated is None
+
+
+def test_includes_are_found_beside_the_file_that_includes_them(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "arm.xml").write_text('<x><include file="hand.xml"/></x>')
+    (tmp_path / "sub" / "hand.xml").write_text(f'<x><body name="hand">{MASS}</body></x>')
+    text = '<mujoco><worldbody><include file="sub/arm.xml"/></worldbody></mujoco>'
+    (tmp_path / "robot.xml").write_text(text)
+
+    def bodies() -> list[str]:
+        return [body.name for body in pl.load(tmp_path / "robot.xml").description.bodies]
+
+    assert bodies() == ["hand"]
+    # The folder of the main file goes first.
+    (tmp_path / "hand.xml").write_text(f'<x><body name="other">{MASS}</body></x>')
+    assert bodies() == ["other"]
 
 
 def test_includes_are_put_in_place(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..description import Description, constant
+from .mjcf_attach import attach_models
 from .mjcf_constraints import read_actuators, read_equalities
+from .mjcf_copies import expand_copies
 from .mjcf_document import Document, merge
 from .mjcf_tree import Tree
 from .vocabulary import MJCF, report_unread
@@ -54,13 +56,19 @@ def read_mjcf(
         return path
 
     document = Document(root, find)
+    expand_copies(document)
     tree = Tree(document)
+    documents = [document, *attach_models(document, tree)]
     if not tree.bodies:
         raise root.error("has no <body> in its <worldbody>")
-    loops, couplings = read_equalities(document, tree)
-    actuated, drives, joints = read_actuators(document, tree)
+    tree.scale_masses()
+    loops, couplings = read_equalities(documents, tree)
+    actuated, drives, joints = read_actuators(documents, tree)
     gravity = _gravity(document)
-    report_unread(document.root, MJCF, document.remarks)
+    for model in documents:
+        report_unread(model.root, MJCF, model.remarks)
+        for element in model.root.all("deformable"):
+            model.warn(element, "holds soft bodies, which are left out")
     return Description(
         name=root.get("model") or Path(root.source).stem or "MuJoCo Model",
         bodies=tuple(tree.bodies),
@@ -71,7 +79,7 @@ def read_mjcf(
         frames=tuple(tree.frames),
         geometry=tuple(tree.geometry),
         gravity=constant(gravity),
-        warnings=document.remarks.texts(),
+        warnings=tuple(text for model in documents for text in model.remarks.texts()),
         source=root.source,
     )
 

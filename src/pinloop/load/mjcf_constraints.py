@@ -5,12 +5,13 @@ Works on the joints that `mjcf_tree` has read; what it cannot read it warns of.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pinocchio as pin
 from numpy.polynomial import Polynomial
+from numpy.typing import NDArray
 
 from ..description import GROUND, Coupling, Drive, Joint
 from ..pairs import make_pair
@@ -20,34 +21,48 @@ from .xmltools import Element
 
 __all__ = ["read_actuators", "read_equalities"]
 
+Length = dict[str, float]
+"""A tendon's length: factors of joint coordinates."""
 
-def read_equalities(document: Document, tree: Tree) -> tuple[list[Joint], list[Coupling]]:
-    """Read the `<equality>` sections.
+Motor = tuple[Document, Element]
+"""An actuator and the model that it is in."""
+
+_TENDON_FORCES = ("stiffness", "damping", "frictionloss", "armature")
+
+
+def read_equalities(
+    documents: Sequence[Document], tree: Tree
+) -> tuple[list[Joint], list[Coupling]]:
+    """Read the `<equality>` sections of a model and of those attached to it.
 
     Returns:
-        The loop joints (connect: spherical, weld: fixed) and the couplings (joint).
+        The loop joints (connect: spherical, weld: fixed) and the couplings (joint, tendon).
     """
     loops: list[Joint] = []
     couplings: list[Coupling] = []
-    for raw in document.section("equality"):
-        if raw.tag not in EQUALITIES:
-            continue
-        element = document.filled(raw, "equality", "")
-        if not document.flag(element, "active", True):
-            document.warn(element, "is not active and is left out")
-        elif element.tag == "connect":
-            loops.append(_connect(document, tree, element))
-        elif element.tag == "weld":
-            loops.append(_weld(document, tree, element))
-        elif element.tag == "joint":
-            couplings.append(_coupling(document, tree, element))
-        else:
-            document.warn(element, "is an equality constraint that is not read")
+    tendons = _read_tendons(documents, tree)
+    for document in documents:
+        for raw in document.section("equality"):
+            if raw.tag not in EQUALITIES:
+                continue
+            element = document.filled(raw, "equality", "")
+            if not document.flag(element, "active", True):
+                document.warn(element, "is not active and is left out")
+            elif element.tag == "connect":
+                loops.append(_connect(document, tree, element))
+            elif element.tag == "weld":
+                loops.append(_weld(document, tree, element))
+            elif element.tag == "joint":
+                couplings.append(_couple_joints(document, tree, element))
+            elif element.tag == "tendon":
+                couplings += _couple_tendons(document, tree, element, tendons)
+            else:
+                document.warn(element, "is an equality constraint that is not read")
     return loops, couplings
 
 
 def read_actuators(
-    document: Document, tree: Tree
+    documents: Sequence[Document], tree: Tree
 ) -> tuple[tuple[str, ...] | None, tuple[Drive, ...], list[Joint]]:
     """Read the `<actuator>` sections.
 
@@ -55,31 +70,33 @@ def read_actuators(
         Names of the actuated joints (None if the model has no actuators), their drives, and the
         tree joints with the effort limits and rotor inertias of their actuators.
     """
-    motors: dict[str, list[Element]] = {}
+    motors: dict[str, list[Motor]] = {}
     known = {joint.name: joint for joint in tree.joints}
-    elements = document.section("actuator")
-    for raw in elements:
-        if raw.tag not in ACTUATORS:
-            document.warn(raw, "is not a known actuator and is not read")
-            continue
-        element = document.filled(raw, "actuator", "")
-        name = element.get("joint") or element.get("jointinparent")
-        if name is None:
-            document.warn(element, "does not act on a joint; it is not read")
-        elif name not in known:
-            raise element.error(f"drives the joint '{name}', which does not exist")
-        elif element.tag == "damper":
-            document.warn(element, "can only brake; it is not read")
-        elif known[name].pair.dof > 1 and element.tag != "orientation":
-            document.warn(element, f"drives one direction of '{name}' only; it is not read")
-        else:
-            motors.setdefault(name, []).append(element)
-    drives = [_drive(document, name, motors[name]) for name in motors if known[name].pair.dof == 1]
+    given = False
+    for document in documents:
+        for raw in document.section("actuator"):
+            given = True
+            if raw.tag not in ACTUATORS:
+                document.warn(raw, "is not a known actuator and is not read")
+                continue
+            element = document.filled(raw, "actuator", "")
+            name = element.get("joint") or element.get("jointinparent")
+            if name is None:
+                document.warn(element, "does not act on a joint; it is not read")
+            elif name not in known:
+                raise element.error(f"drives the joint '{name}', which does not exist")
+            elif element.tag == "damper":
+                document.warn(element, "can only brake; it is not read")
+            elif known[name].pair.dof > 1 and element.tag != "orientation":
+                document.warn(element, f"drives one direction of '{name}' only; it is not read")
+            else:
+                motors.setdefault(name, []).append((document, element))
+    drives = [_drive(name, motors[name]) for name in motors if known[name].pair.dof == 1]
     joints = [
-        _driven(document, joint, motors[joint.name]) if joint.name in motors else joint
+        _driven(joint, motors[joint.name]) if joint.name in motors else joint
         for joint in tree.joints
     ]
-    return (tuple(motors) if elements else None), tuple(drives), joints
+    return (tuple(motors) if given else None), tuple(drives), joints
 
 
 def _connect(document: Document, tree: Tree, element: Element) -> Joint:
@@ -110,33 +127,120 @@ def _weld(document: Document, tree: Tree, element: Element) -> Joint:
     return _loop(name, pair, body1, body2, frame_a, frame_b)
 
 
-def _coupling(document: Document, tree: Tree, element: Element) -> Coupling:
-    """``q1 - y0 = sum_k a_k (q2 - x0)^k``, multiplied out."""
+def _couple_joints(document: Document, tree: Tree, element: Element) -> Coupling:
     names = [element.require("joint1")]
     if element.get("joint2"):
         names.append(element.require("joint2"))
     for joint in names:
-        if joint not in tree.joint_names:
-            raise element.error(f"names the joint '{joint}', which does not exist")
-        if joint not in tree.references:
-            raise element.error(f"names the joint '{joint}', which is no hinge or slide")
+        _check_scalar(tree, element, joint)
     if len(set(names)) < len(names):
         raise element.error(f"couples the joint '{names[0]}' to itself")
+    name = _name(document, tree, element, "_".join(names))
+    return _coupling(tree, element, name, [{joint: 1.0} for joint in names])
+
+
+def _couple_tendons(
+    document: Document, tree: Tree, element: Element, tendons: dict[str, Length | None]
+) -> list[Coupling]:
+    """Coupling between the lengths of fixed tendons; none if one is not fixed."""
+    names = [element.require("tendon1")]
+    if element.get("tendon2"):
+        names.append(element.require("tendon2"))
+    lengths: list[Length] = []
+    for tendon in names:
+        if tendon not in tendons:
+            raise element.error(f"names the tendon '{tendon}', which does not exist")
+        length = tendons[tendon]
+        if length is None:
+            document.warn(element, "is on a tendon that runs over sites, and is not read")
+            return []
+        lengths.append(length)
+    degree = int(np.max(np.flatnonzero(_polycoef(element)), initial=0))
+    if degree > 1 and len(lengths) == 2 and len(lengths[1]) > 1:
+        document.warn(
+            element, f"is a polynomial of degree {degree} in several joints, and is not read"
+        )
+        return []
+    if not lengths[0]:
+        document.warn(element, "is on a tendon whose length is constant, and is not read")
+        return []
+    name = _name(document, tree, element, "_".join(names))
+    return [_coupling(tree, element, name, lengths)]
+
+
+def _coupling(tree: Tree, element: Element, name: str, lengths: list[Length]) -> Coupling:
+    """``L1 - L1_0 = sum_k a_k (L2 - L2_0)^k``, multiplied out; ``L_0`` in the initial pose.
+
+    Of several joints in ``L2`` the polynomial must be linear.
+    """
+    first, second = lengths[0], lengths[1] if len(lengths) > 1 else {}
+    coefficients = _polycoef(element)
+    constant = -float(coefficients[0])
+    sums = {}
+    for joint, factor in first.items():
+        sums[joint] = np.array([0.0, factor, 0.0, 0.0, 0.0])
+        constant -= factor * tree.references[joint]
+    powers = Polynomial([0.0, *coefficients[1:]])
+    for joint, factor in second.items():
+        turned = powers(Polynomial([-factor * tree.references[joint], factor])).coef
+        sums.setdefault(joint, np.zeros(5))[: len(turned)] -= turned
+        constant -= float(turned[0])
+    polynomials = []
+    for row in sums.values():
+        highest = max(1, int(np.max(np.flatnonzero(row), initial=0)))
+        row[0], constant = constant, 0.0
+        polynomials.append(tuple(float(power) for power in row[: highest + 1]))
+    return Coupling(name, tuple(sums), tuple(polynomials))
+
+
+def _polycoef(element: Element) -> NDArray[np.float64]:
     given = element.numbers(element.get("polycoef") or "", None, "polycoef")
     if len(given) > 5:
         raise element.error(f"has polycoef with {len(given)} numbers; it takes at most 5")
     coefficients = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
     coefficients[: len(given)] = given
-    offset = tree.references[names[0]] + coefficients[0]
-    name = _name(document, tree, element, "_".join(names))
-    if len(names) == 1:
-        return Coupling(name, (names[0],), ((-float(offset), 1.0),))
-    shifted = Polynomial(coefficients)(Polynomial([-tree.references[names[1]], 1.0]))
-    powers = -np.asarray(shifted.coef)[1:]
-    constant = -float(shifted.coef[0] + tree.references[names[0]])
-    keep = max(1, int(np.max(np.flatnonzero(powers), initial=0)) + 1)
-    other = (0.0, *(float(power) for power in powers[:keep]))
-    return Coupling(name, (names[0], names[1]), ((constant, 1.0), other))
+    return coefficients
+
+
+def _check_scalar(tree: Tree, element: Element, joint: str) -> None:
+    """Refuse what is no joint with one coordinate."""
+    if joint not in tree.joint_names:
+        raise element.error(f"names the joint '{joint}', which does not exist")
+    if joint not in tree.references:
+        raise element.error(f"names the joint '{joint}', which is no hinge or slide")
+
+
+def _read_tendons(documents: Sequence[Document], tree: Tree) -> dict[str, Length | None]:
+    """Lengths of the fixed tendons, None for others; warns of the forces in tendons."""
+    lengths: dict[str, Length | None] = {}
+    for document in documents:
+        for raw in document.section("tendon"):
+            element = document.filled(raw, "tendon", "")
+            forces = [
+                attribute
+                for attribute in _TENDON_FORCES
+                if (text := element.get(attribute)) is not None
+                and np.any(element.numbers(text, None, attribute) != 0)
+            ]
+            if element.get("range") and element.get("limited") != "false":
+                forces.append("range")
+            if forces:
+                document.warn(element, f"has {' and '.join(forces)}, which is not read")
+            name = element.get("name")
+            if not name:
+                continue
+            if name in lengths:
+                raise element.error("has a name that is already taken; rename one of the two")
+            if element.tag != "fixed":
+                lengths[name] = None
+                continue
+            length: Length = {}
+            for part in element.all("joint"):
+                joint = part.require("joint")
+                _check_scalar(tree, part, joint)
+                length[joint] = length.get(joint, 0.0) + part.number("coef")
+            lengths[name] = {joint: factor for joint, factor in length.items() if factor != 0}
+    return lengths
 
 
 def _between_sites(tree: Tree, element: Element, name: str, pair: str) -> Joint:
@@ -184,28 +288,30 @@ def _gear(element: Element) -> float:
     return float(values[0])
 
 
-def _drive(document: Document, name: str, motors: list[Element]) -> Drive:
+def _drive(name: str, motors: list[Motor]) -> Drive:
     """Drive of a joint from its first motor."""
-    gears = [_gear(motor) for motor in motors]
+    gears = [_gear(motor) for _, motor in motors]
     if len(set(gears)) > 1:
-        document.warn(motors[1], f"drives '{name}' with another gear than the first motor")
-    rotor = motors[0].number("armature", 0.0)
+        document, second = motors[1]
+        document.warn(second, f"drives '{name}' with another gear than the first motor")
+    rotor = motors[0][1].number("armature", 0.0)
     return Drive(name, gears[0], rotor if rotor and len(motors) == 1 else None)
 
 
-def _driven(document: Document, joint: Joint, motors: list[Element]) -> Joint:
+def _driven(joint: Joint, motors: list[Motor]) -> Joint:
     """The joint with what its motors add: effort limit, reflected inertia and damping."""
     if joint.pair.dof > 1:
         return joint
-    limits = [_force(document, motor) for motor in motors]
+    limits = [_force(document, motor) for document, motor in motors]
     effort = joint.effort
     if not effort and None not in limits:
         effort = (sum(limit for limit in limits if limit is not None),)
+    elements = [motor for _, motor in motors]
     return replace(
         joint,
         effort=effort,
-        armature=_reflected(joint.armature, motors, lambda m: m.number("armature", 0.0)),
-        damping=_reflected(joint.damping, motors, _damping),
+        armature=_reflected(joint.armature, elements, lambda m: m.number("armature", 0.0)),
+        damping=_reflected(joint.damping, elements, _damping),
     )
 
 

@@ -18,7 +18,7 @@ from ..files import read_bytes
 from .remarks import Remarks
 from .xmltools import LARGEST, Element, parse_xml
 
-__all__ = ["ACTUATORS", "EQUALITIES", "Compiler", "Document", "Names"]
+__all__ = ["ACTUATORS", "EQUALITIES", "Compiler", "Document", "Names", "open_file"]
 
 Array = NDArray[np.float64]
 
@@ -240,17 +240,20 @@ class Names:
     """Unique names of one kind: those of the file first, readable ones for the rest.
 
     Args:
-        elements: all elements of the kind.
         reserved: names of the world, which none of them may have.
     """
 
-    def __init__(self, elements: Iterable[Element], reserved: tuple[str, ...] = ()) -> None:
+    def __init__(self, reserved: tuple[str, ...] = ()) -> None:
+        self._reserved = reserved
         self._taken = set(reserved)
+
+    def take(self, elements: Iterable[Element]) -> None:
+        """Take the names of all elements of the kind."""
         for element in elements:
             name = element.get("name")
             if not name:
                 continue
-            if name in reserved:
+            if name in self._reserved:
                 raise element.error("has a name that means the world; give it another one")
             if name in self._taken:
                 raise element.error("has a name that is already taken; rename one of the two")
@@ -328,15 +331,32 @@ def _include(root: Element, find: Callable[[str], Path | None]) -> Element:
 
 
 def _included(include: Element, find: Callable[[str], Path | None], seen: set[Path]) -> Element:
-    """Root element of the file that an `<include>` names."""
+    """Root element of the file that an `<include>` names.
+
+    Names refer to the folder of the main file, and then, as in MuJoCo, to that of the file that
+    holds the element.
+    """
     name = include.require("file")
     path = find(name)
-    if path is None:
-        raise include.error(f"names the file '{name}', which does not exist")
-    if path.resolve() in seen:
+    if path is None and seen and "://" not in name:
+        beside = Path(include.source).parent / name
+        path = beside if beside.is_file() else None
+    if path is not None and path.resolve() in seen:
         raise include.error(f"includes '{name}' a second time; a file may be included once")
+    root, path = open_file(include, name, path)
     seen.add(path.resolve())
-    return parse_xml(read_bytes(path, "robot file", LARGEST), str(path))
+    return root
+
+
+def open_file(element: Element, name: str, path: Path | None) -> tuple[Element, Path]:
+    """Root element and path of a file that an element names.
+
+    Raises:
+        LoadError: there is no such file, or it cannot be read.
+    """
+    if path is None:
+        raise element.error(f"names the file '{name}', which does not exist")
+    return parse_xml(read_bytes(path, "robot file", LARGEST), str(path)), path
 
 
 def _with_attributes(element: Element, attributes: dict[str, str]) -> Element:

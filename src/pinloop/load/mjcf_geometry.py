@@ -13,7 +13,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..description import Geometry, Shape
+from ..description import GROUND, Geometry, Shape
 from .mjcf_document import Document, Names, descendants, quaternion, turn_z
 from .mjcf_inertia import (
     Moments,
@@ -114,14 +114,15 @@ class Shapes:
 
     Args:
         document: the model; takes the warnings.
+        names: names of geoms, which those of this model are added to.
     """
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, names: Names) -> None:
         self._document = document
         self._meshes: dict[str, Mesh | None] = {}
         self._materials: dict[str, Color | None] = {}
-        worlds = document.root.all("worldbody")
-        self._names = Names(descendants(worlds, "geom"))
+        self._names = names
+        names.take(descendants(document.root.all("worldbody"), "geom"))
         for element in document.section("asset"):
             if element.tag == "mesh":
                 self._read_mesh(element)
@@ -142,7 +143,7 @@ class Shapes:
         kind = document.word(element, "type", _KINDS, "sphere")
         name = self._names.of(element, f"{body}_geom{number}" if number else f"{body}_geom")
         if kind in _UNREAD:
-            if kind != "plane":  # the floor of a scene
+            if kind != "plane" and body != GROUND:  # floors and terrain touch nothing here
                 document.warn(element, f"is a {kind}, which is not read")
             return None
         if kind == "mesh":

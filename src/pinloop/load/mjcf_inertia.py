@@ -161,11 +161,10 @@ def mesh_moments(vertices: Array, faces: NDArray[np.int64], method: str) -> Mome
 
     def weights(sums: Array) -> Array:
         if method == "shell":
-            return areas
+            return np.asarray(areas)
         volumes = np.einsum("ij,ij->i", normals, sums) / 9
         # A surface that is inside out has all signs wrong.
-        signs = np.sign(volumes) if method == "legacy" else np.sign(volumes.sum())
-        return np.asarray(volumes * signs)
+        return np.asarray(volumes * np.sign(volumes if method == "legacy" else volumes.sum()))
 
     com, mass = np.zeros(3), float(areas.sum())
     if mass > 0:

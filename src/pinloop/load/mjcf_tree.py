@@ -6,12 +6,15 @@ Walks `<worldbody>` once. Loops, couplings and actuators are in `mjcf_constraint
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
 
 from ..description import GROUND, Body, Geometry, Joint, NamedFrame, constant
+from ..errors import LoadError
 from ..pairs import align_z, make_pair
 from .mjcf_document import Document, Names, descendants
 from .mjcf_geometry import Geom, Shapes, segment
@@ -24,11 +27,22 @@ Member = tuple[Element, pin.SE3, str]
 """An element in a body, the placement of the frame around it, and the default class it has."""
 
 
+@dataclass(frozen=True)
+class _AllNames:
+    """Names in a model and in those attached to it."""
+
+    bodies: Names = field(default_factory=lambda: Names((GROUND, "world")))
+    joints: Names = field(default_factory=Names)
+    sites: Names = field(default_factory=Names)
+    geoms: Names = field(default_factory=Names)
+
+
 class Tree:
     """Everything below `<worldbody>`, in file order.
 
     Args:
         document: the model; takes the warnings.
+        whole: the tree that this one is to become a part of: no name may be in both.
 
     Attributes:
         bodies: the bodies, massless ones between the joints of one body included.
@@ -38,9 +52,10 @@ class Tree:
         placements: placement in the world of each body, and of `GROUND`, in the initial pose.
         sites: per name of a site its body and its placement in it.
         references: per joint with one coordinate, its value in the initial pose.
+        attachments: `<attach>` of other models, the body each is in, its frame there.
     """
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, whole: Tree | None = None) -> None:
         self.bodies: list[Body] = []
         self.joints: list[Joint] = []
         self.frames: list[NamedFrame] = []
@@ -48,16 +63,22 @@ class Tree:
         self.placements: dict[str, pin.SE3] = {GROUND: pin.SE3.Identity()}
         self.sites: dict[str, tuple[str, pin.SE3]] = {}
         self.references: dict[str, float] = {}
+        self.attachments: list[tuple[Element, str, pin.SE3]] = []
         self._document = document
-        self._shapes = Shapes(document)
         self._springs: list[str] = []
         self._shifted: list[str] = []
         worlds = document.root.all("worldbody")
-        self._bodies = Names(descendants(worlds, "body"), (GROUND, "world"))
-        self.joint_names = Names(descendants(worlds, "joint", "freejoint"))
-        self._sites = Names(descendants(worlds, "site"))
+        self._names: _AllNames = whole._names if whole is not None else _AllNames()
+        self._bodies, self.joint_names = self._names.bodies, self._names.joints
+        self._sites = self._names.sites
+        self._bodies.take(descendants(worlds, "body"))
+        self.joint_names.take(descendants(worlds, "joint", "freejoint"))
+        self._sites.take(descendants(worlds, "site"))
+        self._shapes = Shapes(document, self._names.geoms)
+        self._grounded: list[Geom] = []
+        self._beside: list[tuple[Tree, pin.SE3]] = []
+        self._weighed: set[str] = set()
         self._walk(worlds)
-        self._scale_masses()
         self._report()
 
     def body(self, element: Element, attribute: str) -> str:
@@ -74,6 +95,7 @@ class Tree:
         for world in worlds:
             members = list(self._members(world, ""))
             for geom in self._geoms(members, GROUND):
+                self._grounded.append(geom)
                 self.geometry += self._shapes.pictures(geom)
             stack += self._contents(members, GROUND)
         stack.reverse()
@@ -110,10 +132,12 @@ class Tree:
                 children.append((child, name, frame, style))
             elif child.tag == "site":
                 self._site(self._document.filled(child, "site", style), name, frame)
-            elif child.tag in ("replicate", "attach"):
-                raise child.error(
-                    "makes copies, which is not read; save the model as MuJoCo compiled it "
-                    "(mj_saveLastXML) and load that"
+            elif child.tag == "attach":
+                child.require("model")
+                self.attachments.append((child, name, frame))
+            elif child.tag in ("flexcomp", "composite"):
+                self._document.warn(
+                    child, "is soft; it is left out with its mass, because all bodies are rigid"
                 )
             elif name == GROUND and child.tag in ("joint", "freejoint", "inertial"):
                 raise child.error("stands in <worldbody>; only a <body> can have one")
@@ -134,7 +158,7 @@ class Tree:
         geoms = list(self._geoms(members, name))
         for geom in geoms:
             self.geometry += self._shapes.pictures(geom)
-        moments = self._moments(element, members, geoms)
+        moments = self._moments(name, element, members, geoms)
         self.bodies.append(
             Body(name, moments.mass, constant(moments.com), constant(moments.inertia))
         )
@@ -241,21 +265,28 @@ class Tree:
             self._document.warn(element, "has damping that is not linear; only its first is read")
         return (float(values[0]),) * dof
 
-    def _moments(self, element: Element, members: list[Member], geoms: list[Geom]) -> Moments:
+    def _moments(
+        self, name: str, element: Element, members: list[Member], geoms: list[Geom]
+    ) -> Moments:
         """Mass of a body in its own frame, from `<inertial>` or from its geoms."""
         compiler = self._document.compiler
         given = [member for member in members if member[0].tag == "inertial"]
         if len(given) > 1:
             raise given[1][0].error("is the second one of its body")
         if given and compiler.inertiafromgeom != "true":
+            self._weighed.add(name)
             moments = _inertial(self._document, given[0][0], given[0][1])
         elif compiler.inertiafromgeom == "false":
             raise element.error("needs an <inertial>, because inertiafromgeom is 'false'")
         else:
-            first, last = compiler.inertiagrouprange
-            heavy = [g for g in geoms if first <= g.element.number("group", 0.0) <= last]
-            moments = Moments.total(self._shapes.moments(geom) for geom in heavy)
+            moments = self._total(geoms)
         return moments.bounded(compiler.boundmass, compiler.boundinertia, compiler.balanceinertia)
+
+    def _total(self, geoms: list[Geom]) -> Moments:
+        """Mass of the geoms that have any."""
+        first, last = self._document.compiler.inertiagrouprange
+        heavy = [g for g in geoms if first <= g.element.number("group", 0.0) <= last]
+        return Moments.total(self._shapes.moments(geom) for geom in heavy)
 
     def _geoms(self, members: list[Member], name: str) -> Iterator[Geom]:
         number = 0
@@ -280,7 +311,58 @@ class Tree:
             self._document.warn(element, f"has the name of a body or joint; it is called '{shown}'")
         self.frames.append(NamedFrame(shown, body, placement))
 
-    def _scale_masses(self) -> None:
+    def graft(self, part: Tree, body: str, frame: pin.SE3) -> None:
+        """Add another tree; its world becomes a frame on a body.
+
+        Args:
+            part: the tree, made with this one as its whole.
+            body: body that carries it, or `GROUND`.
+            frame: placement of its world in that body.
+        """
+
+        def moved(thing: Any, carrier: str, placement: str) -> Any:
+            if getattr(thing, carrier) != GROUND:
+                return thing
+            return replace(thing, **{carrier: body, placement: frame * getattr(thing, placement)})
+
+        for joint in part.joints:
+            if joint.pair.name == "free" and joint.parent == GROUND != body:
+                raise LoadError(
+                    f"joint '{joint.name}' is free, but the model it is in is attached to the body "
+                    f"'{body}', not to the world",
+                    source=self._document.root.source,
+                )
+            self.joints.append(moved(joint, "parent", "frame_parent"))
+        self.frames += [moved(thing, "body", "placement") for thing in part.frames]
+        self.geometry += [moved(thing, "body", "placement") for thing in part.geometry]
+        self.bodies += part.bodies
+        world = self.placements[body] * frame
+        for name, placement in part.placements.items():
+            if name != GROUND:
+                self.placements[name] = world * placement
+        for name, (carrier, placement) in part.sites.items():
+            grounded = carrier == GROUND
+            self.sites[name] = (body, frame * placement) if grounded else (carrier, placement)
+        self.references |= part.references
+        self._weighed |= part._weighed
+        if body != GROUND and body not in self._weighed:
+            self._add_mass(body, part._ground_mass().placed(frame))
+        elif body == GROUND:
+            self._beside.append((part, frame))
+
+    def _ground_mass(self) -> Moments:
+        """Mass of what is fixed to the world, seen from it."""
+        others = [part._ground_mass().placed(frame) for part, frame in self._beside]
+        return Moments.total([self._total(self._grounded), *others])
+
+    def _add_mass(self, name: str, more: Moments) -> None:
+        at = next(i for i, body in enumerate(self.bodies) if body.name == name)
+        body = self.bodies[at]
+        total = Moments.total([Moments(body.mass, body.com, body.inertia), more])
+        self.bodies[at] = Body(name, total.mass, constant(total.com), constant(total.inertia))
+
+    def scale_masses(self) -> None:
+        """Scale all masses to the total that the model asks for."""
         wanted = self._document.compiler.settotalmass
         mass = sum(body.mass for body in self.bodies)
         if wanted is not None and mass > 0:

@@ -205,23 +205,22 @@ SDF: Vocabulary = {
 }
 
 _MJCF_POSE = "pos quat axisangle euler xyaxes zaxis"
+_MJCF_MEMBERS = (
+    "geom joint freejoint inertial camera light site body frame attach replicate composite flexcomp"
+)
 _MJCF_SOLVER = "name class active solref solimp"
 
 MJCF: Vocabulary = {
     "mujoco": (
         "model | compiler option size visual statistic default custom asset worldbody contact "
-        "equality actuator sensor keyframe include"
+        "equality tendon actuator sensor keyframe deformable include"
     ),
     "default": "class | *",
-    "worldbody": "name | geom joint freejoint inertial camera light site body frame",
+    "worldbody": f"name | {_MJCF_MEMBERS}",
     "body": (
-        f"name childclass mocap gravcomp sleep simple fuse user {_MJCF_POSE} "
-        "| geom joint freejoint inertial camera light site body frame"
+        f"name childclass mocap gravcomp sleep simple fuse user {_MJCF_POSE} | {_MJCF_MEMBERS}"
     ),
-    "frame": (
-        f"name childclass scale scaling massscale {_MJCF_POSE} "
-        "| geom joint freejoint inertial camera light site body frame"
-    ),
+    "frame": (f"name childclass scale scaling massscale {_MJCF_POSE} | {_MJCF_MEMBERS}"),
     "inertial": f"mass diaginertia fullinertia {_MJCF_POSE}",
     "joint": (
         "name class type group pos axis range limited ref armature damping frictionloss "
