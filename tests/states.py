@@ -104,7 +104,8 @@ def dense(
     """
     scale = np.ones(len(J)) if scale is None else scale
     # Light and heavy coordinates in units of their own, or rounding of the heavy ones decides.
-    unit = 1 / np.sqrt(np.diagonal(M))
+    inertia = np.diagonal(M)
+    unit = 1 / np.sqrt(np.where(inertia > 0, inertia, inertia.max(initial=0.0)))
     rows = scale[:, None] * J * unit
     reachable = rows @ np.linalg.lstsq(rows, scale * b, rcond=1e-10)[0] if len(J) else b
     n = len(M)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 import pinloop as pl
@@ -39,6 +40,41 @@ def test_velocities_are_the_derivatives_of_the_closed_form(
     v = pl.consistent_velocity(robot, q, {"crank": speed})
     np.testing.assert_allclose(v, hand.slope(turning), atol=1e-8)
     assert v[robot.coordinates("crank").v][0] == speed
+
+
+@pytest.mark.parametrize("crank", CRANKS)
+def test_the_twist_of_a_body_moves_the_rest(crank: float) -> None:
+    robot = tables.build(m.four_bar())
+    q = hand.angles(robot, m.four_bar_q(crank))
+    expected = pl.consistent_velocity(robot, q, {"crank": -1.7})
+    model, data = robot.model, robot.model.createData()
+    pin.forwardKinematics(model, data, q, expected)
+    pin.updateFramePlacements(model, data)
+    axes = pin.LOCAL_WORLD_ALIGNED
+    twist = pin.getFrameVelocity(model, data, robot.frame_id("coupler"), axes).vector
+    found = pl.consistent_velocity(robot, q, twists={"coupler": twist})
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    linear = pl.consistent_velocity(robot, q, twists={"coupler": twist[:3]})
+    if np.linalg.norm(twist[:3]) > 1e-6:
+        np.testing.assert_allclose(linear, expected, atol=1e-7)
+    both = pl.consistent_velocity(robot, q, {"crank": -1.7}, twists={"coupler": twist})
+    np.testing.assert_allclose(both, expected, atol=1e-9)
+
+
+def test_twists_that_cannot_be() -> None:
+    robot = tables.build(m.four_bar())
+    q = pl.assemble(robot, fixed={"crank": 0.8})
+    with pytest.raises(pl.InconsistentVelocity, match="do not allow 'coupler' at"):
+        pl.consistent_velocity(robot, q, twists={"coupler": (0, 0, 0, 1, 0, 0)})
+    with pytest.raises(pl.InconsistentVelocity, match=r"allow 'crank' at 1\.0, 'rocker' at"):
+        pl.consistent_velocity(robot, q, {"crank": 1.0}, twists={"rocker": np.zeros(6)})
+    with pytest.raises(pl.BadValue, match="has 2 numbers; it takes 6, or 3"):
+        pl.consistent_velocity(robot, q, twists={"coupler": (0, 0)})
+    with pytest.raises(pl.UnknownName, match="did you mean 'coupler'"):
+        pl.consistent_velocity(robot, q, twists={"coupled": np.zeros(6)})
+    with pytest.raises(pl.BadValue, match="twists is 'coupler'"):
+        pl.consistent_velocity(robot, q, twists="coupler")  # type: ignore[arg-type]
+    assert not pl.consistent_velocity(robot, q).any()
 
 
 def test_given_rates_are_kept_exactly_and_the_rest_is_least() -> None:

@@ -222,9 +222,8 @@ def test_malformed_yaml_is_refused_with_its_line(tmp_path: Path) -> None:
 
 BAD_SCREWS = [
     ("mass: 1.5", "mass: -1.5", ("bodies[0].mass", "-1.5")),
-    ("mass: 1.5", "mass: 0", ("bodies[0].mass", "0")),
-    ("    mass: 1.5\n", "", ("bodies[0].mass", "missing")),
-    ("inertia: [[0.1,", "inertia: [[-0.1,", ("bodies[0].inertia", "positive")),
+    ("    mass: 1.5\n", "", ("bodies[0]", "has com and inertia, but no mass")),
+    ("inertia: [[0.1,", "inertia: [[-0.1,", ("bodies[0].inertia", "negative")),
     ("inertia: [[0.1,", "inertia: [[0.9,", ("bodies[0].inertia", "triangle inequality")),
     ("axis: [0, 0, 1], point: [0, 0, 0]", "axis: [0, 0, 0], point: [0, 0, 0]",
      ("joints[0].axis", "zero")),

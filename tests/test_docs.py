@@ -72,8 +72,14 @@ def test_every_example_of_a_format_is_the_linkage(note: str, body: str, tmp_path
     # A parallelogram has one freedom; the tree alone, which is the first example, three.
     tree = body == TREE
     assert report.mobility == int(what["freedoms"] or (3 if tree else 1))
-    # Nothing but what the text says of the example: no masses, a pair or a cut not told.
-    told = ("has no mass", "SDF's default", "joined by a spherical pair", "has a second parent")
+    # Nothing but what the text says of the example: no or odd masses, a pair or a cut not told.
+    told = (
+        "has no mass",
+        "not positive definite",
+        "SDF's default",
+        "joined by a spherical pair",
+        "has a second parent",
+    )
     assert not [text for text in report.warnings if not any(part in text for part in told)]
 
 

@@ -48,6 +48,10 @@ CONSERVATIVE: dict[str, tuple[str, Force]] = {
     "spring between bodies": ("every-pair", pl.Spring("after_free", "after_planar", 7.0, 0.3)),
     "spring to the ground": ("every-pair", pl.Spring("ground", "after_universal", 7.0, 0.3)),
     "spring without length": ("rssr", pl.Spring("coupler", "close/B", 5.0)),
+    "spring between points": (
+        "every-pair",
+        pl.Spring(("after_free", (0.1, -0.2, 0.3)), ("after_planar", (0.3, 0.1, -0.4)), 7.0, 0.3),
+    ),
     "spring on a free body": ("floating-four-bar", pl.Spring("base", "ground", 2.0, 1.0)),
 }
 
@@ -195,6 +199,25 @@ def test_pd_drive_follows_its_target() -> None:
 
 
 @pytest.mark.parametrize("local", [False, True])
+def test_a_force_on_a_point_of_a_body_is_one_on_a_frame_there(local: bool) -> None:
+    body = one_body(mass=2.0)
+    q, v = state(body, 4)
+    at, push = np.array([0.1, -0.2, 0.3]), np.array([1.0, -2.0, 3.0])
+    force = pl.PointForce(("body", at), push, local)
+    point = hand.rate(body, q, v, lambda q: np.array(body.placement(q, "body").act(at)))
+    world = body.placement(q, "body").rotation @ push if local else push
+    tau = bound(body, force).force(0.0, q, v)
+    assert tau @ v == pytest.approx(float(world @ point), rel=1e-8)
+    (name,) = bound(body, force).powers(0.0, q, v)
+    assert name == "force on body at (0.1, -0.2, 0.3)"
+    damper = pl.Damper(("body", at), "ground", 3.0)
+    x = np.array(body.placement(q, "body").act(at))
+    along = float(point @ x) / float(np.linalg.norm(x))
+    (power,) = bound(body, damper).powers(0.0, q, v).values()
+    assert power == pytest.approx(-3.0 * along**2, rel=1e-7)
+
+
+@pytest.mark.parametrize("local", [False, True])
 @pytest.mark.parametrize("name", ["every-pair", "floating-four-bar"])
 def test_point_force_has_the_power_of_its_point(name: str, local: bool) -> None:
     machine = robot(name)
@@ -278,6 +301,12 @@ def test_forces_add_up_and_each_has_a_line_of_its_own() -> None:
         (pl.Spring("coupler", "nowhere", 1.0), "no body or frame 'nowhere'"),
         (pl.Damper("nowhere", "coupler", 1.0), "no body or frame 'nowhere'"),
         (pl.PointForce("nowhere", (0, 0, 1)), "no body or frame 'nowhere'"),
+        (pl.Spring("coupler", ("nowhere", (0, 0, 0)), 1.0), "no body or frame 'nowhere'"),
+        (
+            pl.Spring("coupler", ("coupler", (0, 0)), 1.0),
+            r"the point on 'coupler' has shape \(2,\)",
+        ),
+        (pl.Spring("coupler", 3, 1.0), "acts on 3; name a body"),  # type: ignore[arg-type]
     ],
 )
 def test_forces_that_cannot_be(force: Force, message: str) -> None:

@@ -224,8 +224,34 @@ def test_no_rows_and_idle_rows_leave_newtons_law(m: int) -> None:
 @pytest.mark.parametrize("sick", [0.0, -1.0])
 def test_a_mass_matrix_that_is_not_positive_definite_is_refused(sick: float) -> None:
     M = np.diag([1.0, 2.0, sick])
-    with pytest.raises(pl.SingularMass, match=r"not positive definite \(coordinate 2\)"):
-        Saddle(M, np.ones((1, 3)))
+    for rows in (np.zeros((0, 3)), np.array([[1.0, 1.0, 0.0]]), np.zeros((2, 3))):
+        with pytest.raises(pl.SingularMass, match=r"not positive definite \(coordinate 2\)"):
+            Saddle(M, rows)
+    with pytest.raises(pl.SingularMass):
+        Saddle(np.zeros((2, 2)), np.eye(2))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_may_hold_what_has_no_inertia(seed: int) -> None:
+    """A singular mass matrix is enough if every motion without inertia breaks a row."""
+    rng = np.random.default_rng(seed)
+    n, idle = 6, int(rng.integers(1, 4))
+    case = problem(seed, n, 7, int(rng.integers(idle, 6)))
+    values = 10 ** rng.uniform(-1.5, 1.5, n)
+    values[:idle] = 0.0
+    # Zero rows and columns, as of a massless tip, or directions across coordinates.
+    Q = np.eye(n) if seed % 2 else orthogonal(rng, n)
+    M = Q @ np.diag(values) @ Q.T
+    saddle = Saddle(M, case.J, case.scale)
+    assert saddle.rank == case.rank
+    x, lam = saddle.solve(case.f, case.b)
+    exact_x, exact_lam = dense(M, case.J, case.f, case.b, case.scale)
+    close(x, exact_x, 1e-9)
+    close(lam, exact_lam, 1e-9)
+    close(M @ x, case.f + case.J.T @ lam, 1e-9)
+    close(case.J @ x, case.b, 1e-9)
+    y = saddle.project(case.b)
+    close(y, dense(M, case.J, np.zeros(n), case.b, case.scale)[0], 1e-9)
 
 
 def test_one_factorisation_serves_many_right_hand_sides_and_leaves_them_alone() -> None:

@@ -14,7 +14,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from .arguments import public
-from .checks import require_whole
+from .checks import flat_numbers, require_kind, require_whole
 from .closing import (
     TOLERANCE,
     Problem,
@@ -176,22 +176,30 @@ def _moved_text(problem: Problem, wanted: tuple[str, ...], start: Array, q: Arra
 
 
 @public
-def consistent_velocity(robot: Mechanism, q: ArrayLike, rates: Mapping[str, ArrayLike]) -> Array:
-    """Find the velocity that has the given joint rates and keeps every loop closed.
+def consistent_velocity(
+    robot: Mechanism,
+    q: ArrayLike,
+    rates: Mapping[str, ArrayLike] | None = None,
+    *,
+    twists: Mapping[str, ArrayLike] | None = None,
+) -> Array:
+    """Find the velocity that has the given rates and twists and keeps every loop closed.
 
-    What rates and loops leave free is as small as possible (radians and characteristic lengths).
+    What they and the loops leave free is as small as possible (radians and characteristic lengths).
 
     Args:
         robot: the mechanism.
         q: an assembled configuration, shape (nq,).
         rates: rates by joint [rad/s, m/s]; kept exactly.
+        twists: per body or frame, the velocity of its origin [m/s] and its angular velocity
+            [rad/s], in the axes of the world, shape (6,); or the former alone, shape (3,).
 
     Returns:
         The velocity, shape (nv,).
 
     Raises:
         LoopNotClosed: ``q`` is not assembled.
-        InconsistentVelocity: the loops do not allow these rates.
+        InconsistentVelocity: the loops do not allow these rates and twists.
     """
     require_robot(robot)
     q = robot.checked_configuration(q)
@@ -202,25 +210,55 @@ def consistent_velocity(robot: Mechanism, q: ArrayLike, rates: Mapping[str, Arra
             q=q,
             residuals=problem.constraints.by_name(problem.constraints.residual(q)),
         )
+    rates = {} if rates is None else rates
+    twists = {} if twists is None else twists
+    for what, given_by_name in (("rates", rates), ("twists", twists)):
+        require_kind(given_by_name, Mapping, what, "give a dict of names and values")
     given = robot.velocity(rates)
     held = rows_of(robot, tuple(rates))
     scale = problem.column_scale
-    jacobian = problem.jacobian(q)
-    rest, *_ = np.linalg.lstsq(jacobian[:, ~held], -jacobian @ (given / scale), rcond=1e-10)
+    moving, wanted = _twist_rows(robot, q, twists, scale)
+    jacobian = np.vstack([problem.jacobian(q), moving])
+    values = np.concatenate([np.zeros(len(jacobian) - len(moving)), wanted])
+    rest, *_ = np.linalg.lstsq(jacobian[:, ~held], values - jacobian @ (given / scale), rcond=1e-10)
     v = given.copy()
     v[~held] = rest * scale[~held]
-    left = jacobian @ (v / scale)
-    largest = max(1.0, float(np.max(np.abs(given / scale), initial=0.0)))
+    left = jacobian @ (v / scale) - values
+    largest = max(1.0, *(float(np.max(np.abs(x), initial=0.0)) for x in (given / scale, wanted)))
     if np.linalg.norm(left) > 1e-8 * largest:
-        worst = problem.constraints.labels[int(np.argmax(np.abs(left)))]
-        asked = ", ".join(f"'{name}' at {value!s}" for name, value in rates.items())
+        asked = ", ".join(f"'{name}' at {x!s}" for name, x in [*rates.items(), *twists.items()])
+        gaps = np.abs(left[: len(left) - len(moving)])
+        problem_text = "they contradict each other"
+        if gaps.max(initial=0.0) > 1e-8 * largest:
+            worst = problem.constraints.labels[int(np.argmax(gaps))]
+            problem_text = f"row '{worst}' would open at {gaps.max():.3g} per second"
         raise InconsistentVelocity(
-            f"robot '{robot.name}': the loops do not allow {asked} together; row '{worst}' would "
-            f"open at {np.max(np.abs(left)):.3g} per second; give fewer rates",
+            f"robot '{robot.name}': the loops do not allow {asked} together; {problem_text}; give "
+            f"fewer {'rates' if rates else 'twists'}",
             v=v,
             residual=float(np.linalg.norm(left)),
         )
     return v
+
+
+def _twist_rows(
+    robot: Mechanism, q: Array, twists: Mapping[str, ArrayLike], scale: Array
+) -> tuple[Array, Array]:
+    """Rows on scaled velocities and their values, lengths in characteristic lengths."""
+    rows, values = [np.zeros((0, robot.nv))], [np.zeros(0)]
+    data = robot.model.createData()
+    pin.computeJointJacobians(robot.model, data, q)
+    pin.updateFramePlacements(robot.model, data)
+    for name, twist in twists.items():
+        frame = robot.frame_id(name)
+        wanted = flat_numbers(twist, f"the twist of '{name}'")
+        if len(wanted) not in (3, 6):
+            raise BadValue(f"the twist of '{name}' has {len(wanted)} numbers; it takes 6, or 3")
+        J = pin.getFrameJacobian(robot.model, data, frame, pin.LOCAL_WORLD_ALIGNED).reshape(6, -1)
+        unit = np.array([robot.length] * 3 + [1.0] * 3)[: len(wanted)]
+        rows.append(J[: len(wanted)] * scale / unit[:, None])
+        values.append(wanted / unit)
+    return np.vstack(rows), np.concatenate(values)
 
 
 def _check_fixed(problem: Problem, q: Array) -> None:

@@ -8,7 +8,7 @@ integrated along a trajectory by `analysis`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,6 +27,7 @@ __all__ = [
     "JointDamping",
     "JointFriction",
     "JointSpring",
+    "Place",
     "PointForce",
     "Spring",
     "Torque",
@@ -36,6 +37,8 @@ __all__ = [
 Array = NDArray[np.float64]
 Signal = float | Callable[[float], float]
 """A number, or a function of time."""
+Place = str | tuple[str, ArrayLike]
+"""A body or frame, for its origin, or that and a point in its axes [m], shape (3,)."""
 
 
 class Force(ABC):
@@ -260,17 +263,17 @@ class PD(Force):
 @public
 @dataclass(frozen=True)
 class Spring(Force):
-    """A straight spring between the origins of two frames.
+    """A straight spring between two points.
 
     Args:
-        frame_a: body or frame at one end.
-        frame_b: body or frame at the other end.
+        frame_a: body or frame at one end, or this and a point of it: ``("arm", (0.1, 0, 0))``.
+        frame_b: body or frame at the other end, likewise.
         stiffness: [N/m].
         length: length without load [m].
     """
 
-    frame_a: str
-    frame_b: str
+    frame_a: Place
+    frame_b: Place
     stiffness: float
     length: float = 0.0
 
@@ -285,22 +288,22 @@ class Spring(Force):
         def energy(t: float, q: Array, data: pin.Data) -> float:
             return 0.5 * self.stiffness * (line.distance(data) - self.length) ** 2
 
-        return _Simple(self, robot, f"spring {self.frame_a}-{self.frame_b}", torque, energy)
+        return _Simple(self, robot, f"spring {line}", torque, energy)
 
 
 @public
 @dataclass(frozen=True)
 class Damper(Force):
-    """A straight damper between the origins of two frames.
+    """A straight damper between two points.
 
     Args:
-        frame_a: body or frame at one end.
-        frame_b: body or frame at the other end.
+        frame_a: body or frame at one end, or this and a point of it: ``("arm", (0.1, 0, 0))``.
+        frame_b: body or frame at the other end, likewise.
         damping: [N s/m].
     """
 
-    frame_a: str
-    frame_b: str
+    frame_a: Place
+    frame_b: Place
     damping: float
 
     def bind(self, robot: Mechanism) -> BoundForce:
@@ -311,59 +314,96 @@ class Damper(Force):
             _, J = line.along(data)
             return -self.damping * float(J @ v) * J
 
-        return _Simple(self, robot, f"damper {self.frame_a}-{self.frame_b}", torque)
+        return _Simple(self, robot, f"damper {line}", torque)
+
+
+class _Anchor:
+    """A point of a robot that a force acts on."""
+
+    def __init__(self, robot: Mechanism, place: Place) -> None:
+        self._model = robot.model
+        self._point: Array | None = None
+        if isinstance(place, str):
+            self.name = place
+        else:
+            if not (isinstance(place, Sequence) and len(place) == 2 and isinstance(place[0], str)):
+                raise BadValue(
+                    f"a force acts on {place!r}; name a body or frame, or give (name, point)"
+                )
+            point = _numbers(place[1], f"the point on '{place[0]}'", 3)
+            self.name = place[0]
+            if point.any():
+                self.name += f" at ({', '.join(f'{x:g}' for x in point)})"
+                self._point = point
+        self._frame = robot.frame_id(place if isinstance(place, str) else place[0])
+
+    def position(self, data: pin.Data) -> Array:
+        """Where it is in the world [m], shape (3,)."""
+        placement = data.oMf[self._frame]
+        return np.array(placement.translation if self._point is None else placement * self._point)
+
+    def jacobian(self, data: pin.Data) -> Array:
+        """Of its velocity in the world's axes, shape (3, nv)."""
+        J = pin.getFrameJacobian(self._model, data, self._frame, pin.LOCAL_WORLD_ALIGNED)
+        J = J.reshape(6, -1)
+        if self._point is None:
+            return np.asarray(J[:3])
+        lever = data.oMf[self._frame].rotation @ self._point
+        return np.asarray(J[:3] - pin.skew(lever) @ J[3:])
+
+    def turned(self, force: Array, data: pin.Data) -> Array:
+        """A force in the axes of the frame, in those of the world."""
+        return np.asarray(data.oMf[self._frame].rotation @ force)
 
 
 class _Line:
-    """The straight line between two frames."""
+    """The straight line between two points."""
 
-    def __init__(self, robot: Mechanism, a: str, b: str) -> None:
-        self._model = robot.model
-        self._a, self._b = robot.frame_id(a), robot.frame_id(b)
+    def __init__(self, robot: Mechanism, a: Place, b: Place) -> None:
+        self._a, self._b = _Anchor(robot, a), _Anchor(robot, b)
+
+    def __str__(self) -> str:
+        return f"{self._a.name}-{self._b.name}"
 
     def distance(self, data: pin.Data) -> float:
-        """Distance of the origins [m]."""
-        between = data.oMf[self._b].translation - data.oMf[self._a].translation
-        return float(np.linalg.norm(between))
+        """Distance of the points [m]."""
+        return float(np.linalg.norm(self._b.position(data) - self._a.position(data)))
 
     def along(self, data: pin.Data) -> tuple[float, Array]:
-        """Distance of the origins and its gradient ``J``, shape (nv,)."""
-        between = data.oMf[self._b].translation - data.oMf[self._a].translation
+        """Distance of the points and its gradient ``J``, shape (nv,)."""
+        between = self._b.position(data) - self._a.position(data)
         distance = float(np.linalg.norm(between))
         direction = between / distance if distance > 1e-12 else np.zeros(3)
-        J_a, J_b = (
-            pin.getFrameJacobian(self._model, data, frame, pin.LOCAL_WORLD_ALIGNED).reshape(6, -1)
-            for frame in (self._a, self._b)
-        )
-        return distance, np.asarray(direction @ (J_b[:3] - J_a[:3]))
+        return distance, np.asarray(direction @ (self._b.jacobian(data) - self._a.jacobian(data)))
 
 
 @public
 @dataclass(frozen=True)
 class PointForce(Force):
-    """A force at the origin of a frame.
+    """A force at a point.
 
     Args:
-        frame: body or frame at whose origin it acts.
+        frame: body or frame at whose origin it acts, or this and a point of it:
+            ``("arm", (0.1, 0, 0))``.
         force: force [N], shape (3,), or a function of time that returns it.
         local: whether the force is given in the frame's axes instead of the world's.
     """
 
-    frame: str
+    frame: Place
     force: ArrayLike | Callable[[float], ArrayLike]
     local: bool = False
 
     def bind(self, robot: Mechanism) -> BoundForce:
         """Look the frame up."""
-        frame, model = robot.frame_id(self.frame), robot.model
-        axes = pin.LOCAL if self.local else pin.LOCAL_WORLD_ALIGNED
+        anchor = _Anchor(robot, self.frame)
+        what = f"force on '{anchor.name}'"
 
         def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
-            given = self.force(t) if callable(self.force) else self.force
-            J = pin.getFrameJacobian(model, data, frame, axes).reshape(6, -1)
-            return np.asarray(_numbers(given, f"force on '{self.frame}'", 3) @ J[:3])
+            force = _numbers(self.force(t) if callable(self.force) else self.force, what, 3)
+            force = anchor.turned(force, data) if self.local else force
+            return np.asarray(force @ anchor.jacobian(data))
 
-        return _Simple(self, robot, f"force on {self.frame}", torque)
+        return _Simple(self, robot, f"force on {anchor.name}", torque)
 
 
 @public

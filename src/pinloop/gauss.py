@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import PinloopError
-from .saddle import Saddle, solve_mass
+from .saddle import Saddle, factor_mass, solve_mass
 
 __all__ = ["Contacts", "Decision", "decide"]
 
@@ -78,8 +78,8 @@ def decide(M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts) -> De
     """Decide all contacts together.
 
     Args:
-        M: mass matrix, shape (n, n), symmetric; positive definite with the inertias that contacts
-            accelerate whichever way they move.
+        M: mass matrix, shape (n, n), symmetric; positive definite where the rows hold, with the
+            inertias that contacts accelerate whichever way they move.
         f: forces without those of the contacts, shape (n,).
         J: rows, shape (m, n), of any rank.
         gamma: velocity-dependent part of the rows, shape (m,).
@@ -96,7 +96,8 @@ def decide(M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts) -> De
             return Decision(a, torque, np.zeros(k, dtype=np.int64), np.zeros(0))
     units = np.zeros((k, len(f)))
     units[np.arange(k), at] = 1.0
-    inverse = solve_mass(M, np.column_stack([units.T, f]))
+    # Sizes alone; the mass matrix may be singular where the rows hold, see `saddle`.
+    inverse = solve_mass(factor_mass(M, J)[0], np.column_stack([units.T, f]))
     answers, reactions, fit = _with_rows(M, J, gamma, np.vstack([units, f]), inverse)
     a0, response = answers[k], answers[:k]
     if k == 0:

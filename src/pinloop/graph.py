@@ -14,6 +14,7 @@ from .description import GROUND, Joint
 from .errors import LoadError
 
 __all__ = [
+    "CONTACTS",
     "Cluster",
     "FundamentalLoop",
     "SpanningTree",
@@ -23,7 +24,7 @@ __all__ = [
     "with_cuts",
 ]
 
-_CONTACTS = {"point_on_line", "point_on_plane", "rod"}
+CONTACTS = {"point_on_line", "point_on_plane", "rod"}
 """Pairs that cannot carry a body in the tree: they have no joint coordinates."""
 
 
@@ -163,7 +164,7 @@ def _grow(joints: Sequence[Joint], base: str | None) -> dict[str, TreeEdge]:
     """Prim's algorithm from the ground; returns for each body the edge that carries it."""
     at_body: dict[str, list[int]] = {}
     for index, joint in enumerate(joints):
-        if joint.cut is not True and joint.pair.name not in _CONTACTS:
+        if joint.cut is not True and joint.pair.name not in CONTACTS:
             at_body.setdefault(joint.parent, []).append(index)
             at_body.setdefault(joint.child, []).append(index)
     carrier: dict[str, TreeEdge] = {}
@@ -242,7 +243,7 @@ def _unreached(missing: Sequence[str], joints: Sequence[Joint]) -> str:
     contacts = [
         f"'{j.name}' ({j.pair.name})"
         for j in joints
-        if j.pair.name in _CONTACTS and {j.parent, j.child} & lost
+        if j.pair.name in CONTACTS and {j.parent, j.child} & lost
     ]
     inner = [j.name for j in joints if j.parent in lost and j.child in lost]
     if cut:

@@ -22,10 +22,10 @@ from .coordinates import JointCoordinates, joint_coordinates, linear_coordinates
 from .description import GROUND, Coupling, Description, Drive, Geometry
 from .errors import BadValue, SingularMass, UnknownName
 from .forwards import forward
-from .graph import Cluster, FundamentalLoop, SpanningTree, clusters, spanning_tree
+from .graph import Cluster, FundamentalLoop, SpanningTree, clusters
 from .pairs import Pair
 from .reduction import Regularization
-from .tree import TreeKinematics, build_model
+from .tree import TreeKinematics, grow_tree
 from .validate import check_cuts, check_description, lacking_mass, warn_of_masses
 from .variants import Space, in_absolute_coordinates, with_payload
 
@@ -420,9 +420,7 @@ def build(description: Description, *, kinematics_only: bool = False) -> Mechani
         LoadError: the description is not a possible machine.
     """
     check_description(description)
-    bodies = [body.name for body in description.bodies]
-    tree = spanning_tree(bodies, description.joints, description.base, description.source)
-    model = build_model(description, tree)
+    description, tree, model = grow_tree(description)
     if not kinematics_only:
         description = warn_of_masses(description, model)
     description = check_cuts(description, tree)

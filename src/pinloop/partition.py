@@ -34,7 +34,8 @@ def relative_projections(M: Array, J: Array) -> Array:
     Returns:
         Shape (n,), in [0, 1].
     """
-    return np.asarray(np.diagonal(Saddle(M, J).constraint_metric()) / np.diagonal(M))
+    saddle = Saddle(M, J)
+    return np.asarray(np.diagonal(saddle.constraint_metric()) / np.diagonal(saddle.mass))
 
 
 @public
@@ -60,7 +61,7 @@ def dependent_coordinates(
     saddle = Saddle(M, J, tolerance=tolerance, max_rank=max_rank)
     if saddle.rank == 0:
         return np.zeros(0, dtype=np.intp), np.zeros(0)
-    size = np.sqrt(np.diagonal(M))
+    size = np.sqrt(np.diagonal(saddle.mass))
     factor, order, rank, _ = lapack().dpstrf(
         saddle.constraint_metric() / np.outer(size, size), tol=_VANISHED, lower=1
     )

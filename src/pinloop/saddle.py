@@ -6,6 +6,11 @@ Accelerations, projections of positions and velocities, and impulses are all
 
 with ``M x = f + J' lam``. ``x`` is unique; ``lam`` is not where rows are redundant: the smallest
 one is returned, and which of its entries are determined. Knows no robot.
+
+``M`` may be singular, as that of an open chain with massless links at its end, if it is positive
+definite for all motions that the rows allow: ``F'MF > 0`` for ``J F = 0``. Then ``M + w J'J`` is
+positive definite for ``w > 0`` and takes the place of ``M``: on ``J x = b`` it adds the constant
+``w b'b / 2`` to what is minimised, and ``w J x`` to ``lam``, which is taken off again.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from numpy.typing import NDArray
 from .errors import BadValue, NotFinite, PinloopError, SingularMass
 from .lapack import lapack, triangular, triangular_vector
 
-__all__ = ["RANK", "Saddle", "from_upper", "mass_error", "solve_mass"]
+__all__ = ["RANK", "Saddle", "factor_mass", "from_upper", "mass_error", "solve_mass"]
 
 Array = NDArray[np.float64]
 
@@ -27,6 +32,10 @@ _WELL_CONDITIONED = 1e-9
 """Reciprocal condition of ``J M^-1 J'`` down to which its Cholesky factor is used."""
 _NOISE = 1e-12
 """Rounding noise of rows of size one."""
+_LIGHT = 1e-8
+"""Part of a coordinate's inertia, left after the coordinates before it, at which to look closer."""
+_SINGULAR = 1e-13
+"""Least eigenvalue of a mass matrix with ones on its diagonal that is rounding."""
 RANK = 1e-9
 """Singular values of ``L^-1 J'`` below this fraction of the largest one count as zero."""
 
@@ -35,7 +44,7 @@ class Saddle:
     """Factorised saddle problem, for any number of right-hand sides.
 
     Args:
-        M: mass matrix, shape (n, n), symmetric positive definite.
+        M: mass matrix, shape (n, n), symmetric, positive definite where ``J x = 0``.
         J: rows, shape (m, n).
         scale: unit of each row's multiplier, shape (m,), so that the smallest multipliers do not
             depend on the unit of length; 1 by default.
@@ -45,8 +54,11 @@ class Saddle:
         floor: singular values of ``L^-1 J'`` below which rows are rounding noise; by default that
             of rows of size one.
 
+    Attributes:
+        mass: ``M``, or what takes its place where it is singular, shape (n, n).
+
     Raises:
-        SingularMass: ``M`` is not positive definite.
+        SingularMass: ``M`` is not positive definite where ``J x = 0``.
         NotFinite: ``M`` has entries that are infinite or no numbers.
     """
 
@@ -63,12 +75,10 @@ class Saddle:
         self._tolerance = tolerance
         self._max_rank = len(J) if max_rank is None else max_rank
         self._scale = np.ones(len(J)) if scale is None else scale
-        factored = (M, 0) if M.size == 0 else lapack().dpotrf(M, lower=1, clean=1)
-        self._L: Array = factored[0]
-        info = int(factored[1])
-        if info != 0:
-            raise mass_error(M, info)
-        self._Y = _forward(self._L, (self._scale[:, None] * J).T)
+        self._rows = self._scale[:, None] * J
+        self.mass, self._L, self._weight = factor_mass(M, self._rows)
+        M = self.mass
+        self._Y = _forward(self._L, self._rows.T)
         # Of a few numbers Python's min is several times as fast as NumPy's.
         lightest = min(1.0, *M.diagonal().tolist()) if len(M) else 1.0
         self._floor = _NOISE / math.sqrt(lightest) if floor is None else floor
@@ -136,7 +146,10 @@ class Saddle:
             weights = V.dot(missing) / values
             free += U.dot(weights)
             lam = V.T.dot(weights / values)
-        return _backward(self._L, free), self._scale * lam
+        x = _backward(self._L, free)
+        if self._weight:
+            lam = lam - self._weight * (self._rows @ x)
+        return x, self._scale * lam
 
     def project(self, b: Array) -> Array:
         """Shortest ``x`` in the metric of ``M`` with ``J x = b``, shape (n,)."""
@@ -162,6 +175,58 @@ class Saddle:
         least = max(self._tolerance * sizes[0], self._floor)
         rank = min(sum(size > least for size in sizes), self._max_rank)
         return U[:, :rank], values[:rank], V[:rank]
+
+
+def factor_mass(M: Array, rows: Array) -> tuple[Array, Array, float]:
+    """Cholesky factor of a mass matrix, or of what takes its place where that is singular.
+
+    Args:
+        M: mass matrix, shape (n, n).
+        rows: what restricts the motion, shape (m, n).
+
+    Returns:
+        ``M + w rows' rows``, its lower factor, and ``w``, which is 0 if ``M`` is regular.
+
+    Raises:
+        SingularMass: it is singular for motions that the rows allow.
+    """
+    if M.size == 0:
+        return M, M, 0.0
+    L, light = _factored(M)
+    if light is None:
+        return M, L, 0.0
+    least = _least_eigenvalue(M)
+    square = rows.T @ rows
+    size = float(np.trace(square))
+    weight = float(np.trace(M)) / size if size > 0 else 0.0
+    whole = M + weight * square
+    # Of bodies that are light but not massless both will do: what is better conditioned is better.
+    if weight > 0 and _least_eigenvalue(whole) > max(least, _SINGULAR):
+        return whole, lapack().dpotrf(whole, lower=1, clean=1)[0], weight
+    if least > _SINGULAR:
+        return M, L, 0.0
+    raise mass_error(M, light + 1)
+
+
+def _factored(M: Array) -> tuple[Array, int | None]:
+    """Lower Cholesky factor, and the first coordinate with hardly any inertia of its own."""
+    L, info = lapack().dpotrf(M, lower=1, clean=1)
+    if info != 0:
+        return L, abs(int(info)) - 1
+    own, whole = L.diagonal().tolist(), M.diagonal().tolist()
+    for number, (root, inertia) in enumerate(zip(own, whole, strict=True)):
+        if not root * root > _LIGHT * inertia:
+            return L, number
+    return L, None
+
+
+def _least_eigenvalue(M: Array) -> float:
+    """Of ``M`` with ones on its diagonal; -inf if it is not finite or has a negative diagonal."""
+    inertia = M.diagonal()
+    if not np.all(np.isfinite(M)) or inertia.min() < 0:
+        return -np.inf
+    size = np.sqrt(np.where(inertia > 0, inertia, 1.0))
+    return float(np.linalg.eigvalsh(M / np.outer(size, size))[0])
 
 
 def solve_mass(M: Array, f: Array) -> Array:

@@ -7,7 +7,7 @@ frame of a one-axis joint sits where the pair is, with the axes of the child bod
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pinocchio as pin
@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from .description import GROUND, Body, Description, Joint
 from .errors import LoadError
-from .graph import SpanningTree, TreeEdge
+from .graph import CONTACTS, SpanningTree, TreeEdge, spanning_tree
 from .pairs import MotionGroup
+from .saddle import from_upper
 
-__all__ = ["TreeKinematics", "build_model", "coordinate_names"]
+__all__ = ["TreeKinematics", "build_model", "coordinate_names", "grow_tree"]
 
 Array = NDArray[np.float64]
 
@@ -34,6 +35,105 @@ class _Seat:
     joint: int
     placement: pin.SE3
     frame: int
+
+
+def grow_tree(description: Description) -> tuple[Description, SpanningTree, pin.Model]:
+    """Choose the spanning tree of a robot and build its model.
+
+    Where bodies without mass hang at the end of a chain, though loops go on from there, the mass
+    matrix of the tree is singular and that of the mechanism may not be. Then other joints of these
+    loops are cut, as long as that leaves fewer directions without inertia: joints that lose least
+    by it, and never what the user wants in the tree, what is driven, or what is coupled.
+
+    Returns:
+        The description, in which joints that were chosen so are marked as cut; the spanning tree;
+        and the model.
+    """
+    tree, model = _grown(description)
+    if not (tree.cuts and model.nv and _lacks_mass(description)):
+        return description, tree, model
+    missing = _massless_directions(model)
+    bound = {joint for coupling in description.couplings for joint in coupling.joints}
+    bound |= {*(description.actuated or ()), *(drive.joint for drive in description.drives)}
+    while missing.shape[1]:
+        options = [
+            (joint, *_grown(changed), changed)
+            for joint in _cuttable(tree, model, missing, bound)
+            for changed in [_with_cut(description, joint)]
+        ]
+        trials = [
+            (directions.shape[1], _loss(joint), joint.pair.dof, number)
+            for number, (joint, _, other, _) in enumerate(options)
+            for directions in [_massless_directions(other)]
+        ]
+        if not trials or min(trials)[0] >= missing.shape[1]:
+            break
+        _, tree, model, description = options[min(trials)[-1]]
+        missing = _massless_directions(model)
+    return description, tree, model
+
+
+def _grown(description: Description) -> tuple[SpanningTree, pin.Model]:
+    bodies = [body.name for body in description.bodies]
+    tree = spanning_tree(bodies, description.joints, description.base, description.source)
+    return tree, build_model(description, tree)
+
+
+def _with_cut(description: Description, cut: Joint) -> Description:
+    joints = tuple(
+        replace(joint, cut=True) if joint.name == cut.name else joint
+        for joint in description.joints
+    )
+    return replace(description, joints=joints)
+
+
+def _cuttable(tree: SpanningTree, model: pin.Model, missing: Array, bound: set[str]) -> list[Joint]:
+    """Tree joints that may be cut for another one, in loops with motions without inertia.
+
+    Those near the present cut come first: the first joints of a chain are those one reads.
+    """
+    edges = {edge.joint.name: edge.joint for edge in tree.edges}
+    order = {name: number for number, name in enumerate(edges)}
+    idle = {
+        name
+        for name, joint in list(zip(model.names, model.joints, strict=True))[1:]
+        if np.abs(missing[joint.idx_v : joint.idx_v + joint.nv]).max() > 1e-6
+    }
+    distances: dict[str, int] = {}
+    for cut, loop in zip(tree.cuts, tree.loops, strict=True):
+        # A contact has no coordinates and stays cut.
+        chains = (loop.chain_a, loop.chain_b)
+        stays = cut.cut is True or cut.pair.name in CONTACTS or idle.isdisjoint(sum(chains, ()))
+        for chain in () if stays else chains:
+            for distance, name in enumerate(chain[::-1]):
+                if edges[name].cut is None and name not in bound:
+                    distances[name] = min(distance, distances.get(name, distance))
+    nearest = sorted(distances, key=lambda name: (distances[name], -order[name]))
+    return [edges[name] for name in nearest]
+
+
+def _lacks_mass(description: Description) -> bool:
+    """Whether some bodies lack mass or moments of inertia, but not all have no mass at all."""
+    masses = np.array([body.mass for body in description.bodies])
+    least = np.linalg.eigvalsh(np.array([body.inertia for body in description.bodies]))[:, 0]
+    return bool(masses.any() and not (masses.all() and (least > 0).all()))
+
+
+def _loss(joint: Joint) -> int:
+    """How many of a joint's properties need a coordinate."""
+    values = (joint.lower, joint.velocity, joint.effort, joint.damping, joint.friction)
+    return sum(map(bool, (*values, joint.armature)))
+
+
+def _massless_directions(model: pin.Model) -> Array:
+    """Velocities without kinetic energy at a configuration without special geometry, (nv, n)."""
+    step = np.random.default_rng(0).uniform(-1, 1, model.nv)
+    q = pin.integrate(model, pin.neutral(model), step)
+    M = from_upper(pin.crba(model, model.createData(), q))
+    size = np.sqrt(np.maximum(np.diagonal(M), 0.0))
+    size[size <= 0] = 1.0
+    values, vectors = np.linalg.eigh(M / np.outer(size, size))
+    return np.asarray(vectors[:, values < 1e-13])
 
 
 def build_model(description: Description, tree: SpanningTree) -> pin.Model:

@@ -198,6 +198,7 @@ def test_a_scene_attaches_a_robot_that_floats(tmp_path: Path) -> None:
         ('<attach body="z"/>', "needs an attribute 'prefix'"),
         (f'<body name="a">{MASS}<attach body="a" prefix="p"/></body>', "which it copies"),
         ('<attach body="z" prefix=""/>', "already taken"),
+        ('<attach body="z" frame="f" prefix="p"/>', "both a body and a frame"),
         ('<attach model="x" prefix="p"/>', "names the model 'x', which is not among the assets"),
     ],
 )

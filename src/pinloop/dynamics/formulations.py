@@ -18,7 +18,7 @@ from ..arguments import public
 from ..errors import SingularMass
 from ..partition import dependent_coordinates
 from ..rows import RowSet
-from ..saddle import RANK, Saddle, mass_error
+from ..saddle import RANK, Saddle, factor_mass
 
 __all__ = [
     "Augmented",
@@ -186,16 +186,15 @@ class _BoundProjected(BoundFormulation):
     ) -> tuple[Array, Array]:
         rows = self._scale[:, None] * J
         # In coordinates z = L' a the metric is the identity and J^+ an ordinary pseudoinverse.
-        try:
-            L = np.linalg.cholesky(M)
-        except np.linalg.LinAlgError:
-            raise mass_error(M) from None
+        _, L, weight = factor_mass(M, rows)
         inverse = np.linalg.inv(L)
         plus = _pseudoinverse(rows @ inverse.T, max_rank)
         free = inverse @ f
         along = free - plus @ (rows @ (inverse.T @ free))
         a = inverse.T @ (along - plus @ (self._scale * gamma))
         lam = plus.T @ (L.T @ a - free)
+        if weight:  # see `saddle`
+            lam -= weight * (rows @ a)
         return a, self._scale * lam
 
 
@@ -231,6 +230,8 @@ class _BoundVoronets(BoundFormulation):
     ) -> tuple[Array, Array]:
         rows = self._scale[:, None] * J
         size = np.sqrt(np.diagonal(M))
+        if not size.all():  # coordinates that move no mass: see `saddle`
+            size = np.sqrt(np.diagonal(factor_mass(M, rows)[0]))
         F = self._complement(rows, size, max_rank)
         if F is None:
             self._choose(M, rows, max_rank)

@@ -23,10 +23,12 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..constraints import Constraints
+from ..errors import SingularMass
+from ..lapack import triangular
 from ..mechanism import Mechanism
 from ..pairs import MotionGroup
 from ..rows import RowSet
-from ..saddle import Saddle, from_upper, solve_mass
+from ..saddle import Saddle, factor_mass, from_upper
 
 __all__ = ["TiedLoops"]
 
@@ -138,7 +140,10 @@ class TiedLoops:
             rank: number of independent rows.
         """
         self._bad = self._damping = None
-        gram = self._gram(q)
+        try:
+            gram = self._gram(q)
+        except SingularMass:  # Pinocchio's solver needs the inverse of the mass matrix
+            return False
         chosen = _independent(gram * np.outer(self._units, self._units), rank)
         if chosen is None:
             return False
@@ -193,7 +198,9 @@ class TiedLoops:
         pin.computeJointJacobians(model, data, q)
         pin.updateFramePlacements(model, data)
         J = self._rows.jacobian_at(data, q)[: len(self._places)]
-        return np.asarray(J @ solve_mass(M, J.T))
+        root = factor_mass(M, J[:0])[1]
+        Y = triangular()(1.0, root, J.T, lower=1)
+        return np.asarray(Y.T @ Y)
 
     def _solved(self, q: Array, v: Array, tau: Array) -> Array:
         model, data, ties, states = self._model, self._data, self._ties, self._states

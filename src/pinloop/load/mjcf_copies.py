@@ -73,6 +73,8 @@ def expand_copies(document: Document) -> None:
 
 def find_target(worlds: list[Element], attach: Element) -> tuple[Element, str]:
     """The body or frame below ``worlds`` that an `<attach>` names, and its default class."""
+    if attach.get("body") and attach.get("frame"):
+        raise attach.error("names both a body and a frame; one of them is attached")
     kind = "body" if attach.get("body") else "frame"
     name = attach.require(kind)
     stack = [(world, "main") for world in worlds]

@@ -67,7 +67,8 @@ class Moments:
         solids = list(parts)
         mass = sum(solid.mass for solid in solids)
         if mass <= 0.0:
-            return Moments(0.0, np.zeros(3), np.zeros((3, 3)))
+            turning = sum((solid.inertia for solid in solids), np.zeros((3, 3)))
+            return Moments(0.0, np.zeros(3), turning)
         com = np.asarray(sum(solid.mass * solid.com for solid in solids)) / mass
         inertia = np.zeros((3, 3))
         for solid in solids:

@@ -17,7 +17,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
-from ..description import GROUND, Body, Description, Joint, constant
+from ..description import GROUND, Body, Description, Joint, NamedFrame, constant
 from ..errors import BadValue, LoadError, UnknownName
 from ..pairs import Pair, align_z, pair_name
 from .entries import (
@@ -32,11 +32,13 @@ from .entries import (
     square_axes,
     universal_axes,
 )
-from .yamltools import Name, Number, Vector3, line_of, validated
+from .mjcf_inertia import Moments
+from .yamltools import Direction, Name, Number, Vector3, line_of, validated
 
 __all__ = ["ScrewTable", "read_screws"]
 
 Array = NDArray[np.float64]
+Tensor = tuple[Vector3, Vector3, Vector3]
 
 _NEEDS_POINT = (
     "revolute", "helical", "cylindrical", "universal", "spherical", "point_on_line",
@@ -51,15 +53,62 @@ _ROUNDING = 1e-5
 """Relative error of inertia tensors that a table of few digits brings."""
 
 
+def physical_inertia(rows: Tensor | None) -> Tensor | None:
+    """Check rows of an inertia tensor; one with a single moment is for motion in a plane.
+
+    Raises:
+        ValueError: no body has such a tensor.
+    """
+    if rows is None:
+        return None
+    tensor = np.array(rows)
+    size = float(np.abs(tensor).max())
+    if np.abs(tensor - tensor.T).max() > _ROUNDING * size:
+        raise ValueError("an inertia tensor is symmetric")
+    least, middle, largest = (float(m) for m in np.linalg.eigvalsh((tensor + tensor.T) / 2))
+    principal = f"principal moments {least:.6g}, {middle:.6g}, {largest:.6g} kg m^2"
+    if least < -1e-10 * size:
+        raise ValueError(f"{principal} must not be negative")
+    if middle > _ROUNDING * size and least + middle < largest * (1 - _ROUNDING):
+        raise ValueError(
+            f"{principal} violate the triangle inequality, no body has them; is the tensor "
+            "about the centre of mass?"
+        )
+    return rows
+
+
+class PieceEntry(Entry):
+    """A piece of mass: all values in world axes, in the reference configuration."""
+
+    mass: Number = Field(ge=0, description="mass [kg]")
+    com: Vector3 = Field(description="centre of mass [m]")
+    inertia: Tensor | None = Field(
+        None,
+        description="rows of the inertia about the centre of mass [kg m^2], 0 by default",
+    )
+
+    @field_validator("inertia")
+    @classmethod
+    def _physical(cls, rows: Tensor | None) -> Tensor | None:
+        return physical_inertia(rows)
+
+    def moments(self) -> Moments:
+        """The piece as moments in world axes."""
+        tensor = np.zeros((3, 3)) if self.inertia is None else np.array(self.inertia)
+        return Moments(self.mass, np.array(self.com), (tensor + tensor.T) / 2)
+
+
 class ScrewBody(Entry):
-    """A body: all values in world axes, in the reference configuration."""
+    """A body: all values in world axes, in the reference configuration.
+
+    Mass, centre and inertia, or several pieces of these; without any the body has no mass.
+    """
 
     name: Name = Field(description="name of the body, unique, not 'ground'")
-    mass: Number = Field(gt=0, description="mass [kg]")
-    com: Vector3 = Field(description="centre of mass [m]")
-    inertia: tuple[Vector3, Vector3, Vector3] = Field(
-        description="rows of the inertia about the centre of mass [kg m^2]"
-    )
+    mass: Number | None = Field(None, ge=0, description="mass [kg]")
+    com: Vector3 | None = Field(None, description="centre of mass [m]")
+    inertia: Tensor | None = Field(None, description="as that of a piece; a point mass by default")
+    pieces: tuple[PieceEntry, ...] = Field((), description="further pieces of mass")
 
     @field_validator("name")
     @classmethod
@@ -70,21 +119,33 @@ class ScrewBody(Entry):
 
     @field_validator("inertia")
     @classmethod
-    def _physical(cls, rows: tuple[Vector3, Vector3, Vector3]) -> tuple[Vector3, Vector3, Vector3]:
-        tensor = np.array(rows)
-        size = float(np.abs(tensor).max())
-        if np.abs(tensor - tensor.T).max() > _ROUNDING * size:
-            raise ValueError("an inertia tensor is symmetric")
-        least, middle, largest = (float(m) for m in np.linalg.eigvalsh((tensor + tensor.T) / 2))
-        principal = f"principal moments {least:.6g}, {middle:.6g}, {largest:.6g} kg m^2"
-        if least <= 1e-10 * size:
-            raise ValueError(f"{principal} must all be positive")
-        if least + middle < largest * (1 - _ROUNDING):
-            raise ValueError(
-                f"{principal} violate the triangle inequality, no body has them; is the tensor "
-                "about the centre of mass?"
-            )
-        return rows
+    def _physical(cls, rows: Tensor | None) -> Tensor | None:
+        return physical_inertia(rows)
+
+    @model_validator(mode="after")
+    def _complete(self) -> ScrewBody:
+        given = [key for key in ("com", "inertia") if getattr(self, key) is not None]
+        if self.mass is None and given:
+            raise ValueError(f"has {' and '.join(given)}, but no mass")
+        if self.mass and self.com is None:
+            raise ValueError("has a mass; it needs its centre, too: com")
+        return self
+
+    def moments(self) -> Moments:
+        """All of its mass, in world axes."""
+        own = PieceEntry(
+            mass=self.mass or 0.0, com=self.com or (0.0, 0.0, 0.0), inertia=self.inertia
+        )
+        return Moments.total(piece.moments() for piece in (own, *self.pieces))
+
+
+class FrameEntry(Entry):
+    """A named frame on a body, for springs, dampers, forces and loops of a run."""
+
+    name: Name = Field(description="name of the frame, unique among bodies, joints and frames")
+    body: Name = Field(description="body that carries it, or 'ground'")
+    point: Vector3 = Field(description="where it is in the reference configuration [m]")
+    axis: Direction | None = Field(None, description="direction of its z axis; that of the world")
 
 
 class ScrewJoint(PairEntry):
@@ -130,6 +191,7 @@ class ScrewTable(Entry):
     joints: tuple[ScrewJoint, ...] = Field(min_length=1, description="the joints")
     actuated: tuple[Name, ...] | None = Field(None, description="joints with a motor")
     couplings: tuple[CouplingEntry, ...] = Field((), description="gears, racks, cams")
+    frames: tuple[FrameEntry, ...] = Field((), description="named frames on bodies")
 
 
 def read_screws(data: dict[str, Any], source: str) -> Description:
@@ -157,13 +219,14 @@ def read_screws(data: dict[str, Any], source: str) -> Description:
     for index, entry in enumerate(table.joints):
         line = line_of(data, ("joints", index))
         for body in (entry.parent, entry.child):
-            if body != GROUND and body not in bodies:
-                problem = f"joint '{entry.name}': {UnknownName('body', body, (GROUND, *bodies))}"
-                raise LoadError(problem, source=source, line=line)
+            _need_body(body, bodies, f"joint '{entry.name}'", source, line)
         try:
             joints.append(_joint(entry, source, warnings))
         except BadValue as error:
             raise LoadError(f"joint '{entry.name}': {error}", source=source, line=line) from None
+    for index, frame in enumerate(table.frames):
+        line = line_of(data, ("frames", index))
+        _need_body(frame.body, bodies, f"frame '{frame.name}'", source, line)
     if table.actuated is not None:
         known_joints(table.actuated, joints, "actuated", source)
     return Description(
@@ -173,14 +236,26 @@ def read_screws(data: dict[str, Any], source: str) -> Description:
         couplings=make_couplings(table.couplings, joints, source),
         actuated=table.actuated,
         gravity=constant(table.gravity),
+        frames=tuple(_frame(entry) for entry in table.frames),
         warnings=tuple(warnings),
         source=source,
     )
 
 
+def _need_body(name: str, bodies: list[str], where: str, source: str, line: int | None) -> None:
+    if name != GROUND and name not in bodies:
+        problem = f"{where}: {UnknownName('body', name, (GROUND, *bodies))}"
+        raise LoadError(problem, source=source, line=line)
+
+
 def _body(entry: ScrewBody) -> Body:
-    tensor = np.array(entry.inertia)
-    return Body(entry.name, entry.mass, constant(entry.com), constant((tensor + tensor.T) / 2))
+    total = entry.moments()
+    return Body(entry.name, total.mass, constant(total.com), constant(total.inertia))
+
+
+def _frame(entry: FrameEntry) -> NamedFrame:
+    turn = np.eye(3) if entry.axis is None else align_z(np.array(entry.axis))
+    return NamedFrame(entry.name, entry.body, pin.SE3(turn, np.array(entry.point)))
 
 
 def _joint(entry: ScrewJoint, source: str, warnings: list[str]) -> Joint:

@@ -141,27 +141,35 @@ class FrictionEntry(Entry):
     speed: Positive = Field(0.1, description="speed at which three quarters of it act [rad/s, m/s]")
 
 
+_ORIGIN = (0.0, 0.0, 0.0)
+
+
 class SpringEntry(Entry):
-    """A straight spring between the origins of two frames or bodies."""
+    """A straight spring between points of two frames or bodies."""
 
     a: Name = Field(description="frame or body at one end")
     b: Name = Field(description="frame or body at the other end")
+    point_a: Vector3 = Field(_ORIGIN, description="its point at one end, in its axes [m]")
+    point_b: Vector3 = Field(_ORIGIN, description="its point at the other end, likewise [m]")
     stiffness: Number = Field(description="[N/m]")
     length: NotNegative = Field(0.0, description="length without load [m]")
 
 
 class DamperEntry(Entry):
-    """A straight damper between the origins of two frames or bodies."""
+    """A straight damper between points of two frames or bodies."""
 
     a: Name = Field(description="frame or body at one end")
     b: Name = Field(description="frame or body at the other end")
+    point_a: Vector3 = Field(_ORIGIN, description="its point at one end, in its axes [m]")
+    point_b: Vector3 = Field(_ORIGIN, description="its point at the other end, likewise [m]")
     damping: NotNegative = Field(description="[N s/m]")
 
 
 class PointForceEntry(Entry):
-    """A constant force at the origin of a frame or body."""
+    """A constant force at a point of a frame or body."""
 
-    frame: Name = Field(description="frame or body at whose origin it acts")
+    frame: Name = Field(description="frame or body on which it acts")
+    point: Vector3 = Field(_ORIGIN, description="where it acts, in the axes of the frame [m]")
     force: Vector3 = Field(description="[N]")
     local: bool = Field(False, description="given in the frame's axes instead of the world's")
 

@@ -27,6 +27,7 @@ from ..forces import (
     JointDamping,
     JointFriction,
     JointSpring,
+    Place,
     PointForce,
     Spring,
     Torque,
@@ -59,16 +60,24 @@ def forces_of(entry: ForcesEntry, words: Words) -> list[Force]:
     """
     found = _at_joints(entry, words)
     between: list[tuple[str, int, Force]] = []
-    for k, one in enumerate(entry.spring):
-        between.append(("spring", k, Spring(one.a, one.b, one.stiffness, one.length)))
+    for k, spring in enumerate(entry.spring):
+        ends = _place(spring.a, spring.point_a), _place(spring.b, spring.point_b)
+        between.append(("spring", k, Spring(*ends, spring.stiffness, spring.length)))
     for k, damper in enumerate(entry.damper):
-        between.append(("damper", k, Damper(damper.a, damper.b, damper.damping)))
+        ends = _place(damper.a, damper.point_a), _place(damper.b, damper.point_b)
+        between.append(("damper", k, Damper(*ends, damper.damping)))
     for k, push in enumerate(entry.point_force):
-        between.append(("point_force", k, PointForce(push.frame, push.force, push.local)))
+        place = _place(push.frame, push.point)
+        between.append(("point_force", k, PointForce(place, push.force, push.local)))
     for kind, k, force in between:
         with words.at("forces", kind, k):
             force.bind(words.robot)
     return [*found, *(force for _, _, force in between)]
+
+
+def _place(name: str, point: tuple[float, float, float]) -> Place:
+    """A point of a frame, or the frame where that is its origin."""
+    return (name, point) if any(point) else name
 
 
 def _at_joints(entry: ForcesEntry, words: Words) -> list[Force]:

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from ..gauss import Contacts, decide
 from ..modes import Locked, Mode
-from ..saddle import Saddle, solve_mass
+from ..saddle import Saddle, factor_mass, solve_mass
 from .drivetrain import Drivetrain, Sliding
 from .equations import StopEquations
 from .phase import RELEASE, Phase, gear_contacts, motor_bounds, pinned_bounds, ways
@@ -89,7 +89,7 @@ def next_phase(equations: StopEquations, now: Moment) -> Phase:
     train = equations.train
     M, f, J, gamma, _ = equations.equations.system(now.t, now.q, now.v)
     phase = _as_if_all_stuck(train, now)
-    phase = replace(phase, noise=_noise(train, phase, now, M, f))
+    phase = replace(phase, noise=_noise(train, phase, now, (M, f, J)))
     broken = dict(now.loose)
     while True:
         contacts, force = _contacts(train, phase, now, f, broken)
@@ -107,14 +107,20 @@ def next_phase(equations: StopEquations, now: Moment) -> Phase:
     return _marked_redundant(settled, M + np.diag(train.lossy), J)
 
 
-def _noise(train: Drivetrain, phase: Phase, now: Moment, M: Array, f: Array) -> Array:
+def _noise(
+    train: Drivetrain, phase: Phase, now: Moment, system: tuple[Array, Array, Array]
+) -> Array:
     """Rounding error of what it takes to pin each coordinate [N m], shape (nv,).
+
+    ``system`` is the mass matrix, the forces and the rows; the rows only where they stand in for
+    inertia that the tree lacks.
 
     By the backward error: all that acts has the size ``|f|`` in the metric of the inverse of M, and
     that of the weight of all bodies, even where it cancels. `gauss` takes accelerations below a
     part of it for none; with all others pinned, coordinate i then has ``M_ii`` times as much.
     """
-    model, M = train.robot.model, M + np.diag(train.lossy)
+    M, f, J = system
+    model, M = train.robot.model, factor_mass(M + np.diag(train.lossy), J)[0]
     inverse = solve_mass(M, np.column_stack([np.eye(len(f)), f]))
     alone = np.sqrt(inverse.diagonal())
     mass = sum(inertia.mass for inertia in model.inertias)
