@@ -23,7 +23,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..constraints import Constraints
-from ..errors import SingularMass
+from ..errors import NotFinite, SingularMass
 from ..lapack import triangular
 from ..mechanism import Mechanism
 from ..pairs import MotionGroup
@@ -142,7 +142,7 @@ class TiedLoops:
         self._bad = self._damping = None
         try:
             gram = self._gram(q)
-        except SingularMass:  # Pinocchio's solver needs the inverse of the mass matrix
+        except (SingularMass, NotFinite):  # here is no inverse mass matrix, which is needed
             return False
         chosen = _independent(gram * np.outer(self._units, self._units), rank)
         if chosen is None:
