@@ -16,6 +16,7 @@ positive definite for ``w > 0`` and takes the place of ``M``: on ``J x = b`` it 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -24,13 +25,22 @@ from numpy.typing import NDArray
 from .errors import BadValue, NotFinite, PinloopError, SingularMass
 from .lapack import lapack, triangular, triangular_vector
 
-__all__ = ["RANK", "Saddle", "factor_mass", "from_upper", "mass_error", "solve_mass"]
+__all__ = [
+    "NOISE",
+    "RANK",
+    "Saddle",
+    "count_independent",
+    "factor_mass",
+    "from_upper",
+    "mass_error",
+    "solve_mass",
+]
 
 Array = NDArray[np.float64]
 
 _WELL_CONDITIONED = 1e-9
 """Reciprocal condition of ``J M^-1 J'`` down to which its Cholesky factor is used."""
-_NOISE = 1e-12
+NOISE = 1e-12
 """Rounding noise of rows of size one."""
 _LIGHT = 1e-8
 """Part of a coordinate's inertia, left after the coordinates before it, at which to look closer."""
@@ -81,7 +91,7 @@ class Saddle:
         self._Y = _forward(self._L, self._rows.T)
         # Of a few numbers Python's min is several times as fast as NumPy's.
         lightest = min(1.0, *M.diagonal().tolist()) if len(M) else 1.0
-        self._floor = _NOISE / math.sqrt(lightest) if floor is None else floor
+        self._floor = NOISE / math.sqrt(lightest) if floor is None else floor
         self._S: Array | None = None
         if self._Y.size and self._max_rank >= len(J):
             # For matrices of this size the method takes half as long as the operator.
@@ -171,9 +181,7 @@ class Saddle:
         U, values, V, info = lapack().dgesdd(self._Y, full_matrices=0)
         if info != 0:
             raise BadValue("the rows have no singular values; some state or force is not finite")
-        sizes = values.tolist()
-        least = max(self._tolerance * sizes[0], self._floor)
-        rank = min(sum(size > least for size in sizes), self._max_rank)
+        rank = count_independent(values.tolist(), self._max_rank, self._tolerance, self._floor)
         return U[:, :rank], values[:rank], V[:rank]
 
 
@@ -227,6 +235,21 @@ def _least_eigenvalue(M: Array) -> float:
         return -np.inf
     size = np.sqrt(np.where(inertia > 0, inertia, 1.0))
     return float(np.linalg.eigvalsh(M / np.outer(size, size))[0])
+
+
+def count_independent(
+    values: Sequence[float], most: int, tolerance: float = RANK, floor: float = NOISE
+) -> int:
+    """Rank of rows: the one decision which of them are independent, for every formulation.
+
+    Args:
+        values: singular values of ``L^-1 J'``, largest first.
+        most: number of rows that can be independent at all.
+        tolerance: fraction of the largest value below which values count as zero.
+        floor: value below which values are rounding noise.
+    """
+    least = max(tolerance * values[0], floor) if values else 0.0
+    return min(sum(value > least for value in values), most)
 
 
 def solve_mass(M: Array, f: Array) -> Array:

@@ -156,14 +156,15 @@ class Projector:
         scale = self._rows.scale
         return J * self._units, b * scale, residual * scale
 
-    def _look(self, J: Array) -> None:
+    def _look(self, t: float, q: Array, J: Array) -> None:
         """Find out how independent the rows are, by the pivots of ``J J'``.
 
         Off the manifold dependent rows gain rank: before the rank on it is known, nothing is told.
         """
-        if self._equations.rank is None:
+        rank = self._equations.find_rank(t, q)
+        if rank is None:
             return
-        rank = min(self._equations.rank, J.shape[1])
+        rank = min(rank, J.shape[1])
         factor, _, found, _ = lapack().dpstrf(J.dot(J.T), lower=1)
         least = float(factor[rank - 1, rank - 1] / factor[0, 0]) if 0 < rank <= found else 0.0
         self._best = max(self._best, least)
@@ -175,7 +176,7 @@ class Projector:
         Where two branches cross, ``x y = 0``, a residual ``r`` makes of them two that do not,
         ``x y = r``: a run would follow its own round the corner. So there the least one counts.
         """
-        self._look(here[0])
+        self._look(t, q, here[0])
         tol = self._projection.tol
         allowed, left = tol, 1e-2 * tol
         if self.regularity < _BESIDE:

@@ -310,17 +310,25 @@ class EquationsOfMotion:
         return FurtherRows(J[kept], -residual[kept], index[kept])
 
     @property
-    def rank(self) -> int | None:
-        """Number of rows that are independent in general; None until a state told."""
-        return self._max_rank
-
-    @property
     def max_rank(self) -> int | None:
         """Number of rows that can be independent at all, if that is less than there are.
 
         Known from the first assembled state that was evaluated.
         """
         return None if self._max_rank == len(self.rows) else self._max_rank
+
+    def find_rank(self, t: float, q: Array) -> int | None:
+        """Number of rows that are independent in general, from a configuration.
+
+        Returns:
+            what is known since the first assembled configuration; None if there was none yet, and
+            ``q`` is none either.
+        """
+        if self._max_rank is None:
+            self._kinematics(q, self._rest)
+            J = self.rows.terms(t, q, self._rest, self._data)[0]
+            self._independent_rows(t, q, self.mass(q), J)
+        return self._max_rank
 
     def _independent_rows(self, t: float, q: Array, M: Array, J: Array) -> int | None:
         """Number of rows that can be independent, if that is less than there are; else None.

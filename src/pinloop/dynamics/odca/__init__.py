@@ -1,7 +1,7 @@
 """O-DCA: the orthogonal-complement divide-and-conquer algorithm (paper 3).
 
 `partition` gathers bodies to blocks, `block` and `blocks` move them: the first two sweeps; `tree`,
-`sweeps` and `roots` are the last two. `cuts` and `loops` are the joints between blocks, with the
+`sweeps` and `factors` are the last two. `cuts` and `loops` are the joints between blocks, with the
 `units` of their forces, and `handles` puts both together. `held` knows which coordinate is where,
 `problem` solves for any load, `solver` is what a robot sees.
 """

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...errors import SingularMass
 from ...saddle import from_upper
-from .linear import cholesky, forward, solve
+from .linear import backward, cholesky, forward, solve
 
 __all__ = ["Block", "Shared", "is_unsteady"]
 
@@ -201,13 +201,14 @@ class Block:
         """Take coordinates, and no others, from the motion."""
         self._held = held
 
-    def assemble(self, wrenches: Array, signs: Array, zeta: Array) -> None:
+    def assemble(self, wrenches: Array, signs: Array, root: Array) -> None:
         """Handle equations from the wrenches of a unit of each measure number.
 
         Args:
             wrenches: shape (columns, 6).
             signs: coordinates on which each of them acts, and with which sign, (size, columns).
-            zeta: filled in, shape (columns, columns).
+            root: filled in, ``R'^-1 U`` with the factor of the mass matrix ``M = R'R``, shape
+                (size, columns).
         """
         self.U = (self._J.T @ wrenches.T) * signs
         self._shared.owner = None
@@ -217,8 +218,7 @@ class Block:
             M, U = self._without_held(M), U.copy()
             U[self._held] = 0.0
         self._factorize(M)
-        root = forward(self._factor, U)
-        np.matmul(root.T, root, out=zeta)
+        root[:] = forward(self._factor, U)
 
     def _without_held(self, M: Array) -> Array:
         """The mass matrix with ones where coordinates are held."""
@@ -278,6 +278,10 @@ class Block:
                 forces -= held @ self._held_rows
             forces[self._held] = 0.0 if held is None else held
         return solve(self._factor, forces)
+
+    def respond_to_root(self, w: Array) -> Array:
+        """Acceleration of the coordinates due to ``R'^-1`` times forces, shape (size,)."""
+        return backward(self._factor, w)
 
     def held_forces(self, forces: Array, alpha: Array) -> Array:
         """What holds the held coordinates.

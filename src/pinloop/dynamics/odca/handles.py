@@ -18,7 +18,7 @@ from .cuts import CutJoints
 from .loops import LoopJoints
 from .spatial import apply_transposed
 from .sweeps import Sweeps
-from .tree import assembly_tree
+from .tree import Shape, assembly_tree
 
 __all__ = ["Handles"]
 
@@ -65,7 +65,7 @@ class Handles:
         leaves, ends = self._graph()
         grounded = [k for k, block in enumerate(blocks.blocks) if not block.free]
         tree = assembly_tree([leaf.joints for leaf in leaves], ends, widths, grounded)
-        self.sweeps = Sweeps(tree, widths)
+        self.sweeps = Sweeps(tree, widths, [block.size for block in blocks.blocks])
         self.compliance = np.zeros(self.sweeps.columns)
         self._columns = [self._columns_of(leaf) for leaf in leaves]
         none = np.zeros(0, dtype=np.intp)
@@ -75,13 +75,16 @@ class Handles:
             for block, leaf in zip(blocks.blocks, leaves, strict=True)
         ]
         self._acting: list[Array] = []
-        self._zeta: list[Array] = [np.zeros((0, 0)) for _ in leaves]
+        self._leaf_at: list[tuple[int, Shape, int]] = []
+        self._roots: list[Array] = [np.zeros((0, 0)) for _ in leaves]
         self._parts: list[tuple[Block, slice, Indices]] = [
             *zip(blocks.blocks, blocks.at, self._columns, strict=True)
         ]
         for shape, numbers in tree.leaves.items():
             for place, number in enumerate(numbers.tolist()):
-                self._zeta[number] = self.sweeps.leaves[shape][place]
+                size = blocks.blocks[number].size
+                self._roots[number] = self.sweeps.leaves[shape][place, :size]
+                self._leaf_at.append((number, shape, place))
 
     def _columns_of(self, leaf: _Leaf) -> Indices:
         parts = [np.arange(self._starts[j], self._starts[j + 1]) for j in leaf.joints]
@@ -130,9 +133,9 @@ class Handles:
         )
         self.compliance[: self.of_cuts] = cuts.compliance.ravel()
         self._acting = [wrenches[rows] for rows in self._rows]
-        parts = zip(blocks.blocks, self._acting, self._signs, self._zeta, strict=True)
-        for block, acting, signs, zeta in parts:
-            block.assemble(acting, signs, zeta)
+        parts = zip(blocks.blocks, self._acting, self._signs, self._roots, strict=True)
+        for block, acting, signs, root in parts:
+            block.assemble(acting, signs, root)
         self.sweeps.assemble(self.compliance)
 
     @property
@@ -167,6 +170,22 @@ class Handles:
         for block, at, columns in self._parts:
             found[columns] += alpha[at] @ block.U
         return found
+
+    def solve(self, y: Array) -> tuple[Array, Array]:
+        """Measure numbers of joint forces, and the accelerations that these forces give.
+
+        Args:
+            y: what each joint must add up to, shape (columns,).
+
+        Returns:
+            shape (columns,), and of the coordinates of all blocks, shape (size,).
+        """
+        x, moves = self.sweeps.solve(y)
+        alpha = np.zeros(self.blocks.size)
+        for number, shape, place in self._leaf_at:
+            block = self.blocks.blocks[number]
+            alpha[self.blocks.at[number]] = block.respond_to_root(moves[shape][place, : block.size])
+        return x, alpha
 
     def forces(self, x: Array) -> Array:
         """Generalised forces of joint forces on the blocks, shape (size,)."""

@@ -21,9 +21,6 @@ __all__ = ["Answer", "Load", "Problem"]
 
 Array = NDArray[np.float64]
 
-_REFINE = 1e-11
-"""Relative error of joint forces from which on they are refined."""
-_REFINEMENTS = 3
 _WITHOUT_MASS = 1e-12
 """Inertia of a motion, over that on loan, below which it has none of its own."""
 _DEPENDENT = 1e-11
@@ -109,7 +106,7 @@ class Problem:
         return self._coordinates.rates(self._coordinates.respond(forces, load.held), load.apart)
 
     def respond(self, load: Load) -> Answer:
-        """Solution without bordered rows, refined while that helps."""
+        """Solution without bordered rows."""
         handles, coordinates = self._handles, self._coordinates
         forces = load.forces + coordinates.forces(load.torques)
         alpha = coordinates.respond(forces, load.held)
@@ -118,35 +115,11 @@ class Problem:
             target = target.copy()
             coordinates.ask(target, load.held)
         y = target - handles.measure(alpha)
-        x = handles.sweeps.solve(y)
-        alpha += coordinates.respond(handles.forces(x), None)
-        if len(y):
-            alpha, x = self._refined(alpha, x, y, target)
+        x, moved = handles.solve(y)
+        alpha += moved
         if not np.isfinite(alpha).all():
             raise SingularMass("the joint forces are not finite; some body moves without mass")
         return Answer(coordinates.rates(alpha, load.apart), alpha, x, load.torques, np.zeros(0))
-
-    def _refined(self, alpha: Array, x: Array, y: Array, target: Array) -> tuple[Array, Array]:
-        """Accelerations and measure numbers, corrected while that helps."""
-        handles, compliance = self._handles, self._handles.compliance
-        # Close to a singularity small residuals mean large errors.
-        enough = _REFINE * float(np.abs(y).max()) * handles.sweeps.margin
-        rest = target - handles.measure(alpha) - compliance * x
-        error = float(np.abs(rest).max())
-        for _ in range(_REFINEMENTS):
-            if error <= enough:
-                break
-            # Forces may be large here. What is added to accelerations comes from the correction
-            # alone: from all forces together their rounding would come along.
-            more = handles.sweeps.solve(rest)
-            new_x = x + more
-            new_alpha = alpha + self._coordinates.respond(handles.forces(more), None)
-            new_rest = target - handles.measure(new_alpha) - compliance * new_x
-            left = float(np.abs(new_rest).max())
-            if not left < 0.5 * error:
-                break
-            alpha, x, rest, error = new_alpha, new_x, new_rest, left
-        return alpha, x
 
 
 class _Border:

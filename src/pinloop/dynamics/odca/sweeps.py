@@ -13,18 +13,30 @@ Eliminating the joints inside a piece then is, with ``i`` for inner and ``o`` fo
     zeta = zeta_oo - zeta_oi X^-1 zeta_io                               (eqs. 26-28, 71)
     beta = beta_o + zeta_oi X^-1 (y - beta_i)                           (eqs. 29-30, 72)
 
-for one joint as for many. Where loops close, ``X`` may be singular: then the smallest ``x_i``.
+for one joint as for many. No ``zeta`` is ever formed, but its square root: ``zeta = W'W``, where
+``W`` of a body takes measure numbers to accelerations in coordinates in which its mass matrix is
+the identity. The children's ``W`` stand one below the other, with the roots of the compliances, and
+
+    [W_i, W_o] = Q_i [Z^-T, across] + Q_o [0, rest]                     (see `factors`)
+    free = Z (y - beta_i),   x_i = Z' (free - across x_o)
+    W = rest,                beta = beta_o + across' free
+    [W_i, W_o] [x_i; x_o] = Q_i free + Q_o (W x_o)
+
+The last line is what all forces in and on the piece do to its children: down again it gives the
+accelerations of all bodies without the forces, which get large where rows are nearly dependent.
+Where loops close, ``W_i`` may be singular: then the smallest ``x_i``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .roots import pseudoroot, root
+from .factors import Factors, factorize, factorize_singular
 from .tree import AssemblyTree, Group, Shape
 
 __all__ = ["Sweeps"]
@@ -39,34 +51,35 @@ class Sweeps:
     Args:
         tree: the assembly tree.
         widths: columns of each joint.
+        sizes: rows of ``W`` of each leaf.
 
     Attributes:
-        leaves: per shape the matrices ``zeta`` of the leaves, to be filled in.
-        ranks: per group that closes loops the rank of each ``X``, as last assembled.
-        whole: per group that closes loops the number of rows of its ``X``.
+        leaves: per shape the matrices ``W`` of the leaves, to be filled in, shape
+            (leaves, rows, columns); with zeros below where a leaf has fewer rows.
+        ranks: per group that closes loops the rank of each ``W_i``, as last assembled.
+        whole: per group that closes loops the number of columns of its ``W_i``.
         caps: the ranks that must not be exceeded, where they are known.
-        margin: smallest eigenvalue or pivot of these ``X`` that did not count as zero.
     """
 
-    def __init__(self, tree: AssemblyTree, widths: Sequence[int]) -> None:
+    def __init__(self, tree: AssemblyTree, widths: Sequence[int], sizes: Sequence[int]) -> None:
         self.ranks: dict[int, Indices] = {}
         self.caps: dict[int, Indices] = {}
-        self.margin = 1.0
-        self._zeta, self._beta = {}, {}
+        self._roots: dict[Shape, Array] = {}
+        self._beta: dict[Shape, Array] = {}
         for shape, number in tree.pieces.items():
-            size = sum(shape)
-            self._zeta[shape] = np.zeros((number, size, size))
-            self._beta[shape] = np.zeros((number, size))
+            own = [sizes[leaf] for leaf in tree.leaves.get(shape, ())]
+            made = [sum(shape)] if number > len(own) else []
+            self._roots[shape] = np.zeros((number, max(own + made), sum(shape)))
+            self._beta[shape] = np.zeros((number, sum(shape)))
         self.leaves: dict[Shape, Array] = {
-            shape: self._zeta[shape][: len(numbers)] for shape, numbers in tree.leaves.items()
+            shape: self._roots[shape][: len(numbers)] for shape, numbers in tree.leaves.items()
         }
         starts = np.concatenate([[0], np.cumsum(widths)]).astype(np.intp)
         self.columns = int(starts[-1])
-        self._works = [_Work(group, starts) for group in tree.groups]
+        rows = {shape: roots.shape[1] for shape, roots in self._roots.items()}
+        self._works = [_Work(group, starts, rows) for group in tree.groups]
         self.whole = {
-            number: len(work.diagonal)
-            for number, work in enumerate(self._works)
-            if not work.group.regular
+            number: work.inner for number, work in enumerate(self._works) if not work.group.regular
         }
         for work in self._works:
             # Free leaves: what they do without forces in joints is in ``y`` already.
@@ -81,128 +94,141 @@ class Sweeps:
         Args:
             compliance: per column, added to the diagonal of ``X``, shape (columns,).
         """
-        self.margin = 1.0
         soft = bool(compliance.any())
         for number, work in enumerate(self._works):
-            whole = work.joined(self._zeta)
-            X = work.inner.block(whole, work.inner)
-            if soft:
-                X = X.copy()
-                X[:, work.diagonal, work.diagonal] += compliance[work.inner_at]
+            stack, rows = work.stacked(self._roots, compliance if soft else None)
             if work.group.regular:
-                work.root = root(X)[0]
+                work.factors = factorize(stack, work.inner)
             else:
-                found = pseudoroot(X, self.caps.get(number))
-                work.root, self.ranks[number], margin = found
-                self.margin = min(self.margin, margin)
+                work.factors, self.ranks[number] = factorize_singular(
+                    stack, work.inner, rows, self.caps.get(number)
+                )
             if work.group.outer:
-                work.across = work.root @ work.inner.block(whole, work.outer)
-                made = self._zeta[work.shape][work.made]
-                np.matmul(work.across.transpose(0, 2, 1), work.across, out=made)
-                np.subtract(work.outer.block(whole, work.outer), made, out=made)
+                made = self._roots[work.shape][work.made]
+                made[:, : work.outer] = work.factors.rest
+                made[:, work.outer :] = 0.0
 
-    def solve(self, y: Array) -> Array:
-        """Measure numbers ``x`` of all joint forces.
+    def solve(self, y: Array) -> tuple[Array, dict[Shape, Array]]:
+        """Measure numbers ``x`` of all joint forces, and what they do to the leaves.
 
         Args:
             y: what the two sides of each joint must add up to, shape (columns,).
 
         Returns:
-            shape (columns,).
+            ``x``, shape (columns,); per shape ``W x`` of the leaves, shape (leaves, rows).
         """
-        for work in self._works:
-            rest = y[work.inner_at]
-            if not work.lowest:
-                beta = np.zeros((work.group.size, work.total))
-                for slot, at, pieces in work.children:
-                    beta[:, at.columns] += self._beta[slot.shape][pieces]
-                rest -= beta[:, work.inner.columns]
-            work.free = _apply(work.root, rest)
-            if work.group.outer:
-                made = self._beta[work.shape][work.made]
-                made[:] = _apply(work.across.transpose(0, 2, 1), work.free)
-                if not work.lowest:
-                    made += beta[:, work.outer.columns]
+        free = [self._free(work, y) for work in self._works]
         x = np.zeros(self.columns)
-        for work in reversed(self._works):
-            inner = work.free
+        moves = {shape: np.zeros(roots.shape[:2]) for shape, roots in self._roots.items()}
+        for work, inner in zip(reversed(self._works), reversed(free), strict=True):
+            factors, forces, both = work.factors, inner, inner
             if work.group.outer:
-                inner = inner - _apply(work.across, x[work.outer_at])
-            x[work.inner_at] = _apply(work.root.transpose(0, 2, 1), inner)
-        return x
+                forces = inner - _apply(factors.across, x[work.outer_at])
+                both = np.hstack([inner, moves[work.shape][work.made, : work.outer]])
+            x[work.inner_at] = _apply(factors.root.transpose(0, 2, 1), forces)
+            work.hand_down(_apply(factors.basis, both), moves)
+        return x, moves
+
+    def _free(self, work: _Work, y: Array) -> Array:
+        """``Z (y - beta_i)`` of a group; notes what its pieces do without outer forces."""
+        rest = y[work.inner_at]
+        beta = None
+        if not work.lowest:
+            beta = np.zeros((work.group.size, work.inner + work.outer))
+            for child in work.children:
+                beta[:, child.columns] += self._beta[child.shape][child.pieces]
+            rest -= beta[:, : work.inner]
+        free = _apply(work.factors.root, rest)
+        if work.group.outer:
+            made = self._beta[work.shape][work.made]
+            made[:] = _apply(work.factors.across.transpose(0, 2, 1), free)
+            if beta is not None:
+                made += beta[:, work.inner :]
+        return free
+
+
+@dataclass(frozen=True, eq=False)
+class _Child:
+    """One child of every piece of a group.
+
+    Args:
+        shape: columns of each of its handles.
+        pieces: which pieces of that shape.
+        rows: its rows among those of the stacked matrix.
+        columns: its columns there: inner ones stand first.
+    """
+
+    shape: Shape
+    pieces: slice | Indices
+    rows: slice
+    columns: slice | Indices
 
 
 class _Work:
-    """A group with its index arrays and its results.
+    """A group with its index arrays and its results."""
 
-    Attributes:
-        root: ``Z`` with ``Z'Z = X^-1``.
-        across: ``Z zeta_io``.
-        free: ``Z (y - beta_i)``.
-    """
+    factors: Factors
 
-    root: Array
-    across: Array
-    free: Array
-
-    def __init__(self, group: Group, starts: Indices) -> None:
+    def __init__(self, group: Group, starts: Indices, rows: dict[Shape, int]) -> None:
         self.group, self.shape = group, group.shape
+        self.inner = sum(group.widths[place] for place in group.inner)
+        self.outer = sum(group.shape)
         edges = [0, *accumulate(group.widths)]
-        self.total = edges[-1]
-        self.whole = np.zeros((group.size, self.total, self.total))
-        self.inner = _Columns(group.inner, edges)
-        self.outer = _Columns(group.outer, edges)
-        self.diagonal = np.arange(sum(group.widths[place] for place in group.inner))
+        order = _flat([*group.inner, *group.outer], edges)
+        at = np.empty(len(order), dtype=np.intp)
+        at[order] = np.arange(len(order))
+        lines = [0, *accumulate(rows[slot.shape] for slot in group.slots)]
         self.children = [
-            (slot, _Columns(slot.places, edges), _as_slice(slot.pieces)) for slot in group.slots
+            _Child(
+                slot.shape,
+                _as_slice(slot.pieces),
+                slice(first, last),
+                _as_slice(at[_flat(slot.places, edges)]),
+            )
+            for slot, (first, last) in zip(group.slots, pairwise(lines), strict=True)
         ]
+        self._rows = lines[-1]
+        self._stack = np.zeros((group.size, max(lines[-1], len(order)), len(order)))
+        self._soft: Array | None = None
+        self._as_it_is = (
+            len(self.children) == 1
+            and np.array_equal(at[_flat(group.slots[0].places, edges)], np.arange(len(order)))
+            and self._rows >= len(order)
+        )
         self.made = slice(group.start, group.start + group.size)
         self.inner_at = _places(group.inner_joints, [group.widths[k] for k in group.inner], starts)
         self.outer_at = _places(group.outer_joints, [group.widths[k] for k in group.outer], starts)
         self.lowest = False
 
-    def joined(self, zeta: dict[Shape, Array]) -> Array:
-        """The children's matrices, added where they meet."""
-        slot, at, pieces = self.children[0]
-        if len(self.children) == 1 and at.columns == slice(0, self.total, 1):
-            return zeta[slot.shape][pieces]
-        self.whole[:] = 0.0
-        for slot, at, pieces in self.children:
-            at.add(self.whole, zeta[slot.shape][pieces])
-        return self.whole
+    def stacked(self, roots: dict[Shape, Array], compliance: Array | None) -> tuple[Array, int]:
+        """The children's matrices and the roots of compliances, and rows that are not padding."""
+        if compliance is None and self._as_it_is:
+            child = self.children[0]
+            return roots[child.shape][child.pieces], self._rows
+        stack = self._stack
+        if compliance is not None:
+            if self._soft is None:
+                rows = max(self._rows + self.inner, stack.shape[2])
+                self._soft = np.zeros((len(stack), rows, stack.shape[2]))
+            stack = self._soft
+        for child in self.children:
+            stack[:, child.rows, child.columns] = roots[child.shape][child.pieces]
+        if compliance is None:
+            return stack, self._rows
+        k = np.arange(self.inner)
+        stack[:, self._rows + k, k] = np.sqrt(compliance[self.inner_at])
+        return stack, self._rows + self.inner
+
+    def hand_down(self, moves: Array, to: dict[Shape, Array]) -> None:
+        """Write what happens to each child where it belongs."""
+        for child in self.children:
+            to[child.shape][child.pieces] = moves[:, child.rows]
 
 
-class _Columns:
-    """Columns of whole joints in stacks of matrices: as a slice where they are evenly spaced.
-
-    Args:
-        places: places of the joints.
-        edges: first column of each place, and the end.
-    """
-
-    def __init__(self, places: Sequence[int], edges: Sequence[int]) -> None:
-        flat = [np.arange(edges[place], edges[place + 1]) for place in places]
-        self._flat = np.concatenate([np.zeros(0, dtype=np.intp), *flat])
-        self._total = edges[-1]
-        self.columns = _as_slice(self._flat)
-        self._square = (self._flat[:, None] * self._total + self._flat).ravel()
-
-    def block(self, stack: Array, across: _Columns) -> Array:
-        """Rows of these and columns of other joints of a stack of matrices."""
-        rows, columns = self.columns, across.columns
-        if isinstance(rows, slice) and isinstance(columns, slice):
-            return stack[:, rows, columns]
-        flat = (self._flat[:, None] * self._total + across._flat).ravel()
-        taken: Array = stack.reshape(len(stack), -1).take(flat, axis=1)
-        return taken.reshape(len(stack), len(self._flat), len(across._flat))
-
-    def add(self, stack: Array, more: Array) -> None:
-        """Add to rows and columns of a stack of matrices."""
-        at = self.columns
-        if isinstance(at, slice):
-            stack[:, at, at] += more
-        else:
-            stack.reshape(len(stack), -1)[:, self._square] += more.reshape(len(stack), -1)
+def _flat(places: Sequence[int], edges: Sequence[int]) -> Indices:
+    """Columns of joints, one after the other."""
+    parts = [np.arange(edges[place], edges[place + 1]) for place in places]
+    return np.concatenate([np.zeros(0, dtype=np.intp), *parts])
 
 
 def _places(joints: Indices, widths: Sequence[int], starts: Indices) -> Indices:
