@@ -6,6 +6,8 @@ acceleration (DESIGN: ``J a + gamma = 0``). Nothing here decides what to do abou
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TypeAlias
 
@@ -44,6 +46,7 @@ class Constraints:
 
     def __init__(self, robot: Mechanism, *, full: bool = False) -> None:
         self.robot = robot
+        self._trees: list[TreeKinematics] = []
         self.rows_of: dict[str, slice] = {}
         self.angular: tuple[bool, ...] = ()
         report = None if full else robot.regularization
@@ -86,19 +89,20 @@ class Constraints:
             for coupling in self._couplings
         }
 
-    def _kinematics(self, q: Array) -> TreeKinematics:
-        """Placements and Jacobian at a configuration; couplings alone need neither."""
-        return self._tree.update(q) if self.robot.loops else self._tree
+    @contextmanager
+    def _kinematics(self, q: Array) -> Iterator[TreeKinematics]:
+        """Placements and Jacobian at a configuration, in work space that nobody else is using.
 
-    @cached_property
-    def _data(self) -> pin.Data:
-        """For velocities and accelerations; it is large for robots of hundreds of joints."""
-        return self.robot.model.createData()
-
-    @cached_property
-    def _tree(self) -> TreeKinematics:
-        """Made when first needed."""
-        return TreeKinematics(self.robot.model)
+        Couplings alone need neither.
+        """
+        try:
+            tree = self._trees.pop()
+        except IndexError:
+            tree = TreeKinematics(self.robot.model)
+        try:
+            yield tree.update(q) if self.robot.loops else tree
+        finally:
+            self._trees.append(tree)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -132,19 +136,22 @@ class Constraints:
     def residual(self, q: ArrayLike) -> Array:
         """Closure residual, shape (rows,), m and rad; zero where every loop is closed."""
         q = self.robot.checked_configuration(q)
-        return self.residual_at(self._kinematics(q), q)
+        with self._kinematics(q) as placed:
+            return self.residual_at(placed, q)
 
     def jacobian(self, q: ArrayLike) -> Array:
         """Constraint Jacobian ``J``, shape (rows, nv), with ``d residual/dt = J v`` if closed."""
         q = self.robot.checked_configuration(q)
-        return self.jacobian_at(self._kinematics(q), q)
+        with self._kinematics(q) as placed:
+            return self.jacobian_at(placed, q)
 
     def gamma(self, q: ArrayLike, v: ArrayLike) -> Array:
         """Velocity-dependent part of the constraint acceleration ``J a + gamma``, shape (rows,)."""
         q, v = self.robot.checked_configuration(q), self.robot.checked_velocity(v)
-        pin.forwardKinematics(self.robot.model, self._data, q, v, np.zeros(self.robot.nv))
-        pin.updateFramePlacements(self.robot.model, self._data)
-        return self.gamma_at(self._data, q, v)
+        with self.robot.workspace() as data:
+            pin.forwardKinematics(self.robot.model, data, q, v, np.zeros(self.robot.nv))
+            pin.updateFramePlacements(self.robot.model, data)
+            return self.gamma_at(data, q, v)
 
     def residual_at(self, data: Placed, q: Array) -> Array:
         """Residual at the frame placements that ``data`` holds."""
@@ -180,9 +187,9 @@ class Constraints:
 
     def twist_jacobian(self, q: ArrayLike, loop: LoopJoint) -> Array:
         """Jacobian of the twist of B relative to A of a loop joint, expressed in B: (6, nv)."""
-        at = self._kinematics(self.robot.checked_configuration(q))
-        to_b = at.oMf[loop.frame_b].toActionMatrixInverse()
-        return np.asarray(to_b @ self._world_jacobian(at) * self._sides_of(loop))
+        with self._kinematics(self.robot.checked_configuration(q)) as at:
+            to_b = at.oMf[loop.frame_b].toActionMatrixInverse()
+            return np.asarray(to_b @ self._world_jacobian(at) * self._sides_of(loop))
 
     def wrench(self, data: Placed, loop: str, multipliers: Array) -> Array:
         """Wrench on body B of a loop joint, at and in frame B, force first, shape (6,)."""

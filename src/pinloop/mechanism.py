@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from .reduction import Regularization
 from .tree import TreeKinematics, grow_tree
 from .validate import check_cuts, check_description, lacking_mass, warn_of_masses
 from .variants import Space, in_absolute_coordinates, with_payload
+from .workspace import Lease, WorkSpaces
 
 __all__ = ["LoopJoint", "Mechanism", "blamed_links", "blaming_links", "build", "require_robot"]
 
@@ -73,6 +74,7 @@ class Mechanism:
         tree: spanning tree and fundamental loops.
         regularization: which loop rows are left, if redundant ones have been removed.
         given_length: characteristic length of the robot that this one was made from.
+        spaces: work spaces of Pinocchio that nobody is using.
     """
 
     description: Description
@@ -81,6 +83,7 @@ class Mechanism:
     tree: SpanningTree
     regularization: Regularization | None = None
     given_length: float | None = None
+    spaces: WorkSpaces = field(default_factory=WorkSpaces, repr=False)
 
     def __repr__(self) -> str:
         return (
@@ -201,6 +204,10 @@ class Mechanism:
         """Per velocity coordinate, whether it is a linear one [m/s], shape (nv,)."""
         return linear_coordinates(self.model)
 
+    def workspace(self) -> Lease:
+        """Work space of Pinocchio for a ``with`` block, to which nobody else writes meanwhile."""
+        return Lease(self.spaces, self.model)
+
     # -- coordinates ------------------------------------------------------------------------
 
     def coordinates(self, joint: str) -> JointCoordinates:
@@ -303,10 +310,10 @@ class Mechanism:
 
     def placement(self, q: ArrayLike, name: str) -> pin.SE3:
         """Placement in the world of a body or frame at configuration ``q``."""
-        frame = self.frame_id(name)
-        data = self.model.createData()
-        pin.forwardKinematics(self.model, data, self.checked_configuration(q))
-        return pin.updateFramePlacement(self.model, data, frame).copy()
+        frame, q = self.frame_id(name), self.checked_configuration(q)
+        with self.workspace() as data:
+            pin.forwardKinematics(self.model, data, q)
+            return pin.updateFramePlacement(self.model, data, frame).copy()
 
     # -- other mechanisms -------------------------------------------------------------------
 

@@ -153,8 +153,7 @@ class _BoundMomentum(BoundRow):
     labels = ("angular momentum",)
 
     def __init__(self, robot: Mechanism, axis: Array, value: float | None) -> None:
-        self._model, self._axis, self._value = robot.model, axis, value
-        self._data = robot.model.createData()
+        self._robot, self._axis, self._value = robot, axis, value
 
     def begin(self, q: Array, v: Array) -> None:
         if self._value is None:
@@ -165,13 +164,15 @@ class _BoundMomentum(BoundRow):
         value = self._value if self._value is not None else float((J @ v)[0])
         # Not the time variation of the map: Pinocchio's forgets that the motion subspace of some
         # joints (universal, composite) moves.
-        rest = np.zeros(len(v))
-        drift = pin.computeCentroidalMomentumTimeVariation(self._model, self._data, q, v, rest)
-        return J, np.array([value]), np.array([self._axis @ drift.angular])
+        model, rest = self._robot.model, np.zeros(len(v))
+        with self._robot.workspace() as own:
+            drift = pin.computeCentroidalMomentumTimeVariation(model, own, q, v, rest)
+            return J, np.array([value]), np.array([self._axis @ drift.angular])
 
     def _map(self, q: Array) -> Array:
-        centroidal = pin.computeCentroidalMap(self._model, self._data, q)
-        return np.atleast_2d(self._axis @ np.array(centroidal).reshape(6, -1)[3:])
+        with self._robot.workspace() as data:
+            centroidal = pin.computeCentroidalMap(self._robot.model, data, q)
+            return np.atleast_2d(self._axis @ np.array(centroidal).reshape(6, -1)[3:])
 
 
 @public

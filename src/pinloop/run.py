@@ -127,7 +127,8 @@ class Run:
         self.system.begin(mode, q, v)
         self.locked = self.system.locked(mode)
         plain = self.method.step is None and not mode.locks
-        self._right_hand_side = self.equations.acceleration if plain else self._checked
+        self._along = self.equations.right_hand_side()
+        self._right_hand_side = self._along if plain else self._checked
         self.stepper.begin(self._right_hand_side)
         # A locked axis of a curved joint stands still, but its algebra coordinate does not.
         whole = [
@@ -331,7 +332,7 @@ class Run:
         fixed = self.method.step is not None
         if fixed and not all(map(math.isfinite, v.tolist() + q.tolist())):
             raise StepFailed("the state became infinite; take a smaller step", "not finite")
-        a = self.equations.acceleration(t, q, v)
+        a = self._along(t, q, v)
         if self.mode.locks:
             a[self.locked] = 0.0
         return a

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.dynamics.tied import TiedLoops
+from pinloop.dynamics.tied import HeldRows, TiedLoops
 
 from .. import tables
 from ..states import SHIPPED, SMALL, assembled, close, dense, moving, rank, regularized, robot
@@ -99,7 +99,7 @@ def test_a_solver_that_leaves_something_out_is_found_out(monkeypatch: pytest.Mon
     monkeypatch.setattr(
         TiedLoops,
         "acceleration",
-        lambda self, q, v, tau: right(self, q, (1 + 1e-7) * v, tau),
+        lambda self, space, held, q, v, tau: right(self, space, held, q, (1 + 1e-7) * v, tau),
     )
     q, v = moving(machine, 1)
     equations = pl.EquationsOfMotion(machine)
@@ -127,10 +127,10 @@ def test_rows_are_chosen_again_where_they_get_bad(
     count = 0
     choose = TiedLoops.choose
 
-    def counted(self: TiedLoops, q: Array, rank: int) -> bool:
+    def counted(self: TiedLoops, q: Array) -> HeldRows | None:
         nonlocal count
         count += 1
-        return choose(self, q, rank)
+        return choose(self, q)
 
     machine = regularized(name)
     equations = pl.EquationsOfMotion(machine)
@@ -138,14 +138,15 @@ def test_rows_are_chosen_again_where_they_get_bad(
     monkeypatch.setattr(TiedLoops, "choose", counted)
     monkeypatch.setattr(tied, "_BAD", 0.9)
     assert equations._tied is not None
-    equations._tied.choose(assembled(robot(name), 9), equations._rank)
+    equations._tied.home = equations._tied.choose(assembled(robot(name), 9))
+    along = equations.right_hand_side()
     for seed in range(8):
         q, v = moving(robot(name), seed, speed=3.0)
-        close(equations.acceleration(0.0, q, v), oracle(machine, q, v, 0 * v), 1e-8)
+        close(along(0.0, q, v), oracle(machine, q, v, 0 * v), 1e-8)
     assert in_use(equations) and count > 2
 
 
-def test_where_bars_lie_in_line_the_matrices_decide() -> None:
+def test_where_bars_lie_in_line_the_matrices_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = robot("parallelogram")
     equations = pl.EquationsOfMotion(machine)
     q, v = moving(machine, 1)
@@ -154,16 +155,22 @@ def test_where_bars_lie_in_line_the_matrices_decide() -> None:
     rows = pl.Constraints(machine)
     turn = 1.1 * np.array([1.0, -1.0, 1.0])  # the cranks start at 1.1 rad against the ground
     flat = next(q for q in (turn, -turn) if rank(rows.jacobian(q)) < 2)
-    assert not equations._tied.choose(flat, 2)
+    assert equations._tied.choose(flat) is None
     exact = pl.EquationsOfMotion(machine, formulation=pl.Augmented())
-    rest = np.zeros(machine.nv)
-    np.testing.assert_allclose(
-        equations.acceleration(0.0, flat, rest), exact.acceleration(0.0, flat, rest), rtol=1e-9
-    )
-    # Back at a good pose it is used again.
-    assert equations._tied.acceleration(q, v, rest) is None
-    close(equations.acceleration(0.0, q, v), exact.acceleration(0.0, q, v), 1e-11)
-    assert equations._tied.acceleration(q, v, rest) is not None
+    along, rest = equations.right_hand_side(), np.zeros(machine.nv)
+    used: list[bool] = []
+    by_ties = TiedLoops.acceleration
+
+    def seen(self: TiedLoops, *arguments: Any) -> Any:
+        found = by_ties(self, *arguments)
+        used.append(found[0] is not None)
+        return found
+
+    monkeypatch.setattr(TiedLoops, "acceleration", seen)
+    # At the flat pose the matrices decide, and back at a good one it is used again.
+    for at, speed, there in ((q, v, True), (flat, rest, False), (q, v, True)):
+        close(along(0.0, at, speed), exact.acceleration(0.0, at, speed), 1e-9)
+        assert used[-1] is there
 
 
 def test_equations_with_it_can_be_pickled() -> None:

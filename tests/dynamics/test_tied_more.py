@@ -13,7 +13,9 @@ import pytest
 
 import pinloop as pl
 from pinloop.dynamics import tied
-from pinloop.dynamics.tied import TiedLoops
+from pinloop.dynamics.tied import HeldRows, TiedLoops
+from pinloop.rows import RowSet
+from pinloop.workspace import WorkSpace
 
 from .. import random_linkages, tables
 from ..mechanisms import X, Z
@@ -90,9 +92,11 @@ def test_the_only_coordinate_may_be_held() -> None:
     compare(machine, 1, 1e-12)
     made = tied._tied(machine)
     assert made is not None and made.held == [[0, 1, 2, 3, 4]]
-    solver = TiedLoops(machine, made, pl.Constraints(machine))
-    assert solver.choose(machine.neutral, 1)
-    found = solver.acceleration(machine.neutral, np.zeros(1), np.ones(1))
+    solver = TiedLoops(RowSet(machine), 1, made)
+    held = solver.choose(machine.neutral)
+    assert held is not None
+    space = WorkSpace(machine.model)
+    found, _ = solver.acceleration(space, held, machine.neutral, np.zeros(1), np.ones(1))
     assert found is not None and abs(found[0]) < 1e-12
 
 
@@ -103,7 +107,7 @@ def test_what_is_not_finite_is_for_the_matrices() -> None:
     equations.acceleration(0.0, q, v)
     good = equations.acceleration(0.0, q, v)
     assert equations._tied is not None
-    assert not equations._tied.choose(np.full(machine.nq, np.nan), equations._rank)
+    assert equations._tied.choose(np.full(machine.nq, np.nan)) is None
     np.testing.assert_array_equal(equations.acceleration(0.0, q, v), good)
 
 
@@ -117,9 +121,9 @@ def test_rows_change_between_steps_and_not_inside(
     open_by: list[float] = []
     choose = TiedLoops.choose
 
-    def seen(self: TiedLoops, q: Array, rank: int) -> bool:
+    def seen(self: TiedLoops, q: Array) -> HeldRows | None:
         open_by.append(float(np.abs(pl.Constraints(machine).residual(q)).max()))
-        return choose(self, q, rank)
+        return choose(self, q)
 
     monkeypatch.setattr(TiedLoops, "choose", seen)
     q, v = moving(machine, seed)

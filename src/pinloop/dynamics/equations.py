@@ -1,12 +1,14 @@
 """Equations of motion of a robot: one pass over the tree, rows, forces, and a formulation.
 
-The mutable `pin.Data` and work arrays live in here and go nowhere else.
+Work space is taken for one evaluation and given back, so that the equations of a robot can be
+shared by threads; what is remembered from one evaluation to the next is in the `RightHandSide` of a
+run.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -25,13 +27,14 @@ from ..rows import Row, RowSet
 from ..saddle import RANK, Saddle
 from .formulations import (
     Augmented,
+    BoundStateFormulation,
     Formulation,
     FurtherRows,
     MatrixFormulation,
     StateFormulation,
 )
 from .odca.wrenches import BodyMotion, body_motion
-from .tied import TiedLoops
+from .tied import HeldRows, TiedLoops
 
 __all__ = ["BodyMotion", "EquationsOfMotion", "Motion"]
 
@@ -90,9 +93,8 @@ class EquationsOfMotion:
         self.robot = robot
         self.rows = RowSet(robot, rows)
         self.forces = _with_unique_names([force.bind(robot) for force in forces])
-        self._on_state = (
-            formulation.bind(self.rows) if isinstance(formulation, StateFormulation) else None
-        )
+        self._on_state = formulation if isinstance(formulation, StateFormulation) else None
+        self._solvers: list[BoundStateFormulation] = []
         matrices = formulation if isinstance(formulation, MatrixFormulation) else Augmented()
         self._formulation = matrices.bind(self.rows.scale)
         self._model = robot.model
@@ -106,40 +108,104 @@ class EquationsOfMotion:
         self._undecided = formulation is None and not self._is_tree
         self._tied: TiedLoops | None = None
 
+    def __getstate__(self) -> dict[str, object]:
+        """What is pickled: solvers have work space, and are made again."""
+        return self.__dict__ | {"_solvers": []}
+
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
-        """Acceleration, shape (nv,); of what is not finite an error, shapes are not checked."""
+        """Acceleration, shape (nv,); of what is not finite an error, shapes are not checked.
+
+        The same numbers for the same arguments, from any thread, once the number of independent
+        rows is known, which is after the first assembled state.
+        """
         if not math.isfinite(t + np.sum(q) + np.sum(v)):
             raise BadValue(f"the state at t = {t:.9g} s is not finite: q, v or t holds NaN or inf")
-        if self._tied is not None:
-            tau = self._joint_loads(t, q, v) if self.forces else self._rest
-            a = self._tied.acceleration(q, v, tau)
-            if a is None and self._tied.choose(q, self._rank):
-                a = self._tied.acceleration(q, v, tau)
-            if a is not None:
-                return a
-        a = self._solve(t, q, v)[0]
-        # At the first assembled state the number of independent rows gets known.
-        if self._undecided and self._max_rank is not None:
+        return self._acceleration(t, q, v)
+
+    def _acceleration(self, t: float, q: Array, v: Array) -> Array:
+        if self._on_state is not None:
+            return self._solve(None, t, q, v)[0]
+        free = self.robot.spaces.free
+        try:
+            space = free.pop()
+        except IndexError:
+            space = self.robot.spaces.take(self._model)
+        try:
+            tied = self._tied
+            if tied is not None:
+                tau = self._joint_loads(space.data, t, q, v) if self.forces else self._rest
+                a = tied.acceleration(space, tied.home, q, v, tau)[0]
+                if a is not None:
+                    return a
+            a = self._solve(space.data, t, q, v)[0]
+            if self._undecided:
+                self._decide(q)
+            return a
+        finally:
+            free.append(space)
+
+    def right_hand_side(self) -> Callable[[float, Array, Array], Array]:
+        """Accelerations along one run, in one thread: as `acceleration`.
+
+        Where the rows that Pinocchio's solver holds get bad it chooses others, and keeps them: that
+        is faster, and they do not change inside a step.
+        """
+        if self._on_state is not None or self._is_tree:
+            return self._acceleration
+        known: TiedLoops | None = None
+        held: HeldRows | None = None
+
+        def acceleration(t: float, q: Array, v: Array) -> Array:
+            nonlocal known, held
+            tied = self._tied
+            if tied is None:
+                return self._acceleration(t, q, v)
+            if tied is not known:
+                known, held = tied, tied.home
+            free = self.robot.spaces.free
+            try:
+                space = free.pop()
+            except IndexError:
+                space = self.robot.spaces.take(self._model)
+            try:
+                tau = self._joint_loads(space.data, t, q, v) if self.forces else self._rest
+                a, stale = tied.acceleration(space, held, q, v, tau)
+                if stale:
+                    held = tied.choose(q)
+                    if a is None:
+                        a = tied.acceleration(space, held, q, v, tau)[0]
+                return self._solve(space.data, t, q, v)[0] if a is None else a
+            finally:
+                free.append(space)
+
+        return acceleration
+
+    def _decide(self, q: Array) -> None:
+        """Take Pinocchio's solver from the first assembled state on, if it is good for the robot.
+
+        That state tells the number of independent rows.
+        """
+        if self._max_rank is not None:
+            self._tied = TiedLoops.of(self.rows, q, self._rank)
             self._undecided = False
-            self._tied = TiedLoops.of(self.rows, q, self._rank, self._data)
-        return a
 
     def motion(self, t: float, q: Array, v: Array) -> Motion:
         """Accelerations and reactions at a state."""
-        if self._is_tree:
-            none = np.zeros(0)
-            a, _ = self._solve(t, q, v)
-            return Motion(a, none, none.astype(bool), 0, np.zeros(self.robot.nv))
-        M, f, J, gamma, max_rank = self.system(t, q, v)
-        saddle = Saddle(M, J, self.rows.scale)
-        if self._on_state is None:
-            a, lam = self._formulation.solve(M, J, f, gamma, max_rank)
-        else:
-            a, lam = self._solve(t, q, v)
-            if saddle.rank < len(J):
-                scaled = self.rows.scale[:, None] * J
-                lam = self.rows.scale * np.linalg.lstsq(scaled.T, J.T @ lam, rcond=RANK)[0]
-        return Motion(a, lam, saddle.determined, saddle.rank, J.T @ lam)
+        with self.robot.workspace() as data:
+            if self._is_tree:
+                none = np.zeros(0)
+                a, _ = self._solve(data, t, q, v)
+                return Motion(a, none, none.astype(bool), 0, np.zeros(self.robot.nv))
+            M, f, J, gamma, max_rank = self._system(data, t, q, v)
+            saddle = Saddle(M, J, self.rows.scale)
+            if self._on_state is None:
+                a, lam = self._formulation.solve(M, J, f, gamma, max_rank)
+            else:
+                a, lam = self._solve(data, t, q, v)
+                if saddle.rank < len(J):
+                    scaled = self.rows.scale[:, None] * J
+                    lam = self.rows.scale * np.linalg.lstsq(scaled.T, J.T @ lam, rcond=RANK)[0]
+            return Motion(a, lam, saddle.determined, saddle.rank, J.T @ lam)
 
     def body_motion(self, t: float, q: Array, v: Array) -> BodyMotion:
         """Accelerations of all bodies and wrenches in all joints at a state.
@@ -147,11 +213,11 @@ class EquationsOfMotion:
         Raises:
             BadValue: the formulation works on matrices, in which single joints do not occur.
         """
-        if self._on_state is None:
-            raise BadValue(
-                "this formulation has no wrenches of single joints; give formulation=pl.ODCA()"
-            )
-        arrays = self._on_state.bodies_and_joints(q, v, *self._loads(t, q, v))
+        solver = self._solver(
+            "this formulation has no wrenches of single joints; give formulation=pl.ODCA()"
+        )
+        arrays = solver.bodies_and_joints(q, v, *self._loads(t, q, v))
+        self._solvers.append(solver)
         return body_motion(self.robot, q, v, *arrays)
 
     def closed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
@@ -160,83 +226,99 @@ class EquationsOfMotion:
         Raises:
             BadValue: the formulation has no sweeps for positions and velocities.
         """
-        if self._on_state is None:
-            raise BadValue(
-                "this formulation knows accelerations only; give formulation=pl.ODCA(), or let "
-                "pl.simulate project (stabilization=pl.Projection())"
-            )
-        q = self._on_state.position(q, lambda q: self._rows_at(t, q, self._rest, "position"))
-        return q, self._on_state.velocity(q, v, self._rows_at(t, q, v, "velocity"))
+        solver = self._solver(
+            "this formulation knows accelerations only; give formulation=pl.ODCA(), or let "
+            "pl.simulate project (stabilization=pl.Projection())"
+        )
+        q = solver.position(q, lambda q: self._rows_at(t, q, self._rest, "position"))
+        v = solver.velocity(q, v, self._rows_at(t, q, v, "velocity"))
+        self._solvers.append(solver)
+        return q, v
 
     def mass(self, q: Array) -> Array:
         """Mass matrix, shape (nv, nv)."""
-        return self._full(pin.crba(self._model, self._data, q))
+        with self.robot.workspace() as data:
+            return self._full(pin.crba(self._model, data, q))
 
     def residual(self, t: float, q: Array) -> Array:
         """Position residual of all rows, zeros for rows on velocities only."""
-        pin.framesForwardKinematics(self._model, self._data, q)
-        return self.rows.residual(t, q, self._data)
+        with self.robot.workspace() as data:
+            pin.framesForwardKinematics(self._model, data, q)
+            return self.rows.residual(t, q, data)
 
     def residual_of(self, constraints: Constraints, q: Array) -> Array:
         """Residual of other rows of the robot, such as those that regularization has dropped."""
-        pin.framesForwardKinematics(self._model, self._data, q)
-        return constraints.residual_at(self._data, q)
+        with self.robot.workspace() as data:
+            pin.framesForwardKinematics(self._model, data, q)
+            return constraints.residual_at(data, q)
 
     def closure(self, t: float, q: Array) -> tuple[Array, Array, Array]:
         """``J``, ``b`` and the position residual of all rows at a configuration."""
-        if len(self.rows.loops) == len(self.rows):
-            pin.computeJointJacobians(self._model, self._data, q)
-            pin.updateFramePlacements(self._model, self._data)
-        else:
-            self._kinematics(q, self._rest)
-        return self.rows.closure(t, q, self._data)
+        free = self.robot.spaces.free
+        try:
+            space = free.pop()
+        except IndexError:
+            space = self.robot.spaces.take(self._model)
+        try:
+            data = space.data
+            if len(self.rows.loops) == len(self.rows):
+                pin.computeJointJacobians(self._model, data, q)
+                pin.updateFramePlacements(self._model, data)
+            else:
+                self._kinematics(data, q, self._rest)
+            return self.rows.closure(t, q, data)
+        finally:
+            free.append(space)
 
     def terms(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array]:
         """``J``, ``b`` and ``gamma`` of all rows: ``J v = b``, ``J a + gamma = 0``."""
-        self._kinematics(q, v)
-        return self.rows.terms(t, q, v, self._data)
+        with self.robot.workspace() as data:
+            self._kinematics(data, q, v)
+            return self.rows.terms(t, q, v, data)
 
     def force(self, t: float, q: Array, v: Array) -> Array:
         """Sum of the applied generalised forces, shape (nv,)."""
-        self._kinematics(q, v)
-        return self._applied(t, q, v)
+        with self.robot.workspace() as data:
+            self._kinematics(data, q, v)
+            return self._applied(data, t, q, v)
 
     def loop_wrench(self, q: Array, loop: str, multipliers: Array) -> Array:
         """Wrench of a loop joint on its body B, at and in frame B, force first, shape (6,).
 
         A and B are those of the robot's description, also where regularization turned them over.
         """
-        data = self._data
-        pin.framesForwardKinematics(self._model, data, q)
-        wrench = self.rows.loops.wrench(data, loop, multipliers)
         joint = next(joint for joint in self.robot.loops if joint.name == loop)
         declared = next(one for one in self.robot.description.joints if one.name == loop)
-        if (declared.parent, declared.child) == (joint.body_a, joint.body_b):
-            return wrench
-        far = data.oMf[joint.frame_a].actInv(data.oMf[joint.frame_b])
+        with self.robot.workspace() as data:
+            pin.framesForwardKinematics(self._model, data, q)
+            wrench = self.rows.loops.wrench(data, loop, multipliers)
+            if (declared.parent, declared.child) == (joint.body_a, joint.body_b):
+                return wrench
+            far = data.oMf[joint.frame_a].actInv(data.oMf[joint.frame_b])
         return -np.array(far.act(pin.Force(wrench)).vector)
 
     def energies(self, t: float, q: Array, v: Array) -> tuple[float, float, dict[str, float]]:
         """Kinetic energy, potential energy of gravity, and stored energy by force [J]."""
-        model, data = self._model, self._data
-        self._kinematics(q, v)
-        kinetic = 0.5 * float(v @ self.mass(q) @ v)
-        potential = float(pin.computePotentialEnergy(model, data, q))
-        pin.updateFramePlacements(model, data)
-        stored = {f.name: f.energy(t, q, data) for f in self.forces if f.conservative}
-        return kinetic, potential, stored
+        with self.robot.workspace() as data:
+            M = self._full(pin.crba(self._model, data, q))
+            self._kinematics(data, q, v)
+            potential = float(pin.computePotentialEnergy(self._model, data, q))
+            pin.updateFramePlacements(self._model, data)
+            stored = {f.name: f.energy(t, q, data) for f in self.forces if f.conservative}
+        return 0.5 * float(v @ M @ v), potential, stored
 
     def powers(self, t: float, q: Array, v: Array) -> dict[str, float]:
         """Power of each force that does not store its work, and of moving rows [W]."""
-        self._kinematics(q, v)
-        powers = {
-            force.name: float(force.torque(t, q, v, self._data) @ v)
-            for force in self.forces
-            if not force.conservative
-        }
-        if self.rows.moving:
-            b = self.rows.terms(t, q, v, self._data)[1]
-            powers["prescribed motion"] = float(self._solve(t, q, v)[1] @ b)
+        with self.robot.workspace() as data:
+            self._kinematics(data, q, v)
+            powers = {
+                force.name: float(force.torque(t, q, v, data) @ v)
+                for force in self.forces
+                if not force.conservative
+            }
+            if self.rows.moving:
+                b = self.rows.terms(t, q, v, data)[1]
+                powers["prescribed motion"] = float(self._solve(data, t, q, v)[1] @ b)
         return powers
 
     def system(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array, Array, int | None]:
@@ -244,41 +326,68 @@ class EquationsOfMotion:
 
         ``M a = f + J' lam``, ``J a + gamma = 0``, with the applied forces less ``nle`` in ``f``.
         """
-        model, data = self._model, self._data
+        with self.robot.workspace() as data:
+            return self._system(data, t, q, v)
+
+    def _system(
+        self, data: pin.Data, t: float, q: Array, v: Array
+    ) -> tuple[Array, Array, Array, Array, int | None]:
+        """The same in a work space."""
+        model = self._model
         if self._is_tree and not self.forces:
             f = -np.array(pin.nonLinearEffects(model, data, q, v))
             return self._full(pin.crba(model, data, q)), f, self._no_rows, self._no_rates, None
-        self._kinematics(q, v)
+        self._kinematics(data, q, v)
         J, _, gamma = self.rows.terms(t, q, v, data)
-        tau = self._applied(t, q, v)
+        tau = self._applied(data, t, q, v)
         nle = np.array(pin.nonLinearEffects(model, data, q, v))
         M = self._full(pin.crba(model, data, q))
-        return M, tau - nle, J, gamma, self._independent_rows(t, q, M, J)
+        return M, tau - nle, J, gamma, self._independent_rows(data, t, q, M, J)
 
-    def _solve(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+    def _solve(self, data: pin.Data | None, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """Acceleration and reactions at a state."""
         if self._on_state is not None:
-            return self._on_state.solve(q, v, *self._loads(t, q, v))
+            solver = self._solver("")
+            found = solver.solve(q, v, *self._loads(t, q, v))
+            self._solvers.append(solver)
+            return found
         if self._by_recursion:
-            a = pin.aba(self._model, self._data, q, v, self._joint_loads(t, q, v))
+            a = pin.aba(self._model, data, q, v, self._joint_loads(data, t, q, v))
             return np.array(a), self._no_rates
-        M, f, J, gamma, max_rank = self.system(t, q, v)
+        M, f, J, gamma, max_rank = self._system(data, t, q, v)
         return self._formulation.solve(M, J, f, gamma, max_rank)
 
     @property
     def _rank(self) -> int:
         return len(self.rows) if self._max_rank is None else self._max_rank
 
-    def _joint_loads(self, t: float, q: Array, v: Array) -> Array:
+    def _solver(self, otherwise: str) -> BoundStateFormulation:
+        """A solver of the state formulation that nobody is using, to be put back after use.
+
+        Raises:
+            BadValue: the formulation works on matrices.
+        """
+        if self._on_state is None:
+            raise BadValue(otherwise)
+        try:
+            return self._solvers.pop()
+        except IndexError:
+            return self._on_state.bind(self.rows)
+
+    def _joint_loads(self, data: pin.Data, t: float, q: Array, v: Array) -> Array:
         """Applied forces, shape (nv,)."""
         if not self.forces:
             return self._rest
-        self._kinematics(q, v)
-        return self._applied(t, q, v)
+        self._kinematics(data, q, v)
+        return self._applied(data, t, q, v)
 
     def _loads(self, t: float, q: Array, v: Array) -> tuple[Array, FurtherRows]:
-        """Applied forces and rows beyond loops: what a state formulation cannot see itself."""
-        return self._joint_loads(t, q, v), self._rows_at(t, q, v, "acceleration")
+        """Applied forces and rows beyond loops: what a state formulation cannot see itself.
+
+        Without either no work space is made, which would be large for a large robot.
+        """
+        tau = self.force(t, q, v) if self.forces else self._rest
+        return tau, self._rows_at(t, q, v, "acceleration")
 
     def _rows_beyond_loops(self) -> NDArray[np.intp]:
         """Places of couplings and further rows among all rows."""
@@ -298,15 +407,14 @@ class EquationsOfMotion:
         index = self._further
         if len(index) == 0:
             return FurtherRows(self._no_rows, self._no_rates, index)
-        self._kinematics(q, v)
-        J, b, gamma = (part[index] for part in self.rows.terms(t, q, v, self._data))
+        J, b, gamma = (part[index] for part in self.terms(t, q, v))
         if level == "acceleration":
             return FurtherRows(J, -gamma, index)
         if level == "velocity":
             return FurtherRows(J, b, index)
         # Locks restrict velocities, but a correction of the position must not move them either.
         kept = self.rows.holonomic[index] | (np.count_nonzero(J, axis=1) == 1)
-        residual = self.rows.residual(t, q, self._data)[index]
+        residual = self.residual(t, q)[index]
         return FurtherRows(J[kept], -residual[kept], index[kept])
 
     @property
@@ -325,12 +433,16 @@ class EquationsOfMotion:
             ``q`` is none either.
         """
         if self._max_rank is None:
-            self._kinematics(q, self._rest)
-            J = self.rows.terms(t, q, self._rest, self._data)[0]
-            self._independent_rows(t, q, self.mass(q), J)
+            with self.robot.workspace() as data:
+                M = self._full(pin.crba(self._model, data, q))
+                self._kinematics(data, q, self._rest)
+                J = self.rows.terms(t, q, self._rest, data)[0]
+                self._independent_rows(data, t, q, M, J)
         return self._max_rank
 
-    def _independent_rows(self, t: float, q: Array, M: Array, J: Array) -> int | None:
+    def _independent_rows(
+        self, data: pin.Data, t: float, q: Array, M: Array, J: Array
+    ) -> int | None:
         """Number of rows that can be independent, if that is less than there are; else None.
 
         Rows that are dependent on the manifold only (paradoxical linkages: Bennett, Bricard) gain
@@ -338,12 +450,11 @@ class EquationsOfMotion:
         independent they would kick; so the rank on the manifold, in general, is not exceeded.
         """
         if self._max_rank is None:
-            residual = self.rows.scale * self.rows.residual(t, q, self._data)
+            residual = self.rows.scale * self.rows.residual(t, q, data)
             if np.linalg.norm(residual) > 1e-9:
                 return None
-            self._max_rank = Saddle(M, J, self.rows.scale).rank
-            if self._max_rank < len(J):
-                self._max_rank = max(self._max_rank, self._rank_around(t, q))
+            rank = Saddle(M, J, self.rows.scale).rank
+            self._max_rank = rank if rank == len(J) else max(rank, self._rank_around(t, q))
         return self.max_rank
 
     def _rank_around(self, t: float, q: Array) -> int:
@@ -362,27 +473,23 @@ class EquationsOfMotion:
         return M.take(self._mirrored)
 
     @cached_property
-    def _data(self) -> pin.Data:
-        return self._model.createData()
-
-    @cached_property
     def _mirrored(self) -> NDArray[np.intp]:
         """Place of each entry in the upper triangle."""
         row, column = np.indices((self.robot.nv, self.robot.nv))
         return np.asarray(np.minimum(row, column) * self.robot.nv + np.maximum(row, column))
 
-    def _kinematics(self, q: Array, v: Array) -> None:
+    def _kinematics(self, data: pin.Data, q: Array, v: Array) -> None:
         """Placements, velocities, joint Jacobians, and accelerations without joint acceleration."""
-        model, data = self._model, self._data
+        model = self._model
         pin.forwardKinematics(model, data, q, v, self._rest)
         pin.computeJointJacobians(model, data)
         pin.updateFramePlacements(model, data)
 
-    def _applied(self, t: float, q: Array, v: Array) -> Array:
+    def _applied(self, data: pin.Data, t: float, q: Array, v: Array) -> Array:
         total = np.zeros(self.robot.nv)
         for force in self.forces:
             try:
-                tau = force.torque(t, q, v, self._data)
+                tau = force.torque(t, q, v, data)
             except PinloopError:
                 raise
             except Exception as error:

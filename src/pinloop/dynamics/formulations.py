@@ -40,7 +40,7 @@ class MatrixFormulation(ABC):
 
     @abstractmethod
     def bind(self, scale: Array) -> BoundFormulation:
-        """Return the formulation with work space.
+        """Return the formulation with the units of a robot's rows.
 
         Args:
             scale: unit of each row's multiplier, shape (m,).
@@ -48,7 +48,7 @@ class MatrixFormulation(ABC):
 
 
 class BoundFormulation(ABC):
-    """A formulation that may remember choices from one evaluation to the next."""
+    """A formulation with the units of a robot's rows; nothing of it changes from call to call."""
 
     @abstractmethod
     def solve(
@@ -93,7 +93,7 @@ class StateFormulation(ABC):
 
 
 class BoundStateFormulation(ABC):
-    """A state formulation of one robot."""
+    """A state formulation of one robot, with work space: for one thread at a time."""
 
     @abstractmethod
     def solve(self, q: Array, v: Array, tau: Array, further: FurtherRows) -> tuple[Array, Array]:
@@ -149,7 +149,7 @@ class Augmented(MatrixFormulation):
     """The index-1 system with all reactions (paper 4, eq. 5), by its Schur complement."""
 
     def bind(self, scale: Array) -> BoundFormulation:
-        """Return the formulation with work space."""
+        """Return the formulation with the units of a robot's rows."""
         return _BoundAugmented(scale)
 
 
@@ -173,7 +173,7 @@ class Projected(MatrixFormulation):
     """
 
     def bind(self, scale: Array) -> BoundFormulation:
-        """Return the formulation with work space."""
+        """Return the formulation with the units of a robot's rows."""
         return _BoundProjected(scale)
 
 
@@ -203,93 +203,35 @@ class _BoundProjected(BoundFormulation):
 class Voronets(MatrixFormulation):
     """Minimal velocities: the equations of Voronets (paper 1, eqs. 54-59; paper 4, eqs. 10-13).
 
-    ``v = F u`` with the independent velocities ``u``; they come from optimal coordinate
-    partitioning and are chosen again when they get bad.
-
-    Args:
-        condition: condition number of the dependent columns, and size of ``F`` in the kinetic
-            metric, above which to choose again.
+    ``v = F u`` with the independent velocities ``u``, which optimal coordinate partitioning chooses
+    at every state: those are the best ones there, and accelerations are a function of the state.
     """
 
-    condition: float = 1e2
-
     def bind(self, scale: Array) -> BoundFormulation:
-        """Return the formulation with work space."""
-        return _BoundVoronets(scale, self.condition)
+        """Return the formulation with the units of a robot's rows."""
+        return _BoundVoronets(scale)
 
 
 class _BoundVoronets(BoundFormulation):
-    def __init__(self, scale: Array, condition: float) -> None:
-        self._scale, self._condition = scale, condition
-        self._dependent = np.zeros(0, dtype=np.intp)
-        self._rows = np.zeros(0, dtype=np.intp)
-        self._chosen = False
+    def __init__(self, scale: Array) -> None:
+        self._scale = scale
 
     def solve(
         self, M: Array, J: Array, f: Array, gamma: Array, max_rank: int | None = None
     ) -> tuple[Array, Array]:
         rows = self._scale[:, None] * J
-        size = np.sqrt(np.diagonal(M))
-        if not size.all():  # coordinates that move no mass: see `saddle`
-            size = np.sqrt(np.diagonal(factor_mass(M, rows)[0]))
-        F = self._complement(rows, size, max_rank)
-        if F is None:
-            self._choose(M, rows, max_rank)
-            F = self._complement(rows, size, max_rank)
-        if F is None:  # dependent columns are bad whatever is chosen: close to a singularity
-            F = self._complement(rows, size, max_rank, forced=True)
-        assert F is not None
-        drift = np.zeros(len(M))
-        block = rows[np.ix_(self._rows, self._dependent)]
-        drift[self._dependent] = -_solve(block, (self._scale * gamma)[self._rows])
+        dependent, _ = dependent_coordinates(M, rows, max_rank=max_rank)
+        independent = np.setdiff1d(np.arange(len(M)), dependent)
+        # Rows that others contain on the manifold only are met in the least-squares sense off it.
+        wanted = np.column_stack([rows[:, independent], self._scale * gamma])
+        met = np.linalg.lstsq(rows[:, dependent], -wanted, rcond=None)[0]
+        F, drift = np.zeros((len(M), len(independent))), np.zeros(len(M))
+        F[independent, np.arange(len(independent))] = 1.0
+        F[dependent], drift[dependent] = met[:, :-1], met[:, -1]
         du = _solve(F.T @ M @ F, F.T @ (f - M @ drift))
         a = F @ du + drift
         lam = np.linalg.lstsq(rows.T, M @ a - f, rcond=1e-9)[0]
         return a, self._scale * lam
-
-    def _complement(
-        self, rows: Array, size: Array, max_rank: int | None, *, forced: bool = False
-    ) -> Array | None:
-        """``F`` with ``J F = 0``; None if the present choice is not good here.
-
-        Args:
-            rows: the rows.
-            size: size of each velocity coordinate in the kinetic metric.
-            max_rank: number of rows that can be independent at all.
-            forced: take the present choice as it is.
-        """
-        n = rows.shape[1]
-        if not self._chosen:
-            return None
-        block = rows[np.ix_(self._rows, self._dependent)]
-        if not forced and len(block) and np.linalg.cond(block) > self._condition:
-            return None
-        independent = np.setdiff1d(np.arange(n), self._dependent)
-        F = np.zeros((n, len(independent)))
-        F[independent, np.arange(len(independent))] = 1.0
-        F[self._dependent] = -_solve(block, rows[np.ix_(self._rows, independent)])
-        if forced:
-            return F
-        # Dependent velocities that are large against the independent ones: choose others.
-        gain = np.abs(F) * size[:, None] / size[independent]
-        # Rows that were dependent where the choice was made may have become independent.
-        scale = float(np.abs(rows).max(initial=1e-300)) * float(np.abs(F).max(initial=1.0))
-        full = len(self._rows) == (len(rows) if max_rank is None else max_rank)
-        missed = not full and np.abs(rows @ F).max(initial=0.0) > 1e-8 * scale
-        return None if missed or gain.max(initial=0.0) > self._condition else F
-
-    def _choose(self, M: Array, rows: Array, max_rank: int | None) -> None:
-        """Choose dependent velocities, and as many independent rows."""
-        from scipy.linalg import qr  # not needed to load a robot, and slow to import
-
-        self._dependent, _ = dependent_coordinates(M, rows, max_rank=max_rank)
-        columns = rows[:, self._dependent]
-        if columns.size == 0:
-            self._rows = np.zeros(0, dtype=np.intp)
-        else:
-            pivots = qr(columns.T, mode="r", pivoting=True)[1]
-            self._rows = np.sort(pivots[: len(self._dependent)])
-        self._chosen = True
 
 
 def _pseudoinverse(A: Array, max_rank: int | None) -> Array:

@@ -13,7 +13,7 @@ pivoting and again where they get bad. What cannot be held so is for the matrice
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import le
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -22,15 +22,16 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..closing import Problem, nearby_assembly, search
 from ..constraints import Constraints
 from ..errors import NotFinite, SingularMass
-from ..lapack import triangular
 from ..mechanism import Mechanism
 from ..pairs import MotionGroup
 from ..rows import RowSet
-from ..saddle import Saddle, factor_mass, from_upper
+from ..saddle import Saddle, factor_mass, from_upper, solve_mass
+from ..workspace import WorkSpace
 
-__all__ = ["TiedLoops"]
+__all__ = ["HeldRows", "TiedLoops"]
 
 Array = NDArray[np.float64]
 
@@ -48,6 +49,8 @@ _CLOSED = 1e-10
 _NOISE = 1e-10
 """Entries below this part of the largest one count as zero: the row vanishes."""
 
+_HOMES = 4
+"""Configurations that are tried until there is a good choice of rows."""
 _EQUAL = 1e-9
 """Relative difference of accelerations that are the same."""
 
@@ -70,148 +73,208 @@ class _Ties(NamedTuple):
     size: int
 
 
-_KNOWN: WeakKeyDictionary[Mechanism, _Ties | None] = WeakKeyDictionary()
-"""Robots for which the solver was tried: their ties, None if it is not to be used."""
+class HeldRows(NamedTuple):
+    """A choice of rows to hold; nothing of it changes.
+
+    Args:
+        bad: per row the pivot above which the choice is no good any more; pivots are negative.
+        worse: the same for pivots at which others would be better.
+        proximal: settings of Pinocchio's solver.
+        damping: per row, infinite where it is let go; None if all rows are held.
+    """
+
+    bad: list[float]
+    worse: list[float]
+    proximal: pin.ProximalSettings
+    damping: Array | None
+
+
+class _Known(NamedTuple):
+    """What ties the loops of a robot, and rows to hold wherever they are a good choice."""
+
+    ties: _Ties
+    home: HeldRows
+
+
+class _Prepared(NamedTuple):
+    """What Pinocchio's solver keeps in a work space.
+
+    Args:
+        ties: for which it was prepared.
+        states: constraint data.
+        system: its factorised system.
+        right: right-hand side.
+    """
+
+    ties: _Ties
+    states: pin.StdVec_RigidConstraintData
+    system: pin.ContactCholeskyDecomposition
+    right: Array
+
+
+_KNOWN: WeakKeyDictionary[Mechanism, dict[int, _Known | None]] = WeakKeyDictionary()
+"""Robots for which the solver was tried, by the number of independent rows; None if it is not to
+be used."""
 
 
 class TiedLoops:
-    """A robot's loops as constraint models of Pinocchio, and which of their rows are held.
+    """A robot's loops as constraint models of Pinocchio. Nothing of it changes from call to call.
 
     Args:
-        robot: the mechanism.
+        rows: all rows of the robot, those of its loops.
+        rank: number of independent rows.
         ties: what ties its loops.
-        whole: all rows of its loops.
-        data: work space, of which nothing is kept from call to call; a new one by default.
+        home: rows to hold wherever they are a good choice.
     """
 
-    def __init__(
-        self, robot: Mechanism, ties: _Ties, whole: Constraints, data: pin.Data | None = None
-    ) -> None:
-        self._robot = robot
-        self._model, self._data = robot.model, data or robot.model.createData()
-        self._ties, self._held, self._places, self._units, self._size = ties
-        self._states = pin.StdVec_RigidConstraintData()
-        for tie in self._ties:
-            self._states.append(tie.createData())
-        self._rows = whole
-        self._bad: list[float] | None = None
-        self._worse: list[float] = []
-        self._damping: Array | None = None
-        pin.initConstraintDynamics(self._model, self._data, self._ties, self._states)
-        self._system = self._data.constraint_chol
-        self._right = np.empty(self._size + robot.nv)
+    def __init__(self, rows: RowSet, rank: int, ties: _Ties, home: HeldRows | None = None) -> None:
+        self._robot, self._model, self.rank = rows.robot, rows.robot.model, rank
+        self._ties, self._rows = ties, rows.whole
+        self.home = home
 
-    def __reduce__(self) -> tuple[Callable[[Mechanism], TiedLoops | None], tuple[Mechanism]]:
+    def __reduce__(self) -> tuple[Callable[..., TiedLoops | None], tuple[Mechanism, int]]:
         """Constraint models cannot be pickled: they are made, and rows chosen, anew."""
-        return _without_choice, (self._robot,)
+        return _made_again, (self._robot, self.rank)
 
     @classmethod
-    def of(cls, rows: RowSet, q: Array, rank: int, data: pin.Data) -> TiedLoops | None:
+    def of(cls, rows: RowSet, q: Array | None, rank: int) -> TiedLoops | None:
         """The robot in Pinocchio's solver, if that gives the accelerations of its rows.
 
         Args:
             rows: all rows of the robot; None is returned if not all of them are such loops.
-            q: an assembled configuration.
+            q: an assembled configuration, should the robot's own be of no use.
             rank: number of independent rows.
-            data: work space for all calls.
         """
         robot = rows.robot
         parts = [rows.loops.rows_of[loop.name] for loop in robot.loops]
         if rank == 0 or sum(part.stop - part.start for part in parts) != len(rows):
             return None
-        ties = _KNOWN[robot] if robot in _KNOWN else _tied(robot)
+        known = _KNOWN.setdefault(robot, {})
+        if rank in known:
+            return None if (found := known[rank]) is None else cls(rows, rank, *found)
+        ties = _tied(robot)
         if ties is None:
+            known[rank] = None
             return None
-        made = cls(robot, ties, rows.whole, data)
-        if not made.choose(q, rank):
-            return None
-        if robot not in _KNOWN:
-            agrees = _agrees(made, rows, q, rank)
-            if agrees is None:
-                return None
-            _KNOWN[robot] = ties if agrees else None
-        return None if _KNOWN[robot] is None else made
+        solver = cls(rows, rank, ties)
+        for place in _homes(robot, q):
+            held = solver.choose(place)
+            agrees = None if held is None else _agrees(solver, held, rows, place)
+            if held is not None and agrees is not None:
+                known[rank] = _Known(ties, held) if agrees else None
+                return cls(rows, rank, ties, held) if agrees else None
+        return None
 
-    def choose(self, q: Array, rank: int) -> bool:
-        """Choose rows to hold at a configuration; says whether there are good ones.
-
-        Args:
-            q: configuration, shape (nq,).
-            rank: number of independent rows.
-        """
-        self._bad = self._damping = None
+    def choose(self, q: Array) -> HeldRows | None:
+        """Rows to hold at a configuration, shape (nq,); None if no choice is good."""
+        size, units, places = self._ties.size, self._ties.units, self._ties.places
         try:
             gram = self._gram(q)
         except (SingularMass, NotFinite):  # here is no inverse mass matrix, which is needed
-            return False
-        chosen = _independent(gram * np.outer(self._units, self._units), rank)
+            return None
+        chosen = _independent(gram * np.outer(units, units), self.rank)
         if chosen is None:
-            return False
-        at, sizes = self._places[chosen], np.diagonal(gram)[chosen]
+            return None
+        at, sizes = places[chosen], np.diagonal(gram)[chosen]
         least = float(sizes.min())
-        bad = np.zeros(self._size)
+        bad = np.zeros(size)
         bad[at] = -_BAD * sizes
         worse = bad.copy()
-        if len(at) < len(self._places):
+        if len(at) < len(places):
             # Pinocchio eliminates the last row first.
             last = chosen[::-1]
             pivots = np.diagonal(np.linalg.cholesky(gram[np.ix_(last, last)]))[::-1] ** 2
             worse[at] = np.minimum(bad[at], -_WORSE * pivots)
-        self._bad, self._worse, self._rank = bad.tolist(), worse.tolist(), rank
-        self._proximal = pin.ProximalSettings(0.0, 0.0, _HELD * least, 1)
-        if len(at) < self._size:
-            self._damping = np.full(self._size, _FREE * least)
-            self._damping[at] = _HELD * least
-        return True
+        damping = None
+        if len(at) < size:
+            damping = np.full(size, _FREE * least)
+            damping[at] = _HELD * least
+        proximal = pin.ProximalSettings(0.0, 0.0, _HELD * least, 1)
+        return HeldRows(bad.tolist(), worse.tolist(), proximal, damping)
 
-    def acceleration(self, q: Array, v: Array, tau: Array) -> Array | None:
-        """Acceleration, shape (nv,); None where no rows are chosen, or they are no good choice."""
-        if self._bad is None:
-            return None
-        a = self._solved(q, v, tau)
+    def acceleration(
+        self, space: WorkSpace, held: HeldRows | None, q: Array, v: Array, tau: Array
+    ) -> tuple[Array | None, bool]:
+        """Acceleration, shape (nv,), and whether other rows had better be held from here on.
+
+        None where the rows are no good choice. All good choices give the same accelerations where
+        loops are closed, but not inside a step.
+
+        Args:
+            space: work space.
+            held: rows to hold; None if there was no good choice.
+            q: configuration, shape (nq,).
+            v: velocity, shape (nv,).
+            tau: applied forces, shape (nv,).
+        """
+        if held is None:
+            return None, True
+        own: _Ties = self._ties
+        prepared: _Prepared | None = space.solver
+        if prepared is None or prepared.ties is not own:
+            prepared = self._prepare(space)
+        model, data, ties, size = self._model, space.data, own.models, own.size
+        states, system = prepared.states, prepared.system
+        a = pin.constraintDynamics(model, data, q, v, tau, ties, states, held.proximal)
+        if held.damping is not None:
+            system.compute(model, data, ties, states, held.damping)
+            right = prepared.right
+            right[:size] = data.primal_rhs_contact
+            np.subtract(tau, data.nle, out=right[size:])
+            a = system.solve(right)[size:]
         # The pivots of the rows come first, with a minus; NaN if the mass matrix is singular.
-        pivots = self._system.D[: self._size].tolist()
-        if all(map(le, pivots, self._worse)):
-            return a
-        if not all(map(le, pivots, self._bad)):
-            return None
-        # All good choices give the same accelerations here, but not inside a step.
-        if self._are_closed():
-            self.choose(q, self._rank)
-        return a
+        pivots = system.D[:size].tolist()
+        if all(map(le, pivots, held.worse)):
+            return np.array(a), False
+        if not all(map(le, pivots, held.bad)):
+            return None, True
+        return np.array(a), self._are_closed(states)
 
-    def _are_closed(self) -> bool:
+    def _prepare(self, space: WorkSpace) -> _Prepared:
+        """Prepare a work space for these loops."""
+        states = pin.StdVec_RigidConstraintData()
+        for tie in self._ties.models:
+            states.append(tie.createData())
+        pin.initConstraintDynamics(self._model, space.data, self._ties.models, states)
+        right = np.empty(self._ties.size + self._robot.nv)
+        made = _Prepared(self._ties, states, space.data.constraint_chol, right)
+        space.solver = made
+        return made
+
+    def _are_closed(self, states: pin.StdVec_RigidConstraintData) -> bool:
         """Whether the loops are closed at the configuration that was solved last."""
         apart = np.concatenate([
             pin.log6(state.c1Mc2).vector[rows]
-            for state, rows in zip(self._states, self._held, strict=True)
+            for state, rows in zip(states, self._ties.held, strict=True)
         ])  # fmt: skip
-        return float(np.abs(self._units * apart).max()) < _CLOSED
+        return float(np.abs(self._ties.units * apart).max()) < _CLOSED
 
     def _gram(self, q: Array) -> Array:
         """``J M^-1 J'`` of all rows of the pairs at a configuration.
 
         Pinocchio's solver gives it with a damping, and nothing is known of its size yet.
         """
-        model, data = self._model, self._data
-        M = from_upper(pin.crba(model, data, q))
-        pin.computeJointJacobians(model, data, q)
-        pin.updateFramePlacements(model, data)
-        J = self._rows.jacobian_at(data, q)[: len(self._places)]
-        root = factor_mass(M, J[:0])[1]
-        Y = triangular()(1.0, root, J.T, lower=1)
-        return np.asarray(Y.T @ Y)
+        with self._robot.workspace() as data:
+            M = from_upper(pin.crba(self._model, data, q))
+            pin.computeJointJacobians(self._model, data, q)
+            pin.updateFramePlacements(self._model, data)
+            J = self._rows.jacobian_at(data, q)[: len(self._ties.places)]
+        return np.asarray(J @ solve_mass(factor_mass(M, J[:0])[0], J.T))
 
-    def _solved(self, q: Array, v: Array, tau: Array) -> Array:
-        model, data, ties, states = self._model, self._data, self._ties, self._states
-        a = pin.constraintDynamics(model, data, q, v, tau, ties, states, self._proximal)
-        if self._damping is None:
-            return np.array(a)
-        self._system.compute(model, data, ties, states, self._damping)
-        right, size = self._right, self._size
-        right[:size] = data.primal_rhs_contact
-        np.subtract(tau, data.nle, out=right[size:])
-        return np.asarray(self._system.solve(right)[size:])
+
+def _homes(robot: Mechanism, q: Array | None) -> Iterator[Array]:
+    """Assembled configurations at which rows may be chosen: some of the robot's own, then ``q``."""
+    problem = Problem(robot, Constraints(robot, full=True), (), {}, limits=False)
+    home, error = search(problem, robot.neutral, seed=0, restarts=_HOMES)
+    if error < _CLOSED:
+        yield home
+        rng = np.random.default_rng(0)
+        for _ in range(_HOMES):
+            beside = nearby_assembly(robot, home, rng)
+            if beside is not None:
+                yield beside
+    if q is not None:
+        yield q
 
 
 def _independent(gram: Array, rank: int) -> NDArray[np.intp] | None:
@@ -239,27 +302,31 @@ def _independent(gram: Array, rank: int) -> NDArray[np.intp] | None:
     return np.sort(np.array(chosen, dtype=np.intp))
 
 
-def _agrees(tied: TiedLoops, rows: RowSet, q: Array, rank: int) -> bool | None:
+def _agrees(solver: TiedLoops, held: HeldRows, rows: RowSet, q: Array) -> bool | None:
     """Whether accelerations are those of the rows at a random velocity with random forces.
 
     None if the state is too near a singularity to tell. Some joints and inertias are not all in
     Pinocchio's solver, and it says nothing of that.
     """
     robot, rng = rows.robot, np.random.default_rng(0)
-    model, data, rest = robot.model, robot.model.createData(), np.zeros(robot.nv)
+    model, rest = robot.model, np.zeros(robot.nv)
     unit = np.where(robot.is_translation, robot.length, 1.0)
     v, push = unit * rng.standard_normal((2, robot.nv))
-    M = from_upper(pin.crba(model, data, q))
-    pin.computeJointJacobians(model, data, q)
-    pin.updateFramePlacements(model, data)
-    J = rows.loops.jacobian_at(data, q)
-    saddle = Saddle(M, J, rows.scale, max_rank=rank)
-    v -= saddle.project(J @ v)
-    pin.forwardKinematics(model, data, q, v, rest)
-    gamma = rows.loops.gamma_at(data, q, v)
-    tau = M @ push
-    exact = saddle.solve(tau - pin.nonLinearEffects(model, data, q, v), -gamma)[0] / unit
-    found = tied.acceleration(q, v, tau)
+    with robot.workspace() as data:
+        M = from_upper(pin.crba(model, data, q))
+        pin.computeJointJacobians(model, data, q)
+        pin.updateFramePlacements(model, data)
+        J = rows.loops.jacobian_at(data, q)
+        saddle = Saddle(M, J, rows.scale, max_rank=solver.rank)
+        v -= saddle.project(J @ v)
+        pin.forwardKinematics(model, data, q, v, rest)
+        gamma = rows.loops.gamma_at(data, q, v)
+        tau = M @ push
+        f = tau - pin.nonLinearEffects(model, data, q, v)
+    exact = saddle.solve(f, -gamma)[0] / unit
+    space = robot.spaces.take(model)
+    found, _ = solver.acceleration(space, held, q, v, tau)
+    robot.spaces.free.append(space)
     if found is None:
         return None
     return float(np.abs(found / unit - exact).max()) < _EQUAL * float(np.abs(exact).max())
@@ -295,10 +362,9 @@ def _tied(robot: Mechanism) -> _Ties | None:
     return _Ties(models, held, at, np.array(units)[at], len(units)) if places else None
 
 
-def _without_choice(robot: Mechanism) -> TiedLoops | None:
-    """The solver before it has chosen rows."""
-    ties = _tied(robot)
-    return None if ties is None else TiedLoops(robot, ties, Constraints(robot, full=True))
+def _made_again(robot: Mechanism, rank: int) -> TiedLoops | None:
+    """The solver of a robot that was pickled with it."""
+    return TiedLoops.of(RowSet(robot), None, rank)
 
 
 def _held_rows(pair: MotionGroup) -> list[int]:

@@ -1,0 +1,122 @@
+"""Work space of Pinocchio: as many `pin.Data` of a model as are in use at once, and no more.
+
+Whoever evaluates something takes one, and gives it back: two threads never write to the same one,
+nor does a function of the user's that asks for another state in the middle of an evaluation. What
+stands in one that was just taken is of no meaning.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pinocchio as pin
+
+from .errors import BadValue
+
+__all__ = ["Lease", "WorkSpace", "WorkSpaces"]
+
+_LARGE = 2**28
+"""Memory from which on it is asked whether there is as much [bytes]."""
+
+
+class WorkSpace:
+    """One `pin.Data`, and what a solver of Pinocchio has prepared in it.
+
+    Args:
+        model: the model.
+
+    Attributes:
+        data: the work space.
+        solver: what a solver has prepared in it last.
+    """
+
+    __slots__ = ("data", "solver")
+
+    def __init__(self, model: pin.Model) -> None:
+        self.data: pin.Data = model.createData()
+        self.solver: Any = None
+
+
+class Lease:
+    """A work space for the time of a ``with`` block.
+
+    Args:
+        spaces: where it comes from, and goes back to.
+        model: the model.
+    """
+
+    __slots__ = ("_model", "_space", "_spaces")
+
+    def __init__(self, spaces: WorkSpaces, model: pin.Model) -> None:
+        self._spaces, self._model = spaces, model
+
+    def __enter__(self) -> pin.Data:
+        self._space = self._spaces.take(self._model)
+        return self._space.data
+
+    def __exit__(self, *_: object) -> None:
+        self._spaces.free.append(self._space)
+
+
+class WorkSpaces:
+    """All work spaces of one model that nobody is using.
+
+    They can be taken and given back from several threads: that is what lists of Python allow.
+
+    Attributes:
+        free: the work spaces; append one to give it back.
+    """
+
+    def __init__(self) -> None:
+        self.free: list[WorkSpace] = []
+
+    def __reduce__(self) -> tuple[Callable[[], WorkSpaces], tuple[()]]:
+        """A copy has work spaces of its own."""
+        return WorkSpaces, ()
+
+    def take(self, model: pin.Model) -> WorkSpace:
+        """One that nobody else has.
+
+        Raises:
+            BadValue: there is no memory for another one.
+        """
+        try:
+            return self.free.pop()
+        except IndexError:
+            pass
+        needed, free = _size(model), None
+        if needed > _LARGE:
+            free = _available()
+        if free is None or needed < free:
+            try:
+                return WorkSpace(model)
+            except MemoryError:
+                pass
+        left = "" if free is None else f", and {free / 2**30:.1f} GB are free"
+        raise BadValue(
+            f"robot '{model.name}' has {model.nv} velocities: a work space of Pinocchio for it "
+            f"takes {needed / 2**30:.1f} GB{left}; memory grows with the cube of the velocities. "
+            "Split the robot, fix joints that do not move, or take a machine with more memory"
+        )
+
+
+def _size(model: pin.Model) -> int:
+    """Memory of a `pin.Data` [bytes]: four tensors of second derivatives make up nearly all."""
+    return 4 * 8 * int(model.nv) ** 3
+
+
+def _available() -> int | None:
+    """Memory that can be had without swapping [bytes]; None where the system does not say."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return 1024 * int(line.split()[1])
+    except (OSError, ValueError):
+        pass
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
