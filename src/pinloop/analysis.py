@@ -174,12 +174,12 @@ def closure_residuals(robot: Mechanism, q: Array) -> Array:
 def momenta(equations: EquationsOfMotion, t: Array, q: Array, v: Array) -> Momenta:
     """Generalized and centroidal momenta at the given states."""
     model = equations.robot.model
-    data = model.createData()
     generalized, centroidal = [], []
     for place, rate in zip(q, v, strict=True):
         generalized.append(equations.mass(place) @ rate)
-        momentum = pin.computeCentroidalMomentum(model, data, place, rate)
-        centroidal.append(np.array(momentum.vector))
+        with equations.robot.workspace() as data:
+            momentum = pin.computeCentroidalMomentum(model, data, place, rate)
+            centroidal.append(np.array(momentum.vector))
     table = np.array(centroidal)
     return Momenta(t, np.array(generalized), table[:, :3], table[:, 3:])
 
@@ -202,7 +202,7 @@ def reactions(
         raise UnknownName("loop joint", loop, joints, robot.name)
     base = robot.frame_id(f"{loop}/B")
     target = robot.frame_id(frame or f"{loop}/B")
-    data, full = robot.model.createData(), Constraints(robot, full=True)
+    full = Constraints(robot, full=True)
     wrenches: list[Array] = []
     unique: list[bool] = []
     for here, time, place, rate in zip(equations, t, q, v, strict=True):
@@ -212,8 +212,9 @@ def reactions(
             continue
         motion = here.motion(time, place, rate)
         wrench = here.loop_wrench(place, loop, motion.multipliers[here.rows.loops.rows_of[loop]])
-        pin.framesForwardKinematics(robot.model, data, place)
-        turned = data.oMf[target].actInv(data.oMf[base].act(pin.Force(wrench)))
+        with robot.workspace() as data:
+            pin.framesForwardKinematics(robot.model, data, place)
+            turned = data.oMf[target].actInv(data.oMf[base].act(pin.Force(wrench)))
         wrenches.append(turned.vector.copy())
         # Regularization drops rows because they are redundant: that makes no reaction unique.
         J, _, _ = here.terms(time, place, rate)

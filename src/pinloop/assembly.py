@@ -246,18 +246,19 @@ def _twist_rows(
 ) -> tuple[Array, Array]:
     """Rows on scaled velocities and their values, lengths in characteristic lengths."""
     rows, values = [np.zeros((0, robot.nv))], [np.zeros(0)]
-    data = robot.model.createData()
-    pin.computeJointJacobians(robot.model, data, q)
-    pin.updateFramePlacements(robot.model, data)
-    for name, twist in twists.items():
-        frame = robot.frame_id(name)
-        wanted = flat_numbers(twist, f"the twist of '{name}'")
-        if len(wanted) not in (3, 6):
-            raise BadValue(f"the twist of '{name}' has {len(wanted)} numbers; it takes 6, or 3")
-        J = pin.getFrameJacobian(robot.model, data, frame, pin.LOCAL_WORLD_ALIGNED).reshape(6, -1)
-        unit = np.array([robot.length] * 3 + [1.0] * 3)[: len(wanted)]
-        rows.append(J[: len(wanted)] * scale / unit[:, None])
-        values.append(wanted / unit)
+    model, world = robot.model, pin.LOCAL_WORLD_ALIGNED
+    with robot.workspace() as data:
+        pin.computeJointJacobians(model, data, q)
+        pin.updateFramePlacements(model, data)
+        for name, twist in twists.items():
+            frame = robot.frame_id(name)
+            wanted = flat_numbers(twist, f"the twist of '{name}'")
+            if len(wanted) not in (3, 6):
+                raise BadValue(f"the twist of '{name}' has {len(wanted)} numbers; it takes 6, or 3")
+            J = pin.getFrameJacobian(model, data, frame, world).reshape(6, -1)
+            unit = np.array([robot.length] * 3 + [1.0] * 3)[: len(wanted)]
+            rows.append(J[: len(wanted)] * scale / unit[:, None])
+            values.append(wanted / unit)
     return np.vstack(rows), np.concatenate(values)
 
 

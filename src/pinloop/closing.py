@@ -99,8 +99,9 @@ class Problem:
         model = self.robot.model
         for name, pose in self.targets.items():
             frame = self.robot.frame_id(name)
-            data = model.createData()
-            jacobian = pin.computeFrameJacobian(model, data, q, frame, pin.LOCAL).reshape(6, -1)
+            with self.robot.workspace() as data:
+                jacobian = pin.computeFrameJacobian(model, data, q, frame, pin.LOCAL)
+                jacobian = np.array(jacobian).reshape(6, -1)
             error = pose.actInv(self.robot.placement(q, name))
             parts.append(self._unit(pin.Jlog6(error) @ jacobian))
         return np.vstack(parts) * self.column_scale

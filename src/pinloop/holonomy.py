@@ -80,12 +80,12 @@ def holonomic(
 def _jacobian(rows: RowSet, q: Array) -> Array:
     """Scaled Jacobian of all rows at rest."""
     robot = rows.robot
-    data = robot.model.createData()
     rest = np.zeros(robot.nv)
-    pin.forwardKinematics(robot.model, data, q, rest, rest)
-    pin.computeJointJacobians(robot.model, data, q)
-    pin.updateFramePlacements(robot.model, data)
-    return np.asarray(rows.scale[:, None] * rows.terms(0.0, q, rest, data)[0])
+    with robot.workspace() as data:
+        pin.forwardKinematics(robot.model, data, q, rest, rest)
+        pin.computeJointJacobians(robot.model, data, q)
+        pin.updateFramePlacements(robot.model, data)
+        return np.asarray(rows.scale[:, None] * rows.terms(0.0, q, rest, data)[0])
 
 
 def _slope(rows: RowSet, q: Array, motion: Array, step: float = 1e-5) -> Array:

@@ -246,11 +246,11 @@ class Trajectory:
     def placement(self, name: str) -> tuple[pin.SE3, ...]:
         """Placement in the world of a body or frame at every stored time."""
         frame = self.robot.frame_id(name)
-        data = self.robot.model.createData()
         found = []
-        for q in self.q:
-            pin.forwardKinematics(self.robot.model, data, q)
-            found.append(pin.updateFramePlacement(self.robot.model, data, frame).copy())
+        with self.robot.workspace() as data:
+            for q in self.q:
+                pin.forwardKinematics(self.robot.model, data, q)
+                found.append(pin.updateFramePlacement(self.robot.model, data, frame).copy())
         return tuple(found)
 
     @property

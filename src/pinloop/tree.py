@@ -18,6 +18,7 @@ from .errors import LoadError
 from .graph import CONTACTS, SpanningTree, TreeEdge, spanning_tree
 from .pairs import MotionGroup
 from .saddle import from_upper
+from .workspace import create_data
 
 __all__ = ["TreeKinematics", "build_model", "coordinate_names", "grow_tree"]
 
@@ -129,7 +130,7 @@ def _massless_directions(model: pin.Model) -> Array:
     """Velocities without kinetic energy at a configuration without special geometry, (nv, n)."""
     step = np.random.default_rng(0).uniform(-1, 1, model.nv)
     q = pin.integrate(model, pin.neutral(model), step)
-    M = from_upper(pin.crba(model, model.createData(), q))
+    M = from_upper(pin.crba(model, create_data(model), q))
     size = np.sqrt(np.maximum(np.diagonal(M), 0.0))
     size[size <= 0] = 1.0
     values, vectors = np.linalg.eigh(M / np.outer(size, size))

@@ -19,6 +19,7 @@ from .checks import flat_numbers
 from .description import GROUND, Body, Description, Joint, constant
 from .errors import BadValue
 from .pairs import MotionGroup, make_pair
+from .workspace import create_data
 
 __all__ = ["Space", "in_absolute_coordinates", "with_payload"]
 
@@ -96,7 +97,7 @@ def in_absolute_coordinates(
             with a motion group joins to the ground, because the exact flow of a constant twist
             then stays in the pair, and SO(3)xR3 to the others.
     """
-    data = model.createData()
+    data = create_data(model)
     pin.framesForwardKinematics(model, data, pin.neutral(model))
     seats = _seats(description, model)
     poses = {body: data.oMi[seat.parentJoint] * seat.placement for body, seat in seats.items()}

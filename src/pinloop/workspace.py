@@ -15,7 +15,7 @@ import pinocchio as pin
 
 from .errors import BadValue
 
-__all__ = ["Lease", "WorkSpace", "WorkSpaces"]
+__all__ = ["Lease", "WorkSpace", "WorkSpaces", "create_data"]
 
 _LARGE = 2**28
 """Memory from which on it is asked whether there is as much [bytes]."""
@@ -35,7 +35,7 @@ class WorkSpace:
     __slots__ = ("data", "solver")
 
     def __init__(self, model: pin.Model) -> None:
-        self.data: pin.Data = model.createData()
+        self.data = create_data(model)
         self.solver: Any = None
 
 
@@ -86,20 +86,31 @@ class WorkSpaces:
             return self.free.pop()
         except IndexError:
             pass
-        needed, free = _size(model), None
-        if needed > _LARGE:
-            free = _available()
-        if free is None or needed < free:
-            try:
-                return WorkSpace(model)
-            except MemoryError:
-                pass
-        left = "" if free is None else f", and {free / 2**30:.1f} GB are free"
-        raise BadValue(
-            f"robot '{model.name}' has {model.nv} velocities: a work space of Pinocchio for it "
-            f"takes {needed / 2**30:.1f} GB{left}; memory grows with the cube of the velocities. "
-            "Split the robot, fix joints that do not move, or take a machine with more memory"
-        )
+        return WorkSpace(model)
+
+
+def create_data(model: pin.Model) -> pin.Data:
+    """A `pin.Data`, for whoever needs one for long; `Mechanism.workspace` is for a moment.
+
+    Not by `model.createData`, which takes the memory twice: it returns a copy.
+
+    Raises:
+        BadValue: there is not enough memory.
+    """
+    needed, free = _size(model), None
+    if needed > _LARGE:
+        free = _available()
+    if free is None or needed < free:
+        try:
+            return pin.Data(model)
+        except MemoryError:
+            pass
+    left = "" if free is None else f", and {free / 2**30:.1f} GB are free"
+    raise BadValue(
+        f"robot '{model.name}' has {model.nv} velocities: the work space of Pinocchio for it takes "
+        f"{needed / 2**30:.1f} GB{left}. It grows with the cube of their number: split the robot, "
+        "make joints fixed that need not move, or take a machine with more memory"
+    )
 
 
 def _size(model: pin.Model) -> int:

@@ -9,6 +9,7 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 import pinloop as pl
@@ -127,10 +128,10 @@ def test_rows_are_chosen_again_where_they_get_bad(
     count = 0
     choose = TiedLoops.choose
 
-    def counted(self: TiedLoops, q: Array) -> HeldRows | None:
+    def counted(self: TiedLoops, q: Array, data: pin.Data) -> HeldRows | None:
         nonlocal count
         count += 1
-        return choose(self, q)
+        return choose(self, q, data)
 
     machine = regularized(name)
     equations = pl.EquationsOfMotion(machine)
@@ -138,7 +139,8 @@ def test_rows_are_chosen_again_where_they_get_bad(
     monkeypatch.setattr(TiedLoops, "choose", counted)
     monkeypatch.setattr(tied, "_BAD", 0.9)
     assert equations._tied is not None
-    equations._tied.home = equations._tied.choose(assembled(robot(name), 9))
+    data = machine.model.createData()
+    equations._tied.home = equations._tied.choose(assembled(robot(name), 9), data)
     along = equations.right_hand_side()
     for seed in range(8):
         q, v = moving(robot(name), seed, speed=3.0)
@@ -155,7 +157,7 @@ def test_where_bars_lie_in_line_the_matrices_decide(monkeypatch: pytest.MonkeyPa
     rows = pl.Constraints(machine)
     turn = 1.1 * np.array([1.0, -1.0, 1.0])  # the cranks start at 1.1 rad against the ground
     flat = next(q for q in (turn, -turn) if rank(rows.jacobian(q)) < 2)
-    assert equations._tied.choose(flat) is None
+    assert equations._tied.choose(flat, machine.model.createData()) is None
     exact = pl.EquationsOfMotion(machine, formulation=pl.Augmented())
     along, rest = equations.right_hand_side(), np.zeros(machine.nv)
     used: list[bool] = []

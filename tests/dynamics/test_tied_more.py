@@ -9,6 +9,7 @@ from threading import Thread
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 import pinloop as pl
@@ -93,9 +94,9 @@ def test_the_only_coordinate_may_be_held() -> None:
     made = tied._tied(machine)
     assert made is not None and made.held == [[0, 1, 2, 3, 4]]
     solver = TiedLoops(RowSet(machine), 1, made)
-    held = solver.choose(machine.neutral)
-    assert held is not None
     space = WorkSpace(machine.model)
+    held = solver.choose(machine.neutral, space.data)
+    assert held is not None
     found, _ = solver.acceleration(space, held, machine.neutral, np.zeros(1), np.ones(1))
     assert found is not None and abs(found[0]) < 1e-12
 
@@ -107,7 +108,7 @@ def test_what_is_not_finite_is_for_the_matrices() -> None:
     equations.acceleration(0.0, q, v)
     good = equations.acceleration(0.0, q, v)
     assert equations._tied is not None
-    assert equations._tied.choose(np.full(machine.nq, np.nan)) is None
+    assert equations._tied.choose(np.full(machine.nq, np.nan), machine.model.createData()) is None
     np.testing.assert_array_equal(equations.acceleration(0.0, q, v), good)
 
 
@@ -121,9 +122,9 @@ def test_rows_change_between_steps_and_not_inside(
     open_by: list[float] = []
     choose = TiedLoops.choose
 
-    def seen(self: TiedLoops, q: Array) -> HeldRows | None:
+    def seen(self: TiedLoops, q: Array, data: pin.Data) -> HeldRows | None:
         open_by.append(float(np.abs(pl.Constraints(machine).residual(q)).max()))
-        return choose(self, q)
+        return choose(self, q, data)
 
     monkeypatch.setattr(TiedLoops, "choose", seen)
     q, v = moving(machine, seed)

@@ -103,9 +103,10 @@ class EquationsOfMotion:
         self._is_tree = len(self.rows) == 0
         self._by_recursion = self._is_tree and _is_regular(robot.model)
         self._further = self._rows_beyond_loops()
-        self._max_rank: int | None = None
+        self._max_rank: int | None = 0 if self._is_tree else None
         # A formulation that is asked for is the one that is used.
-        self._undecided = formulation is None and not self._is_tree
+        self._may_be_tied = formulation is None and not self._is_tree
+        self._undecided = not self._is_tree
         self._tied: TiedLoops | None = None
 
     def __getstate__(self) -> dict[str, object]:
@@ -125,6 +126,8 @@ class EquationsOfMotion:
     def _acceleration(self, t: float, q: Array, v: Array) -> Array:
         if self._on_state is not None:
             return self._solve(None, t, q, v)[0]
+        if self._undecided:
+            self._decide(t, q)
         free = self.robot.spaces.free
         try:
             space = free.pop()
@@ -137,10 +140,7 @@ class EquationsOfMotion:
                 a = tied.acceleration(space, tied.home, q, v, tau)[0]
                 if a is not None:
                     return a
-            a = self._solve(space.data, t, q, v)[0]
-            if self._undecided:
-                self._decide(q)
-            return a
+            return self._solve(space.data, t, q, v)[0]
         finally:
             free.append(space)
 
@@ -171,7 +171,7 @@ class EquationsOfMotion:
                 tau = self._joint_loads(space.data, t, q, v) if self.forces else self._rest
                 a, stale = tied.acceleration(space, held, q, v, tau)
                 if stale:
-                    held = tied.choose(q)
+                    held = tied.choose(q, space.data)
                     if a is None:
                         a = tied.acceleration(space, held, q, v, tau)[0]
                 return self._solve(space.data, t, q, v)[0] if a is None else a
@@ -180,17 +180,17 @@ class EquationsOfMotion:
 
         return acceleration
 
-    def _decide(self, q: Array) -> None:
-        """Take Pinocchio's solver from the first assembled state on, if it is good for the robot.
-
-        That state tells the number of independent rows.
-        """
-        if self._max_rank is not None:
-            self._tied = TiedLoops.of(self.rows, q, self._rank)
+    def _decide(self, t: float, q: Array) -> None:
+        """Find the rank of the rows, and take Pinocchio's solver if it is good for the robot."""
+        rank = self.find_rank(t, q)
+        if rank is not None:
+            if self._may_be_tied:
+                self._tied = TiedLoops.of(self.rows, q, rank)
             self._undecided = False
 
     def motion(self, t: float, q: Array, v: Array) -> Motion:
         """Accelerations and reactions at a state."""
+        self.find_rank(t, q)
         with self.robot.workspace() as data:
             if self._is_tree:
                 none = np.zeros(0)
@@ -326,6 +326,7 @@ class EquationsOfMotion:
 
         ``M a = f + J' lam``, ``J a + gamma = 0``, with the applied forces less ``nle`` in ``f``.
         """
+        self.find_rank(t, q)
         with self.robot.workspace() as data:
             return self._system(data, t, q, v)
 
@@ -342,7 +343,7 @@ class EquationsOfMotion:
         tau = self._applied(data, t, q, v)
         nle = np.array(pin.nonLinearEffects(model, data, q, v))
         M = self._full(pin.crba(model, data, q))
-        return M, tau - nle, J, gamma, self._independent_rows(data, t, q, M, J)
+        return M, tau - nle, J, gamma, self.max_rank
 
     def _solve(self, data: pin.Data | None, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """Acceleration and reactions at a state."""
@@ -356,10 +357,6 @@ class EquationsOfMotion:
             return np.array(a), self._no_rates
         M, f, J, gamma, max_rank = self._system(data, t, q, v)
         return self._formulation.solve(M, J, f, gamma, max_rank)
-
-    @property
-    def _rank(self) -> int:
-        return len(self.rows) if self._max_rank is None else self._max_rank
 
     def _solver(self, otherwise: str) -> BoundStateFormulation:
         """A solver of the state formulation that nobody is using, to be put back after use.
@@ -428,34 +425,21 @@ class EquationsOfMotion:
     def find_rank(self, t: float, q: Array) -> int | None:
         """Number of rows that are independent in general, from a configuration.
 
+        Rows that are dependent on the manifold only (paradoxical linkages: Bennett, Bricard) gain
+        rank off it, inside the stages of a step, by as much as the loops are open there. Taken for
+        independent they would kick; so the rank on the manifold, in general, is not exceeded.
+
         Returns:
             what is known since the first assembled configuration; None if there was none yet, and
             ``q`` is none either.
         """
         if self._max_rank is None:
-            with self.robot.workspace() as data:
-                M = self._full(pin.crba(self._model, data, q))
-                self._kinematics(data, q, self._rest)
-                J = self.rows.terms(t, q, self._rest, data)[0]
-                self._independent_rows(data, t, q, M, J)
-        return self._max_rank
-
-    def _independent_rows(
-        self, data: pin.Data, t: float, q: Array, M: Array, J: Array
-    ) -> int | None:
-        """Number of rows that can be independent, if that is less than there are; else None.
-
-        Rows that are dependent on the manifold only (paradoxical linkages: Bennett, Bricard) gain
-        rank off it, inside the stages of a step, by as much as the loops are open there. Taken for
-        independent they would kick; so the rank on the manifold, in general, is not exceeded.
-        """
-        if self._max_rank is None:
-            residual = self.rows.scale * self.rows.residual(t, q, data)
-            if np.linalg.norm(residual) > 1e-9:
+            J, _, residual = self.closure(t, q)
+            if np.linalg.norm(self.rows.scale * residual) > 1e-9:
                 return None
-            rank = Saddle(M, J, self.rows.scale).rank
+            rank = Saddle(self.mass(q), J, self.rows.scale).rank
             self._max_rank = rank if rank == len(J) else max(rank, self._rank_around(t, q))
-        return self.max_rank
+        return self._max_rank
 
     def _rank_around(self, t: float, q: Array) -> int:
         """Largest rank at assembled configurations around one, which may be singular itself."""

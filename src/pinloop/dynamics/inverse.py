@@ -77,7 +77,9 @@ def inverse_dynamics(
     names = robot.actuated if actuated is None else tuple(actuated)
     columns = [k for name in names for k in _columns(robot, name)]
     F = null_space(scale[:, None] * J)
-    load = pin.rnea(robot.model, robot.model.createData(), q, v, a) - equations.force(t, q, v)
+    with robot.workspace() as data:
+        load = np.array(pin.rnea(robot.model, data, q, v, a))
+    load -= equations.force(t, q, v)
     reach = F.T[:, columns]
     if np.linalg.matrix_rank(reach, tol=1e-9) < F.shape[1]:
         raise BadValue(
@@ -101,14 +103,18 @@ def christoffel(robot: Mechanism, q: ArrayLike) -> Array:
     Newton-Euler algorithm evaluates. Of joints with quaternions it is the symmetric part.
     """
     q = robot.checked_configuration(q)
-    model, data = robot.model, robot.model.createData()
     n = robot.nv
     rest = np.zeros(n)
     unit = np.eye(n)
-    weight = np.array(pin.rnea(model, data, q, rest, rest))
+
+    def torque(v: Array) -> Array:
+        with robot.workspace() as data:
+            return np.array(pin.rnea(robot.model, data, q, v, rest))
+
+    weight = torque(rest)
 
     def form(v: Array) -> Array:
-        return np.asarray(pin.rnea(model, data, q, v, rest) - weight)
+        return torque(v) - weight
 
     single = [form(unit[b]) for b in range(n)]
     gamma = np.zeros((n, n, n))
@@ -145,7 +151,8 @@ def coriolis(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
 
 def _mass(robot: Mechanism, q: Array) -> Array:
     """Mass matrix of the tree."""
-    return from_upper(pin.crba(robot.model, robot.model.createData(), q))
+    with robot.workspace() as data:
+        return from_upper(pin.crba(robot.model, data, q))
 
 
 def _mass_slope(robot: Mechanism, q: Array, motion: Array, step: float = 2e-3) -> Array:

@@ -158,18 +158,24 @@ class TiedLoops:
             return None
         solver = cls(rows, rank, ties)
         for place in _homes(robot, q):
-            held = solver.choose(place)
+            with robot.workspace() as data:
+                held = solver.choose(place, data)
             agrees = None if held is None else _agrees(solver, held, rows, place)
             if held is not None and agrees is not None:
                 known[rank] = _Known(ties, held) if agrees else None
                 return cls(rows, rank, ties, held) if agrees else None
         return None
 
-    def choose(self, q: Array) -> HeldRows | None:
-        """Rows to hold at a configuration, shape (nq,); None if no choice is good."""
+    def choose(self, q: Array, data: pin.Data) -> HeldRows | None:
+        """Rows to hold at a configuration; None if no choice is good.
+
+        Args:
+            q: configuration, shape (nq,).
+            data: work space.
+        """
         size, units, places = self._ties.size, self._ties.units, self._ties.places
         try:
-            gram = self._gram(q)
+            gram = self._gram(q, data)
         except (SingularMass, NotFinite):  # here is no inverse mass matrix, which is needed
             return None
         chosen = _independent(gram * np.outer(units, units), self.rank)
@@ -249,16 +255,15 @@ class TiedLoops:
         ])  # fmt: skip
         return float(np.abs(self._ties.units * apart).max()) < _CLOSED
 
-    def _gram(self, q: Array) -> Array:
+    def _gram(self, q: Array, data: pin.Data) -> Array:
         """``J M^-1 J'`` of all rows of the pairs at a configuration.
 
         Pinocchio's solver gives it with a damping, and nothing is known of its size yet.
         """
-        with self._robot.workspace() as data:
-            M = from_upper(pin.crba(self._model, data, q))
-            pin.computeJointJacobians(self._model, data, q)
-            pin.updateFramePlacements(self._model, data)
-            J = self._rows.jacobian_at(data, q)[: len(self._ties.places)]
+        M = from_upper(pin.crba(self._model, data, q))
+        pin.computeJointJacobians(self._model, data, q)
+        pin.updateFramePlacements(self._model, data)
+        J = self._rows.jacobian_at(data, q)[: len(self._ties.places)]
         return np.asarray(J @ solve_mass(factor_mass(M, J[:0])[0], J.T))
 
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from ..arguments import public
 from ..errors import BadValue, UnknownName
 from ..trajectory import Trajectory
+from ..workspace import create_data
 from .leaves import SLACK, Leaves
 from .links import Piece, frame_pieces, positive, robot_links
 from .motionbounds import Bounds
@@ -252,7 +253,7 @@ class _Scene:
             return good
 
         self._leaves = Leaves(run, fine)
-        self._model, self._data = run.robot.model, run.robot.model.createData()
+        self._model, self._data = run.robot.model, create_data(run.robot.model)
         self._shapes, self._number = _geometry_model(self.pieces, tuple(obstacles))
         self._shapes_data = pin.GeometryData(self._shapes)
         self._placed: tuple[int, float] | None = None

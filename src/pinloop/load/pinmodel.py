@@ -182,7 +182,7 @@ def _axis(kind: object, short: str) -> Array:
     """Axis of a one-axis joint, from the Jacobian: not every joint tells it."""
     alone = pin.Model()
     alone.addJoint(0, kind, pin.SE3.Identity(), short)
-    column = pin.computeJointJacobian(alone, alone.createData(), pin.neutral(alone), 1).ravel()
+    column = pin.computeJointJacobian(alone, pin.Data(alone), pin.neutral(alone), 1).ravel()
     axis = np.array(column[:3] if short.startswith("JointModelP") else column[3:])
     axis[np.abs(axis) < 1e-15] = 0.0
     return axis

@@ -26,6 +26,7 @@ from ..manifold import RobotManifold
 from ..stabilization import Projection, Projector
 from ..stepping import StepFailed, Stepper
 from ..transitions import Transition
+from ..workspace import create_data
 from .crossing import Lookout, Watched, first_crossing, watched_joints
 from .deciding import Moment, next_phase
 from .dense import Moving, moving_steps
@@ -126,7 +127,7 @@ class Course:
         self.simple = train.single
         self.longest = longest
         model = self.robot.model
-        self.data = model.createData()
+        self.data = create_data(model)
         kinds = pin.FrameType.JOINT, pin.FrameType.OP_FRAME
         self.points = [k for k, frame in enumerate(model.frames) if frame.type in kinds]
 

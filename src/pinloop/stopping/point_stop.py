@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..arguments import public
 from ..trajectory import Trajectory
+from ..workspace import create_data
 
 __all__ = ["PointStop", "point_stop"]
 
@@ -71,7 +72,7 @@ def point_stop(run: Trajectory, frame: str, reaction_time: float, every: float) 
         every: interval between its places [s].
     """
     index, model = run.robot.frame_id(frame), run.robot.model
-    data = model.createData()
+    data = create_data(model)
     end = float(run.t[-1])
     count = max(2, int(np.ceil(end / every)) + 1)
     reaction = min(reaction_time, end)

@@ -11,6 +11,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..errors import BadValue
+from ..workspace import create_data
 from .course import Course
 from .ledger import energies_at
 from .phase import Phase
@@ -163,7 +164,7 @@ def _shares(course: Course, phase: Phase, t: float) -> Array:
 def _way(result: StopResult, q: Array, v: Array) -> tuple[Array, Array]:
     """Places and speeds of the tool."""
     model, frame = result.robot.model, result.robot.frame_id(result.tool)
-    data = model.createData()
+    data = create_data(model)
     places, speeds = np.zeros((len(q), 3)), np.zeros(len(q))
     for row, state in enumerate(zip(q, v, strict=True)):
         pin.forwardKinematics(model, data, *state)

@@ -20,6 +20,7 @@ from ..constraints import Constraints
 from ..errors import BadValue, LoopNotClosed, PinloopWarning
 from ..mechanism import Mechanism
 from ..saddle import from_upper
+from ..workspace import create_data
 from .jointbrake import Chain, JointBrake, Source
 from .parameters import Value
 
@@ -71,7 +72,7 @@ def worst_loads(robot: Mechanism, names: list[str], seed: int = 0) -> tuple[Arra
         Per joint the largest torque [N m, N] and the largest inertia [kg m^2, kg].
     """
     constraints = Constraints(robot, full=True)
-    data = robot.model.createData()
+    data = create_data(robot.model)
     rows = [robot.coordinates(name).v.start for name in names]
     tree = not robot.loops and not robot.couplings
     motions, ease = np.eye(robot.nv)[:, rows], 1.0

@@ -17,6 +17,7 @@ from ..closing import null_space, scaled_jacobian
 from ..constraints import Constraints
 from ..errors import BadValue, InconsistentVelocity
 from ..mechanism import Mechanism
+from ..workspace import create_data
 from .brakes import Brakes
 from .figures import units_of
 
@@ -164,7 +165,7 @@ def _limit(robot: Mechanism, joint: str) -> float | None:
 
 def _directions(robot: Mechanism, q: Array, names: list[str]) -> dict[str, float]:
     """The sign of the motion of each joint."""
-    data = robot.model.createData()
+    data = create_data(robot.model)
     load = np.asarray(pin.computeGeneralizedGravity(robot.model, data, q))
     columns = [robot.coordinates(name).v.start for name in names]
     # Power of gravity in the motion with unit speed at one joint and none at the other ones.

@@ -24,6 +24,7 @@ from ..stopping import Brakes, Payload, Standstill, StopResult, Trigger
 from ..stopping.machine import tool_of
 from ..stopping.schedule import Category
 from ..stopping.stop import Machine, prepared, stopped
+from ..workspace import create_data
 from .space import Space, Variable, driven_joints
 
 __all__ = ["CLEARANCE", "TOOL_PLACE", "Setup", "columns", "joint_columns", "tool_way"]
@@ -237,7 +238,7 @@ def tool_way(stop: StopResult, frame: str) -> tuple[float, float]:
         frame: body or frame.
     """
     model, index = stop.robot.model, stop.robot.frame_id(frame)
-    data, course = model.createData(), stop.course
+    data, course = create_data(model), stop.course
 
     def speed(q: ArrayLike, v: ArrayLike) -> float:
         pin.forwardKinematics(model, data, q, v)

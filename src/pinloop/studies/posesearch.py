@@ -12,6 +12,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..workspace import create_data
 from .places import Place, Places, Rule
 from .posture import Lever
 
@@ -164,7 +165,7 @@ class Search:
     def _best(self, poses: list[Place], worth: Rule) -> Place:
         """The best pose; of several that are as good the highest one (elbow up)."""
         driven = self._places.driven
-        model, data = driven.robot.model, driven.robot.model.createData()
+        model, data = driven.robot.model, create_data(driven.robot.model)
         least = min(worth(here)[0] for here in poses)
         best, highest = poses[0], -np.inf
         for here in poses:

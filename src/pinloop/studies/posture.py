@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..closing import TOLERANCE, Problem, limited_coordinates, rows_of, search
 from ..constraints import Constraints
 from ..mechanism import Mechanism
+from ..workspace import create_data
 
 __all__ = ["Driven", "Lever"]
 
@@ -65,7 +66,7 @@ class Driven:
         q: Array,
     ) -> None:
         self.robot, self.joints, self.axis, self.q = robot, joints, axis, q.copy()
-        self._model, self._data = robot.model, robot.model.createData()
+        self._model, self._data = robot.model, create_data(robot.model)
         self._frame, self._point, self.down = frame, point, down
         at = robot.coordinates(axis)
         self._index, self.column = at.index, joints.index(axis)

@@ -16,6 +16,7 @@ from ..analysis import lock_reactions, reactions
 from ..errors import UnknownName
 from ..mechanism import Mechanism
 from ..tree import coordinate_names
+from ..workspace import create_data
 from .motion import Motion, states_at
 
 __all__ = ["Arrow", "arrows_of", "force_names", "round_scale"]
@@ -149,7 +150,7 @@ def _joint_wrench(robot: Mechanism, joint: str, q: Array, effort: Array) -> tupl
     the effort ``tau`` is ``S (S' S)^-1 tau``.
     """
     model, at = robot.model, robot.coordinates(joint)
-    data = model.createData()
+    data = create_data(model)
     rows = []
     for place, tau in zip(q, effort, strict=True):
         pin.computeJointJacobians(model, data, place)
@@ -163,7 +164,7 @@ def _joint_wrench(robot: Mechanism, joint: str, q: Array, effort: Array) -> tupl
 
 def _frames(robot: Mechanism, frame: int, q: Array) -> list[pin.SE3]:
     """Placements of a frame in the world."""
-    data = robot.model.createData()
+    data = create_data(robot.model)
     found = []
     for place in q:
         pin.forwardKinematics(robot.model, data, place)

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..description import GROUND, Geometry
 from ..mechanism import LoopJoint, Mechanism
+from ..workspace import create_data
 from .commands import Command, phong, set_object, set_property, set_transform
 from .meshes import MeshFiles
 from .skeleton import LOOP, Piece, joint_symbol, loop_symbols, skeleton, stick
@@ -117,7 +118,7 @@ class Scene:
             Shape (k, number of nodes, 4, 4).
         """
         model = self.robot.model
-        data = model.createData()
+        data = create_data(model)
         found = np.zeros((len(q), len(self.nodes), 4, 4))
         for k, place in enumerate(q):
             pin.framesForwardKinematics(model, data, place)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ...errors import SingularMass
 from ...saddle import from_upper
+from ...workspace import create_data
 from .linear import backward, cholesky, forward, solve
 
 __all__ = ["Block", "Shared", "is_unsteady"]
@@ -76,7 +77,7 @@ class Block:
         self.supports = {k: self._support(joint) for k, joint in self._ids.items()}
         structure = self._structure()
         if structure not in shared:
-            shared[structure] = Shared(self._model.createData())
+            shared[structure] = Shared(create_data(self._model))
         self._shared = shared[structure]
         self._data = self._shared.data
         # Pinocchio shows a matrix with one column as a vector.
