@@ -1,4 +1,4 @@
-"""Work spaces of Pinocchio: one per run and thread, and a plain message where memory will not do."""
+"""Work spaces of Pinocchio: one per run and thread, and a message where memory will not do."""
 
 from __future__ import annotations
 

@@ -68,6 +68,10 @@ class BoundForce(ABC):
         """Stored energy [J]; zero for what stores none."""
         return 0.0
 
+    def damping(self, t: float, q: Array, v: Array, data: pin.Data) -> Array | None:
+        """``-d torque / d v``, shape (nv, nv); None where it is zero or not known."""
+        return None
+
 
 def _value(signal: Signal, t: float) -> float:
     return float(signal(t)) if callable(signal) else float(signal)
@@ -106,8 +110,9 @@ class _Simple(BoundForce):
         name: str,
         torque: Callable[[float, Array, Array, pin.Data], Array],
         energy: Callable[[float, Array, pin.Data], float] | None = None,
+        damping: Callable[[Array, pin.Data], Array] | None = None,
     ) -> None:
-        self._force, self._robot = force, robot
+        self._force, self._robot, self._damping = force, robot, damping
         self.name, self._torque, self._energy = name, torque, energy
         self.conservative = energy is not None
 
@@ -119,6 +124,9 @@ class _Simple(BoundForce):
 
     def energy(self, t: float, q: Array, data: pin.Data) -> float:
         return 0.0 if self._energy is None else self._energy(t, q, data)
+
+    def damping(self, t: float, q: Array, v: Array, data: pin.Data) -> Array | None:
+        return None if self._damping is None else self._damping(v, data)
 
 
 def _bound_again(force: Force, robot: Mechanism, name: str) -> BoundForce:
@@ -146,7 +154,10 @@ class JointDamping(Force):
             damping = np.zeros(robot.nv)
             for joint, value in self.coefficients.items():
                 damping[robot.coordinates(joint).v] = float(_numbers(value, f"'{joint}'", None))
-        return _Simple(self, robot, "joint damping", lambda t, q, v, data: -damping * v)
+        return _Simple(
+            self, robot, "joint damping", lambda t, q, v, data: -damping * v,
+            damping=lambda v, data: np.diag(damping),
+        )  # fmt: skip
 
 
 @public
@@ -171,9 +182,14 @@ class JointFriction(Force):
             friction = np.zeros(robot.nv)
             for joint, value in self.coefficients.items():
                 friction[robot.coordinates(joint).v] = float(_numbers(value, f"'{joint}'", None))
+
+        def damping(v: Array, data: pin.Data) -> Array:
+            return np.diag(friction / self.speed * (1.0 - np.tanh(v / self.speed) ** 2))
+
         return _Simple(
-            self, robot, "joint friction", lambda t, q, v, data: -friction * np.tanh(v / self.speed)
-        )
+            self, robot, "joint friction",
+            lambda t, q, v, data: -friction * np.tanh(v / self.speed), damping=damping,
+        )  # fmt: skip
 
 
 @public
@@ -257,7 +273,9 @@ class PD(Force):
             pull = self.stiffness * (_value(self.target, t) - q[iq])
             return np.asarray((pull + self.damping * (_value(self.rate, t) - v[iv])) * unit)
 
-        return _Simple(self, robot, f"drive {self.joint}", torque)
+        damping = self.damping * np.outer(unit, unit)
+        name = f"drive {self.joint}"
+        return _Simple(self, robot, name, torque, damping=lambda v, data: damping)
 
 
 @public
@@ -314,7 +332,11 @@ class Damper(Force):
             _, J = line.along(data)
             return -self.damping * float(J @ v) * J
 
-        return _Simple(self, robot, f"damper {line}", torque)
+        def damping(v: Array, data: pin.Data) -> Array:
+            _, J = line.along(data)
+            return self.damping * np.outer(J, J)
+
+        return _Simple(self, robot, f"damper {line}", torque, damping=damping)
 
 
 class _Anchor:

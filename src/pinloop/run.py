@@ -15,8 +15,16 @@ from numpy.typing import NDArray
 from .balance import Accuracy
 from .constraints import Constraints
 from .dynamics import EquationsOfMotion
+from .dynamics.equations import INFINITE
+from .dynamics.stiffness import (
+    MANY,
+    crawl_message,
+    is_too_stiff,
+    limit_message,
+    stiffest_damping,
+)
 from .endstops import EndStopContacts
-from .errors import PinloopError, PinloopWarning, SimulationFailed
+from .errors import NotFinite, PinloopError, PinloopWarning, SimulationFailed
 from .events import BoundEvent, CloseLoop, Stop, Touch
 from .integrate import MuntheKaas, Step
 from .limits import JointEnd, LimitWatch
@@ -43,6 +51,8 @@ _WATCHED = 8
 """Loops stay torn once they are: it is enough to look at every eighth step, and at the end."""
 _CORRECTIONS = 3
 """How often the root of an event is corrected by the state that a step to it gives."""
+_LOOK = 500
+"""So often, in steps, it is asked whether a run crawls."""
 _CHATTER = 100
 """So many events within a millionth of the run are chatter."""
 
@@ -94,6 +104,9 @@ class Run:
         self.log: list[tuple[float, str]] = []
         self.ends, self.contacts = ends, contacts
         self.happened: list[tuple[float, str]] = []
+        self._warned = False
+        self._units = np.where(robot.is_translation, robot.length, 1.0)
+        self._state = self.start, robot.neutral, np.zeros(robot.nv)
 
     def go(self, mode: Mode, q: Array, v: Array, report: Report) -> Trajectory:
         """Step until the end, a failure, or Ctrl-C."""
@@ -108,7 +121,9 @@ class Run:
             message = f"interrupted at t = {self.kept.last:.6g} s"
             warnings.warn(message, PinloopWarning, stacklevel=3)
         except StepFailed as failure:
-            raise self._failed(str(failure), failure.reason) from None
+            raise self._failed(str(failure) + self._why(failure.reason), failure.reason) from None
+        except NotFinite as error:
+            raise self._failed(f"{error}{self._why('not finite')}", "not finite") from None
         except PinloopError as error:
             text = f"{error}{blamed_links(error, self.system.robot)}"
             raise self._failed(text, type(error).__name__) from error
@@ -224,6 +239,7 @@ class Run:
 
     def _steps(self, q: Array, v: Array, report: Report) -> str:
         t, count = self.start, 0
+        self._look_for_stiffness(t, q, v, self.method.step or 0.0)
         a = self._acceleration(t, q, v)
         self._keep(t, q, v, a)
         self.watcher.look(self.mode, t, q, v)
@@ -243,6 +259,8 @@ class Run:
                 count = self._whole_steps(step.t1)
             else:
                 step, h = self.stepper.controlled(t, h, end, (q, v, a))
+                if self.steps % _LOOK == _LOOK - 1 and self.until - t > MANY * h:
+                    self._look_for_stiffness(t, q, v, h)
             found = self.watcher.first_root(t, step.t1, step)
             due: list[BoundEvent] = []
             if found is not None:
@@ -256,6 +274,7 @@ class Run:
                     step = self._shortened(step, root, due)
                     count = self._whole_steps(step.t1)
             t, q, v, a = step.t1, step.q1, step.v1, step.a1
+            self._state = t, q, v
             self._keep(t, q, v, a, step)
             a = self._renew_rows(t, q, v, a)
             due += self.watcher.due(t + 1e-13 * abs(t))
@@ -274,6 +293,31 @@ class Run:
         a = self._acceleration(t, q, v)
         self._keep(t, q, v, a)
         return a
+
+    def _look_for_stiffness(self, t: float, q: Array, v: Array, h: float) -> None:
+        """Warn, once, where damping makes explicit steps so short that the run crawls."""
+        self._state = t, q, v
+        if not self._warned:
+            found = stiffest_damping(self.equations, t, q, v)
+            message = found and crawl_message(found, self.method, self.until - t, h)
+            if message:
+                self._warned = True
+                name = self.system.robot.name
+                message = f"robot '{name}' at t = {t:.6g} s: {message}"
+                warnings.warn(message, PinloopWarning, stacklevel=5)
+
+    def _why(self, reason: str) -> str:
+        """What else is to be said of a step that failed: the damping that it could not follow."""
+        if reason not in ("not finite", "step too small"):
+            return ""
+        t, q, v = self._state
+        found = stiffest_damping(self.equations, t, q, v)
+        if found is not None and is_too_stiff(found, self.method):
+            return f". {limit_message(found, self.method)}; {found.way_out}"
+        a = np.abs(self.equations.acceleration(t, q, v) / self._units)
+        robot = self.system.robot
+        fastest = max(robot.joints, key=lambda name: float(a[robot.coordinates(name).v].max()))
+        return f". The largest acceleration is that of joint '{fastest}'"
 
     def _whole_steps(self, t: float) -> int:
         """Fixed steps up to a time; times far from zero carry the rounding of the start."""
@@ -330,8 +374,9 @@ class Run:
     def _checked(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration with what only fixed steps and locked joints need."""
         fixed = self.method.step is not None
-        if fixed and not all(map(math.isfinite, v.tolist() + q.tolist())):
-            raise StepFailed("the state became infinite; take a smaller step", "not finite")
+        numbers = v.tolist() + q.tolist() if fixed else []
+        if fixed and not (all(map(math.isfinite, numbers)) and max(map(abs, numbers)) < INFINITE):
+            raise NotFinite(f"the state became infinite at t = {t:.6g} s: take smaller steps")
         a = self._along(t, q, v)
         if self.mode.locks:
             a[self.locked] = 0.0

@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from ..arguments import public
 from ..closing import nearby_assembly
 from ..constraints import Constraints
-from ..errors import BadValue, PinloopError
-from ..forces import BoundForce, Force
+from ..errors import BadValue, NotFinite, PinloopError
+from ..forces import Force
 from ..mechanism import Mechanism
 from ..rows import Row, RowSet
 from ..saddle import RANK, Saddle
+from .applied import AppliedForces
 from .formulations import (
     Augmented,
     BoundStateFormulation,
@@ -36,13 +37,17 @@ from .formulations import (
 from .odca.wrenches import BodyMotion, body_motion
 from .tied import HeldRows, TiedLoops
 
-__all__ = ["BodyMotion", "EquationsOfMotion", "Motion"]
+__all__ = ["INFINITE", "BodyMotion", "EquationsOfMotion", "Motion"]
 
 Array = NDArray[np.float64]
 
 
 _MAY_BE_SINGULAR = ("JointModelComposite", "JointModelSphericalZYX")
 """Joints at which a mass matrix can become singular."""
+
+
+INFINITE = 1e100
+"""Coordinate or velocity that no robot has, of which products overflow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +97,8 @@ class EquationsOfMotion:
             raise BadValue(f"{formulation!r} is no formulation; write e.g. pl.Voronets()")
         self.robot = robot
         self.rows = RowSet(robot, rows)
-        self.forces = _with_unique_names([force.bind(robot) for force in forces])
+        self._applied = AppliedForces(robot, forces)
+        self.forces = self._applied.bound
         self._on_state = formulation if isinstance(formulation, StateFormulation) else None
         self._solvers: list[BoundStateFormulation] = []
         matrices = formulation if isinstance(formulation, MatrixFormulation) else Augmented()
@@ -125,7 +131,10 @@ class EquationsOfMotion:
 
     def _acceleration(self, t: float, q: Array, v: Array) -> Array:
         if self._on_state is not None:
-            return self._solve(None, t, q, v)[0]
+            try:
+                return self._solve(None, t, q, v)[0]
+            except (PinloopError, np.linalg.LinAlgError) as error:
+                raise _explained(error, t, q, v) from None
         if self._undecided:
             self._decide(t, q)
         free = self.robot.spaces.free
@@ -141,6 +150,8 @@ class EquationsOfMotion:
                 if a is not None:
                     return a
             return self._solve(space.data, t, q, v)[0]
+        except (PinloopError, np.linalg.LinAlgError) as error:
+            raise _explained(error, t, q, v) from None
         finally:
             free.append(space)
 
@@ -175,6 +186,8 @@ class EquationsOfMotion:
                     if a is None:
                         a = tied.acceleration(space, held, q, v, tau)[0]
                 return self._solve(space.data, t, q, v)[0] if a is None else a
+            except (PinloopError, np.linalg.LinAlgError) as error:
+                raise _explained(error, t, q, v) from None
             finally:
                 free.append(space)
 
@@ -280,7 +293,7 @@ class EquationsOfMotion:
         """Sum of the applied generalised forces, shape (nv,)."""
         with self.robot.workspace() as data:
             self._kinematics(data, q, v)
-            return self._applied(data, t, q, v)
+            return self._applied.torque(t, q, v, data)
 
     def loop_wrench(self, q: Array, loop: str, multipliers: Array) -> Array:
         """Wrench of a loop joint on its body B, at and in frame B, force first, shape (6,).
@@ -304,22 +317,24 @@ class EquationsOfMotion:
             self._kinematics(data, q, v)
             potential = float(pin.computePotentialEnergy(self._model, data, q))
             pin.updateFramePlacements(self._model, data)
-            stored = {f.name: f.energy(t, q, data) for f in self.forces if f.conservative}
+            stored = self._applied.energies(t, q, data)
         return 0.5 * float(v @ M @ v), potential, stored
 
     def powers(self, t: float, q: Array, v: Array) -> dict[str, float]:
         """Power of each force that does not store its work, and of moving rows [W]."""
         with self.robot.workspace() as data:
             self._kinematics(data, q, v)
-            powers = {
-                force.name: float(force.torque(t, q, v, data) @ v)
-                for force in self.forces
-                if not force.conservative
-            }
+            powers = self._applied.powers(t, q, v, data)
             if self.rows.moving:
                 b = self.rows.terms(t, q, v, data)[1]
                 powers["prescribed motion"] = float(self._solve(data, t, q, v)[1] @ b)
         return powers
+
+    def dampings(self, t: float, q: Array, v: Array) -> dict[str, Array]:
+        """``-d torque / d v`` of each force of which it is known, shape (nv, nv)."""
+        with self.robot.workspace() as data:
+            self._kinematics(data, q, v)
+            return self._applied.dampings(t, q, v, data)
 
     def system(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array, Array, int | None]:
         """What a formulation solves: ``M``, ``f``, ``J``, ``gamma``, largest possible rank.
@@ -340,7 +355,7 @@ class EquationsOfMotion:
             return self._full(pin.crba(model, data, q)), f, self._no_rows, self._no_rates, None
         self._kinematics(data, q, v)
         J, _, gamma = self.rows.terms(t, q, v, data)
-        tau = self._applied(data, t, q, v)
+        tau = self._applied.torque(t, q, v, data)
         nle = np.array(pin.nonLinearEffects(model, data, q, v))
         M = self._full(pin.crba(model, data, q))
         return M, tau - nle, J, gamma, self.max_rank
@@ -376,7 +391,7 @@ class EquationsOfMotion:
         if not self.forces:
             return self._rest
         self._kinematics(data, q, v)
-        return self._applied(data, t, q, v)
+        return self._applied.torque(t, q, v, data)
 
     def _loads(self, t: float, q: Array, v: Array) -> tuple[Array, FurtherRows]:
         """Applied forces and rows beyond loops: what a state formulation cannot see itself.
@@ -469,22 +484,6 @@ class EquationsOfMotion:
         pin.computeJointJacobians(model, data)
         pin.updateFramePlacements(model, data)
 
-    def _applied(self, data: pin.Data, t: float, q: Array, v: Array) -> Array:
-        total = np.zeros(self.robot.nv)
-        for force in self.forces:
-            try:
-                tau = force.torque(t, q, v, data)
-            except PinloopError:
-                raise
-            except Exception as error:
-                raise BadValue(
-                    f"force '{force.name}' raised {type(error).__name__} at t = {t:.6g} s: {error}"
-                ) from error
-            if not np.all(np.isfinite(tau)):
-                raise BadValue(f"force '{force.name}' is not finite at t = {t:.6g} s")
-            total += tau
-        return total
-
 
 def _is_regular(model: pin.Model) -> bool:
     """Whether the mass matrix is positive definite everywhere, because every body is.
@@ -498,11 +497,9 @@ def _is_regular(model: pin.Model) -> bool:
     return all(body.mass > 0.0 for body in bodies) and all(low > 1e-9 * high for low, high in least)
 
 
-def _with_unique_names(forces: list[BoundForce]) -> tuple[BoundForce, ...]:
-    """Number forces of the same name, so that each has its own line in energy balances."""
-    seen: dict[str, int] = {}
-    for force in forces:
-        seen[force.name] = seen.get(force.name, 0) + 1
-        if seen[force.name] > 1:
-            force.name = f"{force.name} ({seen[force.name]})"
-    return tuple(forces)
+def _explained(error: Exception, t: float, q: Array, v: Array) -> Exception:
+    """What is wrong: of a state that became infinite everything else is a consequence."""
+    size = float(max(np.abs(q).max(initial=0.0), np.abs(v).max(initial=0.0)))
+    if size < INFINITE:  # not if it is NaN
+        return error
+    return NotFinite(f"the state became infinite at t = {t:.6g} s")

@@ -76,6 +76,21 @@ class Tableau:
         """Whether an error estimate needs the derivative at the end of the step."""
         return bool(np.any(self.error_weights[:, -1] != 0.0))
 
+    @cached_property
+    def real_stability(self) -> float:
+        """Largest ``x`` up to which a step of ``x`` time constants lets ``y' = -y`` die away.
+
+        ``|R(-x)| <= 1`` with ``R(z) = 1 + z b' (I - z a)^-1 1`` (Hairer, Wanner II, IV.2), which is
+        a polynomial for explicit methods; looked for in steps of a thousandth.
+        """
+        power, coefficients = np.ones(self.stages), [1.0]
+        for _ in range(self.stages):
+            coefficients.append(float(self.b @ power))
+            power = self.a @ power
+        x = 1e-3 * np.arange(2000 * self.stages**2 + 2)
+        beyond = np.abs(np.polynomial.polynomial.polyval(-x, coefficients)) > 1.0 + 1e-9
+        return float(x[np.argmax(beyond) - 1])
+
     @property
     def stages(self) -> int:
         """Number of stages."""

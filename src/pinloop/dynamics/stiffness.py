@@ -1,0 +1,150 @@
+"""Damping that explicit steps cannot follow: how fast the fastest motion dies away, and why.
+
+With the damping ``D = -d tau / d v`` of all forces and motions ``v = F u`` that the rows allow,
+disturbances of the velocity die away as the eigenvectors of ``F'DF x = rate F'MF x`` do. An
+explicit step longer than a few time constants ``1 / rate`` makes them grow instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..closing import null_space
+from ..integrate import MuntheKaas
+from .equations import EquationsOfMotion
+
+__all__ = [
+    "MANY",
+    "StiffDamping",
+    "crawl_message",
+    "is_too_stiff",
+    "limit_message",
+    "stiffest_damping",
+]
+
+Array = NDArray[np.float64]
+
+MANY = 2500
+"""Steps still to come with which a run is said to crawl: seconds, for robots of many joints."""
+_LIMITED = 0.2
+"""Steps that are shorter than this part of what stability allows are so for another reason."""
+
+
+@dataclass(frozen=True)
+class StiffDamping:
+    """The fastest motion that damping alone would bring to rest.
+
+    Args:
+        joint: joint in which most power is lost.
+        force: name of the force that takes most of it.
+        linear: whether the joint's coordinate is a length.
+        damping: of the motion, per unit of that joint's speed [N m s/rad, N s/m].
+        inertia: of the motion, likewise [kg m^2, kg].
+    """
+
+    joint: str
+    force: str
+    linear: bool
+    damping: float
+    inertia: float
+
+    @property
+    def time_constant(self) -> float:
+        """Time in which the motion falls to a third [s]."""
+        return self.inertia / self.damping
+
+    def __str__(self) -> str:
+        units = ("N s/m", "kg") if self.linear else ("N m s/rad", "kg m^2")
+        return (
+            f"'{self.force}' of joint '{self.joint}' ({self.damping:.3g} {units[0]} on "
+            f"{self.inertia:.3g} {units[1]}) has a time constant of {self.time_constant:.2g} s"
+        )
+
+    @property
+    def way_out(self) -> str:
+        """What to do about it."""
+        own = f"lock the joint (mode=pl.Mode(['{self.joint}'])), or "
+        if self.force.startswith("joint friction"):
+            return own + (
+                "smooth the friction over a larger speed: losses=False, forces=[pl.JointDamping(), "
+                "pl.JointFriction(speed=...)]"
+            )
+        if self.force.startswith("joint damping"):
+            return own + (
+                "give it the damping that it has: losses=False, forces=[pl.JointDamping({...})]"
+            )
+        return own + "take less damping"
+
+
+def stiffest_damping(
+    equations: EquationsOfMotion, t: float, q: Array, v: Array
+) -> StiffDamping | None:
+    """What brings the fastest motion to rest at a state; None without damping.
+
+    Forces whose damping is not known (functions of the user's) are left out.
+
+    Args:
+        equations: equations of motion.
+        t: time [s].
+        q: configuration, shape (nq,).
+        v: velocity, shape (nv,).
+    """
+    parts = equations.dampings(t, q, v)
+    if not parts:
+        return None
+    robot = equations.robot
+    M, _, J, _, _ = equations.system(t, q, v)
+    D = np.sum([*parts.values()], axis=0)
+    F = null_space(equations.rows.scale[:, None] * J)
+    if F.shape[1] == 0:
+        return None
+    root = np.linalg.inv(np.linalg.cholesky(F.T @ M @ F))
+    own = root @ (F.T @ D @ F) @ root.T
+    rates, motions = np.linalg.eigh(0.5 * (own + own.T))
+    if not rates[-1] > 0.0:
+        return None
+    x = F @ (root.T @ motions[:, -1])
+    lost = x * (D @ x)
+    joint = max(robot.joints, key=lambda name: float(np.sum(lost[robot.coordinates(name).v])))
+    at = robot.coordinates(joint).v
+    x /= np.linalg.norm(x[at])
+    force = max(parts, key=lambda name: float(x @ parts[name] @ x))
+    linear = bool(robot.is_translation[at.start])
+    return StiffDamping(joint, force, linear, float(x @ D @ x), float(x @ M @ x))
+
+
+def limit_message(found: StiffDamping, method: MuntheKaas) -> str:
+    """How short explicit steps must be, and for which damping."""
+    return f"{found}, and explicit steps must be shorter than {_longest(found, method):.2g} s"
+
+
+def crawl_message(found: StiffDamping, method: MuntheKaas, left: float, h: float) -> str | None:
+    """What to say of a run that damping makes crawl; None if it does not.
+
+    Args:
+        found: the stiffest damping.
+        method: integrator.
+        left: time still to come [s].
+        h: size of the steps [s]; zero if there was none yet.
+    """
+    longest = _longest(found, method)
+    if method.step is not None:
+        slow, many = method.step > longest, ""
+    else:
+        count = left / longest
+        slow = count > MANY and (h == 0.0 or h > _LIMITED * longest)
+        many = f": about {count:.2g} of them for this run"
+    return f"{limit_message(found, method)}{many}; {found.way_out}" if slow else None
+
+
+def is_too_stiff(found: StiffDamping, method: MuntheKaas) -> bool:
+    """Whether the steps that a method may take are too long for a damping."""
+    return (method.step or 1e3 * method.smallest) > _longest(found, method)
+
+
+def _longest(found: StiffDamping, method: MuntheKaas) -> float:
+    """Longest stable step [s]."""
+    return method.tableau.real_stability * found.time_constant
