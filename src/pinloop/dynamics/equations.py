@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -25,6 +25,7 @@ from ..forces import Force
 from ..mechanism import Mechanism
 from ..rows import Row, RowSet
 from ..saddle import RANK, Saddle
+from ..workspace import WorkSpace
 from .applied import AppliedForces
 from .formulations import (
     Augmented,
@@ -35,7 +36,7 @@ from .formulations import (
     StateFormulation,
 )
 from .odca.wrenches import BodyMotion, body_motion
-from .tied import HeldRows, TiedLoops
+from .tied import HeldAlong, TiedLoops
 
 __all__ = ["INFINITE", "BodyMotion", "EquationsOfMotion", "Motion"]
 
@@ -112,7 +113,7 @@ class EquationsOfMotion:
         self._max_rank: int | None = 0 if self._is_tree else None
         # A formulation that is asked for is the one that is used.
         self._may_be_tied = formulation is None and not self._is_tree
-        self._undecided = not self._is_tree
+        self._undecided = not self._is_tree and self._on_state is None
         self._tied: TiedLoops | None = None
 
     def __getstate__(self) -> dict[str, object]:
@@ -122,76 +123,52 @@ class EquationsOfMotion:
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration, shape (nv,); of what is not finite an error, shapes are not checked.
 
-        The same numbers for the same arguments, from any thread, once the number of independent
-        rows is known, which is after the first assembled state.
+        The same numbers for the same arguments, from any thread; where loops are open, from the
+        first assembled state on, which tells the number of independent rows.
+
+        Args:
+            t: time [s].
+            q: configuration, shape (nq,).
+            v: velocity, shape (nv,).
         """
         if not math.isfinite(t + np.sum(q) + np.sum(v)):
             raise BadValue(f"the state at t = {t:.9g} s is not finite: q, v or t holds NaN or inf")
         return self._acceleration(t, q, v)
 
-    def _acceleration(self, t: float, q: Array, v: Array) -> Array:
-        if self._on_state is not None:
-            try:
-                return self._solve(None, t, q, v)[0]
-            except (PinloopError, np.linalg.LinAlgError) as error:
-                raise _explained(error, t, q, v) from None
+    def _acceleration(self, t: float, q: Array, v: Array, along: HeldAlong | None = None) -> Array:
+        """Acceleration at a state that is not checked; ``along`` is what a run remembers."""
         if self._undecided:
             self._decide(t, q)
         free = self.robot.spaces.free
+        space: WorkSpace | None = None
         try:
-            space = free.pop()
-        except IndexError:
-            space = self.robot.spaces.take(self._model)
-        try:
-            tied = self._tied
-            if tied is not None:
-                tau = self._joint_loads(space.data, t, q, v) if self.forces else self._rest
-                a = tied.acceleration(space, tied.home, q, v, tau)[0]
-                if a is not None:
-                    return a
-            return self._solve(space.data, t, q, v)[0]
-        except (PinloopError, np.linalg.LinAlgError) as error:
-            raise _explained(error, t, q, v) from None
-        finally:
-            free.append(space)
-
-    def right_hand_side(self) -> Callable[[float, Array, Array], Array]:
-        """Accelerations along one run, in one thread: as `acceleration`.
-
-        Where the rows that Pinocchio's solver holds get bad it chooses others, and keeps them: that
-        is faster, and they do not change inside a step.
-        """
-        if self._on_state is not None or self._is_tree:
-            return self._acceleration
-        known: TiedLoops | None = None
-        held: HeldRows | None = None
-
-        def acceleration(t: float, q: Array, v: Array) -> Array:
-            nonlocal known, held
-            tied = self._tied
-            if tied is None:
-                return self._acceleration(t, q, v)
-            if tied is not known:
-                known, held = tied, tied.home
-            free = self.robot.spaces.free
+            if self._on_state is not None:
+                return self._solve(None, t, q, v)[0]
             try:
                 space = free.pop()
             except IndexError:
                 space = self.robot.spaces.take(self._model)
-            try:
+            tied = self._tied
+            if tied is not None:
                 tau = self._joint_loads(space.data, t, q, v) if self.forces else self._rest
-                a, stale = tied.acceleration(space, held, q, v, tau)
-                if stale:
-                    held = tied.choose(q, space.data)
-                    if a is None:
-                        a = tied.acceleration(space, held, q, v, tau)[0]
-                return self._solve(space.data, t, q, v)[0] if a is None else a
-            except (PinloopError, np.linalg.LinAlgError) as error:
-                raise _explained(error, t, q, v) from None
-            finally:
+                if along is None:
+                    a = tied.acceleration(space, tied.home, q, v, tau)[0]
+                else:
+                    a = along.acceleration(tied, space, q, v, tau)
+                if a is not None:
+                    return a
+            return self._solve(space.data, t, q, v)[0]
+        except (PinloopError, np.linalg.LinAlgError) as error:
+            raise _explained(error, t, q, v) from error.__cause__
+        finally:
+            if space is not None:
                 free.append(space)
 
-        return acceleration
+    def right_hand_side(self) -> Callable[[float, Array, Array], Array]:
+        """Accelerations along one run, in one thread, which remembers what rows it holds."""
+        if self._is_tree:
+            return self._acceleration
+        return partial(self._acceleration, along=HeldAlong())
 
     def _decide(self, t: float, q: Array) -> None:
         """Find the rank of the rows, and take Pinocchio's solver if it is good for the robot."""

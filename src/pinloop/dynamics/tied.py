@@ -31,7 +31,7 @@ from ..rows import RowSet
 from ..saddle import Saddle, factor_mass, from_upper, solve_mass
 from ..workspace import WorkSpace
 
-__all__ = ["HeldRows", "TiedLoops"]
+__all__ = ["HeldAlong", "HeldRows", "TiedLoops"]
 
 Array = NDArray[np.float64]
 
@@ -265,6 +265,33 @@ class TiedLoops:
         pin.updateFramePlacements(self._model, data)
         J = self._rows.jacobian_at(data, q)[: len(self._ties.places)]
         return np.asarray(J @ solve_mass(factor_mass(M, J[:0])[0], J.T))
+
+
+class HeldAlong:
+    """Rows that are held along one run: others are chosen, and kept, where these get bad.
+
+    That is faster than leaving such states to the matrices. Others that would only be better are
+    chosen where loops are closed: inside a step another choice is another motion.
+    """
+
+    __slots__ = ("_held", "_solver")
+
+    def __init__(self) -> None:
+        self._solver: TiedLoops | None = None
+        self._held: HeldRows | None = None
+
+    def acceleration(
+        self, solver: TiedLoops, space: WorkSpace, q: Array, v: Array, tau: Array
+    ) -> Array | None:
+        """Acceleration, shape (nv,); None where no rows are a good choice."""
+        if solver is not self._solver:
+            self._solver, self._held = solver, solver.home
+        a, stale = solver.acceleration(space, self._held, q, v, tau)
+        if stale:
+            self._held = solver.choose(q, space.data)
+            if a is None:
+                a = solver.acceleration(space, self._held, q, v, tau)[0]
+        return a
 
 
 def _homes(robot: Mechanism, q: Array | None) -> Iterator[Array]:
