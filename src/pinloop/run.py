@@ -376,7 +376,7 @@ class Run:
         fixed = self.method.step is not None
         numbers = v.tolist() + q.tolist() if fixed else []
         if fixed and not (all(map(math.isfinite, numbers)) and max(map(abs, numbers)) < INFINITE):
-            raise NotFinite(f"the state became infinite at t = {t:.6g} s: take smaller steps")
+            raise NotFinite(f"the state became infinite at t = {t:.6g} s; take a smaller step")
         a = self._along(t, q, v)
         if self.mode.locks:
             a[self.locked] = 0.0

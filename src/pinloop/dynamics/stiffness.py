@@ -131,13 +131,12 @@ def crawl_message(found: StiffDamping, method: MuntheKaas, left: float, h: float
         h: size of the steps [s]; zero if there was none yet.
     """
     longest = _longest(found, method)
-    if method.step is not None:
-        slow, many = method.step > longest, ""
-    else:
-        count = left / longest
-        slow = count > MANY and (h == 0.0 or h > _LIMITED * longest)
-        many = f": about {count:.2g} of them for this run"
-    return f"{limit_message(found, method)}{many}; {found.way_out}" if slow else None
+    count = left / longest
+    # Fixed steps that are too long fail soon, and say why then.
+    if method.step is not None or count < MANY or 0.0 < h < _LIMITED * longest:
+        return None
+    many = f"about {count:.2g} of them for this run"
+    return f"{limit_message(found, method)}: {many}; {found.way_out}"
 
 
 def is_too_stiff(found: StiffDamping, method: MuntheKaas) -> bool:
