@@ -153,7 +153,7 @@ def test_states_that_are_no_numbers(number: float, tmp_path: Path) -> None:
     bad = v.copy()
     bad[1] = number
     for state in ((0.0, q, bad), (0.0, bad, v), (number, q, v)):
-        with pytest.raises(pl.BadValue, match="is not finite"):
+        with pytest.raises(pl.NotFinite, match="became infinite at t"):
             equations.acceleration(*state)
 
 
@@ -175,6 +175,9 @@ def test_messages_are_one_line_of_bearable_length() -> None:
     assert "x" * 100 in str(long) and "x" * 201 not in str(long)
     assert len(str(pl.BadValue("a b " * 100_000))) <= 4000
     assert len(str(pl.UnknownName("joint", 10**400, []))) < 300
+    clause = "is open, " + "and what is said of it is long, " * 10
+    between = f"loop 'a' {clause}says 'b'; joint's"
+    assert str(pl.BadValue(between)) == between
 
 
 def test_functions_can_be_pickled_and_say_what_they_take() -> None:

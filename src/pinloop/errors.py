@@ -35,7 +35,8 @@ _REPEATED = 200
 """Characters of what was given that a message repeats."""
 _LONGEST = 4000
 """Characters of a message."""
-_LONG = re.compile(rf"(?<=')[^']{{{_REPEATED + 1},}}(?=')|\S{{{_REPEATED + 1},}}")
+_LONG = re.compile(rf"(?<![^\s(\[=,:])'(?=\S)[^']{{{_REPEATED + 1},}}'|\S{{{_REPEATED + 1},}}")
+"""Something quoted, or a word, that is long; a quote opens after a space, not after a name."""
 
 
 def printable(text: str) -> str:

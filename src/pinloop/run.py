@@ -304,7 +304,7 @@ class Run:
                 self._warned = True
                 name = self.system.robot.name
                 message = f"robot '{name}' at t = {t:.6g} s: {message}"
-                warnings.warn(message, PinloopWarning, stacklevel=5)
+                warnings.warn(message, PinloopWarning, stacklevel=6)
 
     def _why(self, reason: str) -> str:
         """What else is to be said of a step that failed: the damping that it could not follow."""

@@ -132,7 +132,7 @@ class EquationsOfMotion:
             v: velocity, shape (nv,).
         """
         if not math.isfinite(t + np.sum(q) + np.sum(v)):
-            raise BadValue(f"the state at t = {t:.9g} s is not finite: q, v or t holds NaN or inf")
+            raise _infinite(t)
         return self._acceleration(t, q, v)
 
     def _acceleration(self, t: float, q: Array, v: Array, along: HeldAlong | None = None) -> Array:
@@ -479,4 +479,8 @@ def _explained(error: Exception, t: float, q: Array, v: Array) -> Exception:
     size = float(max(np.abs(q).max(initial=0.0), np.abs(v).max(initial=0.0)))
     if size < INFINITE:  # not if it is NaN
         return error
-    return NotFinite(f"the state became infinite at t = {t:.6g} s")
+    return _infinite(t)
+
+
+def _infinite(t: float) -> NotFinite:
+    return NotFinite(f"the state became infinite at t = {t:.6g} s, or no number")

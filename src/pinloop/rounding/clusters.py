@@ -56,7 +56,9 @@ class LoopGroup:
         closing = [joint for joint in description.joints if joint.name in self.loops]
         ends = {end for joint in closing for end in (joint.parent, joint.child)}
         bodies = ends.union(*((edge.parent, edge.child) for edge in edges))
-        (root,) = bodies.difference(edge.child for edge in edges)
+        roots = bodies.difference(edge.child for edge in edges)
+        # A base that is welded to the ground stands for both.
+        (root,) = roots - {GROUND} if description.base in roots else roots
         kept = self.loops | self.joints
         part = replace(
             description,
