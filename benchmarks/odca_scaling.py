@@ -33,12 +33,12 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 import pinloop as pl
-from pinloop.description import GROUND, Body, Description, Joint, constant
-from pinloop.graph import spanning_tree
-from pinloop.mechanism import LoopJoint, Mechanism
-from pinloop.pairs import make_pair
-from pinloop.reduction import LoopReduction
-from pinloop.tree import build_model
+from pinloop.model.description import GROUND, Body, Description, Joint, constant
+from pinloop.model.graph import spanning_tree
+from pinloop.model.mechanism import LoopJoint, Mechanism
+from pinloop.model.pairs import make_pair
+from pinloop.model.reduction import LoopReduction
+from pinloop.model.tree import build_model
 
 Array = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ import numpy as np
 import pinocchio as pin
 
 import pinloop as pl
-from pinloop.description import GROUND
+from pinloop.model.description import GROUND
 
 from . import linkages as k
 from . import mechanisms as m

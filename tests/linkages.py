@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from pinloop.description import GROUND
+from pinloop.model.description import GROUND
 
 from .mechanisms import TURN, X, Y, Z, planar
 from .tables import Table, joint, table

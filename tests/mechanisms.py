@@ -13,8 +13,8 @@ import numpy as np
 import pinocchio as pin
 
 import pinloop as pl
-import pinloop.mechanism
-from pinloop.description import GROUND
+import pinloop.model.mechanism
+from pinloop.model.description import GROUND
 
 from .tables import Array, Table, build, joint, table
 
@@ -86,7 +86,7 @@ def stretched_four_bar(extra: float) -> pl.Mechanism:
     coupler, _ = four_bar_angles(START)
     at = pin.SE3(np.eye(3), planar(coupler, extra)) * close.frame_parent
     joints = (*rest, replace(close, frame_parent=at))
-    return pinloop.mechanism.build(replace(description, joints=joints))
+    return pinloop.model.mechanism.build(replace(description, joints=joints))
 
 
 def parallelogram() -> Table:

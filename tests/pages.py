@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pinloop import cli
+from pinloop.cli import main as cli
 
 __all__ = ["Block", "blocks", "rounded", "run_page"]
 

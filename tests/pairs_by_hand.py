@@ -1,4 +1,4 @@
-"""Lower pairs written down by hand, for the tests of `pinloop.pairs`; no test lives here.
+"""Lower pairs written down by hand, for the tests of `pinloop.model.pairs`; no test lives here.
 
 Motions are products of elementary rotations and shifts, free twists follow from their order, and
 whether a placement is assembled is decided on its matrix entries. Nothing is taken from the code
@@ -16,7 +16,7 @@ import pinocchio as pin
 import pytest
 from numpy.typing import NDArray
 
-from pinloop.pairs import MotionGroup, Pair, make_pair
+from pinloop.model.pairs import MotionGroup, Pair, make_pair
 
 Array = NDArray[np.float64]
 

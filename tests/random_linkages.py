@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from pinloop.description import GROUND
+from pinloop.model.description import GROUND
 
 from .linkages import bennett_axes, chain, goldberg
 from .mechanisms import X, Z

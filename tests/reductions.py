@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 
 import pinloop as pl
-from pinloop.closing import nearby_assembly, scaled_jacobian
-from pinloop.constraints import Constraints
+from pinloop.assembly.search import nearby_assembly, scaled_jacobian
+from pinloop.constraints.closure import Constraints
 
 from .tables import Array
 

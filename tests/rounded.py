@@ -10,8 +10,8 @@ import numpy as np
 import pinocchio as pin
 
 import pinloop as pl
-from pinloop.description import GROUND, constant
-from pinloop.mechanism import build
+from pinloop.model.description import GROUND, constant
+from pinloop.model.mechanism import build
 
 from .linkages import bennett_axes, chain
 from .mechanisms import X, Z

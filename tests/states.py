@@ -15,11 +15,11 @@ import numpy as np
 import pinocchio as pin
 
 import pinloop as pl
-from pinloop.closing import nearby_assembly
-from pinloop.description import GROUND, Body, Coordinates, Description, Joint, constant
-from pinloop.mechanism import build
-from pinloop.pairs import make_pair
-from pinloop.rows import Row
+from pinloop.assembly.search import nearby_assembly
+from pinloop.constraints.rows import Row
+from pinloop.model.description import GROUND, Body, Coordinates, Description, Joint, constant
+from pinloop.model.mechanism import build
+from pinloop.model.pairs import make_pair
 
 from . import linkages as ll
 from . import mechanisms as m

@@ -1,7 +1,7 @@
 """Modes and changes of the mode by brute force, for the tests of locking; no test lives here.
 
 Rows of a mode are written down from the constraints of the loops that are closed and from unit rows
-of the locked coordinates, without `pinloop.modes`.
+of the locked coordinates, without `pinloop.simulation.modes`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 import pinocchio as pin
 
 import pinloop as pl
-from pinloop.description import GROUND
-from pinloop.mechanism import build
+from pinloop.model.description import GROUND
+from pinloop.model.mechanism import build
 
 from . import motion_by_hand as hand
 from . import tables

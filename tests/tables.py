@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pinloop as pl
-from pinloop.description import GROUND, Body, constant
+from pinloop.model.description import GROUND, Body, constant
 
 Array = NDArray[np.float64]
 Table = dict[str, Any]

@@ -16,9 +16,9 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.description import GROUND, Body, Description, Joint, constant
-from pinloop.mechanism import build
-from pinloop.pairs import make_pair
+from pinloop.model.description import GROUND, Body, Description, Joint, constant
+from pinloop.model.mechanism import build
+from pinloop.model.pairs import make_pair
 
 from . import mechanisms as m
 from . import motion_by_hand as hand

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.analysis`: wrenches in loop joints, balanced body by body."""
+"""Tests of `pinloop.simulation.analysis`: wrenches in loop joints, balanced body by body."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.analysis import Reaction
-from pinloop.description import GROUND, Body, Description, Joint, constant
-from pinloop.mechanism import build
-from pinloop.pairs import make_pair
+from pinloop.model.description import GROUND, Body, Description, Joint, constant
+from pinloop.model.mechanism import build
+from pinloop.model.pairs import make_pair
+from pinloop.simulation.analysis import Reaction
 
 from . import linkages as ll
 from . import motion_by_hand as hand

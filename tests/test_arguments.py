@@ -14,7 +14,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.arguments import public
+from pinloop.boundary.arguments import public
 
 from .fourbar_files import fourbar
 from .states import URDF

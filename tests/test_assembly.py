@@ -1,4 +1,6 @@
-"""Tests of `pinloop.assembly`: configurations against closed forms; what is fixed stays fixed."""
+"""Tests of `pinloop.assembly.assemble`: configurations against closed forms; what is fixed stays
+fixed.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.description import GROUND, Description, Joint
-from pinloop.mechanism import build
-from pinloop.pairs import make_pair
+from pinloop.model.description import GROUND, Description, Joint
+from pinloop.model.mechanism import build
+from pinloop.model.pairs import make_pair
 
 from . import mechanisms as m
 from . import motion_by_hand as hand

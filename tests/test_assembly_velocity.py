@@ -1,4 +1,4 @@
-"""Tests of `pinloop.assembly.consistent_velocity` against derivatives of closed forms."""
+"""Tests of `pinloop.assembly.assemble.consistent_velocity` against derivatives of closed forms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.description import GROUND
+from pinloop.model.description import GROUND
 
 from . import mechanisms as m
 from . import motion_by_hand as hand

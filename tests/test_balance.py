@@ -1,4 +1,6 @@
-"""Tests of `pinloop.balance`: what a run may miss of its energy, and that it says so if it does."""
+"""Tests of `pinloop.simulation.balance`: what a run may miss of its energy, and that it says so
+if it does.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.balance import Accuracy, Course, explained_error, turned_over
+from pinloop.simulation.balance import Accuracy, Course, explained_error, turned_over
 
 from .states import moving, one_body, robot
 from .tables import Array

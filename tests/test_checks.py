@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.files import not_written
+from pinloop.boundary.files import not_written
 
 URDF = Path(__file__).parents[1] / "urdf"
 BRAKES = URDF / "planar_3r.brakes.yaml"

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import pinloop as pl
-from pinloop import cli, cli_model
+from pinloop.cli import main as cli
+from pinloop.cli import model as cli_model
 
 from .fourbar_files import apart, fourbar
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import pinloop as pl
-from pinloop import cli
+from pinloop.cli import main as cli
 
 from .beam_files import ARM, BRAKES, beam
 

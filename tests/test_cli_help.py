@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from pinloop import cli
+from pinloop.cli import main as cli
 
 ROOT = Path(__file__).parents[1]
 Captured = pytest.CaptureFixture[str]

@@ -13,8 +13,8 @@ import pytest
 from pydantic import TypeAdapter
 
 import pinloop as pl
-from pinloop import cli
-from pinloop.cli_documents import DOCUMENTS
+from pinloop.cli import main as cli
+from pinloop.cli.documents import DOCUMENTS
 
 from .beam_files import beam
 from .fourbar_files import apart, fourbar, rocker_angle

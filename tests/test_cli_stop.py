@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop import cli, cli_stop
+from pinloop.cli import main as cli
+from pinloop.cli import stop as cli_stop
 
 from .beam_files import beam
 
@@ -369,7 +370,7 @@ def test_an_interrupt_is_not_a_traceback(
 
 def started(*words: str, **more: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "pinloop.cli", *words],
+        [sys.executable, "-m", "pinloop.cli.main", *words],
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **more},
     )
 

@@ -19,8 +19,8 @@ import pytest
 import yaml
 
 import pinloop as pl
-from pinloop import cli
-from pinloop.studies.studyfile import TABLES, StudyFile, json_schema, key_table, read_study
+from pinloop.cli import main as cli
+from pinloop.safety.studies.studyfile import TABLES, StudyFile, json_schema, key_table, read_study
 
 from .beam_files import beam
 
@@ -173,7 +173,7 @@ def test_on_a_terminal(
 def test_interrupted_and_gone_on_with(folder: Path) -> None:
     path = written(folder, sampling={"method": "random", "count": 3000})
     process = subprocess.Popen(
-        [sys.executable, "-m", "pinloop.cli", "study", path],
+        [sys.executable, "-m", "pinloop.cli.main", "study", path],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     results, end = folder / "beam.study.csv", time.monotonic() + 60

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from pinloop import cli
+from pinloop.cli import main as cli
 
 from .fourbar_files import apart, fourbar
 from .view.scenes import Played
@@ -103,7 +103,7 @@ def test_view_tells_which_mesh_it_cannot_read(tmp_path: Path, capsys: Captured) 
 @contextmanager
 def program(*words: str, **more: object) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "pinloop.cli", *words],
+        [sys.executable, "-m", "pinloop.cli.main", *words],
         **{
             "stdout": subprocess.PIPE,
             "stderr": subprocess.PIPE,

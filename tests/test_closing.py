@@ -1,4 +1,6 @@
-"""Tests of `pinloop.closing`: where the search gets to, from where, and along which derivative."""
+"""Tests of `pinloop.assembly.search`: where the search gets to, from where, and along which
+derivative.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.closing import TOLERANCE, Problem, nearby_assembly, search
+from pinloop.assembly.search import TOLERANCE, Problem, nearby_assembly, search
 
 from . import mechanisms as m
 from . import motion_by_hand as hand

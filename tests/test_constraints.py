@@ -1,4 +1,4 @@
-"""Tests of `pinloop.constraints`: every pair as a loop joint, against finite differences.
+"""Tests of `pinloop.constraints.closure`: every pair as a loop joint, against finite differences.
 
 `measured_errors()` returns the errors found, pair by pair, for whoever wants to see them.
 """
@@ -14,9 +14,9 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.description import GROUND, Coordinates, Coupling, Description, Joint
-from pinloop.mechanism import build
-from pinloop.pairs import make_pair
+from pinloop.model.description import GROUND, Coordinates, Coupling, Description, Joint
+from pinloop.model.mechanism import build
+from pinloop.model.pairs import make_pair
 
 from . import mechanisms as m
 from . import motion_by_hand as hand

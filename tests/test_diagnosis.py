@@ -1,4 +1,6 @@
-"""Tests of `pinloop.diagnosis` on mechanisms whose mobility is known from textbooks."""
+"""Tests of `pinloop.regularization.diagnosis` on mechanisms whose mobility is known from
+textbooks.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.description import GROUND, Body, constant
-from pinloop.diagnosis import LoopSummary
-from pinloop.mechanism import build
+from pinloop.model.description import GROUND, Body, constant
+from pinloop.model.mechanism import build
+from pinloop.regularization.diagnosis import LoopSummary
 
 from . import linkages, tables
 from . import mechanisms as m

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop import cli
+from pinloop.cli import main as cli
 
 from . import rounded
 from .pages import blocks as fenced

@@ -11,7 +11,7 @@ import pytest
 from scipy.special import ellipk
 
 import pinloop as pl
-from pinloop import watching
+from pinloop.simulation import watching
 
 from . import switching as s
 from .states import close, one_body, regularized, robot

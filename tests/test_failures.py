@@ -10,11 +10,11 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.description import GROUND, Body, Description, Joint, constant
 from pinloop.dynamics import MatrixFormulation
 from pinloop.dynamics.formulations import BoundFormulation
-from pinloop.mechanism import build
-from pinloop.pairs import make_pair
+from pinloop.model.description import GROUND, Body, Description, Joint, constant
+from pinloop.model.mechanism import build
+from pinloop.model.pairs import make_pair
 
 from .states import one_body, robot
 from .tables import Array

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import pinloop as pl
-from pinloop import files
-from pinloop.files import read_bytes, replace_text_file, write_text
+from pinloop.boundary import files
+from pinloop.boundary.files import read_bytes, replace_text_file, write_text
 
 from .stopping.robots_to_stop import on_axis, wheel
 

@@ -1,4 +1,6 @@
-"""Tests of `pinloop.forces`: gradients of energies, powers, signs, and what users get wrong."""
+"""Tests of `pinloop.dynamics.forces`: gradients of energies, powers, signs, and what users get
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.description import GROUND
-from pinloop.forces import Force
+from pinloop.dynamics.forces import Force
+from pinloop.model.description import GROUND
 
 from . import motion_by_hand as hand
 from . import tables

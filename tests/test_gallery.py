@@ -12,7 +12,7 @@ import pytest
 from tools.gallery import EXAMPLES, LARGEST, OVERVIEWS, PAGE, PICTURES, small
 from tools.pages import ROOT, between
 
-from pinloop.plots import Line, Panel, drawn
+from pinloop.show.plots import Line, Panel, drawn
 
 from .papers.programs import FOLDER, program
 

@@ -1,4 +1,6 @@
-"""Tests of `pinloop.graph` on graphs drawn by hand and on random ones, checked by union-find."""
+"""Tests of `pinloop.model.graph` on graphs drawn by hand and on random ones, checked by union-
+find.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinloop.description import GROUND, Joint
 from pinloop.errors import LoadError
-from pinloop.graph import FundamentalLoop, SpanningTree, clusters, spanning_tree
-from pinloop.pairs import make_pair
+from pinloop.model.description import GROUND, Joint
+from pinloop.model.graph import FundamentalLoop, SpanningTree, clusters, spanning_tree
+from pinloop.model.pairs import make_pair
 
 UNIT = pin.SE3.Identity()
 

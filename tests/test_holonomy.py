@@ -1,4 +1,4 @@
-"""Tests of `pinloop.holonomy`: which velocity rows restrict positions.
+"""Tests of `pinloop.dynamics.holonomy`: which velocity rows restrict positions.
 
 Brackets and tensors are compared with flows: go along one motion, another, back along the first,
 back along the second, and see where one ends.
@@ -13,9 +13,9 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.description import GROUND
-from pinloop.holonomy import group_bracket
-from pinloop.rows import Row
+from pinloop.constraints.rows import Row
+from pinloop.dynamics.holonomy import group_bracket
+from pinloop.model.description import GROUND
 
 from . import motion_by_hand as hand
 from . import tables

@@ -63,7 +63,9 @@ def test_the_time() -> None:
     assert min(float(asked(program)[0]) for _ in range(3)) < MOST_TIMES
 
 
-@pytest.mark.parametrize("first", ["pass", "import pinloop.view.scene", "import pinloop.load.urdf"])
+@pytest.mark.parametrize(
+    "first", ["pass", "import pinloop.show.scene.scene", "import pinloop.io.urdf.reader"]
+)
 def test_functions_win_over_folders_of_the_same_name(first: str) -> None:
     program = (
         f"{first}\nimport pinloop as pl; print(*map(callable, (pl.view, pl.save_html, pl.load)))"
@@ -72,7 +74,9 @@ def test_functions_win_over_folders_of_the_same_name(first: str) -> None:
 
 
 def test_the_command_line_does_not_bring_the_viewer() -> None:
-    program = "import sys, pinloop.cli; print(*(name.partition('.')[0] for name in sys.modules))"
+    program = (
+        "import sys, pinloop.cli.main; print(*(name.partition('.')[0] for name in sys.modules))"
+    )
     loaded = set(asked(program))
     assert "typer" in loaded
     assert loaded & (set(HEAVY) - {"typer", "rich"}) == set()
@@ -87,7 +91,7 @@ def test_the_command_line_as_a_module() -> None:
 
 
 def test_what_tab_offers() -> None:
-    """Public names alone, not those of modules such as `pinloop.checks`."""
+    """Public names alone, not those of modules such as `pinloop.boundary.checks`."""
     program = "import pinloop; print(*dir(pinloop), '|', *sorted(pinloop.__all__))"
     offered, _, public = " ".join(asked(program)).partition(" | ")
     assert offered == public and "checks" not in offered.split()

@@ -1,4 +1,6 @@
-"""Tests of the dependent coordinates that `pinloop.stabilization` keeps from step to step."""
+"""Tests of the dependent coordinates that `pinloop.simulation.stabilization` keeps from step to
+step.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop import stabilization
-from pinloop.stabilization import Projector
+from pinloop.simulation import stabilization
+from pinloop.simulation.stabilization import Projector
 
 from . import linkages, tables
 from .states import moving, robot

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.lie` against 4x4 matrices, null spaces and brute force."""
+"""Tests of `pinloop.spatial.lie` against 4x4 matrices, null spaces and brute force."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.linalg import expm, null_space, orth
 
-from pinloop.lie import EVERYTHING, NOTHING, MotionGroupName, Subspace, bracket, identify, span
+from pinloop.spatial.lie import (
+    EVERYTHING,
+    NOTHING,
+    MotionGroupName,
+    Subspace,
+    bracket,
+    identify,
+    span,
+)
 
 Array = NDArray[np.float64]
 

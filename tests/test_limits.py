@@ -1,4 +1,4 @@
-"""Tests of `pinloop.limits`: runs whose extremes are known in closed form."""
+"""Tests of `pinloop.simulation.limits`: runs whose extremes are known in closed form."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 import pinloop as pl
-from pinloop.cli import app
-from pinloop.closing import is_outside, limit_slack
-from pinloop.limits import JointEnd, LimitWatch, ends_seen_from, joint_ends
-from pinloop.mechanism import build
+from pinloop.assembly.search import is_outside, limit_slack
+from pinloop.cli.main import app
+from pinloop.model.mechanism import build
+from pinloop.simulation.limits import JointEnd, LimitWatch, ends_seen_from, joint_ends
 
 from . import mechanisms as m
 from . import switching as s

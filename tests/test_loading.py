@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 import pinloop as pl
-from pinloop import cli
-from pinloop.load.yamltools import read_yaml
+from pinloop.boundary.yaml import read_yaml
+from pinloop.cli import main as cli
 
 from .load.every_format import (
     GEPETTO,

@@ -1,4 +1,6 @@
-"""Tests of `pinloop.manifold`: which joints are curved, and what is kept to the last bit."""
+"""Tests of `pinloop.simulation.manifold`: which joints are curved, and what is kept to the last
+bit.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.manifold import RobotManifold
+from pinloop.simulation.manifold import RobotManifold
 
 
 def _mixed() -> pl.Mechanism:

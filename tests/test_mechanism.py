@@ -1,6 +1,8 @@
-"""Tests of `pinloop.mechanism`: coordinates by name, placements, payloads, and what is refused.
+"""Tests of `pinloop.model.mechanism`: coordinates by name, placements, payloads, and what is
+refused.
 
-With it `pinloop.coordinates`, `pinloop.checks` and the payloads of `pinloop.variants`.
+With it `pinloop.model.coordinates`, `pinloop.boundary.checks` and the payloads of
+`pinloop.model.transformations`.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.description import (
+from pinloop.model.description import (
     GROUND,
     Body,
     Description,
@@ -24,8 +26,8 @@ from pinloop.description import (
     NamedFrame,
     constant,
 )
-from pinloop.mechanism import build
-from pinloop.pairs import make_pair
+from pinloop.model.mechanism import build
+from pinloop.model.pairs import make_pair
 
 from . import mechanisms as m
 from . import motion_by_hand as hand

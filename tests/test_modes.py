@@ -12,9 +12,9 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop import modes
-from pinloop.modes import ModalSystem, locked_columns
-from pinloop.tree import coordinate_names
+from pinloop.model.tree import coordinate_names
+from pinloop.simulation import modes
+from pinloop.simulation.modes import ModalSystem, locked_columns
 
 from . import mechanisms as m
 from . import switching as s

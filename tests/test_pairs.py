@@ -1,4 +1,4 @@
-"""Tests of `pinloop.pairs` against the motions, twists and memberships of `pairs_by_hand`."""
+"""Tests of `pinloop.model.pairs` against the motions, twists and memberships of `pairs_by_hand`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinloop.errors import BadValue
-from pinloop.pairs import PAIR_NAMES, MotionGroup, Rod, align_z, make_pair
+from pinloop.model.pairs import PAIR_NAMES, MotionGroup, Rod, align_z, make_pair
 
 from .pairs_by_hand import (
     BLOCKED,

@@ -17,9 +17,9 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.plots import Line, Panel, drawn
-from pinloop.plots.curves import Fine, few
-from pinloop.plots.panels import merged
+from pinloop.show.plots import Line, Panel, drawn
+from pinloop.show.plots.curves import Fine, few
+from pinloop.show.plots.panels import merged
 
 from . import tables
 from .states import one_body, robot

@@ -13,7 +13,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.recording import EveryStep, Recording, Samples, States, sampled
+from pinloop.simulation.recording import EveryStep, Recording, Samples, States, sampled
 
 from .states import close, moving, regularized, robot
 from .tables import Array

@@ -1,4 +1,6 @@
-"""Tests of `pinloop.regularize` and `pinloop.bounds`: the right rows, and never one too few."""
+"""Tests of `pinloop.regularize` and `pinloop.regularization.loop_bounds`: the right rows, and
+never one too few.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop import bounds
-from pinloop.closing import null_space
-from pinloop.description import GROUND
-from pinloop.mechanism import build
-from pinloop.motion import MotionNetwork
+from pinloop.assembly.search import null_space
+from pinloop.model.description import GROUND
+from pinloop.model.mechanism import build
+from pinloop.regularization import loop_bounds as bounds
+from pinloop.regularization.motion_algebras import MotionNetwork
 
 from . import linkages as k
 from . import mechanisms as m

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.description import GROUND
+from pinloop.model.description import GROUND
 
 from . import linkages as k
 from . import mechanisms as m

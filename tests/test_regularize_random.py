@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pinloop as pl
-from pinloop.mechanism import build
-from pinloop.pairs import MotionGroup
+from pinloop.model.mechanism import build
+from pinloop.model.pairs import MotionGroup
 
 from . import random_linkages as some
 from .linkages import chain

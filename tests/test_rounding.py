@@ -1,4 +1,5 @@
-"""Tests of `pinloop.rounding`: what rounding took from a mechanism comes back, and nothing else.
+"""Tests of `pinloop.assembly.rounding`: what rounding took from a mechanism comes back, and
+nothing else.
 
 The mechanisms are written anew in frames of their own with 3 to 9 digits, and compared with what
 they are with all digits.
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.rounding import DEFAULT_TOLERANCE, with_exact_geometry, written_tolerance
+from pinloop.assembly.rounding import DEFAULT_TOLERANCE, with_exact_geometry, written_tolerance
 
 from . import rounded
 from .known_linkages import KNOWN, URDF, robot_called

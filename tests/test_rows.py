@@ -1,4 +1,5 @@
-"""Tests of `pinloop.rows` and `pinloop.row_kinds`: meanings, derivatives, rolling in closed form.
+"""Tests of `pinloop.constraints.rows` and `pinloop.constraints.row_kinds`: meanings,
+derivatives, rolling in closed form.
 
 Meanings come from placements and point masses by finite differences on the manifold.
 """
@@ -13,7 +14,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.rows import Row, RowSet
+from pinloop.constraints.rows import Row, RowSet
 
 from . import motion_by_hand as hand
 from .states import close, moving, one_body, robot

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.saddle`: against one dense least-squares solution, whatever the rank."""
+"""Tests of `pinloop.linalg.saddle`: against one dense least-squares solution, whatever the rank."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pinloop as pl
-from pinloop.saddle import Saddle
+from pinloop.linalg.saddle import Saddle
 
 from .states import close, dense, rank
 from .tables import Array

@@ -1,4 +1,6 @@
-"""Tests of `pinloop.sampling`: as many rows as the rank on one branch, and none too few."""
+"""Tests of `pinloop.regularization.sampled_redundancy`: as many rows as the rank on one branch,
+and none too few.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,12 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop import sampling
-from pinloop.closing import moved_away, nearby_assembly, null_space
-from pinloop.description import GROUND
+from pinloop.assembly.search import moved_away, nearby_assembly, null_space
 from pinloop.dynamics import Formulation
-from pinloop.modes import ModalSystem
-from pinloop.sampling import RowChooser, with_rows
+from pinloop.model.description import GROUND
+from pinloop.regularization import sampled_redundancy as sampling
+from pinloop.regularization.sampled_redundancy import RowChooser, with_rows
+from pinloop.simulation.modes import ModalSystem
 
 from . import linkages as k
 from . import mechanisms as m

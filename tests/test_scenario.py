@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 import pinloop as pl
-from pinloop import cli
-from pinloop.load.documents import key_table
+from pinloop.cli import main as cli
+from pinloop.io.documents import key_table
 from pinloop.scenarios import PlannedRun
 from pinloop.scenarios.entries import TABLES, json_schema
 from pinloop.scenarios.outputs import Output, tried_outputs, write_outputs

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.description import GROUND
+from pinloop.model.description import GROUND
 
 from . import mechanisms as m
 from . import tables

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.load.xmltools import parse_xml
+from pinloop.boundary.xml import parse_xml
 
 from .states import URDF
 
@@ -72,7 +72,7 @@ def test_too_many_states() -> None:
 
 def test_null_space_of_a_tall_matrix() -> None:
     """The thin factors of a tall matrix span the same null space as the full ones."""
-    from pinloop.closing import null_space
+    from pinloop.assembly.search import null_space
 
     random = np.random.default_rng(0)
     for rows, columns, rank in ((40, 5, 3), (5, 5, 5), (3, 8, 2), (6, 6, 0)):

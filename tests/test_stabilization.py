@@ -1,4 +1,6 @@
-"""Tests of `pinloop.stabilization`: back to the manifold, the short way, as long as it runs."""
+"""Tests of `pinloop.simulation.stabilization`: back to the manifold, the short way, as long as
+it runs.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ import pytest
 from scipy.optimize import brentq, minimize
 
 import pinloop as pl
-from pinloop.rows import Row
-from pinloop.stabilization import Projector
+from pinloop.constraints.rows import Row
+from pinloop.simulation.stabilization import Projector
 
 from . import mechanisms as m
 from . import motion_by_hand as hand

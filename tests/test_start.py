@@ -1,4 +1,6 @@
-"""Tests of `pinloop.start` and of the arguments of `simulate`: what a run may start from."""
+"""Tests of `pinloop.simulation.start` and of the arguments of `simulate`: what a run may start
+from.
+"""
 
 from __future__ import annotations
 

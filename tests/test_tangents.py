@@ -1,4 +1,5 @@
-"""Tests of `pinloop.tangents`: velocities that rows allow to first order only start no run.
+"""Tests of `pinloop.simulation.tangents`: velocities that rows allow to first order only start
+no run.
 
 The oracle is a four-bar that lies flat along x, signed lengths ``a + b = g + d``. Its bars turn at
 rates with ``a wa + b wb = d wd`` (z, first order), and go on where ``a wa^2 + b wb^2 = d wd^2``
@@ -13,8 +14,8 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.description import GROUND
-from pinloop.tangents import obstacle
+from pinloop.model.description import GROUND
+from pinloop.simulation.tangents import obstacle
 
 from . import mechanisms as m
 from . import tables

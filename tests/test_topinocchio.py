@@ -13,10 +13,10 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.description import GROUND, Body, Description, Joint, constant
-from pinloop.mechanism import build
-from pinloop.pairs import make_pair
-from pinloop.reduction import LoopReduction
+from pinloop.model.description import GROUND, Body, Description, Joint, constant
+from pinloop.model.mechanism import build
+from pinloop.model.pairs import make_pair
+from pinloop.model.reduction import LoopReduction
 
 from . import linkages as ll
 from . import mechanisms as m

@@ -1,4 +1,6 @@
-"""Tests of `pinloop.trajectory` and `pinloop.analysis`: evaluation, momenta, files."""
+"""Tests of `pinloop.simulation.trajectory` and `pinloop.simulation.analysis`: evaluation,
+momenta, files.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of `pinloop.tree` against matrix exponentials and point masses of `motion_by_hand`."""
+"""Tests of `pinloop.model.tree` against matrix exponentials and point masses of
+`motion_by_hand`.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ import pytest
 from scipy.linalg import expm
 
 import pinloop as pl
-from pinloop import tree
-from pinloop.description import GROUND, Body, Description, Drive, Joint, NamedFrame, constant
-from pinloop.mechanism import build
-from pinloop.pairs import Pair, make_pair
-from pinloop.tree import TreeKinematics
+from pinloop.model import tree
+from pinloop.model.description import GROUND, Body, Description, Drive, Joint, NamedFrame, constant
+from pinloop.model.mechanism import build
+from pinloop.model.pairs import Pair, make_pair
+from pinloop.model.tree import TreeKinematics
 
 from . import mechanisms as m
 from . import motion_by_hand as hand

@@ -1,4 +1,6 @@
-"""Tests of `pinloop.validate`: descriptions that are no machine, and what is only odd about one."""
+"""Tests of `pinloop.model.validate`: descriptions that are no machine, and what is only odd
+about one.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.description import (
+from pinloop.model.description import (
     GROUND,
     Body,
     Coupling,
@@ -20,8 +22,8 @@ from pinloop.description import (
     NamedFrame,
     constant,
 )
-from pinloop.mechanism import build
-from pinloop.pairs import make_pair
+from pinloop.model.mechanism import build
+from pinloop.model.pairs import make_pair
 
 from . import mechanisms as m
 from . import tables

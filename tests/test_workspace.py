@@ -8,10 +8,10 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop import workspace
-from pinloop.description import Description, Joint
-from pinloop.mechanism import build
-from pinloop.pairs import make_pair
+from pinloop.model import workspace
+from pinloop.model.description import Description, Joint
+from pinloop.model.mechanism import build
+from pinloop.model.pairs import make_pair
 
 from . import mechanisms as m
 from . import tables

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.load.xmltools`: what is read, and what is said about what cannot be."""
+"""Tests of `pinloop.boundary.xml`: what is read, and what is said about what cannot be."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pinloop.boundary.xml import Element, parse_xml, pose_of, pose_rpy
 from pinloop.errors import LoadError, PinloopError
-from pinloop.load.xmltools import Element, parse_xml, pose_of, pose_rpy
 
 ROBOT = """<?xml version="1.0"?>
 <!-- a comment -->

@@ -1,6 +1,6 @@
 """``python -m pinloop``: the command line. Nothing else lives here."""
 
-from .cli import main
+from .cli.main import main
 
 if __name__ == "__main__":
     main()

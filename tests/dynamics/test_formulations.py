@@ -12,9 +12,9 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
+from pinloop.constraints.rows import Row
 from pinloop.dynamics import Formulation, MatrixFormulation
-from pinloop.forces import Force
-from pinloop.rows import Row
+from pinloop.dynamics.forces import Force
 
 from .. import mechanisms as m
 from .. import motion_by_hand as hand

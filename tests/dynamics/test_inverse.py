@@ -7,7 +7,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.description import Coordinates
+from pinloop.model.description import Coordinates
 
 from .. import mechanisms as m
 from .. import motion_by_hand as hand

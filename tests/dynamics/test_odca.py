@@ -13,10 +13,10 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.description import GROUND, Body, Description, Joint, constant
-from pinloop.mechanism import build
-from pinloop.modes import ModalSystem
-from pinloop.pairs import align_z, make_pair
+from pinloop.model.description import GROUND, Body, Description, Joint, constant
+from pinloop.model.mechanism import build
+from pinloop.model.pairs import align_z, make_pair
+from pinloop.simulation.modes import ModalSystem
 
 from .. import mechanisms as m
 from .. import motion_by_hand as hand

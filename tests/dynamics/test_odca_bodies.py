@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.description import GROUND, Joint
-from pinloop.modes import ModalSystem
-from pinloop.pairs import MotionGroup
+from pinloop.model.description import GROUND, Joint
+from pinloop.model.pairs import MotionGroup
+from pinloop.simulation.modes import ModalSystem
 
 from .. import linkages as ll
 from .. import mechanisms as m

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.modes import ModalSystem
-from pinloop.rows import Row
+from pinloop.constraints.rows import Row
+from pinloop.simulation.modes import ModalSystem
 
 from .. import mechanisms as m
 from .. import motion_by_hand as hand

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import pinloop as pl
+from pinloop.dynamics.forces import Force
 from pinloop.dynamics.stiffness import stiffest_damping
-from pinloop.forces import Force
 from pinloop.integrate.tableaux import get_tableau
 
 from .. import tables

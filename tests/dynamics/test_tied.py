@@ -1,4 +1,5 @@
-"""Tests of `pinloop.dynamics.tied`: Pinocchio's solver gives what the rows ask for, or is not used.
+"""Tests of `pinloop.dynamics.pinocchio_solver`: Pinocchio's solver gives what the rows ask for,
+or is not used.
 
 The oracle is one dense least-squares solution with the rows of all loops, redundant ones too.
 """
@@ -13,7 +14,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.dynamics.tied import HeldRows, TiedLoops
+from pinloop.dynamics.pinocchio_solver import HeldRows, TiedLoops
 
 from .. import tables
 from ..states import SHIPPED, SMALL, assembled, close, dense, moving, rank, regularized, robot
@@ -123,7 +124,7 @@ def test_rows_are_chosen_again_where_they_get_bad(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a limit that every choice soon exceeds, no acceleration is another one."""
-    from pinloop.dynamics import tied
+    from pinloop.dynamics import pinocchio_solver as tied
 
     count = 0
     choose = TiedLoops.choose

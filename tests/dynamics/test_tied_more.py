@@ -1,4 +1,5 @@
-"""Tests of `pinloop.dynamics.tied` at its limits: sizes of robots, few coordinates, open loops.
+"""Tests of `pinloop.dynamics.pinocchio_solver` at its limits: sizes of robots, few coordinates,
+open loops.
 
 The oracle are the matrices of all rows, which `test_formulations` compares with dense ones.
 """
@@ -13,10 +14,10 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.dynamics import tied
-from pinloop.dynamics.tied import HeldRows, TiedLoops
-from pinloop.rows import RowSet
-from pinloop.workspace import WorkSpace
+from pinloop.constraints.rows import RowSet
+from pinloop.dynamics import pinocchio_solver as tied
+from pinloop.dynamics.pinocchio_solver import HeldRows, TiedLoops
+from pinloop.model.workspace import WorkSpace
 
 from .. import random_linkages, tables
 from ..mechanisms import X, Z

@@ -14,11 +14,11 @@ import numpy as np
 import pinocchio as pin
 
 import pinloop as pl
-import pinloop.mechanism
-from pinloop.description import GROUND, Body, Description, Geometry, Joint, Shape, constant
-from pinloop.geometry.obstacles import Obstacle
-from pinloop.mechanism import Mechanism
-from pinloop.pairs import align_z, make_pair
+import pinloop.model.mechanism
+from pinloop.model.description import GROUND, Body, Description, Geometry, Joint, Shape, constant
+from pinloop.model.mechanism import Mechanism
+from pinloop.model.pairs import align_z, make_pair
+from pinloop.safety.space.obstacles import Obstacle
 
 from ..tables import Array
 
@@ -66,12 +66,12 @@ def chain(
         made = make_pair(pair)
         joints.append(Joint(f"j{k + 1}", made, *ends, near, at(0, 0, 0, axis), **(limits or {})))
     description = Description("chain", bodies, tuple(joints), geometry=geometry, gravity=NO_GRAVITY)
-    return pinloop.mechanism.build(description)
+    return pinloop.model.mechanism.build(description)
 
 
 def dressed(robot: Mechanism, geometry: tuple[Geometry, ...]) -> Mechanism:
     """The same robot with other shapes."""
-    return pinloop.mechanism.build(replace(robot.description, geometry=geometry))
+    return pinloop.model.mechanism.build(replace(robot.description, geometry=geometry))
 
 
 def wedge_file(folder: Path) -> Path:

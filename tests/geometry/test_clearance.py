@@ -1,4 +1,6 @@
-"""Tests of `pinloop.geometry.clearance`: swings past obstacles in closed form, folding chains."""
+"""Tests of `pinloop.safety.space.clearance`: swings past obstacles in closed form, folding
+chains.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.geometry.clearance import clearance, self_collisions
-from pinloop.geometry.nearest import TOUCH
-from pinloop.geometry.obstacles import Obstacle
+from pinloop.safety.space.clearance import clearance, self_collisions
+from pinloop.safety.space.nearest import TOUCH
+from pinloop.safety.space.obstacles import Obstacle
 
 from ..states import robot
 from .moving_bodies import LENGTH, SPEED, THICK, X_AXIS, at, ball, chain, fling, rod, shape, swing
@@ -128,8 +130,8 @@ def test_what_is_kept_of_a_robot_among_obstacles_is_not_mixed_up() -> None:
 
     alone = []
     for case in cases:
-        import_module("pinloop.geometry.links")._links.cache_clear()
-        import_module("pinloop.geometry.clearance")._geometry_model.cache_clear()
+        import_module("pinloop.safety.space.links")._links.cache_clear()
+        import_module("pinloop.safety.space.clearance")._geometry_model.cache_clear()
         alone.append([distance(case, seed) for seed in (3, 4)])
     in_turns = [[distance(case, seed) for case in cases] for seed in (3, 4)]
     np.testing.assert_array_equal(np.transpose(in_turns), alone)

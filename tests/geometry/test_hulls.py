@@ -1,4 +1,6 @@
-"""Tests of `pinloop.geometry.hulls`: polyhedra that hold what they stand for, and by how much."""
+"""Tests of `pinloop.safety.space.hulls`: polyhedra that hold what they stand for, and by how
+much.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ import pytest
 import trimesh
 
 import pinloop as pl
-from pinloop.geometry.hulls import hull_of, inside, with_room
-from pinloop.geometry.swept import swept_volume
+from pinloop.safety.space.hulls import hull_of, inside, with_room
+from pinloop.safety.space.swept import swept_volume
 
 from ..tables import Array
 from .moving_bodies import at, chain, shape

@@ -1,4 +1,6 @@
-"""Tests of `pinloop.geometry.motionbounds` and `leaves`: against differences along the motion."""
+"""Tests of `pinloop.safety.space.motionbounds` and `leaves`: against differences along the
+motion.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.geometry.leaves import Leaves
-from pinloop.geometry.motionbounds import Part, Parts, joint_parts, link_bounds
-from pinloop.geometry.steps import CONTROL, EVEN
+from pinloop.safety.space.leaves import Leaves
+from pinloop.safety.space.motionbounds import Part, Parts, joint_parts, link_bounds
+from pinloop.safety.space.steps import CONTROL, EVEN
 
 from .. import tables
 from ..states import robot

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.geometry.nearest`: against dense grids, on functions of slope at most 1."""
+"""Tests of `pinloop.safety.space.nearest`: against dense grids, on functions of slope at most 1."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from pinloop.geometry.nearest import ACCURACY, TOUCH, first_touch, least
+from pinloop.safety.space.nearest import ACCURACY, TOUCH, first_touch, least
 
 from ..tables import Array
 

@@ -1,4 +1,6 @@
-"""Tests of `pinloop.geometry.obstacles`: boxes and meshes, seen by a rod that swings past them."""
+"""Tests of `pinloop.safety.space.obstacles`: boxes and meshes, seen by a rod that swings past
+them.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ import pytest
 import trimesh
 
 import pinloop as pl
-from pinloop.geometry.clearance import clearance
-from pinloop.geometry.obstacles import Obstacle
+from pinloop.safety.space.clearance import clearance
+from pinloop.safety.space.obstacles import Obstacle
 
 from .moving_bodies import LENGTH, THICK, swing
 

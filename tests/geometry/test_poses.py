@@ -9,10 +9,10 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.description import Coordinates
-from pinloop.geometry.poses import joint_motions, joint_poses
-from pinloop.geometry.steps import differences, moved
-from pinloop.mechanism import build
+from pinloop.model.description import Coordinates
+from pinloop.model.mechanism import build
+from pinloop.safety.space.poses import joint_motions, joint_poses
+from pinloop.safety.space.steps import differences, moved
 
 from .. import mechanisms, tables
 from ..states import robot

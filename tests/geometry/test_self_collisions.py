@@ -1,4 +1,4 @@
-"""Tests of `pinloop.geometry.clearance.self_collisions`: chains that fold, pairs left out."""
+"""Tests of `pinloop.safety.space.clearance.self_collisions`: chains that fold, pairs left out."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.description import GROUND
-from pinloop.geometry.clearance import Approach, self_collisions
+from pinloop.model.description import GROUND
+from pinloop.safety.space.clearance import Approach, self_collisions
 
 from ..states import robot
 from ..tables import Array

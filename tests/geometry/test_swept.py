@@ -1,4 +1,4 @@
-"""Tests of `pinloop.geometry.swept`: nothing is left out, and not too much is put in.
+"""Tests of `pinloop.safety.space.swept`: nothing is left out, and not too much is put in.
 
 That a volume holds the robot is tested with points of the shapes themselves, carried by Pinocchio
 along the dense output. That it is not too large is tested where the swept set has a closed form.
@@ -16,8 +16,8 @@ import pytest
 import trimesh
 
 import pinloop as pl
-from pinloop.description import GROUND
-from pinloop.geometry.swept import swept_volume
+from pinloop.model.description import GROUND
+from pinloop.safety.space.swept import swept_volume
 
 from .. import mechanisms as m
 from .. import tables

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.geometry.volume`: meshes, files, points, and the volume of known unions."""
+"""Tests of `pinloop.safety.space.volume`: meshes, files, points, and the volume of known unions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 import trimesh
 
 import pinloop as pl
-from pinloop.geometry.hulls import hull_of
-from pinloop.geometry.swept import swept_volume
-from pinloop.geometry.volume import SweptVolume
+from pinloop.safety.space.hulls import hull_of
+from pinloop.safety.space.swept import swept_volume
+from pinloop.safety.space.volume import SweptVolume
 
 from ..tables import Array
 from .moving_bodies import at, chain, shape

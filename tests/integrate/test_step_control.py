@@ -10,8 +10,8 @@ import pytest
 
 import pinloop as pl
 from pinloop.integrate import MuntheKaas, StepControl
-from pinloop.manifold import RobotManifold
-from pinloop.stepping import StepFailed, Stepper
+from pinloop.simulation.manifold import RobotManifold
+from pinloop.simulation.stepping import StepFailed, Stepper
 
 from ..states import robot
 from ..tables import Array

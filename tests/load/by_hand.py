@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from pinloop.description import GROUND, Body, Description, Joint, NamedFrame, constant
-from pinloop.pairs import make_pair
+from pinloop.model.description import GROUND, Body, Description, Joint, NamedFrame, constant
+from pinloop.model.pairs import make_pair
 
 QUARTER_Z = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
 """Quarter turn about z: x becomes y."""

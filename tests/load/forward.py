@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pinloop.description import GROUND, Description, Joint
+from pinloop.model.description import GROUND, Description, Joint
 
 Array = NDArray[np.float64]
 

@@ -12,11 +12,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinloop.description import GROUND, Body, Coupling, Description, Drive, Joint
+from pinloop.boundary.yaml import read_yaml
 from pinloop.errors import LoadError, PinloopError
-from pinloop.load.gepetto import apply_gepetto
-from pinloop.load.yamltools import read_yaml
-from pinloop.pairs import align_z, make_pair
+from pinloop.io.gepetto import apply_gepetto
+from pinloop.model.description import GROUND, Body, Coupling, Description, Drive, Joint
+from pinloop.model.pairs import align_z, make_pair
 
 from .by_hand import about, at, joint_named, open_chain, placed
 

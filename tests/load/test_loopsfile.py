@@ -11,12 +11,12 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinloop.description import GROUND, Body, Coupling, Description, Drive
+from pinloop.boundary.yaml import read_yaml, validated
 from pinloop.errors import LoadError, PinloopError, UnknownName
-from pinloop.load.entries import locate
-from pinloop.load.loopsfile import LoopsFile, apply_loops, json_schema
-from pinloop.load.yamltools import read_yaml, validated
-from pinloop.pairs import make_pair
+from pinloop.io.entries import locate
+from pinloop.io.loopsfile import LoopsFile, apply_loops, json_schema
+from pinloop.model.description import GROUND, Body, Coupling, Description, Drive
+from pinloop.model.pairs import make_pair
 
 from .by_hand import (
     QUARTER_X,

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pinloop.description import GROUND, Body, Description
+from pinloop.boundary.xml import parse_xml
 from pinloop.errors import LoadError
-from pinloop.load.mjcf import read_mjcf
-from pinloop.load.packages import make_resolver
-from pinloop.load.xmltools import parse_xml
+from pinloop.io.mjcf.reader import read_mjcf
+from pinloop.io.packages import make_resolver
+from pinloop.model.description import GROUND, Body, Description
 
 from .forward import about, joint_named, placements, shift, turn
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.description import GROUND, Description
+from pinloop.boundary.xml import parse_xml
 from pinloop.errors import LoadError
-from pinloop.load.mjcf import read_mjcf
-from pinloop.load.packages import make_resolver
-from pinloop.load.xmltools import parse_xml
+from pinloop.io.mjcf.reader import read_mjcf
+from pinloop.io.packages import make_resolver
+from pinloop.model.description import GROUND, Description
 
 from .forward import placements, shift, turn
 

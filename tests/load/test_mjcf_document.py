@@ -10,11 +10,11 @@ import pytest
 from numpy.typing import ArrayLike, NDArray
 
 import pinloop as pl
-from pinloop.description import Description
+from pinloop.boundary.xml import parse_xml
 from pinloop.errors import LoadError
-from pinloop.load.mjcf import read_mjcf
-from pinloop.load.packages import make_resolver
-from pinloop.load.xmltools import parse_xml
+from pinloop.io.mjcf.reader import read_mjcf
+from pinloop.io.packages import make_resolver
+from pinloop.model.description import Description
 
 from .forward import joint_named, placements, shift, turn
 

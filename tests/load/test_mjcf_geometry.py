@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pinloop.description import GROUND, Description, Geometry
+from pinloop.boundary.xml import parse_xml
 from pinloop.errors import LoadError
-from pinloop.load.mjcf import read_mjcf
-from pinloop.load.packages import make_resolver
-from pinloop.load.xmltools import parse_xml
+from pinloop.io.mjcf.reader import read_mjcf
+from pinloop.io.packages import make_resolver
+from pinloop.model.description import GROUND, Description, Geometry
 
 from .forward import shift, turn
 

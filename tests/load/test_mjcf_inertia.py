@@ -12,11 +12,11 @@ import trimesh
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import quad
 
-from pinloop.description import Body, Description
+from pinloop.boundary.xml import parse_xml
 from pinloop.errors import LoadError
-from pinloop.load.mjcf import read_mjcf
-from pinloop.load.packages import make_resolver
-from pinloop.load.xmltools import parse_xml
+from pinloop.io.mjcf.reader import read_mjcf
+from pinloop.io.packages import make_resolver
+from pinloop.model.description import Body, Description
 
 Array = NDArray[np.float64]
 Solid = tuple[float, Array, Array]

@@ -12,9 +12,9 @@ import trimesh
 from numpy.typing import NDArray
 
 import pinloop as pl
-from pinloop.description import Body
-from pinloop.load.mjcf import read_mjcf
-from pinloop.load.xmltools import parse_xml
+from pinloop.boundary.xml import parse_xml
+from pinloop.io.mjcf.reader import read_mjcf
+from pinloop.model.description import Body
 
 from .test_mjcf_copies import HAND, MISSING, TIP
 

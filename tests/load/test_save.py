@@ -14,7 +14,17 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinloop.description import (
+from pinloop.boundary.xml import parse_xml
+from pinloop.boundary.yaml import read_yaml, validated
+from pinloop.errors import BadValue, LoadError
+from pinloop.io.loading import load
+from pinloop.io.loopsfile import LoopsFile, apply_loops
+from pinloop.io.packages import make_resolver
+from pinloop.io.reversal import reversed_joint
+from pinloop.io.save.poses import urdf_poses
+from pinloop.io.save.robot import loops_document, save, write_urdf
+from pinloop.io.urdf.reader import read_urdf
+from pinloop.model.description import (
     GROUND,
     Body,
     Coupling,
@@ -26,20 +36,10 @@ from pinloop.description import (
     Shape,
     constant,
 )
-from pinloop.errors import BadValue, LoadError
-from pinloop.graph import spanning_tree
-from pinloop.load.loopsfile import LoopsFile, apply_loops
-from pinloop.load.packages import make_resolver
-from pinloop.load.reversal import reversed_joint
-from pinloop.load.save import loops_document, save, write_urdf
-from pinloop.load.save_poses import urdf_poses
-from pinloop.load.urdf import read_urdf
-from pinloop.load.xmltools import parse_xml
-from pinloop.load.yamltools import read_yaml, validated
-from pinloop.loading import load
-from pinloop.pairs import PAIR_NAMES, Pair, make_pair
-from pinloop.tree import build_model
-from pinloop.validate import check_description
+from pinloop.model.graph import spanning_tree
+from pinloop.model.pairs import PAIR_NAMES, Pair, make_pair
+from pinloop.model.tree import build_model
+from pinloop.model.validate import check_description
 
 from .by_hand import about, at, bar, joint_named, open_chain, placed, revolute
 

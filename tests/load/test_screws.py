@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.linalg import expm
 
-from pinloop.description import GROUND, Coupling, Description, Joint
+from pinloop.boundary.yaml import read_yaml
 from pinloop.errors import LoadError, PinloopError
-from pinloop.load.screws import read_screws
-from pinloop.load.yamltools import read_yaml
+from pinloop.io.screws import read_screws
+from pinloop.model.description import GROUND, Coupling, Description, Joint
 
 from .by_hand import joint_named, placed
 

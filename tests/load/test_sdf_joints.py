@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pinloop.description import GROUND, Description
+from pinloop.boundary.xml import parse_xml
 from pinloop.errors import LoadError
-from pinloop.load.sdf import read_sdf
-from pinloop.load.xmltools import parse_xml
+from pinloop.io.sdf.reader import read_sdf
+from pinloop.model.description import GROUND, Description
 
 from .forward import about, gap, joint_named, placements, shift, turn
 

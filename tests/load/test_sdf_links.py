@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pinloop.description import Description
+from pinloop.boundary.xml import parse_xml
 from pinloop.errors import LoadError
-from pinloop.load.packages import make_resolver
-from pinloop.load.sdf import read_sdf
-from pinloop.load.xmltools import parse_xml
+from pinloop.io.packages import make_resolver
+from pinloop.io.sdf.reader import read_sdf
+from pinloop.model.description import Description
 
 from .forward import shift, turn
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from pinloop.description import Description
+from pinloop.boundary.xml import parse_xml
 from pinloop.errors import LoadError
-from pinloop.load.srdf import apply_srdf
-from pinloop.load.xmltools import parse_xml
-from pinloop.pairs import make_pair
+from pinloop.io.srdf import apply_srdf
+from pinloop.model.description import Description
+from pinloop.model.pairs import make_pair
 
 from .by_hand import open_chain, revolute
 

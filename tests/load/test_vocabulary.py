@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import pinloop as pl
-from pinloop.load import vocabulary
-from pinloop.load.remarks import Remarks, listed
-from pinloop.load.vocabulary import MJCF, SDF, URDF, report_unread
-from pinloop.load.xmltools import parse_xml
+from pinloop.boundary.remarks import Remarks, listed
+from pinloop.boundary.xml import parse_xml
+from pinloop.io import vocabulary
+from pinloop.io.vocabulary import MJCF, SDF, URDF, report_unread
 
 TABLE = {"a": "name size | b c x:*", "a/b": "| *", "b": "deep", "c": "name"}
 

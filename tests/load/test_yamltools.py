@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from pinloop.boundary.yaml import Direction, Name, Number, Vector3, line_of, read_yaml, validated
 from pinloop.errors import LoadError
-from pinloop.load.yamltools import Direction, Name, Number, Vector3, line_of, read_yaml, validated
 
 
 class Part(BaseModel):

@@ -16,11 +16,11 @@ import pytest
 from scipy.optimize import linprog
 
 import pinloop as pl
-from pinloop.description import GROUND
-from pinloop.endstops import EndStopContacts, _independent
-from pinloop.limits import joint_ends
-from pinloop.mechanism import build
-from pinloop.modes import ModalSystem
+from pinloop.model.description import GROUND
+from pinloop.model.mechanism import build
+from pinloop.simulation.endstops import EndStopContacts, _independent
+from pinloop.simulation.limits import joint_ends
+from pinloop.simulation.modes import ModalSystem
 
 from .. import mechanisms as m
 from .. import motion_by_hand as hand
@@ -579,7 +579,7 @@ def test_both_sides_of_a_bounce_are_kept_whatever_is_saved(tmp_path: object) -> 
             close(run.v[k + 1], made.v_plus, 1e-9)
     close(few.energy().work["impulses"][-1:], whole.energy().work["impulses"][-1:], 1e-9)
     assert np.abs(few.energy().error).max() < 1e-8
-    from pinloop.recording import sampled
+    from pinloop.simulation.recording import sampled
 
     close(sampled(whole, 0.6).t, few.t, 1e-12)
 

@@ -13,7 +13,7 @@ from numpy.polynomial.legendre import leggauss
 from scipy.special import ellipk, ellipkinc
 
 import pinloop as pl
-from pinloop.forces import Force
+from pinloop.dynamics.forces import Force
 
 from .. import linkages as ll
 from .. import mechanisms as m

@@ -10,7 +10,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.analysis import Reaction
+from pinloop.simulation.analysis import Reaction
 
 from .. import linkages as ll
 from .. import mechanisms as m

@@ -15,7 +15,7 @@ from scipy.integrate import solve_ivp
 
 import pinloop as pl
 from pinloop.dynamics import Formulation
-from pinloop.tree import coordinate_names
+from pinloop.model.tree import coordinate_names
 
 from .. import linkages as ll
 from .. import mechanisms as m

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.rounding.clusters`: parts of a robot close as they do in the whole."""
+"""Tests of `pinloop.assembly.rounding.clusters`: parts of a robot close as they do in the whole."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.closing import Problem
-from pinloop.constraints import Constraints
-from pinloop.description import GROUND
-from pinloop.rounding.clusters import loop_groups
+from pinloop.assembly.rounding.clusters import loop_groups
+from pinloop.assembly.search import Problem
+from pinloop.constraints.closure import Constraints
+from pinloop.model.description import GROUND
 
 from ..known_linkages import robot_called
 from ..mechanisms import TURN

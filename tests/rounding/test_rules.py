@@ -1,4 +1,5 @@
-"""Tests of `pinloop.rounding.alignment` and `equalities`: their derivatives, and what is found.
+"""Tests of `pinloop.assembly.rounding.alignment` and `equalities`: their derivatives, and what
+is found.
 
 A derivative with a flipped sign would let fits crawl or fail: each is compared with differences of
 the values, taken with frames that were really moved.
@@ -10,10 +11,16 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.description import GROUND
-from pinloop.rounding.alignment import Alignment, Rule, alignments_of, axes_by_link, equations
-from pinloop.rounding.clusters import LoopCluster, loop_groups
-from pinloop.rounding.equalities import Equality, equalities_of
+from pinloop.assembly.rounding.alignment import (
+    Alignment,
+    Rule,
+    alignments_of,
+    axes_by_link,
+    equations,
+)
+from pinloop.assembly.rounding.clusters import LoopCluster, loop_groups
+from pinloop.assembly.rounding.equalities import Equality, equalities_of
+from pinloop.model.description import GROUND
 
 from .. import rounded
 from ..known_linkages import robot_called

@@ -109,7 +109,7 @@ def test_the_tolerance_reaches_scenarios_and_studies(tmp_path: Path) -> None:
 def test_the_command_line_has_the_tolerance(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from pinloop import cli
+    from pinloop.cli import main as cli
 
     turned = rounded.in_other_frames(robot_called("fourbar"), np.random.default_rng(7))
     path = str(rounded.saved_with_digits(turned, tmp_path / "robot.urdf", 6))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pinloop.gauss import Contacts
+from pinloop.dynamics.stick_slip import Contacts
 
 from ..tables import Array
 from .enumeration import Problem

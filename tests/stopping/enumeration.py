@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from pinloop.gauss import Contacts, Decision, decide
+from pinloop.dynamics.stick_slip import Contacts, Decision, decide
 
 from ..tables import Array
 

@@ -14,8 +14,8 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 
 import pinloop as pl
-from pinloop.description import GROUND
-from pinloop.stopping.brakes import Kind
+from pinloop.model.description import GROUND
+from pinloop.safety.brakes.brakes import Kind
 
 from ..states import URDF
 from ..states import robot as loaded

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
-from pinloop.gauss import Contacts
+from pinloop.dynamics.stick_slip import Contacts
 
 from ..tables import Array
 from .enumeration import Problem, survivors

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pinloop as pl
-from pinloop.load.yamltools import read_yaml
-from pinloop.stopping.brakefile import Contents, brakes_text
-from pinloop.stopping.brakes import Brakes, Chain, JointBrake, Source
-from pinloop.stopping.parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS
+from pinloop.boundary.yaml import read_yaml
+from pinloop.safety.brakes.brakes import Brakes, Chain, JointBrake, Source
+from pinloop.safety.brakes.file import Contents, brakes_text
+from pinloop.safety.brakes.parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS
 
 
 def read(text: str, folder: Path) -> Brakes:

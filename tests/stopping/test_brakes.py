@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.stopping.brakes import Assumption, Brakes, Chain, JointBrake
-from pinloop.stopping.parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS
+from pinloop.safety.brakes.brakes import Assumption, Brakes, Chain, JointBrake
+from pinloop.safety.brakes.parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS
 
 from .loads_by_hand import rail
 

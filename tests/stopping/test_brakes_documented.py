@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import pinloop as pl
-from pinloop.stopping.brakefile import json_schema, parameter_table
-from pinloop.stopping.brakes import Brakes
-from pinloop.stopping.parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS
+from pinloop.safety.brakes.brakes import Brakes
+from pinloop.safety.brakes.file import json_schema, parameter_table
+from pinloop.safety.brakes.parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs" / "brakes.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.stopping.recorded import JointTrajectory
+from pinloop.safety.stopping.recorded import JointTrajectory
 
 from .. import mechanisms as m
 from .. import tables

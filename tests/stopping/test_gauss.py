@@ -1,4 +1,4 @@
-"""Tests of `pinloop.gauss`: against all combinations of sides, and convexity."""
+"""Tests of `pinloop.dynamics.stick_slip`: against all combinations of sides, and convexity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.gauss`: cases by hand; other ways to ask for the same answer."""
+"""Tests of `pinloop.dynamics.stick_slip`: cases by hand; other ways to ask for the same answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
 import pinloop as pl
-from pinloop.gauss import Contacts, Decision, decide
+from pinloop.dynamics.stick_slip import Contacts, Decision, decide
 
 from ..states import allowed
 from ..tables import Array

@@ -1,4 +1,6 @@
-"""Tests of `pinloop.stopping.machine`: payload, mounting and rotors, in any order of asking."""
+"""Tests of `pinloop.safety.stopping.machine`: payload, mounting and rotors, in any order of
+asking.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.stopping.machine import loaded
+from pinloop.safety.stopping.machine import loaded
 
 from ..states import robot
 from ..tables import Array

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.description import GROUND
-from pinloop.mechanism import build
-from pinloop.stopping.recorded import JointTrajectory
+from pinloop.model.description import GROUND
+from pinloop.model.mechanism import build
+from pinloop.safety.stopping.recorded import JointTrajectory
 
 from .. import mechanisms as m
 from .. import tables

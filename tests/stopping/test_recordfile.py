@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pinloop as pl
-from pinloop.stopping.recorded import JointTrajectory
+from pinloop.safety.stopping.recorded import JointTrajectory
 
 from ..mutations import break_bytes, break_lines
 

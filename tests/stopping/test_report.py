@@ -17,12 +17,12 @@ from numpy.testing import assert_allclose
 from numpy.typing import NDArray
 
 import pinloop as pl
-from pinloop.description import GROUND
-from pinloop.stopping.remarks import PLANNING_AID
-from pinloop.stopping.report import write_report
-from pinloop.stopping.report.curves import curves_of, energy_stacks, heat_stacks, joint_lanes
-from pinloop.stopping.report.instants import clock_of, happenings, instants, shown_until
-from pinloop.stopping.report.page import page_of
+from pinloop.model.description import GROUND
+from pinloop.safety.stopping.remarks import PLANNING_AID
+from pinloop.show.stop_report import write_report
+from pinloop.show.stop_report.curves import curves_of, energy_stacks, heat_stacks, joint_lanes
+from pinloop.show.stop_report.instants import clock_of, happenings, instants, shown_until
+from pinloop.show.stop_report.page import page_of
 
 from ..tables import joint
 from .robots_to_stop import (
@@ -294,7 +294,7 @@ def test_versions_and_digests(page: Page) -> None:
 
 
 def test_the_volume_swept(page: Page, result: pl.StopResult) -> None:
-    from pinloop.geometry.swept import swept_volume
+    from pinloop.safety.space.swept import swept_volume
 
     volume = swept_volume(result.run, max_triangles=40_000)
     assert f"nowhere more than {1e3 * volume.excess:.1f} mm too large" in page.text

@@ -10,10 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from pinloop.stopping.report.bars import Lane, Part, Span, Stack, lanes, stacks
-from pinloop.stopping.report.instants import merged
-from pinloop.stopping.report.markup import Markup, element, joined
-from pinloop.stopping.report.plots import Curve, Instant, Plot, label_width, ticks
+from pinloop.show.stop_report.bars import Lane, Part, Span, Stack, lanes, stacks
+from pinloop.show.stop_report.instants import merged
+from pinloop.show.stop_report.markup import Markup, element, joined
+from pinloop.show.stop_report.plots import Curve, Instant, Plot, label_width, ticks
 
 numbers = st.floats(-1e3, 1e3)
 

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.stopping.shortening`: steps that end where something happens."""
+"""Tests of `pinloop.safety.stopping.shortening`: steps that end where something happens."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.stopping.course import Course
-from pinloop.stopping.shortening import prolonged
+from pinloop.safety.stopping.course import Course
+from pinloop.safety.stopping.shortening import prolonged
 
 from ..states import URDF
 from ..states import robot as loaded

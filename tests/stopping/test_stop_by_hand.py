@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.geometry.steps import steps_of
+from pinloop.safety.space.steps import steps_of
 
 from .robots_to_stop import G, brakes, carriages, on_axis, slider, stop, train
 

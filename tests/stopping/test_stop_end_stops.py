@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.mechanism import build
+from pinloop.model.mechanism import build
 
 from .. import motion_by_hand as hand
 from ..states import allowed, close, moving, robot

@@ -14,9 +14,9 @@ from scipy.integrate import simpson
 from scipy.optimize import brentq
 
 import pinloop as pl
-from pinloop.mechanism import build
-from pinloop.saddle import mass_error, solve_mass
-from pinloop.stopping.schedule import Category
+from pinloop.linalg.saddle import mass_error, solve_mass
+from pinloop.model.mechanism import build
+from pinloop.safety.stopping.schedule import Category
 
 from ..tables import Array
 from .robots_to_stop import (

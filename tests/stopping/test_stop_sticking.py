@@ -15,11 +15,11 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.stopping.deciding import Moment, next_phase
-from pinloop.stopping.equations import StopEquations
-from pinloop.stopping.phase import Phase
-from pinloop.stopping.reference import Piece
-from pinloop.stopping.stop import prepared
+from pinloop.safety.stopping.deciding import Moment, next_phase
+from pinloop.safety.stopping.equations import StopEquations
+from pinloop.safety.stopping.phase import Phase
+from pinloop.safety.stopping.reference import Piece
+from pinloop.safety.stopping.stop import prepared
 
 from ..states import URDF
 from ..states import robot as loaded

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.stopping.figures import decimals, milliseconds, number
-from pinloop.stopping.jointbrake import Source
-from pinloop.stopping.sheet import Grid, Sheet
+from pinloop.safety.brakes.joint_brake import Source
+from pinloop.tables.number_format import decimals, milliseconds, number
+from pinloop.tables.sheet import Grid, Sheet
 
 from .robots_to_stop import (
     arm_table,

@@ -10,8 +10,8 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.stopping.brakes import Brakes
-from pinloop.stopping.template import worst_loads
+from pinloop.safety.brakes.brakes import Brakes
+from pinloop.safety.brakes.template import worst_loads
 
 from .loads_by_hand import BODY, palletizer_angles, palletizer_gravity, rail
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.stopping.usual import brakes_beside, usual_brakes, usual_pose, usual_velocity
+from pinloop.safety.stopping.usual import brakes_beside, usual_brakes, usual_pose, usual_velocity
 
 from ..fourbar_files import fourbar
 from .robots_to_stop import carriages, pendulum, wheel

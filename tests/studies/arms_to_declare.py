@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import pinloop as pl
-from pinloop.studies.extension import Extension, Finder, Point
+from pinloop.safety.standards.extension import Extension, Finder, Point
 
 from ..stopping.robots_to_stop import Y, Z, made, solid
 from ..tables import Array, Table, joint

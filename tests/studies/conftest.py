@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="session", autouse=True)
 def temporary_results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    module = import_module("pinloop.studies.study")
+    module = import_module("pinloop.safety.studies.study")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "mkdtemp", lambda prefix: str(tmp_path_factory.mktemp(prefix)))
         yield

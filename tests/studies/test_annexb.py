@@ -1,4 +1,6 @@
-"""Tests of `pinloop.studies.annexb`: stops of single axes in closed form, tables, files."""
+"""Tests of `pinloop.safety.standards.annexb`: stops of single axes in closed form, tables,
+files.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ import pytest
 from scipy.optimize import brentq
 
 import pinloop as pl
-from pinloop.studies.annexb import AnnexB, annex_b
+from pinloop.safety.standards.annexb import AnnexB, annex_b
 
 from ..states import URDF, robot
 from ..stopping.robots_to_stop import G, Y, Z, made, solid

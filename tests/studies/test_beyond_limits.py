@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.studies.summary import summarised, summary_table
+from pinloop.safety.studies.summary import summarised, summary_table
 
 from ..states import URDF
 from ..states import robot as loaded

@@ -12,10 +12,10 @@ import pytest
 import trimesh
 
 import pinloop as pl
-from pinloop.geometry.clearance import clearance
-from pinloop.geometry.obstacles import Obstacle
-from pinloop.studies.cases import Setup, columns
-from pinloop.studies.study import Study
+from pinloop.safety.space.clearance import clearance
+from pinloop.safety.space.obstacles import Obstacle
+from pinloop.safety.studies.cases import Setup, columns
+from pinloop.safety.studies.study import Study
 
 from ..states import URDF
 from . import wheels
@@ -146,8 +146,8 @@ def test_redundant_rows_of_loops_are_looked_for_once(monkeypatch: pytest.MonkeyP
         searched.append(robot.name)
         return pl.regularize(robot)
 
-    monkeypatch.setattr("pinloop.studies.cases.regularize", counted)
-    monkeypatch.setattr("pinloop.modes.regularize", counted)
+    monkeypatch.setattr("pinloop.safety.studies.cases.regularize", counted)
+    monkeypatch.setattr("pinloop.simulation.modes.regularize", counted)
     state = {"base_yaw": (0.3, 0.4), "shoulder": (0.2, -0.3), "elbow": (-0.1, 0.5), "wrist": (1, 0)}
     values = {f"pose.{name}": pose for name, (pose, _) in state.items()}
     values |= {f"speed.{name}": speed for name, (_, speed) in state.items()}

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import pinloop as pl
-from pinloop import cli
-from pinloop.studies.axisfit import FITTABLE
-from pinloop.studies.fit import fitted
+from pinloop.cli import main as cli
+from pinloop.safety.standards.axisfit import FITTABLE
+from pinloop.safety.standards.fit import fitted
 
 from ..papers.programs import program
 from ..stopping.robots_to_stop import on_axis, wheel

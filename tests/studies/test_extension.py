@@ -1,4 +1,4 @@
-"""Tests of `pinloop.studies.extension`: poses that other formulas say are right.
+"""Tests of `pinloop.safety.standards.extension`: poses that other formulas say are right.
 
 Distances come from Pinocchio's placements or from plain geometry, the best of many poses from brute
 force; nothing here asks the code that found a pose.
@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.constraints import Constraints
-from pinloop.studies.annexb import annex_b
-from pinloop.studies.extension import Extension, Finder, Point
-from pinloop.studies.posture import Driven
+from pinloop.constraints.closure import Constraints
+from pinloop.safety.standards.annexb import annex_b
+from pinloop.safety.standards.extension import Extension, Finder, Point
+from pinloop.safety.studies.posture import Driven
 
 from ..states import URDF, robot
 from ..stopping.robots_to_stop import X, Y, Z, made, solid

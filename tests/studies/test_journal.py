@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import pinloop as pl
-from pinloop.studies.journal import Journal, read_rows
+from pinloop.safety.studies.journal import Journal, read_rows
 
 NAMES = ["case", "x", "outcome", "reason", "y"]
 MANIFEST: dict[str, Any] = {"robot": "wheel", "sampling": "Sobol(count=8, seed=0)", "until": 10.0}

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.studies.minimum`: S = K T + C by hand."""
+"""Tests of `pinloop.safety.standards.minimum`: S = K T + C by hand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.studies.minimum import minimum_distance
+from pinloop.safety.standards.minimum import minimum_distance
 
 from .carriage import T_R, T_S, carriage
 

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.studies.separation`: distances that a hand can compute.
+"""Tests of `pinloop.safety.standards.separation`: distances that a hand can compute.
 
 Carriages and beams of simple shapes, constant braking forces: where their points are at every
 instant has a closed form.
@@ -17,9 +17,9 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.studies.advance import largest_within
-from pinloop.studies.minimum import minimum_distance
-from pinloop.studies.separation import separation
+from pinloop.safety.standards.advance import largest_within
+from pinloop.safety.standards.minimum import minimum_distance
+from pinloop.safety.standards.separation import separation
 
 from ..geometry.moving_bodies import at, chain, points_of, shape
 from ..states import URDF, robot

@@ -16,10 +16,10 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.description import GROUND
-from pinloop.studies.casewise import standing_cases
-from pinloop.studies.minimum import minimum_distance
-from pinloop.studies.separation import separation
+from pinloop.model.description import GROUND
+from pinloop.safety.standards.casewise import standing_cases
+from pinloop.safety.standards.minimum import minimum_distance
+from pinloop.safety.standards.separation import separation
 
 from ..geometry.moving_bodies import at, chain, dressed, shape
 from ..stopping.robots_to_stop import X, Y, made, pendulum, solid

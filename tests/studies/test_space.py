@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.studies.space import Variable
+from pinloop.safety.studies.space import Variable
 
 from ..states import URDF
 from . import wheels

@@ -17,14 +17,14 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.geometry.obstacles import Obstacle
-from pinloop.studies.cases import Setup
+from pinloop.safety.space.obstacles import Obstacle
+from pinloop.safety.studies.cases import Setup
 
 from ..states import URDF
 from . import wheels
 
 # The package has a function of the same name.
-module = import_module("pinloop.studies.study")
+module = import_module("pinloop.safety.studies.study")
 
 
 @pytest.fixture(scope="module")
@@ -327,7 +327,7 @@ def test_the_bar_is_told_every_round(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert (done, size) == (0, 20)
         yield told.append
 
-    monkeypatch.setattr("pinloop.progress.case_bar", bar)
+    monkeypatch.setattr("pinloop.simulation.progress.case_bar", bar)
     monkeypatch.setattr(module, "_ROUND", 0.0)
     pl.study(wheels.robot(), wheels.BRAKES, wheels.SPACE, pl.Random(20), jobs=1, progress=True,
              results=tmp_path / "r.csv")  # fmt: skip

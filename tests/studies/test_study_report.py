@@ -17,19 +17,19 @@ import pytest
 from pydantic import TypeAdapter
 
 import pinloop as pl
-from pinloop import cli
-from pinloop.description import GROUND
-from pinloop.geometry.obstacles import Obstacle
-from pinloop.stopping.remarks import PLANNING_AID
-from pinloop.stopping.report.motion import motion_of
-from pinloop.studies.report import write_report
-from pinloop.studies.report.distributions import histogram
-from pinloop.studies.report.influence import binned, share_explained
-from pinloop.studies.report.manifest import Manifest, json_schema
-from pinloop.studies.report.maps import hexagons
-from pinloop.studies.report.obstacles import outline, surface
-from pinloop.studies.report.results import results_of
-from pinloop.studies.report.shapes import color_of
+from pinloop.cli import main as cli
+from pinloop.model.description import GROUND
+from pinloop.safety.space.obstacles import Obstacle
+from pinloop.safety.stopping.remarks import PLANNING_AID
+from pinloop.show.stop_report.motion import motion_of
+from pinloop.show.study_report import write_report
+from pinloop.show.study_report.distributions import histogram
+from pinloop.show.study_report.influence import binned, share_explained
+from pinloop.show.study_report.manifest import Manifest, json_schema
+from pinloop.show.study_report.maps import hexagons
+from pinloop.show.study_report.obstacles import outline, surface
+from pinloop.show.study_report.results import results_of
+from pinloop.show.study_report.shapes import color_of
 
 from ..states import URDF
 from ..stopping.robots_to_stop import Z, made, solid

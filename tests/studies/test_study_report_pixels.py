@@ -11,7 +11,7 @@ import pytest
 import trimesh
 
 import pinloop as pl
-from pinloop.geometry.obstacles import Obstacle
+from pinloop.safety.space.obstacles import Obstacle
 
 from ..stopping.test_report_pixels import _ARM, Picture, magenta, until
 from ..view.browser import Browser, needs_browser

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.geometry.obstacles import Obstacle
-from pinloop.studies.cases import Setup
-from pinloop.studies.journal import Journal
-from pinloop.studies.manifest import manifest_of
+from pinloop.safety.space.obstacles import Obstacle
+from pinloop.safety.studies.cases import Setup
+from pinloop.safety.studies.journal import Journal
+from pinloop.safety.studies.manifest import manifest_of
 
 from ..states import URDF
 from . import wheels
@@ -36,7 +36,7 @@ from pathlib import Path
 import pinloop as pl
 from tests.studies import wheels
 
-import_module("pinloop.studies.study")._ROUND = 0.02
+import_module("pinloop.safety.studies.study")._ROUND = 0.02
 warnings.simplefilter("ignore", ResourceWarning)
 study = wheels.study(pl.Sobol({SIZE}, seed=3), Path(sys.argv[1]), int(sys.argv[2]))
 print(study.done, study.complete, len(list(study.rows())))
@@ -131,7 +131,7 @@ def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_no_room_on_the_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "results.csv"
-    module, fsync, writes = import_module("pinloop.studies.study"), os.fsync, 0
+    module, fsync, writes = import_module("pinloop.safety.studies.study"), os.fsync, 0
 
     def full(descriptor: int) -> None:
         nonlocal writes
@@ -142,7 +142,7 @@ def test_no_room_on_the_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(module, "_ROUND", 0.0)
     with monkeypatch.context() as patch:
-        patch.setattr("pinloop.studies.journal.os.fsync", full)
+        patch.setattr("pinloop.safety.studies.journal.os.fsync", full)
         with pytest.raises(pl.PinloopError, match=r"\(No space left on device\)") as caught:
             wheels.study(pl.Sobol(30), path)
     done = re.search(r"(\d+) cases are done", str(caught.value))
@@ -154,7 +154,7 @@ def test_no_room_on_the_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_worker_that_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = import_module("pinloop.studies.study")
+    module = import_module("pinloop.safety.studies.study")
     calls = 0
     batch = module._batch
 
@@ -248,7 +248,7 @@ def test_another_study_is_not_appended_to(
 def test_obstacles_of_all_kinds_can_be_told_apart(tmp_path: Path) -> None:
     import trimesh
 
-    from pinloop.studies.manifest import manifest_of
+    from pinloop.safety.studies.manifest import manifest_of
 
     setup = wheels.study(pl.Random(1)).setup
     ring = trimesh.creation.torus(1.0, 0.1)

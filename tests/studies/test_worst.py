@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.geometry.obstacles import Obstacle
-from pinloop.studies.cases import Setup
-from pinloop.studies.uphill import uphill
-from pinloop.studies.worst import criteria
+from pinloop.safety.space.obstacles import Obstacle
+from pinloop.safety.studies.cases import Setup
+from pinloop.safety.studies.uphill import uphill
+from pinloop.safety.studies.worst import criteria
 
 from ..states import URDF
 from . import wheels

@@ -15,10 +15,10 @@ import pinocchio as pin
 import umsgpack
 from numpy.typing import NDArray
 
-from pinloop.description import GROUND, Body, Description, Geometry, Joint, Shape, constant
-from pinloop.mechanism import Mechanism, build
-from pinloop.pairs import Pair, align_z, make_pair
-from pinloop.view.commands import Command, packed
+from pinloop.model.description import GROUND, Body, Description, Geometry, Joint, Shape, constant
+from pinloop.model.mechanism import Mechanism, build
+from pinloop.model.pairs import Pair, align_z, make_pair
+from pinloop.show.scene.commands import Command, packed
 
 Array = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import pinloop as pl
-from pinloop.view import dragging
-from pinloop.view.dragging import Dragged, Slider
+from pinloop.show.scene import dragging
+from pinloop.show.scene.dragging import Dragged, Slider
 
 from ..fourbar_files import apart, fourbar
 

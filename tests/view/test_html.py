@@ -13,10 +13,10 @@ import umsgpack
 from numpy.testing import assert_allclose
 
 import pinloop as pl
-from pinloop.pairs import make_pair
-from pinloop.view import save_html, view
-from pinloop.view.html import page
-from pinloop.view.scene import make_scene
+from pinloop.model.pairs import make_pair
+from pinloop.show.scene import save_html, view
+from pinloop.show.scene.html import page
+from pinloop.show.scene.scene import make_scene
 
 from .scenes import Played, arm, arm_urdf, at, open_pair, visual
 

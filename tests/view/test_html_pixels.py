@@ -11,7 +11,7 @@ import trimesh
 from numpy.typing import NDArray
 from PIL import Image
 
-from pinloop.view import save_html
+from pinloop.show.scene import save_html
 
 from .browser import BROWSER, FLAGS, needs_browser
 from .scenes import arm, at, visual

@@ -22,9 +22,9 @@ from numpy.testing import assert_allclose
 
 import pinloop as pl
 from pinloop.errors import BadValue, PinloopError
-from pinloop.view import view
-from pinloop.view.live import Viewer
-from pinloop.view.scene import make_scene
+from pinloop.show.scene import view
+from pinloop.show.scene.live import Viewer
+from pinloop.show.scene.scene import make_scene
 
 from ..fourbar_files import fourbar
 from .scenes import Played, arm, at, visual

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from numpy.typing import NDArray
 
 import pinloop as pl
-from pinloop.view.live import Viewer
+from pinloop.show.scene.live import Viewer
 
 from ..fourbar_files import fourbar
 from .browser import Browser, needs_browser, until

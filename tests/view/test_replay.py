@@ -17,15 +17,15 @@ from numpy.testing import assert_allclose
 from numpy.typing import NDArray
 
 import pinloop as pl
-from pinloop.description import NamedFrame
-from pinloop.mechanism import build
-from pinloop.trajectory import Trajectory
-from pinloop.view.lighter import lighter
-from pinloop.view.motion import frame_times, standing_spans
-from pinloop.view.player import make_player
-from pinloop.view.replay import Layer, Trace, make_replay
-from pinloop.view.scene import make_scene
-from pinloop.view.solids import Solid, tube
+from pinloop.model.description import NamedFrame
+from pinloop.model.mechanism import build
+from pinloop.show.scene.lighter import lighter
+from pinloop.show.scene.motion import frame_times, standing_spans
+from pinloop.show.scene.player import make_player
+from pinloop.show.scene.replay import Layer, Trace, make_replay
+from pinloop.show.scene.scene import make_scene
+from pinloop.show.scene.solids import Solid, tube
+from pinloop.simulation.trajectory import Trajectory
 
 from .scenes import Played, arm, at, visual
 

@@ -9,12 +9,12 @@ import pinocchio as pin
 import pytest
 from numpy.testing import assert_allclose
 
-from pinloop.description import GROUND, Body, Description, Joint, NamedFrame, constant
-from pinloop.mechanism import Mechanism, build
-from pinloop.pairs import PAIR_NAMES, make_pair
-from pinloop.view.commands import packed
-from pinloop.view.scene import make_scene
-from pinloop.view.skeleton import LOOP
+from pinloop.model.description import GROUND, Body, Description, Joint, NamedFrame, constant
+from pinloop.model.mechanism import Mechanism, build
+from pinloop.model.pairs import PAIR_NAMES, make_pair
+from pinloop.show.scene.commands import packed
+from pinloop.show.scene.scene import make_scene
+from pinloop.show.scene.skeleton import LOOP
 
 from .scenes import RED, Played, arm, at, moved, open_pair, visual
 

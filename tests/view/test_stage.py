@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 from numpy.typing import NDArray
 
-from pinloop.view.commands import Command
-from pinloop.view.stage import stage
+from pinloop.show.scene.commands import Command
+from pinloop.show.scene.stage import stage
 
 from .scenes import Played, moved
 

@@ -13,9 +13,14 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from .arguments import public
-from .checks import flat_numbers, require_kind, require_whole
-from .closing import (
+from ..boundary.arguments import public
+from ..boundary.checks import flat_numbers, require_kind, require_whole
+from ..constraints.closure import Constraints
+from ..errors import BadValue, InconsistentVelocity, LoopNotClosed, PinloopWarning
+from ..model.mechanism import Mechanism, require_robot
+from ..units import length_scale
+from .rounding import nearest_fit
+from .search import (
     TOLERANCE,
     Problem,
     approach,
@@ -23,11 +28,6 @@ from .closing import (
     rows_of,
     search,
 )
-from .constraints import Constraints
-from .errors import BadValue, InconsistentVelocity, LoopNotClosed, PinloopWarning
-from .mechanism import Mechanism, require_robot
-from .rounding import nearest_fit
-from .units import length_scale
 
 __all__ = ["assemble", "consistent_velocity"]
 

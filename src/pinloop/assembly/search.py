@@ -15,8 +15,8 @@ import pinocchio as pin
 import scipy
 from numpy.typing import NDArray
 
-from .constraints import Constraints
-from .mechanism import Mechanism
+from ..constraints.closure import Constraints
+from ..model.mechanism import Mechanism
 
 __all__ = [
     "TOLERANCE",

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
-from .errors import BadValue, PinloopError, shown
+from ..errors import BadValue, PinloopError, shown
 
 __all__ = ["public"]
 

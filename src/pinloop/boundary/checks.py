@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import BadValue, shown
+from ..errors import BadValue, shown
 
 __all__ = ["flat_numbers", "require_kind", "require_whole", "unit_vector"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import LoadError
-from ..files import read_bytes
+from .files import read_bytes
 
 __all__ = ["TableRow", "read_table_rows"]
 

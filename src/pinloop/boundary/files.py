@@ -18,7 +18,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO, TextIO
 
-from .errors import BadValue, LoadError, PinloopError, shown
+from ..errors import BadValue, LoadError, PinloopError, shown
 
 __all__ = [
     "as_path",

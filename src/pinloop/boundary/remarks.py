@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .xmltools import Element
+from .xml import Element
 
 __all__ = ["Remarks", "listed"]
 

@@ -12,9 +12,19 @@ from typing import Annotated, Any
 
 import typer
 
-from .cli_completion import YAMLS, files
-from .cli_files import check_target
-from .cli_options import (
+from ..boundary.files import write_text
+from ..io.loading import load
+from ..model.mechanism import Mechanism
+from ..safety.brakes.brakes import Brakes
+from ..safety.brakes.file import Contents, brakes_text
+from ..safety.standards.axisfit import FITTABLE
+from ..safety.standards.compare import compare as compare_stops
+from ..safety.standards.fit import fitted
+from ..safety.standards.published import StoppingTable
+from ..show.terminal import show, write
+from .completion import YAMLS, files
+from .files import check_target
+from .options import (
     AsJson,
     Force,
     Loops,
@@ -24,17 +34,7 @@ from .cli_options import (
     file_option,
     text_option,
 )
-from .cli_stop import BrakesFile, Fact, brakes_for
-from .files import write_text
-from .loading import load
-from .mechanism import Mechanism
-from .stopping import Brakes
-from .stopping.brakefile import Contents, brakes_text
-from .studies import StoppingTable
-from .studies import compare as compare_stops
-from .studies.axisfit import FITTABLE
-from .studies.fit import fitted
-from .terminal import show, write
+from .stop import BrakesFile, Fact, brakes_for
 
 __all__ = ["compare", "fit"]
 

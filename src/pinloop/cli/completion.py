@@ -10,8 +10,8 @@ from pathlib import Path
 
 import typer
 
-from .errors import PinloopError
-from .loading import load
+from ..errors import PinloopError
+from ..io.loading import load
 
 __all__ = ["ROBOTS", "YAMLS", "files", "folders", "joints"]
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict  # pydantic needs it below Python 3.12
 
-from .load.documents import closed, schema_of
+from ..io.documents import closed, schema_of
 
 __all__ = ["DOCUMENTS", "AssemblyDocument", "RegularizationDocument", "json_schema"]
 

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from .errors import BadValue
-from .loading import load
-from .mechanism import Mechanism
-from .terminal import complain
+from ..errors import BadValue
+from ..io.loading import load
+from ..model.mechanism import Mechanism
+from ..show.terminal import complain
 
 __all__ = ["check_target", "kinematics_of"]
 

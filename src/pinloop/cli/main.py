@@ -18,16 +18,16 @@ from typing import Annotated
 import typer
 from typer.main import get_command
 
-from .cli_compare import compare, fit
-from .cli_model import assemble, check, regularize
-from .cli_options import MANY, ROBOT_PANEL, RUNS, STOPS, command
-from .cli_run import simulate
-from .cli_stop import brakes_app, stop
-from .cli_study import study, worst
-from .cli_view import play, view
-from .errors import PinloopError, PinloopWarning, SimulationFailed, StopFailed
-from .terminal import ReaderGone, complain, show_warning, write
-from .version import __version__
+from ..errors import PinloopError, PinloopWarning, SimulationFailed, StopFailed
+from ..show.terminal import ReaderGone, complain, show_warning, write
+from ..version import __version__
+from .compare import compare, fit
+from .model import assemble, check, regularize
+from .options import MANY, ROBOT_PANEL, RUNS, STOPS, command
+from .simulate import simulate
+from .stop import brakes_app, stop
+from .study import study, worst
+from .view import play, view
 
 __all__ = ["app", "main", "run"]
 

@@ -12,9 +12,14 @@ from typing import Annotated
 
 import typer
 
-from .assembly import assemble as close_loops
-from .cli_files import check_target, kinematics_of
-from .cli_options import (
+from ..assembly.assemble import assemble as close_loops
+from ..errors import BadValue, LoopNotClosed
+from ..io.loading import load
+from ..regularization.diagnosis import diagnose
+from ..regularization.regularize import regularize as reduce_rows
+from ..show.terminal import complain, print_report, show, write
+from .files import check_target, kinematics_of
+from .options import (
     AsJson,
     FloatingBase,
     Force,
@@ -29,19 +34,14 @@ from .cli_options import (
     held_joints,
     text_option,
 )
-from .cli_sheets import (
+from .sheets import (
     Assembled,
     assembly_document,
     assembly_table,
     reduction_document,
     reduction_table,
 )
-from .cli_words import IGNORE, check_limits, joint_values
-from .diagnosis import diagnose
-from .errors import BadValue, LoopNotClosed
-from .loading import load
-from .regularize import regularize as reduce_rows
-from .terminal import complain, print_report, show, write
+from .words import IGNORE, check_limits, joint_values
 
 __all__ = ["assemble", "check", "regularize"]
 

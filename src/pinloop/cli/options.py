@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .cli_completion import ROBOTS, YAMLS, files, joints
+from .completion import ROBOTS, YAMLS, files, joints
 
 __all__ = [
     "MANY",

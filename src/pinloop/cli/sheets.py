@@ -13,15 +13,15 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from .branches import branch_signs
-from .cli_documents import AssemblyDocument, JointRecord, RegularizationDocument
-from .closing import is_outside
-from .constraints import Constraints
-from .errors import LoopNotClosed, printable
-from .mechanism import Mechanism
-from .reduction import LoopReduction, Regularization
-from .stopping.figures import SLIDING, joint_value, number, shown_coordinate, units_of
-from .stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
+from ..assembly.search import is_outside
+from ..constraints.closure import Constraints
+from ..errors import LoopNotClosed, printable
+from ..model.mechanism import Mechanism
+from ..model.reduction import LoopReduction, Regularization
+from ..regularization.branches import branch_signs
+from ..tables.number_format import SLIDING, joint_value, number, shown_coordinate, units_of
+from ..tables.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
+from .documents import AssemblyDocument, JointRecord, RegularizationDocument
 
 __all__ = [
     "Assembled",

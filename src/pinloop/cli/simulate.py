@@ -13,16 +13,16 @@ from typing import Annotated
 
 import typer
 
-from .cli_completion import YAMLS, files
-from .cli_options import AsJson, Force, file_option, text_option
-from .cli_words import time
-from .errors import BadValue, SimulationFailed
-from .scenarios import PlannedRun, load_scenario
-from .scenarios.outputs import Output, check_output, output_of, tried_outputs
-from .scenarios.summary import as_document, run_table
-from .simulate import Limits
-from .terminal import complain, show, write
-from .trajectory import Trajectory
+from ..errors import BadValue, SimulationFailed
+from ..scenarios import PlannedRun, load_scenario
+from ..scenarios.outputs import Output, check_output, output_of, tried_outputs
+from ..scenarios.summary import as_document, run_table
+from ..show.terminal import complain, show, write
+from ..simulation.simulate import Limits
+from ..simulation.trajectory import Trajectory
+from .completion import YAMLS, files
+from .options import AsJson, Force, file_option, text_option
+from .words import time
 
 __all__ = ["simulate"]
 

@@ -16,8 +16,21 @@ from typing import Annotated, Any
 
 import typer
 
-from .cli_completion import YAMLS, joints
-from .cli_options import (
+from ..boundary.files import write_text
+from ..errors import BadValue, LoadError, PinloopError
+from ..io.loading import load
+from ..model.mechanism import Mechanism
+from ..safety.brakes.brakes import Brakes
+from ..safety.brakes.file import Contents, brakes_text
+from ..safety.stopping import Category1, Category2, JointTrajectory, StopResult, Trigger
+from ..safety.stopping import stop as compute_stop
+from ..safety.stopping.export import document_text, write_csv, write_json
+from ..safety.stopping.schedule import Category
+from ..safety.stopping.tables import stop_table
+from ..safety.stopping.usual import usual_brakes, usual_pose, usual_velocity
+from ..show.terminal import complain, show, write
+from .completion import YAMLS, joints
+from .options import (
     Force,
     Loops,
     ModelName,
@@ -29,7 +42,7 @@ from .cli_options import (
     held_joints,
     text_option,
 )
-from .cli_words import (
+from .words import (
     BANDS,
     check_limits,
     gravity_vector,
@@ -39,18 +52,6 @@ from .cli_words import (
     weight,
     with_faults,
 )
-from .errors import BadValue, LoadError, PinloopError
-from .files import write_text
-from .loading import load
-from .mechanism import Mechanism
-from .stopping import Brakes, Category1, Category2, JointTrajectory, StopResult, Trigger
-from .stopping import stop as compute_stop
-from .stopping.brakefile import Contents, brakes_text
-from .stopping.export import document_text, write_csv, write_json
-from .stopping.schedule import Category
-from .stopping.tables import stop_table
-from .stopping.usual import usual_brakes, usual_pose, usual_velocity
-from .terminal import complain, show, write
 
 __all__ = ["BrakesFile", "Fact", "brakes_app", "brakes_for", "stop"]
 
@@ -303,7 +304,7 @@ class Outputs:
         if self.csv is not None:
             written.append(write_csv(result, self.csv))
         if self.html is not None:
-            from .stopping.report import write_report
+            from ..show.stop_report import write_report
 
             written.append(write_report(result, self.html, facts=facts))
         if self.bare:

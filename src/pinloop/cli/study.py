@@ -15,13 +15,11 @@ from typing import Annotated, Any
 
 import typer
 
-from .cli_completion import YAMLS, files, folders
-from .cli_options import AsJson, file_option, text_option
-from .errors import BadValue
-from .studies import Study, WorstCase, worst_case
-from .studies import study as run_study
-from .studies.studyfile import PlannedStudy, read_study
-from .studies.summary import (
+from ..errors import BadValue
+from ..safety.studies import Study, WorstCase, worst_case
+from ..safety.studies import study as run_study
+from ..safety.studies.studyfile import PlannedStudy, read_study
+from ..safety.studies.summary import (
     Summary,
     as_document,
     summarised,
@@ -29,7 +27,9 @@ from .studies.summary import (
     worst_document,
     worst_table,
 )
-from .terminal import complain, show, write
+from ..show.terminal import complain, show, write
+from .completion import YAMLS, files, folders
+from .options import AsJson, file_option, text_option
 
 __all__ = ["study", "worst"]
 

@@ -15,10 +15,14 @@ from typing import Annotated, Any
 import typer
 from numpy.typing import NDArray
 
-from .assembly import assemble
-from .cli_completion import files
-from .cli_files import kinematics_of
-from .cli_options import (
+from ..assembly.assemble import assemble
+from ..errors import LoopNotClosed, PinloopError
+from ..model.mechanism import Mechanism
+from ..show.terminal import complain, write
+from ..simulation.run_file import load_trajectory
+from .completion import files
+from .files import kinematics_of
+from .options import (
     FloatingBase,
     HeldJoints,
     IgnoreLimits,
@@ -31,11 +35,7 @@ from .cli_options import (
     file_option,
     text_option,
 )
-from .cli_words import IGNORE, check_limits, joint_values, time
-from .errors import LoopNotClosed, PinloopError
-from .mechanism import Mechanism
-from .runfile import load_trajectory
-from .terminal import complain, write
+from .words import IGNORE, check_limits, joint_values, time
 
 __all__ = ["play", "view"]
 
@@ -67,7 +67,7 @@ def view(
     if not ignore_limits:
         check_limits(machine, held, "--q", IGNORE)
     configuration, code = _assembled(machine, held, limits=not ignore_limits)
-    from .view import view as show
+    from ..show.scene import view as show
 
     if html is not None:
         write(str(show(machine, configuration, html=html, open_browser=open_browser)))

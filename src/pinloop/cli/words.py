@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from .closing import outside_limits
-from .errors import BadValue
-from .mechanism import Mechanism
-from .stopping import Brakes
-from .units import ANGLES, LENGTHS, MASSES, PARTS, TIMES, in_units, listed, rates
+from ..assembly.search import outside_limits
+from ..errors import BadValue
+from ..model.mechanism import Mechanism
+from ..safety.brakes.brakes import Brakes
+from ..units import ANGLES, LENGTHS, MASSES, PARTS, TIMES, in_units, listed, rates
 
 __all__ = [
     "BANDS",

@@ -15,11 +15,11 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from .arguments import public
-from .description import Coupling
-from .mechanism import LoopJoint, Mechanism
-from .pairs import MotionGroup
-from .tree import TreeKinematics
+from ..boundary.arguments import public
+from ..model.description import Coupling
+from ..model.mechanism import LoopJoint, Mechanism
+from ..model.pairs import MotionGroup
+from ..model.tree import TreeKinematics
 
 __all__ = ["Constraints"]
 

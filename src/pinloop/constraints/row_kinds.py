@@ -13,10 +13,10 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from .arguments import public
-from .checks import unit_vector
-from .errors import BadValue
-from .mechanism import Mechanism
+from ..boundary.arguments import public
+from ..boundary.checks import unit_vector
+from ..errors import BadValue
+from ..model.mechanism import Mechanism
 from .rows import BoundRow, Row, Terms
 
 __all__ = ["AngularMomentum", "NoSlip", "Pfaffian", "Prescribed", "Rolling"]

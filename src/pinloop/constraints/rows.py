@@ -15,8 +15,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from .constraints import Constraints
-from .mechanism import Mechanism
+from ..model.mechanism import Mechanism
+from .closure import Constraints
 
 __all__ = ["BoundRow", "Row", "RowSet", "Terms"]
 

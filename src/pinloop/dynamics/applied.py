@@ -9,8 +9,8 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..errors import BadValue, PinloopError
-from ..forces import BoundForce, Force
-from ..mechanism import Mechanism
+from ..model.mechanism import Mechanism
+from .forces import BoundForce, Force
 
 __all__ = ["AppliedForces"]
 

@@ -17,16 +17,16 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..arguments import public
-from ..closing import nearby_assembly
-from ..constraints import Constraints
+from ..assembly.search import nearby_assembly
+from ..boundary.arguments import public
+from ..constraints.closure import Constraints
+from ..constraints.rows import Row, RowSet
 from ..errors import BadValue, NotFinite, PinloopError
-from ..forces import Force
-from ..mechanism import Mechanism
-from ..rows import Row, RowSet
-from ..saddle import RANK, Saddle
-from ..workspace import WorkSpace
+from ..linalg.saddle import RANK, Saddle
+from ..model.mechanism import Mechanism
+from ..model.workspace import WorkSpace
 from .applied import AppliedForces
+from .forces import Force
 from .formulations import (
     Augmented,
     BoundStateFormulation,
@@ -36,7 +36,7 @@ from .formulations import (
     StateFormulation,
 )
 from .odca.wrenches import BodyMotion, body_motion
-from .tied import HeldAlong, TiedLoops
+from .pinocchio_solver import HeldAlong, TiedLoops
 
 __all__ = ["INFINITE", "BodyMotion", "EquationsOfMotion", "Motion"]
 

@@ -15,9 +15,9 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from .arguments import public
-from .errors import BadValue
-from .mechanism import Mechanism
+from ..boundary.arguments import public
+from ..errors import BadValue
+from ..model.mechanism import Mechanism
 
 __all__ = [
     "PD",

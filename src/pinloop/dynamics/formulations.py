@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import public
+from ..boundary.arguments import public
+from ..constraints.rows import RowSet
 from ..errors import SingularMass
-from ..partition import dependent_coordinates
-from ..rows import RowSet
-from ..saddle import RANK, Saddle, factor_mass
+from ..linalg.saddle import RANK, Saddle, factor_mass
+from .partition import dependent_coordinates
 
 __all__ = [
     "Augmented",

@@ -9,11 +9,11 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from .arguments import public
-from .closing import null_space
-from .errors import BadValue
-from .mechanism import Mechanism
-from .rows import Row, RowSet
+from ..assembly.search import null_space
+from ..boundary.arguments import public
+from ..constraints.rows import Row, RowSet
+from ..errors import BadValue
+from ..model.mechanism import Mechanism
 
 __all__ = ["Holonomy", "holonomic"]
 

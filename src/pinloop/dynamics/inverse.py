@@ -8,16 +8,16 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..arguments import public
-from ..closing import null_space
+from ..assembly.search import null_space
+from ..boundary.arguments import public
+from ..constraints.rows import Row
 from ..errors import BadValue, InconsistentVelocity
-from ..forces import Force
-from ..holonomy import group_bracket
-from ..mechanism import Mechanism
-from ..rows import Row
-from ..saddle import from_upper
-from ..sampling import renew_rows
+from ..linalg.saddle import from_upper
+from ..model.mechanism import Mechanism
+from ..regularization.sampled_redundancy import renew_rows
 from .equations import EquationsOfMotion
+from .forces import Force
+from .holonomy import group_bracket
 
 __all__ = ["christoffel", "coriolis", "inverse_dynamics"]
 

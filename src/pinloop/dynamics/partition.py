@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .arguments import public
-from .lapack import lapack
-from .saddle import RANK, Saddle
+from ..boundary.arguments import public
+from ..linalg.lapack import lapack
+from ..linalg.saddle import RANK, Saddle
 
 __all__ = ["dependent_coordinates", "relative_projections"]
 

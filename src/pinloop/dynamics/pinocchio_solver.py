@@ -22,14 +22,14 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..closing import Problem, nearby_assembly, search
-from ..constraints import Constraints
+from ..assembly.search import Problem, nearby_assembly, search
+from ..constraints.closure import Constraints
+from ..constraints.rows import RowSet
 from ..errors import NotFinite, SingularMass
-from ..mechanism import Mechanism
-from ..pairs import MotionGroup
-from ..rows import RowSet
-from ..saddle import Saddle, factor_mass, from_upper, solve_mass
-from ..workspace import WorkSpace
+from ..linalg.saddle import Saddle, factor_mass, from_upper, solve_mass
+from ..model.mechanism import Mechanism
+from ..model.pairs import MotionGroup
+from ..model.workspace import WorkSpace
 
 __all__ = ["HeldAlong", "HeldRows", "TiedLoops"]
 

@@ -23,8 +23,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import PinloopError
-from .saddle import Saddle, factor_mass, solve_mass
+from ..errors import PinloopError
+from ..linalg.saddle import Saddle, factor_mass, solve_mass
 
 __all__ = ["Contacts", "Decision", "decide"]
 

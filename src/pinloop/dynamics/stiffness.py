@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..closing import null_space
+from ..assembly.search import null_space
 from ..integrate import MuntheKaas
 from .equations import EquationsOfMotion
 

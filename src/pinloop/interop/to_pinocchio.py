@@ -22,12 +22,12 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from .arguments import public
-from .description import Geometry, Shape
-from .errors import BadValue
-from .mechanism import LoopJoint, Mechanism
-from .pairs import MotionGroup
-from .tree import build_model
+from ..boundary.arguments import public
+from ..errors import BadValue
+from ..model.description import Geometry, Shape
+from ..model.mechanism import LoopJoint, Mechanism
+from ..model.pairs import MotionGroup
+from ..model.tree import build_model
 
 __all__ = ["PinocchioModels", "to_pinocchio"]
 

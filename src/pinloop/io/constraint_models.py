@@ -17,9 +17,9 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..description import Description, Joint
 from ..errors import BadValue, LoadError
-from ..pairs import align_z, make_pair
+from ..model.description import Description, Joint
+from ..model.pairs import align_z, make_pair
 from .pinmodel import body_names
 
 __all__ = ["apply_constraint_models", "split_loops"]

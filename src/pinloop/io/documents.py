@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, TypeAdapter, WithJsonSchema, with_config
 
+from ..boundary.yaml import Number
 from .entries import Entry
-from .yamltools import Number
 
 __all__ = ["NotNegative", "Positive", "closed", "key_table", "schema_of"]
 

@@ -21,10 +21,10 @@ from pydantic import (
     model_validator,
 )
 
-from ..description import GROUND, Coupling, Description, Joint
+from ..boundary.yaml import Direction, Name, Number
 from ..errors import BadValue, LoadError, UnknownName
-from ..pairs import PAIR_NAMES, Pair, align_z, make_pair, pair_name
-from .yamltools import Direction, Name, Number
+from ..model.description import GROUND, Coupling, Description, Joint
+from ..model.pairs import PAIR_NAMES, Pair, align_z, make_pair, pair_name
 
 __all__ = [
     "WITHOUT_AXIS",

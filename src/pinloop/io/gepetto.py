@@ -14,11 +14,11 @@ import numpy as np
 import pinocchio as pin
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from ..description import Body, Description, Joint
+from ..boundary.yaml import Name, line_of, validated
 from ..errors import LoadError, UnknownName, suggestion
-from ..pairs import align_z, make_pair
+from ..model.description import Body, Description, Joint
+from ..model.pairs import align_z, make_pair
 from .entries import known_joints, locate, need_unique
-from .yamltools import Name, line_of, validated
 
 __all__ = ["apply_gepetto"]
 

@@ -17,28 +17,28 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike
 
-from .arguments import public
-from .description import Description, constant
-from .errors import BadValue, LoadError, UnknownName
-from .files import read_bytes
-from .load.closingframes import close_frames
-from .load.constraintmodels import apply_constraint_models, split_loops
-from .load.entries import free_root
-from .load.gepetto import apply_gepetto
-from .load.loopsfile import LoopsFile, apply_loops
-from .load.mjcf import read_mjcf
-from .load.objects import xml_of
-from .load.packages import make_resolver
-from .load.pinmodel import read_model
-from .load.screws import read_screws
-from .load.sdf import read_sdf
-from .load.srdf import apply_srdf
-from .load.urdf import read_urdf
-from .load.xacros import expand, is_xacro
-from .load.xmltools import LARGEST, Element, parse_xml
-from .load.yamltools import read_yaml, validated
-from .mechanism import Mechanism, build
-from .rounding import with_exact_geometry, written_tolerance
+from ..assembly.rounding import with_exact_geometry, written_tolerance
+from ..boundary.arguments import public
+from ..boundary.files import read_bytes
+from ..boundary.xml import LARGEST, Element, parse_xml
+from ..boundary.yaml import read_yaml, validated
+from ..errors import BadValue, LoadError, UnknownName
+from ..model.description import Description, constant
+from ..model.mechanism import Mechanism, build
+from .constraint_models import apply_constraint_models, split_loops
+from .entries import free_root
+from .gepetto import apply_gepetto
+from .loopsfile import LoopsFile, apply_loops
+from .mjcf.reader import read_mjcf
+from .objects import xml_of
+from .packages import make_resolver
+from .pinmodel import read_model
+from .screws import read_screws
+from .sdf.reader import read_sdf
+from .srdf import apply_srdf
+from .urdf.closing_frames import close_frames
+from .urdf.reader import read_urdf
+from .urdf.xacro import expand, is_xacro
 
 __all__ = ["from_screws", "load"]
 

@@ -13,9 +13,11 @@ import numpy as np
 import pinocchio as pin
 from pydantic import Field, field_validator, model_validator
 
-from ..description import Coordinates, Description, Drive, Joint, constant
+from ..boundary.xml import pose_rpy
+from ..boundary.yaml import Direction, Name, Number, Vector3
 from ..errors import BadValue, LoadError, UnknownName
-from ..pairs import align_z
+from ..model.description import Coordinates, Description, Drive, Joint, constant
+from ..model.pairs import align_z
 from .documents import NotNegative, schema_of
 from .entries import (
     WITHOUT_AXIS,
@@ -31,8 +33,6 @@ from .entries import (
 )
 from .reversal import reversed_joint
 from .srdf import without_passive
-from .xmltools import pose_rpy
-from .yamltools import Direction, Name, Number, Vector3
 
 __all__ = [
     "FORMAT",

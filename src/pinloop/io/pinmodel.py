@@ -12,7 +12,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..description import (
+from ..errors import BadValue, LoadError
+from ..model.description import (
     GROUND,
     Body,
     Coordinates,
@@ -23,8 +24,7 @@ from ..description import (
     constant,
     coordinate_count,
 )
-from ..errors import BadValue, LoadError
-from ..pairs import Pair, align_z, make_pair
+from ..model.pairs import Pair, align_z, make_pair
 from .entries import square_axes
 
 __all__ = ["body_names", "read_model"]

@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping
 
 import pinocchio as pin
 
-from ..description import GROUND, Description, Joint
-from .xmltools import Element
+from ..boundary.xml import Element
+from ..model.description import GROUND, Description, Joint
 
 __all__ = ["link_of", "moving_path", "reference_placements"]
 

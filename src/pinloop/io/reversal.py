@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 
-from ..description import Joint
+from ..model.description import Joint
 
 __all__ = ["reversed_joint"]
 

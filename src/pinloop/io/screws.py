@@ -17,9 +17,10 @@ import pinocchio as pin
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
-from ..description import GROUND, Body, Description, Joint, NamedFrame, constant
+from ..boundary.yaml import Direction, Name, Number, Vector3, line_of, validated
 from ..errors import BadValue, LoadError, UnknownName
-from ..pairs import Pair, align_z, pair_name
+from ..model.description import GROUND, Body, Description, Joint, NamedFrame, constant
+from ..model.pairs import Pair, align_z, pair_name
 from .entries import (
     WITHOUT_AXIS,
     CouplingEntry,
@@ -32,8 +33,7 @@ from .entries import (
     square_axes,
     universal_axes,
 )
-from .mjcf_inertia import Moments
-from .yamltools import Direction, Name, Number, Vector3, line_of, validated
+from .mjcf.inertia import Moments
 
 __all__ = ["ScrewTable", "read_screws"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from ..description import Description, Joint
-from .xmltools import Element
+from ..boundary.xml import Element
+from ..model.description import Description, Joint
 
 __all__ = ["apply_srdf", "without_passive"]
 

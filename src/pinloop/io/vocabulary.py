@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+from ..boundary.remarks import Remarks, listed
+from ..boundary.xml import Element
 from ..errors import suggestion
-from .remarks import Remarks, listed
-from .xmltools import Element
 
 __all__ = ["MJCF", "SDF", "URDF", "report_unread"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...lapack import lapack, triangular, triangular_vector
+from .lapack import lapack, triangular, triangular_vector
 
 __all__ = ["backward", "cholesky", "forward", "inverse", "orthonormal", "solve"]
 

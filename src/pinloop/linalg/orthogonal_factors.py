@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...saddle import NOISE, RANK, count_independent
-from .linear import inverse, orthonormal
+from .dense import inverse, orthonormal
+from .saddle import NOISE, RANK, count_independent
 
 __all__ = ["Factors", "factorize", "factorize_singular"]
 

@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import BadValue, NotFinite, PinloopError, SingularMass
+from ..errors import BadValue, NotFinite, PinloopError, SingularMass
 from .lapack import lapack, triangular, triangular_vector
 
 __all__ = [

@@ -8,8 +8,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import flat_numbers
-from .errors import BadValue
+from ..boundary.checks import flat_numbers
+from ..errors import BadValue
 
 __all__ = ["JointCoordinates", "joint_coordinates", "linear_coordinates"]
 

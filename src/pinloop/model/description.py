@@ -15,8 +15,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
+from ..units import length_scale
 from .pairs import Pair
-from .units import length_scale
 
 __all__ = [
     "COORDINATES",

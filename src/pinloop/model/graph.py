@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
+from ..errors import LoadError
 from .description import GROUND, Joint
-from .errors import LoadError
 
 __all__ = [
     "CONTACTS",

@@ -16,18 +16,18 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from .arguments import public
-from .checks import flat_numbers, require_kind
+from ..boundary.arguments import public
+from ..boundary.checks import flat_numbers, require_kind
+from ..boundary.forwards import forward
+from ..errors import BadValue, SingularMass, UnknownName
 from .coordinates import JointCoordinates, joint_coordinates, linear_coordinates
 from .description import GROUND, Coupling, Description, Drive, Geometry
-from .errors import BadValue, SingularMass, UnknownName
-from .forwards import forward
 from .graph import Cluster, FundamentalLoop, SpanningTree, clusters
 from .pairs import Pair
 from .reduction import Regularization
+from .transformations import Space, in_absolute_coordinates, with_payload
 from .tree import TreeKinematics, grow_tree
 from .validate import check_cuts, check_description, lacking_mass, warn_of_masses
-from .variants import Space, in_absolute_coordinates, with_payload
 from .workspace import Lease, WorkSpaces
 
 __all__ = ["LoopJoint", "Mechanism", "blamed_links", "blaming_links", "build", "require_robot"]
@@ -380,7 +380,7 @@ class Mechanism:
         Raises:
             LoopNotClosed: that does not close them.
         """
-        robot: Mechanism = forward("rounding", "fitted", self, tolerance)
+        robot: Mechanism = forward("assembly.rounding", "fitted", self, tolerance)
         return robot
 
     def save(self, path: str | Path) -> Path:
@@ -392,7 +392,7 @@ class Mechanism:
         Returns:
             Path of the URDF.
         """
-        written: Path = forward("load.save", "save", self.description, path)
+        written: Path = forward("io.save.robot", "save", self.description, path)
         return written
 
 

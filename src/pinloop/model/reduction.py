@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arguments import public
+from ..boundary.arguments import public
 
 __all__ = ["CutAlternative", "LoopReduction", "Regularization"]
 

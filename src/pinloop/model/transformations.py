@@ -15,9 +15,9 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import flat_numbers
+from ..boundary.checks import flat_numbers
+from ..errors import BadValue
 from .description import GROUND, Body, Description, Joint, constant
-from .errors import BadValue
 from .pairs import MotionGroup, make_pair
 from .workspace import create_data
 

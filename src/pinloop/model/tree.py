@@ -13,11 +13,11 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..errors import LoadError
+from ..linalg.saddle import from_upper
 from .description import GROUND, Body, Description, Joint
-from .errors import LoadError
 from .graph import CONTACTS, SpanningTree, TreeEdge, spanning_tree
 from .pairs import MotionGroup
-from .saddle import from_upper
 from .workspace import create_data
 
 __all__ = ["TreeKinematics", "build_model", "coordinate_names", "grow_tree"]

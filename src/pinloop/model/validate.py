@@ -14,10 +14,10 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..boundary.remarks import Remarks, listed
+from ..errors import LoadError
 from .description import GROUND, Body, Description, Joint, coordinate_count
-from .errors import LoadError
 from .graph import SpanningTree
-from .load.remarks import Remarks, listed
 
 __all__ = ["check_cuts", "check_description", "lacking_mass", "warn_of_masses"]
 

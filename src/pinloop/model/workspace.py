@@ -13,7 +13,7 @@ from typing import Any
 
 import pinocchio as pin
 
-from .errors import BadValue
+from ..errors import BadValue
 
 __all__ = ["Lease", "WorkSpace", "WorkSpaces", "create_data"]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .constraints import Constraints
-from .mechanism import Mechanism
+from ..constraints.closure import Constraints
+from ..model.mechanism import Mechanism
 from .regularize import regularize
 
 __all__ = ["branch_signs"]

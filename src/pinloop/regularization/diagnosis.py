@@ -12,16 +12,16 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from .arguments import public
-from .assembly import assemble
-from .checks import require_whole
-from .closing import moved_away, null_space, numerical_rank, rows_of, scaled_jacobian
-from .constraints import Constraints
-from .description import Rounding
-from .errors import LoopNotClosed, printable
-from .mechanism import Mechanism, require_robot
+from ..assembly.assemble import assemble
+from ..assembly.rounding import nearest_fit
+from ..assembly.search import moved_away, null_space, numerical_rank, rows_of, scaled_jacobian
+from ..boundary.arguments import public
+from ..boundary.checks import require_whole
+from ..constraints.closure import Constraints
+from ..errors import LoopNotClosed, printable
+from ..model.description import Rounding
+from ..model.mechanism import Mechanism, require_robot
 from .regularize import count_rows
-from .rounding import nearest_fit
 
 __all__ = ["Diagnosis", "LoopSummary", "diagnose"]
 

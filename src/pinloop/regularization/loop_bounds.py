@@ -14,12 +14,12 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from .graph import Cluster, clusters
-from .lie import Subspace, identify, span
-from .mechanism import Mechanism
-from .motion import Algebras, MotionNetwork
-from .pairs import MotionGroup, Pair, Universal
-from .tree import TreeKinematics
+from ..model.graph import Cluster, clusters
+from ..model.mechanism import Mechanism
+from ..model.pairs import MotionGroup, Pair, Universal
+from ..model.tree import TreeKinematics
+from ..spatial.lie import Subspace, identify, span
+from .motion_algebras import Algebras, MotionNetwork
 
 __all__ = ["Bound", "Edge", "Reference", "process", "process_cluster", "selection"]
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Set
 
 import numpy as np
 
-from .lie import EVERYTHING, NOTHING, Subspace, identify, span
+from ..spatial.lie import EVERYTHING, NOTHING, Subspace, identify, span
 
 __all__ = ["Algebras", "MotionNetwork"]
 

@@ -13,14 +13,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .arguments import public
-from .assembly import assemble
-from .bounds import Bound, Reference, process, process_cluster, selection
-from .errors import BadValue, UnknownName
-from .graph import Cluster, with_cuts
-from .mechanism import LoopJoint, Mechanism, build, require_robot
-from .reduction import CutAlternative, LoopReduction, Regularization
-from .sampling import drop_sampled
+from ..assembly.assemble import assemble
+from ..boundary.arguments import public
+from ..errors import BadValue, UnknownName
+from ..model.graph import Cluster, with_cuts
+from ..model.mechanism import LoopJoint, Mechanism, build, require_robot
+from ..model.reduction import CutAlternative, LoopReduction, Regularization
+from .loop_bounds import Bound, Reference, process, process_cluster, selection
+from .sampled_redundancy import drop_sampled
 
 __all__ = ["count_rows", "regularize"]
 

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .arguments import public
-from .closing import Problem, moved_away, numerical_rank, rows_of
-from .constraints import Constraints
-from .errors import BadValue
-from .mechanism import Mechanism, require_robot
+from ..assembly.search import Problem, moved_away, numerical_rank, rows_of
+from ..boundary.arguments import public
+from ..constraints.closure import Constraints
+from ..errors import BadValue
+from ..model.mechanism import Mechanism, require_robot
 
 __all__ = ["RowChooser", "drop_sampled", "renew_rows", "with_all_rows", "with_rows"]
 

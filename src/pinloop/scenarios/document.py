@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict  # pydantic needs it below Python 3.12
 
-from ..load.documents import closed, schema_of
+from ..io.documents import closed, schema_of
 
 __all__ = ["RunDocument", "json_schema"]
 

@@ -12,13 +12,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
+from ..boundary.yaml import Name, Number, Vector3
 from ..errors import BadValue
-from ..events import EndStops
 from ..integrate import MuntheKaas
-from ..load.documents import NotNegative, Positive, schema_of
-from ..load.entries import Entry
-from ..load.yamltools import Name, Number, Vector3
-from ..stabilization import Projection
+from ..io.documents import NotNegative, Positive, schema_of
+from ..io.entries import Entry
+from ..simulation.events import EndStops
+from ..simulation.stabilization import Projection
 from ..units import TIMES, in_units
 
 __all__ = [

@@ -7,20 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import BadValue
-from ..events import (
-    Event,
-    JointLimits,
-    Report,
-    close_loop,
-    lock,
-    open_loop,
-    stop_when,
-    unlock,
-    when,
-)
-from ..events import Stop as StopAction
-from ..forces import (
+from ..dynamics.forces import (
     PD,
     Damper,
     Force,
@@ -32,8 +19,21 @@ from ..forces import (
     Spring,
     Torque,
 )
-from ..modes import ModalSystem
-from ..watching import bind_events
+from ..errors import BadValue
+from ..simulation.events import (
+    Event,
+    JointLimits,
+    Report,
+    close_loop,
+    lock,
+    open_loop,
+    stop_when,
+    unlock,
+    when,
+)
+from ..simulation.events import Stop as StopAction
+from ..simulation.modes import ModalSystem
+from ..simulation.watching import bind_events
 from .entries import EventEntry, ForcesEntry, WhenEntry
 from .places import Words
 

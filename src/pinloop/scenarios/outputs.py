@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from ..boundary.files import may_replace, write_file, write_text
 from ..errors import BadValue, PinloopError
-from ..files import may_replace, write_file, write_text
-from ..recording import sampled
-from ..trajectory import Trajectory
+from ..simulation.recording import sampled
+from ..simulation.trajectory import Trajectory
 from ..version import __version__
 from .summary import as_document
 

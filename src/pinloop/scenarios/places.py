@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from ..boundary.yaml import line_of
 from ..errors import BadValue, InconsistentVelocity, LoadError, LoopNotClosed, UnknownName
-from ..load.yamltools import line_of
-from ..mechanism import Mechanism
+from ..model.mechanism import Mechanism
 from ..units import ANGLES, LENGTHS, in_units, listed, rates
 from .entries import Word
 

@@ -14,20 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import public
-from ..assembly import assemble, consistent_velocity
-from ..closing import outside_limits
+from ..assembly.assemble import assemble, consistent_velocity
+from ..assembly.search import outside_limits
+from ..boundary.arguments import public
+from ..boundary.files import read_bytes
+from ..boundary.yaml import read_yaml, validated
 from ..dynamics import ODCA, Augmented, Projected, Voronets
 from ..errors import BadValue
-from ..files import read_bytes
-from ..limits import joint_ends
-from ..load.yamltools import read_yaml, validated
-from ..loading import load
-from ..mechanism import Mechanism
-from ..modes import ModalSystem, Mode
-from ..simulate import Limits, simulate
-from ..trajectory import Trajectory
-from ..watching import limited_ends
+from ..io.loading import load
+from ..model.mechanism import Mechanism
+from ..simulation.limits import joint_ends
+from ..simulation.modes import ModalSystem, Mode
+from ..simulation.simulate import Limits, simulate
+from ..simulation.trajectory import Trajectory
+from ..simulation.watching import limited_ends
 from .entries import OutputsEntry, Scenario, StartEntry
 from .forcelist import events_of, forces_of
 from .outputs import Output, check_named, check_output, write_outputs

@@ -9,14 +9,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis import EnergyBalance
 from ..errors import PinloopError, printable
-from ..mechanism import Mechanism
-from ..modes import locked_columns
-from ..stopping.figures import number, shown_coordinate, units_of
-from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
-from ..trajectory import Trajectory
-from ..transitions import Transition
+from ..model.mechanism import Mechanism
+from ..simulation.analysis import EnergyBalance
+from ..simulation.modes import locked_columns
+from ..simulation.trajectory import Trajectory
+from ..simulation.transitions import Transition
+from ..tables.number_format import number, shown_coordinate, units_of
+from ..tables.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
 from .document import EnergyRecord, RunDocument, StateRecord, TransitionRecord
 
 __all__ = ["as_document", "run_table"]

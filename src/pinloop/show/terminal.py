@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from .diagnosis import Diagnosis
-from .errors import PinloopError, printable
+from ..errors import PinloopError, printable
+from ..regularization.diagnosis import Diagnosis
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -9,13 +9,13 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from .arguments import public
-from .constraints import Constraints
-from .dynamics import EquationsOfMotion
-from .errors import BadValue, UnknownName
-from .integrate import NODES, WEIGHTS
-from .mechanism import Mechanism
-from .saddle import Saddle
+from ..boundary.arguments import public
+from ..constraints.closure import Constraints
+from ..dynamics import EquationsOfMotion
+from ..errors import BadValue, UnknownName
+from ..integrate import NODES, WEIGHTS
+from ..linalg.saddle import Saddle
+from ..model.mechanism import Mechanism
 
 __all__ = [
     "EnergyBalance",

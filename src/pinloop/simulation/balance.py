@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..dynamics import EquationsOfMotion
+from ..integrate import MuntheKaas
+from ..model.mechanism import Mechanism
 from .analysis import Dense, EnergyBalance
-from .dynamics import EquationsOfMotion
-from .integrate import MuntheKaas
-from .mechanism import Mechanism
 
 __all__ = ["Accuracy", "Course", "balance_warning", "explained_error", "turned_over"]
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .dynamics import EquationsOfMotion
+from ..dynamics import EquationsOfMotion
+from ..dynamics.stick_slip import Contacts, decide
+from ..linalg.saddle import Saddle
 from .events import BoundEvent, Touch
-from .gauss import Contacts, decide
 from .limits import JointEnd
 from .modes import Locked, ModalSystem, Mode
-from .saddle import Saddle
 from .transitions import Jump, Transition, ranks_of, recorded, warn_if_singular
 
 __all__ = ["EndStopContacts"]

@@ -14,8 +14,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .arguments import public
-from .errors import BadValue
+from ..boundary.arguments import public
+from ..errors import BadValue
 from .modes import Locked, Mode
 
 __all__ = [

@@ -15,11 +15,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .closing import limit_slack, limited_coordinates
-from .errors import BadValue
-from .integrate import Step, hermite
-from .mechanism import Mechanism
-from .tree import coordinate_names
+from ..assembly.search import limit_slack, limited_coordinates
+from ..errors import BadValue
+from ..integrate import Step, hermite
+from ..model.mechanism import Mechanism
+from ..model.tree import coordinate_names
 
 __all__ = [
     "JointEnd",

@@ -8,8 +8,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from .lapack import lapack
-from .mechanism import Mechanism
+from ..linalg.lapack import lapack
+from ..model.mechanism import Mechanism
 
 __all__ = ["RobotManifold"]
 

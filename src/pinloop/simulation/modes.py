@@ -15,15 +15,15 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from .arguments import public
-from .dynamics import EquationsOfMotion, Formulation
-from .errors import BadValue, UnknownName
-from .forces import Force
-from .mechanism import Mechanism
-from .regularize import regularize
-from .rows import BoundRow, Row, Terms
-from .sampling import RowChooser, with_rows
-from .tree import coordinate_names
+from ..boundary.arguments import public
+from ..constraints.rows import BoundRow, Row, Terms
+from ..dynamics import EquationsOfMotion, Formulation
+from ..dynamics.forces import Force
+from ..errors import BadValue, UnknownName
+from ..model.mechanism import Mechanism
+from ..model.tree import coordinate_names
+from ..regularization.regularize import regularize
+from ..regularization.sampled_redundancy import RowChooser, with_rows
 
 __all__ = ["Locked", "ModalSystem", "Mode", "locked_columns"]
 

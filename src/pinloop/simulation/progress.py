@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from .errors import printable
+from ..errors import printable
 
 __all__ = ["case_bar", "progress_bar"]
 

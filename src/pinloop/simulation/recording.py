@@ -14,8 +14,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import BadValue
-from .mechanism import Mechanism
+from ..errors import BadValue
+from ..model.mechanism import Mechanism
 from .trajectory import Trajectory
 
 __all__ = ["EveryStep", "Recording", "Samples", "States", "sampled"]

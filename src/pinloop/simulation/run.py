@@ -12,24 +12,24 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import NDArray
 
-from .balance import Accuracy
-from .constraints import Constraints
-from .dynamics import EquationsOfMotion
-from .dynamics.equations import INFINITE
-from .dynamics.stiffness import (
+from ..constraints.closure import Constraints
+from ..dynamics import EquationsOfMotion
+from ..dynamics.equations import INFINITE
+from ..dynamics.stiffness import (
     MANY,
     crawl_message,
     is_too_stiff,
     limit_message,
     stiffest_damping,
 )
+from ..errors import NotFinite, PinloopError, PinloopWarning, SimulationFailed
+from ..integrate import MuntheKaas, Step
+from ..model.mechanism import blamed_links
+from .balance import Accuracy
 from .endstops import EndStopContacts
-from .errors import NotFinite, PinloopError, PinloopWarning, SimulationFailed
 from .events import BoundEvent, CloseLoop, Stop, Touch
-from .integrate import MuntheKaas, Step
 from .limits import JointEnd, LimitWatch
 from .manifold import RobotManifold
-from .mechanism import blamed_links
 from .modes import ModalSystem, Mode, locked_columns
 from .recording import Recording
 from .speedloss import SpeedLoss, VelocityShift, speed_loss

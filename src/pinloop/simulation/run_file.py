@@ -22,15 +22,15 @@ import yaml
 from numpy.typing import NDArray
 from pydantic import NonNegativeInt
 
-from .arguments import public
-from .errors import BadValue, LoadError, PinloopError
-from .files import as_path, read_bytes, write_file
+from ..boundary.arguments import public
+from ..boundary.files import as_path, read_bytes, write_file
+from ..boundary.yaml import Name, Number, read_yaml, validated
+from ..errors import BadValue, LoadError, PinloopError
+from ..io.entries import Entry
+from ..io.loading import load
+from ..io.save.robot import loops_document, write_urdf
+from ..model.mechanism import Mechanism
 from .limits import LimitPassed
-from .load.entries import Entry
-from .load.save import loops_document, write_urdf
-from .load.yamltools import Name, Number, read_yaml, validated
-from .loading import load
-from .mechanism import Mechanism
 from .modes import Locked, ModalSystem, Mode
 from .trajectory import Trajectory
 

@@ -10,19 +10,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .arguments import public
-from .checks import require_kind
-from .dynamics import Formulation
+from ..boundary.arguments import public
+from ..boundary.checks import require_kind
+from ..constraints.rows import Row
+from ..dynamics import Formulation
+from ..dynamics.forces import Force, JointDamping, JointFriction, TorqueFunction
+from ..errors import BadValue
+from ..integrate import MuntheKaas
+from ..model.mechanism import Mechanism, blaming_links, require_robot
 from .endstops import EndStopContacts
-from .errors import BadValue
 from .events import BoundEvent, EndStops, Event, JointLimits
-from .forces import Force, JointDamping, JointFriction, TorqueFunction
-from .integrate import MuntheKaas
 from .limits import JointEnd, ends_seen_from, joint_ends, require_within
-from .mechanism import Mechanism, blaming_links, require_robot
 from .modes import ModalSystem, Mode
 from .recording import EveryStep, Samples
-from .rows import Row
 from .run import Run
 from .stabilization import Projection
 from .start import consistent_start

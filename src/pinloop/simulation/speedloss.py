@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .dynamics import EquationsOfMotion
+from ..dynamics import EquationsOfMotion
 
 __all__ = ["SpeedLoss", "VelocityShift", "speed_loss"]
 

@@ -13,13 +13,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .arguments import public
-from .dynamics import EquationsOfMotion
-from .errors import BadValue
-from .lapack import lapack
+from ..boundary.arguments import public
+from ..dynamics import EquationsOfMotion
+from ..dynamics.partition import dependent_coordinates
+from ..errors import BadValue
+from ..linalg.lapack import lapack
+from ..linalg.saddle import RANK, Saddle
 from .manifold import RobotManifold
-from .partition import dependent_coordinates
-from .saddle import RANK, Saddle
 
 __all__ = ["Projection", "Projector"]
 

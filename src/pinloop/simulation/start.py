@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .assembly import assemble
-from .closing import TOLERANCE
-from .dynamics import EquationsOfMotion
-from .errors import InconsistentVelocity, LoopNotClosed
-from .saddle import Saddle
+from ..assembly.assemble import assemble
+from ..assembly.search import TOLERANCE
+from ..dynamics import EquationsOfMotion
+from ..errors import InconsistentVelocity, LoopNotClosed
+from ..linalg.saddle import Saddle
 from .stabilization import Projection, Projector
 from .tangents import obstacle
 

@@ -12,10 +12,10 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from .errors import NotFinite, PinloopError, SingularMass
-from .integrate import Attempt, MuntheKaas, Stages, Step, StepControl
+from ..errors import NotFinite, PinloopError, SingularMass
+from ..integrate import Attempt, MuntheKaas, Stages, Step, StepControl
+from ..model.mechanism import Mechanism
 from .manifold import RobotManifold
-from .mechanism import Mechanism
 from .speedloss import SpeedLoss, VelocityShift
 
 __all__ = ["StepFailed", "Stepper"]

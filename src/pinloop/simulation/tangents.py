@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .dynamics import EquationsOfMotion
-from .saddle import Saddle
+from ..dynamics import EquationsOfMotion
+from ..linalg.saddle import Saddle
 
 __all__ = ["Obstacle", "obstacle"]
 

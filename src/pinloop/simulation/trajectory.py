@@ -12,6 +12,13 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
+from ..boundary.arguments import public
+from ..boundary.forwards import forward
+from ..dynamics import EquationsOfMotion
+from ..dynamics.forces import Force
+from ..errors import BadValue, PinloopError
+from ..integrate import Step
+from ..model.mechanism import Mechanism
 from .analysis import (
     EnergyBalance,
     LockReaction,
@@ -23,18 +30,11 @@ from .analysis import (
     momenta,
     reactions,
 )
-from .arguments import public
 from .balance import Accuracy, Course, balance_warning
-from .dynamics import EquationsOfMotion
-from .errors import BadValue, PinloopError
-from .forces import Force
-from .forwards import forward
-from .integrate import Step
 from .limits import LimitPassed, described
 from .manifold import RobotManifold
-from .mechanism import Mechanism
 from .modes import ModalSystem, Mode
-from .runtable import columns, write_csv, write_parquet
+from .trajectory_table import columns, write_csv, write_parquet
 from .transitions import Transition
 
 __all__ = ["State", "Trajectory"]
@@ -256,7 +256,7 @@ class Trajectory:
     @property
     def plot(self) -> Any:
         """Plots of the run: call it for an overview, ``run.plot.energy()`` for one of them."""
-        return forward("plots.runs", "RunPlots", self)
+        return forward("show.plots.runs", "RunPlots", self)
 
     def save(self, path: str | Path) -> Path:
         """Write the run with its robot to an ``.npz`` file; `load_trajectory` reads it back.
@@ -264,7 +264,7 @@ class Trajectory:
         Forces and rows beyond loops and couplings are code and are not saved, nor are the impulses
         of transitions.
         """
-        saved: Path = forward("runfile", "save_trajectory", self, path)
+        saved: Path = forward("simulation.run_file", "save_trajectory", self, path)
         return saved
 
     def columns(self) -> dict[str, Array]:
@@ -303,7 +303,7 @@ class Trajectory:
             title: title of the page; the robot's name by default.
         """
         page: Path = forward(
-            "view.runs", "write_run", self, path,
+            "show.scene.runs", "write_run", self, path,
             rate=rate, ghosts=ghosts, traces=traces, forces=forces, moments=moments, title=title,
         )  # fmt: skip
         return page
@@ -327,6 +327,6 @@ class Trajectory:
             it; a notebook shows it below the cell. Its address is printed if ``announce`` is set.
         """
         return forward(
-            "view.runs", "play_run", self, open_browser, announce,
+            "show.scene.runs", "play_run", self, open_browser, announce,
             rate=rate, ghosts=ghosts, traces=traces, forces=forces, moments=moments, title=title,
         )  # fmt: skip

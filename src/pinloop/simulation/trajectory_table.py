@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import BadValue
-from .files import replace_text_file, write_file
-from .mechanism import Mechanism
+from ..boundary.files import replace_text_file, write_file
+from ..errors import BadValue
+from ..model.mechanism import Mechanism
 
 __all__ = ["columns", "write_csv", "write_parquet"]
 

@@ -9,14 +9,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .arguments import public
-from .closing import nearby_assembly, null_space, numerical_rank
-from .constraints import Constraints
-from .dynamics import Augmented, EquationsOfMotion, Formulation, Projected, Voronets
-from .errors import BadValue, InconsistentVelocity, PinloopWarning
-from .mechanism import Mechanism
+from ..assembly.search import nearby_assembly, null_space, numerical_rank
+from ..boundary.arguments import public
+from ..constraints.closure import Constraints
+from ..dynamics import Augmented, EquationsOfMotion, Formulation, Projected, Voronets
+from ..errors import BadValue, InconsistentVelocity, PinloopWarning
+from ..linalg.saddle import Saddle
+from ..model.mechanism import Mechanism
 from .modes import ModalSystem, Mode
-from .saddle import Saddle
 
 __all__ = [
     "Jump",

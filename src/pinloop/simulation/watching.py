@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .constraints import Constraints
-from .errors import BadValue, PinloopError
+from ..constraints.closure import Constraints
+from ..errors import BadValue, PinloopError
+from ..integrate import Step
+from ..model.mechanism import Mechanism
 from .events import Action, BoundEvent, CloseLoop, Event, JointLimits, Lock, Report, Stop, Unlock
-from .integrate import Step
 from .limits import JointEnd, joint_ends, unit_roots
-from .mechanism import Mechanism
 from .modes import ModalSystem, Mode
 
 __all__ = ["Watcher", "bind_events", "limited_ends", "refined_root", "stop_at"]

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mechanism import Mechanism
-from .parameters import Parameter, Value
+from ..model.mechanism import Mechanism
 
 __all__ = [
     "SLIDING",
@@ -24,7 +23,6 @@ __all__ = [
     "listed",
     "milliseconds",
     "number",
-    "quantity",
     "shown_coordinate",
     "units_of",
 ]
@@ -92,17 +90,6 @@ def milliseconds(seconds: float) -> str:
     if seconds >= 10.0:
         return f"{seconds:.4g} s"
     return f"{1e3 * seconds:.4g} ms"
-
-
-def quantity(value: Value, unit: str, parameter: Parameter) -> tuple[str, str]:
-    """Value of a parameter and its unit, which is empty if there is none; times in ms."""
-    if value is None:
-        return parameter.otherwise, ""
-    if isinstance(value, str):
-        return value, ""
-    if unit == "s":
-        return f"{1e3 * value:g}", "ms"
-    return f"{value:g}", unit
 
 
 def listed(names: Iterable[str], most: int = 6) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
-from ..stopping.sheet import Block, Column, Facts, Grid, Notes, Sheet
-from ..stopping.sheet_html import page_of
+from .html import page_of
+from .sheet import Block, Column, Facts, Grid, Notes, Sheet
 
 __all__ = ["html_of", "markdown_of"]
 

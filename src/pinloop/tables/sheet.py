@@ -144,7 +144,7 @@ class Sheet:
         return _Framed(self)
 
     def _repr_html_(self) -> str:
-        from .sheet_html import page_of
+        from .html import page_of
 
         return page_of(self)
 

@@ -18,8 +18,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..description import GROUND, Joint, Side
-from ..mechanism import Mechanism
+from ...model.description import GROUND, Joint, Side
+from ...model.mechanism import Mechanism
 
 __all__ = [
     "Alignment",

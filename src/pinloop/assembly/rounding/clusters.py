@@ -13,11 +13,11 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..closing import Problem
-from ..constraints import Constraints
-from ..description import GROUND, Joint, Side
-from ..graph import clusters
-from ..mechanism import Mechanism, build
+from ...constraints.closure import Constraints
+from ...model.description import GROUND, Joint, Side
+from ...model.graph import clusters
+from ...model.mechanism import Mechanism, build
+from ..search import Problem
 
 __all__ = ["LoopCluster", "LoopGroup", "loop_groups"]
 

@@ -16,7 +16,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..mechanism import Mechanism
+from ...model.mechanism import Mechanism
 from .alignment import Axis, End, Terms, axes_by_link, gap_of
 
 __all__ = ["Equality", "equalities_of"]

@@ -9,11 +9,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ..closing import TOLERANCE, Problem, search
-from ..constraints import Constraints
-from ..description import Joint, Rounding
-from ..errors import BadValue, LoopNotClosed
-from ..mechanism import Mechanism, build
+from ...constraints.closure import Constraints
+from ...errors import BadValue, LoopNotClosed
+from ...model.description import Joint, Rounding
+from ...model.mechanism import Mechanism, build
+from ..search import TOLERANCE, Problem, search
 from .alignment import Rule, alignments_of
 from .clusters import LoopCluster, loop_groups
 from .digits import DEFAULT_TOLERANCE

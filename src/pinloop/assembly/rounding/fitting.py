@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..lapack import least_change
+from ...linalg.lapack import least_change
 from .alignment import Rule, equations
 from .clusters import LoopCluster
 

@@ -16,9 +16,9 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ...errors import SingularMass
-from ...saddle import from_upper
-from ...workspace import create_data
-from .linear import backward, cholesky, forward, solve
+from ...linalg.dense import backward, cholesky, forward, solve
+from ...linalg.saddle import from_upper
+from ...model.workspace import create_data
 
 __all__ = ["Block", "Shared", "is_unsteady"]
 

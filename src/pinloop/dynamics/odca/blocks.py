@@ -12,9 +12,9 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ...spatial.batched import adjoint, apply, motion_cross
 from .block import Block, Shared
 from .partition import partition
-from .spatial import adjoint, apply, motion_cross
 
 __all__ = ["Blocks"]
 

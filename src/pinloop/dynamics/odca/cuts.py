@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import SingularMass
+from ...spatial.batched import apply, apply_transposed
 from .block import is_unsteady
 from .blocks import Blocks
-from .spatial import apply, apply_transposed
 
 __all__ = ["CutJoints"]
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...spatial.batched import apply_transposed
 from .block import Block
 from .blocks import Blocks
 from .cuts import CutJoints
 from .loops import LoopJoints
-from .spatial import apply_transposed
 from .sweeps import Sweeps
 from .tree import Shape, assembly_tree
 

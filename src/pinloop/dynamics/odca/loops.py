@@ -13,10 +13,10 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ...mechanism import Mechanism
-from ...pairs import MotionGroup
+from ...model.mechanism import Mechanism
+from ...model.pairs import MotionGroup
+from ...spatial.batched import adjoint, apply, motion_cross
 from .blocks import Blocks
-from .spatial import adjoint, apply, motion_cross
 
 __all__ = ["LoopJoints"]
 

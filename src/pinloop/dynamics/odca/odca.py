@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...arguments import public
+from ...boundary.arguments import public
+from ...constraints.rows import RowSet
 from ...errors import BadValue
-from ...rows import RowSet
 from ..formulations import BoundStateFormulation, StateFormulation
 from .solver import ArticulatedSolver
 

@@ -14,7 +14,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ...mechanism import Mechanism
+from ...model.mechanism import Mechanism
+from ...spatial.batched import apply
 from ..formulations import BoundStateFormulation, FurtherRows
 from .blocks import Blocks
 from .cuts import CutJoints
@@ -22,7 +23,6 @@ from .handles import Handles
 from .held import Coordinates
 from .loops import LoopJoints
 from .problem import Answer, Load, Problem
-from .spatial import apply
 from .units import units
 
 __all__ = ["ArticulatedSolver"]

@@ -36,7 +36,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from .factors import Factors, factorize, factorize_singular
+from ...linalg.orthogonal_factors import Factors, factorize, factorize_singular
 from .tree import AssemblyTree, Group, Shape
 
 __all__ = ["Sweeps"]

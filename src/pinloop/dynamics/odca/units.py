@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...mechanism import Mechanism
+from ...model.mechanism import Mechanism
+from ...spatial.batched import adjoint
 from .blocks import Blocks
 from .cuts import CutJoints
 from .loops import LoopJoints
-from .spatial import adjoint
 
 __all__ = ["units"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ...mechanism import Mechanism
+from ...model.mechanism import Mechanism
 
 __all__ = ["BodyMotion", "body_motion"]
 

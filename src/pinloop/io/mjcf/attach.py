@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from pathlib import Path
 
-from .mjcf_copies import (
+from ...boundary.xml import Element
+from .copies import (
     SECTIONS,
     Renaming,
     expand_copies,
@@ -17,9 +18,8 @@ from .mjcf_copies import (
     references,
     rename,
 )
-from .mjcf_document import Document, open_file
-from .mjcf_tree import Tree
-from .xmltools import Element
+from .document import Document, open_file
+from .tree import Tree
 
 __all__ = ["attach_models"]
 

@@ -13,11 +13,11 @@ import pinocchio as pin
 from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
-from ..description import GROUND, Coupling, Drive, Joint
-from ..pairs import make_pair
-from .mjcf_document import ACTUATORS, EQUALITIES, Document, quaternion
-from .mjcf_tree import Tree
-from .xmltools import Element
+from ...boundary.xml import Element
+from ...model.description import GROUND, Coupling, Drive, Joint
+from ...model.pairs import make_pair
+from .document import ACTUATORS, EQUALITIES, Document, quaternion
+from .tree import Tree
 
 __all__ = ["read_actuators", "read_equalities"]
 

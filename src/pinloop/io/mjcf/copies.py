@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import pinocchio as pin
 
-from .mjcf_document import Document, descendants
-from .xmltools import Element
+from ...boundary.xml import Element
+from .document import Document, descendants
 
 __all__ = [
     "SECTIONS",

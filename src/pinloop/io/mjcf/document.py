@@ -13,10 +13,10 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..errors import suggestion
-from ..files import read_bytes
-from .remarks import Remarks
-from .xmltools import LARGEST, Element, parse_xml
+from ...boundary.files import read_bytes
+from ...boundary.remarks import Remarks
+from ...boundary.xml import LARGEST, Element, parse_xml
+from ...errors import suggestion
 
 __all__ = ["ACTUATORS", "EQUALITIES", "Compiler", "Document", "Names", "open_file"]
 

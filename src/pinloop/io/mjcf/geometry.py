@@ -13,9 +13,10 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..description import GROUND, Geometry, Shape
-from .mjcf_document import Document, Names, descendants, quaternion, turn_z
-from .mjcf_inertia import (
+from ...boundary.xml import Element
+from ...model.description import GROUND, Geometry, Shape
+from .document import Document, Names, descendants, quaternion, turn_z
+from .inertia import (
     Moments,
     convex_hull,
     count_misoriented,
@@ -23,7 +24,6 @@ from .mjcf_inertia import (
     primitive_moments,
     read_triangles,
 )
-from .xmltools import Element
 
 __all__ = ["Geom", "Shapes", "segment"]
 

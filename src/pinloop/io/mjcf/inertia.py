@@ -15,7 +15,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..description import Shape
+from ...model.description import Shape
 
 __all__ = [
     "Moments",

@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..description import Description, constant
-from .mjcf_attach import attach_models
-from .mjcf_constraints import read_actuators, read_equalities
-from .mjcf_copies import expand_copies
-from .mjcf_document import Document, merge
-from .mjcf_tree import Tree
-from .vocabulary import MJCF, report_unread
-from .xmltools import Element
+from ...boundary.xml import Element
+from ...model.description import Description, constant
+from ..vocabulary import MJCF, report_unread
+from .attach import attach_models
+from .constraints import read_actuators, read_equalities
+from .copies import expand_copies
+from .document import Document, merge
+from .tree import Tree
 
 __all__ = ["read_mjcf"]
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from ..description import GROUND, Body, Geometry, Joint, NamedFrame, constant
-from ..errors import LoadError
-from ..pairs import align_z, make_pair
-from .mjcf_document import Document, Names, descendants
-from .mjcf_geometry import Geom, Shapes, segment
-from .mjcf_inertia import Moments
-from .xmltools import Element
+from ...boundary.xml import Element
+from ...errors import LoadError
+from ...model.description import GROUND, Body, Geometry, Joint, NamedFrame, constant
+from ...model.pairs import align_z, make_pair
+from .document import Document, Names, descendants
+from .geometry import Geom, Shapes, segment
+from .inertia import Moments
 
 __all__ = ["Tree"]
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from ..description import Coupling, Description, Drive, Joint
-from ..graph import SpanningTree
-from .loopsfile import FORMAT
-from .save_poses import axes_of_loop
+from ...model.description import Coupling, Description, Drive, Joint
+from ...model.graph import SpanningTree
+from ..loopsfile import FORMAT
+from .poses import axes_of_loop
 
 __all__ = ["loops_of", "urdf_limits"]
 

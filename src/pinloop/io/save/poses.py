@@ -13,8 +13,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..description import Joint
-from ..pairs import align_z
+from ...model.description import Joint
+from ...model.pairs import align_z
 
 __all__ = ["UrdfPoses", "axes_of_loop", "urdf_poses"]
 

@@ -17,14 +17,14 @@ import numpy as np
 import pinocchio as pin
 import yaml
 
-from ..description import GROUND, Body, Description, Geometry, Joint, Shape
-from ..errors import BadValue, LoadError
-from ..files import as_path, write_text
-from ..graph import SpanningTree, spanning_tree
-from .reversal import reversed_joint
-from .save_loops import loops_of, urdf_limits
-from .save_poses import urdf_poses
-from .xmltools import parse_xml
+from ...boundary.files import as_path, write_text
+from ...boundary.xml import parse_xml
+from ...errors import BadValue, LoadError
+from ...model.description import GROUND, Body, Description, Geometry, Joint, Shape
+from ...model.graph import SpanningTree, spanning_tree
+from ..reversal import reversed_joint
+from .loops import loops_of, urdf_limits
+from .poses import urdf_poses
 
 __all__ = ["loops_document", "save", "write_urdf"]
 

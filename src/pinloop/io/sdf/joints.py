@@ -14,13 +14,13 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..description import Coupling, Joint
-from ..pairs import Pair, align_z, make_pair
-from .entries import ordered, unlimited
-from .remarks import Remarks, listed
-from .sdf_scope import Frame, Scope
-from .sdf_source import truth
-from .xmltools import Element
+from ...boundary.remarks import Remarks, listed
+from ...boundary.xml import Element
+from ...model.description import Coupling, Joint
+from ...model.pairs import Pair, align_z, make_pair
+from ..entries import ordered, unlimited
+from .scope import Frame, Scope
+from .source import truth
 
 __all__ = ["Joints", "axes_of", "axis_values", "is_detachable", "read_joints", "sdf_pair"]
 

@@ -7,12 +7,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..description import Body, Geometry, Shape, constant
-from .mjcf_inertia import turned
-from .remarks import Remarks
-from .sdf_scope import Frame, Scope
-from .sdf_source import read_pose, truth
-from .xmltools import Element
+from ...boundary.remarks import Remarks
+from ...boundary.xml import Element
+from ...model.description import Body, Geometry, Shape, constant
+from ..mjcf.inertia import turned
+from .scope import Frame, Scope
+from .source import read_pose, truth
 
 __all__ = ["read_body", "read_geometry", "read_link"]
 

@@ -9,18 +9,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..description import GROUND, Description, Geometry, Joint, NamedFrame, constant
-from ..errors import LoadError, UnknownName
-from ..pairs import make_pair
-from .entries import free_root
-from .remarks import Remarks, listed
-from .sdf_joints import read_joints
-from .sdf_links import read_geometry, read_link
-from .sdf_scope import Frame, Scope
-from .sdf_source import Source, fetch, truth, version_of
-from .urdf_loops import drake_constraints
-from .vocabulary import SDF, report_unread
-from .xmltools import Element
+from ...boundary.remarks import Remarks, listed
+from ...boundary.xml import Element
+from ...errors import LoadError, UnknownName
+from ...model.description import GROUND, Description, Geometry, Joint, NamedFrame, constant
+from ...model.pairs import make_pair
+from ..entries import free_root
+from ..urdf.loops import drake_constraints
+from ..vocabulary import SDF, report_unread
+from .joints import read_joints
+from .links import read_geometry, read_link
+from .scope import Frame, Scope
+from .source import Source, fetch, truth, version_of
 
 __all__ = ["read_sdf"]
 

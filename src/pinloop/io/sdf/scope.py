@@ -13,10 +13,10 @@ from typing import Literal
 
 import pinocchio as pin
 
-from ..description import GROUND
-from .remarks import Remarks
-from .sdf_source import Source, fetch, read_pose
-from .xmltools import Element
+from ...boundary.remarks import Remarks
+from ...boundary.xml import Element
+from ...model.description import GROUND
+from .source import Source, fetch, read_pose
 
 __all__ = ["Frame", "Scope"]
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from ..files import read_bytes
-from .xmltools import LARGEST, Element, parse_xml, pose_rpy
+from ...boundary.files import read_bytes
+from ...boundary.xml import LARGEST, Element, parse_xml, pose_rpy
 
 __all__ = ["Source", "fetch", "read_pose", "truth", "version_of"]
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 
-from ..description import Description, Joint
-from ..pairs import make_pair
+from ...model.description import Description, Joint
+from ...model.pairs import make_pair
 
 __all__ = ["close_frames"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..description import Drive
-from ..errors import LoadError
-from .remarks import Remarks
-from .xmltools import Element
+from ...boundary.remarks import Remarks
+from ...boundary.xml import Element
+from ...errors import LoadError
+from ...model.description import Drive
 
 __all__ = ["read_drives"]
 

@@ -11,16 +11,16 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 
-from ..description import GROUND, Body, Description, Joint
-from ..pairs import make_pair
-from .reference import reference_placements
-from .remarks import Remarks
-from .sdf_joints import axes_of, axis_values, is_detachable, sdf_pair
-from .sdf_links import read_body
-from .sdf_source import read_pose
-from .urdf_loops import closing_joint
-from .vocabulary import SDF, report_unread
-from .xmltools import Element
+from ...boundary.remarks import Remarks
+from ...boundary.xml import Element
+from ...model.description import GROUND, Body, Description, Joint
+from ...model.pairs import make_pair
+from ..reference import reference_placements
+from ..sdf.joints import axes_of, axis_values, is_detachable, sdf_pair
+from ..sdf.links import read_body
+from ..sdf.source import read_pose
+from ..vocabulary import SDF, report_unread
+from .loops import closing_joint
 
 __all__ = ["read_gazebo"]
 

@@ -12,13 +12,13 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..description import GROUND, Coupling, Description, Joint
-from ..errors import BadValue
-from ..pairs import Pair, align_z, make_pair
-from .reference import link_of, moving_path, reference_placements
-from .remarks import Remarks
-from .urdf_raisim import raisim_constraints
-from .xmltools import Element, pose_of, pose_rpy
+from ...boundary.remarks import Remarks
+from ...boundary.xml import Element, pose_of, pose_rpy
+from ...errors import BadValue
+from ...model.description import GROUND, Coupling, Description, Joint
+from ...model.pairs import Pair, align_z, make_pair
+from ..reference import link_of, moving_path, reference_placements
+from .raisim import raisim_constraints
 
 __all__ = [
     "closing_joint",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..description import GROUND, Description, Joint
-from ..pairs import align_z, make_pair
-from .reference import link_of, reference_placements
-from .xmltools import Element, pose_rpy
+from ...boundary.xml import Element, pose_rpy
+from ...model.description import GROUND, Description, Joint
+from ...model.pairs import align_z, make_pair
+from ..reference import link_of, reference_placements
 
 __all__ = ["raisim_constraints"]
 

@@ -16,7 +16,10 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from ..description import (
+from ...boundary.remarks import Remarks
+from ...boundary.xml import Element, pose_of
+from ...errors import BadValue
+from ...model.description import (
     COORDINATES,
     GROUND,
     Body,
@@ -27,18 +30,15 @@ from ..description import (
     NamedFrame,
     constant,
 )
-from ..errors import BadValue
-from ..pairs import Pair, align_z
-from .entries import free_root, ordered, square_axes, unlimited
-from .packages import Resolver
-from .reference import moving_path
-from .remarks import Remarks
-from .urdf_drives import read_drives
-from .urdf_gazebo import read_gazebo
-from .urdf_loops import read_loops, read_pair
-from .urdf_shapes import read_colors, read_geometry, report_missing
-from .vocabulary import URDF, report_unread
-from .xmltools import Element, pose_of
+from ...model.pairs import Pair, align_z
+from ..entries import free_root, ordered, square_axes, unlimited
+from ..packages import Resolver
+from ..reference import moving_path
+from ..vocabulary import URDF, report_unread
+from .drives import read_drives
+from .gazebo import read_gazebo
+from .loops import read_loops, read_pair
+from .shapes import read_colors, read_geometry, report_missing
 
 __all__ = ["read_urdf"]
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Literal
 
-from ..description import Geometry, Shape
-from .packages import Resolver
-from .remarks import Remarks
-from .xmltools import Element, pose_of
+from ...boundary.remarks import Remarks
+from ...boundary.xml import Element, pose_of
+from ...model.description import Geometry, Shape
+from ..packages import Resolver
 
 __all__ = ["read_colors", "read_geometry", "report_missing"]
 

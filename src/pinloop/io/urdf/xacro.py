@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from .xmltools import Element, parse_xml
+from ...boundary.xml import Element, parse_xml
 
 __all__ = ["expand", "is_xacro"]
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..arguments import public
-from ..checks import require_kind
-from ..errors import BadValue, UnknownName
-from ..mechanism import Mechanism, require_robot
-from .brakefile import Contents, read_brakes, write_brakes
-from .jointbrake import Chain, JointBrake, Kind, Side, Source
+from ...boundary.arguments import public
+from ...boundary.checks import require_kind
+from ...errors import BadValue, UnknownName
+from ...model.mechanism import Mechanism, require_robot
+from .file import Contents, read_brakes, write_brakes
+from .joint_brake import Chain, JointBrake, Kind, Side, Source
 from .parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS, FrozenTable, Parameter, Value
 from .template import guess
 

@@ -16,12 +16,12 @@ from typing import Annotated, Any, Literal, get_args
 import yaml
 from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
 
-from ..errors import BadValue, LoadError
-from ..files import read_bytes, write_text
-from ..load.documents import schema_of
-from ..load.entries import Entry
-from ..load.yamltools import Name, Number, line_of, read_yaml, validated
-from .jointbrake import Chain, JointBrake, Source, first_problem
+from ...boundary.files import read_bytes, write_text
+from ...boundary.yaml import Name, Number, line_of, read_yaml, validated
+from ...errors import BadValue, LoadError
+from ...io.documents import schema_of
+from ...io.entries import Entry
+from .joint_brake import Chain, JointBrake, Source, first_problem
 from .parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS, Parameter, Value
 
 __all__ = [

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from ..arguments import public
-from ..errors import BadValue
+from ...boundary.arguments import public
+from ...errors import BadValue
 from .parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS, FrozenTable, Parameter, Value
 
 __all__ = ["Chain", "JointBrake", "Kind", "Side", "Source", "first_problem"]

@@ -13,9 +13,9 @@ from typing import Generic, Literal, TypeVar
 
 import numpy as np
 
-from ..errors import BadValue
+from ...errors import BadValue
 
-__all__ = ["CHAIN_PARAMETERS", "JOINT_PARAMETERS", "FrozenTable", "Parameter", "Value"]
+__all__ = ["CHAIN_PARAMETERS", "JOINT_PARAMETERS", "FrozenTable", "Parameter", "Value", "quantity"]
 
 Value = float | str | None
 """A number, a word, or nothing."""
@@ -312,3 +312,14 @@ CHAIN_PARAMETERS: FrozenTable[Parameter] = FrozenTable(
     }
 )
 """Parameters of the chain from the signal to the command, in the order of the file."""
+
+
+def quantity(value: Value, unit: str, parameter: Parameter) -> tuple[str, str]:
+    """Value of a parameter and its unit, which is empty if there is none; times in ms."""
+    if value is None:
+        return parameter.otherwise, ""
+    if isinstance(value, str):
+        return value, ""
+    if unit == "s":
+        return f"{1e3 * value:g}", "ms"
+    return f"{value:g}", unit

@@ -14,14 +14,14 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..assembly import assemble
-from ..closing import null_space, scaled_jacobian
-from ..constraints import Constraints
-from ..errors import BadValue, LoopNotClosed, PinloopWarning
-from ..mechanism import Mechanism
-from ..saddle import from_upper
-from ..workspace import create_data
-from .jointbrake import Chain, JointBrake, Source
+from ...assembly.assemble import assemble
+from ...assembly.search import null_space, scaled_jacobian
+from ...constraints.closure import Constraints
+from ...errors import BadValue, LoopNotClosed, PinloopWarning
+from ...linalg.saddle import from_upper
+from ...model.mechanism import Mechanism
+from ...model.workspace import create_data
+from .joint_brake import Chain, JointBrake, Source
 from .parameters import Value
 
 __all__ = ["guess", "worst_loads"]

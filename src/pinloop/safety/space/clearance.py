@@ -21,10 +21,10 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..arguments import public
-from ..errors import BadValue, UnknownName
-from ..trajectory import Trajectory
-from ..workspace import create_data
+from ...boundary.arguments import public
+from ...errors import BadValue, UnknownName
+from ...model.workspace import create_data
+from ...simulation.trajectory import Trajectory
 from .leaves import SLACK, Leaves
 from .links import Piece, frame_pieces, positive, robot_links
 from .motionbounds import Bounds

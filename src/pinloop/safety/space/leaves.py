@@ -12,8 +12,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..errors import BadValue
-from ..trajectory import Trajectory
+from ...errors import BadValue
+from ...simulation.trajectory import Trajectory
 from .motionbounds import Bounds, joint_parts, link_bounds
 from .poses import joint_poses
 from .steps import BINOMIALS, EVEN, bernstein, differences, moved, steps_of

@@ -15,10 +15,10 @@ import pinocchio as pin
 from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
-from ..arguments import public
-from ..errors import BadValue
-from ..limits import LimitPassed, ends_seen_from, joint_ends
-from ..trajectory import Trajectory
+from ...boundary.arguments import public
+from ...errors import BadValue
+from ...simulation.limits import LimitPassed, ends_seen_from, joint_ends
+from ...simulation.trajectory import Trajectory
 from .steps import BINOMIALS, CONTROL, EVEN, Steps, checked_run, steps_of
 
 __all__ = ["LimitPassed", "joint_limits"]

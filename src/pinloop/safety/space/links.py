@@ -19,9 +19,9 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..description import GROUND, Geometry
-from ..errors import BadValue
-from ..mechanism import Mechanism
+from ...errors import BadValue
+from ...model.description import GROUND, Geometry
+from ...model.mechanism import Mechanism
 from .hulls import Hull, around_ball, around_cylinder, hull_of, simplified
 
 __all__ = ["Links", "Piece", "convex", "frame_pieces", "positive", "read_mesh", "robot_links"]

@@ -37,8 +37,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mechanism import Mechanism
-from ..tree import coordinate_names
+from ...model.mechanism import Mechanism
+from ...model.tree import coordinate_names
 
 __all__ = ["Bounds", "LinkBounds", "Part", "Parts", "joint_parts", "link_bounds"]
 

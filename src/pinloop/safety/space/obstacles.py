@@ -12,8 +12,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..arguments import public
-from ..errors import BadValue
+from ...boundary.arguments import public
+from ...errors import BadValue
 from .hulls import hull_of
 from .links import convex, positive, read_mesh
 

@@ -18,7 +18,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..mechanism import Mechanism
+from ...model.mechanism import Mechanism
 
 __all__ = ["JointMotions", "joint_motions", "joint_poses"]
 

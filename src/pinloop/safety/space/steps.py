@@ -15,11 +15,11 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import BadValue
-from ..integrate import Step, hermite, slope_powers, value_powers
-from ..manifold import RobotManifold
-from ..mechanism import Mechanism
-from ..trajectory import Trajectory
+from ...errors import BadValue
+from ...integrate import Step, hermite, slope_powers, value_powers
+from ...model.mechanism import Mechanism
+from ...simulation.manifold import RobotManifold
+from ...simulation.trajectory import Trajectory
 
 __all__ = [
     "BINOMIALS",

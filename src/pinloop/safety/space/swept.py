@@ -31,10 +31,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import public
-from ..description import GROUND
-from ..errors import BadValue
-from ..trajectory import Trajectory
+from ...boundary.arguments import public
+from ...errors import BadValue
+from ...model.description import GROUND
+from ...simulation.trajectory import Trajectory
 from .hulls import CUBE, Hull, with_room
 from .leaves import SLACK, Leaves
 from .links import Links, Piece, frame_pieces, positive, robot_links

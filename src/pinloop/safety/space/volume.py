@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import BadValue
+from ...errors import BadValue
 from .hulls import Hull, inside
 
 __all__ = ["SweptVolume"]

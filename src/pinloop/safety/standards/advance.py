@@ -22,16 +22,16 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..description import GROUND
-from ..errors import BadValue
-from ..geometry.clearance import Approach, clearance
-from ..geometry.leaves import Leaves
-from ..geometry.links import Links, Piece, frame_pieces, robot_links
-from ..geometry.motionbounds import Bounds
-from ..geometry.obstacles import Obstacle
-from ..geometry.poses import JointMotions, joint_motions
+from ...errors import BadValue
+from ...model.description import GROUND
+from ...simulation.trajectory import Trajectory
+from ..space.clearance import Approach, clearance
+from ..space.leaves import Leaves
+from ..space.links import Links, Piece, frame_pieces, robot_links
+from ..space.motionbounds import Bounds
+from ..space.obstacles import Obstacle
+from ..space.poses import JointMotions, joint_motions
 from ..stopping import StopResult
-from ..trajectory import Trajectory
 
 __all__ = ["Most", "Person", "Shapes", "Ways", "largest_within", "shapes_of", "ways_towards"]
 

@@ -17,15 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import public
-from ..errors import BadValue
-from ..files import replace_text_file, write_text
-from ..integrate import MuntheKaas
-from ..mechanism import Mechanism
-from ..stopping import Brakes, Payload, Standstill, StopResult
+from ...boundary.arguments import public
+from ...boundary.files import replace_text_file, write_text
+from ...errors import BadValue
+from ...integrate import MuntheKaas
+from ...model.mechanism import Mechanism
+from ...tables.sheet import Sheet
+from ..brakes.brakes import Brakes
+from ..stopping import Payload, Standstill, StopResult
 from ..stopping.schedule import Category, as_category
-from ..stopping.sheet import Sheet
 from ..stopping.stop import Machine
+from ..studies.space import driven_joints
 from .axisstop import (
     AxisStop,
     Settings,
@@ -36,7 +38,6 @@ from .axisstop import (
     point_of,
 )
 from .extension import Extension, Finder
-from .space import driven_joints
 
 __all__ = ["SHARES", "AnnexB", "AxisStop", "annex_b"]
 
@@ -144,13 +145,13 @@ class AnnexB:
 
     def to_markdown(self, path: str | Path | None = None) -> str:
         """All tables, poses and definitions as Markdown; written to a file if one is given."""
-        from .pages import markdown_of
+        from ...tables.pages import markdown_of
 
         return _written(markdown_of(self.sheet()), path)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """All tables, poses and definitions as a page; written to a file if one is given."""
-        from .pages import html_of
+        from ...tables.pages import html_of
 
         return _written(html_of(self.sheet()), path)
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import printable
-from ..stopping.figures import Units, decimals, milliseconds, number, units_of
+from ...errors import printable
+from ...tables.number_format import Units, decimals, milliseconds, number, units_of
+from ...tables.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
 from ..stopping.remarks import PLANNING_AID
 from ..stopping.schedule import Category1
-from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
 from .axisstop import AxisStop
 from .extension import Pose
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..checks import flat_numbers
-from ..errors import BadValue
+from ...boundary.checks import flat_numbers
+from ...errors import BadValue
 from ..stopping import StopResult
 
 __all__ = ["at_least_zero", "checked_stops"]

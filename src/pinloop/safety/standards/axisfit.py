@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import BadValue, StopFailed
-from ..mechanism import Mechanism
-from ..stopping import Brakes, StopResult
-from ..stopping.brakes import Source
+from ...errors import BadValue, StopFailed
+from ...model.mechanism import Mechanism
+from ..brakes.brakes import Brakes, Source
+from ..stopping import StopResult
 from .published import Measured
 
 __all__ = ["FITTABLE", "AxisFit", "Fitted", "Solution"]

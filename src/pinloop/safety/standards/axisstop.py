@@ -11,18 +11,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..assembly import consistent_velocity
-from ..checks import flat_numbers
-from ..errors import BadValue, StopFailed
-from ..geometry.limits import LimitPassed, joint_limits
-from ..integrate import MuntheKaas
-from ..mechanism import Mechanism
-from ..stopping import Brakes, Payload, Standstill, StopResult, Trigger
+from ...assembly.assemble import consistent_velocity
+from ...boundary.checks import flat_numbers
+from ...errors import BadValue, StopFailed
+from ...integrate import MuntheKaas
+from ...model.mechanism import Mechanism
+from ..brakes.brakes import Brakes
+from ..space.limits import LimitPassed, joint_limits
+from ..stopping import Payload, Standstill, StopResult, Trigger
 from ..stopping.machine import tool_of
 from ..stopping.schedule import Category
 from ..stopping.stop import Machine, prepared, stopped
+from ..studies.space import driven_joints
 from .extension import Point, Pose
-from .space import driven_joints
 
 __all__ = [
     "AxisStop",

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..errors import BadValue
+from ...errors import BadValue
 from ..stopping import StopResult
-from .cases import Setup
-from .study import Study
+from ..studies.cases import Setup
+from ..studies.study import Study
 
 __all__ = ["Standing", "measured", "standing_cases"]
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..arguments import public
-from ..errors import BadValue, printable
+from ...boundary.arguments import public
+from ...errors import BadValue, printable
+from ...tables.number_format import SLIDING, TURNING, Units, decimals, number, units_of
+from ...tables.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
 from ..stopping import StopResult
-from ..stopping.figures import SLIDING, TURNING, Units, decimals, number, units_of
 from ..stopping.remarks import PLANNING_AID
-from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
 from .published import Measured, StoppingTable
 
 __all__ = ["Compared", "Comparison", "compare"]

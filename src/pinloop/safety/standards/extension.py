@@ -26,13 +26,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..assembly import assemble
-from ..errors import BadValue
-from ..mechanism import Mechanism
-from ..stopping.figures import joint_value
-from .places import Place, Places
+from ...assembly.assemble import assemble
+from ...errors import BadValue
+from ...model.mechanism import Mechanism
+from ...tables.number_format import joint_value
+from ..studies.places import Place, Places
+from ..studies.posture import Driven
 from .posesearch import Search
-from .posture import Driven
 
 __all__ = ["Extension", "Finder", "Point", "Pose"]
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import public
-from ..errors import BadValue, PinloopWarning, printable
-from ..mechanism import Mechanism
-from ..stopping import Brakes
+from ...boundary.arguments import public
+from ...errors import BadValue, PinloopWarning, printable
+from ...model.mechanism import Mechanism
+from ...tables.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
+from ..brakes.brakes import Brakes
 from ..stopping.remarks import PLANNING_AID
-from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
 from .axisfit import FITTABLE, AxisFit, Fitted, Solution
 from .compare import Comparison, compare
 from .published import StoppingTable

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..arguments import public
-from ..errors import BadValue, printable
+from ...boundary.arguments import public
+from ...errors import BadValue, printable
+from ...tables.number_format import milliseconds
+from ...tables.sheet import Cell, Facts, Notes, Sheet
 from ..stopping import StopResult
-from ..stopping.figures import milliseconds
 from ..stopping.remarks import PLANNING_AID
-from ..stopping.sheet import Cell, Facts, Notes, Sheet
+from ..studies.study import Study
 from .arguments import at_least_zero, checked_stops
 from .casewise import standing_cases
-from .study import Study
 from .terms import Row, Term, term_grids, term_rows, write_terms
 
 __all__ = ["MinimumDistance", "minimum_distance"]
@@ -121,7 +121,7 @@ def minimum_distance(
 
     With the fast approach first; if that gives more than ``threshold``, with the slow one, but
     not less than ``threshold``; and never less than ``least``. The hazard zone is everything that
-    the robot sweeps until it stands, see `pinloop.geometry.swept.swept_volume`.
+    the robot sweeps until it stands, see `pinloop.safety.space.swept.swept_volume`.
 
     The defaults are those for detection zones across the approach that detect 40 mm or less. For
     others (zones along the approach, single beams, mats) give ``fast`` and ``slow`` the same 1.6

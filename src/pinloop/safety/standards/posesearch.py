@@ -12,9 +12,9 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..workspace import create_data
-from .places import Place, Places, Rule
-from .posture import Lever
+from ...model.workspace import create_data
+from ..studies.places import Place, Places, Rule
+from ..studies.posture import Lever
 
 __all__ = ["Search"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..stopping.figures import listed
+from ...tables.number_format import listed
 from .advance import Shapes, Ways
 from .arguments import at_least_zero
 from .terms import Term

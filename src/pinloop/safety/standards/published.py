@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..arguments import public
-from ..assembly import assemble, consistent_velocity
-from ..errors import BadValue, LoadError, PinloopError
-from ..mechanism import Mechanism
-from ..stopping import Brakes, Payload, StopResult, stop
-from ..stopping.figures import units_of
+from ...assembly.assemble import assemble, consistent_velocity
+from ...boundary.arguments import public
+from ...errors import BadValue, LoadError, PinloopError
+from ...model.mechanism import Mechanism
+from ...tables.number_format import units_of
+from ..brakes.brakes import Brakes
+from ..stopping import Payload, StopResult, stop
 from .stopfile import StopRow, read_stops
 
 __all__ = ["Measured", "StoppingTable"]

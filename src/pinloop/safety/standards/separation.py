@@ -18,14 +18,15 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ..arguments import public
-from ..checks import flat_numbers, unit_vector
-from ..errors import BadValue, printable
-from ..geometry.links import positive
+from ...boundary.arguments import public
+from ...boundary.checks import flat_numbers, unit_vector
+from ...errors import BadValue, printable
+from ...tables.number_format import milliseconds
+from ...tables.sheet import Block, Cell, Facts, Notes, Sheet
+from ..space.links import positive
 from ..stopping import StopResult
-from ..stopping.figures import milliseconds
 from ..stopping.remarks import PLANNING_AID
-from ..stopping.sheet import Block, Cell, Facts, Notes, Sheet
+from ..studies.study import Study
 from .advance import Person, shapes_of, ways_towards
 from .arguments import at_least_zero, checked_stops
 from .casewise import measured, standing_cases
@@ -39,7 +40,6 @@ from .protective import (
     notes_of,
     robot_terms,
 )
-from .study import Study
 from .terms import Row, Term, term_grids, term_rows, write_terms
 
 __all__ = ["Separation", "Term", "separation"]

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import LoadError
-from ..load.csvtools import read_table_rows
+from ...boundary.csv import read_table_rows
+from ...errors import LoadError
 
 __all__ = ["StopRow", "read_stops"]
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import printable
-from ..files import replace_text_file
-from ..stopping.figures import number
-from ..stopping.sheet import Cell, Column, Facts, Grid, Mark
+from ...boundary.files import replace_text_file
+from ...errors import printable
+from ...tables.number_format import number
+from ...tables.sheet import Cell, Column, Facts, Grid, Mark
 
 __all__ = ["Row", "Term", "term_grids", "term_rows", "write_terms"]
 

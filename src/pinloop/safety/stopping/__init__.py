@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .brakes import Brakes, Chain, JointBrake
+from ..brakes.brakes import Brakes, Chain, JointBrake
 from .course import Standstill
 from .faults import single_faults, worst_fault
 from .joint_stop import JointStop

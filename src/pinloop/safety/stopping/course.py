@@ -17,16 +17,16 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..arguments import public
-from ..dynamics import EquationsOfMotion
-from ..errors import PinloopError
-from ..integrate import MuntheKaas, Step
-from ..limits import JointEnd
-from ..manifold import RobotManifold
-from ..stabilization import Projection, Projector
-from ..stepping import StepFailed, Stepper
-from ..transitions import Transition
-from ..workspace import create_data
+from ...boundary.arguments import public
+from ...dynamics import EquationsOfMotion
+from ...errors import PinloopError
+from ...integrate import MuntheKaas, Step
+from ...model.workspace import create_data
+from ...simulation.limits import JointEnd
+from ...simulation.manifold import RobotManifold
+from ...simulation.stabilization import Projection, Projector
+from ...simulation.stepping import StepFailed, Stepper
+from ...simulation.transitions import Transition
 from .crossing import Lookout, Watched, first_crossing, watched_joints
 from .deciding import Moment, next_phase
 from .dense import Moving, moving_steps

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..integrate import COARSE, FINE, Step, slope_powers, value_powers
+from ...integrate import COARSE, FINE, Step, slope_powers, value_powers
 from .dense import TURN
 from .drivetrain import Drivetrain
 from .equations import StopEquations

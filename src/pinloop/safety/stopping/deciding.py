@@ -32,9 +32,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gauss import Contacts, decide
-from ..modes import Locked, Mode
-from ..saddle import Saddle, factor_mass, solve_mass
+from ...dynamics.stick_slip import Contacts, decide
+from ...linalg.saddle import Saddle, factor_mass, solve_mass
+from ...simulation.modes import Locked, Mode
 from .drivetrain import Drivetrain, Sliding
 from .equations import StopEquations
 from .phase import RELEASE, Phase, gear_contacts, motor_bounds, pinned_bounds, ways

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..integrate import Step, hermite, slope_powers, value_powers
+from ...integrate import Step, hermite, slope_powers, value_powers
 
 if TYPE_CHECKING:
     from .course import Course

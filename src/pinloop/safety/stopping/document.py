@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic needs it below Python 3.12
 
-from ..load.documents import closed, schema_of
+from ...io.documents import closed, schema_of
 
 __all__ = [
     "FORMAT",

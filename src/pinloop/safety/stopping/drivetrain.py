@@ -19,9 +19,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import BadValue
-from ..mechanism import Mechanism
-from .brakes import Brakes, JointBrake
+from ...errors import BadValue
+from ...model.mechanism import Mechanism
+from ..brakes.brakes import Brakes, JointBrake
 
 __all__ = ["Drivetrain", "Law", "Sliding"]
 

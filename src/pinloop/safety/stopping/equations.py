@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dynamics import EquationsOfMotion
-from ..errors import PinloopError
-from ..saddle import Saddle, solve_mass
+from ...dynamics import EquationsOfMotion
+from ...errors import PinloopError
+from ...linalg.saddle import Saddle, solve_mass
 from .drivetrain import Drivetrain
 from .phase import RELEASE, Phase, pinned_bounds
 

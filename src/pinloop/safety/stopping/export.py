@@ -18,13 +18,14 @@ import scipy
 import yaml
 from numpy.typing import NDArray
 
-from ..description import Description
-from ..errors import BadValue
-from ..files import replace_text_file, write_text
-from ..load.save import loops_document, write_urdf
-from ..mechanism import Mechanism
-from ..version import __version__
-from .brakes import Assumption, Brakes
+from ...boundary.files import replace_text_file, write_text
+from ...errors import BadValue
+from ...io.save.robot import loops_document, write_urdf
+from ...model.description import Description
+from ...model.mechanism import Mechanism
+from ...tables.number_format import units_of
+from ...version import __version__
+from ..brakes.brakes import Assumption, Brakes
 from .document import (
     FORMAT,
     BrakesRecord,
@@ -38,7 +39,6 @@ from .document import (
     StateRecord,
     ToolRecord,
 )
-from .figures import units_of
 from .remarks import PLANNING_AID
 from .schedule import Category, Category0, Category1
 from .series import series_of

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..arguments import public
-from ..errors import BadValue, StopFailed
-from ..mechanism import Mechanism
-from .brakes import Brakes
+from ...boundary.arguments import public
+from ...errors import BadValue, StopFailed
+from ...model.mechanism import Mechanism
+from ..brakes.brakes import Brakes
 from .result import StopResult
 from .stop import stop
 

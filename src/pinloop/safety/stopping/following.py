@@ -12,11 +12,18 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..assembly import assemble, consistent_velocity
-from ..closing import TOLERANCE, Problem, nearby_assembly, null_space, outside_limits, search
-from ..constraints import Constraints
-from ..errors import InconsistentVelocity, LoopNotClosed
-from ..mechanism import Mechanism
+from ...assembly.assemble import assemble, consistent_velocity
+from ...assembly.search import (
+    TOLERANCE,
+    Problem,
+    nearby_assembly,
+    null_space,
+    outside_limits,
+    search,
+)
+from ...constraints.closure import Constraints
+from ...errors import InconsistentVelocity, LoopNotClosed
+from ...model.mechanism import Mechanism
 
 __all__ = ["STRIDE", "Follower"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gauss import Contacts, decide
-from ..saddle import Saddle
+from ...dynamics.stick_slip import Contacts, decide
+from ...linalg.saddle import Saddle
 from .equations import StopEquations
 from .phase import Phase
 

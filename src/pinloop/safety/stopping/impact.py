@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gauss import Contacts, decide
-from ..modes import Mode
-from ..saddle import Saddle
-from ..transitions import Transition
+from ...dynamics.stick_slip import Contacts, decide
+from ...linalg.saddle import Saddle
+from ...simulation.modes import Mode
+from ...simulation.transitions import Transition
 from .drivetrain import Drivetrain
 from .equations import StopEquations
 

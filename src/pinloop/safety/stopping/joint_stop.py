@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ..arguments import public
-from ..limits import ends_seen_from, joint_ends
+from ...boundary.arguments import public
+from ...simulation.limits import ends_seen_from, joint_ends
 from .course import Course
 from .impact import gear_impulses
 from .schedule import Category0

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..integrate import COARSE, FINE, Interpolation
+from ...integrate import COARSE, FINE, Interpolation
 from .dense import Pieces
 from .drivetrain import Drivetrain, Sliding
 from .equations import Solved

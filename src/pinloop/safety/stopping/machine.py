@@ -9,11 +9,11 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arguments import public
-from ..checks import require_kind
-from ..description import Joint, constant
-from ..errors import BadValue
-from ..mechanism import Mechanism, build
+from ...boundary.arguments import public
+from ...boundary.checks import require_kind
+from ...errors import BadValue
+from ...model.description import Joint, constant
+from ...model.mechanism import Mechanism, build
 
 __all__ = ["Payload", "loaded", "tool_of"]
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dynamics import EquationsOfMotion
-from ..errors import BadValue, PinloopError
-from ..integrate import FINE, MuntheKaas
-from ..stepping import StepFailed
+from ...dynamics import EquationsOfMotion
+from ...errors import BadValue, PinloopError
+from ...integrate import FINE, MuntheKaas
+from ...simulation.stepping import StepFailed
 from .course import Course, Standstill
 from .drivetrain import Drivetrain
 from .phase import pinned_bounds

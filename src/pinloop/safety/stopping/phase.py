@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gauss import Contacts
-from ..modes import Mode
+from ...dynamics.stick_slip import Contacts
+from ...simulation.modes import Mode
 from .drivetrain import Drivetrain, Sliding
 from .reference import Piece
 

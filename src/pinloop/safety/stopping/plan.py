@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import public
-from ..dynamics import EquationsOfMotion
-from ..errors import BadValue
-from ..saddle import Saddle
-from .brakes import Brakes, Chain
+from ...boundary.arguments import public
+from ...dynamics import EquationsOfMotion
+from ...errors import BadValue
+from ...linalg.saddle import Saddle
+from ..brakes.brakes import Brakes, Chain
 from .recorded import JointTrajectory
 from .reference import Piece, Reference, constant, on_path, ramps
 from .schedule import Category, Category0, Schedule

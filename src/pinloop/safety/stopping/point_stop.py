@@ -8,9 +8,9 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..arguments import public
-from ..trajectory import Trajectory
-from ..workspace import create_data
+from ...boundary.arguments import public
+from ...model.workspace import create_data
+from ...simulation.trajectory import Trajectory
 
 __all__ = ["PointStop", "point_stop"]
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arguments import public
-from ..errors import BadValue, LoadError, UnknownName
-from ..mechanism import Mechanism
+from ...boundary.arguments import public
+from ...errors import BadValue, LoadError, UnknownName
+from ...model.mechanism import Mechanism
 from .following import STRIDE, Follower
 from .recordfile import read_table
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import BadValue, LoadError, UnknownName
-from ..load.csvtools import TableRow, read_table_rows
+from ...boundary.csv import TableRow, read_table_rows
+from ...errors import BadValue, LoadError, UnknownName
 
 __all__ = ["RecordTable", "read_table"]
 

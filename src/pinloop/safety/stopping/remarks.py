@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import printable
-from ..geometry.limits import LimitPassed, joint_limits
-from .brakes import Assumption, Chain
-from .figures import decimals, listed, milliseconds, number, quantity, units_of
-from .parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS
+from ...errors import printable
+from ...safety.brakes.parameters import quantity
+from ...tables.number_format import decimals, listed, milliseconds, number, units_of
+from ..brakes.brakes import Assumption, Chain
+from ..brakes.parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS
+from ..space.limits import LimitPassed, joint_limits
 
 if TYPE_CHECKING:
-    from ..mechanism import Mechanism
-    from .brakes import Brakes
+    from ...model.mechanism import Mechanism
+    from ..brakes.brakes import Brakes
     from .result import StopResult
 
 __all__ = [

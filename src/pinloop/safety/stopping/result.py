@@ -10,17 +10,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..arguments import public
-from ..forwards import forward
-from ..geometry.clearance import Approach, SelfCollisions, clearance, self_collisions
-from ..geometry.limits import LimitPassed, joint_limits
-from ..geometry.obstacles import Obstacle
-from ..geometry.swept import swept_volume
-from ..geometry.volume import SweptVolume
-from ..mechanism import Mechanism
-from ..modes import ModalSystem
-from ..trajectory import Trajectory
-from .brakes import Assumption, Brakes, Chain
+from ...boundary.arguments import public
+from ...boundary.forwards import forward
+from ...model.mechanism import Mechanism
+from ...simulation.modes import ModalSystem
+from ...simulation.trajectory import Trajectory
+from ...tables.sheet import Sheet
+from ..brakes.brakes import Assumption, Brakes, Chain
+from ..space.clearance import Approach, SelfCollisions, clearance, self_collisions
+from ..space.limits import LimitPassed, joint_limits
+from ..space.obstacles import Obstacle
+from ..space.swept import swept_volume
+from ..space.volume import SweptVolume
 from .course import Course
 from .document import Document
 from .export import as_document, write_csv, write_json
@@ -31,7 +32,6 @@ from .machine import tool_of
 from .point_stop import PointStop, point_stop
 from .remarks import assumptions_of, warnings_of
 from .schedule import Category, Category0
-from .sheet import Sheet
 from .tables import stop_table
 from .torque import StopTorque
 from .ways import all_stand_since, ways_of
@@ -135,7 +135,7 @@ class StopResult:
 
     def plot(self, joints: str | Iterable[str] | None = None) -> Any:
         """Draw ways, velocities, torques and energy of all joints or of those named."""
-        return forward("stopping.plots", "plot_stop", self, joints)
+        return forward("show.plots.stops", "plot_stop", self, joints)
 
     def save_html(self, path: str | Path, *, swept: bool = False) -> Path:
         """Write a report as one HTML file: numbers, plots, assumptions, and a replay.
@@ -144,7 +144,7 @@ class StopResult:
             path: file to write.
             swept: whether the replay shows the volume that the robot sweeps.
         """
-        page: Path = forward("stopping.report", "write_report", self, path, swept=swept)
+        page: Path = forward("show.stop_report", "write_report", self, path, swept=swept)
         return page
 
     @property

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import public
-from ..errors import BadValue
+from ...boundary.arguments import public
+from ...errors import BadValue
 from .drivetrain import Drivetrain
 
 __all__ = ["Category0", "Category1", "Category2", "Schedule", "as_category"]

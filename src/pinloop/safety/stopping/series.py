@@ -10,8 +10,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..errors import BadValue
-from ..workspace import create_data
+from ...errors import BadValue
+from ...model.workspace import create_data
 from .course import Course
 from .ledger import energies_at
 from .phase import Phase

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..integrate import Step
+from ...integrate import Step
 from .crossing import Crossing
 
 if TYPE_CHECKING:

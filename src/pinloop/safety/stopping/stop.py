@@ -11,18 +11,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arguments import public
-from ..checks import require_kind
-from ..dynamics import EquationsOfMotion
-from ..errors import BadValue, PinloopError, PinloopWarning, StopFailed
-from ..integrate import MuntheKaas
-from ..limits import JointEnd, ends_seen_from, joint_ends, require_within
-from ..mechanism import Mechanism, blamed_links, blaming_links, require_robot
-from ..modes import ModalSystem
-from ..sampling import with_all_rows
-from ..start import consistent_start
-from ..stepping import StepFailed
-from .brakes import Brakes
+from ...boundary.arguments import public
+from ...boundary.checks import require_kind
+from ...dynamics import EquationsOfMotion
+from ...errors import BadValue, PinloopError, PinloopWarning, StopFailed
+from ...integrate import MuntheKaas
+from ...model.mechanism import Mechanism, blamed_links, blaming_links, require_robot
+from ...regularization.sampled_redundancy import with_all_rows
+from ...simulation.limits import JointEnd, ends_seen_from, joint_ends, require_within
+from ...simulation.modes import ModalSystem
+from ...simulation.start import consistent_start
+from ...simulation.stepping import StepFailed
+from ..brakes.brakes import Brakes
 from .course import Course, Standstill
 from .drivetrain import Drivetrain
 from .machine import Payload, loaded

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import printable
-from .figures import Units, decimals, joint_value, milliseconds, number, units_of
+from ...errors import printable
+from ...tables.number_format import Units, decimals, joint_value, milliseconds, number, units_of
+from ...tables.sheet import Block, Cell, Column, Facts, Grid, Mark, Notes, Sheet
 from .remarks import PLANNING_AID, assumption_lines
 from .schedule import Category1
 from .setting import payload_of
-from .sheet import Block, Cell, Column, Facts, Grid, Mark, Notes, Sheet
 
 if TYPE_CHECKING:
     from .joint_stop import JointStop

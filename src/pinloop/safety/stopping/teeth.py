@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..limits import JointEnd
+from ...simulation.limits import JointEnd
 from .crossing import Watched
 from .drivetrain import Drivetrain
 

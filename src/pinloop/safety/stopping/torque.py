@@ -11,8 +11,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..forces import BoundForce, Force
-from ..mechanism import Mechanism
+from ...dynamics.forces import BoundForce, Force
+from ...model.mechanism import Mechanism
 from .equations import StopEquations
 from .phase import Phase
 

@@ -12,14 +12,14 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..assembly import assemble, consistent_velocity
-from ..closing import null_space, scaled_jacobian
-from ..constraints import Constraints
-from ..errors import BadValue, InconsistentVelocity
-from ..mechanism import Mechanism
-from ..workspace import create_data
-from .brakes import Brakes
-from .figures import units_of
+from ...assembly.assemble import assemble, consistent_velocity
+from ...assembly.search import null_space, scaled_jacobian
+from ...constraints.closure import Constraints
+from ...errors import BadValue, InconsistentVelocity
+from ...model.mechanism import Mechanism
+from ...model.workspace import create_data
+from ...tables.number_format import units_of
+from ..brakes.brakes import Brakes
 
 __all__ = ["brakes_beside", "usual_brakes", "usual_pose", "usual_velocity"]
 

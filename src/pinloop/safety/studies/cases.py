@@ -13,18 +13,19 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..assembly import assemble, consistent_velocity
-from ..errors import PinloopError
-from ..geometry.clearance import clearance
-from ..geometry.obstacles import Obstacle
-from ..integrate import FINE, MuntheKaas
-from ..mechanism import Mechanism
-from ..regularize import regularize
-from ..stopping import Brakes, Payload, Standstill, StopResult, Trigger
+from ...assembly.assemble import assemble, consistent_velocity
+from ...errors import PinloopError
+from ...integrate import FINE, MuntheKaas
+from ...model.mechanism import Mechanism
+from ...model.workspace import create_data
+from ...regularization.regularize import regularize
+from ..brakes.brakes import Brakes
+from ..space.clearance import clearance
+from ..space.obstacles import Obstacle
+from ..stopping import Payload, Standstill, StopResult, Trigger
 from ..stopping.machine import tool_of
 from ..stopping.schedule import Category
 from ..stopping.stop import Machine, prepared, stopped
-from ..workspace import create_data
 from .space import Space, Variable, driven_joints
 
 __all__ = ["CLEARANCE", "TOOL_PLACE", "Setup", "columns", "joint_columns", "tool_way"]

@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import PinloopError
-from ..files import may_replace, read_text, write_text
+from ...boundary.files import may_replace, read_text, write_text
+from ...errors import PinloopError
 
 __all__ = ["Journal", "read_cells", "read_rows", "unreadable"]
 

@@ -10,9 +10,9 @@ import numpy as np
 import pinocchio as pin
 import scipy
 
-from ..geometry.obstacles import Obstacle
-from ..mechanism import Mechanism
-from ..version import __version__
+from ...model.mechanism import Mechanism
+from ...version import __version__
+from ..space.obstacles import Obstacle
 from .cases import Setup
 from .sampling import Sampling
 

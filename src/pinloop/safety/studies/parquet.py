@@ -6,8 +6,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import PinloopError
-from ..files import replace_file
+from ...boundary.files import replace_file
+from ...errors import PinloopError
 
 if TYPE_CHECKING:
     from .study import Study

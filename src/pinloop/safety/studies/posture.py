@@ -12,10 +12,10 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..closing import TOLERANCE, Problem, limited_coordinates, rows_of, search
-from ..constraints import Constraints
-from ..mechanism import Mechanism
-from ..workspace import create_data
+from ...assembly.search import TOLERANCE, Problem, limited_coordinates, rows_of, search
+from ...constraints.closure import Constraints
+from ...model.mechanism import Mechanism
+from ...model.workspace import create_data
 
 __all__ = ["Driven", "Lever"]
 

@@ -14,8 +14,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import public
-from ..errors import BadValue
+from ...boundary.arguments import public
+from ...errors import BadValue
 
 __all__ = ["Corners", "Grid", "Random", "Sampling", "Sobol"]
 

@@ -11,12 +11,12 @@ from numbers import Real
 
 import numpy as np
 
-from ..arguments import public
-from ..closing import is_outside
-from ..errors import BadValue, UnknownName
-from ..mechanism import Mechanism
-from ..stopping import Brakes, JointTrajectory
-from ..stopping.brakes import Chain
+from ...assembly.search import is_outside
+from ...boundary.arguments import public
+from ...errors import BadValue, UnknownName
+from ...model.mechanism import Mechanism
+from ..brakes.brakes import Brakes, Chain
+from ..stopping import JointTrajectory
 
 __all__ = ["Space", "Variable"]
 

@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .. import errors
-from ..arguments import public
-from ..checks import flat_numbers, require_kind
-from ..errors import BadValue, PinloopError, PinloopWarning, shown
-from ..files import as_path
-from ..forwards import forward
-from ..geometry.obstacles import Obstacle, checked_obstacles
-from ..integrate import MuntheKaas
-from ..mechanism import Mechanism, require_robot
-from ..stopping import Brakes, Payload, StopResult, Trigger
+from ... import errors
+from ...boundary.arguments import public
+from ...boundary.checks import flat_numbers, require_kind
+from ...boundary.files import as_path
+from ...boundary.forwards import forward
+from ...errors import BadValue, PinloopError, PinloopWarning, shown
+from ...integrate import MuntheKaas
+from ...model.mechanism import Mechanism, require_robot
+from ..brakes.brakes import Brakes
+from ..space.obstacles import Obstacle, checked_obstacles
+from ..stopping import Payload, StopResult, Trigger
 from ..stopping.schedule import Category, as_category
 from .cases import CLEARANCE, Row, Setup, columns
 from .journal import Journal, read_rows
@@ -129,7 +130,7 @@ class Study:
             worst: criteria whose worst samples are replayed, as of `worst_case`, or what
                 `worst_case` found; by default those that matter most.
         """
-        page: Path = forward("studies.report", "write_report", self, path, worst=worst)
+        page: Path = forward("show.study_report", "write_report", self, path, worst=worst)
         return page
 
     def to_parquet(self, path: str | Path) -> Path:
@@ -323,6 +324,6 @@ def _warn_of_speeds(setup: Setup) -> None:
 def _progress(show: bool, done: int, size: int, name: str) -> Any:
     if not show:
         return nullcontext(lambda count: None)
-    from ..progress import case_bar
+    from ...simulation.progress import case_bar
 
     return case_bar(done, size, name)

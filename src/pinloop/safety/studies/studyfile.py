@@ -17,15 +17,16 @@ import numpy as np
 import pinocchio as pin
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from ..errors import BadValue, LoadError, UnknownName
-from ..files import read_bytes
-from ..geometry.obstacles import Obstacle, checked_obstacles
-from ..load.documents import NotNegative, Positive, key_table, schema_of
-from ..load.entries import Entry
-from ..load.yamltools import Name, Number, Vector3, line_of, read_yaml, validated
-from ..loading import load
-from ..mechanism import Mechanism
-from ..stopping import Brakes, Category1, Category2, JointTrajectory, Payload, Trigger
+from ...boundary.files import read_bytes
+from ...boundary.yaml import Name, Number, Vector3, line_of, read_yaml, validated
+from ...errors import BadValue, LoadError, UnknownName
+from ...io.documents import NotNegative, Positive, key_table, schema_of
+from ...io.entries import Entry
+from ...io.loading import load
+from ...model.mechanism import Mechanism
+from ..brakes.brakes import Brakes
+from ..space.obstacles import Obstacle, checked_obstacles
+from ..stopping import Category1, Category2, JointTrajectory, Payload, Trigger
 from ..stopping.schedule import Category
 from ..stopping.usual import usual_brakes
 from .sampling import Corners, Grid, Random, Sampling, Sobol

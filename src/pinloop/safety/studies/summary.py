@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import printable
-from ..stopping.figures import decimals, number, units_of
+from ...errors import printable
+from ...tables.number_format import decimals, number, units_of
+from ...tables.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
 from ..stopping.remarks import PLANNING_AID
-from ..stopping.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
 from .cases import CLEARANCE, Setup, joint_columns
 from .manifest import manifest_of
 from .study import Study

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import public
-from ..checks import require_kind
-from ..errors import BadValue, UnknownName
+from ...boundary.arguments import public
+from ...boundary.checks import require_kind
+from ...errors import BadValue, UnknownName
 from ..stopping import StopResult
 from .cases import CLEARANCE, Setup, joint_columns
 from .study import Study

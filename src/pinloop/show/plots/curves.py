@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..analysis import EnergyBalance
-from ..dynamics import EquationsOfMotion
-from ..limits import LimitPassed
-from ..mechanism import Mechanism
-from ..modes import ModalSystem, Mode
+from ...dynamics import EquationsOfMotion
+from ...model.mechanism import Mechanism
+from ...simulation.analysis import EnergyBalance
+from ...simulation.limits import LimitPassed
+from ...simulation.modes import ModalSystem, Mode
 from .panels import MOST_LINES, Line
 
 __all__ = ["Coordinate", "Fine", "Run", "coordinates", "few", "fine", "lines_by_unit", "velocities"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import BadValue
+from ...errors import BadValue
 from .marks import Instant, shortened_to
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis import EnergyBalance, Reaction, lock_reactions, momenta, reactions
-from ..constraints import Constraints
-from ..errors import BadValue
-from ..stabilization import Projection
+from ...constraints.closure import Constraints
+from ...errors import BadValue
+from ...simulation.analysis import EnergyBalance, Reaction, lock_reactions, momenta, reactions
+from ...simulation.stabilization import Projection
 from .curves import Coordinate, Fine, Run, coordinates, few, fine, lines_by_unit, velocities
 from .panels import MOST_LINES, Line, Panel, drawn
 

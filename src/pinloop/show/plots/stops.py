@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..plots import Line, Panel, drawn
-from ..plots.curves import Coordinate, Fine, coordinates, lines_by_unit, velocities
-from .report.instants import Clock, instants
-from .series import Series, series_of
+from ...safety.stopping.series import Series, series_of
+from ..stop_report.instants import Clock, instants
+from . import Line, Panel, drawn
+from .curves import Coordinate, Fine, coordinates, lines_by_unit, velocities
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from .result import StopResult
+    from ...safety.stopping.result import StopResult
 
 __all__ = ["plot_stop"]
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, overload
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ..mechanism import Mechanism
+    from ...model.mechanism import Mechanism
     from .live import Viewer
 
-from ..arguments import public
+from ...boundary.arguments import public
 
 __all__ = ["save_html", "view"]
 
@@ -95,8 +95,8 @@ def save_html(robot: Mechanism, path: str | Path, q: ArrayLike | None = None) ->
 
 def _configuration(robot: Mechanism, q: ArrayLike | None) -> ArrayLike:
     """The configuration to show."""
-    from ..assembly import assemble
-    from ..mechanism import require_robot
+    from ...assembly.assemble import assemble
+    from ...model.mechanism import require_robot
 
     require_robot(robot)
     return assemble(robot) if q is None else robot.checked_configuration(q)

@@ -12,11 +12,11 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..analysis import lock_reactions, reactions
-from ..errors import UnknownName
-from ..mechanism import Mechanism
-from ..tree import coordinate_names
-from ..workspace import create_data
+from ...errors import UnknownName
+from ...model.mechanism import Mechanism
+from ...model.tree import coordinate_names
+from ...model.workspace import create_data
+from ...simulation.analysis import lock_reactions, reactions
 from .motion import Motion, states_at
 
 __all__ = ["Arrow", "arrows_of", "force_names", "round_scale"]

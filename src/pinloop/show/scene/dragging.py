@@ -12,7 +12,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..closing import (
+from ...assembly.search import (
     TOLERANCE,
     Problem,
     limited_coordinates,
@@ -22,10 +22,10 @@ from ..closing import (
     rows_of,
     search,
 )
-from ..constraints import Constraints
-from ..coordinates import JointCoordinates
-from ..mechanism import Mechanism
-from ..tree import coordinate_names
+from ...constraints.closure import Constraints
+from ...model.coordinates import JointCoordinates
+from ...model.mechanism import Mechanism
+from ...model.tree import coordinate_names
 
 __all__ = ["Dragged", "Slider"]
 

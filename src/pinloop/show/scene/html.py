@@ -13,9 +13,9 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
-from ..errors import PinloopError
-from ..files import write_text
-from ..mechanism import Mechanism
+from ...boundary.files import write_text
+from ...errors import PinloopError
+from ...model.mechanism import Mechanism
 from .commands import packed
 from .scene import Scene
 from .skeleton import LOOP

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from ..errors import PinloopError
+from ...errors import PinloopError
 from .server import Message, PageServer
 
 __all__ = ["Exhibit", "Viewer"]

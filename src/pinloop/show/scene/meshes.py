@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import PinloopWarning
+from ...errors import PinloopWarning
 from .solids import Color, Solid, triangles
 
 __all__ = ["MeshFiles", "crease_normals"]

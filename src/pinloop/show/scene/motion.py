@@ -11,11 +11,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..dynamics import EquationsOfMotion
-from ..errors import BadValue
-from ..limits import LimitPassed
-from ..mechanism import Mechanism
-from ..modes import Mode
+from ...dynamics import EquationsOfMotion
+from ...errors import BadValue
+from ...model.mechanism import Mechanism
+from ...simulation.limits import LimitPassed
+from ...simulation.modes import Mode
 
 __all__ = [
     "Motion",

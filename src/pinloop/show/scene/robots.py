@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import BadValue, shown
+from ...errors import BadValue, shown
 from .commands import packed
 from .dragging import Dragged, Slider
 from .html import NOTICE, caption, policy, viewer_script

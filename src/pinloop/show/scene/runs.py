@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import BadValue
-from ..files import write_text
-from ..mechanism import Mechanism
+from ...boundary.files import write_text
+from ...errors import BadValue
+from ...model.mechanism import Mechanism
 from .arrows import Arrow, arrows_of, force_names
 from .html import policy
 from .live import Viewer

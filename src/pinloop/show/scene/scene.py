@@ -17,9 +17,9 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..description import GROUND, Geometry
-from ..mechanism import LoopJoint, Mechanism
-from ..workspace import create_data
+from ...model.description import GROUND, Geometry
+from ...model.mechanism import LoopJoint, Mechanism
+from ...model.workspace import create_data
 from .commands import Command, phong, set_object, set_property, set_transform
 from .meshes import MeshFiles
 from .skeleton import LOOP, Piece, joint_symbol, loop_symbols, skeleton, stick

@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..errors import PinloopError
+from ...errors import PinloopError
 
 __all__ = ["Message", "PageServer"]
 

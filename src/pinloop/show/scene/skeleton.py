@@ -13,9 +13,9 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..description import GROUND, Joint
-from ..mechanism import Mechanism
-from ..pairs import Pair, align_z
+from ...model.description import GROUND, Joint
+from ...model.mechanism import Mechanism
+from ...model.pairs import Pair, align_z
 from .solids import Color, Solid, box, cylinder, ring, sphere
 
 __all__ = ["LOOP", "Piece", "joint_symbol", "loop_symbols", "skeleton"]

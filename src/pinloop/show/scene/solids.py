@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..description import Shape
+from ...model.description import Shape
 
 __all__ = [
     "Color",

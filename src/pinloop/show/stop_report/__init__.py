@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..result import StopResult
+    from ...safety.stopping.result import StopResult
 
 __all__ = ["write_report"]
 
@@ -40,7 +40,7 @@ def write_report(
     Raises:
         BadValue: the file cannot be written.
     """
-    from ...files import write_text
+    from ...boundary.files import write_text
     from .page import page_of
 
     text = page_of(result, swept=swept, facts=facts, stamp=stamp)

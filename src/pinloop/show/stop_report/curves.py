@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ...view.motion import standing_spans
-from ..figures import Units, units_of
-from ..series import Series, series_of
+from ...safety.stopping.series import Series, series_of
+from ...tables.number_format import Units, units_of
+from ..scene.motion import standing_spans
 from .bars import Lane, Part, Span, Stack
 from .instants import Clock, instants, instants_of_joint, merged, shown_until
 from .plots import DASHES, PALETTE, Curve, Plot
 
 if TYPE_CHECKING:
-    from ..joint_stop import JointStop
-    from ..result import StopResult
+    from ...safety.stopping.joint_stop import JointStop
+    from ...safety.stopping.result import StopResult
 
 __all__ = ["Curves", "curves_of", "energy_stacks", "heat_stacks", "joint_lanes"]
 

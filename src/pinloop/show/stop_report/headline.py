@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..figures import decimals, listed, milliseconds, number, units_of
+from ...tables.number_format import decimals, listed, milliseconds, number, units_of
 from .markup import Markup, element, joined
 
 if TYPE_CHECKING:
-    from ..joint_stop import JointStop
-    from ..point_stop import PointStop
-    from ..result import StopResult
+    from ...safety.stopping.joint_stop import JointStop
+    from ...safety.stopping.point_stop import PointStop
+    from ...safety.stopping.result import StopResult
 
 __all__ = ["badge", "card", "cards"]
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..figures import listed
+from ...tables.number_format import listed
 from .plots import Instant, shortened
 
 if TYPE_CHECKING:
-    from ..result import StopResult
+    from ...safety.stopping.result import StopResult
 
 __all__ = [
     "Clock",

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ...geometry.swept import SweptVolume, swept_volume
-from ...view.motion import frame_times
-from ...view.player import Player, SharedCommands, make_player
-from ...view.replay import MESH_BYTES, Layer, Trace, make_replay
-from ..figures import number
+from ...safety.space.swept import SweptVolume, swept_volume
+from ...tables.number_format import number
+from ..scene.motion import frame_times
+from ..scene.player import Player, SharedCommands, make_player
+from ..scene.replay import MESH_BYTES, Layer, Trace, make_replay
 from .instants import shown_until
 from .markup import Markup, element, joined
 
 if TYPE_CHECKING:
-    from ..result import StopResult
+    from ...safety.stopping.result import StopResult
 
 __all__ = ["Motion", "motion_of"]
 

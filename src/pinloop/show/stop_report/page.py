@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ..export import as_document
-from ..remarks import PLANNING_AID
-from ..sheet import Facts, Grid
-from ..tables import stop_table
+from ...safety.stopping.export import as_document
+from ...safety.stopping.remarks import PLANNING_AID
+from ...safety.stopping.tables import stop_table
+from ...tables.sheet import Facts, Grid
 from .bars import Stack, lanes, stacks
 from .curves import Curves, curves_of, energy_stacks, heat_stacks, joint_lanes
 from .headline import badge, cards
@@ -19,7 +19,7 @@ from .parts import asset, assumptions_section, document, figure, keys, made_at, 
 from .tables import event_table, facts_table, grid_table
 
 if TYPE_CHECKING:
-    from ..result import StopResult
+    from ...safety.stopping.result import StopResult
 
 __all__ = ["page_of"]
 

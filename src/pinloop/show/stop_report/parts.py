@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from ...view.html import policy
-from ..brakes import Assumption
+from ...safety.brakes.brakes import Assumption
+from ..scene.html import policy
 from .markup import Content, Markup, element, joined
 from .plots import Plot
 from .tables import chain_table, notes_of, parameter_tables, provenance_counts
 
 if TYPE_CHECKING:
-    from ..brakes import Brakes
+    from ...safety.brakes.brakes import Brakes
 
 __all__ = ["asset", "assumptions_section", "document", "figure", "keys", "made_at", "section"]
 

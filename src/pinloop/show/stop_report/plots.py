@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...plots.marks import DASHES, PALETTE, Instant, placed, shortened_to
+from ..plots.marks import DASHES, PALETTE, Instant, placed, shortened_to
 from .markup import Markup, element, joined
 
 __all__ = [

@@ -6,15 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ..figures import quantity
-from ..parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS
-from ..sheet import Cell, Facts, Grid, column_runs, heading_over, heading_under
+from ...safety.brakes.parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS, quantity
+from ...tables.sheet import Cell, Facts, Grid, column_runs, heading_over, heading_under
 from .instants import Clock, happenings
 from .markup import Markup, element, joined
 
 if TYPE_CHECKING:
-    from ..brakes import Assumption, Brakes
-    from ..result import StopResult
+    from ...safety.brakes.brakes import Assumption, Brakes
+    from ...safety.stopping.result import StopResult
 
 __all__ = [
     "chain_table",

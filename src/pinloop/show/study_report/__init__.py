@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...boundary.files import as_path, may_replace, write_text
 from ...errors import BadValue
-from ...files import as_path, may_replace, write_text
 
 if TYPE_CHECKING:
-    from ..study import Study
-    from ..worst import WorstCase
+    from ...safety.studies.study import Study
+    from ...safety.studies.worst import WorstCase
 
 __all__ = ["write_report"]
 

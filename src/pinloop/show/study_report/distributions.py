@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from ...stopping.figures import decimals, number
-from ...stopping.report.markup import Markup, element, joined
-from ...stopping.report.parts import figure, section
-from ...stopping.report.plots import Curve, Instant, Plot
+from ...tables.number_format import decimals, number
+from ..stop_report.markup import Markup, element, joined
+from ..stop_report.parts import figure, section
+from ..stop_report.plots import Curve, Instant, Plot
 from .quantities import Told
 from .shapes import Bars
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ...errors import printable
-from ...stopping.figures import listed, number
-from ...stopping.report.headline import card
-from ...stopping.report.markup import Markup, element, joined
-from ..study import Study
+from ...safety.studies.study import Study
+from ...tables.number_format import listed, number
+from ..stop_report.headline import card
+from ..stop_report.markup import Markup, element, joined
 from .distributions import case_link
 from .quantities import Told
 from .results import Results, joints_beyond

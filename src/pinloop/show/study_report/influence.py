@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import printable
-from ...stopping.report.markup import Markup, element, joined
-from ...stopping.report.parts import figure, section
-from ...stopping.report.plots import Curve, Plot
-from ..space import Variable
+from ...safety.studies.space import Variable
+from ..stop_report.markup import Markup, element, joined
+from ..stop_report.parts import figure, section
+from ..stop_report.plots import Curve, Plot
 from .quantities import VARIED, Told, shown_unit
 from .results import Results
 from .shapes import Band, Dots

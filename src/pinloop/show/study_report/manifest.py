@@ -15,9 +15,9 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic needs it below Python 3.12
 
 from ...errors import BadValue
-from ...geometry.obstacles import Obstacle
-from ...load.documents import closed, schema_of
-from ...stopping.document import (
+from ...io.documents import closed, schema_of
+from ...safety.space.obstacles import Obstacle
+from ...safety.stopping.document import (
     BrakesRecord,
     CategoryRecord,
     ChainRecord,
@@ -26,13 +26,13 @@ from ...stopping.document import (
     PayloadRecord,
     RobotRecord,
 )
-from ...stopping.export import brakes_record, category_record, robot_record, versions
-from ...stopping.machine import tool_of
-from ...stopping.remarks import PLANNING_AID, assumptions_with
-from ..cases import Setup
-from ..manifest import manifest_of
-from ..study import Study
-from ..summary import SAMPLED
+from ...safety.stopping.export import brakes_record, category_record, robot_record, versions
+from ...safety.stopping.machine import tool_of
+from ...safety.stopping.remarks import PLANNING_AID, assumptions_with
+from ...safety.studies.cases import Setup
+from ...safety.studies.manifest import manifest_of
+from ...safety.studies.study import Study
+from ...safety.studies.summary import SAMPLED
 from .obstacles import surface
 
 __all__ = ["FORMAT", "Manifest", "json_schema", "manifest_document", "manifest_text"]

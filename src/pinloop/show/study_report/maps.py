@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import printable
-from ...geometry.obstacles import Obstacle
-from ...stopping.report.markup import Markup, element
-from ...stopping.report.parts import figure, section
-from ...stopping.report.plots import Plot, Scale, Shape
+from ...safety.space.obstacles import Obstacle
+from ..stop_report.markup import Markup, element
+from ..stop_report.parts import figure, section
+from ..stop_report.plots import Plot, Scale, Shape
 from .obstacles import outline
 from .quantities import Told
 from .results import Results

@@ -8,8 +8,8 @@ import coal
 import numpy as np
 from numpy.typing import NDArray
 
-from ...geometry.obstacles import Obstacle
-from ...view.replay import Layer
+from ...safety.space.obstacles import Obstacle
+from ..scene.replay import Layer
 
 __all__ = ["obstacle_layers", "outline", "surface"]
 

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import printable
-from ...stopping.figures import decimals, number
-from ..cases import CLEARANCE, Setup
-from ..space import Variable
-from ..summary import Distribution, distribution_of, unit_of_column
-from ..worst import criteria
+from ...safety.studies.cases import CLEARANCE, Setup
+from ...safety.studies.space import Variable
+from ...safety.studies.summary import Distribution, distribution_of, unit_of_column
+from ...safety.studies.worst import criteria
+from ...tables.number_format import decimals, number
 from .results import Results
 
 __all__ = ["VARIED", "Quantity", "Told", "quantities", "shown_unit", "told"]

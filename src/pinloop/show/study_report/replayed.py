@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ...errors import PinloopError, printable
-from ...stopping import StopResult
-from ...stopping.figures import decimals, milliseconds, number, units_of
-from ...stopping.report.markup import Markup, element, joined
-from ...stopping.report.motion import motion_of
-from ...stopping.report.parts import section
-from ...stopping.report.tables import grid_table
-from ...stopping.sheet import Cell, Column, Grid
-from ...view.player import Player, SharedCommands
-from ..space import Variable
-from ..study import Study
-from ..worst import WorstCase, known_criteria
+from ...safety.stopping import StopResult
+from ...safety.studies.space import Variable
+from ...safety.studies.study import Study
+from ...safety.studies.worst import WorstCase, known_criteria
+from ...tables.number_format import decimals, milliseconds, number, units_of
+from ...tables.sheet import Cell, Column, Grid
+from ..scene.player import Player, SharedCommands
+from ..stop_report.markup import Markup, element, joined
+from ..stop_report.motion import motion_of
+from ..stop_report.parts import section
+from ..stop_report.tables import grid_table
 from .obstacles import obstacle_layers
 from .quantities import VARIED, Told, quantities, shown_unit
 from .results import Results

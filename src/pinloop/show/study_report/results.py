@@ -16,10 +16,10 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cases import CLEARANCE, TOOL_PLACE, Setup, joint_columns
-from ..journal import read_cells, unreadable
-from ..study import Study
-from ..summary import BEYOND, Beyond, beyond_columns
+from ...safety.studies.cases import CLEARANCE, TOOL_PLACE, Setup, joint_columns
+from ...safety.studies.journal import read_cells, unreadable
+from ...safety.studies.study import Study
+from ...safety.studies.summary import BEYOND, Beyond, beyond_columns
 
 __all__ = ["Failure", "Results", "joints_beyond", "results_of"]
 

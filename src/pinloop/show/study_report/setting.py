@@ -9,18 +9,18 @@ import numpy as np
 
 from ...errors import printable
 from ...integrate import MuntheKaas
-from ...stopping.figures import listed, units_of
-from ...stopping.machine import tool_of
-from ...stopping.remarks import CLOSURE
-from ...stopping.report.markup import Markup, element, joined
-from ...stopping.report.parts import section
-from ...stopping.report.tables import facts_table, grid_table
-from ...stopping.schedule import Category0, Category1
-from ...stopping.sheet import Cell, Column, Facts, Grid
-from ..cases import Setup
-from ..space import Variable
-from ..study import Study
-from ..summary import beyond_text
+from ...safety.stopping.machine import tool_of
+from ...safety.stopping.remarks import CLOSURE
+from ...safety.stopping.schedule import Category0, Category1
+from ...safety.studies.cases import Setup
+from ...safety.studies.space import Variable
+from ...safety.studies.study import Study
+from ...safety.studies.summary import beyond_text
+from ...tables.number_format import listed, units_of
+from ...tables.sheet import Cell, Column, Facts, Grid
+from ..stop_report.markup import Markup, element, joined
+from ..stop_report.parts import section
+from ..stop_report.tables import facts_table, grid_table
 from .distributions import case_link
 from .quantities import VARIED, Told, shown_unit
 from .replayed import Replayed

@@ -1,0 +1,1 @@
+"""Closed configurations: the search for them, and rounded geometry made exact."""

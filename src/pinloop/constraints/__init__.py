@@ -1,0 +1,1 @@
+"""Equations on positions, velocities and accelerations: loops, couplings, rolling, momentum."""

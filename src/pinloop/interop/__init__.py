@@ -1,0 +1,1 @@
+"""Robots for other libraries: Pinocchio's own constraint models."""

@@ -1,0 +1,1 @@
+"""SDF, the format of Gazebo: models, links, joints, frames and included files."""

@@ -1,0 +1,1 @@
+"""URDF with its dialects: links, joints, drives, shapes and loops."""

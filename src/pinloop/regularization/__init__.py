@@ -1,0 +1,1 @@
+"""From motion algebras to the sufficient constraint equations; diagnosis of mechanisms."""

@@ -1,0 +1,1 @@
+"""How far a robot goes after the button: brakes, stops, space, studies, standards."""

@@ -1,0 +1,1 @@
+"""Spatial vectors: se(3) as an algebra, and twists and wrenches in arrays. Knows no robot."""
