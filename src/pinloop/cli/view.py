@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import webbrowser
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -120,8 +121,6 @@ def play(
     path = motion.save_html(html, **wanted)
     write(str(path))
     if open_browser:
-        import webbrowser
-
         webbrowser.open(path.resolve().as_uri(), new=2)
     return 0
 

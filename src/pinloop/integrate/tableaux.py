@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from ..errors import BadValue
@@ -146,10 +147,15 @@ _DOPRI5 = Tableau(
 
 def _dop853() -> Tableau:
     """Dormand-Prince 8(5,3); its 80 coefficients are SciPy's, which is slow to import."""
-    from scipy.integrate import DOP853
-
-    errors = (np.array(DOP853.E5), np.array(DOP853.E3))
-    return Tableau("dop853", np.array(DOP853.A), np.array(DOP853.B), errors, 8, 7)
+    errors = (np.array(scipy.integrate.DOP853.E5), np.array(scipy.integrate.DOP853.E3))
+    return Tableau(
+        "dop853",
+        np.array(scipy.integrate.DOP853.A),
+        np.array(scipy.integrate.DOP853.B),
+        errors,
+        8,
+        7,
+    )
 
 
 _KNOWN = {tableau.name: tableau for tableau in (_EULER, _HEUN, _RK4, _BS32, _DOPRI5)}

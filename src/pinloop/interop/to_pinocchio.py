@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import lazy_loader
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
@@ -28,6 +29,8 @@ from ..model.description import Geometry, Shape
 from ..model.mechanism import LoopJoint, Mechanism
 from ..model.pairs import MotionGroup
 from ..model.tree import build_model
+
+coal = lazy_loader.load("coal")
 
 __all__ = ["PinocchioModels", "to_pinocchio"]
 
@@ -247,8 +250,6 @@ def _geometry_object(
 
 def _solid(shape: Shape) -> Any:
     """A shape as coal has it; raises what coal raises on a mesh that it cannot read."""
-    import coal
-
     if shape.kind == "mesh":
         return coal.MeshLoader().load(str(shape.path), np.array(shape.size))
     makers = {

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import scipy
 
 __all__ = ["lapack", "least_change", "triangular", "triangular_vector"]
 
@@ -13,25 +14,19 @@ __all__ = ["lapack", "least_change", "triangular", "triangular_vector"]
 @cache
 def lapack() -> Any:
     """The module `scipy.linalg.lapack`."""
-    from scipy.linalg import lapack
-
-    return lapack
+    return scipy.linalg.lapack
 
 
 @cache
 def triangular() -> Any:
     """BLAS' triangular solve; LAPACK's wakes all threads of OpenBLAS for the smallest matrices."""
-    from scipy.linalg.blas import dtrsm
-
-    return dtrsm
+    return scipy.linalg.blas.dtrsm
 
 
 @cache
 def triangular_vector() -> Any:
     """BLAS' triangular solve for one right-hand side."""
-    from scipy.linalg.blas import dtrsv
-
-    return dtrsv
+    return scipy.linalg.blas.dtrsv
 
 
 def least_change(A: Any, b: Any, threshold: float) -> Any:

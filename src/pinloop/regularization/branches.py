@@ -8,6 +8,7 @@ configuration to one with another sign.
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from ..constraints.closure import Constraints
@@ -37,8 +38,6 @@ def branch_signs(robot: Mechanism, q: ArrayLike) -> dict[str, int] | None:
         rows are not as many as the coordinates without drives, so that there is no determinant.
     """
     # Slow to import.
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
     q = robot.checked_configuration(q)
     reduced = robot if robot.regularization is not None else regularize(robot)
@@ -55,14 +54,18 @@ def branch_signs(robot: Mechanism, q: ArrayLike) -> dict[str, int] | None:
     weights = np.where(rows.robot.is_translation, 1.0, robot.length)
     J = (rows.jacobian(q) * weights)[:, passive]
     pattern = _pattern(reduced, rows)[:, passive]
-    matched = maximum_bipartite_matching(csr_array(pattern), perm_type="column")
+    matched = scipy.sparse.csgraph.maximum_bipartite_matching(
+        scipy.sparse.csr_array(pattern), perm_type="column"
+    )
     if np.any(matched < 0):
         return None
     owner = np.empty(len(rows), dtype=object)
     for name, part in rows.rows_of.items():
         owner[part] = name
     # Rows whose unknowns need each other belong together (Dulmage, Mendelsohn).
-    _, group = connected_components(pattern[:, matched].astype(np.int8), connection="strong")
+    _, group = scipy.sparse.csgraph.connected_components(
+        pattern[:, matched].astype(np.int8), connection="strong"
+    )
     signs: dict[str, int] = {}
     for number in dict.fromkeys(group):
         here = np.flatnonzero(group == number)

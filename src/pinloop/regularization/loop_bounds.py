@@ -12,6 +12,7 @@ from itertools import permutations
 
 import numpy as np
 import pinocchio as pin
+import scipy
 from numpy.typing import NDArray
 
 from ..model.graph import Cluster, clusters
@@ -309,11 +310,10 @@ def _orthonormal_rows(seen: Array, pair: Pair, length: float) -> Array:
     rank = int(np.sum(values > 1e-8 * max(values[0], 1e-300))) if values[0] > 1e-12 else 0
     if rank == pair.rows:
         return np.eye(pair.rows)
-    from scipy.linalg import qr  # not needed to load a robot, and slow to import
 
     basis, _ = np.linalg.qr(directions[:, :rank] / scale[:, None])
     # Pivoting on the projector picks unit vectors wherever the space contains them.
-    rows = qr(basis @ basis.T, pivoting=True)[0][:, :rank].T
+    rows = scipy.linalg.qr(basis @ basis.T, pivoting=True)[0][:, :rank].T
     # The singular values leave rounding of numbers without unit, the QR of those with units.
     sizes = np.abs(rows) * scale
     rounding = sizes < 1e-13 * sizes.max(axis=1, keepdims=True, initial=0.0)

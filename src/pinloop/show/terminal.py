@@ -10,6 +10,11 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+from rich import box
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
 from ..errors import PinloopError, printable
 from ..regularization.diagnosis import Diagnosis
 
@@ -55,8 +60,6 @@ def write(text: str, *, error: bool = False, rendered: bool = False) -> None:
 
 def _rendered(*parts: Any, error: bool = False) -> str:
     """What rich makes of something, in colour on a terminal."""
-    from rich.console import Console
-
     console = Console(stderr=error, highlight=False, soft_wrap=error)
     with console.capture() as capture:
         console.print(*parts)
@@ -65,8 +68,6 @@ def _rendered(*parts: Any, error: bool = False) -> str:
 
 def complain(sentence: str, label: str = "error", style: str = "bold red") -> None:
     """Print a sentence on stderr."""
-    from rich.text import Text
-
     text = Text.assemble((f"{label}:", style), " ", printable(sentence))
     try:
         write(_rendered(text, error=True), error=True, rendered=True)
@@ -88,8 +89,6 @@ def show_warning(
 
 def show(thing: Any) -> None:
     """Print what rich can render on a terminal, and its text elsewhere."""
-    from rich.console import Console
-
     if Console().is_terminal:
         write(_rendered(thing), rendered=True)
     else:
@@ -98,9 +97,6 @@ def show(thing: Any) -> None:
 
 def print_report(report: Diagnosis) -> None:
     """Tables on a terminal, plain lines elsewhere."""
-    from rich.console import Console, Group
-    from rich.text import Text
-
     if not Console().is_terminal:
         write(str(report))
         return
@@ -117,10 +113,6 @@ def print_report(report: Diagnosis) -> None:
 
 def _facts(report: Diagnosis) -> Table:
     """What the robot is, a line each."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     state = ("closed", "green") if report.assembled else ("NOT CLOSED", "bold red")
     ranks = sorted(set(report.ranks))
     spread = f" (from {ranks[0]} to {ranks[-1]} over samples)" if len(ranks) > 1 else ""
@@ -150,10 +142,6 @@ def _counted(number: int, names: Sequence[str]) -> str:
 
 def _loops(report: Diagnosis) -> Table:
     """The loop joints, a line each."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=box.ROUNDED, border_style="dim", header_style="cyan")
     for heading in ("loop joint", "pair", "rows", "between", "over"):
         table.add_column(heading, justify="right" if heading == "rows" else "left")

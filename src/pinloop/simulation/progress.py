@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -21,8 +22,6 @@ def progress_bar(span: float, name: str) -> Iterator[Callable[[float], None]]:
         span: length of the run [s].
         name: name of the robot.
     """
-    from rich.console import Console
-
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -45,8 +44,6 @@ def case_bar(done: int, size: int, name: str) -> Iterator[Callable[[int], None]]
         size: number of cases.
         name: name of the robot.
     """
-    from rich.console import Console
-
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -22,6 +22,7 @@ from .endstops import EndStopContacts
 from .events import BoundEvent, EndStops, Event, JointLimits
 from .limits import JointEnd, ends_seen_from, joint_ends, require_within
 from .modes import ModalSystem, Mode
+from .progress import progress_bar
 from .recording import EveryStep, Samples
 from .run import Run
 from .stabilization import Projection
@@ -178,6 +179,5 @@ def _progress(show: bool, span: float, name: str) -> AbstractContextManager[Any]
     """A progress bar with simulated time and time left, or nothing."""
     if not show:
         return nullcontext(lambda t: None)
-    from .progress import progress_bar
 
     return progress_bar(span, name)

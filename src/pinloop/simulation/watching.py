@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from ..constraints.closure import Constraints
@@ -351,7 +352,6 @@ def _value(event: BoundEvent, t: float, q: Array, v: Array) -> float:
 
 def _root(event: BoundEvent, t0: float, t1: float, side0: float, dense: Step) -> float:
     """Zero of a guard between two times, by bisection and secants (Brent)."""
-    from scipy.optimize import brentq  # slow to import
 
     def value(t: float) -> float:
         return _value(event, t, *dense(t))
@@ -359,4 +359,8 @@ def _root(event: BoundEvent, t0: float, t1: float, side0: float, dense: Step) ->
     # At the start of the bracket the guard may still be at the zero it came from.
     if value(t0) * side0 <= 0:
         return t0
-    return float(brentq(value, t0, t1, xtol=1e-14 * max(1.0, abs(t1)), rtol=8.9e-16, maxiter=1000))
+    return float(
+        scipy.optimize.brentq(
+            value, t0, t1, xtol=1e-14 * max(1.0, abs(t1)), rtol=8.9e-16, maxiter=1000
+        )
+    )

@@ -13,6 +13,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from rich import box
+from rich.panel import Panel
+from rich.text import Text
+
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
@@ -159,9 +163,6 @@ class _Framed:
     sheet: Sheet
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich import box
-        from rich.panel import Panel
-        from rich.text import Text
 
         room = max(20, options.max_width - _FRAME)
         bodies = [_lines(block, room) for block in self.sheet.blocks]
@@ -184,7 +185,6 @@ class _Framed:
 
 
 def _styled(line: Line) -> Any:
-    from rich.text import Text
 
     return Text.assemble(*((text, _STYLES.get(mark, "")) for text, mark in line))
 

@@ -11,6 +11,7 @@ from typing import Literal, cast
 
 import numpy as np
 import pinocchio as pin
+import scipy
 from numpy.typing import NDArray
 
 from ...boundary.xml import Element
@@ -309,11 +310,10 @@ def _triples(element: Element, attribute: str) -> Array:
 
 
 def _hull(element: Element, vertices: Array) -> tuple[Array, NDArray[np.int64]]:
-    from scipy.spatial import QhullError  # slow to import
 
     try:
         return convex_hull(vertices)
-    except QhullError:
+    except scipy.spatial.QhullError:
         raise element.error("has vertices that span no volume; its convex hull is flat") from None
 
 

@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import lazy_loader
 import numpy as np
 import pinocchio as pin
+import scipy
 from numpy.typing import NDArray
 
 from ...model.description import Shape
+
+trimesh = lazy_loader.load("trimesh")
 
 __all__ = [
     "Moments",
@@ -195,9 +199,7 @@ def convex_hull(vertices: Array) -> tuple[Array, NDArray[np.int64]]:
     Raises:
         QhullError: the points lie in a plane.
     """
-    from scipy.spatial import ConvexHull  # slow to import
-
-    hull = ConvexHull(vertices)
+    hull = scipy.spatial.ConvexHull(vertices)
     faces = np.asarray(hull.simplices, dtype=np.int64)
     a, b, c = (vertices[faces[:, corner]] for corner in range(3))
     inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), hull.equations[:, :3]) < 0
@@ -207,8 +209,6 @@ def convex_hull(vertices: Array) -> tuple[Array, NDArray[np.int64]]:
 
 def read_triangles(path: Path) -> tuple[Array, NDArray[np.int64]]:
     """Vertices and faces of a mesh file; raises what `trimesh` raises."""
-    import trimesh
-
     mesh = trimesh.load_mesh(str(path), process=False)
     if not isinstance(mesh, trimesh.Trimesh) or not len(mesh.faces):
         raise ValueError("it holds no triangles")

@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import product
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 __all__ = [
@@ -60,12 +61,10 @@ def hull_of(points: Array) -> Hull:
     Args:
         points: the points [m], shape (n, 3).
     """
-    from scipy.spatial import ConvexHull, QhullError  # slow to import
-
     try:
-        found = ConvexHull(points)
-    except QhullError:
-        found = ConvexHull((points[:, None] + _THIN * _SIGNS).reshape(-1, 3))
+        found = scipy.spatial.ConvexHull(points)
+    except scipy.spatial.QhullError:
+        found = scipy.spatial.ConvexHull((points[:, None] + _THIN * _SIGNS).reshape(-1, 3))
     number = np.zeros(len(found.points), dtype=np.int64)
     number[found.vertices] = np.arange(len(found.vertices))
     first, second, third = (found.points[found.simplices[:, corner]] for corner in range(3))
@@ -146,14 +145,12 @@ def around_ball(radius: float, excess: float) -> tuple[Array, float]:
 @lru_cache
 def _unit_ball(count: int) -> tuple[Array, float]:
     """Corners, all at one distance, of a polyhedron that holds the unit ball; that distance."""
-    from scipy.spatial import ConvexHull  # slow to import
-
     turn = np.pi * (1 + np.sqrt(5.0)) * (np.arange(count) + 0.5)
     z = 1 - (2 * np.arange(count) + 1) / count
     ring = np.sqrt(1 - z * z)
     points = np.column_stack([ring * np.cos(turn), ring * np.sin(turn), z])
     # The planes of the faces are nearer to the centre than the unit ball: move them out to it.
-    nearest = -float(np.max(ConvexHull(points).equations[:, 3]))
+    nearest = -float(np.max(scipy.spatial.ConvexHull(points).equations[:, 3]))
     return points / nearest, 1 / nearest
 
 
@@ -194,15 +191,13 @@ def simplified(hull: Hull, excess: float) -> Array:
     Returns:
         The corners [m], shape (n, 3); those of the hull itself where there is nothing to gain.
     """
-    from scipy.spatial import HalfspaceIntersection  # slow to import
-
     low, high = hull.vertices.min(axis=0), hull.vertices.max(axis=0)
     planes = np.vstack(
         [np.column_stack([np.eye(3), -high]), np.column_stack([-np.eye(3), low])]
     )  # fmt: skip
     centre = hull.vertices.mean(axis=0)
     while len(planes) < _MOST_PLANES:
-        corners = np.asarray(HalfspaceIntersection(planes, centre).intersections)
+        corners = np.asarray(scipy.spatial.HalfspaceIntersection(planes, centre).intersections)
         out = corners @ hull.planes[:, :3].T + hull.planes[:, 3]
         beyond = np.flatnonzero(out.max(axis=1) > excess)
         if len(beyond) == 0 or len(corners) >= len(hull.vertices):

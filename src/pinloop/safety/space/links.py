@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import coal
+import lazy_loader
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
@@ -23,6 +24,8 @@ from ...errors import BadValue
 from ...model.description import GROUND, Geometry
 from ...model.mechanism import Mechanism
 from .hulls import Hull, around_ball, around_cylinder, hull_of, simplified
+
+trimesh = lazy_loader.load("trimesh")
 
 __all__ = ["Links", "Piece", "convex", "frame_pieces", "positive", "read_mesh", "robot_links"]
 
@@ -242,8 +245,6 @@ def read_mesh(path: Path, what: str) -> tuple[Array, NDArray[np.int64]]:
         path: the file; COLLADA files say their unit, the others are taken for metres.
         what: what the mesh is for, for messages.
     """
-    import trimesh
-
     try:
         with warnings.catch_warnings():
             # What a reader of meshes deprecates is not this user's concern.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import coal
+import lazy_loader
 import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,8 @@ from ...boundary.arguments import public
 from ...errors import BadValue
 from .hulls import hull_of
 from .links import convex, positive, read_mesh
+
+trimesh = lazy_loader.load("trimesh")
 
 __all__ = ["Obstacle", "checked_obstacles"]
 
@@ -81,8 +84,6 @@ class Obstacle:
             placement: placement of the mesh's axes in the world, or only the position [m].
             scale: metres per unit of the mesh.
         """
-        import trimesh
-
         what = f"obstacle '{_named(name)}'"
         if isinstance(mesh, trimesh.Trimesh):
             vertices, faces = np.asarray(mesh.vertices, float), np.asarray(mesh.faces, np.int64)

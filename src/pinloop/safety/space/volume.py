@@ -11,11 +11,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import lazy_loader
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import BadValue
 from .hulls import Hull, inside
+
+trimesh = lazy_loader.load("trimesh")
 
 __all__ = ["SweptVolume"]
 
@@ -132,8 +135,6 @@ class SweptVolume:
             raise BadValue(f"a swept volume cannot be written as '{target.name}'; use {known}")
         content = self.mesh()
         if target.suffix.lower() == ".glb":
-            import trimesh
-
             content = trimesh.Scene({name: self.mesh(name) for name in self.parts})
         content.export(str(target))
         return target
@@ -144,7 +145,6 @@ class SweptVolume:
 
 
 def _trimesh(vertices: Array, faces: NDArray[np.int64]) -> Any:
-    import trimesh
 
     return trimesh.Trimesh(vertices, faces, process=False)
 

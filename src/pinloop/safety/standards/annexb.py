@@ -22,6 +22,7 @@ from ...boundary.files import replace_text_file, write_text
 from ...errors import BadValue
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism
+from ...tables.pages import html_of, markdown_of
 from ...tables.sheet import Sheet
 from ..brakes.brakes import Brakes
 from ..stopping import Payload, Standstill, StopResult
@@ -145,14 +146,10 @@ class AnnexB:
 
     def to_markdown(self, path: str | Path | None = None) -> str:
         """All tables, poses and definitions as Markdown; written to a file if one is given."""
-        from ...tables.pages import markdown_of
-
         return _written(markdown_of(self.sheet()), path)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """All tables, poses and definitions as a page; written to a file if one is given."""
-        from ...tables.pages import html_of
-
         return _written(html_of(self.sheet()), path)
 
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from ...errors import BadValue, StopFailed
@@ -114,11 +115,9 @@ class AxisFit:
         Args:
             anew: try several torques to start from, not only those of the brakes.
         """
-        from scipy.optimize import least_squares  # slow to import
-
         start = self._start(anew=anew)
         # "dogbox" puts what is at its bound exactly there.
-        done = least_squares(
+        done = scipy.optimize.least_squares(
             self.errors, start, self.sensitivity, bounds=(0.0, np.inf), method="dogbox",
             ftol=1e-9, xtol=1e-7, gtol=1e-8, max_nfev=40,
         )  # fmt: skip

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from joblib import Parallel, delayed, effective_n_jobs
+
 from ...errors import BadValue
 from ..stopping import StopResult
 from ..studies.cases import Setup
@@ -104,8 +106,6 @@ def measured(
     Raises:
         BadValue: ``jobs`` is no number of processes, or a stop cannot be measured.
     """
-    from joblib import Parallel, delayed, effective_n_jobs
-
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs == 0:
         raise BadValue(f"jobs is {jobs!r}; give a number of processes, or -1 for all cores")
     size = -(-len(cases) // (_TASKS * max(1, effective_n_jobs(jobs))))

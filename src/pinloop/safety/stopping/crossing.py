@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from ...integrate import COARSE, FINE, Step, slope_powers, value_powers
@@ -212,7 +213,6 @@ def _root(one: Watched, values: Array, step: Step, p: Array, band: float) -> flo
     h = step.t1 - step.t0
     if not (len(above) or callable(one.level)):
         return step.t0 + h * _back_at_zero(one, p, _PARTS[end])
-    from scipy.optimize import brentq  # slow to import
 
     # Of six numbers Python's sums are several times as fast as NumPy's.
     orders = range(1, 6)
@@ -229,11 +229,15 @@ def _root(one: Watched, values: Array, step: Step, p: Array, band: float) -> flo
         return one.sign * (x - one.at(step.t0 + s * h))
 
     if len(above):
-        return step.t0 + h * float(brentq(value, _PARTS[above[-1]], _PARTS[end], xtol=1e-14))
+        return step.t0 + h * float(
+            scipy.optimize.brentq(value, _PARTS[above[-1]], _PARTS[end], xtol=1e-14)
+        )
     if value(0.0) <= -band:
         return step.t0
     # A drive that was left and is met again between two samples: so near it is there in any case.
-    return step.t0 + h * float(brentq(lambda s: value(s) + band, 0.0, _PARTS[end], xtol=1e-14))
+    return step.t0 + h * float(
+        scipy.optimize.brentq(lambda s: value(s) + band, 0.0, _PARTS[end], xtol=1e-14)
+    )
 
 
 def _back_at_zero(one: Watched, p: Array, end: float) -> float:
@@ -269,14 +273,17 @@ def _first_beyond(
         bracket = first_passed(passed, step.t0, end, 1 + int(way / TURN))
     if bracket is None:
         return None
-    from scipy.optimize import brentq  # slow to import
 
     def over(t: float) -> float:
         return float(passed(t).max())
 
     # At the start of a phase it may be at its bound already.
     before, after = bracket
-    root = before if over(before) >= 0.0 else float(brentq(over, before, after, xtol=1e-13))
+    root = (
+        before
+        if over(before) >= 0.0
+        else float(scipy.optimize.brentq(over, before, after, xtol=1e-13))
+    )
     return Crossing(root, None, lambda t, q, v: -equations.beyond(t, q, v))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from ...dynamics import EquationsOfMotion
@@ -240,8 +241,6 @@ class StopEquations:
 
     def _balanced(self, t: float, q: Array, v: Array, solved: Solved) -> Array:
         """Torques that are not unique, as evenly within their bounds as it goes (Chebyshev)."""
-        from scipy.optimize import linprog  # slow to import, rarely needed
-
         J = self.equations.terms(t, q, v)[0]
         low, high = self.bounds(t, v)
         held = self._held
@@ -259,7 +258,7 @@ class StopEquations:
         # Unknown: the free part of the multipliers, and the largest excess, which is minimised; as
         # small as it likes it may not get, where teeth take any torque.
         least = -1.0 - float(np.abs(room).max(initial=0.0))
-        best = linprog(
+        best = scipy.optimize.linprog(
             np.eye(moves.shape[1] + 1)[-1],
             np.column_stack([A, -np.ones(len(A))]),
             room,

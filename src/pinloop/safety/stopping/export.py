@@ -9,6 +9,7 @@ import math
 import platform
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -143,8 +144,6 @@ def document_text(
     """The text of the JSON file."""
     document = as_document(result, settings)
     if stamp:
-        from datetime import UTC, datetime
-
         document["created"] = datetime.now(UTC).isoformat(timespec="seconds")
     return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from ...dynamics import EquationsOfMotion
@@ -79,7 +80,6 @@ def _slowed(
     v: Array,
 ) -> tuple[Plan, list[tuple[float, str]]]:
     """The plan with the shortest duration whose torques the drives have; see `held_on_path`."""
-    from scipy.optimize import brentq  # slow to import
 
     def lacking(duration: float, part: float = 1.0) -> float:
         return _lacking_torque(equations, train, slower(duration), method, q, v, part)
@@ -102,7 +102,9 @@ def _slowed(
         if long > _LONGEST * plan.duration:
             return plan, [(command, "the drives cannot hold the path, however slowly")]
         fits = not lacks(long)
-    enough = float(brentq(lacking, short, long, rtol=_ACCURACY)) * (1.0 + 10 * _ACCURACY)
+    enough = float(scipy.optimize.brentq(lacking, short, long, rtol=_ACCURACY)) * (
+        1.0 + 10 * _ACCURACY
+    )
     enough = min(enough, plan.longest)
     part = 100.0 * plan.duration / enough
     return slower(enough), [

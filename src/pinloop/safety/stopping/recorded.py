@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from ...boundary.arguments import public
@@ -22,7 +23,7 @@ from .following import STRIDE, Follower
 from .recordfile import read_table
 
 if TYPE_CHECKING:
-    from scipy.interpolate import CubicSpline
+    pass
 
 __all__ = ["JointTrajectory"]
 
@@ -154,10 +155,9 @@ class JointTrajectory:
         return self._at(t, 2)
 
     @cached_property
-    def _spline(self) -> CubicSpline:
-        from scipy.interpolate import CubicSpline  # slow to import
+    def _spline(self) -> scipy.interpolate.CubicSpline:
 
-        return CubicSpline(self.t, self.values)
+        return scipy.interpolate.CubicSpline(self.t, self.values)
 
     def _at(self, t: float, derivative: int) -> Array:
         return np.asarray(self._spline(self._inside(t), derivative), dtype=float)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from .course import Course
@@ -115,8 +116,6 @@ def _turns(course: Course) -> NDArray[np.intp]:
 
 def _turning(course: Course, k: int, column: int) -> float:
     """How far a coordinate has come in step k where it turns round."""
-    from scipy.optimize import brentq  # slow to import
-
     step = course.step(k)
-    t = float(brentq(lambda t: float(step(t)[1][column]), step.t0, step.t1))
+    t = float(scipy.optimize.brentq(lambda t: float(step(t)[1][column]), step.t0, step.t1))
     return float(step.along(t)[column])

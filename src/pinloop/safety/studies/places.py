@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from .posture import Driven, Lever
@@ -150,7 +151,6 @@ class Places:
         self, begin: Place, free: NDArray[np.bool_], worth: Rule, zero: Rules | None
     ) -> Place:
         """Where sequential quadratic programming ends."""
-        from scipy.optimize import minimize  # slow to import
 
         def at(x: Array) -> Place:
             full = begin.x.copy()
@@ -172,7 +172,7 @@ class Places:
         with warnings.catch_warnings():
             # Rounding beyond a limit is cut off above.
             warnings.filterwarnings("ignore", "Values in x were outside bounds")
-            made = minimize(
+            made = scipy.optimize.minimize(
                 value,
                 begin.x[free],
                 jac=slope,

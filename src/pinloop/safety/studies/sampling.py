@@ -6,12 +6,14 @@ a point depends on its number alone, not on the blocks.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from ...boundary.arguments import public
@@ -148,12 +150,10 @@ class Sobol(Sampling):
 
     def block(self, names: tuple[str, ...], first: int, last: int) -> Array:
         """Points of the sequence, wherever the block begins."""
-        from scipy.stats import qmc  # slow to import
-
         if not names:
             return np.zeros((last - first, 0))
         generator = np.random.default_rng(self.seed)
-        engine = qmc.Sobol(len(names), scramble=True, bits=_BITS, rng=generator)
+        engine = scipy.stats.qmc.Sobol(len(names), scramble=True, bits=_BITS, rng=generator)
         if first:
             engine.fast_forward(first)
         # Blocks need not be powers of two, of which SciPy would warn at the first one.
@@ -162,7 +162,6 @@ class Sobol(Sampling):
 
 
 def _quiet(engine: object, count: int) -> Array:
-    import warnings
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The balance properties", category=UserWarning)

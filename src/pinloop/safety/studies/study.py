@@ -14,6 +14,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 
 from ... import errors
@@ -24,6 +25,7 @@ from ...boundary.forwards import forward
 from ...errors import BadValue, PinloopError, PinloopWarning, shown
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism, require_robot
+from ...simulation.progress import case_bar
 from ..brakes.brakes import Brakes
 from ..space.obstacles import Obstacle, checked_obstacles
 from ..stopping import Payload, StopResult, Trigger
@@ -238,8 +240,6 @@ def _run(
     setup: Setup, sampling: Sampling, journal: Journal, size: int, jobs: int, report: Any
 ) -> None:
     """All cases that are still to be done, in order."""
-    from joblib import Parallel, delayed, effective_n_jobs
-
     workers, batch = max(1, effective_n_jobs(jobs)), _BATCH
     with Parallel(n_jobs=jobs) as parallel:
         while journal.done < size:
@@ -324,6 +324,5 @@ def _warn_of_speeds(setup: Setup) -> None:
 def _progress(show: bool, done: int, size: int, name: str) -> Any:
     if not show:
         return nullcontext(lambda count: None)
-    from ...simulation.progress import case_bar
 
     return case_bar(done, size, name)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from ...boundary.arguments import public
@@ -94,8 +95,6 @@ def worst_case(
     Returns:
         Per criterion the worst case.
     """
-    from joblib import Parallel, delayed
-
     require_kind(study, Study, "study", "give what pl.study(...) returned")
     for what, count in (("starts", starts), ("evaluations", evaluations)):
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:

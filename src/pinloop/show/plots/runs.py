@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from ...constraints.closure import Constraints
@@ -271,15 +272,15 @@ def _largest(lines: list[Line]) -> tuple[list[Line], list[str]]:
 
 def _work(balance: EnergyBalance, states: Fine) -> Iterator[Line]:
     """Work since the start: known at the stored states, without overshoot between them."""
-    from scipy.interpolate import PchipInterpolator  # too large to be imported with the package
-
     for name, values in balance.work.items():
         y = values[states.after]
         ends = np.flatnonzero(np.diff(balance.t) <= 0.0) + 1
         for part in np.split(np.arange(len(values)), ends):
             inside = (states.after >= part[0]) & (states.after <= part[-1])
             if len(part) > 1:
-                y[inside] = PchipInterpolator(balance.t[part], values[part])(states.t[inside])
+                y[inside] = scipy.interpolate.PchipInterpolator(balance.t[part], values[part])(
+                    states.t[inside]
+                )
         yield Line(name, states.t, y)
 
 

@@ -5,8 +5,16 @@ The two public functions; what they need (trimesh, meshcat's script) is read whe
 
 from __future__ import annotations
 
+import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
+
+from ...assembly.assemble import assemble
+from ...model.mechanism import require_robot
+from .html import write_page
+from .live import Viewer
+from .robots import RobotExhibit
+from .scene import make_scene
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -52,15 +60,9 @@ def view(
         LoopNotClosed: no ``q`` is given and none closes the loops.
         BadValue: ``q`` is no configuration of the robot, or the page cannot be written.
     """
-    from .live import Viewer
-    from .robots import RobotExhibit
-    from .scene import make_scene
-
     if html is not None:
         path = save_html(robot, html, q)
         if open_browser:
-            import webbrowser
-
             webbrowser.open(path.resolve().as_uri(), new=2)
         return path
     configuration = _configuration(robot, q)
@@ -86,17 +88,11 @@ def save_html(robot: Mechanism, path: str | Path, q: ArrayLike | None = None) ->
         LoopNotClosed: no ``q`` is given and none closes the loops.
         BadValue: ``q`` is no configuration of the robot, or the file cannot be written.
     """
-    from .html import write_page
-    from .scene import make_scene
-
     configuration = _configuration(robot, q)
     return write_page(make_scene(robot), configuration, path)
 
 
 def _configuration(robot: Mechanism, q: ArrayLike | None) -> ArrayLike:
     """The configuration to show."""
-    from ...assembly.assemble import assemble
-    from ...model.mechanism import require_robot
-
     require_robot(robot)
     return assemble(robot) if q is None else robot.checked_configuration(q)

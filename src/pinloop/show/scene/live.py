@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import webbrowser
 from html import escape
 from types import TracebackType
 from typing import Any, Protocol
@@ -86,8 +87,6 @@ class Viewer:
 
     def open(self) -> bool:
         """Open the address in the user's browser; return whether there is one."""
-        import webbrowser
-
         return webbrowser.open(self.url, new=2)
 
     def wait(self) -> None:

@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import lazy_loader
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import PinloopWarning
 from .solids import Color, Solid, triangles
+
+trimesh = lazy_loader.load("trimesh")
 
 __all__ = ["MeshFiles", "crease_normals"]
 
@@ -58,8 +61,6 @@ class _Mesh:
 
 def _meshes(path: Path) -> list[_Mesh]:
     """The parts of a mesh file; raises what `trimesh` raises."""
-    import trimesh
-
     with warnings.catch_warnings():
         # What a reader of meshes deprecates is not this user's concern.
         warnings.simplefilter("ignore")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from .arrows import Arrow, round_scale
@@ -285,9 +286,8 @@ def _quaternions(rotations: Array) -> Array:
     """
     if rotations.size == 0:
         return np.zeros((*rotations.shape[:2], 4))
-    from scipy.spatial.transform import Rotation  # slow to import
 
-    found = Rotation.from_matrix(rotations.reshape(-1, 3, 3)).as_quat()
+    found = scipy.spatial.transform.Rotation.from_matrix(rotations.reshape(-1, 3, 3)).as_quat()
     found = found.reshape(*rotations.shape[:2], 4)
     signs = np.where(np.sum(found[1:] * found[:-1], axis=2) < 0, -1.0, 1.0)
     found[1:] *= np.cumprod(signs, axis=0)[:, :, None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from html import escape
 from typing import Any
 
@@ -201,6 +202,4 @@ def _numbers(values: NDArray[Any]) -> str:
 
 def _quoted(word: str) -> str:
     """A word as a shell takes it."""
-    import shlex
-
     return shlex.quote(word)

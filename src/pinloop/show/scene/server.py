@@ -11,6 +11,7 @@ import hmac
 import json
 import secrets
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from http import HTTPStatus
@@ -121,7 +122,6 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        import sys
 
         # A browser may leave at any time.
         if not isinstance(sys.exc_info()[1], (ConnectionError, TimeoutError)):

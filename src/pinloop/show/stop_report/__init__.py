@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...boundary.files import write_text
+from .page import page_of
+
 if TYPE_CHECKING:
     from ...safety.stopping.result import StopResult
 
@@ -40,9 +43,6 @@ def write_report(
     Raises:
         BadValue: the file cannot be written.
     """
-    from ...boundary.files import write_text
-    from .page import page_of
-
     text = page_of(result, swept=swept, facts=facts, stamp=stamp)
     write_text(path, text)
     return Path(path)

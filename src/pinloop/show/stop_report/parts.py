@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -40,8 +41,6 @@ def document(title: str, style: str, *body: Content) -> str:
 
 def made_at() -> Markup:
     """When the page was made: now."""
-    from datetime import UTC, datetime
-
     return element("p", f"made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC", class_="made")
 
 

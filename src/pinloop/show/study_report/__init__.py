@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from ...boundary.files import as_path, may_replace, write_text
 from ...errors import BadValue
+from .manifest import FORMAT, manifest_text
+from .page import page_of
 
 if TYPE_CHECKING:
     from ...safety.studies.study import Study
@@ -47,9 +49,6 @@ def write_report(
         UnknownName: a criterion that the study does not have.
         BadValue: a file cannot be written.
     """
-    from .manifest import FORMAT, manifest_text
-    from .page import page_of
-
     target = as_path(path)
     beside = target.with_name(f"{target.name}.manifest.json")
     if not may_replace(beside, FORMAT.encode()):

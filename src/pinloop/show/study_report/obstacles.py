@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import coal
+import lazy_loader
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from ...safety.space.obstacles import Obstacle
 from ..scene.replay import Layer
+
+trimesh = lazy_loader.load("trimesh")
 
 __all__ = ["obstacle_layers", "outline", "surface"]
 
@@ -24,8 +28,6 @@ def surface(obstacle: Obstacle) -> tuple[Array, NDArray[np.int64]]:
     Args:
         obstacle: the obstacle.
     """
-    import trimesh
-
     solid = obstacle.solid
     if obstacle.shell is not None:
         points, faces = obstacle.shell
@@ -55,10 +57,8 @@ def outline(obstacle: Obstacle, axes: tuple[int, int]) -> Array:
         obstacle: the obstacle.
         axes: axes of the picture, of x, y, z.
     """
-    from scipy.spatial import ConvexHull
-
     flat = surface(obstacle)[0][:, axes]
-    return np.asarray(flat[ConvexHull(flat).vertices])
+    return np.asarray(flat[scipy.spatial.ConvexHull(flat).vertices])
 
 
 def obstacle_layers(obstacles: Sequence[Obstacle]) -> list[Layer]:
