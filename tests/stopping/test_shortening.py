@@ -1,4 +1,4 @@
-"""Tests of `pinloop.safety.stopping.shortening`: steps that end where something happens."""
+"""Tests of `pinloop.safety.stopping.crossing`: steps that end where something happens."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import pytest
 
 import pinloop as pl
 from pinloop.safety.stopping.course import Course
-from pinloop.safety.stopping.shortening import prolonged
+from pinloop.safety.stopping.crossing import prolonged
+from pinloop.safety.stopping.dense import moving_steps
 
 from ..states import URDF
 from ..states import robot as loaded
@@ -33,7 +34,7 @@ def test_an_instant_more_is_as_good_as_the_step_taken_again(part: float) -> None
     """States, ways and accelerations are those that the method gives; speeds change at all."""
     seen = 0
     for course in courses():
-        for k in course.moving.steps[::4].tolist():
+        for k in moving_steps(course).steps[::4].tolist():
             kept = course.kept[k]
             course.phase = course.phases[kept.phase]
             course.equations.enter(course.phase)
@@ -44,7 +45,10 @@ def test_an_instant_more_is_as_good_as_the_step_taken_again(part: float) -> None
             start = kept.q, kept.v, kept.a
             step = course.stepper.fixed(kept.t, kept.t + h, start)
             end = step.t1 + part * h
-            again, more = course.stepper.fixed(kept.t, end, start), prolonged(course, step, end)
+            again, more = (
+                course.stepper.fixed(kept.t, end, start),
+                prolonged(course.stepper, course.equations, step, end),
+            )
             assert (more.t0, more.t1) == (kept.t, end)
             for name in ("q0", "v0", "a0"):
                 np.testing.assert_array_equal(getattr(more, name), getattr(step, name))

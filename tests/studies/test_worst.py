@@ -12,8 +12,7 @@ import pytest
 import pinloop as pl
 from pinloop.safety.space.obstacles import Obstacle
 from pinloop.safety.studies.cases import Setup
-from pinloop.safety.studies.uphill import uphill
-from pinloop.safety.studies.worst import criteria
+from pinloop.safety.studies.worst import criteria, uphill
 
 from ..states import URDF
 from . import wheels

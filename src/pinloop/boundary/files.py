@@ -13,10 +13,11 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
 from secrets import token_hex
-from typing import BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from ..errors import BadValue, LoadError, PinloopError, shown
 
@@ -28,6 +29,7 @@ __all__ = [
     "read_text",
     "replace_file",
     "replace_text_file",
+    "require_pyarrow",
     "write_file",
     "write_text",
 ]
@@ -204,3 +206,18 @@ def not_written(path: str | Path, error: Exception) -> BadValue:
 
 def _reason(error: Exception) -> str:
     return (getattr(error, "strerror", None) or str(error)).lower()
+
+
+def require_pyarrow(way_out: str) -> tuple[Any, Any]:
+    """The modules ``pyarrow`` and ``pyarrow.parquet``, which only Parquet files need.
+
+    Args:
+        way_out: what to do without it.
+
+    Raises:
+        BadValue: it is not installed.
+    """
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise BadValue(f"Parquet needs pyarrow: pip install pyarrow, {way_out}") from None

@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..boundary.files import replace_text_file, write_file
-from ..errors import BadValue
+from ..boundary.files import replace_text_file, require_pyarrow, write_file
 from ..model.mechanism import Mechanism
 
 __all__ = ["columns", "write_csv", "write_parquet"]
@@ -62,13 +61,9 @@ def write_csv(table: dict[str, Array], path: str | Path) -> Path:
 
 def write_parquet(table: dict[str, Array], path: str | Path) -> Path:
     """Write a table as Parquet (needs the extra ``parquet``)."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise BadValue("Parquet needs pyarrow: pip install pyarrow, or use to_csv") from None
+    pyarrow, parquet = require_pyarrow("or use to_csv")
     content = pyarrow.table(table)
-    return write_file(path, lambda file: pyarrow.parquet.write_table(content, file))
+    return write_file(path, lambda file: parquet.write_table(content, file))
 
 
 def _labels(count: int) -> list[str]:

@@ -1,14 +1,28 @@
-"""A sheet as a page: HTML with everything in it, or Markdown."""
+"""A sheet as HTML, for notebooks or as a page with everything in it, and as Markdown."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 
-from .html import page_of
-from .sheet import Block, Column, Facts, Grid, Notes, Sheet
+from .sheet import (
+    Block,
+    Cell,
+    Column,
+    Facts,
+    Grid,
+    Mark,
+    Notes,
+    Sheet,
+    column_runs,
+    heading_over,
+    heading_under,
+)
 
-__all__ = ["html_of", "markdown_of"]
+__all__ = ["html_of", "markdown_of", "page_of"]
 
+_PAGE = "font-family: system-ui, sans-serif; font-variant-numeric: tabular-nums"
+_COLOURS = {"good": "#1a7f37", "bad": "#c0272d", "caution": "#8a5a00"}
 _STYLE = """\
 body { margin: 2em auto; max-width: 75em; padding: 0 1em; font-family: system-ui, sans-serif; }
 table { border-collapse: collapse; }
@@ -30,34 +44,90 @@ def html_of(sheet: Sheet) -> str:
     )
 
 
+def page_of(sheet: Sheet) -> str:
+    """The HTML of a sheet: an element to be put into a page."""
+    parts = [f'<div style="{_PAGE}">', _element("h3", sheet.title.text, sheet.title.mark)]
+    for block in sheet.blocks:
+        parts += [_element("h4", block.title), _html_block(block)]
+    if sheet.closing:
+        parts.append(_element("p", sheet.closing))
+    return "\n".join([*parts, "</div>"])
+
+
+def _element(tag: str, text: str, mark: Mark = "", side: str = "") -> str:
+    styles = [f"text-align: {side}"] if side else []
+    styles += [f"color: {_COLOURS[mark]}"] if mark in _COLOURS else []
+    style = f' style="{"; ".join(styles)}"' if styles else ""
+    return f"<{tag}{style}>{escape(text)}</{tag}>"
+
+
+def _html_block(block: Block) -> str:
+    if isinstance(block, Notes):
+        return f"<ul>{''.join(_element('li', item, block.mark) for item in block.items)}</ul>"
+    if isinstance(block, Facts):
+        rows = (
+            _element("th", label, side="left") + _element("td", cell.text, cell.mark, "left")
+            for label, cell in block.entries
+        )
+        return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+    return _html_grid(block)
+
+
+def _html_grid(grid: Grid) -> str:
+    first, *others = grid.columns
+    upper = "<th></th>" + "".join(
+        f'<th colspan="{len(run)}" style="text-align: center">{over}</th>'
+        for run in column_runs(grid)
+        for over in [escape(heading_over(grid, run))]
+    )
+    lower = _element("th", first.heading, side="left") + "".join(
+        _element("th", heading_under(column), side=_side(column)) for column in others
+    )
+    body = "".join(f"<tr>{_html_row(grid, row)}</tr>" for row in grid.rows)
+    return f"<table><thead><tr>{upper}</tr><tr>{lower}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _html_row(grid: Grid, row: Iterable[Cell]) -> str:
+    return "".join(
+        _element("td", cell.text, cell.mark, _side(column))
+        for column, cell in zip(grid.columns, row, strict=True)
+    )
+
+
+def _side(column: Column) -> str:
+    return "right" if column.right else "left"
+
+
 def markdown_of(sheet: Sheet) -> str:
     """The sheet with tables as GitHub reads them; a heading over several columns is in each."""
     parts = [f"# {_safe(sheet.title.text)}"]
     for block in sheet.blocks:
-        parts += [f"## {_safe(block.title)}", _block(block)]
+        parts += [f"## {_safe(block.title)}", _markdown_block(block)]
     if sheet.closing:
         parts.append(_safe(sheet.closing))
     return "\n\n".join(parts) + "\n"
 
 
-def _block(block: Block) -> str:
+def _markdown_block(block: Block) -> str:
     if isinstance(block, Notes):
         return "\n".join(f"- {_safe(item)}" for item in block.items)
     if isinstance(block, Facts):
         rows = [[label, cell.text] for label, cell in block.entries]
-        return _table([Column("", right=False)] * 2, ["", ""], rows)
-    return _grid(block)
+        return _markdown_table([Column("", right=False)] * 2, ["", ""], rows)
+    return _markdown_grid(block)
 
 
-def _grid(grid: Grid) -> str:
+def _markdown_grid(grid: Grid) -> str:
     heads = []
     for column in grid.columns:
         words = " ".join(word for word in (column.group, column.heading) if word)
         heads.append(f"{words} [{column.unit}]" if column.unit else words)
-    return _table(list(grid.columns), heads, [[cell.text for cell in row] for row in grid.rows])
+    return _markdown_table(
+        list(grid.columns), heads, [[cell.text for cell in row] for row in grid.rows]
+    )
 
 
-def _table(columns: list[Column], heads: list[str], rows: list[list[str]]) -> str:
+def _markdown_table(columns: list[Column], heads: list[str], rows: list[list[str]]) -> str:
     rule = ["---:" if column.right else ":---" for column in columns]
     lines = [[_safe(head) for head in heads], rule]
     lines += [[_safe(cell) for cell in row] for row in rows]

@@ -1,4 +1,4 @@
-"""A sheet of results: facts, tables and notes, as plain text and for rich; HTML: `sheet_html`.
+"""A sheet of results: facts, tables and notes, as plain text and for rich; see `pages` for others.
 
 Knows neither robots nor stops. Text and terminal share one layout; where the width does not
 suffice, a table is cut into several below each other, and each repeats the first column.
@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from rich import box
 from rich.panel import Panel
 from rich.text import Text
+
+from ..boundary.forwards import forward
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -148,9 +150,8 @@ class Sheet:
         return _Framed(self)
 
     def _repr_html_(self) -> str:
-        from .html import page_of
-
-        return page_of(self)
+        html: str = forward("tables.pages", "page_of", self)
+        return html
 
 
 # -- text and terminal --------------------------------------------------------------------------

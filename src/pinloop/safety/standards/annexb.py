@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from ...boundary.arguments import public
 from ...boundary.files import replace_text_file, write_text
+from ...boundary.forwards import forward
 from ...errors import BadValue
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism
@@ -52,6 +53,7 @@ SHARES: Mapping[int, tuple[float, ...]] = {
 }
 """Shares of speed, extension and payload by number of the category (ISO 10218-1:2011, annex B)."""
 
+_TABLES = "safety.standards.annexb_tables"
 _SPARE = 1.05
 """So many times the way of the longest stop is left up to the limits."""
 _TRIALS = 4
@@ -115,25 +117,22 @@ class AnnexB:
             category: its number.
             axis: only this axis; all by default.
         """
-        from .annexb_tables import table_sheet
-
         if category not in self.shares:
             raise BadValue(f"category {category!r} was not asked for; there are {[*self.shares]}")
         if axis is not None and axis not in self.axes:
             raise BadValue(f"axis '{axis}' was not asked for; there are {', '.join(self.axes)}")
-        return table_sheet(self, category, axis)
+        sheet: Sheet = forward(_TABLES, "table_sheet", self, category, axis)
+        return sheet
 
     def sheet(self) -> Sheet:
         """All tables, and below them poses and definitions."""
-        from .annexb_tables import whole_sheet
-
-        return whole_sheet(self)
+        sheet: Sheet = forward(_TABLES, "whole_sheet", self)
+        return sheet
 
     def rows(self) -> list[dict[str, str | float]]:
         """The stops, a row each, units in the names."""
-        from .annexb_tables import csv_row
-
-        return [csv_row(self, stop) for stop in self.stops]
+        rows: list[dict[str, str | float]] = forward(_TABLES, "csv_rows", self)
+        return rows
 
     def to_csv(self, path: str | Path) -> Path:
         """Write a row per stop as CSV, with its pose; units in the column names."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,13 +12,11 @@ from ...tables.number_format import Units, decimals, milliseconds, number, units
 from ...tables.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
 from ..stopping.remarks import PLANNING_AID
 from ..stopping.schedule import Category1
+from .annexb import AnnexB
 from .axisstop import AxisStop
 from .extension import Pose
 
-if TYPE_CHECKING:
-    from .annexb import AnnexB
-
-__all__ = ["csv_row", "table_sheet", "whole_sheet"]
+__all__ = ["csv_rows", "table_sheet", "whole_sheet"]
 
 Numbers = list[list[float]]
 
@@ -51,7 +48,12 @@ def whole_sheet(annex: AnnexB) -> Sheet:
     return Sheet(title, tuple(blocks), PLANNING_AID)
 
 
-def csv_row(annex: AnnexB, stop: AxisStop) -> dict[str, str | float]:
+def csv_rows(annex: AnnexB) -> list[dict[str, str | float]]:
+    """The stops, a row each; see `AnnexB.rows`."""
+    return [_csv_row(annex, stop) for stop in annex.stops]
+
+
+def _csv_row(annex: AnnexB, stop: AxisStop) -> dict[str, str | float]:
     """A stop as a row, units in the names; what has another unit, or is not known, is empty."""
     si = units_of(annex.robot, stop.axis).si
     row: dict[str, str | float] = {

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
@@ -27,16 +26,13 @@ from ...simulation.manifold import RobotManifold
 from ...simulation.stabilization import Projection, Projector
 from ...simulation.stepping import StepFailed, Stepper
 from ...simulation.transitions import Transition
-from .crossing import Lookout, Watched, first_crossing, watched_joints
+from .crossing import Lookout, Watched, first_crossing, shortened, watched_joints
 from .deciding import Moment, next_phase
-from .dense import Moving, moving_steps
 from .drivetrain import Drivetrain
 from .equations import Solved, StopEquations
 from .impact import impact
-from .loads import Loads, loads_of
 from .phase import Phase
 from .plan import Plan
-from .shortening import shortened
 from .teeth import Teeth
 from .timetable import Timetable
 
@@ -177,7 +173,7 @@ class Course:
             self._look_for_motion(step)
             return step.t1, step.q1, step.v1, step.a1, h_next
         if found.t > t:
-            step, reached = shortened(self, step, found)
+            step, reached = shortened(self.stepper, equations, step, found, self.tiny)
             self._keep(step.t1, step.q1, step.v1, step.a1, step.psi)
             self._look_for_motion(step)
             if not reached:
@@ -211,18 +207,10 @@ class Course:
 
     def _project(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
         """On the manifold, with what is pinned exactly where it belongs."""
-        v = self.with_pinned(t, v)
+        v = self.phase.pin_velocity(t, v)
         if self.projector is None:
             return q, v, False
         return self.projector.apply(t, q, v)
-
-    def with_pinned(self, t: float, v: Array) -> Array:
-        """Velocity with exactly that of the ground or the drive where one is pinned to it."""
-        phase, v = self.phase, v.copy()
-        v[phase.stuck] = 0.0
-        if phase.follow.any():
-            v[phase.follow] = phase.piece.v(t)[phase.follow]
-        return v
 
     # -- what happens -----------------------------------------------------------------------
 
@@ -365,16 +353,6 @@ class Course:
             np.linalg.norm(pin.getFrameVelocity(model, data, k, pin.LOCAL).linear) <= limit
             for k in self.points
         )
-
-    @cached_property
-    def moving(self) -> Moving:
-        """The steps in which something moves; for a course that has ended."""
-        return moving_steps(self)
-
-    @cached_property
-    def loads(self) -> Loads:
-        """What joints and gears felt, and where the energy went; for a course that has ended."""
-        return loads_of(self)
 
     def step(self, k: int) -> Step:
         """The step from state k to the next, for what lies between them."""

@@ -1,13 +1,14 @@
 """Where in a step a speed passes zero, a drive is met, a tooth is hit, or a joint comes loose.
 
 Speeds and angles of joints with one degree of freedom are polynomials in a step, those of its dense
-output, also where other joints are curved.
+output, also where other joints are curved. A step in which something happens is taken again, so
+that it ends there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,18 +16,21 @@ import scipy
 from numpy.typing import NDArray
 
 from ...integrate import COARSE, FINE, Step, slope_powers, value_powers
-from .dense import TURN
+from ...simulation.stepping import Stepper
 from .drivetrain import Drivetrain
 from .equations import StopEquations
 from .phase import Phase
 
 __all__ = [
+    "TURN",
     "Crossing",
     "Guard",
     "Lookout",
     "Watched",
     "first_crossing",
     "first_passed",
+    "prolonged",
+    "shortened",
     "watched_joints",
 ]
 
@@ -34,6 +38,12 @@ Array = NDArray[np.float64]
 Guard = Callable[[float, Array, Array], float]
 Signal = Callable[[float], Array]
 
+TURN = 2.0
+"""How far all joints together may turn in a piece of a step [rad]; why is said in `loads`."""
+_CORRECTIONS = 4
+"""How often the root of an event is corrected by the state that a step to it gives."""
+_INSTANT = 1e-8
+"""Part of a step over which what is left beside velocity and acceleration is rounding."""
 _SAMPLES = 8
 """Parts of a step in which guards are looked at."""
 _CLOSE = 1e-7
@@ -359,3 +369,72 @@ def _first_confirmed(
             return before, t
         before = t
     return None
+
+
+def shortened(
+    stepper: Stepper, equations: StopEquations, step: Step, crossing: Crossing, tiny: float
+) -> tuple[Step, bool]:
+    """The step taken again to where something happens, corrected by what the method gives.
+
+    Close to a singularity a shorter step may be a worse one: then it ends before, and nothing
+    has happened yet.
+
+    Args:
+        stepper: what took the step.
+        equations: equations of the stop, in the phase of the step.
+        step: the step.
+        crossing: what happens in it.
+        tiny: speeds below it count as zero.
+
+    Returns:
+        The shorter step, and whether it reaches what happens.
+    """
+    root, best, least = crossing.t, step, np.inf
+    slack = 1e-4 * (step.t1 - step.t0)
+    for _ in range(_CORRECTIONS):
+        if best is not step and abs(root - best.t1) <= _INSTANT * (best.t1 - best.t0):
+            taken = prolonged(stepper, equations, best, root)
+        else:
+            taken = _taken_to(stepper, step, root)
+        if taken.t1 < root:
+            return taken, False
+        value = crossing.guard(root, taken.q1, taken.v1)
+        if abs(value) >= 0.5 * least:
+            break
+        best, least = taken, abs(value)
+        if abs(value) <= 1e-3 * tiny:
+            break
+        ahead, behind = min(root + slack, step.t1), max(root - slack, step.t0)
+        rise = crossing.guard(ahead, *step(ahead)) - crossing.guard(behind, *step(behind))
+        if rise == 0.0:
+            break
+        root -= value * (ahead - behind) / rise
+        if not step.t0 < root < step.t1:
+            break
+    return best, True
+
+
+def prolonged(stepper: Stepper, equations: StopEquations, step: Step, end: float) -> Step:
+    """A step that goes on for an instant, or ends an instant earlier: its velocity changes evenly.
+
+    Args:
+        stepper: what took the step.
+        equations: equations of the stop, in the phase of the step.
+        step: the step.
+        end: where it is to end [s]; so near that the jerk leaves nothing but rounding.
+    """
+    more = end - step.t1
+    way = more * step.v1
+    q = stepper.manifold.normalize(stepper.manifold.integrate(step.q1, way))
+    psi = step.psi + stepper.manifold.dexp_inv(step.q0, step.psi, way)
+    v = equations.phase.pin_velocity(end, step.v1 + more * step.a1)
+    a = equations.acceleration(end, q, v)
+    return replace(step, t1=end, psi=psi, q1=q, v1=v, a1=a)
+
+
+def _taken_to(stepper: Stepper, step: Step, root: float) -> Step:
+    """The step taken again to an instant inside it; it may end before."""
+    start = step.q0, step.v0, step.a0
+    if stepper.method.step is not None:
+        return stepper.fixed(step.t0, root, start)
+    return stepper.controlled(step.t0, root - step.t0, root, start)[0]

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...integrate import Step, hermite, slope_powers, value_powers
+from .course import Course
+from .crossing import TURN
 
-if TYPE_CHECKING:
-    from .course import Course
-
-__all__ = ["TURN", "Moving", "Pieces", "moving_steps"]
+__all__ = ["Moving", "Pieces", "moving_steps"]
 
 Array = NDArray[np.float64]
-
-TURN = 2.0
-"""How far all joints together may turn in a piece of a step [rad]; why is said in `loads`."""
 
 
 class Pieces(NamedTuple):

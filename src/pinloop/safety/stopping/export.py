@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import pinocchio as pin
@@ -40,14 +40,12 @@ from .document import (
     StateRecord,
     ToolRecord,
 )
+from .joint_stop import JointStop
+from .machine import payload_of
 from .remarks import PLANNING_AID
+from .result import StopResult
 from .schedule import Category, Category0, Category1
 from .series import series_of
-from .setting import payload_of
-
-if TYPE_CHECKING:
-    from .joint_stop import JointStop
-    from .result import StopResult
 
 __all__ = [
     "as_document",
@@ -266,7 +264,7 @@ def category_record(category: Category) -> CategoryRecord:
 
 
 def _payload(result: StopResult) -> PayloadRecord | None:
-    load = payload_of(result)
+    load = payload_of(result.course.train.robot, result.robot)
     if load is None:
         return None
     return {

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from ...boundary.arguments import public
 from ...simulation.limits import ends_seen_from, joint_ends
 from .course import Course
+from .holding import Holding
 from .impact import gear_impulses
+from .loads import Loads
 from .schedule import Category0
 from .ways import Ways
-
-if TYPE_CHECKING:
-    from .result import StopResult
 
 __all__ = ["JointStop", "joint_stop"]
 
@@ -88,17 +87,23 @@ class JointStop:
         return None if self.gear_limit is None else self.peak_gear_torque / self.gear_limit
 
 
-def joint_stop(result: StopResult, name: str, ways: Ways) -> JointStop:
-    """The numbers of one joint."""
-    course, brake = result.course, result.brakes.joints[name]
-    loads = course.loads
-    column, held = course.train.columns[name], result.holding
+def joint_stop(course: Course, name: str, ways: Ways, loads: Loads, holding: Holding) -> JointStop:
+    """The numbers of one joint.
+
+    Args:
+        course: the course of the stop, which has ended.
+        name: name of the joint.
+        ways: how far the joints moved.
+        loads: what they felt.
+        holding: what holds them at the end.
+    """
+    brake, column = course.train.brakes.joints[name], course.train.columns[name]
     since = float(ways.since[column])
     moves = bool(np.isnan(since))
-    end = float(result.run.t[-1]) if moves else since
+    end = course.kept[-1].t if moves else since
     begin, _ = course.clock.schedule.engagement(course.train)
-    acts = result.chain.command
-    if isinstance(result.category, Category0) and course.train.has_brake[column]:
+    acts = course.plan.chain.command
+    if isinstance(course.plan.category, Category0) and course.train.has_brake[column]:
         acts = float(begin[column])
     reaction = min(acts, end)
     before, total = ways.until(column, reaction), float(ways.places[-1, column])
@@ -127,11 +132,11 @@ def joint_stop(result: StopResult, name: str, ways: Ways) -> JointStop:
         peak_torque=float(loads.torque[column]),
         peak_gear_torque=max(float(loads.gear[column]), shock),
         gear_limit=brake.peak_gear_torque,
-        dissipated=float(sum(heat[column] for heat in result.ledger.dissipated.values())),
+        dissipated=float(sum(heat[column] for heat in loads.heat.values())),
         slips=int(ways.slips[column]),
-        load=float(held.load[column]),
-        hold=float(held.hold[column]),
-        state="moving" if moves else "held" if held.held[column] else "free",
+        load=float(holding.load[column]),
+        hold=float(holding.hold[column]),
+        state="moving" if moves else "held" if holding.held[column] else "free",
     )
 
 

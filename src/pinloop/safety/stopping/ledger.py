@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .course import Course
-from .loads import small_energy
+from .loads import Loads, small_energy
 
 __all__ = ["Ledger", "energies_at", "energy_ledger"]
 
@@ -69,9 +69,9 @@ class Ledger:
         return abs(self.error) / base
 
 
-def energy_ledger(course: Course) -> Ledger:
-    """The ledger of a course."""
-    loads, first, last = course.loads, course.kept[0], course.kept[-1]
+def energy_ledger(course: Course, loads: Loads) -> Ledger:
+    """The ledger of a course that has ended, and of its loads."""
+    first, last = course.kept[0], course.kept[-1]
     kinetic0, potential0 = energies_at(course, first.q, first.v)
     kinetic1, potential1 = energies_at(course, last.q, last.v)
     changes = course.transitions

@@ -15,18 +15,16 @@ coefficients are small.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...integrate import COARSE, FINE, Interpolation
-from .dense import Pieces
+from .course import Course, Kept
+from .dense import Moving, Pieces, moving_steps
 from .drivetrain import Drivetrain, Sliding
 from .equations import Solved
-
-if TYPE_CHECKING:
-    from .course import Course, Kept
 
 __all__ = ["Loads", "loads_of", "small_energy"]
 
@@ -66,8 +64,9 @@ _SINKS = ("brake", "dry friction", "viscous friction", "short circuit", "gear lo
 def loads_of(course: Course) -> Loads:
     """The loads of a course that has ended."""
     nv, simple = course.robot.nv, course.train.single
-    pieces = course.moving.pieces
-    follower = _Follower(course)
+    moving = moving_steps(course)
+    pieces = moving.pieces
+    follower = _Follower(course, moving)
     peaks = follower.peaks_of_states()
     small = small_energy(course)
     floor = np.repeat([course.tiny, small, small], nv)
@@ -79,7 +78,7 @@ def loads_of(course: Course) -> Loads:
             sizes, powers = follower.follow(pieces, rule)
             # Speeds of joints in space mean nothing per coordinate.
             sizes[..., :nv] *= simple
-            times = (course.moving.h[pieces.rows] * pieces.width)[:, None]
+            times = (moving.h[pieces.rows] * pieces.width)[:, None]
             whole = whole or max(float((times * (rule.weights @ np.abs(powers))).sum()), small)
             largest, missed = rule.largest(sizes), rule.missed(sizes)
             peaks = np.maximum(peaks, np.abs(sizes).max(axis=(0, 1)))
@@ -109,12 +108,13 @@ class _Follower:
 
     Args:
         course: the course, which has ended.
+        moving: its steps in which something moves.
     """
 
-    def __init__(self, course: Course) -> None:
-        self._course = course
+    def __init__(self, course: Course, moving: Moving) -> None:
+        self._course, self._moving = course, moving
         self._solved: dict[tuple[int, float], Solved] = {}
-        steps = course.moving.steps.tolist()
+        steps = moving.steps.tolist()
         # The state after a step is in the phase of the step; one at the start of a phase in the
         # next.
         self._phases = [course.phases[course.kept[k].phase] for k in steps]
@@ -146,10 +146,10 @@ class _Follower:
             Speeds, torques and torques of the gears, shape (k, g, 3 nv), and powers by sink, those
             of the drives last, shape (k, g, 6 nv).
         """
-        course, train, rows = self._course, self._course.train, pieces.rows
+        train, rows = self._course.train, pieces.rows
         parts = pieces.parts(rule.points)
-        t = self._starts[rows, None] + parts * course.moving.h[rows, None]
-        q, v = course.moving.inside(rows, parts)
+        t = self._starts[rows, None] + parts * self._moving.h[rows, None]
+        q, v = self._moving.inside(rows, parts)
         solved = self._solve(rows, parts, t, q, v)
         sliding, follow, t = self._sliding.at(rows), self._follow[rows, None], t[..., None]
         torques = _torques(

@@ -15,7 +15,7 @@ from ...errors import BadValue
 from ...model.description import Joint, constant
 from ...model.mechanism import Mechanism, build
 
-__all__ = ["Payload", "loaded", "tool_of"]
+__all__ = ["Payload", "loaded", "payload_of", "tool_of"]
 
 Array = NDArray[np.float64]
 
@@ -83,6 +83,36 @@ def loaded(
     if changed is not robot:  # masses do not change which rows suffice
         changed = replace(changed, regularization=robot.regularization, given_length=robot.length)
     return changed
+
+
+def payload_of(before: Mechanism, after: Mechanism) -> Payload | None:
+    """What a robot carries, in the frame of its tool or of the body that carries it.
+
+    Args:
+        before: the robot without it.
+        after: the robot with it, as `loaded` gives it.
+
+    Returns:
+        Mass, centre of mass and inertia; None if it carries nothing.
+    """
+    known = set(before.bodies)
+    added = [body for body in after.description.bodies if body.name not in known]
+    if not added:
+        return None
+    (body,) = added
+    (mount,) = (joint for joint in after.description.joints if joint.child == body.name)
+    frame, placement, tool = mount.parent, mount.frame_parent, tool_of(after)
+    model, carrier, end = after.model, after.frame_id(mount.parent), after.frame_id(tool)
+    if model.frames[end].parentJoint == model.frames[carrier].parentJoint:
+        seat = model.frames[end].placement.actInv(model.frames[carrier].placement)
+        frame, placement = tool, seat * placement
+    turn = np.asarray(placement.rotation)
+    return Payload(
+        body.mass,
+        np.asarray(placement.act(np.array(body.com))),
+        turn @ body.inertia @ turn.T,
+        frame,
+    )
 
 
 @lru_cache(maxsize=16)

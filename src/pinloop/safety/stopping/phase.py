@@ -53,6 +53,14 @@ class Phase:
         """Mask of the coordinates whose acceleration is given."""
         return self.stuck | self.follow
 
+    def pin_velocity(self, t: float, v: Array) -> Array:
+        """Velocity with exactly that of the ground or the drive where one is pinned to it."""
+        v = v.copy()
+        v[self.stuck] = 0.0
+        if self.follow.any():
+            v[self.follow] = self.piece.v(t)[self.follow]
+        return v
+
 
 def motor_bounds(
     train: Drivetrain, phase: Phase, t: float | Array, v: Array, kind: int = 1

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...errors import printable
-from ...safety.brakes.parameters import quantity
+from ...model.mechanism import Mechanism
 from ...tables.number_format import decimals, listed, milliseconds, number, units_of
-from ..brakes.brakes import Assumption, Chain
-from ..brakes.parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS
+from ..brakes.brakes import Assumption, Brakes, Chain
+from ..brakes.parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS, quantity
 from ..space.limits import LimitPassed, joint_limits
-
-if TYPE_CHECKING:
-    from ...model.mechanism import Mechanism
-    from ..brakes.brakes import Brakes
-    from .result import StopResult
+from .result import StopResult
 
 __all__ = [
     "CLOSURE",

@@ -24,21 +24,21 @@ from ..space.swept import swept_volume
 from ..space.volume import SweptVolume
 from .course import Course
 from .document import Document
-from .export import as_document, write_csv, write_json
 from .holding import Holding, holding
 from .joint_stop import JointStop, joint_stop
 from .ledger import Ledger, energy_ledger
+from .loads import Loads, loads_of
 from .machine import tool_of
 from .point_stop import PointStop, point_stop
-from .remarks import assumptions_of, warnings_of
 from .schedule import Category, Category0
-from .tables import stop_table
 from .torque import StopTorque
 from .ways import all_stand_since, ways_of
 
 __all__ = ["StopResult", "made_result"]
 
 Outcome = Literal["stopped", "does not hold", "time-out"]
+
+_REMARKS, _EXPORT = "safety.stopping.remarks", "safety.stopping.export"
 
 
 @public
@@ -57,6 +57,7 @@ class StopResult:
         stopping_time: from the signal until all stand for good [s]; to the end if they do not.
         reaction_time: from the signal until the first brake or controlled deceleration acts [s].
         holding: what holds each joint at the end.
+        loads: the largest speeds, torques and energies, joint by joint.
         ledger: where the energy went.
         events: time and name of everything that happened.
         course: phases and states, for whoever needs the details.
@@ -71,6 +72,7 @@ class StopResult:
     stopping_time: float
     reaction_time: float
     holding: Holding
+    loads: Loads = field(repr=False)
     ledger: Ledger
     events: tuple[tuple[float, str], ...] = field(repr=False)
     course: Course = field(repr=False)
@@ -90,25 +92,32 @@ class StopResult:
     def joints(self) -> dict[str, JointStop]:
         """Per joint with a brake entry, by name."""
         ways = ways_of(self.course)
-        return {name: joint_stop(self, name, ways) for name in self.brakes.joints}
+        return {
+            name: joint_stop(self.course, name, ways, self.loads, self.holding)
+            for name in self.brakes.joints
+        }
 
     @cached_property
     def assumptions(self) -> tuple[Assumption, ...]:
         """Every number of chain and brakes that the stop rests on, with its provenance."""
-        return assumptions_of(self)
+        rows: tuple[Assumption, ...] = forward(_REMARKS, "assumptions_of", self)
+        return rows
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What is odd about the stop or its numbers, one sentence each."""
-        return warnings_of(self)
+        sentences: tuple[str, ...] = forward(_REMARKS, "warnings_of", self)
+        return sentences
 
     def table(self) -> Sheet:
         """Everything that counts, for reading: print it, or let rich or a notebook show it."""
-        return stop_table(self)
+        sheet: Sheet = forward("safety.stopping.tables", "stop_table", self)
+        return sheet
 
     def as_dict(self) -> Document:
         """Everything that went in and came out, as `save_json` writes it."""
-        return as_document(self)
+        document: Document = forward(_EXPORT, "as_document", self)
+        return document
 
     def save_json(self, path: str | Path, *, stamp: bool = False) -> Path:
         """Write everything that went in and came out, with versions and digests of the files.
@@ -119,7 +128,8 @@ class StopResult:
             path: file to write.
             stamp: say when it was written.
         """
-        return write_json(self, path, stamp=stamp)
+        file: Path = forward(_EXPORT, "write_json", self, path, stamp=stamp)
+        return file
 
     def to_csv(self, path: str | Path, *, every: float | None = 1e-3) -> Path:
         """Write states, torques, way of the tool and energies over time, units in the names.
@@ -131,7 +141,8 @@ class StopResult:
             every: interval of the rows [s]; None: the states that were computed, two where
                 something changes at once.
         """
-        return write_csv(self, path, every)
+        file: Path = forward(_EXPORT, "write_csv", self, path, every)
+        return file
 
     def plot(self, joints: str | Iterable[str] | None = None) -> Any:
         """Draw ways, velocities, torques and energy of all joints or of those named."""
@@ -222,7 +233,7 @@ def made_result(course: Course, system: ModalSystem, stands: bool) -> StopResult
     outcome: Outcome = "stopped" if stands and held.all_held else "time-out"
     if not held.all_held:
         outcome = "does not hold"
-    since = all_stand_since(course) if stands else None
+    since, loads = all_stand_since(course) if stands else None, loads_of(course)
     return StopResult(
         robot=course.robot,
         brakes=course.train.brakes,
@@ -233,7 +244,8 @@ def made_result(course: Course, system: ModalSystem, stands: bool) -> StopResult
         stopping_time=last.t if since is None else since,
         reaction_time=_reaction_time(course),
         holding=held,
-        ledger=energy_ledger(course),
+        loads=loads,
+        ledger=energy_ledger(course, loads),
         events=tuple(sorted(course.log, key=lambda event: event[0])),
         course=course,
     )

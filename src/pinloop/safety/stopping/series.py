@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pinocchio as pin
@@ -15,9 +14,7 @@ from ...model.workspace import create_data
 from .course import Course
 from .ledger import energies_at
 from .phase import Phase
-
-if TYPE_CHECKING:
-    from .result import StopResult
+from .result import StopResult
 
 __all__ = ["Series", "series_of"]
 

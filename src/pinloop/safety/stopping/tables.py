@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...errors import printable
 from ...tables.number_format import Units, decimals, joint_value, milliseconds, number, units_of
 from ...tables.sheet import Block, Cell, Column, Facts, Grid, Mark, Notes, Sheet
+from .joint_stop import JointStop
+from .machine import payload_of
 from .remarks import PLANNING_AID, assumption_lines
+from .result import StopResult
 from .schedule import Category1
-from .setting import payload_of
-
-if TYPE_CHECKING:
-    from .joint_stop import JointStop
-    from .result import StopResult
 
 __all__ = ["stop_table"]
 
@@ -118,7 +115,7 @@ def _power(result: StopResult) -> str:
 
 
 def _payload(result: StopResult) -> str:
-    load = payload_of(result)
+    load = payload_of(result.course.train.robot, result.robot)
     if load is None:
         return "none"
     centre = ", ".join(f"{1e3 * x:.4g}" for x in np.round(np.asarray(load.com), 9) + 0.0)

@@ -14,6 +14,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ...assembly.assemble import assemble, consistent_velocity
+from ...boundary.arguments import public
 from ...errors import PinloopError
 from ...integrate import FINE, MuntheKaas
 from ...model.mechanism import Mechanism
@@ -23,12 +24,13 @@ from ..brakes.brakes import Brakes
 from ..space.clearance import clearance
 from ..space.obstacles import Obstacle
 from ..stopping import Payload, Standstill, StopResult, Trigger
+from ..stopping.dense import moving_steps
 from ..stopping.machine import tool_of
 from ..stopping.schedule import Category
 from ..stopping.stop import Machine, prepared, stopped
 from .space import Space, Variable, driven_joints
 
-__all__ = ["CLEARANCE", "TOOL_PLACE", "Setup", "columns", "joint_columns", "tool_way"]
+__all__ = ["CLEARANCE", "TOOL_PLACE", "Setup", "WorstCase", "columns", "joint_columns", "tool_way"]
 
 Array = NDArray[np.float64]
 Values = Mapping[str, float]
@@ -245,7 +247,7 @@ def tool_way(stop: StopResult, frame: str) -> tuple[float, float]:
         pin.forwardKinematics(model, data, q, v)
         return math.hypot(*pin.getFrameVelocity(model, data, index, pin.LOCAL).linear)
 
-    moving = course.moving
+    moving = moving_steps(course)
     rows, _, width = pieces = moving.pieces
     states = zip(*moving.inside(rows, pieces.parts(FINE.points)), strict=True)
     inside = np.array([[speed(*one) for one in zip(*some, strict=True)] for some in states])
@@ -254,3 +256,30 @@ def tool_way(stop: StopResult, frame: str) -> tuple[float, float]:
         return 0.0, max([0.0, *stored])
     travel = float((moving.h[rows] * width) @ (inside @ FINE.weights))
     return travel, max([*stored, float(FINE.largest(inside[..., None]).max())])
+
+
+@public
+@dataclass(frozen=True, eq=False)
+class WorstCase:
+    """The worst case found for a criterion.
+
+    Args:
+        criterion: what is worst.
+        column: the column of a study's rows that measures it.
+        value: how bad it is, in the unit of the column.
+        sampled: how bad the worst sample was.
+        values: value of every variable, by name.
+        stop: the stop, with everything.
+        evaluations: stops made by the search.
+    """
+
+    criterion: str
+    column: str
+    value: float
+    sampled: float
+    values: Mapping[str, float]
+    stop: StopResult
+    evaluations: int
+
+    def __repr__(self) -> str:
+        return f"<WorstCase of {self.criterion}: {self.column} = {self.value:.6g}>"

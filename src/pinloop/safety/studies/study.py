@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from tempfile import mkdtemp
 from time import perf_counter
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -20,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from ... import errors
 from ...boundary.arguments import public
 from ...boundary.checks import flat_numbers, require_kind
-from ...boundary.files import as_path
+from ...boundary.files import as_path, replace_file, require_pyarrow
 from ...boundary.forwards import forward
 from ...errors import BadValue, PinloopError, PinloopWarning, shown
 from ...integrate import MuntheKaas
@@ -30,14 +31,11 @@ from ..brakes.brakes import Brakes
 from ..space.obstacles import Obstacle, checked_obstacles
 from ..stopping import Payload, StopResult, Trigger
 from ..stopping.schedule import Category, as_category
-from .cases import CLEARANCE, Row, Setup, columns
+from .cases import CLEARANCE, Row, Setup, WorstCase, columns
 from .journal import Journal, read_rows
 from .manifest import manifest_of
 from .sampling import Sampling, Sobol
 from .space import Space
-
-if TYPE_CHECKING:
-    from .worst import WorstCase
 
 __all__ = ["Study", "study"]
 
@@ -49,6 +47,8 @@ _TASKS = 4
 """Tasks per worker between two writes to the disk."""
 _MOST_CASES = 10**8
 """Cases of a study; some days of computing on a large machine."""
+_BLOCK = 4096
+"""Rows that a Parquet file is given at a time, so that memory does not grow."""
 _ROUND = 1.0
 """Time between two writes that is aimed at [s]."""
 
@@ -137,9 +137,7 @@ class Study:
 
     def to_parquet(self, path: str | Path) -> Path:
         """Write the rows to a Parquet file, block by block."""
-        from .parquet import write_parquet
-
-        return write_parquet(self, Path(path))
+        return _write_parquet(self, Path(path))
 
 
 @public
@@ -234,6 +232,20 @@ def study(
                 "fewer jobs, and it goes on from there"
             ) from error
     return Study(setup, sampling, path, tuple(journal.names), journal.done, size)
+
+
+def _write_parquet(study: Study, path: Path) -> Path:
+    """The rows of a study as a Parquet file, units in the names of the columns."""
+    pa, parquet = require_pyarrow("or read the CSV file of the study")
+    words = ("outcome", "reason")
+    schema = pa.schema(
+        [(name, pa.string() if name in words else pa.float64()) for name in study.names]
+    )
+    rows = study.rows()
+    with replace_file(path) as file, parquet.ParquetWriter(file, schema) as writer:
+        while block := list(islice(rows, _BLOCK)):
+            writer.write_table(pa.Table.from_pylist(block, schema=schema))
+    return path
 
 
 def _run(

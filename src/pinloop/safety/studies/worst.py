@@ -2,12 +2,15 @@
 
 The worst case of time, of angle, of travel and of impulse are usually different cases. Found by
 sampling and local search: sampled, not guaranteed.
+
+The search is a pattern search (Hooke and Jeeves, J. ACM 8, 1961). Stops change abruptly where a
+joint comes loose or another one locks last, and are worst mostly at ends of ranges: neither has a
+gradient to follow. A pattern search needs none and reaches faces and corners of the space exactly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -16,41 +19,15 @@ from numpy.typing import NDArray
 from ...boundary.arguments import public
 from ...boundary.checks import require_kind
 from ...errors import BadValue, UnknownName
-from ..stopping import StopResult
-from .cases import CLEARANCE, Setup, joint_columns
+from .cases import CLEARANCE, Setup, WorstCase, joint_columns
 from .study import Study
-from .uphill import uphill
 
-__all__ = ["WorstCase", "criteria", "known_criteria", "worst_case"]
+__all__ = ["WorstCase", "criteria", "known_criteria", "uphill", "worst_case"]
 
 Array = NDArray[np.float64]
 
-
-@public
-@dataclass(frozen=True, eq=False)
-class WorstCase:
-    """The worst case found for a criterion.
-
-    Args:
-        criterion: what is worst.
-        column: the column of a study's rows that measures it.
-        value: how bad it is, in the unit of the column.
-        sampled: how bad the worst sample was.
-        values: value of every variable, by name.
-        stop: the stop, with everything.
-        evaluations: stops made by the search.
-    """
-
-    criterion: str
-    column: str
-    value: float
-    sampled: float
-    values: Mapping[str, float]
-    stop: StopResult
-    evaluations: int
-
-    def __repr__(self) -> str:
-        return f"<WorstCase of {self.criterion}: {self.column} = {self.value:.6g}>"
+_STEP, _SMALLEST = 0.25, 1e-3
+"""First and last step of the search, as parts of the ranges."""
 
 
 def criteria(setup: Setup) -> dict[str, str]:
@@ -196,3 +173,59 @@ def _climb(
 
     best, x, count = uphill(size, start, evaluations)
     return best, case(x), count
+
+
+def uphill(
+    size: Callable[[Array], float], start: Array, evaluations: int
+) -> tuple[float, Array, int]:
+    """Go uphill from a point: first to both ends of every coordinate, then by smaller steps.
+
+    Args:
+        size: what is to become large; minus infinity where it is not allowed.
+        start: where to begin, shape (d,).
+        evaluations: how often the size may be asked for, at least once.
+
+    Returns:
+        The largest size found, where it is, and how often it was asked for.
+    """
+    climb = _Climb(size, np.clip(start, 0.0, 1.0), evaluations)
+    for k in range(len(climb.x)):
+        for end in (0.0, 1.0):
+            climb.try_coordinate(k, end)
+    step = _STEP
+    while step >= _SMALLEST and climb.left > 0:
+        before, old = climb.best, climb.x
+        for k in range(len(climb.x)):
+            if not climb.try_coordinate(k, climb.x[k] + step):
+                climb.try_coordinate(k, climb.x[k] - step)
+        if climb.best > before:
+            climb.try_point(2.0 * climb.x - old)  # the same way again
+        else:
+            step /= 2.0
+    return climb.best, climb.x, evaluations - climb.left
+
+
+class _Climb:
+    """The best point so far."""
+
+    def __init__(self, size: Callable[[Array], float], x: Array, evaluations: int) -> None:
+        self._size, self.x, self.left = size, x, evaluations - 1
+        self.best = size(x)
+
+    def try_coordinate(self, k: int, value: float) -> bool:
+        """Change one coordinate if that is better."""
+        x = self.x.copy()
+        x[k] = value
+        return self.try_point(x)
+
+    def try_point(self, x: Array) -> bool:
+        """Go to a point if it is better."""
+        x = np.clip(x, 0.0, 1.0)
+        if self.left < 1 or np.array_equal(x, self.x):
+            return False
+        self.left -= 1
+        size = self._size(x)
+        if size > self.best:
+            self.best, self.x = size, x
+            return True
+        return False

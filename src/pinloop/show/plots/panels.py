@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ...boundary.forwards import forward
 from ...errors import BadValue
 from .marks import Instant, shortened_to
 
@@ -94,12 +95,14 @@ def drawn(
     if not any(columns):
         raise BadValue(f"there is nothing to draw for '{title}'; name at least one joint")
     try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError:
+        figure: Figure = forward(
+            "show.plots.picture", "picture", title, columns, span, merged(events, span)
+        )
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
         raise BadValue("plots need matplotlib: pip install matplotlib") from None
-    from .picture import picture
-
-    return picture(title, columns, span, merged(events, span))
+    return figure
 
 
 def merged(events: Sequence[tuple[float, str]], span: tuple[float, float]) -> list[Instant]:
