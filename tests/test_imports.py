@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from .states import URDF
+
 HEAVY = (
     "IPython",
     "PIL",
@@ -80,6 +82,20 @@ def test_the_command_line_does_not_bring_the_viewer() -> None:
     loaded = set(asked(program))
     assert "typer" in loaded
     assert loaded & (set(HEAVY) - {"typer", "rich"}) == set()
+
+
+def test_a_command_brings_only_its_own_floors() -> None:
+    """A robot is checked without stops and studies, and without the viewer."""
+    program = (
+        "import sys, contextlib, io, pinloop.cli.main as cli\n"
+        "with contextlib.redirect_stdout(io.StringIO()):\n"
+        f"    code = cli.run(['check', {str(URDF / 'palletizer.urdf')!r}])\n"
+        "print(code, *sys.modules)"
+    )
+    code, *loaded = asked(program)
+    above = ("pinloop.safety", "pinloop.simulation", "pinloop.scenarios", "pinloop.show.scene")
+    assert code == "0" and "pinloop.cli.model" in loaded
+    assert [name for name in loaded if name.startswith(above)] == []
 
 
 def test_the_command_line_as_a_module() -> None:

@@ -25,18 +25,23 @@ from ..show.terminal import show, write
 from .completion import YAMLS, files
 from .files import check_target
 from .options import (
+    MANY,
     AsJson,
     Force,
     Loops,
     PackageDirs,
     Robot,
     Tolerance,
+    command,
     file_option,
     text_option,
 )
 from .stop import BrakesFile, Fact, brakes_for
 
-__all__ = ["compare", "fit"]
+__all__ = ["app", "compare", "fit"]
+
+app = typer.Typer(rich_markup_mode="rich")
+"""The commands of this file."""
 
 Table = Annotated[
     Path,
@@ -145,3 +150,19 @@ def _write_json(document: dict[str, Any], brakes: Brakes, facts: list[Fact]) -> 
     said = "; ".join(text for name, text in facts if not name)
     document = {**document, "brakes": {"source": brakes.source, "remark": said}}
     write(json.dumps(document, indent=2, allow_nan=False))
+
+
+command(
+    app,
+    compare,
+    "compare ur5_robot.urdf examples/ur5_stops.csv",
+    codes="0 done, however well they agree",
+    panel=MANY,
+)
+command(
+    app,
+    fit,
+    "fit ur5_robot.urdf examples/ur5_stops.csv --parameter viscous -o ur5.brakes.yaml",
+    codes="0 done, however well it fits",
+    panel=MANY,
+)

@@ -1,6 +1,7 @@
 """The command line: what commands there are, and how mistakes end.
 
-The commands are in the modules `cli_*`; whatever measures or draws lives in the package. Exit
+The commands are in the other files of this folder, each imported when it is asked for; whatever
+measures or draws lives in the package. Exit
 codes: 0 done; 1 the robot cannot be assembled, does not stop, or a run failed, 2 a mistake in what
 was asked, 130 interrupted, 141 the reader of the output has gone, 70 a defect of pinloop.
 """
@@ -11,33 +12,66 @@ import json
 import sys
 import traceback
 import warnings
+from collections import UserDict
 from collections.abc import Sequence
+from importlib import import_module
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from typer.main import get_command
+from typer.core import TyperGroup
+from typer.main import get_command, get_group
 
 from ..errors import PinloopError, PinloopWarning, SimulationFailed, StopFailed
 from ..show.terminal import ReaderGone, complain, show_warning, write
 from ..version import __version__
-from .compare import compare, fit
-from .model import assemble, check, regularize
-from .options import MANY, ROBOT_PANEL, RUNS, STOPS, command
-from .simulate import simulate
-from .stop import brakes_app, stop
-from .study import study, worst
-from .view import play, view
 
 __all__ = ["app", "main", "run"]
 
 _FAILED, _MISTAKE = 1, 2
 _DEFECT, _INTERRUPTED, _UNREAD = 70, 130, 141
 
+_MODULES = {
+    "check": "model",
+    "assemble": "model",
+    "regularize": "model",
+    "view": "view",
+    "simulate": "simulate",
+    "play": "view",
+    "stop": "stop",
+    "brakes": "stop",
+    "study": "study",
+    "worst": "study",
+    "compare": "compare",
+    "fit": "compare",
+}
+"""The commands, in the order of the help, and the files of this folder that hold them."""
+
+
+class _LazyCommands(UserDict[str, Any]):
+    """Commands by name; a module is imported when the first of its commands is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        command = self.data[name]
+        if isinstance(command, str):
+            module = import_module(f".{command}", __package__)
+            command = self.data[name] = get_group(module.app).commands[name]
+        return command
+
+
+class _Commands(TyperGroup):
+    """The group of all commands: `pinloop check` loads neither stops nor the viewer."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = _LazyCommands(_MODULES)
+
+
 _ABOUT = "Robots with closed loops: find out what a mechanism is, see it, move it, and stop it."
 
 app = typer.Typer(
     name="pinloop",
+    cls=_Commands,
     help=_ABOUT,
     epilog="Example: pinloop check urdf/palletizer.urdf\n\n"
     "pinloop COMMAND --help tells more; pinloop --install-completion lets TAB complete words.",
@@ -111,87 +145,6 @@ def _root(
         raise typer.Exit
     if context.invoked_subcommand is None:
         write(context.get_help(), rendered=True)
-
-
-_ASSEMBLED = "0 the robot is assembled; 1 it cannot be"
-_STUDIED = "0 every case stopped and holds; 1 some case did not; 130 interrupted"
-
-command(
-    app,
-    check,
-    "check urdf/palletizer.urdf",
-    "check urdf/delta.urdf --json",
-    codes="0 the robot can be assembled; 1 it cannot",
-    panel=ROBOT_PANEL,
-)
-command(
-    app,
-    assemble,
-    "assemble urdf/palletizer.urdf --q shoulder=25deg --q elbow=0.3",
-    "assemble urdf/fourbar.urdf --near joint_3=-90deg --json",
-    codes=_ASSEMBLED,
-    panel=ROBOT_PANEL,
-)
-command(
-    app,
-    regularize,
-    "regularize urdf/prrr3.urdf",
-    "regularize urdf/fourbar.urdf --cut joint_3 -o recut.urdf",
-    codes="0 done; 1 the robot cannot be assembled",
-    panel=ROBOT_PANEL,
-)
-command(
-    app,
-    view,
-    "view urdf/palletizer.urdf --q shoulder=0.4 --html arm.html",
-    codes=_ASSEMBLED,
-    panel=ROBOT_PANEL,
-)
-command(
-    app,
-    simulate,
-    "simulate urdf/palletizer.scenario.yaml",
-    "simulate urdf/fourbar.scenario.yaml -o run.npz -o run.csv --json",
-    codes="0 the run came to its end; 1 it failed; 130 interrupted",
-    panel=RUNS,
-)
-command(app, play, "play run.npz --html run.html", codes="0 done", panel=RUNS)
-command(
-    app,
-    stop,
-    "stop urdf/six_axis_arm.urdf --payload 5kg --csv stop.csv",
-    codes="0 the robot stands and is held; 1 it is not",
-    panel=STOPS,
-)
-app.add_typer(brakes_app, rich_help_panel=STOPS)
-command(
-    app,
-    study,
-    "study urdf/six_axis_arm.study.yaml --results arm.csv",
-    codes=_STUDIED,
-    panel=MANY,
-)
-command(
-    app,
-    worst,
-    "worst urdf/six_axis_arm.study.yaml --results arm.csv --html worst",
-    codes=_STUDIED,
-    panel=MANY,
-)
-command(
-    app,
-    compare,
-    "compare ur5_robot.urdf examples/ur5_stops.csv",
-    codes="0 done, however well they agree",
-    panel=MANY,
-)
-command(
-    app,
-    fit,
-    "fit ur5_robot.urdf examples/ur5_stops.csv --parameter viscous -o ur5.brakes.yaml",
-    codes="0 done, however well it fits",
-    panel=MANY,
-)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ from ..regularization.regularize import regularize as reduce_rows
 from ..show.terminal import complain, print_report, show, write
 from .files import check_target, kinematics_of
 from .options import (
+    ASSEMBLED,
+    ROBOT_PANEL,
     AsJson,
     FloatingBase,
     Force,
@@ -30,6 +32,7 @@ from .options import (
     PackageDirs,
     Robot,
     Tolerance,
+    command,
     file_option,
     held_joints,
     text_option,
@@ -43,7 +46,10 @@ from .sheets import (
 )
 from .words import IGNORE, check_limits, joint_values
 
-__all__ = ["assemble", "check", "regularize"]
+__all__ = ["app", "assemble", "check", "regularize"]
+
+app = typer.Typer(rich_markup_mode="rich")
+"""The commands of this file."""
 
 _NOT_ASSEMBLED = 1
 
@@ -194,3 +200,29 @@ def _target(output: Path, inputs: list[Path], *, force: bool) -> Path:
     for path in (urdf, urdf.with_suffix(".loops.yaml")):
         check_target(path, f"--output {output}", inputs, force=force)
     return urdf
+
+
+command(
+    app,
+    check,
+    "check urdf/palletizer.urdf",
+    "check urdf/delta.urdf --json",
+    codes="0 the robot can be assembled; 1 it cannot",
+    panel=ROBOT_PANEL,
+)
+command(
+    app,
+    assemble,
+    "assemble urdf/palletizer.urdf --q shoulder=25deg --q elbow=0.3",
+    "assemble urdf/fourbar.urdf --near joint_3=-90deg --json",
+    codes=ASSEMBLED,
+    panel=ROBOT_PANEL,
+)
+command(
+    app,
+    regularize,
+    "regularize urdf/prrr3.urdf",
+    "regularize urdf/fourbar.urdf --cut joint_3 -o recut.urdf",
+    codes="0 done; 1 the robot cannot be assembled",
+    panel=ROBOT_PANEL,
+)

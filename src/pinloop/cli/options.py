@@ -15,6 +15,7 @@ import typer
 from .completion import ROBOTS, YAMLS, files, joints
 
 __all__ = [
+    "ASSEMBLED",
     "MANY",
     "ROBOT_PANEL",
     "RUNS",
@@ -39,6 +40,8 @@ __all__ = [
 ROBOT_PANEL, RUNS, STOPS, MANY = "Robots", "Runs", "Stops", "Many stops"
 """Groups of commands on the first page of the help."""
 
+ASSEMBLED = "0 the robot is assembled; 1 it cannot be"
+"""Exit codes of commands that close the loops of a robot."""
 _MISTAKE = "2 a mistake in what was asked"
 
 

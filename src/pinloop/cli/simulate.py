@@ -21,10 +21,13 @@ from ..show.terminal import complain, show, write
 from ..simulation.simulate import Limits
 from ..simulation.trajectory import Trajectory
 from .completion import YAMLS, files
-from .options import AsJson, Force, file_option, text_option
+from .options import RUNS, AsJson, Force, command, file_option, text_option
 from .words import time
 
-__all__ = ["simulate"]
+__all__ = ["app", "simulate"]
+
+app = typer.Typer(rich_markup_mode="rich")
+"""The commands of this file."""
 
 _FAILED, _MISTAKE, _INTERRUPTED = 1, 2, 130
 
@@ -137,3 +140,13 @@ def _code(run: Trajectory, failure: str, written: list[Path], problems: list[str
         complain(f"what was computed until then is in {kept}", "interrupted", "yellow")
         return _INTERRUPTED
     return _MISTAKE if problems else 0
+
+
+command(
+    app,
+    simulate,
+    "simulate urdf/palletizer.scenario.yaml",
+    "simulate urdf/fourbar.scenario.yaml -o run.npz -o run.csv --json",
+    codes="0 the run came to its end; 1 it failed; 130 interrupted",
+    panel=RUNS,
+)

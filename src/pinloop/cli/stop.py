@@ -31,6 +31,7 @@ from ..safety.stopping.usual import usual_brakes, usual_pose, usual_velocity
 from ..show.terminal import complain, show, write
 from .completion import YAMLS, joints
 from .options import (
+    STOPS,
     Force,
     Loops,
     ModelName,
@@ -53,7 +54,10 @@ from .words import (
     with_faults,
 )
 
-__all__ = ["BrakesFile", "Fact", "brakes_app", "brakes_for", "stop"]
+__all__ = ["BrakesFile", "Fact", "app", "brakes_app", "brakes_for", "stop"]
+
+app = typer.Typer(rich_markup_mode="rich")
+"""The commands of this file."""
 
 _NOT_STOPPED = 1
 
@@ -385,3 +389,13 @@ command(
     "brakes init urdf/delta.urdf -o my.brakes.yaml",
     codes="0 done",
 )
+
+
+command(
+    app,
+    stop,
+    "stop urdf/six_axis_arm.urdf --payload 5kg --csv stop.csv",
+    codes="0 the robot stands and is held; 1 it is not",
+    panel=STOPS,
+)
+app.add_typer(brakes_app, rich_help_panel=STOPS)

@@ -29,9 +29,12 @@ from ..safety.studies.summary import (
 )
 from ..show.terminal import complain, show, write
 from .completion import YAMLS, files, folders
-from .options import AsJson, file_option, text_option
+from .options import MANY, AsJson, command, file_option, text_option
 
-__all__ = ["study", "worst"]
+__all__ = ["app", "study", "worst"]
+
+app = typer.Typer(rich_markup_mode="rich")
+"""The commands of this file."""
 
 _NOT_STOPPED, _INTERRUPTED = 1, 130
 
@@ -198,3 +201,21 @@ def _write_stops(
 def _file_name(criterion: str) -> str:
     """A criterion as the name of a file on any system."""
     return re.sub(r"[^\w.-]", "-", criterion)
+
+
+_STUDIED = "0 every case stopped and holds; 1 some case did not; 130 interrupted"
+
+command(
+    app,
+    study,
+    "study urdf/six_axis_arm.study.yaml --results arm.csv",
+    codes=_STUDIED,
+    panel=MANY,
+)
+command(
+    app,
+    worst,
+    "worst urdf/six_axis_arm.study.yaml --results arm.csv --html worst",
+    codes=_STUDIED,
+    panel=MANY,
+)

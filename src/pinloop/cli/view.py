@@ -24,6 +24,9 @@ from ..simulation.run_file import load_trajectory
 from .completion import files
 from .files import kinematics_of
 from .options import (
+    ASSEMBLED,
+    ROBOT_PANEL,
+    RUNS,
     FloatingBase,
     HeldJoints,
     IgnoreLimits,
@@ -33,12 +36,16 @@ from .options import (
     PackageDirs,
     Robot,
     Tolerance,
+    command,
     file_option,
     text_option,
 )
 from .words import IGNORE, check_limits, joint_values, time
 
-__all__ = ["play", "view"]
+__all__ = ["app", "play", "view"]
+
+app = typer.Typer(rich_markup_mode="rich")
+"""The commands of this file."""
 
 _NOT_ASSEMBLED = 1
 
@@ -155,3 +162,13 @@ def _show_until_interrupted(show: Callable[[], Any], *, open_browser: bool) -> N
 
 def _terminate(number: int, frame: object) -> None:
     sys.exit(128 + number)
+
+
+command(
+    app,
+    view,
+    "view urdf/palletizer.urdf --q shoulder=0.4 --html arm.html",
+    codes=ASSEMBLED,
+    panel=ROBOT_PANEL,
+)
+command(app, play, "play run.npz --html run.html", codes="0 done", panel=RUNS)

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ..assembly.search import outside_limits
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
-from ..safety.brakes.brakes import Brakes
 from ..units import ANGLES, LENGTHS, MASSES, PARTS, TIMES, in_units, listed, rates
+
+if TYPE_CHECKING:
+    from ..safety.brakes.brakes import Brakes
+
 
 __all__ = [
     "BANDS",
