@@ -327,7 +327,7 @@ def test_the_bar_is_told_every_round(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert (done, size) == (0, 20)
         yield told.append
 
-    monkeypatch.setattr("pinloop.simulation.progress.case_bar", bar)
+    monkeypatch.setattr(module, "case_bar", bar)
     monkeypatch.setattr(module, "_ROUND", 0.0)
     pl.study(wheels.robot(), wheels.BRAKES, wheels.SPACE, pl.Random(20), jobs=1, progress=True,
              results=tmp_path / "r.csv")  # fmt: skip

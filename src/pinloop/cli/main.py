@@ -39,11 +39,11 @@ _MODULES = {
     "simulate": "simulate",
     "play": "view",
     "stop": "stop",
-    "brakes": "stop",
     "study": "study",
     "worst": "study",
     "compare": "compare",
     "fit": "compare",
+    "brakes": "stop",
 }
 """The commands, in the order of the help, and the files of this folder that hold them."""
 
