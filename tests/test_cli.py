@@ -17,6 +17,8 @@ from pinloop.cli import model as cli_model
 
 from .fourbar_files import apart, fourbar
 
+URDF = Path(__file__).resolve().parents[1] / "urdf"
+
 
 @pytest.fixture
 def robot(tmp_path: Path) -> str:
@@ -188,16 +190,21 @@ def test_tables_say_what_the_plain_report_says(robot: str, capsys: Captured) -> 
     out = capsys.readouterr().out
     assert "\x1b[" in out and "╭" in out
     report = pl.diagnose(pl.load(robot))
-    labels = [line[2:18].strip() for line in str(report).splitlines()[1:11]]
+    labels = [line[2:22].strip() for line in str(report).splitlines()[1:10]]
     assert labels[0] == "bodies" and labels[-1] == "closure"
     text = plain(out)
     for label in labels:
         assert f"│ {label}" in text
-    for fact in ("3 moving, nq = 3, nv = 3", "1 degrees of freedom", "coupler - rocker", "closer"):
+    for fact in ("3 moving, nq = 3, nv = 3", "1 degree of freedom", "coupler - rocker", "closer"):
         assert fact in text
     for loop in report.loops:
         assert f"{loop.neutral_error:.1e}" in text
         assert ", ".join(loop.joints) in text
+    singular = str(URDF / "spherical_fourbar.urdf")
+    assert cli.run(["check", singular]) == 0
+    out = plain(capsys.readouterr().out)
+    for label, fact in pl.diagnose(pl.load(singular)).facts():
+        assert re.search(rf"│ {label} +│ {re.escape(fact)} ", out)
 
 
 @pytest.mark.usefixtures("terminal")

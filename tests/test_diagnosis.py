@@ -120,9 +120,9 @@ def test_planar_and_spherical_redundancy_is_explained_and_bennetts_is_not() -> N
     ):
         found = pl.diagnose(tables.build(KNOWN[name][0]()))
         assert (found.reduced_rows, found.paradoxical) == (reduced, paradoxical), name
-    assert "0 explained by motion groups" in str(pl.diagnose(tables.build(m.bennett())))
-    assert "3 paradoxical" in str(pl.diagnose(tables.build(m.bennett())))
-    assert "3 explained by motion groups" in str(pl.diagnose(tables.build(m.four_bar())))
+    assert "0 redundant by geometry" in str(pl.diagnose(tables.build(m.bennett())))
+    assert "3 overconstrained" in str(pl.diagnose(tables.build(m.bennett())))
+    assert "3 redundant by geometry" in str(pl.diagnose(tables.build(m.four_bar())))
 
 
 @pytest.mark.parametrize("name", ["four-bar", "bennett", "double cardan", "rssr", "tip on plane"])
@@ -245,13 +245,16 @@ def test_report_is_plain_data_and_can_be_read(name: str) -> None:
     assert [loop["name"] for loop in back["loops"]] == [loop.name for loop in robot.loops]
     text = str(found)
     for label, number in (
-        ("rows", found.rows), ("rank", found.rank), ("redundant rows", found.redundancy),
-        ("mobility", found.mobility), ("loops", len(found.loops)), ("idle", found.idle_dof),
+        ("constraint equations", found.rows), ("rank", found.rank),
+        ("redundant equations", found.redundancy),
+        ("mobility", found.mobility), ("loops", len(found.loops)),
         ("bodies", found.bodies), ("actuated", len(found.actuated)), ("tree joints", found.joints),
     ):  # fmt: skip
         assert re.search(rf"^  {label} +{number}\b", text, re.MULTILINE), label
     for loop in found.loops:
-        assert re.search(rf"^    {loop.name} +{loop.pair}, {loop.rows} rows", text, re.MULTILINE)
+        assert re.search(
+            rf"^    {loop.name} +{loop.pair}, {loop.rows} equations", text, re.MULTILINE
+        )
 
 
 def test_report_is_frozen_and_the_same_for_the_same_seed() -> None:
@@ -306,7 +309,7 @@ def test_a_singular_pose_is_told_from_the_motions_beside_it() -> None:
     assert found.mobility == 1
     assert {found.nv - rank for rank in found.ranks[1:]} == {1, 2}
     text = str(found)
-    assert "1 degrees of freedom; 3 in the assembled pose, which is singular; 2 on other" in text
+    assert "1 degree of freedom; 3 in the assembled pose, which is singular; 2 on other" in text
 
 
 def test_a_pose_that_cannot_be_left_is_warned_of() -> None:

@@ -74,8 +74,8 @@ def test_diagnosis_tells_what_is_explained_from_what_is_paradoxical(name: str) -
     assert pl.diagnose(reduced_called(name)).reduced_rows == reduced
     text = str(found)
     if full > needed:
-        assert f"{full - reduced} explained by motion groups" in text
-        assert f"{reduced - needed} paradoxical" in text
+        assert f"{full - reduced} redundant by geometry" in text
+        assert f"{reduced - needed} overconstrained" in text
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in URDF.glob("*.urdf")))

@@ -73,7 +73,7 @@ def check(
     ] = 0,
     as_json: AsJson = False,
 ) -> int:
-    """Report what a robot is: loops, constraint rows and rank, mobility, idle joints, warnings."""
+    """Report what a robot is: loops, constraint rows and rank, mobility, redundancy, warnings."""
     machine = load(
         robot,
         loops=loops or None,

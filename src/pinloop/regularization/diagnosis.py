@@ -120,30 +120,35 @@ class Diagnosis:
         lines = [*self._lines(), *self._loop_lines(), *self._warning_lines()]
         return "\n".join(map(printable, lines))
 
-    def _lines(self) -> list[str]:
+    def facts(self) -> list[tuple[str, str]]:
+        """The report line by line: a label and what is said under it."""
         ranks = sorted(set(self.ranks))
         spread = f" (from {ranks[0]} to {ranks[-1]} over samples)" if len(ranks) > 1 else ""
-        idle = _listed(self.idle) if self.idle_dof else ""
         state = "closed" if self.assembled else "NOT CLOSED"
         entries = [
             ("bodies", f"{self.bodies}, {self.mass:.4g} kg moving"),
             ("tree joints", f"{self.joints} moving, nq = {self.nq}, nv = {self.nv}"),
             ("actuated", f"{len(self.actuated)}  {_listed(self.actuated)}"),
             ("loops", f"{len(self.loops)}, couplings {self.couplings}"),
-            ("rows", str(self.rows)),
+            ("constraint equations", str(self.rows)),
             ("rank", f"{self.rank}{spread}"),
-            ("redundant rows", self.redundancy_in_words()),
+            ("redundant equations", self.redundancy_in_words()),
             ("mobility", self._mobility()),
-            ("idle", f"{self.idle_dof}  {idle}".rstrip()),
-            ("closure", f"{state}, residual {self.closure_error:.1e}"),
+            ("closure", f"{state}, residual {self.closure_error:.1e} m, rad"),
         ]
         if self.rounding is not None:
             entries.append(("rounded", str(self.rounding)))
-        return [f"robot '{self.name}'", *(f"  {label:<16} {text}" for label, text in entries)]
+        return entries
+
+    def _lines(self) -> list[str]:
+        lines = (f"  {label:<20}  {text}" for label, text in self.facts())
+        return [f"robot '{self.name}'", *lines]
 
     def _mobility(self) -> str:
         """Degrees of freedom in general, and where they are others."""
-        text = f"{self.mobility} degrees of freedom"
+        text = f"{self.mobility} degree{'s' * (self.mobility != 1)} of freedom"
+        if self.idle_dof:
+            text += f", of which {self.idle_dof} internal ({_listed(self.idle)})"
         others = sorted({self.nv - rank for rank in self.ranks[1:]} - {self.mobility})
         if self.ranks[0] < self.rank:
             text += f"; {self.nv - self.ranks[0]} in the assembled pose, which is singular"
@@ -152,14 +157,14 @@ class Diagnosis:
         return text
 
     def redundancy_in_words(self) -> str:
-        """Redundant rows, split in what motion groups explain and what they do not."""
+        """Redundant equations: how many the geometry explains, and how many it does not."""
         if self.reduced_rows is None or not self.redundancy:
             return str(self.redundancy)
         explained = self.rows - self.reduced_rows - self.sampled_rows
         left = self.reduced_rows - self.rank
         text = (
-            f"{self.redundancy}: {explained} explained by motion groups (removed by regularize), "
-            f"{left + self.sampled_rows} paradoxical"
+            f"{self.redundancy}: {explained} redundant by geometry (removed by regularize), "
+            f"{left + self.sampled_rows} overconstrained"
         )
         if left > 0:
             return f"{text} (removed with sampled=True)"
@@ -170,8 +175,8 @@ class Diagnosis:
             return []
         width = max(len(loop.name) for loop in self.loops)
         return ["  loop joints"] + [
-            f"    {loop.name:<{width}}  {loop.pair}, {loop.rows} rows, {loop.bodies[0]} - "
-            f"{loop.bodies[1]}, over {_listed(loop.joints)}; open by {loop.neutral_error:.1e} "
+            f"    {loop.name:<{width}}  {loop.pair}, {loop.rows} equations, {loop.bodies[0]} - "
+            f"{loop.bodies[1]}, through {_listed(loop.joints)}; open by {loop.neutral_error:.1e} "
             "at neutral"
             for loop in self.loops
         ]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rich import box
@@ -113,38 +112,22 @@ def print_report(report: Diagnosis) -> None:
 
 def _facts(report: Diagnosis) -> Table:
     """What the robot is, a line each."""
-    state = ("closed", "green") if report.assembled else ("NOT CLOSED", "bold red")
-    ranks = sorted(set(report.ranks))
-    spread = f" (from {ranks[0]} to {ranks[-1]} over samples)" if len(ranks) > 1 else ""
-    entries: list[tuple[str, str | Text]] = [
-        ("bodies", f"{report.bodies}, {report.mass:.4g} kg moving"),
-        ("tree joints", f"{report.joints} moving, nq = {report.nq}, nv = {report.nv}"),
-        ("actuated", _counted(len(report.actuated), report.actuated)),
-        ("loops", f"{len(report.loops)}, couplings {report.couplings}"),
-        ("rows", str(report.rows)),
-        ("rank", f"{report.rank}{spread}"),
-        ("redundant rows", report.redundancy_in_words()),
-        ("mobility", f"{report.mobility} degrees of freedom"),
-        ("idle", _counted(report.idle_dof, report.idle)),
-        ("closure", Text.assemble(state, f", residual {report.closure_error:.1e}")),
-    ]
     table = Table(box=box.ROUNDED, show_header=False, border_style="dim")
     table.add_column(style="cyan", no_wrap=True)
     table.add_column()
-    for label, value in entries:
-        table.add_row(label, value if isinstance(value, Text) else Text(printable(value)))
+    for label, text in report.facts():
+        value = Text(printable(text))
+        value.highlight_regex(r"^closed", "green")
+        value.highlight_regex(r"^NOT CLOSED", "bold red")
+        table.add_row(label, value)
     return table
-
-
-def _counted(number: int, names: Sequence[str]) -> str:
-    return f"{number}: {', '.join(names)}" if number else "0"
 
 
 def _loops(report: Diagnosis) -> Table:
     """The loop joints, a line each."""
     table = Table(box=box.ROUNDED, border_style="dim", header_style="cyan")
-    for heading in ("loop joint", "pair", "rows", "between", "over"):
-        table.add_column(heading, justify="right" if heading == "rows" else "left")
+    for heading in ("loop joint", "pair", "equations", "between", "through"):
+        table.add_column(heading, justify="right" if heading == "equations" else "left")
     table.add_column("open at neutral", justify="right")
     for loop in report.loops:
         cells = (
