@@ -128,7 +128,7 @@ def test_cases_that_do_not_hold_are_counted(folder: Path, capsys: Captured) -> N
     out, err = capsys.readouterr()
     assert out.startswith("beam: 0 of 9 cases stopped and hold")
     assert "does not hold 9" in re.sub(" +", " ", out)
-    assert "9 of 9 cases did not end in a robot that stands and is held: 9 does not hold" in err
+    assert "9 of 9 cases did not end with the robot at rest and held: 9 does not hold" in err
     data = document(capsys, "study", path, code=1)
     assert data["outcomes"] == {"does not hold": 9} and data["distributions"] == {}
     assert cli.run(["worst", path]) == 2

@@ -146,7 +146,7 @@ def test_the_stop_prints_what_is_shown(
     monkeypatch.chdir(ROOT)
     exec(program, {})
     # What is lost in the balance is rounding, and differs from one machine to the next.
-    printed, shown = (re.sub(r"(closure error.*) \S+\n", r"\1\n", text) for text in
+    printed, shown = (re.sub(r"(energy balance error.*) \S+\n", r"\1\n", text) for text in
                       (capsys.readouterr().out, shown))  # fmt: skip
     above, below = shown.split("  ...\n")
     assert printed.startswith(above)

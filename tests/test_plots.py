@@ -135,7 +135,7 @@ def test_closure_on_a_logarithmic_axis_with_the_tolerance() -> None:
     norms = [np.linalg.norm(rows.residual(q)) for q in run.q]
     np.testing.assert_allclose(line[:, 1], np.maximum(norms, 1e-17), rtol=1e-12)
     assert list(data(axes, "tolerance")[:, 1]) == [3e-9, 3e-9]
-    assert "usual tolerance" in names(axes_of(overview(), "closure residual [m, rad]"))
+    assert "default tolerance" in names(axes_of(overview(), "closure residual [m, rad]"))
 
 
 def test_momenta() -> None:

@@ -40,8 +40,8 @@ _WIDTH, _COLORS = 1100, 256
 def run_overview() -> str:
     """Draw the overview of a run; returns what was simulated."""
     robot = pl.load(ROOT / "urdf" / "palletizer.urdf")
-    locks = [pl.lock("shoulder", at=0.8), pl.lock("elbow", at=1.1)]
-    run = pl.simulate(robot, pl.assemble(robot, {"shoulder": 0.4}), until=2.0, events=locks)
+    locks = [pl.lock("shoulder", at=0.5), pl.lock("elbow", at=0.75)]
+    run = pl.simulate(robot, pl.assemble(robot, {"shoulder": 0.4}), until=1.5, events=locks)
     _keep(run.plot(), "run_overview")
     lost = sum(change.energy_loss for change in run.transitions)
     return (

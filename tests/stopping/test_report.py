@@ -184,16 +184,16 @@ def test_the_head_says_what_became_of_it(page: Page, result: pl.StopResult) -> N
     assert "STOPPED and holds" in text
     assert text.count(PLANNING_AID) == 2
     assert f"stopping time {1e3 * result.stopping_time:.4g} ms" in text
-    assert f"way of the tool (tool0) {1e3 * point.length:.1f} mm" in text
+    assert f"tool path (tool0) {1e3 * point.length:.1f} mm" in text
     parts = f"{1e3 * point.reaction_length:.1f} mm reaction + {1e3 * point.braking_length:.1f} mm"
     assert parts in text
     assert f"peak speed {1e3 * point.peak_speed:.0f} mm/s" in text
     worst = max(result.joints.values(), key=lambda one: abs(one.angle))
-    assert f"worst joint {np.degrees(worst.angle):.3f} deg {worst.name} goes farthest" in text
+    assert f"worst joint {np.degrees(worst.angle):.3f} deg {worst.name} moves farthest" in text
     use = max(one.gear_use or 0 for one in result.joints.values())
-    assert f"highest load of a gear {100 * use:.0f} %" in text
+    assert f"highest gear utilisation {100 * use:.0f} %" in text
     margin = min(one.margin for one in result.joints.values())
-    assert f"least holding reserve {margin:.2f} ×" in text
+    assert f"smallest holding margin {margin:.2f} ×" in text
 
 
 def test_the_rows_of_the_joints(page: Page, result: pl.StopResult) -> None:
@@ -222,7 +222,9 @@ def test_tool_and_energy(page: Page, result: pl.StopResult) -> None:
     assert_allclose(way[:4], 1e3 * np.array(expected), atol=0.0501)
     assert way[4] == pytest.approx(1e3 * point.peak_speed, abs=0.501)
     energy = page.rows("Energy")
-    assert float(energy["motion at the signal"][0]) == pytest.approx(ledger.kinetic_before, abs=0.1)
+    assert float(energy["kinetic energy at the signal"][0]) == pytest.approx(
+        ledger.kinetic_before, abs=0.1
+    )
     heat = ledger.dissipated["brake"].sum()
     assert float(energy["brake"][0]) == pytest.approx(heat, abs=0.0501)
 
@@ -279,7 +281,7 @@ def test_events_in_order(page: Page, result: pl.StopResult) -> None:
 def test_different_things_at_one_instant_stay_apart() -> None:
     """In category 1 the power goes when the brakes have come."""
     found = happenings(controlled())
-    (off,) = (one for one in found if one.what == "motors without torque")
+    (off,) = (one for one in found if one.what == "drives off")
     (brake,) = (one for one in found if one.what == "brake acts")
     assert off.t == pytest.approx(brake.t, abs=1e-12)
     assert (off.joints, brake.joints) == ((), ("axis",))
@@ -320,7 +322,7 @@ def test_a_robot_that_does_not_hold() -> None:
     assert "still in motion: axis" in page.text
     # 3 N m against the weight of 2 kg, 0.5 m out.
     reserve = 3.0 / (2.0 * 9.81 * 0.5 * np.cos(result.run.q[-1, 0]))
-    assert f"least holding reserve {reserve:.2f} × load axis: held by 3.000 N m" in page.text
+    assert f"smallest holding margin {reserve:.2f} × load axis: held by 3.000 N m" in page.text
     (warning, *_) = result.warnings
     assert warning in page.text
 
@@ -384,10 +386,10 @@ def test_sliding_joints_are_in_millimetres() -> None:
     result = pl.stop(robot, robot.neutral, [-1.0, 0.8], brakes=stopped)
     page = Page(page_of(result))
     # 2 kg at 1 m/s against 20 N: 50 mm; 3 kg at 0.8 m/s against 30 N: 32 mm.
-    rows = page.rows("Joints: time and way from the signal")
+    rows = page.rows("Joints: time and displacement from the signal")
     assert float(rows["a"][-1]) == pytest.approx(-50.0, abs=1e-2)
     assert float(rows["b"][-1]) == pytest.approx(32.0, abs=1e-2)
-    assert "worst joint -50.00 mm a goes farthest" in page.text
+    assert "worst joint -50.00 mm a moves farthest" in page.text
     (plot,) = curves_of(result, clock_of(result)).positions
     assert plot.y_label == "change of position [mm]"
     assert [curve.y[-1] for curve in plot.curves] == pytest.approx([-50.0, 32.0], rel=1e-6)
@@ -414,7 +416,7 @@ def test_names_are_text() -> None:
     assert tags["b"] == 0
     assert f"--><b>{NASTY}&amp;\\x07" in page.text
     assert "\x07" not in page.text
-    assert page.rows("Joints: time and way from the signal")[NASTY]
+    assert page.rows("Joints: time and displacement from the signal")[NASTY]
 
 
 # -- plots --------------------------------------------------------------------------------------
@@ -515,7 +517,7 @@ def test_what_is_lifted_takes_energy() -> None:
     result = pl.stop(pendulum(), [0.3], [1.0], brakes=on_axis(dynamic_torque=50, static_torque=60))
     assert result.ledger.potential_drop < 0
     came, went = energy_stacks(result)
-    assert [part.name for part in came.parts] == ["motion at the signal"]
+    assert [part.name for part in came.parts] == ["kinetic energy at the signal"]
     amounts = {part.name: part.amount for part in went.parts}
     assert amounts["lifting"] == -result.ledger.potential_drop
     assert sum(amounts.values()) == pytest.approx(result.ledger.kinetic_before, rel=1e-6)
@@ -528,27 +530,27 @@ def test_lanes_tell_who_does_what_when(result: pl.StopResult) -> None:
         assert ends[0][0] == 0.0
         assert ends[-1][1] == pytest.approx(span[1])
         assert all(a[1] == b[0] for a, b in pairwise(ends))
-        still = [part.start for part in lane.spans if part.name == "stands"]
+        still = [part.start for part in lane.spans if part.name == "at rest"]
         last = 1e3 * one.time
         assert (still[-1] if last < span[1] else span[1]) == pytest.approx(last, abs=1e-6)
     first = [part.name for part in lanes[0].spans]
     assert first == ["reaction", "braking"]
     assert lanes[0].spans[0].end == pytest.approx(45.0)
-    assert [part.name for part in lanes[5].spans] == ["stands"]
+    assert [part.name for part in lanes[5].spans] == ["at rest"]
     # The fifth joint is thrown off when the power goes, before its brake acts.
     slipped = [part.name for part in lanes[4].spans]
-    assert slipped == ["stands", "reaction", "braking", "stands"]
+    assert slipped == ["at rest", "reaction", "braking", "at rest"]
     assert lanes[4].spans[1].start == pytest.approx(20.0)
 
 
 def test_labels_of_instants(result: pl.StopResult) -> None:
     found = {one.label: one.x for one in instants(result, clock_of(result))}
     assert found["command"] == pytest.approx(15.0)
-    assert found["motors without torque"] == pytest.approx(20.0)
+    assert found["drives off"] == pytest.approx(20.0)
     assert found["brakes act"] == pytest.approx(45.0)
     assert found["full brake torque"] == pytest.approx(65.0)
     for name in ("joint_1", "joint_2", "joint_3"):
-        assert found[f"{name} stands"] == pytest.approx(1e3 * result.joints[name].time)
+        assert found[f"{name} at rest"] == pytest.approx(1e3 * result.joints[name].time)
     assert not any("joint_6" in label for label in found)  # it never moved
 
 

@@ -162,7 +162,7 @@ def test_a_joint_changes_its_colour_when_it_stands(browser: Browser, result: pl.
     moves = at(browser, 0.5e3 * result.stopping_time)
     assert browser.value(state) == "moves"
     stands = at(browser, 1e3 * result.stopping_time)
-    assert browser.value(state) == "stands"
+    assert browser.value(state) == "at rest"
 
     def orange(picture: Picture) -> float:
         red, green, blue = np.moveaxis(picture, 2, 0)

@@ -138,7 +138,7 @@ def test_bars_are_as_long_as_their_amounts() -> None:
 
 
 def test_spans_of_lanes_lie_on_the_axis() -> None:
-    rows = [Lane("joint", (Span("stands", 20.0, 60.0, "#111"),))]
+    rows = [Lane("joint", (Span("at rest", 20.0, 60.0, "#111"),))]
     svg = lanes("title", "t [ms]", rows, (0.0, 100.0), [Instant(60.0)])
     ((x, width),) = re.findall(r'<rect x="([^"]+)" y="[^"]+" width="([^"]+)"', svg)
     (line,) = re.findall(r'<line x1="([^"]+)"[^>]*class="instant"', svg)

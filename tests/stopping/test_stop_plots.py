@@ -54,7 +54,7 @@ def test_marks_and_title() -> None:
         assert result.reaction_time in marks(axes)
         assert any(abs(mark - result.stopping_time) < 1e-12 for mark in marks(axes))
     texts = [text.get_text() for text in figure.axes[0].texts]
-    assert any("stands" in text for text in texts) and any("act" in text for text in texts)
+    assert any("at rest" in text for text in texts) and any("act" in text for text in texts)
     assert figure.get_suptitle().endswith("stop of category 0, stopped")
     assert np.mean(pixels(figure) < 200) > 0.005
 
@@ -62,7 +62,7 @@ def test_marks_and_title() -> None:
 def test_sliding_joints_have_forces_and_ways() -> None:
     figure = stop(slider(), 1.0, on_axis(dynamic_torque=5.0)).plot()
     shown = {axes.get_ylabel() for axes in figure.axes}
-    assert {"way, from start [m]", "velocity [m/s]", "brake force [N]"} <= shown
+    assert {"displacement, from start [m]", "velocity [m/s]", "brake force [N]"} <= shown
     assert not any("rad" in label or "N m" in label for label in shown)
 
 

@@ -76,7 +76,7 @@ def test_a_wheel_in_degrees_and_milliseconds() -> None:
 def test_a_carriage_in_millimetres_and_newtons() -> None:
     """0.5 m/s, 2 kg, 20 N: 50 ms and 12.5 mm."""
     table = stopped(slider(2.0), -0.5, on_axis(dynamic_torque=20.0)).table()
-    ways = grid_of(table, "Joints: time and way")["axis"]
+    ways = grid_of(table, "Joints: time and displacement")["axis"]
     assert [float(x) for x in ways] == pytest.approx([0, 0, 50, 50, 0, -12.5, -12.5], abs=0.0051)
     loads = grid_of(table, "Joints: loads")["axis"]
     assert [float(x) for x in loads[:4]] == pytest.approx([-500, 500, 20, 0.25], abs=0.0051)
@@ -103,11 +103,11 @@ def test_the_energy_adds_up() -> None:
     """Half of 2.5 * 9 J of motion becomes heat in brake and friction, 4 to 1 by their torques."""
     result = stopped(wheel(2.5), 3.0, on_axis(dynamic_torque=4.0, coulomb=1.0))
     rows = {name: float(cells[0]) for name, cells in grid_of(result.table(), "Energy").items()}
-    assert rows["motion at the signal"] == pytest.approx(11.25, abs=0.0051)
+    assert rows["kinetic energy at the signal"] == pytest.approx(11.25, abs=0.0051)
     assert rows["brake"] == pytest.approx(9.0, abs=0.0051)
     assert rows["dry friction"] == pytest.approx(2.25, abs=0.0051)
     assert rows["in"] == rows["out"] == pytest.approx(11.25, abs=0.0051)
-    assert abs(rows["closure error, in - out"]) < 1e-6
+    assert abs(rows["energy balance error"]) < 1e-6
     assert set(rows) >= {"viscous friction", "short circuit", "gear losses", "impacts"}
 
 
@@ -117,11 +117,11 @@ def test_the_work_of_drives_is_what_they_put_in() -> None:
     rows = grid_of(result.table(), "Energy")
     # The brake of 4 N m acts from the command at 50 ms on, the drives hold against it until 60 ms.
     work = 3.0 * (0.5 * 0.05 + 4.5 * 0.01)
-    assert float(rows["work of the drives"][0]) == pytest.approx(work, abs=0.0051)
+    assert float(rows["work done by the drives"][0]) == pytest.approx(work, abs=0.0051)
     by = on_axis(dynamic_torque=4.0, coulomb=0.5, deceleration=6.0)
     rows = grid_of(stopped(wheel(2.0), 3.0, by, category=2).table(), "Energy")
     # The way is v^2 / 2 a = 0.75 rad.
-    assert float(rows["work of the drives"][0]) == pytest.approx(-(9.0 - 0.375), abs=0.0051)
+    assert float(rows["work done by the drives"][0]) == pytest.approx(-(9.0 - 0.375), abs=0.0051)
 
 
 def test_figures() -> None:
@@ -141,13 +141,13 @@ def test_what_is_rounded_to_zero_has_no_sign_and_loads_that_are_rounding_no_marg
 def test_a_way_to_and_fro_is_told_if_it_is_one() -> None:
     """Raised against gravity, the beam comes back before its brake acts."""
     up = stopped(pendulum(), 1.5, on_axis(dynamic_torque=60.0, delay=0.4))
-    assert ("", "to and fro", "deg") in columns_of(up.table(), "Joints: time")
+    assert ("", "travel", "deg") in columns_of(up.table(), "Joints: time")
     one = up.joints["axis"]
     shown = float(grid_of(up.table(), "Joints: time")["axis"][-1])
     assert shown == pytest.approx(np.degrees(one.travel), abs=0.051)
     assert one.travel > abs(one.angle) + 0.01
     straight = stopped(pendulum(), 1.5, on_axis(dynamic_torque=60.0))
-    assert not any("fro" in name for _, name, _ in columns_of(straight.table(), "Joints: time"))
+    assert not any("travel" in name for _, name, _ in columns_of(straight.table(), "Joints: time"))
 
 
 def test_the_load_of_a_gear_against_its_limit() -> None:
@@ -187,7 +187,7 @@ def test_the_headline_says_what_was_stopped() -> None:
     text = facts(stopped(pendulum(), 1.0, by, payload=2.5, gravity=[0, 0, -3.7]))
     assert "category 0: power off and brakes at once" in text
     assert "sensor 20 ms + controller 30 ms = command at 50 ms" in text
-    assert "motors without torque at 60 ms" in text
+    assert "drives off at 60 ms" in text
     assert "= 80 ms reaction +" in text  # 50 + 10 + 20
     assert "gravity (0, 0, -3.7) m/s^2" in text
     assert "payload 2.5 kg, centre of mass at (0, 0, 0) mm in beam" in text

@@ -204,7 +204,7 @@ def test_the_time_is_that_of_all_joints() -> None:
     assert stop.last == "j2"
     assert stop.time == whole.stopping_time == whole.joints["j2"].time
     assert whole.joints["j1"].time < 0.9 * stop.time
-    assert "stopped; j2 stands last" in str(found.table(0))
+    assert "stopped; j2 comes to rest last" in str(found.table(0))
     assert stop.distance == abs(whole.joints["j1"].angle)
 
 
@@ -294,7 +294,7 @@ def test_files(tmp_path: Path) -> None:
     text = found.to_markdown(tmp_path / "stops.md")
     assert text.count("| 33 % (") == 6 and "## Definitions" in text
     assert "stopping distance ext. 100 % \\[deg\\]" in text
-    for sentence in ("from the signal until all joints stand", "no safety certificate"):
+    for sentence in ("from the signal until all joints are at rest", "no safety certificate"):
         assert sentence in text and sentence in page
 
 

@@ -117,8 +117,8 @@ def test_the_worst_case_is_replayed_as_its_row_says(study: pl.Study, text: str) 
     assert float(shown["speed"].split()[0]) == pytest.approx(speed, rel=1e-3)
     assert float(shown["later brake"].split()[0]) == pytest.approx(late, rel=1e-2)
     time, angle = wheels.stopping(speed / DEG, late / 1e3, float(worst["band_axis"]))
-    assert shown["goes"] == f"{four(DEG * angle)[:5]} deg"
-    assert float(shown["stands after"].split()[0]) == pytest.approx(1e3 * time, rel=1e-3)
+    assert shown["moves"] == f"{four(DEG * angle)[:5]} deg"
+    assert float(shown["at rest after"].split()[0]) == pytest.approx(1e3 * time, rel=1e-3)
     assert f'id="case-{worst["case"]}"' in text
 
 

@@ -184,7 +184,7 @@ def test_marks_on_the_bar_of_time_lead_there(browser: Browser) -> None:
 
 def test_the_legend_names_the_forces(browser: Browser) -> None:
     legend = browser.value("document.querySelector('.legend').textContent")
-    assert "way of coupler" in legend
+    assert "path of coupler" in legend
     assert "force: an arrow of 1 m is" in legend and "closer" in legend
     assert "lock:drive" in legend
 

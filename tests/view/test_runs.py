@@ -184,7 +184,7 @@ def test_ghosts_and_traces(bars: pl.Trajectory) -> None:
     assert 0.33 in data["times"]
     assert data["ghost"] == ["skeleton", "loops"]
     page = run_page(bars, Shown(traces=("coupler", "rocker")))
-    assert "way of coupler" in page and "way of rocker" in page
+    assert "path of coupler" in page and "path of rocker" in page
     assert shown(bars)["traces"] is False
     assert shown(bars)["ghost"] == []
 

@@ -1,7 +1,7 @@
 """The commands `pinloop stop` and `pinloop brakes init`.
 
 Turns words into calls and results into text, files and exit codes; what is taken where nothing is
-said is chosen in `stopping.usual`. Exit codes of `stop`: 0 the robot stands and is held, 1 it is
+said is chosen in `stopping.usual`. Exit codes of `stop`: 0 the robot is at rest and held, 1 it is
 not, 2 a mistake in what was asked.
 """
 
@@ -169,7 +169,7 @@ def stop(
     tolerance: Tolerance = None,
     model: ModelName = None,
 ) -> int:
-    """Stop a moving robot: time and angle per joint, way of the tool, loads, whether it holds.
+    """Stop a moving robot: time and angle per joint, tool path, loads, whether it holds.
 
     A planning aid, no safety certificate.
     """
@@ -395,7 +395,7 @@ command(
     app,
     stop,
     "stop urdf/six_axis_arm.urdf --payload 5kg --csv stop.csv",
-    codes="0 the robot stands and is held; 1 it is not",
+    codes="0 the robot is at rest and held; 1 it is not",
     panel=STOPS,
 )
 app.add_typer(brakes_app, rich_help_panel=STOPS)

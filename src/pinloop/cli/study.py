@@ -70,7 +70,7 @@ def study(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Stop a robot from many states: how times and ways are distributed, and what is worst.
+    """Stop a robot from many states: how times and distances are distributed, and what is worst.
 
     Started again, it goes on where it was interrupted. Sampled, not guaranteed.
     """
@@ -170,8 +170,8 @@ def _told(done: Study, summary: Summary) -> int:
             if outcome != "stopped"
         )  # fmt: skip
         complain(
-            f"{summary.not_stopped} of {done.size} cases did not end in a robot that stands and "
-            f"is held: {bad}",
+            f"{summary.not_stopped} of {done.size} cases did not end with the robot at rest and "
+            f"held: {bad}",
             "warning",
             "yellow",
         )

@@ -98,7 +98,7 @@ def play(
     trace: Annotated[
         list[str] | None,
         text_option(
-            "Frame or body whose way is drawn. May be given several times. Default: the tool.",
+            "Frame or body whose path is drawn. May be given several times. Default: the tool.",
             "FRAME",
         ),
     ] = None,

@@ -47,7 +47,7 @@ _NOTHING = 1e-12
 
 @dataclass(frozen=True)
 class Most:
-    """What goes farthest, or fastest.
+    """What moves farthest, or fastest.
 
     Args:
         value: how far [m], or how fast [m/s]; never negative.
@@ -156,7 +156,7 @@ def ways_towards(stop: StopResult, person: Person, shapes: Shapes) -> Ways:
     ends = [_nearest(one, shapes, person.point) for one in (before, after)]
     if min(end.at_least for end in ends) <= 0.0:
         raise BadValue(
-            f"the robot comes as far as the person {person} before it stands; put the person "
+            f"the robot comes as far as the person {person} before it is at rest; put the person "
             "farther away, or give a direction"
         )
     first, second = (

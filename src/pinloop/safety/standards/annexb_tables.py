@@ -176,7 +176,7 @@ def _outcome(stop: AxisStop | None) -> Cell:
         return Cell("no such pose", "caution")
     if stop.outcome != "stopped":
         return Cell(stop.outcome, "bad")
-    last = "" if stop.last == stop.axis else f"; {stop.last} stands last"
+    last = "" if stop.last == stop.axis else f"; {stop.last} comes to rest last"
     return Cell(printable(f"stopped{last}"), "good")
 
 
@@ -201,7 +201,7 @@ def _facts(annex: AnnexB) -> Facts:
         (
             "signal chain",
             f"sensor {milliseconds(chain.sensor)}, controller {milliseconds(chain.controller)}, "
-            f"motors without torque {milliseconds(chain.drive_off)} after the command",
+            f"drives off {milliseconds(chain.drive_off)} after the command",
         ),
         ("gravity", f"({', '.join(f'{x:g}' for x in settings.gravity)}) m/s^2"),
     ]
@@ -244,8 +244,8 @@ def _values(annex: AnnexB, pose: Pose) -> Iterator[str]:
 def _definitions(annex: AnnexB) -> Iterator[str]:
     """What the numbers mean."""
     yield (
-        "stopping time: from the signal until all joints stand for good; stopping distance: how "
-        "far the axis gets in that time from where it was, reaction and braking together (ISO "
+        "stopping time: from the signal until all joints are at rest for good; stopping distance: "
+        "how far the axis gets in that time from where it was, reaction and braking together (ISO "
         "10218-1:2011, annex B)"
     )
     for one in annex.categories:

@@ -13,7 +13,7 @@ __all__ = ["at_least_zero", "checked_stops"]
 
 
 def checked_stops(stop: StopResult | Iterable[StopResult]) -> list[StopResult]:
-    """Return one stop or several as a list after checking that the robots stand and are held."""
+    """Return one stop or several as a list after checking that the robots are at rest and held."""
     found: list[Any] = [stop]
     if not isinstance(stop, StopResult):
         found = list(stop) if isinstance(stop, Iterable) else []
@@ -23,7 +23,7 @@ def checked_stops(stop: StopResult | Iterable[StopResult]) -> list[StopResult]:
         if not one.holds:
             raise BadValue(
                 f"the stop of robot '{one.robot.name}' ends as '{one.outcome}': no distance "
-                "protects from a robot that does not stand and hold"
+                "protects from a robot that does not come to rest and hold"
             )
     return found
 

@@ -58,8 +58,8 @@ class AxisStop:
         pose: the pose at the signal.
         outcome: as of `StopResult`, or "failed" if the stop could not be computed to its end.
         problem: why it failed.
-        time: from the signal until all joints stand for good [s].
-        distance: how far the axis gets from where it was at the signal until it stands for good
+        time: from the signal until all joints are at rest for good [s].
+        distance: how far the axis gets from where it was at the signal until it is at rest for good
             [rad]; if gravity pulls it back before its brake acts, the farthest counts.
         reaction_time: part of the time until its brake acts, or its drive slows it down [s].
         reaction_distance: how far it goes in that time [rad].

@@ -51,7 +51,7 @@ def standing_cases(study: Study) -> Standing:
         study: the study; cases that could not be computed are left out, and a note says so.
 
     Raises:
-        BadValue: in some case the robot does not stand and hold, or no case was computed.
+        BadValue: in some case the robot does not come to rest and hold, or no case was computed.
     """
     times: dict[int, float] = {}
     failed: dict[int, str] = {}
@@ -70,8 +70,8 @@ def standing_cases(study: Study) -> Standing:
         others = f" (and {len(loose) - 1} others do not stop either)" if len(loose) > 1 else ""
         raise BadValue(
             f"case {case} of the study of robot '{name}' ends as '{outcome}'{others}: no distance "
-            "protects from a robot that does not stand and hold; give it stronger brakes, or make "
-            "a study of states from which it stops"
+            "protects from a robot that does not come to rest and hold; give it stronger brakes, "
+            "or make a study of states from which it stops"
         )
     if not times:
         raise BadValue(

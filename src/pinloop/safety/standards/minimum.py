@@ -121,7 +121,7 @@ def minimum_distance(
 
     With the fast approach first; if that gives more than ``threshold``, with the slow one, but
     not less than ``threshold``; and never less than ``least``. The hazard zone is everything that
-    the robot sweeps until it stands, see `pinloop.safety.space.swept.swept_volume`.
+    the robot sweeps until it is at rest, see `pinloop.safety.space.swept.swept_volume`.
 
     The defaults are those for detection zones across the approach that detect 40 mm or less. For
     others (zones along the approach, single beams, mats) give ``fast`` and ``slow`` the same 1.6
@@ -156,7 +156,7 @@ def minimum_distance(
     source = f"K: {by}, S {rule} {1e3 * threshold:g} mm with {1e3 * fast:g} mm/s"
     formula = f"{1e3 * K:g} mm/s × {T:.4g} s"
     terms = [
-        Term("K T", "approach until the robot stands", K * T, K * T, formula, source),
+        Term("K T", "approach until the robot is at rest", K * T, K * T, formula, source),
         Term("C", "intrusion distance", C, C, f"{1e3 * C:g} mm", "given" if C else "taken as 0"),
     ]
     floor = least if near else max(least, threshold)
@@ -170,7 +170,9 @@ def minimum_distance(
 def _assumed(detection: float, C: float) -> tuple[str, ...]:
     """What a distance rests on, one sentence each."""
     absent = [name for name, value in (("detection", detection), ("C", C)) if not value]
-    found = ["S counts from everything that the robot sweeps until it stands, not from its tool"]
+    found = [
+        "S counts from everything that the robot sweeps until it is at rest, not from its tool"
+    ]
     if absent:
         found.append(f"{', '.join(absent)} not given and taken as 0")
     return tuple(found)

@@ -39,18 +39,18 @@ _STEP = 1e-3
 
 
 def human_term(speed: Speed, T_r: float, T_s: float) -> tuple[float, Term]:
-    """The largest speed of the person [m/s], and S_h: how far they come until the robot stands.
+    """The largest speed of the person [m/s], and S_h: how far they come until the robot is at rest.
 
     Args:
         speed: their speed [m/s], or a function of the time from the start of T_r on [s].
         T_r: until the command [s].
-        T_s: from there until the robot stands [s].
+        T_s: from there until the robot is at rest [s].
     """
     v_h, S_h = _integrated(speed, T_r + T_s)
     whole = f"v_h (T_r + T_s) = {v_h:g} m/s × ({T_r:.4g} s + {T_s:.4g} s)"
     return v_h, Term(
         "S_h",
-        "person, until the robot stands",
+        "person, until the robot is at rest",
         S_h,
         v_h * (T_r + T_s),
         f"integral of v_h over T_r + T_s; simple: {whole}" if callable(speed) else whole,

@@ -53,7 +53,7 @@ class Separation:
     Args:
         terms: S_h, S_r, S_s, C, Z_d, Z_r, in this order.
         reaction_time: T_r, from when the person is where they are measured to the command [s].
-        stopping_time: T_s, from the command until the robot stands for good [s].
+        stopping_time: T_s, from the command until the robot is at rest for good [s].
         human_speed: v_h, the largest if it varies [m/s].
         robot_speed: v_r, largest speed of any point of the robot towards the person in the
             reaction time [m/s].

@@ -1,4 +1,4 @@
-"""The course of a stop: phases one after another, until all stand and are held, or time is up.
+"""The course of a stop: phases one after another, until all are at rest and held, or time is up.
 
 The only loop over the time of a stop; its steps are those of `stepping`. Between the steps all
 joints that may stick or slide are decided together, which the events of `simulate`, one mode

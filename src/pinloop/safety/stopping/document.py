@@ -126,7 +126,7 @@ class JointRecord(TypedDict):
     reaction_angle: float
     braking_angle: float
     angle: float
-    travel: Annotated[float, Field(description="length of the way, to and fro")]
+    travel: Annotated[float, Field(description="distance covered, in both directions")]
     excursion: Annotated[float, Field(description="largest distance from the start")]
     peak_speed: float
     impulse: float
@@ -144,7 +144,7 @@ class JointRecord(TypedDict):
 
 @closed
 class ToolRecord(TypedDict):
-    """The way of the tool."""
+    """The path of the tool."""
 
     frame: str
     start_m: Numbers
@@ -168,7 +168,7 @@ class LedgerRecord(TypedDict):
     ]
     impacts_J: float
     kinetic_after_J: float
-    error_J: Annotated[float, Field(description="closure error, in minus out")]
+    error_J: Annotated[float, Field(description="energy balance error, in minus out")]
     relative_error: float
 
 

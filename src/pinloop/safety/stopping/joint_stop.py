@@ -27,7 +27,7 @@ class JointStop:
     Args:
         name: name of the joint.
         reaction_time: from the signal until its brake acts, or until its drive slows it down [s].
-        braking_time: from then until it stands for good [s].
+        braking_time: from then until it is at rest for good [s].
         reaction_angle: how far it moves in the reaction time [rad], signed.
         braking_angle: how far it moves from then to the end [rad], signed.
         travel: length of the way, to and fro [rad].
@@ -67,7 +67,7 @@ class JointStop:
 
     @property
     def time(self) -> float:
-        """From the signal until it stands for good [s]."""
+        """From the signal until it is at rest for good [s]."""
         return self.reaction_time + self.braking_time
 
     @property

@@ -52,9 +52,9 @@ class StopResult:
         category: category of the stop.
         chain: from the signal to the command.
         run: the motion from the signal to the end, for `view`, export and analysis.
-        outcome: "stopped": all stand and are held; "does not hold": a joint that nothing holds
+        outcome: "stopped": all are at rest and held; "does not hold": a joint that nothing holds
             against gravity; "time-out": the limit of time came first.
-        stopping_time: from the signal until all stand for good [s]; to the end if they do not.
+        stopping_time: from the signal until all are at rest for good [s]; otherwise to the end.
         reaction_time: from the signal until the first brake or controlled deceleration acts [s].
         holding: what holds each joint at the end.
         loads: the largest speeds, torques and energies, joint by joint.
@@ -132,7 +132,7 @@ class StopResult:
         return file
 
     def to_csv(self, path: str | Path, *, every: float | None = 1e-3) -> Path:
-        """Write states, torques, way of the tool and energies over time, units in the names.
+        """Write states, torques, tool path and energies over time, units in the names.
 
         Torques are those at the joints, see `stopping.series.Series`.
 

@@ -109,9 +109,7 @@ def _power(result: StopResult) -> str:
     """When the motors lose their torque."""
     if result.category.number:
         return ""
-    return (
-        f", motors without torque at {milliseconds(result.chain.command + result.chain.drive_off)}"
-    )
+    return f", drives off at {milliseconds(result.chain.command + result.chain.drive_off)}"
 
 
 def _payload(result: StopResult) -> str:
@@ -171,7 +169,7 @@ def _rows(joints: Sequence[JointStop], parts: Sequence[_Part]) -> list[list[Cell
 def _ways(result: StopResult, joints: Sequence[JointStop], units: Units, which: str) -> Grid:
     """Times and ways of joints, from the signal on."""
     robot, q0 = result.robot, result.run.q[0]
-    way = "angle" if units.way == "deg" else "way"
+    way = "angle" if units.way == "deg" else "displacement"
     thirds = ("reaction", "braking", "total")
     parts = [
         _Part(
@@ -190,7 +188,7 @@ def _ways(result: StopResult, joints: Sequence[JointStop], units: Units, which: 
     ]
     longest = max((joint.travel for joint in joints), default=0.0)
     if any(joint.travel - abs(joint.angle) > _DETOUR * longest for joint in joints):
-        parts.append(_Part((Column("to and fro", units.way),), (lambda j: j.travel,), units.factor))
+        parts.append(_Part((Column("travel", units.way),), (lambda j: j.travel,), units.factor))
     columns = [Column("joint", right=False), *(column for part in parts for column in part.columns)]
     rows = tuple(tuple(row) for row in _rows(joints, parts))
     return Grid(f"Joints{which}: time and {way} from the signal", tuple(columns), rows)
@@ -212,7 +210,11 @@ def _loads(result: StopResult, joints: Sequence[JointStop], units: Units, which:
     if any(joint.impulse for joint in joints):
         parts.append(_Part((Column("impulse", f"{units.torque} s"),), (lambda j: j.impulse,)))
     columns = [Column("joint", right=False), *(column for part in parts for column in part.columns)]
-    columns += [Column("gear use", "%"), Column("slips"), Column("x load", "", "holding")]
+    columns += [
+        Column("utilisation", "%", "gear"),
+        Column("slips"),
+        Column("margin", "", "holding"),
+    ]
     columns.append(Column("state", "", "holding", right=False))
     rows = _rows(joints, parts)
     for row, joint in zip(rows, joints, strict=True):
@@ -244,14 +246,14 @@ def _state(joint: JointStop) -> Cell:
 
 
 def _tool(result: StopResult) -> Grid:
-    """The way of the tool."""
+    """The path of the tool."""
     point = result.point()
     ways = [point.reaction_length, point.braking_length, point.length, point.displacement]
     lengths = [1e3 * way for way in ways]
     speed = 1e3 * point.peak_speed
     columns = (
         Column("frame", right=False),
-        *(Column(part, "mm", "way") for part in ("reaction", "braking", "total")),
+        *(Column(part, "mm", "path") for part in ("reaction", "braking", "total")),
         Column("displacement", "mm"),
         Column("peak speed", "mm/s"),
     )
@@ -265,12 +267,12 @@ def _energy(result: StopResult) -> Grid:
     """The ledger line by line, with what is missing in it."""
     ledger = result.ledger
     given = [
-        ("motion at the signal", ledger.kinetic_before),
-        ("given off by gravity", ledger.potential_drop),
-        ("work of the drives", ledger.drive_work),
+        ("kinetic energy at the signal", ledger.kinetic_before),
+        ("work done by gravity", ledger.potential_drop),
+        ("work done by the drives", ledger.drive_work),
     ]
     taken = [(name, float(heat.sum())) for name, heat in ledger.dissipated.items()]
-    taken += [("impacts", ledger.impacts), ("motion left", ledger.kinetic_after)]
+    taken += [("impacts", ledger.impacts), ("kinetic energy left", ledger.kinetic_after)]
     total = sum(value for _, value in given)
     entries = [*given, ("in", total), *taken, ("out", sum(value for _, value in taken))]
     places = decimals((value for _, value in entries), least=1)
@@ -279,5 +281,5 @@ def _energy(result: StopResult) -> Grid:
         (Cell(name, marks.get(name, "")), Cell(number(value, places), marks.get(name, "")))
         for name, value in entries
     ]
-    rows.append((Cell("closure error, in - out"), Cell(f"{ledger.error:.1e}")))
+    rows.append((Cell("energy balance error"), Cell(f"{ledger.error:.1e}")))
     return Grid("Energy", (Column("", right=False), Column("[J]")), tuple(rows))

@@ -108,7 +108,7 @@ class TriggerEntry(Entry):
     sensor: NotNegative | None = Field(None, description="until the controller knows [s]")
     controller: NotNegative | None = Field(None, description="until the command [s]")
     drive_off: NotNegative | None = Field(
-        None, description="from the command until the motors are without torque [s]"
+        None, description="from the command until the drives are off [s]"
     )
 
 

@@ -1,4 +1,4 @@
-"""What came out of a study, in a few numbers: outcomes, and how times and ways are distributed.
+"""A study in a few numbers: outcomes, and how times and distances are distributed.
 
 Also the table of worst cases. How a table looks is in `stopping.sheet`.
 """
@@ -92,7 +92,7 @@ class Summary:
     Args:
         outcomes: how many cases ended how.
         reasons: why cases failed and how many did, the most frequent first.
-        distributions: of time, way of the tool, clearance, and angle or way per joint.
+        distributions: of time, tool path, clearance, and angle or travel per joint.
         beyond: joints that get beyond their limits in a case.
     """
 
@@ -103,7 +103,7 @@ class Summary:
 
     @property
     def stopped(self) -> int:
-        """Number of cases that ended in a robot that stands and is held."""
+        """Number of cases that ended with the robot at rest and held."""
         return self.outcomes.get("stopped", 0)
 
     @property
@@ -288,13 +288,13 @@ def _named(setup: Setup, column: str) -> tuple[str, str, float]:
     if column == "stopping_time_s":
         return "stopping time", "ms", 1e3
     if column == "tool_travel_m":
-        return "way of the tool", "mm", 1e3
+        return "tool path", "mm", 1e3
     if column == CLEARANCE:
         return "clearance", "mm", 1e3
     name, _, _ = column.rpartition("_excursion_")
     joint = units_of(setup.robot, name)
     return (
-        f"{'angle' if joint.si == 'rad' else 'way'} of {printable(name)}",
+        f"{'angle' if joint.si == 'rad' else 'travel'} of {printable(name)}",
         joint.way,
         joint.factor,
     )

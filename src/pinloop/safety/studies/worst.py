@@ -59,7 +59,7 @@ def worst_case(
     """Search the worst cases of a study's space.
 
     From the worst samples each search goes uphill in the space, first to both ends of every range:
-    a weaker brake is not always worse. Cases that do not end in a robot that stands and is held
+    a weaker brake is not always worse. Cases that do not end with the robot at rest and held
     are another finding, and left out here.
 
     Args:

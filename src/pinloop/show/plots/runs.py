@@ -225,7 +225,7 @@ class RunPlots:
                     if name in norms:
                         norms[name][k] = norm
         lines, notes = _largest([Line(name, run.t, norm) for name, norm in norms.items()])
-        name = "usual tolerance" if tolerance is None else "tolerance"
+        name = "default tolerance" if tolerance is None else "tolerance"
         level = (Projection().tol if tolerance is None else tolerance), name
         return Panel("closure residual [m, rad]", lines, notes, logarithmic=True, level=level)
 

@@ -64,7 +64,7 @@ class _Maker:
         """How far the joints have moved, per unit."""
         every = [x for name in self._names for x in coordinates(self._robot, name, self._states)]
         found = [one._replace(values=one.values - one.values[0]) for one in every]
-        return self._panels(found, {"rad": "angle, from start", "m": "way, from start"})
+        return self._panels(found, {"rad": "angle, from start", "m": "displacement, from start"})
 
     def rates(self) -> Iterator[Panel]:
         """Velocities per unit."""

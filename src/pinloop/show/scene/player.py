@@ -28,7 +28,7 @@ data-moves="{moves}">
 <div class="replay-stage">
 <div class="replay-pane" role="img" aria-label="{picture}"></div>
 <img class="replay-still" alt="{picture}">
-<p class="replay-hint">drag: turn · right button: shift · click, then scroll: zoom</p>
+<p class="replay-hint">drag: rotate · right button: pan · click, then scroll: zoom</p>
 </div>
 <p class="replay-trouble">This browser shows no 3D graphics (WebGL): there is no replay here.</p>
 <div class="replay-controls">
@@ -91,7 +91,7 @@ def make_player(
     *,
     trace_label: str = "path",
     ghost_label: str = "start",
-    words: tuple[str, str] = ("stands", "moves"),
+    words: tuple[str, str] = ("at rest", "moving"),
     opens: float | None = None,
     shared: SharedCommands | None = None,
 ) -> Player:

@@ -37,7 +37,7 @@ _MOST_WITH_FORCES = 3000
 """Frames at which reactions are computed at most: each one solves for them."""
 _MOST_EVENTS = 100
 _TOOLS = ("tcp", "tool0", "tool", "ee", "end_effector", "flange")
-"""Frames whose way is drawn unless the user says otherwise; the first that there is."""
+"""Frames whose path is drawn unless the user says otherwise; the first that there is."""
 _LINES: tuple[Color, ...] = (
     (0.80, 0.12, 0.45, 1.0),
     (0.12, 0.40, 0.75, 1.0),
@@ -102,7 +102,7 @@ def run_page(run: Motion, shown: Shown, *, live: str | None = None) -> str:
     replay, traces = run_replay(run, shown)
     player = make_player(
         replay,
-        trace_label="way" if len(traces) == 1 else "ways",
+        trace_label="path" if len(traces) == 1 else "paths",
         ghost_label="ghost" if len(replay.ghosts) == 1 else "ghosts",
         words=("locked", "free"),
         opens=float(replay.t[0]),
@@ -206,7 +206,7 @@ def _most(run: Motion, arrows: int) -> int:
 
 
 def _traced(robot: Mechanism, shown: Shown) -> Sequence[str]:
-    """Frames whose way is drawn."""
+    """Frames whose path is drawn."""
     if shown.traces is not None:
         names = (shown.traces,) if isinstance(shown.traces, str) else tuple(shown.traces)
         for name in names:
@@ -238,7 +238,7 @@ def _legend(replay: Replay, traces: Sequence[Trace]) -> Iterator[str]:
     if any("loops/" in path for path in replay.paths):
         yield _swatch(LOOP, "loop joint" + (", grey while it is open" if replay.opened else ""))
     for trace in traces:
-        yield _swatch(trace.color, f"way of {trace.frame}")
+        yield _swatch(trace.color, f"path of {trace.frame}")
     for moment, unit in ((False, "N"), (True, "N m")):
         arrows = [arrow for arrow in replay.arrows if arrow.moment is moment]
         if arrows:

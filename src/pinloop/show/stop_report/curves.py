@@ -37,9 +37,9 @@ _SINKS = {
 }
 _OTHER = "#8a94a3"
 _GIVEN = {
-    "motion at the signal": "#0072b2",
-    "given off by gravity": "#3d9bd1",
-    "work of the drives": "#009e73",
+    "kinetic energy at the signal": "#0072b2",
+    "work done by gravity": "#3d9bd1",
+    "work done by the drives": "#009e73",
 }
 
 
@@ -219,7 +219,7 @@ def _spans(
     for start, stop in pairwise(marks):
         middle = (start + stop) / 2
         if any(a <= middle <= b for a, b in standing):
-            yield "stands", start, stop, "#1f6fb5"
+            yield "at rest", start, stop, "#1f6fb5"
         elif stop <= joint.reaction_time:
             yield "reaction", start, stop, "#b3bcc8"
         else:
@@ -230,15 +230,15 @@ def energy_stacks(result: StopResult) -> list[Stack]:
     """Energies that came in, and where they went; what is given with a minus went the other way."""
     ledger = result.ledger
     given = {
-        "motion at the signal": ledger.kinetic_before,
-        "given off by gravity": ledger.potential_drop,
-        "work of the drives": ledger.drive_work,
+        "kinetic energy at the signal": ledger.kinetic_before,
+        "work done by gravity": ledger.potential_drop,
+        "work done by the drives": ledger.drive_work,
     }
-    turned = {"given off by gravity": "lifting", "work of the drives": "taken by the drives"}
+    turned = {"work done by gravity": "lifting", "work done by the drives": "taken by the drives"}
     taken = [Part(name, float(heat.sum()), _SINKS.get(name, _OTHER))
              for name, heat in ledger.dissipated.items()]  # fmt: skip
     taken += [Part("impacts", float(ledger.impacts), "#222222")]
-    taken += [Part("motion left", ledger.kinetic_after, _OTHER)]
+    taken += [Part("kinetic energy left", ledger.kinetic_after, _OTHER)]
     taken += [
         Part(turned[name], -value, _GIVEN[name])
         for name, value in given.items()

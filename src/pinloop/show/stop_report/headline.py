@@ -65,7 +65,7 @@ def _cards(result: StopResult) -> Iterator[Markup]:
         use = number(100 * (gear.gear_use or 0.0), 0)
         unit = units_of(result.robot, gear.name).torque
         yield card(
-            "highest load of a gear", use, "%",
+            "highest gear utilisation", use, "%",
             f"{gear.name}: {_four(gear.peak_gear_torque)} of {_four(gear.gear_limit)} {unit}",
             "bad" if (gear.gear_use or 0.0) > 1 else "",
         )  # fmt: skip
@@ -82,27 +82,27 @@ def _tool(point: PointStop) -> Markup:
     speed = 1e3 * point.peak_speed
     said = number(speed, decimals([speed], most=3))
     return card(
-        f"way of the tool ({point.frame})", length, "mm",
+        f"tool path ({point.frame})", length, "mm",
         f"{reaction} mm reaction + {braking} mm braking; peak speed {said} mm/s",
     )  # fmt: skip
 
 
 def _worst(result: StopResult, joints: list[JointStop]) -> Markup:
-    """The joint that goes farthest, and the one that stands last."""
+    """The joint that moves farthest, and the one that stands last."""
     turning = [j for j in joints if units_of(result.robot, j.name).way == "deg"]
     sort = turning or joints
     worst = max(sort, key=lambda joint: abs(joint.angle))
     last = max(joints, key=lambda joint: joint.time)
     units = units_of(result.robot, worst.name)
     value = units.factor * worst.angle
-    text = f"{worst.name} goes farthest"
+    text = f"{worst.name} moves farthest"
     moving = [joint.name for joint in joints if joint.state == "moving"]
     if moving:
         text += f"; still in motion: {listed(moving)}"
     elif last is worst:
-        text += f" and stands last, after {milliseconds(last.time)}"
+        text += f" and comes to rest last, after {milliseconds(last.time)}"
     else:
-        text += f"; {last.name} stands last, after {milliseconds(last.time)}"
+        text += f"; {last.name} comes to rest last, after {milliseconds(last.time)}"
     return card("worst joint", number(value, decimals([value], most=3)), units.way, text)
 
 
@@ -112,7 +112,7 @@ def _holding(result: StopResult, joint: JointStop) -> Markup:
     hold = "a tooth" if joint.hold == float("inf") else f"{_four(joint.hold)} {unit}"
     ample = joint.margin > 1000.0
     return card(
-        "least holding reserve",
+        "smallest holding margin",
         ">1000" if ample else number(joint.margin, 2),
         "\N{MULTIPLICATION SIGN} load",
         f"{joint.name}: held by {hold}, load {_four(abs(joint.load))} {unit}",

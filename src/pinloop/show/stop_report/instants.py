@@ -34,7 +34,7 @@ _PLAIN = {
     "signal": "signal",
     "a ramp ends": "a ramp of the drives ends",
     "command": "command",
-    "power off": "motors without torque",
+    "power off": "drives off",
     "drives stand": "drives have brought the robot to rest",
     "time limit": "time limit of the drives",
     "teeth engage": "teeth engage",
@@ -150,7 +150,7 @@ def instants_of_joint(result: StopResult, name: str, clock: Clock) -> list[Insta
         if name in one.joints and one.what not in _QUIET
     ][:_MOST]
     ends = (clock.factor * end.t for end in _ends(result) if name in end.joints)
-    return [*found, *(Instant(t, "stands") for t in ends)]
+    return [*found, *(Instant(t, "at rest") for t in ends)]
 
 
 def _ends(result: StopResult) -> list[Happening]:
@@ -161,10 +161,10 @@ def _ends(result: StopResult) -> list[Happening]:
             continue
         for k, other in enumerate(found):
             if abs(other.t - joint.time) <= _SAME:
-                found[k] = Happening(other.t, "stands", (*other.joints, name))
+                found[k] = Happening(other.t, "at rest", (*other.joints, name))
                 break
         else:
-            found.append(Happening(joint.time, "stands", (name,)))
+            found.append(Happening(joint.time, "at rest", (name,)))
     return sorted(found, key=lambda one: one.t)
 
 
@@ -178,8 +178,8 @@ def _label(one: Happening, every: set[str]) -> str:
     if one.what == "full brake torque":
         whole = several and set(one.joints) >= every
         return "full brake torque" if whole else f"full torque: {listed(one.joints, 2)}"
-    if one.what == "stands":
-        return f"{listed(one.joints, 2)} {'stand' if several else 'stands'}"
+    if one.what == "at rest":
+        return f"{listed(one.joints, 2)} at rest"
     return f"{listed(one.joints, 2)}: {one.what}"
 
 

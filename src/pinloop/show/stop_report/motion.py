@@ -81,13 +81,13 @@ def motion_of(
         layers=layers,
     )
     player = make_player(
-        replay, trace_label="way of the tool", ghost_label="pose at the signal", shared=shared
+        replay, trace_label="tool path", ghost_label="pose at the signal", shared=shared
     )
     remarks = [
         joined(
             "Symbols of joints are ", element("span", "orange", class_="moves"),
             " while they move and ", element("span", "blue", class_="stands"),
-            " when they stand; the pose at the signal is translucent. The way of ", result.tool,
+            " at rest; the pose at the signal is translucent. The path of ", result.tool,
             " is grey in the reaction time, then red.",
         )
     ]  # fmt: skip

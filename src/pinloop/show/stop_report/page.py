@@ -112,7 +112,7 @@ def _plots(curves: Curves) -> Iterator[Markup]:
             element(
                 "p",
                 "At the joint, gear included; of brake and drive before the losses of the gear. "
-                "Of a joint that stands, what holds it is split in proportion to what each could "
+                "Of a joint at rest, what holds it is split in proportion to what each could "
                 "hold.",
                 class_="remark",
             ),
@@ -138,8 +138,8 @@ def _lanes(result: StopResult, clock: Clock) -> Markup:
     if not rows:
         return Markup("")
     colors = {one.name: one.color for lane in rows for one in lane.spans}
-    order = [name for name in ("reaction", "braking", "stands") if name in colors]
-    title = "Who moves, who is braked, who stands"
+    order = [name for name in ("reaction", "braking", "at rest") if name in colors]
+    title = "Joints: reaction, braking, at rest"
     label = f"time since the signal [{clock.unit}]"
     return element(
         "figure",

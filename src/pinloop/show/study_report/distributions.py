@@ -33,7 +33,7 @@ def distributions_section(told: Mapping[str, Told], links: Mapping[int, str]) ->
         links: by number of the case, where in the page it is replayed.
     """
     if not told:
-        text = "No case ended in a robot that stands and is held: there is nothing to distribute."
+        text = "No case ended with the robot at rest and held: there is nothing to distribute."
         return section("Distributions", "distributions", element("p", text))
     whole = [one for one in told.values() if one.quantity.kind not in _SMALL]
     pictures = [
@@ -43,7 +43,7 @@ def distributions_section(told: Mapping[str, Told], links: Mapping[int, str]) ->
     return section(
         "Distributions", "distributions",
         element(
-            "p", "Of the cases that ended in a robot that stands and is held; the others are "
+            "p", "Of the cases that ended with the robot at rest and held; the others are "
             "counted by themselves. The largest value is marked, of clearances the smallest. "
             "Point at a bar to read it.", class_="remark",
         ),

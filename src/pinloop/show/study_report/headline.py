@@ -93,7 +93,7 @@ def _worst(one: Told, links: Mapping[int, str]) -> Markup:
 
 
 def _gear(study: Study, told: Mapping[str, Told], links: Mapping[int, str]) -> Iterator[Markup]:
-    """The highest load of a gear, over what it may carry."""
+    """The highest gear utilisation, over what it may carry."""
     known = []
     for one in told.values():
         if one.quantity.kind == "gear":
@@ -108,4 +108,4 @@ def _gear(study: Study, told: Mapping[str, Told], links: Mapping[int, str]) -> I
             f"{one.quantity.text(limit)}",
         )  # fmt: skip
         mark = "bad" if use > 1 else ""
-        yield card("highest load of a gear", number(100 * use, 0), "%", more, mark)
+        yield card("highest gear utilisation", number(100 * use, 0), "%", more, mark)

@@ -41,7 +41,7 @@ _TALLEST, _FLATTEST = 1.25, 0.4
 def map_section(
     results: Results, told: Mapping[str, Told], obstacles: Sequence[Obstacle], tool: str
 ) -> Markup:
-    """Maps of the way of the tool and of the time.
+    """Maps of the tool path and of the time.
 
     Args:
         results: what came out.

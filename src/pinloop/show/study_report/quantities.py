@@ -33,7 +33,7 @@ VARIED = {
 """What the kinds of variables are called."""
 _NAMES = {
     "time": "stopping time",
-    "travel": "way of the tool",
+    "travel": "tool path",
     "clearance": "clearance",
     "impulse": "impulse at {}",
     "gear": "gear torque of {}",
@@ -125,7 +125,7 @@ def quantities(setup: Setup) -> list[Quantity]:
     for criterion, column in criteria(setup).items():
         kind, _, joint = criterion.partition(":")
         unit, factor = unit_of_column(column)
-        way = "angle of {}" if unit == "deg" else "way of {}"
+        way = "angle of {}" if unit == "deg" else "travel of {}"
         name = _NAMES.get(kind, way).format(printable(joint))
         found.append(Quantity(criterion, kind, joint, column, name, unit, factor))  # type: ignore[arg-type]
     return found

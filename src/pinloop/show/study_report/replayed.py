@@ -226,7 +226,7 @@ def _table(case: Replayed, study: Study) -> Markup:
     if not struck:
         rows = [(*row[:-2], row[-1]) for row in rows]
     columns = [Column("joint", right=False), *(Column(VARIED[kind]) for kind in kinds)]
-    ends = ("goes", "stands after", *(("impulse",) if struck else ()), "gear, at most")
+    ends = ("moves", "at rest after", *(("impulse",) if struck else ()), "gear, at most")
     columns += [Column(text) for text in ends]
     return grid_table(Grid("Joint by joint", tuple(columns), tuple(rows)), titled=False)
 

@@ -39,7 +39,7 @@ _NUMBER = re.compile(r"(?<![\w'.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 @dataclass
 class Failure:
-    """Cases that did not end in a robot that stands and is held, alike but for numbers.
+    """Cases that did not end with the robot at rest and held, alike but for numbers.
 
     Args:
         outcome: how they ended.
@@ -77,7 +77,7 @@ class Results:
 
     @property
     def stopped(self) -> int:
-        """Number of cases that ended in a robot that stands and is held."""
+        """Number of cases that ended with the robot at rest and held."""
         return len(self.cases)
 
     @cached_property

@@ -124,7 +124,7 @@ def _payload(setup: Setup) -> str:
 
 
 def failures_section(results: Results, links: Mapping[int, str]) -> Markup:
-    """Cases that did not end in a robot that stands and is held, alike ones together.
+    """Cases that did not end with the robot at rest and held, alike ones together.
 
     Args:
         results: what came out.
@@ -157,7 +157,7 @@ def _why(one: Failure) -> str:
     if one.reason:
         return one.reason if one.alike else f"{one.reason} (and alike, with other numbers)"
     return {
-        "does not hold": "it stands, but brakes and friction do not hold it against gravity",
+        "does not hold": "it comes to rest, but brakes and friction do not hold it against gravity",
         "time-out": "it did not come to rest within the time computed",
     }.get(one.outcome, "no reason was given")
 
