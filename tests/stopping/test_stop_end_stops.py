@@ -75,6 +75,48 @@ def test_a_drive_holds_a_load_that_hangs_from_below_its_upper_end_stop() -> None
     assert next(s.t for s in result.course.kept if s.v[0] < 0.0) > 0.03
 
 
+def lifted(limit: float) -> tuple[pl.Mechanism, pl.Brakes]:
+    """A lift of 2 kg below an end stop, and a drive with a limit that presses it up [N]."""
+    chain = pl.Chain(sensor=0.1)
+    numbers = on_axis(chain, dynamic_torque=100.0, delay=0.01, drive_torque=limit, deceleration=2.0)
+    return between(slider(2.0, UP), axis=(-9.0, 0.05)), numbers
+
+
+@pytest.mark.parametrize("category", [0, 1, 2])
+def test_a_drive_presses_its_joint_against_the_end_stop_that_it_ran_into(category: int) -> None:
+    """From 0.05 s on the lift rests at its stop, until its power goes or its reference stands."""
+    machine, numbers = lifted(30.0)
+    result = stop(machine, 1.0, numbers, limits="end stop", category=category)
+    hits = [name for _, name in result.events if "hits" in name]
+    assert len(hits) == 1 and result.outcome == "stopped"
+    assert result.ledger.impacts == pytest.approx(1.0, rel=1e-9)
+    fall = 0.5 * G * 0.01**2 * (1 + G / (50.0 - G)) if category == 0 else 0.0
+    assert result.run.q[-1, 0] == pytest.approx(0.05 - fall, abs=1e-9)
+
+
+def test_a_drive_that_is_too_weak_lets_the_load_leave_its_end_stop() -> None:
+    """From the command on 15 N carry 2 kg no longer."""
+    machine, numbers = lifted(15.0)
+    result = stop(machine, 1.0, numbers, limits="end stop", category=1, until=0.3)
+    sunk = 0.5 * (G - 7.5) * (result.run.t[-1] - 0.1) ** 2
+    assert result.run.t[-1] == 0.3
+    assert result.run.q[-1, 0] == pytest.approx(0.05 - sunk, abs=1e-9)
+
+
+def test_a_joint_without_any_room_stays_where_it_is() -> None:
+    """Both limits are zero: its drive presses it against one, its neighbour throws it off."""
+    first, second = two_links().joints
+    late = brakes(
+        **{name: {"dynamic_torque": 90.0, "deceleration": 5.0} for name in (first, second)}
+    )
+    machine = between(two_links(), **{first: (0.0, 0.0), second: (0.0, 0.0)})
+    for speeds in ([1.0, -2.0], [-1e-9, 2e-9], [0.0, 1.2]):
+        for category in (0, 1):
+            result = stop(machine, speeds, late, limits="end stop", category=category)
+            assert result.outcome == "stopped" and not result.run.q[-1].any()
+            assert np.isfinite(result.run.a).all()
+
+
 def test_a_link_that_hits_throws_the_other_as_momentum_says() -> None:
     name = two_links().joints[1]
     machine = between(two_links(), **{name: (-3.0, 0.2)})

@@ -37,6 +37,8 @@ _WORSE, _SINGULAR = 0.7, 1e-5
 what it was, and each time where it is below this."""
 _CURVED = 1e-3
 """Part of a position error that rows besides the chosen ones may be left off: they are curved."""
+_DEPENDENT = 1e-12
+"""Pivots of ``J J'`` below this part of the largest are rounding."""
 _BESIDE = 0.1
 """Regularity below which a state counts as beside a bifurcation."""
 _BIFURCATION = (
@@ -107,8 +109,6 @@ class Projector:
         manifold: RobotManifold | None = None,
     ) -> None:
         self._equations, self._projection = equations, projection
-        none = np.zeros(equations.robot.nv, dtype=bool)
-        self._free = np.flatnonzero(~(none if locked is None else locked))
         self._rows = equations.rows
         self._manifold = manifold or RobotManifold(equations.robot)
         robot = equations.robot
@@ -116,17 +116,28 @@ class Projector:
         self._unit = np.where(robot.is_translation, robot.length, 1.0)
         self._units = np.outer(self._rows.scale, self._unit)
         self._metric = np.outer(self._unit, self._unit)
-        self.regularity, self._best = 1.0, 0.0
         all_holonomic = bool(self._rows.holonomic.all())
         self._holonomic = None if all_holonomic else np.flatnonzero(self._rows.holonomic)
-        # Positions and velocities have dependent coordinates of their own if their rows differ.
-        self._blocks: dict[str, _Block] = {}
+        none = np.zeros(robot.nv, dtype=bool)
+        self.lock(none if locked is None else locked)
         chosen = projection.coordinates
         self._fixed_set: NDArray[np.intp] | None = None
         if not isinstance(chosen, str):
             at = [equations.robot.coordinates(joint).v for joint in chosen]
             columns = [k for part in at for k in range(part.start, part.stop)]
             self._fixed_set = np.array(columns, dtype=np.intp)
+
+    def lock(self, locked: NDArray[np.bool_]) -> None:
+        """Leave other coordinates alone from now on; with these the rows may branch elsewhere.
+
+        Args:
+            locked: mask of the velocity coordinates that must not be touched, shape (nv,).
+        """
+        self._free = np.flatnonzero(~locked)
+        self._independent = 0
+        self.regularity, self._best = 1.0, 0.0
+        # Positions and velocities have dependent coordinates of their own if their rows differ.
+        self._blocks: dict[str, _Block] = {}
 
     def apply(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
         """Project a state if it is off the manifold; says whether it was moved."""
@@ -164,9 +175,17 @@ class Projector:
         rank = self._equations.find_rank(t, q)
         if rank is None:
             return
-        rank = min(rank, J.shape[1])
+        J = J[:, self._free]
         factor, _, found, _ = lapack().dpstrf(J.dot(J.T), lower=1)
-        least = float(factor[rank - 1, rank - 1] / factor[0, 0]) if 0 < rank <= found else 0.0
+        pivots = factor.diagonal()[:found]
+        if len(self._free) < J.shape[1]:  # what is locked may leave fewer independent
+            rank = min(rank, int((pivots > _DEPENDENT * pivots.max(initial=0.0)).sum()))
+        if rank > self._independent:
+            self._independent, self._best = rank, 0.0
+        rank = self._independent
+        if rank == 0:
+            return
+        least = float(pivots[rank - 1] / pivots[0]) if rank <= found else 0.0
         self._best = max(self._best, least)
         self.regularity = least / self._best if self._best > 0.0 else 1.0
 

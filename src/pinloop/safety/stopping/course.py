@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -23,15 +23,18 @@ from ...integrate import MuntheKaas, Step
 from ...model.workspace import create_data
 from ...simulation.limits import JointEnd
 from ...simulation.manifold import RobotManifold
+from ...simulation.speedloss import SpeedLoss, VelocityShift, speed_loss
 from ...simulation.stabilization import Projection, Projector
 from ...simulation.stepping import StepFailed, Stepper
+from ...simulation.tangents import obstacle
 from ...simulation.transitions import Transition
+from ...tables.number_format import listed
 from .crossing import Lookout, Watched, first_crossing, shortened, watched_joints
 from .deciding import Moment, next_phase
 from .drivetrain import Drivetrain
 from .equations import Solved, StopEquations
 from .impact import impact
-from .phase import Phase
+from .phase import Phase, in_the_way
 from .plan import Plan
 from .teeth import Teeth
 from .timetable import Timetable
@@ -46,6 +49,8 @@ _TINY = 1e-9
 """Speeds below this fraction of the largest at the signal, or of 1 rad/s or m/s, count as zero."""
 _AT_REST = 1e-6
 """Acceleration of what is held by joints that stick through loops [rad/s^2, m/s^2]."""
+_BESIDE = 0.1
+"""Regularity of the rows below which a stop that cannot go on has come to a singular pose."""
 _CHATTER = 200
 """So many changes within a millisecond are chatter."""
 
@@ -107,8 +112,16 @@ class Course:
         self.equations = StopEquations(equations, train)
         self.unheld = RobotManifold(self.robot)
         self.manifold = copy(self.unheld)
+        rows = equations.rows
+        self.projector = Projector(equations, Projection(), None, self.manifold) if rows else None
+        # Whether a step ends beside a bifurcation is not looked at: stops may end in flat poses.
         self.stepper = Stepper(
-            self.robot, method, self.manifold, self.equations.acceleration, self._project
+            self.robot,
+            method,
+            self.manifold,
+            self.equations.acceleration,
+            self._project,
+            loss=self._loss,
         )
         self.kept: list[Kept] = []
         self.psi: list[Array] = []
@@ -129,6 +142,15 @@ class Course:
 
     def go(self, q: Array, v: Array, until: float) -> bool:
         """Run from the signal on; says whether all stand."""
+        try:
+            return self._run(q, v, until)
+        except StepFailed as failure:
+            near = self.projector is not None and self.projector.regularity < _BESIDE
+            if failure.reason == "speed taken" or (failure.reason == "step too small" and near):
+                raise self._singular(failure) from None
+            raise
+
+    def _run(self, q: Array, v: Array, until: float) -> bool:
         t = 0.0
         self.tiny = _TINY * max(1.0, float(np.abs(v).max(initial=0.0)))
         q, v, a = self._begin(t, q, v, ("signal",))
@@ -212,6 +234,35 @@ class Course:
             return q, v, False
         return self.projector.apply(t, q, v)
 
+    def _loss(self, step: Step, shift: VelocityShift) -> SpeedLoss | None:
+        """Why the projection at the end of a step takes more than its error, if it does."""
+        shift = replace(shift, slack=Projection().tol)
+        return speed_loss(self.equations.equations, step.t1, step.q1, shift)
+
+    def _require_kept(self, t: float, q: Array, before: Array, v: Array) -> None:
+        """Raise if the rows take speed where a phase begins, in which nothing but rounding does."""
+        if self.projector is None or max(map(abs, (v - before).tolist())) <= self.tiny:
+            return
+        tolerance = np.full(len(v), self.tiny)
+        found = speed_loss(self.equations.equations, t, q, VelocityShift(v, before, v, tolerance))
+        if found is not None:
+            raise StepFailed(f"{found} at t = {t:.6g} s", "speed taken")
+
+    def _singular(self, failure: StepFailed) -> StepFailed:
+        """Why the motion does not go on where the rows lose rank for what is not pinned."""
+        phase, names = self.phase, self.train.names
+        moved = [names[k] for k in phase.follow.nonzero()[0].tolist()]
+        held = [names[k] for k in phase.stuck.nonzero()[0].tolist()]
+        parts = [f"while drives move {listed(moved)}"] if moved else []
+        parts += [f"while {listed(held)} {'rests' if len(held) == 1 else 'rest'}"] if held else []
+        where = " ".join(["the loops come into a singular configuration", " and ".join(parts)])
+        why = f" ({failure})" if failure.reason == "speed taken" else ""
+        return StepFailed(
+            f"{where.rstrip()}, behind which the motion is not determined{why}; look whether "
+            "joints are beyond their limits there",
+            "singular configuration",
+        )
+
     # -- what happens -----------------------------------------------------------------------
 
     def _begin(
@@ -251,12 +302,11 @@ class Course:
         self.manifold.hold(lock.joint for lock in self.phase.mode.locks)
         watched = watched_joints(self.phase, self.train, self.tiny)
         self.watched = Lookout([*watched, *self.teeth.watched(self.phase.stuck)])
-        self.projector = None
-        if len(self.equations.equations.rows):
-            self.projector = Projector(
-                self.equations.equations, Projection(), self.phase.pinned, self.manifold
-            )
+        if self.projector is not None:
+            self.projector.lock(self.phase.pinned)
+        before = v
         q, v, _ = self._project(t, q, v)
+        self._require_kept(t, q, before, v)
         a = self.equations.acceleration(t, q, v)
         self._keep(t, q, v, a, 0.0 * v)
         return q, v, a
@@ -277,11 +327,9 @@ class Course:
         return self._begin(t, q, v, (*names, *clock.named(due)))
 
     def _drives(self, t: float) -> NDArray[np.bool_]:
-        """Mask of the coordinates whose drive has power, and no tooth or end stop against it."""
-        power, wanted = t < self.clock.schedule.off, self.plan.reference.at(t).v(t)
-        ahead = np.where(wanted > 0.0, self.teeth.blocked & 1, self.teeth.blocked & 2)
-        against = np.where(self.train.teeth, self.teeth.blocked, np.where(wanted, ahead, 0))
-        return np.asarray(self.plan.reference.follows & power & (against == 0))
+        """Mask of the coordinates whose drive has power, and no tooth in its way."""
+        power, caught = t < self.clock.schedule.off, self.train.teeth & (self.teeth.blocked > 0)
+        return np.asarray(self.plan.reference.follows & power & ~caught)
 
     def _limited(self, t: float) -> bool:
         """Whether the torque of the drives is limited: in a controlled stop."""
@@ -301,7 +349,11 @@ class Course:
         blocked = self.teeth.blocked if blocked is None else blocked
         mode = self.phase.mode
         endless = np.isinf(self.train.limit) | (not self._limited(t))
-        driven = self._drives(t) & (v == self.plan.reference.at(t).v(t)) & endless
+        wanted = self.plan.reference.at(t).v(t)
+        strong = self._drives(t) & endless
+        pressed = in_the_way(blocked, wanted)
+        driven = strong & (v == wanted) & ~pressed
+        blocked = np.where(strong & pressed, 3, blocked)  # between its stop and its drive
         try:
             made = impact(self.equations, t, q, v, blocked, driven, (mode, mode), (name,))
         except PinloopError as error:
@@ -313,6 +365,9 @@ class Course:
             ) from error
         if made.energy_loss > 0.0:
             self.transitions.append(made)
+        found = obstacle(self.equations.equations, t, q, made.v_plus, made.v_minus)
+        if found is not None:
+            raise StepFailed(f"after '{name}' {found}", "no way on")
         return made.v_plus
 
     # -- the end ----------------------------------------------------------------------------

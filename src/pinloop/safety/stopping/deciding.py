@@ -37,7 +37,7 @@ from ...linalg.saddle import Saddle, factor_mass, solve_mass
 from ...simulation.modes import Locked, Mode
 from .drivetrain import Drivetrain, Sliding
 from .equations import StopEquations
-from .phase import RELEASE, Phase, gear_contacts, motor_bounds, pinned_bounds, ways
+from .phase import RELEASE, Phase, gear_contacts, in_the_way, motor_bounds, pinned_bounds, ways
 from .reference import Piece
 
 __all__ = ["Moment", "next_phase"]
@@ -146,9 +146,11 @@ def _as_if_all_stuck(train: Drivetrain, now: Moment) -> Phase:
     """The phase in which everything sticks that has no speed against ground or drive."""
     reference, rate = now.piece.v(now.t), now.piece.a(now.t)
     with_drive = now.drives & (now.v == reference)
-    # A drive that stands still and shall stay so helps to hold; one that starts is followed.
+    # A drive that stands still and shall stay so helps to hold, and so does one that presses its
+    # joint against a stop; one that starts is followed.
     follow = with_drive & ((reference != 0.0) | (rate != 0.0) | now.piece.wanders)
-    pull = np.where(now.drives & ~with_drive, np.sign(reference - now.v), 0.0)
+    presses = (now.v == 0.0) & in_the_way(now.blocked, reference)
+    pull = np.where(now.drives & ~(with_drive | presses), np.sign(reference - now.v), 0.0)
     none = np.zeros(len(now.v))
     sliding = Sliding(
         none,

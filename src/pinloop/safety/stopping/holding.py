@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...dynamics.stick_slip import Contacts, decide
+from ...errors import PinloopError
 from ...linalg.saddle import Saddle
 from .equations import StopEquations
 from .phase import Phase
@@ -42,7 +43,9 @@ class Holding:
         return bool(np.all(self.held | self.balanced))
 
 
-def holding(equations: StopEquations, phase: Phase, t: float, q: Array) -> Holding:
+def holding(
+    equations: StopEquations, phase: Phase, t: float, q: Array, *, stands: bool = True
+) -> Holding:
     """Check statically what holds a robot.
 
     Args:
@@ -50,6 +53,8 @@ def holding(equations: StopEquations, phase: Phase, t: float, q: Array) -> Holdi
         phase: the phase at the end, for power, teeth, and the brakes that have come.
         t: time at the end [s].
         q: configuration, shape (nq,).
+        stands: whether the robot stands there; else loops may be too singular to tell what holds
+            it, and nothing counts as held.
     """
     train, blocked = equations.train, phase.blocked
     M, f, J, gamma, _ = equations.equations.system(t, q, np.zeros(equations.equations.robot.nv))
@@ -61,12 +66,17 @@ def holding(equations: StopEquations, phase: Phase, t: float, q: Array) -> Holdi
     at = np.flatnonzero(train.dry | sliding.drives | (blocked > 0))
     none = np.zeros(len(at))
     rotors = (train.lossy / train.efficiency)[at]
-    made = decide(M, f, J, gamma, Contacts(at, none, low[at], high[at], rotors, rotors))
-    load, held = np.zeros(len(f)), np.zeros(len(f), dtype=bool)
-    held[at] = made.side == 0
-    balanced = ~held & (np.abs(made.a) <= _STILL)
-    balanced[at] = False
-    load[at] = made.torque
+    load, held, balanced = np.zeros(len(f)), *np.zeros((2, len(f)), dtype=bool)
+    try:
+        made = decide(M, f, J, gamma, Contacts(at, none, low[at], high[at], rotors, rotors))
+    except PinloopError:
+        if stands:
+            raise
+    else:
+        held[at] = made.side == 0
+        balanced = ~held & (np.abs(made.a) <= _STILL)
+        balanced[at] = False
+        load[at] = made.torque
     wanted = np.union1d(at, np.array(list(train.columns.values()), dtype=np.intp))
     if not (held | balanced)[wanted].all():
         # What it would take: rigid locks, whose torques are the smallest.

@@ -12,7 +12,15 @@ from ...simulation.modes import Mode
 from .drivetrain import Drivetrain, Sliding
 from .reference import Piece
 
-__all__ = ["RELEASE", "Phase", "gear_contacts", "motor_bounds", "pinned_bounds", "ways"]
+__all__ = [
+    "RELEASE",
+    "Phase",
+    "gear_contacts",
+    "in_the_way",
+    "motor_bounds",
+    "pinned_bounds",
+    "ways",
+]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -60,6 +68,18 @@ class Phase:
         if self.follow.any():
             v[self.follow] = self.piece.v(t)[self.follow]
         return v
+
+
+def in_the_way(blocked: NDArray[np.int64], wanted: Array) -> Mask:
+    """Mask of the coordinates that a tooth or stop blocks in the direction that is wanted.
+
+    Args:
+        blocked: directions that are blocked, see `Phase`.
+        wanted: speeds, of which the signs count, shape (nv,).
+    """
+    return np.asarray(
+        np.where(wanted > 0.0, blocked & 1, np.where(wanted < 0.0, blocked & 2, 0)) > 0
+    )
 
 
 def motor_bounds(

@@ -229,7 +229,7 @@ def made_result(course: Course, system: ModalSystem, stands: bool) -> StopResult
         stands: whether all stand.
     """
     last = course.kept[-1]
-    held = holding(course.equations, course.phases[-1], last.t, last.q)
+    held = holding(course.equations, course.phases[-1], last.t, last.q, stands=stands)
     outcome: Outcome = "stopped" if stands and held.all_held else "time-out"
     if not held.all_held:
         outcome = "does not hold"
