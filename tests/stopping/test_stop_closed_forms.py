@@ -346,3 +346,19 @@ def test_shorted_motor_brakes_when_the_power_has_gone(efficiency: float) -> None
         brake = result.ledger.dissipated["brake"][0]
         shorted = result.ledger.dissipated["short circuit"][0]
         assert shorted == pytest.approx(0.5 * driven * v**2 - brake, rel=1e-6)
+
+
+def test_a_stop_that_damping_makes_crawl_says_so() -> None:
+    """0.6 kg m^2 with 6e5 N m s/rad: a time constant of 1e-6 s, and 3.3 of it is the longest step."""
+    brake = pl.JointBrake(kind="none", viscous=6e5, drive_torque=1.0, deceleration=1.0)
+    with pytest.warns(
+        pl.PinloopWarning,
+        match=r"'viscous friction' of joint 'axis' \(6e\+05 N m s/rad on 0.6 kg m\^2\) has a time "
+        r"constant of 1e-06 s, and explicit steps must be shorter than 3\.\de-06 s: .* for this run; "
+        "give it the 'viscous' that it has in the brakes",
+    ):
+        result = pl.stop(
+            pendulum(), [0.0], [0.0], brakes=pl.Brakes({"axis": brake}), until=0.02,
+            method=pl.MuntheKaas("dopri5", rtol=1e-4, atol=1e-4),
+        )  # fmt: skip
+    assert result.outcome in ("time-out", "does not hold")

@@ -7,6 +7,7 @@ explicit step longer than a few time constants ``1 / rate`` makes them grow inst
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,14 +15,18 @@ from numpy.typing import NDArray
 
 from ..assembly.search import null_space
 from ..integrate import MuntheKaas
+from ..model.mechanism import Mechanism
 from .equations import EquationsOfMotion
 
 __all__ = [
+    "IN_BRAKES",
     "MANY",
     "StiffDamping",
     "crawl_message",
+    "fastest_decay",
     "is_too_stiff",
     "limit_message",
+    "longest_step",
     "stiffest_damping",
 ]
 
@@ -29,6 +34,8 @@ Array = NDArray[np.float64]
 
 MANY = 2500
 """Steps still to come with which a run is said to crawl: seconds, for robots of many joints."""
+IN_BRAKES = {"viscous friction": "viscous", "short circuit": "short_circuit"}
+"""Damping that the brakes of a stop give, and what it is called there."""
 _LIMITED = 0.2
 """Steps that are shorter than this part of what stability allows are so for another reason."""
 
@@ -72,6 +79,8 @@ class StiffDamping:
                 "smooth the friction over a larger speed: losses=False, forces=[pl.JointDamping(), "
                 "pl.JointFriction(speed=...)]"
             )
+        if self.force in IN_BRAKES:
+            return f"give it the '{IN_BRAKES[self.force]}' that it has in the brakes"
         if self.force.startswith("joint damping"):
             return own + (
                 "give it the damping that it has: losses=False, forces=[pl.JointDamping({...})]"
@@ -95,10 +104,23 @@ def stiffest_damping(
     parts = equations.dampings(t, q, v)
     if not parts:
         return None
-    robot = equations.robot
     M, _, J, _, _ = equations.system(t, q, v)
+    return fastest_decay(equations.robot, M, equations.rows.scale[:, None] * J, parts)
+
+
+def fastest_decay(
+    robot: Mechanism, M: Array, rows: Array, parts: Mapping[str, Array]
+) -> StiffDamping | None:
+    """The fastest motion that damping brings to rest; None if there is no damping.
+
+    Args:
+        robot: the mechanism.
+        M: mass matrix, shape (nv, nv).
+        rows: rows that velocities obey, in units that compare, shape (m, nv).
+        parts: damping by name of the force, shape (nv, nv), at least one.
+    """
     D = np.sum([*parts.values()], axis=0)
-    F = null_space(equations.rows.scale[:, None] * J)
+    F = null_space(rows)
     if F.shape[1] == 0:
         return None
     root = np.linalg.inv(np.linalg.cholesky(F.T @ M @ F))
@@ -118,7 +140,7 @@ def stiffest_damping(
 
 def limit_message(found: StiffDamping, method: MuntheKaas) -> str:
     """How short explicit steps must be, and for which damping."""
-    return f"{found}, and explicit steps must be shorter than {_longest(found, method):.2g} s"
+    return f"{found}, and explicit steps must be shorter than {longest_step(found, method):.2g} s"
 
 
 def crawl_message(found: StiffDamping, method: MuntheKaas, left: float, h: float) -> str | None:
@@ -130,7 +152,7 @@ def crawl_message(found: StiffDamping, method: MuntheKaas, left: float, h: float
         left: time still to come [s].
         h: size of the steps [s]; zero if there was none yet.
     """
-    longest = _longest(found, method)
+    longest = longest_step(found, method)
     count = left / longest
     # Fixed steps that are too long fail soon, and say why then.
     if method.step is not None or count < MANY or 0.0 < h < _LIMITED * longest:
@@ -141,9 +163,9 @@ def crawl_message(found: StiffDamping, method: MuntheKaas, left: float, h: float
 
 def is_too_stiff(found: StiffDamping, method: MuntheKaas) -> bool:
     """Whether the steps that a method may take are too long for a damping."""
-    return (method.step or 1e3 * method.smallest) > _longest(found, method)
+    return (method.step or 1e3 * method.smallest) > longest_step(found, method)
 
 
-def _longest(found: StiffDamping, method: MuntheKaas) -> float:
-    """Longest stable step [s]."""
+def longest_step(found: StiffDamping, method: MuntheKaas) -> float:
+    """Longest explicit step that a damping allows [s]."""
     return method.tableau.real_stability * found.time_constant

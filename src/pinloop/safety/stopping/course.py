@@ -7,6 +7,7 @@ change each, cannot do.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 
 from ...boundary.arguments import public
 from ...dynamics import EquationsOfMotion
-from ...errors import PinloopError
+from ...dynamics.stiffness import MANY, crawl_message, limit_message, longest_step
+from ...errors import PinloopError, PinloopWarning
 from ...integrate import MuntheKaas, Step
 from ...model.workspace import create_data
 from ...simulation.limits import JointEnd
@@ -51,8 +53,10 @@ _AT_REST = 1e-6
 """Acceleration of what is held by joints that stick through loops [rad/s^2, m/s^2]."""
 _BESIDE = 0.1
 """Regularity of the rows below which a stop that cannot go on has come to a singular pose."""
-_CHATTER = 200
-"""So many changes within a millisecond are chatter."""
+_LOOK = 500
+"""So often, in states, it is asked whether a stop crawls."""
+_INSTANT, _CHATTER = 1e-3, 200
+"""A time [s], and so many changes within it that are chatter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +136,7 @@ class Course:
         self.refuted: frozenset[int] = frozenset()  # see `Moment`
         self.teeth = Teeth(train, ends)
         self.stands_since: float | None = None
+        self.crawls = ""  # what damping makes steps so short, if any
         self.tiny = 0.0
         self.simple = train.single
         self.longest = longest
@@ -148,7 +153,7 @@ class Course:
             near = self.projector is not None and self.projector.regularity < _BESIDE
             if failure.reason == "speed taken" or (failure.reason == "step too small" and near):
                 raise self._singular(failure) from None
-            raise
+            raise StepFailed(f"{failure}{self._too_stiff()}", failure.reason) from None
 
     def _run(self, q: Array, v: Array, until: float) -> bool:
         t = 0.0
@@ -170,6 +175,7 @@ class Course:
                 t = end  # nothing moves before something changes
                 self._keep(t, q, v, a, np.zeros(self.robot.nv))
                 continue
+            self._look_for_stiffness(t, q, v, h, until - t)
             t, q, v, a, h = self._step(t, h, end, (q, v, a))
         return self._stands(t, q, v, a)
 
@@ -388,6 +394,24 @@ class Course:
         still = all(abs(x) <= self.tiny for x in v.tolist())
         return still and all(abs(x) <= _AT_REST for x in a.tolist())
 
+    def _look_for_stiffness(self, t: float, q: Array, v: Array, h: float, left: float) -> None:
+        """Warn, once, where damping makes the steps so short that the stop crawls."""
+        if self.crawls or left < MANY * h or len(self.kept) % _LOOK != _LOOK - 1:
+            return
+        found = self.equations.stiffest_damping(t, q, v)
+        message = found and crawl_message(found, self.stepper.method, left, h)
+        if message:
+            self.crawls = f"robot '{self.robot.name}' at t = {t:.6g} s: {message}"
+            warnings.warn(self.crawls, PinloopWarning, stacklevel=7)
+
+    def _too_stiff(self) -> str:
+        """What else is to be said of a stop that fails: damping that steps cannot follow."""
+        last, method = self.kept[-1], self.stepper.method
+        found = self.equations.stiffest_damping(last.t, last.q, last.v)
+        if found is None or longest_step(found, method) > _INSTANT / _CHATTER:
+            return ""
+        return f". {limit_message(found, method)}; {found.way_out}"
+
     def _look_for_motion(self, step: Step) -> None:
         """What moved in a step has not stood since before, though it may stand at both ends."""
         most = self.standstill.speed * (step.t1 - step.t0)
@@ -427,8 +451,8 @@ class Course:
         )
 
     def _look_for_chatter(self, t: float) -> None:
-        recent = [name for time, name in self.log if t - time <= 1e-3]
-        missed = sum(t - time <= 1e-3 for time in self.missed)
+        recent = [name for time, name in self.log if t - time <= _INSTANT]
+        missed = sum(t - time <= _INSTANT for time in self.missed)
         if len(recent) + missed > _CHATTER:
             names = ", ".join(dict.fromkeys(recent[-10:]))
             text = f"{len(recent) + missed} changes within a millisecond"

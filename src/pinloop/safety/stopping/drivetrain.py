@@ -19,6 +19,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from ...dynamics.stiffness import IN_BRAKES
 from ...errors import BadValue
 from ...model.mechanism import Mechanism
 from ..brakes.brakes import Brakes, JointBrake
@@ -184,6 +185,13 @@ class Drivetrain:
     def shorted(self, v: Array, sliding: Sliding) -> Array:
         """Torque of shorted motors, at the joint and before losses [N m]."""
         return np.asarray(-self._short * v * sliding.shorted)
+
+    def dampings(self, sliding: Sliding) -> dict[str, Array]:
+        """What damps the joints linearly, by name, shape (nv, nv)."""
+        parts = self._viscous, self._short * sliding.shorted
+        return {
+            name: np.diag(part) for name, part in zip(IN_BRAKES, parts, strict=True) if part.any()
+        }
 
     def drive(self, sliding: Sliding) -> Array:
         """Largest torque of the drives at the joints, before losses [N m]."""

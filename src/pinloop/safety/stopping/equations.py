@@ -9,6 +9,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ...dynamics import EquationsOfMotion
+from ...dynamics.stiffness import StiffDamping, fastest_decay
 from ...errors import PinloopError
 from ...linalg.saddle import Saddle, solve_mass
 from .drivetrain import Drivetrain
@@ -198,6 +199,16 @@ class StopEquations:
         if len(self._rotors):
             parts.append(self._turned(solved.behind) - _ROUNDING)
         return np.concatenate(parts)
+
+    def stiffest_damping(self, t: float, q: Array, v: Array) -> StiffDamping | None:
+        """What brings the fastest motion of what is not pinned to rest; None without damping."""
+        parts = self.train.dampings(self.phase.sliding)
+        if not parts:
+            return None
+        M, _, J, _, _ = self.equations.system(t, q, v)
+        rows = np.vstack([self.equations.rows.scale[:, None] * J, np.eye(len(v))[self._held]])
+        M = M + np.diag(self.train.lossy)
+        return fastest_decay(self.equations.robot, M, rows, parts)
 
     def loose(self, t: float, q: Array, v: Array) -> dict[int, int]:
         """Pinned coordinates beyond their bounds, with the direction in which they will go."""
