@@ -349,13 +349,13 @@ def test_shorted_motor_brakes_when_the_power_has_gone(efficiency: float) -> None
 
 
 def test_a_stop_that_damping_makes_crawl_says_so() -> None:
-    """0.6 kg m^2 with 6e5 N m s/rad: a time constant of 1e-6 s, and 3.3 of it is the longest step."""
+    """0.6 kg m^2 with 6e5 N m s/rad: a time constant of 1e-6 s, of which a step may take 3.3."""
     brake = pl.JointBrake(kind="none", viscous=6e5, drive_torque=1.0, deceleration=1.0)
     with pytest.warns(
         pl.PinloopWarning,
         match=r"'viscous friction' of joint 'axis' \(6e\+05 N m s/rad on 0.6 kg m\^2\) has a time "
-        r"constant of 1e-06 s, and explicit steps must be shorter than 3\.\de-06 s: .* for this run; "
-        "give it the 'viscous' that it has in the brakes",
+        r"constant of 1e-06 s, and explicit steps must be shorter than 3\.\de-06 s: .* for this "
+        "run; give it the 'viscous' that it has in the brakes",
     ):
         result = pl.stop(
             pendulum(), [0.0], [0.0], brakes=pl.Brakes({"axis": brake}), until=0.02,
