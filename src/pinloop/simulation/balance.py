@@ -17,7 +17,7 @@ from ..integrate import MuntheKaas
 from ..model.mechanism import Mechanism
 from .analysis import Dense, EnergyBalance
 
-__all__ = ["Accuracy", "Course", "balance_warning", "explained_error", "turned_over"]
+__all__ = ["Accuracy", "Course", "balance_warning", "explained_error", "step_worth", "turned_over"]
 
 Array = NDArray[np.float64]
 
@@ -107,15 +107,7 @@ def explained_error(course: Course, balance: EnergyBalance) -> Array:
 
 
 def _worth(course: Course) -> Array:
-    """What the error of the step to each state is worth [J], shape (k,).
-
-    The root mean square of the errors over their tolerances is at most one: by Cauchy's inequality
-    they are worth at most ``sqrt(n) |p tol|``, with the momenta for errors of velocities and the
-    forces for errors of positions.
-    """
-    robot, accuracy, method = course.robot, course.accuracy, course.accuracy.method
-    unit = np.where(robot.is_translation, robot.length, 1.0)
-    floor = (method.atol + accuracy.drift) * unit
+    """What the error of the step to each state is worth [J], shape (k,)."""
     worth = np.zeros(len(course.t))
     for k in range(1, len(course.t)):
         if course.t[k] == course.t[k - 1]:
@@ -123,9 +115,31 @@ def _worth(course: Course) -> Array:
         v = course.v[k]
         M, f, *_ = course.equations[k].system(float(course.t[k]), course.q[k], v)
         forces = np.abs(f) + np.abs(M @ course.a[k])
-        worth[k] = np.linalg.norm((M @ v) * (method.rtol * np.abs(v) + floor))
-        worth[k] += np.linalg.norm(forces * (method.rtol * unit + floor))
-    return np.asarray(np.sqrt(robot.nv) * worth)
+        worth[k] = step_worth(course.robot, course.accuracy, v, M @ v, forces)
+    return worth
+
+
+def step_worth(
+    robot: Mechanism, accuracy: Accuracy, v: Array, momenta: Array, forces: Array
+) -> float:
+    """Energy that the error of one step with an error estimate is worth [J].
+
+    The root mean square of the errors over their tolerances is at most one: by Cauchy's inequality
+    they are worth at most ``sqrt(n) |p tol|``, with the momenta for errors of velocities and the
+    forces for errors of positions.
+
+    Args:
+        robot: the mechanism.
+        accuracy: method and drift.
+        v: velocity after the step, shape (nv,).
+        momenta: ``M v``, shape (nv,).
+        forces: sizes of all forces that act, shape (nv,).
+    """
+    method, unit = accuracy.method, np.where(robot.is_translation, robot.length, 1.0)
+    floor = (method.atol + accuracy.drift) * unit
+    worth = np.linalg.norm(momenta * (method.rtol * np.abs(v) + floor))
+    worth += np.linalg.norm(forces * (method.rtol * unit + floor))
+    return float(np.sqrt(robot.nv) * worth)
 
 
 def _between(course: Course) -> Array:

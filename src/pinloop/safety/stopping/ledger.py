@@ -13,12 +13,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...simulation.balance import Accuracy, step_worth
+from ...simulation.stabilization import Projection
 from .course import Course
 from .loads import Loads, small_energy
 
-__all__ = ["Ledger", "energies_at", "energy_ledger"]
+__all__ = ["CLOSURE", "Ledger", "energies_at", "energy_ledger", "explained_error"]
 
 Array = NDArray[np.float64]
+
+CLOSURE = 1e-4
+"""Part of the energy turned over that stops may miss, whatever the error of their steps is."""
+_NOTHING = 1e3
+"""So many small energies are nothing to speak of where hardly anything moves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,14 +63,14 @@ class Ledger:
         return given - self.heat - self.impacts - self.kinetic_after
 
     @property
+    def turned_over(self) -> float:
+        """The largest of the energies."""
+        return max(self.kinetic_before, abs(self.potential_drop), self.heat, self.small)
+
+    @property
     def relative_error(self) -> float:
         """Size of the error over the energy at the signal, or over all that was turned over."""
-        whole = max(
-            self.kinetic_before,
-            abs(self.potential_drop),
-            self.heat,
-            self.small,
-        )
+        whole = self.turned_over
         base = self.kinetic_before if self.kinetic_before > 1e-9 * whole else whole
         base = max(base, self.small)
         return abs(self.error) / base
@@ -90,3 +97,27 @@ def energies_at(course: Course, q: Array, v: Array) -> tuple[float, float]:
     """Kinetic energy with all rotors, and potential energy [J]."""
     kinetic, potential, _ = course.equations.equations.energies(0.0, q, v)
     return kinetic + 0.5 * float(v @ (course.train.lossy * v)), potential
+
+
+def explained_error(course: Course, ledger: Ledger) -> float:
+    """Energy that a healthy stop may miss [J]: what the tolerances of its steps are worth.
+
+    At most a share of the energy turned over: beside singular poses forces have no bound, nor has
+    what errors of the state are worth there. Of fixed steps no error is known.
+    """
+    method, least = course.stepper.method, _NOTHING * ledger.small
+    if method.step is not None:
+        return max(CLOSURE * ledger.turned_over, least)
+    accuracy = Accuracy(method, len(course.kept), Projection().tol)
+    lossy, system = course.train.lossy, course.equations.equations.system
+    worth = 0.0
+    for kept in course.kept[1:]:
+        if not (kept.v.any() or kept.a.any()):
+            continue
+        M, f, *_ = system(kept.t, kept.q, kept.v)
+        inertia = M @ kept.a + lossy * kept.a
+        # Brakes, drives and loops make the difference between what acts and what accelerates.
+        forces = np.abs(f) + np.abs(inertia) + np.abs(inertia - f)
+        momenta = M @ kept.v + lossy * kept.v
+        worth += step_worth(course.robot, accuracy, kept.v, momenta, forces)
+    return max(min(worth, CLOSURE * ledger.turned_over), least)

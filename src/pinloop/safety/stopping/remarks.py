@@ -13,10 +13,10 @@ from ...tables.number_format import decimals, listed, milliseconds, number, unit
 from ..brakes.brakes import Assumption, Brakes, Chain
 from ..brakes.parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS, quantity
 from ..space.limits import LimitPassed, joint_limits
+from .ledger import explained_error
 from .result import StopResult
 
 __all__ = [
-    "CLOSURE",
     "PLANNING_AID",
     "assumption_lines",
     "assumptions_of",
@@ -32,8 +32,6 @@ PLANNING_AID = (
 _CONTROLLED = ("drive_torque", "deceleration")
 """Parameters without any effect in a stop of category 0."""
 _JOINED = "\N{NO-BREAK SPACE}"
-CLOSURE = 1e-4
-"""Part of the energy that may be missing in the balance before the result is doubtful."""
 _MOST_VALUES = 6
 """So many different values of a parameter are listed; of more, the range is said."""
 
@@ -142,6 +140,7 @@ def _spread(values: dict[str, list[Assumption]]) -> str:
 def warnings_of(result: StopResult) -> tuple[str, ...]:
     """What is odd about a stop or its numbers, one sentence each, the gravest first."""
     found = [
+        *_energy_missed(result),
         *_not_held(result),
         *_still_spinning(result),
         *_limits_passed(result),
@@ -151,14 +150,22 @@ def warnings_of(result: StopResult) -> tuple[str, ...]:
     brakes, robot = result.brakes, result.robot
     if brakes.robot and brakes.robot != robot.name:
         found.append(f"the brakes were made for robot '{brakes.robot}', not for '{robot.name}'")
-    if result.ledger.relative_error > CLOSURE:
-        found.append(
-            f"the energy balance misses {100 * result.ledger.relative_error:.2g} % of the energy: "
-            "the result is doubtful; tighten the tolerances of the method"
-        )
     if not result.run.v[0].any():
         found.append("nothing moved when the signal came")
     return tuple(dict.fromkeys((*found, *brakes.warnings, *robot.warnings)))
+
+
+def _energy_missed(result: StopResult) -> Iterator[str]:
+    """An energy balance that misses more than the tolerances explain."""
+    ledger = result.ledger
+    missed, explained = abs(ledger.error), explained_error(result.course, ledger)
+    if not missed <= explained:
+        yield (
+            f"the energy balance misses {missed:.3g} J, {missed / ledger.turned_over:.2g} of the "
+            f"energy turned over and {missed / explained:.2g} times what the tolerances explain: "
+            "the result is doubtful; look for a nearly singular pose of the loops, and compare "
+            "with tighter rtol and atol"
+        )
 
 
 def _not_held(result: StopResult) -> Iterator[str]:

@@ -9,8 +9,8 @@ import numpy as np
 
 from ...errors import printable
 from ...integrate import MuntheKaas
+from ...safety.stopping.ledger import CLOSURE
 from ...safety.stopping.machine import tool_of
-from ...safety.stopping.remarks import CLOSURE
 from ...safety.stopping.schedule import Category0, Category1
 from ...safety.studies.cases import Setup
 from ...safety.studies.space import Variable
