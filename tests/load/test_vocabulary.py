@@ -65,7 +65,7 @@ ELSEWHERE = {
 
 
 @pytest.mark.parametrize(
-    ("table", "name", "pattern"), [(URDF, "URDF", "urdf*.py"), (SDF, "SDF", "sdf*.py")]
+    ("table", "name", "pattern"), [(URDF, "URDF", "urdf/*.py"), (SDF, "SDF", "sdf/*.py")]
 )
 def test_readers_ask_for_nothing_that_their_vocabulary_lacks(
     table: dict[str, str], name: str, pattern: str
