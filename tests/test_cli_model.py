@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 import pinloop as pl
 from pinloop.cli import main as cli
-from pinloop.cli.documents import DOCUMENTS
+from pinloop.cli.sheets import DOCUMENTS
 
 from .beam_files import beam
 from .fourbar_files import apart, fourbar, rocker_angle

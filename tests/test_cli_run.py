@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 import pinloop as pl
 from pinloop.cli import main as cli
-from pinloop.scenarios.document import RunDocument
+from pinloop.scenarios.summary import RunDocument
 from pinloop.simulation.stepping import Stepper
 
 from .beam_files import beam
@@ -227,7 +227,7 @@ def test_a_file_that_cannot_be_written_is_told_and_the_others_are_written(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pinloop.simulation.trajectory_table._rows", full)
+    monkeypatch.setattr("pinloop.simulation.trajectory._rows", full)
     path = written(folder, outputs={"csv": "r.csv", "npz": "r.npz"})
     assert cli.run(["simulate", path]) == 2
     out, err = capsys.readouterr()

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from pinloop.cli import documents as cli_documents
+from pinloop.cli import sheets as cli_documents
 from pinloop.io import loopsfile
 from pinloop.safety.brakes import file as brakefile
 from pinloop.safety.stopping import document as stop_document
 from pinloop.safety.studies import studyfile
-from pinloop.scenarios import document as run_document
 from pinloop.scenarios import entries as scenario
+from pinloop.scenarios import summary as run_document
 from pinloop.show.study_report import manifest
 
 from .pages import DOCS

@@ -1,32 +1,39 @@
 """What `pinloop assemble` and `regularize` tell: sheets for people, JSON for programs.
 
+The JSON has SI units, but in the keys that begin with ``shown``: these are as the table has them.
 Decides nothing and moves nothing.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, NotRequired, cast
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
+from typing_extensions import TypedDict  # pydantic needs it below Python 3.12
 
 from ..assembly.search import is_outside
 from ..constraints.closure import Constraints
 from ..errors import LoopNotClosed, printable
+from ..io.documents import closed, schema_of
 from ..model.mechanism import Mechanism
 from ..model.reduction import LoopReduction, Regularization
 from ..regularization.branches import branch_signs
 from ..tables.number_format import SLIDING, joint_value, number, shown_coordinate, units_of
 from ..tables.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
-from .documents import AssemblyDocument, JointRecord, RegularizationDocument
 
 __all__ = [
+    "DOCUMENTS",
     "Assembled",
+    "AssemblyDocument",
+    "RegularizationDocument",
     "assembly_document",
     "assembly_table",
+    "json_schema",
     "reduction_document",
     "reduction_table",
 ]
@@ -274,3 +281,88 @@ def _cuts(report: Regularization) -> Grid:
             cells = (printable(loop.loop), printable(other.joint), *map(str, numbers))
             rows.append(tuple(Cell(cell) for cell in cells))
     return Grid("Other cuts", columns, tuple(rows))
+
+
+@closed
+class JointRecord(TypedDict):
+    """A joint of an assembled robot; the value and its units only if it has one axis."""
+
+    q: list[float]
+    value: NotRequired[float]
+    unit: NotRequired[Literal["rad", "m"]]
+    shown: NotRequired[float]
+    shown_unit: NotRequired[Literal["deg", "mm"]]
+    held: bool
+    moved: float
+
+
+@closed
+class AssemblyDocument(TypedDict):
+    """An assembled configuration, or the nearest one and why it is not closed."""
+
+    format: Literal["pinloop-assembly-1"]
+    robot: str
+    closed: bool
+    residual: float
+    error: str | None
+    blocked_by: list[str]
+    branch: dict[str, int] | None
+    q: list[float]
+    joints: dict[str, JointRecord]
+
+
+@closed
+class CutRecord(TypedDict):
+    """What another joint of the loop would give as the cut."""
+
+    joint: str
+    rows: int
+    total_rows: int
+    mobility: int
+
+
+@closed
+class LoopRecord(TypedDict):
+    """The reduction of one loop; rows kept = selection times the rows of the pair."""
+
+    loop: str
+    pair: str
+    root: str
+    algebra_a: str
+    algebra_b: str
+    tied: str
+    twists: str
+    full_rows: int
+    rows: int
+    selection: list[list[float]]
+    alternatives: list[CutRecord]
+
+
+@closed
+class RegularizationDocument(TypedDict):
+    """The rows that are sufficient everywhere."""
+
+    format: Literal["pinloop-regularization-1"]
+    robot: str
+    joints: list[str]
+    nv: int
+    loops: list[LoopRecord]
+    couplings: list[str]
+    full_rows: int
+    rows: int
+    mobility: int
+    sampled_rows: int | None
+    residual: float | None
+    undecided: list[str]
+    held: list[int] | None
+
+
+DOCUMENTS: Mapping[str, Any] = {
+    "assembly": AssemblyDocument, "regularization": RegularizationDocument,
+}  # fmt: skip
+"""The documents, by the names of their schema files."""
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    """Return the JSON schema of a document of `DOCUMENTS`."""
+    return schema_of(DOCUMENTS[name])

@@ -36,7 +36,7 @@ from .pinmodel import read_model
 from .screws import read_screws
 from .sdf.reader import read_sdf
 from .srdf import apply_srdf
-from .urdf.closing_frames import close_frames
+from .urdf.loops import close_frames
 from .urdf.reader import read_urdf
 from .urdf.xacro import expand, is_xacro
 

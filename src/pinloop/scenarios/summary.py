@@ -1,4 +1,7 @@
-"""What came out of a run: a document for programs and a sheet for people. Computes no motion."""
+"""What came out of a run: a document for programs and a sheet for people. Computes no motion.
+
+The document has SI units, in the names where they do not depend on the joint.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import TypedDict  # pydantic needs it below Python 3.12
 
 from ..errors import PinloopError, printable
+from ..io.documents import closed, schema_of
 from ..model.mechanism import Mechanism
 from ..simulation.analysis import EnergyBalance
 from ..simulation.modes import locked_columns
@@ -17,9 +22,8 @@ from ..simulation.trajectory import Trajectory
 from ..simulation.transitions import Transition
 from ..tables.number_format import number, shown_coordinate, units_of
 from ..tables.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
-from .document import EnergyRecord, RunDocument, StateRecord, TransitionRecord
 
-__all__ = ["as_document", "run_table"]
+__all__ = ["RunDocument", "as_document", "json_schema", "run_table"]
 
 Array = NDArray[np.float64]
 
@@ -28,6 +32,9 @@ _MOST = 12
 
 
 # -- for programs ---------------------------------------------------------------------------------
+
+
+Coordinates = dict[str, list[float]]
 
 
 def as_document(run: Trajectory, written: Iterable[Path] = (), failure: str = "") -> RunDocument:
@@ -258,3 +265,86 @@ def _impulses(robot: Mechanism, made: Transition) -> Grid:
         rows.append((*(Cell(cell) for cell in cells), Cell("yes" if unique else "no")))
     events = ", ".join(made.events)
     return Grid(printable(f"Impulses of {events} at {made.t:.6g} s"), columns, tuple(rows))
+
+
+@closed
+class EventRecord(TypedDict):
+    """Something that happened."""
+
+    t_s: float
+    name: str
+
+
+@closed
+class ImpulseRecord(TypedDict):
+    """Impulse of a constraint row; its unit is empty if the row mixes forces and moments."""
+
+    row: str
+    impulse: float
+    unit: Literal["N s", "N m s", ""]
+    determined: bool
+
+
+@closed
+class TransitionRecord(TypedDict):
+    """A change of what is locked or open."""
+
+    t_s: float
+    events: list[str]
+    before: str
+    after: str
+    energy_loss_J: float
+    drive_work_J: float
+    regular: bool
+    impulses: list[ImpulseRecord]
+
+
+@closed
+class EnergyRecord(TypedDict):
+    """Energies, and work done on the robot by each force."""
+
+    largest_kinetic_J: float
+    total_start_J: float
+    total_end_J: float
+    work_J: dict[str, float]
+    largest_error_J: float
+
+
+@closed
+class StateRecord(TypedDict):
+    """Coordinates [rad, m] and rates [rad/s, m/s] by joint."""
+
+    q: Coordinates
+    v: Coordinates
+
+
+@closed
+class RunDocument(TypedDict):
+    """A run in a few numbers. ``failure`` says why it could not go on; null if it could.
+
+    ``warnings`` say what is odd about it, such as energy that is missing.
+    """
+
+    format: Literal["pinloop-run-1"]
+    robot: str
+    ended: str
+    failure: str | None
+    warnings: list[str]
+    start_s: float
+    end_s: float
+    states: int
+    evaluations: int
+    rejected_steps: int
+    closure_residual: float
+    energy: EnergyRecord | None
+    events: list[EventRecord]
+    transitions: list[TransitionRecord]
+    modes: list[str]
+    first: StateRecord
+    last: StateRecord
+    files: list[str]
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON schema of the document."""
+    return schema_of(RunDocument)

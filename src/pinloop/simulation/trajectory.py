@@ -1,8 +1,12 @@
-"""What happened: states over time with dense evaluation, analysis, saving and export."""
+"""What happened: states over time with dense evaluation, analysis, saving and export.
+
+As a table: named columns with units, for CSV and Parquet.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +17,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ..boundary.arguments import public
+from ..boundary.files import replace_text_file, require_pyarrow, write_file
 from ..boundary.forwards import forward
 from ..dynamics import EquationsOfMotion
 from ..dynamics.forces import Force
@@ -34,10 +39,9 @@ from .balance import Accuracy, Course, balance_warning
 from .limits import LimitPassed, described
 from .manifold import RobotManifold
 from .modes import ModalSystem, Mode
-from .trajectory_table import columns, write_csv, write_parquet
 from .transitions import Transition
 
-__all__ = ["State", "Trajectory"]
+__all__ = ["State", "Trajectory", "columns", "write_csv", "write_parquet"]
 
 Array = NDArray[np.float64]
 
@@ -330,3 +334,62 @@ class Trajectory:
             "show.scene.runs", "play_run", self, open_browser, announce,
             rate=rate, ghosts=ghosts, traces=traces, forces=forces, moments=moments, title=title,
         )  # fmt: skip
+
+
+def columns(
+    robot: Mechanism, t: Array, q: Array, v: Array, mode: NDArray[np.int64]
+) -> dict[str, Array]:
+    """Time, coordinates, velocities and number of the mode as named columns with units.
+
+    Args:
+        robot: the robot.
+        t: times [s], shape (k,).
+        q: configurations, shape (k, nq).
+        v: velocities, shape (k, nv).
+        mode: numbers of the modes, shape (k,).
+    """
+    table: dict[str, Array] = {"t [s]": t}
+    for name in robot.joints:
+        at = robot.coordinates(name)
+        # Of a joint with a quaternion, or a cosine and sine, the translations come first.
+        lengths = int(np.sum(robot.is_translation[at.v]))
+        for k, label in enumerate(_labels(at.nq)):
+            plain = "m" if k < lengths else "-"
+            unit = _unit(robot, at.v.start + k) if at.nq == at.nv else plain
+            table[f"q.{name}{label} [{unit}]"] = q[:, at.q.start + k]
+    for name in robot.joints:
+        at = robot.coordinates(name)
+        for k, label in enumerate(_labels(at.nv)):
+            unit = _unit(robot, at.v.start + k)
+            table[f"v.{name}{label} [{unit}/s]"] = v[:, at.v.start + k]
+    table["mode"] = mode.astype(float)
+    return table
+
+
+def write_csv(table: dict[str, Array], path: str | Path) -> Path:
+    """Write a table as CSV, numbers to the last bit."""
+    with replace_text_file(path) as file:
+        writer = csv.writer(file)
+        writer.writerow(table)
+        writer.writerows(_rows(table.values()))
+    return Path(path)
+
+
+def write_parquet(table: dict[str, Array], path: str | Path) -> Path:
+    """Write a table as Parquet (needs the extra ``parquet``)."""
+    pyarrow, parquet = require_pyarrow("or use to_csv")
+    content = pyarrow.table(table)
+    return write_file(path, lambda file: parquet.write_table(content, file))
+
+
+def _labels(count: int) -> list[str]:
+    return [""] if count == 1 else [f".{k}" for k in range(count)]
+
+
+def _unit(robot: Mechanism, column: int) -> str:
+    return "m" if robot.is_translation[column] else "rad"
+
+
+def _rows(cells: Iterable[Array]) -> Iterator[list[str]]:
+    for row in zip(*cells, strict=True):
+        yield [repr(float(value)) for value in row]

@@ -1,6 +1,6 @@
 """O-DCA: the orthogonal-complement divide-and-conquer algorithm (paper 3).
 
-`partition` gathers bodies to blocks, `block` and `blocks` move them: the first two sweeps; `tree`,
+`block` and `blocks` gather bodies and move them: the first two sweeps; `tree`,
 `sweeps` and `factors` are the last two. `cuts` and `loops` are the joints between blocks, with the
 `units` of their forces, and `handles` puts both together. `held` knows which coordinate is where,
 `problem` solves for any load, `solver` is what a robot sees.
@@ -8,6 +8,6 @@
 
 from __future__ import annotations
 
-from .odca import ODCA
+from .solver import ODCA
 
 __all__ = ["ODCA"]

@@ -1,6 +1,7 @@
 """All blocks of a robot, and the joints between them as they are placed and move.
 
-The first two sweeps (paper 3): from the ground outwards, block after block.
+A block is one leaf of the assembly tree: a connected part of the robot with few coordinates. The
+first two sweeps (paper 3) go from the ground outwards, block after block.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ from numpy.typing import NDArray
 
 from ...spatial.batched import adjoint, apply, motion_cross
 from .block import Block, Shared
-from .partition import partition
 
-__all__ = ["Blocks"]
+__all__ = ["Blocks", "partition"]
 
 Array = NDArray[np.float64]
 
@@ -174,3 +174,56 @@ class Blocks:
             A[block.bodies], wrenches[block.bodies] = block.bodies_and_joints(alpha[at], acting)
         wrenches[self.cuts] = F
         return A, wrenches
+
+
+def partition(parents: Sequence[int], dofs: Sequence[int], limit: int) -> list[list[int]]:
+    """Bodies of each block; blocks come after those they hang on.
+
+    From the tips downwards, branches are cut off, the largest first, wherever they would become too
+    large together (that gives the fewest parts; Kundu and Misra 1977). What is left on the ground
+    is put together as it fits.
+
+    Args:
+        parents: parent of each body, -1 for the ground; parents come before children.
+        dofs: coordinates of each body's joint.
+        limit: coordinates of a block; a single joint may have more.
+    """
+    n, total = len(parents), sum(dofs)
+    # Equal parts rather than full ones and a rest.
+    limit = max(1, -(-total // max(1, -(-total // limit))))
+    first, size = _branches(parents, dofs, limit)
+    blocks: list[list[int]] = []
+    block_of: list[int] = []
+    grounded, room = -1, 0
+    for k in range(n):
+        if not first[k]:
+            block_of.append(block_of[parents[k]])
+        elif parents[k] < 0 and size[k] <= room:
+            block_of.append(grounded)
+            room -= size[k]
+        else:
+            block_of.append(len(blocks))
+            blocks.append([])
+            if parents[k] < 0:
+                grounded, room = block_of[k], limit - size[k]
+        blocks[block_of[k]].append(k)
+    return blocks
+
+
+def _branches(
+    parents: Sequence[int], dofs: Sequence[int], limit: int
+) -> tuple[list[bool], list[int]]:
+    """Which bodies are the first of a branch that is cut off, and coordinates of that branch."""
+    n, size = len(parents), list(dofs)
+    branches: list[list[int]] = [[] for _ in range(n)]
+    first = [True] * n
+    for k in reversed(range(n)):
+        branches[k].sort(key=lambda child: size[child])
+        size[k] += sum(size[child] for child in branches[k])
+        while size[k] > limit and branches[k]:
+            size[k] -= size[branches[k].pop()]
+        for child in branches[k]:
+            first[child] = False
+        if parents[k] >= 0:
+            branches[parents[k]].append(k)
+    return first, size

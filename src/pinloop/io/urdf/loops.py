@@ -1,11 +1,13 @@
 """Loops inside a URDF, in the dialects that exist (and Drake's constraints in SDF too).
 
 `<loop_joint>`, URDF+ (`<loop>`, `<coupling>`), the ROS proposal (`<constraint>`), RaiSim's
-`<constraints>`, Drake's constraints. Each becomes a joint with ``cut=True`` or a coupling.
+`<constraints>`, Drake's constraints, pairs of frames that are named for it, as onshape-to-robot
+and PlaCo leave them. Each becomes a joint with ``cut=True`` or a coupling.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -18,11 +20,12 @@ from ...errors import BadValue
 from ...model.description import GROUND, Coupling, Description, Joint
 from ...model.pairs import Pair, align_z, make_pair
 from ..reference import link_of, moving_path, reference_placements
-from .raisim import raisim_constraints
 
 __all__ = [
+    "close_frames",
     "closing_joint",
     "drake_constraints",
+    "raisim_constraints",
     "read_loops",
     "read_pair",
 ]
@@ -33,6 +36,9 @@ _DEFAULT_AXIS = (1.0, 0.0, 0.0)
 _NO_AXIS = ("fixed", "free", "spherical", "spatial_translation", "rod")
 _ENDS = (("predecessor", "successor"), ("link1", "link2"), ("parent", "child"))
 """What the two ends of a loop are called in the dialects."""
+
+
+_CLOSING = re.compile(r"^closing_(.+)_([12])$")
 
 
 def read_loops(root: Element, description: Description, remarks: Remarks) -> Description:
@@ -240,3 +246,124 @@ def drake_constraints(root: Element, description: Description, remarks: Remarks)
         name = element.get("name") or f"{kind}_{ends[0]}_{ends[1]}"
         joints.append(Joint(name, pair, ends[0], ends[1], frames[0], frames[1], True))
     return replace(description, joints=(*description.joints, *joints))
+
+
+def raisim_constraints(element: Element, root: Element, description: Description) -> list[Joint]:
+    """Read ``<pin>`` and ``<equality>``.
+
+    The anchor is given on ``body1``; on ``body2`` it is the point that coincides with it in the
+    configuration ``nominal_config``. A pin holds it there; the axes of an equality, one or two, are
+    the directions of ``body1`` in which it is held.
+
+    Args:
+        element: the ``<constraints>``.
+        root: the ``<robot>``.
+        description: the tree.
+    """
+    placements = reference_placements(description, _nominal(element, root, description))
+    joints: list[Joint] = []
+    names: set[str] = set()
+    for child in element.all("pin", "equality"):
+        first, second = (link_of(child, key, description) for key in ("body1", "body2"))
+        axes = [axis.unit_vector(axis.vector("xyz")) for axis in child.all("axis")]
+        if len(axes) not in ((0,) if child.tag == "pin" else (1, 2)):
+            raise child.error(f"has {len(axes)} axes; a <pin> has none, an <equality> one or two")
+        frame = pose_rpy(child.vector("anchor", (0.0, 0.0, 0.0)), np.zeros(3))
+        pair = ("spherical", "point_on_plane", "point_on_line")[len(axes)]
+        if axes:
+            normal = axes[0] if len(axes) == 1 else np.cross(axes[0], axes[1])
+            frame.rotation = align_z(child.unit_vector(normal, "normal of its axes"))
+        stem = name = child.get("name") or f"{first}-{second}"
+        while name in names:
+            name = f"{stem}_{len(names)}"
+        names.add(name)
+        other = placements[second].actInv(placements[first] * frame)
+        joints.append(Joint(name, make_pair(pair), first, second, frame, other, cut=True))
+    return joints
+
+
+def _nominal(element: Element, root: Element, description: Description) -> dict[str, float]:
+    """Joint coordinates of ``nominal_config``, which go through the tree depth first."""
+    text = element.get("nominal_config")
+    if text is None:
+        return {}
+    values = element.numbers(text, None, "nominal_config")
+    tree = {joint.name: joint for joint in description.joints if not joint.cut}
+    children: dict[str, list[Joint]] = {}
+    for child in root.all("joint"):
+        if (joint := tree.get(child.require("name"))) is not None:
+            children.setdefault(joint.parent, []).append(joint)
+    order: list[Joint] = []
+    waiting = list(reversed(children.get(description.base or GROUND, [])))
+    while waiting:
+        joint = waiting.pop()
+        order += [joint] if joint.pair.dof else []
+        waiting += reversed(children.get(joint.child, []))
+    if any(joint.pair.dof > 1 for joint in order):
+        raise element.error("has a nominal_config and joints with several coordinates")
+    # A robot that floats has the position and quaternion of its base first.
+    if len(values) == len(order) + 7:
+        values = values[7:]
+    if len(values) != len(order):
+        raise element.error(
+            f"has {len(values)} numbers in nominal_config; the robot has {len(order)} coordinates "
+            "(7 more if it floats)"
+        )
+    return {joint.name: float(value) for joint, value in zip(order, values, strict=True)}
+
+
+def close_frames(description: Description) -> Description:
+    """Close the pairs of frames ``closing_<name>_1`` and ``_2`` of onshape-to-robot and PlaCo.
+
+    A loop of the same name that is declared already wins; the pair is not said, so a point is
+    taken, with a warning.
+    """
+    places = {body.name: (body.name, pin.SE3.Identity()) for body in description.bodies}
+    places |= {frame.name: (frame.body, frame.placement) for frame in description.frames}
+    declared = {joint.name for joint in description.joints}
+    found: dict[str, dict[str, str]] = {}
+    for name in places:
+        if match := _CLOSING.match(name):
+            found.setdefault(match[1], {})[match[2]] = name
+    joints: list[Joint] = []
+    warnings: list[str] = []
+    for stem, ends in found.items():
+        loop = f"closing_{stem}"
+        if declared & {stem, loop}:
+            continue
+        if len(ends) < 2:
+            lone = next(iter(ends.values()))
+            warnings.append(
+                f"{description.source}: frame '{lone}' has no partner to close a loop with"
+            )
+            continue
+        (body_a, frame_a), (body_b, frame_b) = places[ends["1"]], places[ends["2"]]
+        if _joined(description, places[ends["1"]], places[ends["2"]]):
+            continue
+        joints.append(
+            Joint(loop, make_pair("spherical"), body_a, body_b, frame_a, frame_b, cut=True)
+        )
+        warnings.append(
+            f"{description.source}: frames '{ends['1']}' and '{ends['2']}' are joined by a "
+            f"spherical pair; name another pair for loop '{loop}' in a loops file"
+        )
+    return replace(
+        description,
+        joints=(*description.joints, *joints),
+        warnings=(*description.warnings, *warnings),
+    )
+
+
+def _joined(description: Description, one: tuple[str, pin.SE3], other: tuple[str, pin.SE3]) -> bool:
+    """Whether some joint already joins two frames."""
+
+    def same(body: str, frame: pin.SE3, end: tuple[str, pin.SE3]) -> bool:
+        # The axes of a pair may be turned against the frame it was asked for.
+        return body == end[0] and np.allclose(frame.translation, end[1].translation, atol=1e-9)
+
+    for joint in description.joints:
+        ends = (joint.parent, joint.frame_parent), (joint.child, joint.frame_child)
+        for a, b in (ends, ends[::-1]):
+            if same(*a, one) and same(*b, other):
+                return True
+    return False

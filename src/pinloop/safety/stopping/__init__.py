@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..brakes.brakes import Brakes, Chain, JointBrake
 from .course import Standstill
-from .faults import single_faults, worst_fault
 from .joint_stop import JointStop
 from .machine import Payload
 from .plan import Trigger
@@ -12,7 +11,7 @@ from .point_stop import PointStop
 from .recorded import JointTrajectory
 from .result import StopResult
 from .schedule import Category0, Category1, Category2
-from .stop import stop
+from .stop import single_faults, stop, worst_fault
 
 __all__ = [
     "Brakes",

@@ -1,21 +1,28 @@
-"""Accelerations while it is settled which joints stick, which follow their drives, which slide."""
+"""Accelerations while it is settled which joints stick, which follow their drives, which slide.
+
+Their torques are a force on the trajectory, so that its energies and reactions are right.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import pinocchio as pin
 import scipy
 from numpy.typing import NDArray
 
 from ...dynamics import EquationsOfMotion
+from ...dynamics.forces import BoundForce, Force
 from ...dynamics.stiffness import StiffDamping, fastest_decay
 from ...errors import PinloopError
 from ...linalg.saddle import Saddle, solve_mass
+from ...model.mechanism import Mechanism
 from .drivetrain import Drivetrain
 from .phase import RELEASE, Phase, pinned_bounds
 
-__all__ = ["Solved", "StopEquations"]
+__all__ = ["Solved", "StopEquations", "StopTorque"]
 
 Array = NDArray[np.float64]
 
@@ -306,3 +313,37 @@ class StopEquations:
         part = Saddle(M.take(self._free_free), J[:, free], self.equations.rows.scale, max_rank=cap)
         a[free], lam = part.solve(rest, -gamma - J[:, held] @ given)
         return J.T @ lam
+
+
+@dataclass(frozen=True, eq=False)
+class StopTorque(Force):
+    """What brakes, friction, gears and drives exert on the joints in one phase of a stop.
+
+    What holds the joints that stick is left out: on the trajectory these are locked, and the
+    reaction of the lock is that torque.
+
+    Args:
+        equations: the equations of the stop.
+        phase: the phase.
+    """
+
+    equations: StopEquations
+    phase: Phase
+
+    def bind(self, robot: Mechanism) -> BoundForce:
+        """The force on the robot of the trajectory, whose mass matrix has all rotors."""
+        return _BoundStopTorque(self)
+
+
+class _BoundStopTorque(BoundForce):
+    def __init__(self, given: StopTorque) -> None:
+        self.name, self._given = "brakes, friction, drives", given
+
+    def torque(self, t: float, q: Array, v: Array, data: pin.Data) -> Array:
+        equations, phase = self._given.equations, self._given.phase
+        equations.enter(phase)
+        solved = equations.solve(t, q, v)
+        # In the stop, rotors behind gears with losses are torques; in a trajectory they are masses.
+        torque = solved.torque + equations.train.lossy * solved.a
+        torque[phase.stuck] = 0.0
+        return torque

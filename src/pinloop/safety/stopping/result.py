@@ -24,6 +24,7 @@ from ..space.swept import swept_volume
 from ..space.volume import SweptVolume
 from .course import Course
 from .document import Document
+from .equations import StopTorque
 from .holding import Holding, holding
 from .joint_stop import JointStop, joint_stop
 from .ledger import Ledger, energy_ledger
@@ -31,7 +32,6 @@ from .loads import Loads, loads_of
 from .machine import tool_of
 from .point_stop import PointStop, point_stop
 from .schedule import Category, Category0
-from .torque import StopTorque
 from .ways import all_stand_since, ways_of
 
 __all__ = ["StopResult", "made_result"]
