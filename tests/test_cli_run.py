@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 import pinloop as pl
 from pinloop.cli import main as cli
-from pinloop.scenarios.summary import RunDocument
+from pinloop.scenarios.run_summary import RunDocument
 from pinloop.simulation.stepping import Stepper
 
 from .beam_files import beam

@@ -18,8 +18,8 @@ import pinloop as pl
 from pinloop.cli import main as cli
 from pinloop.io.documents import key_table
 from pinloop.scenarios import PlannedRun
-from pinloop.scenarios.entries import TABLES, json_schema
 from pinloop.scenarios.outputs import Output, tried_outputs, write_outputs
+from pinloop.scenarios.scenario_entries import TABLES, json_schema
 
 from .beam_files import beam
 from .fourbar_files import apart, fourbar, rocker_angle

@@ -13,11 +13,11 @@ from typing import Any
 from pinloop.cli import sheets as cli_documents
 from pinloop.io import loopsfile
 from pinloop.safety.brakes import file as brakefile
-from pinloop.safety.stopping import document as stop_document
+from pinloop.safety.stopping import result_document as stop_document
 from pinloop.safety.studies import studyfile
-from pinloop.scenarios import entries as scenario
-from pinloop.scenarios import summary as run_document
-from pinloop.show.study_report import manifest
+from pinloop.scenarios import run_summary as run_document
+from pinloop.scenarios import scenario_entries as scenario
+from pinloop.show.study_report import report_manifest as manifest
 
 from .pages import DOCS
 

@@ -51,7 +51,7 @@ from .regularization.sampled_redundancy import renew_rows
 from .safety.brakes.brakes import Brakes, Chain, JointBrake
 from .safety.space import Obstacle, clearance, joint_limits, self_collisions, swept_volume
 from .safety.standards.annexb import AnnexB, annex_b
-from .safety.standards.compare import Comparison, compare
+from .safety.standards.comparison import Comparison, compare
 from .safety.standards.fit import Fit, fit_brakes
 from .safety.standards.minimum import MinimumDistance, minimum_distance
 from .safety.standards.published import Measured, StoppingTable

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from pinloop.dynamics.odca.assembly_tree import GROUND_END, AssemblyTree, assembly_tree
 from pinloop.dynamics.odca.blocks import partition
 from pinloop.dynamics.odca.sweeps import Sweeps
-from pinloop.dynamics.odca.tree import GROUND_END, AssemblyTree, assembly_tree
 
 from ..tables import Array
 

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.safety.space.limits`: motions whose extremes are known in closed form."""
+"""Tests of `pinloop.safety.space.passed_limits`: motions with extremes in closed form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.safety.space.limits import LimitPassed, joint_limits
+from pinloop.safety.space.passed_limits import LimitPassed, joint_limits
 
 from .moving_bodies import chain
 

@@ -21,7 +21,7 @@ from pinloop.io.loading import load
 from pinloop.io.loopsfile import LoopsFile, apply_loops
 from pinloop.io.packages import make_resolver
 from pinloop.io.reversal import reversed_joint
-from pinloop.io.save.poses import urdf_poses
+from pinloop.io.save.joint_poses import urdf_poses
 from pinloop.io.save.robot import loops_document, save, write_urdf
 from pinloop.io.urdf.reader import read_urdf
 from pinloop.model.description import (

@@ -15,7 +15,7 @@ import scipy
 from pydantic import TypeAdapter
 
 import pinloop as pl
-from pinloop.safety.stopping.document import Document, json_schema
+from pinloop.safety.stopping.result_document import Document, json_schema
 
 from .robots_to_stop import LATE, arm_stop, on_axis, pendulum, wheel
 from .robots_to_stop import stop as stopped

@@ -8,7 +8,7 @@ import pytest
 import pinloop as pl
 from pinloop.safety.stopping.course import Course
 from pinloop.safety.stopping.crossing import prolonged
-from pinloop.safety.stopping.dense import moving_steps
+from pinloop.safety.stopping.moving_steps import moving_steps
 
 from ..states import URDF
 from ..states import robot as loaded

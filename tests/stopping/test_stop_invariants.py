@@ -12,10 +12,10 @@ import pytest
 import pinloop as pl
 from pinloop.model.description import GROUND
 from pinloop.safety.stopping.deciding import Moment, next_phase
-from pinloop.safety.stopping.equations import StopEquations
 from pinloop.safety.stopping.phase import RELEASE, Phase, pinned_bounds
 from pinloop.safety.stopping.reference import Piece
 from pinloop.safety.stopping.stop import prepared
+from pinloop.safety.stopping.stop_equations import StopEquations
 
 from ..tables import Array, joint
 from .robots_to_stop import (

@@ -16,10 +16,10 @@ import pytest
 
 import pinloop as pl
 from pinloop.safety.stopping.deciding import Moment, next_phase
-from pinloop.safety.stopping.equations import StopEquations
 from pinloop.safety.stopping.phase import Phase
 from pinloop.safety.stopping.reference import Piece
 from pinloop.safety.stopping.stop import prepared
+from pinloop.safety.stopping.stop_equations import StopEquations
 
 from ..states import URDF
 from ..states import robot as loaded

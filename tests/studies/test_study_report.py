@@ -20,16 +20,16 @@ import pinloop as pl
 from pinloop.cli import main as cli
 from pinloop.model.description import GROUND
 from pinloop.safety.space.obstacles import Obstacle
-from pinloop.safety.stopping.remarks import PLANNING_AID
-from pinloop.show.stop_report.motion import motion_of
+from pinloop.safety.stopping.assumptions import PLANNING_AID
+from pinloop.show.stop_report.stop_replay import motion_of
 from pinloop.show.study_report import write_report
+from pinloop.show.study_report.chart_shapes import color_of
 from pinloop.show.study_report.distributions import histogram
 from pinloop.show.study_report.influence import binned, share_explained
-from pinloop.show.study_report.manifest import Manifest, json_schema
 from pinloop.show.study_report.maps import hexagons
-from pinloop.show.study_report.obstacles import outline, surface
+from pinloop.show.study_report.obstacle_surfaces import outline, surface
+from pinloop.show.study_report.report_manifest import Manifest, json_schema
 from pinloop.show.study_report.results import results_of
-from pinloop.show.study_report.shapes import color_of
 
 from ..states import URDF
 from ..stopping.robots_to_stop import Z, made, solid

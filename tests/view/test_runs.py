@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 import pinloop as pl
 from pinloop.errors import BadValue, UnknownName
-from pinloop.show.scene import runs
+from pinloop.show.scene import run_page as runs
 from pinloop.show.scene.arrows import round_scale
 from pinloop.show.scene.motion import mode_spans, opened_spans
-from pinloop.show.scene.runs import Shown, run_page
+from pinloop.show.scene.run_page import Shown, run_page
 
 from ..fourbar_files import fourbar
 from .scenes import Played, arm, at, visual

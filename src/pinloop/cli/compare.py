@@ -18,12 +18,11 @@ from ..model.mechanism import Mechanism
 from ..safety.brakes.brakes import Brakes
 from ..safety.brakes.file import Contents, brakes_text
 from ..safety.standards.axisfit import FITTABLE
-from ..safety.standards.compare import compare as compare_stops
+from ..safety.standards.comparison import compare as compare_stops
 from ..safety.standards.fit import fitted
 from ..safety.standards.published import StoppingTable
 from ..show.terminal import show, write
 from .completion import YAMLS, files
-from .files import check_target
 from .options import (
     MANY,
     AsJson,
@@ -36,6 +35,7 @@ from .options import (
     file_option,
     text_option,
 )
+from .robot_files import check_target
 from .stop import BrakesFile, Fact, brakes_for
 
 __all__ = ["app", "compare", "fit"]

@@ -18,7 +18,6 @@ from ..io.loading import load
 from ..regularization.diagnosis import diagnose
 from ..regularization.regularize import regularize as reduce_rows
 from ..show.terminal import complain, print_report, show, write
-from .files import check_target, kinematics_of
 from .options import (
     ASSEMBLED,
     ROBOT_PANEL,
@@ -37,6 +36,7 @@ from .options import (
     held_joints,
     text_option,
 )
+from .robot_files import check_target, kinematics_of
 from .sheets import (
     Assembled,
     assembly_document,

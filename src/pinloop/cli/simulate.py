@@ -16,7 +16,7 @@ import typer
 from ..errors import BadValue, SimulationFailed
 from ..scenarios import PlannedRun, load_scenario
 from ..scenarios.outputs import Output, check_output, output_of, tried_outputs
-from ..scenarios.summary import as_document, run_table
+from ..scenarios.run_summary import as_document, run_table
 from ..show.terminal import complain, show, write
 from ..simulation.simulate import Limits
 from ..simulation.trajectory import Trajectory

@@ -26,7 +26,7 @@ from ..safety.stopping import Category1, Category2, JointTrajectory, StopResult,
 from ..safety.stopping import stop as compute_stop
 from ..safety.stopping.export import document_text, write_csv, write_json
 from ..safety.stopping.schedule import Category
-from ..safety.stopping.tables import stop_table
+from ..safety.stopping.stop_table import stop_table
 from ..safety.stopping.usual import usual_brakes, usual_pose, usual_velocity
 from ..show.terminal import complain, show, write
 from .completion import YAMLS, joints

@@ -22,7 +22,6 @@ from ..model.mechanism import Mechanism
 from ..show.terminal import complain, write
 from ..simulation.run_file import load_trajectory
 from .completion import files
-from .files import kinematics_of
 from .options import (
     ASSEMBLED,
     ROBOT_PANEL,
@@ -40,6 +39,7 @@ from .options import (
     file_option,
     text_option,
 )
+from .robot_files import kinematics_of
 from .words import IGNORE, check_limits, joint_values, time
 
 __all__ = ["app", "play", "view"]

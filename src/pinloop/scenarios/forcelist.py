@@ -34,8 +34,8 @@ from ..simulation.events import (
 from ..simulation.events import Stop as StopAction
 from ..simulation.modes import ModalSystem
 from ..simulation.watching import bind_events
-from .entries import EventEntry, ForcesEntry, WhenEntry
-from .places import Words
+from .scenario_entries import EventEntry, ForcesEntry, WhenEntry
+from .scenario_places import Words
 
 __all__ = ["events_of", "forces_of"]
 

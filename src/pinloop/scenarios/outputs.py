@@ -18,7 +18,7 @@ from ..errors import BadValue, PinloopError
 from ..simulation.recording import sampled
 from ..simulation.trajectory import Trajectory
 from ..version import __version__
-from .summary import as_document
+from .run_summary import as_document
 
 __all__ = [
     "KINDS",

@@ -28,10 +28,10 @@ from ..simulation.modes import ModalSystem, Mode
 from ..simulation.simulate import Limits, simulate
 from ..simulation.trajectory import Trajectory
 from ..simulation.watching import limited_ends
-from .entries import OutputsEntry, Scenario, StartEntry
 from .forcelist import events_of, forces_of
 from .outputs import Output, check_named, check_output, write_outputs
-from .places import Words
+from .scenario_entries import OutputsEntry, Scenario, StartEntry
+from .scenario_places import Words
 
 __all__ = ["PlannedRun", "load_scenario"]
 

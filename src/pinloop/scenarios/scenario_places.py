@@ -10,7 +10,7 @@ from ..boundary.yaml import line_of
 from ..errors import BadValue, InconsistentVelocity, LoadError, LoopNotClosed, UnknownName
 from ..model.mechanism import Mechanism
 from ..units import ANGLES, LENGTHS, in_units, listed, rates
-from .entries import Word
+from .scenario_entries import Word
 
 __all__ = ["Place", "Words"]
 

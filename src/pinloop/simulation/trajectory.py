@@ -307,7 +307,7 @@ class Trajectory:
             title: title of the page; the robot's name by default.
         """
         page: Path = forward(
-            "show.scene.runs", "write_run", self, path,
+            "show.scene.run_page", "write_run", self, path,
             rate=rate, ghosts=ghosts, traces=traces, forces=forces, moments=moments, title=title,
         )  # fmt: skip
         return page
@@ -331,7 +331,7 @@ class Trajectory:
             it; a notebook shows it below the cell. Its address is printed if ``announce`` is set.
         """
         return forward(
-            "show.scene.runs", "play_run", self, open_browser, announce,
+            "show.scene.run_page", "play_run", self, open_browser, announce,
             rate=rate, ghosts=ghosts, traces=traces, forces=forces, moments=moments, title=title,
         )  # fmt: skip
 

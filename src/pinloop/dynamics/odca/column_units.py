@@ -14,7 +14,7 @@ from ...model.mechanism import Mechanism
 from ...spatial.batched import adjoint
 from .blocks import Blocks
 from .cuts import CutJoints
-from .loops import LoopJoints
+from .loop_joints import LoopJoints
 
 __all__ = ["units"]
 

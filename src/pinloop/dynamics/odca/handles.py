@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...spatial.batched import apply_transposed
+from .assembly_tree import Shape, assembly_tree
 from .block import Block
 from .blocks import Blocks
 from .cuts import CutJoints
-from .loops import LoopJoints
+from .loop_joints import LoopJoints
 from .sweeps import Sweeps
-from .tree import Shape, assembly_tree
 
 __all__ = ["Handles"]
 

@@ -21,12 +21,12 @@ from ...model.mechanism import Mechanism
 from ...spatial.batched import apply
 from ..formulations import BoundStateFormulation, FurtherRows, StateFormulation
 from .blocks import Blocks
+from .column_units import units
 from .cuts import CutJoints
 from .handles import Handles
 from .held import Coordinates
-from .loops import LoopJoints
+from .loop_joints import LoopJoints
 from .problem import Answer, Load, Problem
-from .units import units
 
 __all__ = ["ODCA", "ArticulatedSolver"]
 

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...linalg.orthogonal_factors import Factors, factorize, factorize_singular
-from .tree import AssemblyTree, Group, Shape
+from .assembly_tree import AssemblyTree, Group, Shape
 
 __all__ = ["Sweeps"]
 

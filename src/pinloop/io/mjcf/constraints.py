@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from ...boundary.xml import Element
 from ...model.description import GROUND, Coupling, Drive, Joint
 from ...model.pairs import make_pair
+from .body_tree import Tree
 from .document import ACTUATORS, EQUALITIES, Document, quaternion
-from .tree import Tree
 
 __all__ = ["read_actuators", "read_equalities"]
 

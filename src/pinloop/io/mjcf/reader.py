@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ...boundary.xml import Element
 from ...model.description import Description, constant
 from ..vocabulary import MJCF, report_unread
+from .body_tree import Tree
 from .constraints import read_actuators, read_equalities
 from .copies import (
     SECTIONS,
@@ -27,7 +28,6 @@ from .copies import (
     rename,
 )
 from .document import Document, merge, open_file
-from .tree import Tree
 
 __all__ = ["attach_models", "read_mjcf"]
 

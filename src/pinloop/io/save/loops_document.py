@@ -14,7 +14,7 @@ import pinocchio as pin
 from ...model.description import Coupling, Description, Drive, Joint
 from ...model.graph import SpanningTree
 from ..loopsfile import FORMAT
-from .poses import axes_of_loop
+from .joint_poses import axes_of_loop
 
 __all__ = ["loops_of", "urdf_limits"]
 

@@ -23,8 +23,8 @@ from ...errors import BadValue, LoadError
 from ...model.description import GROUND, Body, Description, Geometry, Joint, Shape
 from ...model.graph import SpanningTree, spanning_tree
 from ..reversal import reversed_joint
-from .loops import loops_of, urdf_limits
-from .poses import urdf_poses
+from .joint_poses import urdf_poses
+from .loops_document import loops_of, urdf_limits
 
 __all__ = ["loops_document", "save", "write_urdf"]
 

@@ -15,10 +15,10 @@ from ...boundary.remarks import Remarks
 from ...boundary.xml import Element
 from ...model.description import GROUND, Body, Description, Joint
 from ...model.pairs import make_pair
-from ..reference import reference_placements
 from ..sdf.joints import axes_of, axis_values, is_detachable, sdf_pair
 from ..sdf.links import read_body
 from ..sdf.source import read_pose
+from ..tree_placements import reference_placements
 from ..vocabulary import SDF, report_unread
 from .loops import closing_joint
 

@@ -19,7 +19,7 @@ from ...boundary.xml import Element, pose_of, pose_rpy
 from ...errors import BadValue
 from ...model.description import GROUND, Coupling, Description, Joint
 from ...model.pairs import Pair, align_z, make_pair
-from ..reference import link_of, moving_path, reference_placements
+from ..tree_placements import link_of, moving_path, reference_placements
 
 __all__ = [
     "close_frames",

@@ -33,7 +33,7 @@ from ...model.description import (
 from ...model.pairs import Pair, align_z
 from ..entries import free_root, ordered, square_axes, unlimited
 from ..packages import Resolver
-from ..reference import moving_path
+from ..tree_placements import moving_path
 from ..vocabulary import URDF, report_unread
 from .drives import read_drives
 from .gazebo import read_gazebo

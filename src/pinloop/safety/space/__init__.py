@@ -6,8 +6,8 @@ Knows robots and runs, of a simulation or of a stop; nothing of brakes, and neve
 from __future__ import annotations
 
 from .clearance import Approach, SelfCollisions, clearance, self_collisions
-from .limits import LimitPassed, joint_limits
 from .obstacles import Obstacle
+from .passed_limits import LimitPassed, joint_limits
 from .swept import swept_volume
 from .volume import SweptVolume
 

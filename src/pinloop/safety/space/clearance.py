@@ -25,8 +25,8 @@ from ...boundary.arguments import public
 from ...errors import BadValue, UnknownName
 from ...model.workspace import create_data
 from ...simulation.trajectory import Trajectory
+from .body_pieces import Piece, frame_pieces, positive, robot_links
 from .leaves import SLACK, Leaves
-from .links import Piece, frame_pieces, positive, robot_links
 from .motionbounds import Bounds
 from .nearest import ACCURACY, TOUCH, first_touch, least
 from .obstacles import Obstacle, checked_obstacles

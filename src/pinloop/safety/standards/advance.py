@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from ...errors import BadValue
 from ...model.description import GROUND
 from ...simulation.trajectory import Trajectory
+from ..space.body_pieces import Links, Piece, frame_pieces, robot_links
 from ..space.clearance import Approach, clearance
 from ..space.leaves import Leaves
-from ..space.links import Links, Piece, frame_pieces, robot_links
 from ..space.motionbounds import Bounds
 from ..space.obstacles import Obstacle
 from ..space.poses import JointMotions, joint_motions

@@ -17,7 +17,7 @@ from ...errors import BadValue, StopFailed
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism
 from ..brakes.brakes import Brakes
-from ..space.limits import LimitPassed, joint_limits
+from ..space.passed_limits import LimitPassed, joint_limits
 from ..stopping import Payload, Standstill, StopResult, Trigger
 from ..stopping.machine import tool_of
 from ..stopping.schedule import Category

@@ -11,7 +11,7 @@ from ...errors import BadValue, printable
 from ...tables.number_format import SLIDING, TURNING, Units, decimals, number, units_of
 from ...tables.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
 from ..stopping import StopResult
-from ..stopping.remarks import PLANNING_AID
+from ..stopping.assumptions import PLANNING_AID
 from .published import Measured, StoppingTable
 
 __all__ = ["Compared", "Comparison", "compare"]

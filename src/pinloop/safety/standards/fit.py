@@ -15,9 +15,9 @@ from ...errors import BadValue, PinloopWarning, printable
 from ...model.mechanism import Mechanism
 from ...tables.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
 from ..brakes.brakes import Brakes
-from ..stopping.remarks import PLANNING_AID
+from ..stopping.assumptions import PLANNING_AID
 from .axisfit import FITTABLE, AxisFit, Fitted, Solution
-from .compare import Comparison, compare
+from .comparison import Comparison, compare
 from .published import StoppingTable
 
 __all__ = ["Fit", "Fitted", "fit_brakes", "fitted"]

@@ -15,10 +15,10 @@ from ...errors import BadValue, printable
 from ...tables.number_format import milliseconds
 from ...tables.sheet import Cell, Facts, Notes, Sheet
 from ..stopping import StopResult
-from ..stopping.remarks import PLANNING_AID
+from ..stopping.assumptions import PLANNING_AID
 from ..studies.study import Study
-from .arguments import at_least_zero, checked_stops
 from .casewise import standing_cases
+from .checked_input import at_least_zero, checked_stops
 from .terms import Row, Term, term_grids, term_rows, write_terms
 
 __all__ = ["MinimumDistance", "minimum_distance"]

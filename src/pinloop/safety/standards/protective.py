@@ -13,7 +13,7 @@ import numpy as np
 
 from ...tables.number_format import listed
 from .advance import Shapes, Ways
-from .arguments import at_least_zero
+from .checked_input import at_least_zero
 from .terms import Term
 
 __all__ = [

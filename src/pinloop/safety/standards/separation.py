@@ -23,13 +23,13 @@ from ...boundary.checks import flat_numbers, unit_vector
 from ...errors import BadValue, printable
 from ...tables.number_format import milliseconds
 from ...tables.sheet import Block, Cell, Facts, Notes, Sheet
-from ..space.links import positive
+from ..space.body_pieces import positive
 from ..stopping import StopResult
-from ..stopping.remarks import PLANNING_AID
+from ..stopping.assumptions import PLANNING_AID
 from ..studies.study import Study
 from .advance import Person, shapes_of, ways_towards
-from .arguments import at_least_zero, checked_stops
 from .casewise import measured, standing_cases
+from .checked_input import at_least_zero, checked_stops
 from .protective import (
     STANDARD,
     WALKING,

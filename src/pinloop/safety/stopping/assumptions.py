@@ -12,7 +12,7 @@ from ...model.mechanism import Mechanism
 from ...tables.number_format import decimals, listed, milliseconds, number, units_of
 from ..brakes.brakes import Assumption, Brakes, Chain
 from ..brakes.parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS, quantity
-from ..space.limits import LimitPassed, joint_limits
+from ..space.passed_limits import LimitPassed, joint_limits
 from .ledger import explained_error
 from .result import StopResult
 

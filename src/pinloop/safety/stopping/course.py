@@ -34,10 +34,10 @@ from ...tables.number_format import listed
 from .crossing import Lookout, Watched, first_crossing, shortened, watched_joints
 from .deciding import Moment, next_phase
 from .drivetrain import Drivetrain
-from .equations import Solved, StopEquations
 from .impact import impact
 from .phase import Phase, in_the_way
 from .plan import Plan
+from .stop_equations import Solved, StopEquations
 from .teeth import Teeth
 from .timetable import Timetable
 

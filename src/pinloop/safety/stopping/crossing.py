@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from ...integrate import COARSE, FINE, Step, slope_powers, value_powers
 from ...simulation.stepping import Stepper
 from .drivetrain import Drivetrain
-from .equations import StopEquations
 from .phase import Phase
+from .stop_equations import StopEquations
 
 __all__ = [
     "TURN",

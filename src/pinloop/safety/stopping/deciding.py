@@ -36,9 +36,9 @@ from ...dynamics.stick_slip import Contacts, decide
 from ...linalg.saddle import Saddle, factor_mass, solve_mass
 from ...simulation.modes import Locked, Mode
 from .drivetrain import Drivetrain, Sliding
-from .equations import StopEquations
 from .phase import RELEASE, Phase, gear_contacts, in_the_way, motor_bounds, pinned_bounds, ways
 from .reference import Piece
+from .stop_equations import StopEquations
 
 __all__ = ["Moment", "next_phase"]
 

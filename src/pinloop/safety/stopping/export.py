@@ -27,7 +27,11 @@ from ...model.mechanism import Mechanism
 from ...tables.number_format import units_of
 from ...version import __version__
 from ..brakes.brakes import Assumption, Brakes
-from .document import (
+from .assumptions import PLANNING_AID
+from .joint_stop import JointStop
+from .machine import payload_of
+from .result import StopResult
+from .result_document import (
     FORMAT,
     BrakesRecord,
     CategoryRecord,
@@ -40,10 +44,6 @@ from .document import (
     StateRecord,
     ToolRecord,
 )
-from .joint_stop import JointStop
-from .machine import payload_of
-from .remarks import PLANNING_AID
-from .result import StopResult
 from .schedule import Category, Category0, Category1
 from .series import series_of
 
@@ -147,7 +147,7 @@ def document_text(
 
 
 def as_document(result: StopResult, settings: Mapping[str, str] | None = None) -> Document:
-    """Everything about a stop as a document, see `document`."""
+    """Everything about a stop as a document, see `result_document`."""
     chain = result.chain
     return {
         "format": FORMAT,

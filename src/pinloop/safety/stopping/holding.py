@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from ...dynamics.stick_slip import Contacts, decide
 from ...errors import PinloopError
 from ...linalg.saddle import Saddle
-from .equations import StopEquations
 from .phase import Phase
+from .stop_equations import StopEquations
 
 __all__ = ["Holding", "holding"]
 

@@ -16,7 +16,7 @@ from ...linalg.saddle import Saddle
 from ...simulation.modes import Mode
 from ...simulation.transitions import Transition
 from .drivetrain import Drivetrain
-from .equations import StopEquations
+from .stop_equations import StopEquations
 
 __all__ = ["gear_impulses", "impact"]
 

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from ...integrate import COARSE, FINE, Interpolation
 from .course import Course, Kept
-from .dense import Moving, Pieces, moving_steps
 from .drivetrain import Drivetrain, Sliding
-from .equations import Solved
+from .moving_steps import Moving, Pieces, moving_steps
+from .stop_equations import Solved
 
 __all__ = ["Loads", "loads_of", "small_energy"]
 

@@ -18,27 +18,27 @@ from ...simulation.trajectory import Trajectory
 from ...tables.sheet import Sheet
 from ..brakes.brakes import Assumption, Brakes, Chain
 from ..space.clearance import Approach, SelfCollisions, clearance, self_collisions
-from ..space.limits import LimitPassed, joint_limits
 from ..space.obstacles import Obstacle
+from ..space.passed_limits import LimitPassed, joint_limits
 from ..space.swept import swept_volume
 from ..space.volume import SweptVolume
 from .course import Course
-from .document import Document
-from .equations import StopTorque
 from .holding import Holding, holding
 from .joint_stop import JointStop, joint_stop
 from .ledger import Ledger, energy_ledger
 from .loads import Loads, loads_of
 from .machine import tool_of
 from .point_stop import PointStop, point_stop
+from .result_document import Document
 from .schedule import Category, Category0
+from .stop_equations import StopTorque
 from .ways import all_stand_since, ways_of
 
 __all__ = ["StopResult", "made_result"]
 
 Outcome = Literal["stopped", "does not hold", "time-out"]
 
-_REMARKS, _EXPORT = "safety.stopping.remarks", "safety.stopping.export"
+_REMARKS, _EXPORT = "safety.stopping.assumptions", "safety.stopping.export"
 
 
 @public
@@ -111,7 +111,7 @@ class StopResult:
 
     def table(self) -> Sheet:
         """Everything that counts, for reading: print it, or let rich or a notebook show it."""
-        sheet: Sheet = forward("safety.stopping.tables", "stop_table", self)
+        sheet: Sheet = forward("safety.stopping.stop_table", "stop_table", self)
         return sheet
 
     def as_dict(self) -> Document:

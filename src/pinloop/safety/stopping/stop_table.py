@@ -10,9 +10,9 @@ import numpy as np
 from ...errors import printable
 from ...tables.number_format import Units, decimals, joint_value, milliseconds, number, units_of
 from ...tables.sheet import Block, Cell, Column, Facts, Grid, Mark, Notes, Sheet
+from .assumptions import PLANNING_AID, assumption_lines
 from .joint_stop import JointStop
 from .machine import payload_of
-from .remarks import PLANNING_AID, assumption_lines
 from .result import StopResult
 from .schedule import Category1
 

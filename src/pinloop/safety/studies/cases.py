@@ -24,8 +24,8 @@ from ..brakes.brakes import Brakes
 from ..space.clearance import clearance
 from ..space.obstacles import Obstacle
 from ..stopping import Payload, Standstill, StopResult, Trigger
-from ..stopping.dense import moving_steps
 from ..stopping.machine import tool_of
+from ..stopping.moving_steps import moving_steps
 from ..stopping.schedule import Category
 from ..stopping.stop import Machine, prepared, stopped
 from .space import Space, Variable, driven_joints

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from ...safety.stopping.assumptions import PLANNING_AID
 from ...safety.stopping.export import as_document
-from ...safety.stopping.remarks import PLANNING_AID
-from ...safety.stopping.tables import stop_table
+from ...safety.stopping.stop_table import stop_table
 from ...tables.sheet import Facts, Grid
 from .bars import Stack, lanes, stacks
-from .curves import Curves, curves_of, energy_stacks, heat_stacks, joint_lanes
 from .headline import badge, cards
 from .instants import Clock, clock_of, instants
 from .markup import Content, Markup, element
-from .motion import Motion, motion_of
 from .parts import asset, assumptions_section, document, figure, keys, made_at, section
+from .stop_curves import Curves, curves_of, energy_stacks, heat_stacks, joint_lanes
+from .stop_replay import Motion, motion_of
 from .tables import event_table, facts_table, grid_table
 
 if TYPE_CHECKING:

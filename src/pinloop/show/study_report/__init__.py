@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from ...boundary.files import as_path, may_replace, write_text
 from ...errors import BadValue
-from .manifest import FORMAT, manifest_text
-from .page import page_of
+from .report_manifest import FORMAT, manifest_text
+from .study_page import page_of
 
 if TYPE_CHECKING:
     from ...safety.studies.study import Study

@@ -11,8 +11,8 @@ from ...tables.number_format import decimals, number
 from ..stop_report.markup import Markup, element, joined
 from ..stop_report.parts import figure, section
 from ..stop_report.plots import Curve, Instant, Plot
+from .chart_shapes import Bars
 from .quantities import Told
-from .shapes import Bars
 
 __all__ = ["case_link", "distributions_section", "histogram", "histogram_plot"]
 

@@ -17,9 +17,9 @@ from ...safety.studies.space import Variable
 from ..stop_report.markup import Markup, element, joined
 from ..stop_report.parts import figure, section
 from ..stop_report.plots import Curve, Plot
+from .chart_shapes import Band, Dots
 from .quantities import VARIED, Told, shown_unit
 from .results import Results
-from .shapes import Band, Dots
 
 __all__ = ["Binned", "binned", "influence_section", "share_explained"]
 

@@ -17,10 +17,10 @@ from ...safety.space.obstacles import Obstacle
 from ..stop_report.markup import Markup, element
 from ..stop_report.parts import figure, section
 from ..stop_report.plots import Plot, Scale, Shape
-from .obstacles import outline
+from .chart_shapes import Hexagons, Outline, Spots, color_of, color_scale
+from .obstacle_surfaces import outline
 from .quantities import Told
 from .results import Results
-from .shapes import Hexagons, Outline, Spots, color_of, color_scale
 
 __all__ = ["hexagons", "map_section"]
 

@@ -14,10 +14,10 @@ from ...tables.number_format import decimals, milliseconds, number, units_of
 from ...tables.sheet import Cell, Column, Grid
 from ..scene.player import Player, SharedCommands
 from ..stop_report.markup import Markup, element, joined
-from ..stop_report.motion import motion_of
 from ..stop_report.parts import section
+from ..stop_report.stop_replay import motion_of
 from ..stop_report.tables import grid_table
-from .obstacles import obstacle_layers
+from .obstacle_surfaces import obstacle_layers
 from .quantities import VARIED, Told, quantities, shown_unit
 from .results import Results
 

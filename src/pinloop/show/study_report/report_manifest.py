@@ -17,7 +17,10 @@ from typing_extensions import TypedDict  # pydantic needs it below Python 3.12
 from ...errors import BadValue
 from ...io.documents import closed, schema_of
 from ...safety.space.obstacles import Obstacle
-from ...safety.stopping.document import (
+from ...safety.stopping.assumptions import PLANNING_AID, assumptions_with
+from ...safety.stopping.export import brakes_record, category_record, robot_record, versions
+from ...safety.stopping.machine import tool_of
+from ...safety.stopping.result_document import (
     BrakesRecord,
     CategoryRecord,
     ChainRecord,
@@ -26,14 +29,11 @@ from ...safety.stopping.document import (
     PayloadRecord,
     RobotRecord,
 )
-from ...safety.stopping.export import brakes_record, category_record, robot_record, versions
-from ...safety.stopping.machine import tool_of
-from ...safety.stopping.remarks import PLANNING_AID, assumptions_with
 from ...safety.studies.cases import Setup
 from ...safety.studies.manifest import manifest_of
 from ...safety.studies.study import Study
 from ...safety.studies.summary import SAMPLED
-from .obstacles import surface
+from .obstacle_surfaces import surface
 
 __all__ = ["FORMAT", "Manifest", "json_schema", "manifest_document", "manifest_text"]
 

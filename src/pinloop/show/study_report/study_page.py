@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from typing import Any
 
+from ...safety.stopping.assumptions import PLANNING_AID, assumptions_with
 from ...safety.stopping.machine import tool_of
-from ...safety.stopping.remarks import PLANNING_AID, assumptions_with
 from ...safety.studies.study import Study
 from ...safety.studies.summary import SAMPLED
 from ...safety.studies.worst import WorstCase
 from ..stop_report.markup import Content, Markup, element
 from ..stop_report.parts import asset, assumptions_section, document, made_at, section
+from .cards import badge, cards
 from .distributions import distributions_section
-from .headline import badge, cards
 from .influence import influence_section
 from .maps import map_section
 from .quantities import Told, told
