@@ -37,8 +37,70 @@ from .known_linkages import (
     robot_called,
     rows_of,
 )
+from .random_linkages import graph
 from .reductions import configurations, jacobians, rank
 from .tables import Array, Table, joint, table
+
+# -- many loops ----
+
+
+def by_looking_at_all(
+    reference: bounds.Reference, network: MotionNetwork, cuts: list[str]
+) -> list[bounds.Bound]:
+    """The greedy order without any memory: every loop that is left is bounded at each step."""
+    done: list[bounds.Bound] = []
+    left = list(cuts)
+    while left:
+        every = [bounds._bound(reference, network, reference.edges[name]) for name in left]
+        done.append(min(every, key=lambda bound: bound.rows))
+        left.remove(done[-1].edge.name)
+        network.tighten([(*done[-1].edge.ends, done[-1].edge.algebra)])
+    return done
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_many_loops_in_the_greedy_order(seed: int) -> None:
+    robot = pl.load(graph(seed)) if seed < 6 else parallel_joints(seed, 9)
+    reference = bounds.Reference.of(robot, pl.assemble(robot))
+    for cluster in reference.clusters:
+        cuts = list(cluster.names)
+        network = reference.network(cluster, cuts)
+        fast = bounds._greedily(reference, network.copy(), cuts)
+        slow = by_looking_at_all(reference, network, cuts)
+        assert [(b.edge.name, b.rows, b.over) for b in fast] == [
+            (b.edge.name, b.rows, b.over) for b in slow
+        ]
+
+
+def parallel_joints(seed: int, count: int) -> pl.Mechanism:
+    """Two links with many joints between them, of three kinds."""
+    rng = np.random.default_rng(seed)
+    joints = [joint("first", "revolute", GROUND, "link", [0, 0, 0], [0, 0, 1])]
+    for number in range(count):
+        kind = ("revolute", "cylindrical", "universal")[int(rng.integers(3))]
+        more: dict[str, Any] = {"axis2": [1, 0, 0]} if kind == "universal" else {}
+        place, axis = [0, 0, 0.1 * number], [0, 0, 1]
+        joints.append(joint(f"j{number}", kind, GROUND, "link", place, axis, cut=True, **more))
+    return pl.load(table("parallel", *joints))
+
+
+def test_parallel_loops_are_bounded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    count, bound = 0, bounds._bound
+
+    def counted(*given: Any) -> bounds.Bound:
+        nonlocal count
+        count += 1
+        return bound(*given)
+
+    joints = [
+        joint(f"j{number}", "revolute", GROUND, "link", [0, 0, number], [0, 0, 1], cut=number > 0)
+        for number in range(60)
+    ]
+    robot = pl.load(table("parallel", *joints))
+    monkeypatch.setattr(bounds, "_bound", counted)
+    assert pl.regularize(robot).regularization.rows == 0  # type: ignore[union-attr]
+    assert count <= 3
+
 
 # -- how many rows --------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from .search import (
     TOLERANCE,
     Problem,
     approach,
+    is_at_limit,
     outside_limits,
     rows_of,
     search,
@@ -371,7 +372,7 @@ def _blockers(problem: Problem, start: Array, seed: int) -> tuple[str, tuple[str
 def _at_limits(problem: Problem, q: Array) -> tuple[str, ...]:
     """Joints that rest on a position limit which the search respected."""
     i, j, low, high = problem.ends
-    at = j[(np.minimum(np.abs(q[i] - low), np.abs(q[i] - high)) < 1e-9) & ~problem.still[j]]
+    at = j[is_at_limit(q[i], low, high) & ~problem.still[j]]
     return tuple(name for name in problem.robot.joints if rows_of(problem.robot, (name,))[at].any())
 
 

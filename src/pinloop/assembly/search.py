@@ -22,6 +22,7 @@ __all__ = [
     "TOLERANCE",
     "Problem",
     "approach",
+    "is_at_limit",
     "is_outside",
     "limit_slack",
     "limited_coordinates",
@@ -315,6 +316,15 @@ def limit_slack(limit: float) -> float:
 def is_outside(value: float, low: float, high: float) -> bool:
     """Whether a coordinate is outside its limits, in the digits that the limits have."""
     return value < low - limit_slack(low) or value > high + limit_slack(high)
+
+
+def is_at_limit(value: Array, low: Array, high: Array) -> NDArray[np.bool_]:
+    """Whether coordinates can go no farther: they are at a limit, or beyond it.
+
+    The search stops at the number itself, not at what it may stand for (`limit_slack`), which is
+    for coordinates that are given.
+    """
+    return np.asarray((value < low + _SAME) | (value > high - _SAME))
 
 
 def outside_limits(

@@ -48,7 +48,7 @@ class Constraints:
         self.robot = robot
         self._trees: list[TreeKinematics] = []
         self.rows_of: dict[str, slice] = {}
-        self.angular: tuple[bool, ...] = ()
+        angular: list[bool] = []
         report = None if full else robot.regularization
         self._select = {
             loop.name: np.eye(loop.pair.rows) if report is None else report.selection(loop.name)
@@ -57,7 +57,8 @@ class Constraints:
         for loop in robot.loops:
             lengths = [k for k, label in enumerate(loop.pair.labels) if not label.startswith("w")]
             rows = self._select[loop.name].tolist()
-            self._append(loop.name, [not any(row[k] for k in lengths) for row in rows])
+            self.rows_of[loop.name] = slice(len(angular), len(angular) + len(rows))
+            angular += [not any(row[k] for k in lengths) for row in rows]
         # The selector of a motion group is the same everywhere.
         self._constant = {
             loop.name: self._select[loop.name] @ loop.pair.selector(pin.SE3.Identity())
@@ -79,7 +80,9 @@ class Constraints:
         for coupling in self._couplings:
             lead = robot.coordinates(coupling.joints[0])
             turning = not robot.is_translation[lead.v.start]
-            self._append(coupling.name, [turning])
+            self.rows_of[coupling.name] = slice(len(angular), len(angular) + 1)
+            angular.append(turning)
+        self.angular: tuple[bool, ...] = tuple(angular)
         self._columns = {
             coupling.name: [robot.coordinates(joint) for joint in coupling.joints]
             for coupling in self._couplings
@@ -124,11 +127,6 @@ class Constraints:
         sides = np.array([self._sides_of(loop) for loop in loops])
         sides = sides.reshape(len(loops), self.robot.nv)
         return np.repeat(sides, [len(self._select[loop.name]) for loop in loops], axis=0)
-
-    def _append(self, name: str, angular: list[bool]) -> None:
-        start = len(self.angular)
-        self.angular += tuple(angular)
-        self.rows_of[name] = slice(start, start + len(angular))
 
     def __len__(self) -> int:
         return len(self.angular)

@@ -24,6 +24,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..boundary.arguments import public
+from ..boundary.meshes import read_mesh_file
 from ..errors import BadValue
 from ..model.description import Geometry, Shape
 from ..model.mechanism import LoopJoint, Mechanism
@@ -109,8 +110,9 @@ def to_pinocchio(robot: Mechanism) -> PinocchioModels:
                 "Pinocchio's constraint models tie points and frames"
             )
     shapes: dict[str, pin.GeometryModel | None] = {}
+    loader = coal.CachedMeshLoader()
     for role in ("collision", "visual"):
-        shapes[role], unread = _geometry(robot, model, role)
+        shapes[role], unread = _geometry(robot, model, role, loader)
         cannot += unread
     return PinocchioModels(
         model,
@@ -209,7 +211,7 @@ def _tied(
 
 
 def _geometry(
-    robot: Mechanism, model: pin.Model, role: str
+    robot: Mechanism, model: pin.Model, role: str, loader: Any
 ) -> tuple[pin.GeometryModel | None, list[str]]:
     """Shapes of one role, None if there are none, and a sentence per shape that is left out."""
     shapes = [shape for shape in robot.geometry if shape.role == role]
@@ -218,7 +220,7 @@ def _geometry(
     geometry, unread = pin.GeometryModel(), []
     for shape in shapes:
         try:
-            solid = _solid(shape.shape)
+            solid = _solid(shape.shape, loader)
         except (RuntimeError, ValueError) as error:
             # coal tells the place in its own source first.
             reason = " ".join(str(error).rpartition("message: ")[2].partition("Hint:")[0].split())
@@ -248,10 +250,11 @@ def _geometry_object(
     return placed
 
 
-def _solid(shape: Shape) -> Any:
+def _solid(shape: Shape, loader: Any) -> Any:
     """A shape as coal has it; raises what coal raises on a mesh that it cannot read."""
     if shape.kind == "mesh":
-        return coal.MeshLoader().load(str(shape.path), np.array(shape.size))
+        read_mesh_file(str(shape.path))  # refuses what coal would read without end
+        return loader.load(str(shape.path), np.array(shape.size))
     makers = {
         "box": coal.Box,
         "sphere": coal.Sphere,

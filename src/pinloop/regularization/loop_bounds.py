@@ -6,8 +6,10 @@ and makes a mechanism and a report of the answers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
 from itertools import permutations
 
 import numpy as np
@@ -216,21 +218,52 @@ def _in_order(reference: Reference, network: MotionNetwork, cuts: Sequence[str])
 
 
 def _greedily(reference: Reference, network: MotionNetwork, cuts: list[str]) -> list[Bound]:
-    """Bound the loop with the fewest rows next.
+    """Bound the loop with the fewest rows next, the first of them if several have as few.
 
     A loop is looked at again only if bounds of its two groups have changed: it depends on no other.
     """
     edges = [reference.edges[name] for name in cuts]
-    waiting = {edge.name: _bound(reference, network, edge) for edge in edges}
+    waiting = dict(enumerate(_bound_each(reference, network, edges)))
+    queue = [(bound.rows, place) for place, bound in waiting.items()]
+    heapify(queue)
+    loops_at: defaultdict[int, set[int]] = defaultdict(set)
+    for place, edge in enumerate(edges):
+        for group in edge.ends:
+            loops_at[group].add(place)
     done: list[Bound] = []
     while waiting:
-        chosen = min(waiting.values(), key=lambda bound: bound.rows)
-        done.append(waiting.pop(chosen.edge.name))
+        rows, place = heappop(queue)
+        if place not in waiting or waiting[place].rows != rows:
+            continue  # was changed since it was queued
+        chosen = waiting.pop(place)
+        done.append(chosen)
+        for group in chosen.edge.ends:
+            loops_at[group].discard(place)
         touched = network.tighten([(*chosen.edge.ends, chosen.edge.algebra)])
-        for name, bound in waiting.items():
-            if not touched.isdisjoint(bound.edge.ends):
-                waiting[name] = _bound(reference, network, bound.edge)
+        again = sorted(set().union(*(loops_at[group] for group in touched)))
+        bounds = _bound_each(reference, network, [edges[place] for place in again])
+        for place, bound in zip(again, bounds, strict=True):
+            waiting[place] = bound
+            heappush(queue, (bound.rows, place))
     return done
+
+
+def _bound_each(
+    reference: Reference, network: MotionNetwork, edges: Sequence[Edge]
+) -> Iterator[Bound]:
+    """Bound each of some loops by itself, parallel ones once.
+
+    Two groups may be joined by thousands of joints with the same algebra, which see the same.
+    """
+    parallel: dict[tuple[tuple[int, int], int], Bound] = {}
+    for edge in edges:
+        if not isinstance(reference.pairs.get(edge.name, _ANY_GROUP), MotionGroup):
+            yield _bound(reference, network, edge)  # its rows depend on its own frames
+            continue
+        key = (edge.ends, edge.algebra)
+        if key not in parallel:
+            parallel[key] = _bound(reference, network, edge)
+        yield replace(parallel[key], edge=edge)
 
 
 def _bound(reference: Reference, network: MotionNetwork, edge: Edge) -> Bound:

@@ -15,6 +15,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ...boundary.xml import Element
+from ...errors import BadValue
 from ...model.description import GROUND, Geometry, Shape
 from .document import Document, Names, descendants, quaternion, turn_z
 from .inertia import (
@@ -75,8 +76,7 @@ class Mesh:
         if self.path is not None:
             try:
                 vertices, faces = read_triangles(self.path)
-            except Exception as error:
-                # Each of the many mesh formats fails in its own way.
+            except BadValue as error:
                 raise element.error(f"has a mesh file that cannot be read: {error}") from error
         else:
             vertices = _triples(element, "vertex")

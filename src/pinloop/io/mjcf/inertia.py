@@ -17,6 +17,7 @@ import pinocchio as pin
 import scipy
 from numpy.typing import NDArray
 
+from ...boundary.meshes import read_mesh_parts
 from ...model.description import Shape
 
 trimesh = lazy_loader.load("trimesh")
@@ -208,8 +209,11 @@ def convex_hull(vertices: Array) -> tuple[Array, NDArray[np.int64]]:
 
 
 def read_triangles(path: Path) -> tuple[Array, NDArray[np.int64]]:
-    """Vertices and faces of a mesh file; raises what `trimesh` raises."""
-    mesh = trimesh.load_mesh(str(path), process=False)
-    if not isinstance(mesh, trimesh.Trimesh) or not len(mesh.faces):
-        raise ValueError("it holds no triangles")
+    """Vertices and faces of a mesh file, as they are in it.
+
+    Raises:
+        BadValue: it cannot be read.
+    """
+    parts = read_mesh_parts(path, exactly=True)
+    mesh = parts[0] if len(parts) == 1 else trimesh.util.concatenate(parts)
     return np.asarray(mesh.vertices, dtype=float), np.asarray(mesh.faces, dtype=np.int64)

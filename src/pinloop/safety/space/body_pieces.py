@@ -6,7 +6,6 @@ moves; a mesh counts as its convex hull.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -15,17 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import coal
-import lazy_loader
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ...boundary.meshes import mesh_unit, read_mesh_parts
 from ...errors import BadValue
 from ...model.description import GROUND, Geometry
 from ...model.mechanism import Mechanism
 from .hulls import Hull, around_ball, around_cylinder, hull_of, simplified
-
-trimesh = lazy_loader.load("trimesh")
 
 __all__ = ["Links", "Piece", "convex", "frame_pieces", "positive", "read_mesh", "robot_links"]
 
@@ -246,28 +243,14 @@ def read_mesh(path: Path, what: str) -> tuple[Array, NDArray[np.int64]]:
         what: what the mesh is for, for messages.
     """
     try:
-        with warnings.catch_warnings():
-            # What a reader of meshes deprecates is not this user's concern.
-            warnings.simplefilter("ignore")
-            parts = trimesh.load_scene(str(path)).dump()
-        found = [part for part in parts if isinstance(part, trimesh.Trimesh) and len(part.faces)]
-        units = [_unit(path, part) for part in found]
-    except Exception as error:
-        # Each of the many mesh formats fails in its own way.
-        text = " ".join(str(error).split()) or type(error).__name__
-        raise BadValue(f"{what}: the mesh {path} cannot be read: {text}") from None
-    if not found or not all(np.all(np.isfinite(part.vertices)) for part in found):
-        raise BadValue(f"{what}: the mesh {path} holds no triangles, or points that are infinite")
+        found = read_mesh_parts(path)
+    except BadValue as error:
+        raise BadValue(f"{what}: {error}") from None
+    units = [mesh_unit(path, part) for part in found]
     starts = np.cumsum([0] + [len(part.vertices) for part in found])
     corners = [unit * np.asarray(part.vertices) for unit, part in zip(units, found, strict=True)]
     faces = [start + np.asarray(part.faces) for start, part in zip(starts, found, strict=False)]
     return np.vstack(corners), np.vstack(faces).astype(np.int64)
-
-
-def _unit(path: Path, part: Any) -> float:
-    """Metres per unit of a mesh file."""
-    words = str(part.metadata.get("units", "meters")).split("*")
-    return float(words[0]) if path.suffix.lower() == ".dae" and len(words) == 2 else 1.0
 
 
 # -- robots without shapes ------------------------------------------------------------------

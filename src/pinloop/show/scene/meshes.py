@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import lazy_loader
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import PinloopWarning
+from ...boundary.meshes import mesh_unit, read_mesh_parts
+from ...errors import BadValue, PinloopWarning
 from .solids import Color, Solid, triangles
-
-trimesh = lazy_loader.load("trimesh")
 
 __all__ = ["MeshFiles", "crease_normals"]
 
@@ -41,11 +39,8 @@ class MeshFiles:
         if path not in self._read:
             try:
                 self._read[path] = _meshes(path)
-            except Exception as error:
-                # Each of the many mesh formats fails in its own way.
-                text = " ".join(str(error).split()) or type(error).__name__
-                message = f"{path}: the mesh cannot be read and is not shown: {text}"
-                warnings.warn(message, PinloopWarning, stacklevel=2)
+            except BadValue as error:
+                warnings.warn(f"{error}; it is not shown", PinloopWarning, stacklevel=2)
                 self._read[path] = []
         return [_solid(mesh, np.array(scale, dtype=float)) for mesh in self._read[path]]
 
@@ -60,26 +55,16 @@ class _Mesh:
 
 
 def _meshes(path: Path) -> list[_Mesh]:
-    """The parts of a mesh file; raises what `trimesh` raises."""
-    with warnings.catch_warnings():
-        # What a reader of meshes deprecates is not this user's concern.
-        warnings.simplefilter("ignore")
-        dumped = trimesh.load_scene(str(path)).dump()
-        found = [_mesh(part, path) for part in dumped if isinstance(part, trimesh.Trimesh)]
-    found = [mesh for mesh in found if len(mesh.faces)]
-    if not found:
-        raise ValueError("it holds no triangles")
-    return found
+    """The parts of a mesh file."""
+    return [_mesh(part, path) for part in read_mesh_parts(path)]
 
 
 def _mesh(part: Any, path: Path) -> _Mesh:
     """Triangles with an area, in metres."""
     color = _color(part)
     part.merge_vertices(merge_tex=True, merge_norm=True)
-    vertices = np.asarray(part.vertices, dtype=float) * _unit(path, part)
+    vertices = np.asarray(part.vertices, dtype=float) * mesh_unit(path, part)
     faces = np.asarray(part.faces, dtype=np.int64)
-    if not np.all(np.isfinite(vertices)):
-        raise ValueError("it has points that are not finite")
     return _Mesh(vertices, faces[np.linalg.norm(_areas(vertices, faces), axis=1) > 0], color)
 
 
@@ -93,14 +78,6 @@ def _areas(vertices: Array, faces: Indices) -> Array:
     """Per face its normal times twice its area [m^2], shape (m, 3)."""
     first, second, third = (vertices[faces[:, corner]] for corner in range(3))
     return np.asarray(np.cross(second - first, third - first))
-
-
-def _unit(path: Path, mesh: Any) -> float:
-    """Metres per unit of the file: COLLADA says it, the other formats are taken for metres."""
-    if path.suffix.lower() != ".dae":
-        return 1.0
-    words = str(mesh.metadata.get("units", "meters")).split("*")
-    return float(words[0]) if len(words) == 2 else 1.0
 
 
 def _color(part: Any) -> Color | None:

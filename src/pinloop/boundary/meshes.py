@@ -1,0 +1,129 @@
+"""Mesh files: the one place that hands them to trimesh. Knows no robot.
+
+What is read is checked before (`files`): a regular file up to a size that the message names, since
+a mesh is read more than once; so are the materials and pictures beside it that it names.
+"""
+
+from __future__ import annotations
+
+import stat
+import warnings
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import lazy_loader
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import BadValue, LoadError, PinloopError
+from .files import read_bytes
+
+trimesh = lazy_loader.load("trimesh")
+
+__all__ = ["mesh_unit", "read_mesh_file", "read_mesh_parts"]
+
+_LARGEST = 2**27
+"""Bytes of a mesh file."""
+_MOST = 2_000_000
+"""Triangles of a mesh file: it takes 0.1 kB per triangle to read, and 1 kB to work with."""
+_MIXERS = np.random.default_rng(0).integers(2**63, size=9, dtype=np.uint64) | np.uint64(1)
+"""Odd factors by which the nine numbers of a triangle are added up."""
+
+
+def read_mesh_file(path: str | Path) -> bytes:
+    """Return the content of a mesh file.
+
+    Raises:
+        LoadError: it is not there, is no regular file, cannot be read, or is too large.
+    """
+    try:
+        regular = stat.S_ISREG(Path(path).stat().st_mode)
+    except (OSError, ValueError):
+        regular = True  # the reader says why
+    if not regular and not Path(path).is_dir():
+        raise LoadError("is a pipe or a device; a mesh is a file", source=str(path))
+    return read_bytes(path, "mesh file", _LARGEST)
+
+
+def read_mesh_parts(path: Path, *, exactly: bool = False) -> list[Any]:
+    """Return the parts of a mesh file that have triangles, placed as the file says.
+
+    Args:
+        path: the file, in any format that trimesh reads.
+        exactly: leave vertices and triangles as they are. Otherwise equal vertices are merged, and
+            of triangles that are there several times one is left.
+
+    Returns:
+        A ``trimesh.Trimesh`` per part, in the unit of the file; their points are finite.
+
+    Raises:
+        BadValue: the file cannot be read, is too large, or holds no triangles.
+    """
+    try:
+        content = BytesIO(read_mesh_file(path))
+        with warnings.catch_warnings():
+            # What a reader of meshes deprecates is not this user's concern.
+            warnings.simplefilter("ignore")
+            scene = trimesh.load_scene(
+                content, file_type=path.suffix[1:], resolver=_Beside(path), process=False
+            )
+            parts = [part for part in scene.dump() if isinstance(part, trimesh.Trimesh)]
+    except PinloopError as error:
+        raise BadValue(f"the mesh cannot be read: {error}") from None
+    except Exception as error:
+        # Each of the many mesh formats fails in its own way.
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise BadValue(f"the mesh {path} cannot be read: {reason}") from None
+    count = sum(len(part.faces) for part in parts)
+    if count > _MOST:
+        raise BadValue(
+            f"the mesh {path} has {count} triangles, more than {_MOST}; give a simplified one"
+        )
+    if not exactly:
+        for part in parts:
+            part.update_faces(_first_of_equal(part.triangles))
+            part.process(validate=False)
+    parts = [part for part in parts if len(part.faces)]
+    if not parts or not all(np.all(np.isfinite(part.vertices)) for part in parts):
+        raise BadValue(f"the mesh {path} holds no triangles, or points that are infinite")
+    return parts
+
+
+def mesh_unit(path: Path, part: Any) -> float:
+    """Metres per unit of a mesh file: COLLADA says it, the other formats are taken for metres."""
+    words = str(part.metadata.get("units", "meters")).split("*")
+    return float(words[0]) if path.suffix.lower() == ".dae" and len(words) == 2 else 1.0
+
+
+def _first_of_equal(triangles: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Mark the triangles, shape (n, 3, 3), that are there for the first time, corner by corner."""
+    rows = np.ascontiguousarray(triangles.reshape(-1, 9), dtype=float) + 0.0
+    # Signs and exponents are the highest bits, which a product would lose if they were not folded.
+    bits = rows.view(np.uint64)
+    sums = ((bits ^ (bits >> np.uint64(32))) * _MIXERS).sum(axis=1, dtype=np.uint64)
+    _, first, numbers = np.unique(sums, return_index=True, return_inverse=True)
+    # Different triangles with equal sums are not to be expected, but nothing may be lost by them.
+    same = (bits == bits[first[numbers]]).all(axis=1)
+    marks = ~same
+    marks[first] = True
+    return np.asarray(marks)
+
+
+class _Beside:
+    """Files beside a mesh that it names: materials, pictures, buffers."""
+
+    def __init__(self, path: Path) -> None:
+        self.file_name = path.name
+        self._folder = path.parent.resolve()
+
+    def get(self, name: str) -> bytes:
+        """Return the content of a file in the folder of the mesh; asked for by trimesh."""
+        given = name.strip()
+        for candidate in (given, given.lstrip("/"), given.replace("\\", "/").rpartition("/")[2]):
+            path = (self._folder / candidate).resolve()
+            if path.is_relative_to(self._folder) and path.exists():
+                return read_mesh_file(path)
+        raise FileNotFoundError(name)
+
+    __getitem__ = get
