@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
+from pinloop.assembly.search import nearby_assembly
 
 from .. import rounded
 from ..known_linkages import KNOWN, URDF, robot_called
@@ -87,6 +88,26 @@ def test_sampled_ranks_of_paradoxical_linkages(name: str) -> None:
     assert reports[0].paradoxical and reports[0].ranks == reports[1].ranks
     run = pl.simulate(robot, robot.neutral, until=0.3)
     assert run.closure().max() < 1e-10
+
+
+@pytest.mark.parametrize("count", [5, 6, 9])
+@pytest.mark.parametrize(("name", "rank"), [("bennett", 2), ("goldberg", 3), ("bricard", 4)])
+def test_sampled_rows_of_paradoxical_linkages(
+    name: str, rank: int, count: int, tmp_path: Path
+) -> None:
+    exact = rounded.in_other_frames(robot_called(name), np.random.default_rng(2))
+    robot = pl.load(
+        rounded.saved_with_digits(exact, tmp_path / "robot.urdf", count), kinematics_only=True
+    )
+    assert robot.description.rounding is not None
+    reduced = pl.regularize(robot, sampled=True)
+    assert len(pl.Constraints(reduced)) == rank == pl.diagnose(robot).rank
+    # What the held rows close, all rows find closed; the motion is that of the exact linkage.
+    rows, q = pl.Constraints(robot, full=True), pl.assemble(reduced)
+    for seed in range(5):
+        moved = nearby_assembly(reduced, q, np.random.default_rng(seed), full=False)
+        assert moved is not None and np.abs(moved - q).max() > 1e-3
+        assert np.abs(rows.residual(moved)).max() < 1e-9
 
 
 def test_the_tolerance_reaches_scenarios_and_studies(tmp_path: Path) -> None:

@@ -323,7 +323,9 @@ def selection(reference: Reference, bound: Bound) -> Array:
     home = pin.SE3(np.eye(3), reference.centre)
     local = (frame_b.inverse() * home).toActionMatrix() @ twists
     seen = np.hstack([S @ local for S in _selectors(pair, frame_a.actInv(frame_b))])
-    return _orthonormal_rows(seen, pair, reference.length)
+    # For a group the algebras have decided how many, see `_needed`.
+    rank = bound.rows if isinstance(pair, MotionGroup) else None
+    return _orthonormal_rows(seen, pair, reference.length, rank)
 
 
 def _selectors(pair: Pair, T: pin.SE3) -> list[Array]:
@@ -334,13 +336,17 @@ def _selectors(pair: Pair, T: pin.SE3) -> list[Array]:
     return [pair.selector(turn) for turn in turns]
 
 
-def _orthonormal_rows(seen: Array, pair: Pair, length: float) -> Array:
-    """Orthonormal basis of the column space of ``seen``, as rows; unit rows where it has some."""
+def _orthonormal_rows(seen: Array, pair: Pair, length: float, rank: int | None) -> Array:
+    """Orthonormal basis of the column space of ``seen``, as rows; unit rows where it has some.
+
+    Its rank is the numerical one if it is not given.
+    """
     scale = np.array([1.0 if label.startswith("w") else 1 / length for label in pair.labels])
     if seen.size == 0:
         return np.zeros((0, pair.rows))
     directions, values, _ = np.linalg.svd(scale[:, None] * seen, full_matrices=False)
-    rank = int(np.sum(values > 1e-8 * max(values[0], 1e-300))) if values[0] > 1e-12 else 0
+    if rank is None:
+        rank = int(np.sum(values > 1e-8 * max(values[0], 1e-300))) if values[0] > 1e-12 else 0
     if rank == pair.rows:
         return np.eye(pair.rows)
 

@@ -15,13 +15,15 @@ from collections.abc import Callable, Iterable, Set
 
 import numpy as np
 
-from ..spatial.lie import EVERYTHING, NOTHING, Subspace, identify, span
+from ..spatial.lie import EVERYTHING, NOTHING, TOLERANCE, Subspace, identify, span
 
 __all__ = ["Algebras", "MotionNetwork"]
 
 
-_EQUAL = 1e-8
-"""Subspaces whose projectors differ by less are the same."""
+_EQUAL = 0.1 * TOLERANCE
+"""Subspaces whose projectors differ by less are the same. Less than makes a direction independent
+(`span`): what is taken for equal must not add to a sum. Planes of linkages that hang on each other
+are no more parallel than their file has digits."""
 
 
 class Algebras:

@@ -6,13 +6,14 @@ Knows no robot: whether a joint exists, and what unit its coordinate has, is for
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from ..boundary.yaml import Name, Number, Vector3
+from ..boundary.yaml import Name, Number, Vector3, validated
 from ..errors import BadValue
 from ..integrate import MuntheKaas
 from ..io.documents import NotNegative, Positive, schema_of
@@ -44,16 +45,21 @@ def _word(value: object) -> object:
         raise ValueError("expected a number, or a text with a unit such as 30deg")
     if isinstance(value, str):
         return value
-    if not math.isfinite(value):
+    if not _is_finite(value):
         raise ValueError("expected a finite number")
     return float(value)
+
+
+def _is_finite(value: float) -> bool:
+    """Whether a number is finite; integers may have more digits than `math.isfinite` takes."""
+    return abs(value) <= sys.float_info.max
 
 
 def _seconds(value: object) -> object:
     time = in_units(value, TIMES) if isinstance(value, str) else value
     if isinstance(time, bool) or not isinstance(time, int | float):
         raise ValueError("expected a time, such as 0.8 (s) or 800ms")
-    if not math.isfinite(time):
+    if not _is_finite(time):
         raise ValueError("expected a finite time")
     return time
 
@@ -368,6 +374,13 @@ class Scenario(Entry):
         StabilizationEntry(), description="projection to the loops; null: let the drift be seen"
     )
     outputs: OutputsEntry = Field(OutputsEntry(), description="files that are written")
+
+    def __init__(self, **entries: Any) -> None:
+        validated(type(self), entries, "scenario")
+        super().__init__(**entries)
+
+    # Whoever reads files validates tables by the fields, and says which line does not fit.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
 
 def json_schema() -> dict[str, Any]:
