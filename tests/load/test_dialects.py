@@ -245,6 +245,57 @@ def test_a_joint_that_is_dependent_on_nothing_is_reported() -> None:
     assert "<joint name='j2'> is declared dependent" in warning and "likewise" not in warning
 
 
+@pytest.mark.parametrize(
+    "closing",
+    [
+        '<loop_constraint name="c"><parent link="coupler"/><parent_origin xyz="2 0 0"/>'
+        '<child link="rocker"/><child_origin xyz="0 1 0"/></loop_constraint>',
+        '<constraint name="c" type="position"><predecessor link="coupler"><origin xyz="2 0 0"/>'
+        '</predecessor><successor link="rocker"><origin xyz="0 1 0"/></successor></constraint>',
+    ],
+    ids=["loop_constraint", "position"],
+)
+def test_early_loops_of_urdf_plus_hold_two_points_together(closing: str) -> None:
+    robot = pl.load(bars(closing, more='independent="false"'))
+    assert robot.warnings == ()
+    assert_closed(robot, "spherical")
+    assert pl.diagnose(robot).mobility == 1
+
+
+@pytest.mark.parametrize(
+    "closing",
+    [
+        '<joint_constraint name="c"><parent link="crank"/><child link="rocker"/>'
+        '<gear_ratio value="6"/></joint_constraint>',
+        '<constraint name="c" type="rolling"><predecessor link="crank"/><successor link="rocker"/>'
+        '<ratio value="6"/></constraint>',
+    ],
+    ids=["joint_constraint", "rolling"],
+)
+def test_early_couplings_of_urdf_plus_turn_the_second_link_by_the_ratio(closing: str) -> None:
+    robot = pl.load(bars(closing))
+    assert robot.warnings == () and robot.loops == ()
+    q = robot.configuration({"j1": 0.1, "j2": 0.7, "j3": 0.6})
+    np.testing.assert_allclose(pl.Constraints(robot).residual(q), 0, atol=1e-12)
+    off = robot.configuration({"j1": 0.6, "j2": 0.7, "j3": 0.1})
+    assert np.abs(pl.Constraints(robot).residual(off)).max() > 0.1
+
+
+def test_slips_in_what_depends_and_in_inertias_are_reported() -> None:
+    text = bars(ends(), more='independent="fasle"')
+    (warning,) = pl.load(text).warnings
+    assert "has independent 'fasle', which is neither true nor false" in warning
+    (warning,) = pl.load(bars(ends()).replace(' iyy="0.1"', "")).warnings[:1]
+    assert "<link name='crank'> has an inertia without iyy, taken as 0" in warning
+
+
+def test_what_is_there_is_not_proposed_for_what_is_unknown() -> None:
+    limit = '<limit velocity="1" gear_velocity="9"/></joint>'
+    (warning,) = pl.load(bars(ends()).replace("</joint>", limit)).warnings
+    assert "<limit> has an attribute 'gear_velocity' that is not read" in warning
+    assert "did you mean" not in warning
+
+
 def test_joint_properties_are_losses() -> None:
     text = bars("").replace("</joint>", '<joint_properties damping="0.5" friction="0.2"/></joint>')
     model = pl.load(text).model
@@ -258,6 +309,7 @@ def test_slips_of_xml_that_other_readers_take() -> None:
         text,
         f'\n\n<?xml version="1.0"?>{text}',
         f'\n<?xml version="1.0"?>{text}'.encode(),
+        f'<!-- of -- whom -->\n<!--?xml?-->\n<?xml version="1.0" ?>{text}',
     ):
         assert_closed(pl.load(late))
     broken = f'\n\n<?xml version="1.0"?>{text}'.replace("</robot>", "</robt>")

@@ -94,7 +94,8 @@ def test_every_entry_is_reached_from_the_root() -> None:
 
 
 def test_a_mistake_in_every_format_is_reported(tmp_path: Path) -> None:
-    urdf = '<robot name="r"><link name="b" nmae="c"/></robot>'
+    shape = "<geometry><sphere radius='1'/></geometry>"
+    urdf = f'<robot name="r"><link name="b"><visual nmae="c">{shape}</visual></link></robot>'
     sdf = '<sdf version="1.9"><model name="m"><link name="a"><inertal/></link></model></sdf>'
     mjcf = '<mujoco><worldbody><body name="a"><geom siez="1" size="1"/></body></worldbody></mujoco>'
     for text, said in (

@@ -174,14 +174,11 @@ _OPENING = re.compile(r"<!--|<!\[CDATA\[")
 def _mended(text: str | bytes) -> str | bytes:
     """The document without two slips that expat alone refuses; every line keeps its number.
 
-    White space before the XML declaration goes behind it, and comments, in which ``--`` must not
-    occur, are blanked.
+    Comments, in which ``--`` must not occur, are blanked, and what is then white space before the
+    XML declaration goes behind it.
     """
     if isinstance(text, bytes):
         return str(_mended(text.decode("latin-1"))).encode("latin-1")
-    if match := _LATE_DECLARATION.match(text):
-        begin, end = match.span(1)
-        text = text[begin:end] + text[:begin] + text[end:]
     parts: list[str] = []
     at = 0
     while opening := _OPENING.search(text, at):
@@ -193,7 +190,11 @@ def _mended(text: str | bytes) -> str | bytes:
         parts.append(text[at : opening.start()])
         parts.append(re.sub(r"[^\r\n]", " ", inside) if is_comment else inside)
         at = end
-    return "".join([*parts, text[at:]])
+    text = "".join([*parts, text[at:]])
+    if match := _LATE_DECLARATION.match(text):
+        begin, end = match.span(1)
+        text = text[begin:end] + text[:begin] + text[end:]
+    return text
 
 
 def _parse(text: str | bytes, source: str) -> Element:

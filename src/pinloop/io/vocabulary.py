@@ -45,7 +45,9 @@ def report_unread(root: Element, vocabulary: Vocabulary, remarks: Remarks) -> No
         # Looking for what may have been meant takes time: once per kind is enough.
         kind = (element.tag, problem)
         if kind not in hints and len(hints) < _MOST:
-            hints[kind] = "".join(suggestion(name, known, _ALIKE) for name in names[:_FEW])
+            # What is there as well was not meant by another name.
+            meant = [word for word in known if word not in element.attributes]
+            hints[kind] = "".join(suggestion(name, meant, _ALIKE) for name in names[:_FEW])
             # What an element may have is worth listing for its attributes, not for its parent.
             if not hints[kind] and element.tag not in names and 0 < len(known) <= _FEW:
                 hints[kind] = f"; <{element.tag}> has {', '.join(known)}"
@@ -98,7 +100,7 @@ _URDF_PASSED = "material sensor camera version verbose self_filter laser_retro"
 URDF: Vocabulary = {
     "robot": (
         "name version | link joint frame fixed_frame loop_joint loop coupling constraint "
-        "constraints gazebo transmission ros2_control group kinematics static spec "
+        "loop_constraint joint_constraint constraints gazebo transmission ros2_control group kinematics static spec "
         "drake:collision_filter_group drake:ball_constraint drake:weld_constraint "
         f"self_collision_checking {_URDF_PASSED}"
     ),
@@ -148,8 +150,15 @@ URDF: Vocabulary = {
     "ratio": "value",
     "constraint": (
         f"{_PAIR} | predecessor successor axis axis2 parent child parent_origin child_origin "
-        "parent_axis child_axis origin"
+        "parent_axis child_axis origin ratio"
     ),
+    "loop_constraint": f"{_PAIR} | parent child parent_origin child_origin axis axis2",
+    "loop_constraint/parent": "link",
+    "loop_constraint/child": "link",
+    "joint_constraint": "name | parent child gear_ratio",
+    "joint_constraint/parent": "link",
+    "joint_constraint/child": "link",
+    "gear_ratio": "value",
     "constraint/parent": f"link {_POSE} | origin",
     "constraint/child": f"link {_POSE} | origin",
     "parent_origin": _POSE,

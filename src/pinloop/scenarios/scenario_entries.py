@@ -5,7 +5,6 @@ Knows no robot: whether a joint exists, and what unit its coordinate has, is for
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal

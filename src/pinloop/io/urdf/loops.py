@@ -1,8 +1,9 @@
 """Loops inside a URDF, in the dialects that exist (and Drake's constraints in SDF too).
 
-`<loop_joint>`, URDF+ (`<loop>`, `<coupling>`), the ROS proposal (`<constraint>`), RaiSim's
-`<constraints>`, Drake's constraints, pairs of frames that are named for it, as onshape-to-robot
-and PlaCo leave them. Each becomes a joint with ``cut=True`` or a coupling.
+`<loop_joint>`, URDF+ (`<loop>`, `<coupling>`, and what they were called before: `<constraint>` of
+type position or rolling, `<loop_constraint>`, `<joint_constraint>`), the ROS proposal
+(`<constraint>`), RaiSim's `<constraints>`, Drake's constraints, pairs of frames that are named for
+it, as onshape-to-robot and PlaCo leave them. Each becomes a joint with ``cut=True`` or a coupling.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ def read_loops(root: Element, description: Description, remarks: Remarks) -> Des
     joints: list[Joint] = []
     couplings: list[Coupling] = []
     for element in root.children:
-        if element.tag == "coupling":
+        if element.tag in ("coupling", "joint_constraint") or _is_rolling(element):
             couplings.append(_coupling(element, description))
-        elif element.tag in ("loop_joint", "loop", "constraint"):
+        elif element.tag in ("loop_joint", "loop", "constraint", "loop_constraint"):
             joints.append(_loop(element, description))
         elif element.tag == "constraints":
             joints += raisim_constraints(element, root, description)
@@ -69,6 +70,18 @@ def read_pair(element: Element) -> Pair:
         return make_pair(element.require("type").removesuffix("_joint"), **parameters)
     except BadValue as error:
         raise element.error(str(error)) from None
+
+
+def _is_rolling(element: Element) -> bool:
+    return element.tag == "constraint" and element.get("type") == "rolling"
+
+
+def _loop_pair(element: Element) -> Pair:
+    """Pair of a loop; those of early URDF+, of type position or none, hold two points together."""
+    early = {"constraint": "position", "loop_constraint": None}
+    if element.tag in early and element.get("type") == early[element.tag]:
+        return make_pair("spherical")
+    return read_pair(element)
 
 
 def _pair_frames(
@@ -135,7 +148,7 @@ def _loop(element: Element, description: Description) -> Joint:
     says in which of the two frames it is (Fusion's ``frame``): the other one follows from the
     pose of the file, in which the loop is closed.
     """
-    pair = read_pair(element)
+    pair = _loop_pair(element)
     ends = _ends(element)
     first, second = (link_of(end, "link", description, element) for end in ends)
     poses = _frame(element, ends[0]), _frame(element, ends[1])
@@ -196,13 +209,12 @@ def _coupling(element: Element, description: Description) -> Coupling:
 
     Both angles are sums of the joint coordinates on the way from the nearest common ancestor.
     """
-    ratio_element = element.need("ratio")
-    ratio = ratio_element.number("value")
-    paths = []
-    for tag in ("predecessor", "successor"):
-        end = element.need(tag)
-        paths.append(moving_path(link_of(end, "link", description, element), description))
-    first, second = paths
+    given = element.first("gear_ratio") or element.need("ratio")
+    ratio = given.number("value")
+    first, second = (
+        moving_path(link_of(end, "link", description, element), description)
+        for end in _ends(element)
+    )
     while first and second and first[0] == second[0]:
         first, second = first[1:], second[1:]
     # What follows comes first, as in `Coupling.linear`.

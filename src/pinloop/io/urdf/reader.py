@@ -62,7 +62,7 @@ def read_urdf(root: Element, *, resolve: Resolver) -> Description:
         remarks.add(root, "has no name")
     _check_ends(root, links, remarks)
     base, floating = _roots(root, links, remarks)
-    bodies = [_body(link) for link in links if link.require("name") != GROUND]
+    bodies = [_body(link, remarks) for link in links if link.require("name") != GROUND]
     joints, couplings = _joints(root, remarks)
     actuated, drives = read_drives(root, {joint.name for joint in joints}, remarks)
     colors = read_colors(root)
@@ -184,7 +184,7 @@ def _rename_ground(root: Element, remarks: Remarks) -> None:
             element.text = name
 
 
-def _body(link: Element) -> Body:
+def _body(link: Element, remarks: Remarks) -> Body:
     """Link with mass, centre of mass and inertia, all in the link frame."""
     name = link.require("name")
     inertial = link.first("inertial")
@@ -197,6 +197,8 @@ def _body(link: Element) -> Body:
     tensor = np.zeros((3, 3))
     inertia = inertial.first("inertia")
     if inertia is not None:
+        if missing := [key for key in ("ixx", "iyy", "izz") if inertia.get(key) is None]:
+            remarks.add(link, f"has an inertia without {', '.join(missing)}, taken as 0")
         for i, row in enumerate("xyz"):
             for j, column in enumerate("xyz"[i:], start=i):
                 tensor[i, j] = tensor[j, i] = inertia.number(f"i{row}{column}", 0.0)
@@ -239,7 +241,9 @@ def _warn_of_dependent(root: Element, description: Description, remarks: Remarks
         for link in (joint.parent, joint.child):
             determined.update(moving_path(link, description))
     for element in root.all("joint"):
-        if _word(element, "independent") == "false" and element.get("name") not in determined:
+        if (word := _word(element, "independent")) not in ("", "true", "false"):
+            remarks.add(element, f"has independent '{word}', which is neither true nor false")
+        if word == "false" and element.get("name") not in determined:
             remarks.add(
                 element,
                 "is declared dependent, but no <loop> or <coupling> determines it: it moves freely",
