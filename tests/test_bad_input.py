@@ -294,3 +294,35 @@ def test_a_coupled_joint_must_have_a_coordinate() -> None:
     assert "'m'" in str(caught.value) and "'m:mimic'" in str(caught.value)
     # Cut elsewhere, the joint has its coordinate again.
     assert len(pl.load(text, loops={"cut": ["k"]}).couplings) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('<limit lower="0 0" upper="1" velocity="1"/>', "has 2 lower and 1 upper position limits"),
+        ('<limit lower="0" upper="1" velocity="1 2"/>', "has 2 values of velocity"),
+        ('<dynamics damping="1 2 3"/>', "has 3 values of damping"),
+    ],
+)
+def test_numbers_that_do_not_fit_a_joint_are_refused_with_the_line(line: str, said: str) -> None:
+    links = '<link name="a"/><link name="b"/>'
+    text = (
+        f'<robot name="r">{links}\n<joint name="j" type="revolute">'
+        f'<parent link="a"/><child link="b"/>{line}</joint></robot>'
+    )
+    with pytest.raises(pl.LoadError, match=f"<text>:2: joint 'j' {said}") as caught:
+        pl.load(text)
+    assert caught.value.line == 2
+
+
+def test_an_odd_inertia_is_reported_with_file_and_line_also_in_a_file_that_is_included(
+    tmp_path: Path,
+) -> None:
+    odd = '<body name="b"><joint/>\n<inertial pos="0 0 0" mass="1" diaginertia="1 1 9"/></body>'
+    (tmp_path / "arm.xml").write_text(f"<mujocoinclude>\n\n{odd}</mujocoinclude>")
+    main = tmp_path / "main.xml"
+    compiler = '<compiler boundmass="0"/>'
+    body = '<worldbody><include file="arm.xml"/></worldbody>'
+    main.write_text(f"<mujoco>{compiler}{body}</mujoco>")
+    (warning,) = pl.load(main).warnings
+    assert warning.startswith("arm.xml:3: link 'b' has an inertia that no distribution of mass")

@@ -313,7 +313,7 @@ def test_what_is_the_ground_itself_cannot_float() -> None:
 def test_a_robot_without_masses_loads_and_says_so_when_it_is_simulated() -> None:
     text = two_joints().replace(INERTIAL, "")
     loaded = pl.load(text)
-    assert loaded.warnings == ("link 'p' moves but has no mass; likewise 'q'",)
+    assert loaded.warnings == ("<text>:3: link 'p' moves but has no mass; likewise 'q'",)
     assert pl.load(text, kinematics_only=True).warnings == ()
     assert pl.diagnose(loaded).mobility == 2
     with pytest.raises(pl.SimulationFailed, match=r"t = 0 s: .*links 'p', 'q' lack mass"):

@@ -390,7 +390,16 @@ def test_loops_that_cannot_close_are_told_with_the_line(folder: Path) -> None:
         ("robot: [", "malformed YAML"),
         ("robot: a\nrobot: b\n", ":2: key 'robot' is given twice, first in line 1"),
         ("format: pinloop-scenario-1\n", "robot is missing: the robot, or just its file"),
+        ("format: pinloop-scenario-1\nrobot: no.urdf\n", "x.scenario.yaml:2: "),
         ("format: pinloop-scenario-1\nrobot: no.urdf\n", "no.urdf: no such file"),
+        (
+            "format: pinloop-scenario-1\nrobot:\n  file: baem.urdf\n",
+            "baem.urdf: no such file; did you mean 'beam.urdf'?",
+        ),
+        (
+            "format: pinloop-scenario-1\nrobot:\n  file: beam.urdf\n  loops:\n  - no.yaml\n",
+            "x.scenario.yaml:5: ",
+        ),
         ("format: pinloop-scenario-1\nrobot: x.scenario.yaml\n", "is neither URDF, SDF nor MJCF"),
     ],
 )

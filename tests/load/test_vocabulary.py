@@ -97,11 +97,11 @@ def test_a_mistake_in_every_format_is_reported(tmp_path: Path) -> None:
     shape = "<geometry><sphere radius='1'/></geometry>"
     urdf = f'<robot name="r"><link name="b"><visual nmae="c">{shape}</visual></link></robot>'
     sdf = '<sdf version="1.9"><model name="m"><link name="a"><inertal/></link></model></sdf>'
-    mjcf = '<mujoco><worldbody><body name="a"><geom siez="1" size="1"/></body></worldbody></mujoco>'
+    mjcf = '<mujoco><worldbody><body name="a" qaut="1 0 0 0"/></worldbody></mujoco>'
     for text, said in (
         (urdf, "'nmae' that is not read; did you mean 'name'?"),
         (sdf, "<inertal> in <link> is not read; did you mean 'inertial'?"),
-        (mjcf, "'siez' that is not read; did you mean 'size'?"),
+        (mjcf, "'qaut' that is not read; did you mean 'quat'?"),
     ):
         assert any(said in warning for warning in pl.load(text).warnings), said
     table: dict[str, list[str]] = {"bodies": [], "joints": [], "actuatd": []}

@@ -229,13 +229,13 @@ def test_the_points_to_be_seen_move_with_the_robot() -> None:
 def floating_triangle() -> Mechanism:
     """A floating plate with three feet on hinges at the corners of a triangle."""
     corners = {"foot_a": (0.9, 0, 0), "foot_b": (0, 0.9, 0), "foot_c": (0, 0, 0.9)}
-    masses = {"inertia": constant(0.01 * np.eye(3))}
+    moments = constant(0.01 * np.eye(3))
     joints = [Joint("float", make_pair("free"), GROUND, "plate", at(5, 5, 5), at(0, 0, 0))]
     for name, corner in corners.items():
         joints.append(
             Joint(f"hinge_{name}", make_pair("revolute"), "plate", name, at(*corner), at(0, 0, 0))
         )
-    bodies = tuple(Body(name, 1.0, **masses) for name in ("plate", *corners))
+    bodies = tuple(Body(name, 1.0, inertia=moments) for name in ("plate", *corners))
     return build(Description("plate", bodies, tuple(joints)))
 
 

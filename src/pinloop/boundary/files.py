@@ -19,11 +19,12 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, BinaryIO, TextIO
 
-from ..errors import BadValue, LoadError, PinloopError, shown
+from ..errors import BadValue, LoadError, PinloopError, shown, suggestion
 
 __all__ = [
     "as_path",
     "may_replace",
+    "no_such_file",
     "not_written",
     "read_bytes",
     "read_text",
@@ -39,6 +40,8 @@ _LARGEST = 2**24
 _PATIENCE = 60.0
 """How long a pipe may be silent [s]."""
 _CHUNK = 2**20
+_ALIKE = 0.8
+"""How much alike the name of a file is to the one that was meant, as `difflib` counts it."""
 _ENDS = 4096
 """Bytes of a file in which a mark is looked for, at each of its ends."""
 
@@ -97,13 +100,22 @@ def read_bytes(path: str | Path, kind: str = "file", largest: int = _LARGEST) ->
     except PinloopError:
         raise
     except FileNotFoundError:
-        raise refuse("no such file") from None
+        raise refuse(no_such_file(path)) from None
     except (OSError, ValueError) as error:
         raise refuse(f"cannot be read: {_reason(error)}") from None
     finally:
         if descriptor is not None:
             os.close(descriptor)
     raise refuse(f"is larger than {largest >> 20} MiB; this is no {kind}")
+
+
+def no_such_file(path: str | Path) -> str:
+    """Say that a file is not there, and which one beside it may be meant."""
+    try:
+        names = os.listdir(Path(path).parent)
+    except OSError:
+        names = []
+    return "no such file" + suggestion(Path(path).name, names, _ALIKE)
 
 
 def read_text(path: str | Path, kind: str = "file", largest: int = _LARGEST) -> str:

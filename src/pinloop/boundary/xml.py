@@ -53,6 +53,11 @@ class Element:
         """File, without its folder, and line."""
         return f"{PurePath(self.source).name or self.source}:{self.line}"
 
+    @property
+    def place(self) -> tuple[str, int]:
+        """File and line."""
+        return self.source, self.line
+
     def error(self, problem: str) -> LoadError:
         """Return the error that says ``problem`` about this element."""
         return LoadError(f"{self!r} {problem}", source=self.source, line=self.line)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import codecs
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
 import numpy as np
@@ -19,6 +20,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from ..errors import LoadError, shown
+from .files import no_such_file
 
 __all__ = [
     "Direction",
@@ -27,6 +29,7 @@ __all__ = [
     "Vector3",
     "YamlList",
     "YamlMap",
+    "check_files",
     "line_of",
     "read_yaml",
     "validated",
@@ -310,6 +313,26 @@ def line_of(data: object, path: Sequence[int | str]) -> int | None:
             line = lines[step] if _has(lines, step) else line
             here = here[step]
     return line
+
+
+def check_files(
+    data: object, source: str, files: Iterable[tuple[Sequence[int | str], Path]]
+) -> None:
+    """Check that the files which a document names are there.
+
+    Args:
+        data: what `read_yaml` returned.
+        source: name of the document.
+        files: where the document names a file, and its path.
+
+    Raises:
+        LoadError: one is not there; says the line that names it, and what may be meant.
+    """
+    for place, path in files:
+        if not path.exists():
+            raise LoadError(
+                f"{path}: {no_such_file(path)}", source=source, line=line_of(data, place)
+            )
 
 
 def _plain(data: object) -> object:

@@ -28,6 +28,7 @@ from .options import (
     AsJson,
     Force,
     Loops,
+    ModelName,
     PackageDirs,
     Robot,
     Tolerance,
@@ -66,12 +67,13 @@ def compare(
     loops: Loops = None,
     package_dir: PackageDirs = None,
     tolerance: Tolerance = None,
+    model: ModelName = None,
 ) -> int:
     """Set computed stops beside published or measured ones: time, distance, shape d / (v0 t).
 
     A planning aid, no safety certificate.
     """
-    machine, rows, chosen, facts = _read(robot, table, brakes, loops, package_dir, tolerance)
+    machine, rows, chosen, facts = _read(robot, table, brakes, loops, package_dir, tolerance, model)
     made = compare_stops(rows.stops(machine, chosen), rows)
     if as_json:
         _write_json(made.as_dict(), chosen, facts)
@@ -102,6 +104,7 @@ def fit(
     loops: Loops = None,
     package_dir: PackageDirs = None,
     tolerance: Tolerance = None,
+    model: ModelName = None,
 ) -> int:
     """Fit brakes to published or measured stops, and say what these do not identify.
 
@@ -110,7 +113,7 @@ def fit(
     """
     if output is not None:
         check_target(output, f"--output {output}", [robot, table, *(loops or ())], force=force)
-    machine, rows, start, facts = _read(robot, table, brakes, loops, package_dir, tolerance)
+    machine, rows, start, facts = _read(robot, table, brakes, loops, package_dir, tolerance, model)
     made = fitted(machine, rows, start, parameter or ("dynamic_torque",))
     if output is not None:
         _write_brakes(made.brakes, output)
@@ -130,10 +133,17 @@ def _read(
     loops: list[Path] | None,
     package_dir: list[Path] | None,
     tolerance: float | None,
+    model: str | None,
 ) -> tuple[Mechanism, StoppingTable, Brakes, list[Fact]]:
     """Robot, table and brakes, and a line on where these come from."""
     rows = StoppingTable.from_csv(table)
-    machine = load(robot, loops=loops or None, package_dirs=package_dir or (), tolerance=tolerance)
+    machine = load(
+        robot,
+        loops=loops or None,
+        package_dirs=package_dir or (),
+        tolerance=tolerance,
+        model=model,
+    )
     chosen, said = brakes_for(machine, robot, brakes)
     facts = [("brakes", chosen.source if chosen.source != "template" else "guessed")]
     facts += said

@@ -100,9 +100,9 @@ _URDF_PASSED = "material sensor camera version verbose self_filter laser_retro"
 URDF: Vocabulary = {
     "robot": (
         "name version | link joint frame fixed_frame loop_joint loop coupling constraint "
-        "loop_constraint joint_constraint constraints gazebo transmission ros2_control group kinematics static spec "
-        "drake:collision_filter_group drake:ball_constraint drake:weld_constraint "
-        f"self_collision_checking {_URDF_PASSED}"
+        "loop_constraint joint_constraint constraints gazebo transmission ros2_control group "
+        "kinematics static spec drake:collision_filter_group drake:ball_constraint "
+        f"drake:weld_constraint self_collision_checking {_URDF_PASSED}"
     ),
     "link": (
         "name type drake_ignore | inertial visual collision contact self_collide drake:* "

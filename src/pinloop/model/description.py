@@ -66,12 +66,14 @@ class Body:
         mass: mass [kg]; 0 for a body that only carries frames.
         com: centre of mass in the body frame [m], shape (3,).
         inertia: rotational inertia about the centre of mass, body axes [kg m^2], shape (3, 3).
+        place: file and line where it is described, for messages; None if unknown.
     """
 
     name: str
     mass: float = 0.0
     com: Array = field(default_factory=lambda: constant(np.zeros(3)))
     inertia: Array = field(default_factory=lambda: constant(np.zeros((3, 3))))
+    place: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +101,7 @@ class Joint:
         damping: viscous damping [N m s/rad, N s/m].
         friction: dry friction [N m, N].
         armature: reflected rotor inertia [kg m^2, kg].
+        place: file and line where it is described, for messages; None if unknown.
     """
 
     name: str
@@ -116,6 +119,7 @@ class Joint:
     damping: tuple[float, ...] = ()
     friction: tuple[float, ...] = ()
     armature: tuple[float, ...] = ()
+    place: tuple[str, int] | None = None
 
 
 def coordinate_count(joint: Joint, orientation: int = 1) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import PurePath
 
 import numpy as np
 import pinocchio as pin
@@ -112,51 +113,53 @@ def _check_names(description: Description) -> None:
 
 def _check_body(body: Body, source: str) -> None:
     """A mass must not be negative, an inertia must be one."""
-    where = f"body '{body.name}'"
+    source, line = body.place or (source, None)
+
+    def refuse(problem: str) -> LoadError:
+        return LoadError(f"body '{body.name}' {problem}", source=source, line=line)
+
     if not np.all(np.isfinite([body.mass, *body.com, *body.inertia.flat])):
-        raise LoadError(f"{where} has a mass, centre or inertia that is not finite", source=source)
+        raise refuse("has a mass, centre or inertia that is not finite")
     if body.mass < 0:
-        raise LoadError(f"{where} has negative mass {body.mass} kg; it must be >= 0", source=source)
+        raise refuse(f"has negative mass {body.mass} kg; it must be >= 0")
     scale = float(np.max(np.abs(body.inertia)))
     if not np.allclose(body.inertia, body.inertia.T, rtol=0, atol=1e-9 * scale):
-        raise LoadError(f"{where} has an inertia that is not symmetric", source=source)
+        raise refuse("has an inertia that is not symmetric")
 
 
 def _check_joint(joint: Joint, bodies: set[str], source: str) -> None:
     """Both ends exist and differ, all numbers are finite, limits are in order."""
     where = f"joint '{joint.name}'"
+    source, line = joint.place or (source, None)
+
+    def refuse(problem: str) -> LoadError:
+        return LoadError(f"{where} {problem}", source=source, line=line)
+
     for end in (joint.parent, joint.child):
         if end not in bodies:
-            raise LoadError(
-                f"{where} joins unknown link '{end}'; known: {', '.join(sorted(bodies)[:12])}",
-                source=source,
-            )
+            raise refuse(f"joins unknown link '{end}'; known: {', '.join(sorted(bodies)[:12])}")
     if joint.parent == joint.child:
-        raise LoadError(f"{where} joins link '{joint.parent}' to itself", source=source)
+        raise refuse(f"joins link '{joint.parent}' to itself")
     _check_placement(where, joint.frame_parent, source)
     _check_placement(where, joint.frame_child, source)
     for label in ("damping", "friction", "armature", "velocity", "effort"):
         values = getattr(joint, label)
         if any(np.isnan(value) or value < 0 for value in values):
-            raise LoadError(f"{where} has {label} {values}; it must be >= 0", source=source)
+            raise refuse(f"has {label} {values}; it must be >= 0")
         if values and len(values) != joint.pair.dof:
-            raise LoadError(
-                f"{where} has {len(values)} values of {label} where its {joint.pair.name} pair "
-                f"has {joint.pair.dof} degrees of freedom",
-                source=source,
+            raise refuse(
+                f"has {len(values)} values of {label} where its {joint.pair.name} pair "
+                f"has {joint.pair.dof} degrees of freedom"
             )
     sizes = {0, joint.pair.dof, coordinate_count(joint)}
     if len(joint.lower) != len(joint.upper) or len(joint.lower) not in sizes:
-        raise LoadError(
-            f"{where} has {len(joint.lower)} lower and {len(joint.upper)} upper position limits "
-            f"where its {joint.pair.name} pair has {joint.pair.dof} degrees of freedom",
-            source=source,
+        raise refuse(
+            f"has {len(joint.lower)} lower and {len(joint.upper)} upper position limits "
+            f"where its {joint.pair.name} pair has {joint.pair.dof} degrees of freedom"
         )
     for low, high in zip(joint.lower, joint.upper, strict=True):
         if not low <= high:
-            raise LoadError(
-                f"{where} has lower limit {low} above upper limit {high}; swap them", source=source
-            )
+            raise refuse(f"has lower limit {low} above upper limit {high}; swap them")
 
 
 def _check_placement(where: str, placement: pin.SE3, source: str) -> None:
@@ -236,22 +239,28 @@ def warn_of_masses(description: Description, model: pin.Model) -> Description:
     """
     remarks = Remarks()
     seen: set[str] = set()
+    places = {
+        body.name: f"{PurePath(body.place[0]).name}:{body.place[1]}: "
+        for body in description.bodies
+        if body.place
+    }
+
+    def remark(problem: str, names: Sequence[str], inertia: Array) -> None:
+        where = next((places[name] for name in names if name in places), "")
+        moments = "" if problem == _MASSLESS else f": principal moments {_moments(inertia)}"
+        links = "link " + " + ".join(f"'{name}'" for name in names)
+        remarks.about((problem,), " + ".join(names), f"{where}{links} {problem}{moments}")
+
     for body in description.bodies:
         if _has_negative_moment(body):
             seen.add(body.name)
-            _remark_mass(remarks, _NOT_DEFINITE, [body.name], body.inertia)
+            remark(_NOT_DEFINITE, [body.name], body.inertia)
     carried = _links_of(model)
     for index, problem in _moving_masses(model):
         names = carried[index]
         if not seen & {*names}:
-            _remark_mass(remarks, problem, names, model.inertias[index].inertia)
+            remark(problem, names, model.inertias[index].inertia)
     return replace(description, warnings=(*description.warnings, *remarks.texts()))
-
-
-def _remark_mass(remarks: Remarks, problem: str, names: Sequence[str], inertia: Array) -> None:
-    moments = "" if problem == _MASSLESS else f": principal moments {_moments(inertia)}"
-    links = "link " + " + ".join(f"'{name}'" for name in names)
-    remarks.about((problem,), " + ".join(names), f"{links} {problem}{moments}")
 
 
 def lacking_mass(model: pin.Model) -> str:

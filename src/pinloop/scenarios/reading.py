@@ -18,7 +18,7 @@ from ..assembly.assemble import assemble, consistent_velocity
 from ..assembly.search import outside_limits
 from ..boundary.arguments import public
 from ..boundary.files import read_bytes
-from ..boundary.yaml import read_yaml, validated
+from ..boundary.yaml import check_files, read_yaml, validated
 from ..dynamics import ODCA, Augmented, Projected, Voronets
 from ..errors import BadValue
 from ..io.loading import load
@@ -113,9 +113,12 @@ def load_scenario(
     data = read_yaml(read_bytes(path, "scenario file"), source)
     file = validated(Scenario, data, source)
     end = file.until if until is None else until
+    robot_file, loops = folder / file.robot.file, [folder / one for one in file.robot.loops]
+    named = [(("robot", "loops", index), path) for index, path in enumerate(loops)]
+    check_files(data, source, [(("robot", "file"), robot_file), *named])
     robot = load(
-        folder / file.robot.file,
-        loops=[folder / one for one in file.robot.loops] or None,
+        robot_file,
+        loops=loops or None,
         package_dirs=[folder / one for one in file.robot.package_dirs],
         gravity=file.gravity,
         floating_base=file.robot.floating_base,
@@ -139,7 +142,7 @@ def load_scenario(
         "stabilization": _stabilization(file, words),
         "regularization": file.robot.regularize,
     }
-    inputs = [Path(path), folder / file.robot.file, *(folder / one for one in file.robot.loops)]
+    inputs = [Path(path), robot_file, *loops]
     outputs = _outputs(file.outputs, words, folder, inputs, force)
     return PlannedRun(file, Path(path), robot, q, v, arguments, outputs, file.outputs.every)
 

@@ -160,7 +160,9 @@ class Tree:
             self.geometry += self._shapes.pictures(geom)
         moments = self._moments(name, element, members, geoms)
         self.bodies.append(
-            Body(name, moments.mass, constant(moments.com), constant(moments.inertia))
+            Body(
+                name, moments.mass, constant(moments.com), constant(moments.inertia), element.place
+            )
         )
         return name
 
@@ -229,6 +231,7 @@ class Tree:
             damping=self._damping(element, name, pair.dof),
             friction=_each(element, "frictionloss", pair.dof),
             armature=_each(element, "armature", pair.dof),
+            place=raw.place,
         ), back  # fmt: skip
 
     def _range(self, element: Element, kind: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -359,7 +362,9 @@ class Tree:
         at = next(i for i, body in enumerate(self.bodies) if body.name == name)
         body = self.bodies[at]
         total = Moments.total([Moments(body.mass, body.com, body.inertia), more])
-        self.bodies[at] = Body(name, total.mass, constant(total.com), constant(total.inertia))
+        self.bodies[at] = replace(
+            body, mass=total.mass, com=constant(total.com), inertia=constant(total.inertia)
+        )
 
     def scale_masses(self) -> None:
         """Scale all masses to the total that the model asks for."""
@@ -368,8 +373,8 @@ class Tree:
         if wanted is not None and mass > 0:
             factor = wanted / mass
             self.bodies = [
-                Body(b.name, b.mass * factor, b.com, constant(b.inertia * factor))
-                for b in self.bodies
+                replace(body, mass=body.mass * factor, inertia=constant(body.inertia * factor))
+                for body in self.bodies
             ]
 
     def _report(self) -> None:
@@ -387,11 +392,7 @@ class Tree:
 
 def _between(joint: Joint, parent: str, child: str, frame_parent: pin.SE3) -> Joint:
     """The joint, placed between two bodies."""
-    return Joint(
-        joint.name, joint.pair, parent, child, frame_parent, joint.frame_child, joint.cut,
-        lower=joint.lower, upper=joint.upper, effort=joint.effort, damping=joint.damping,
-        friction=joint.friction, armature=joint.armature,
-    )  # fmt: skip
+    return replace(joint, parent=parent, child=child, frame_parent=frame_parent)
 
 
 def _each(element: Element, attribute: str, dof: int) -> tuple[float, ...]:

@@ -123,7 +123,7 @@ def _joint(frame: Frame, remarks: Remarks, springs: list[str]) -> Joint:
     return Joint(
         frame.name, pair, parent.name, child_link.name,
         scope.placement(parent).actInv(at), scope.placement(child_link).actInv(at), False,
-        **axis_values(element, axes, remarks),
+        place=element.place, **axis_values(element, axes, remarks),
     )  # fmt: skip
 
 

@@ -74,7 +74,7 @@ def read_body(name: str, link: Element, remarks: Remarks) -> Body:
     inertial = link.first("inertial")
     if inertial is None:
         remarks.add(link, "has no <inertial>; SDF's default of 1 kg and 1 kg m^2 is taken")
-        return Body(name, 1.0, constant(np.zeros(3)), constant(np.eye(3)))
+        return Body(name, 1.0, constant(np.zeros(3)), constant(np.eye(3)), link.place)
     if truth(inertial, inertial.get("auto")):
         raise inertial.error("is to be computed (auto='true'), which is not read; write it out")
     defaults = [tag for tag in ("mass", "inertia") if inertial.first(tag) is None]
@@ -90,7 +90,8 @@ def read_body(name: str, link: Element, remarks: Remarks) -> Body:
         xy, xz, yz = (element.text_number(tag, 0.0) for tag in ("ixy", "ixz", "iyz"))
         inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     pose = read_pose(inertial.first("pose"))
-    return Body(name, mass, constant(pose.translation), constant(turned(pose.rotation, inertia)))
+    moments = constant(turned(pose.rotation, inertia))
+    return Body(name, mass, constant(pose.translation), moments, link.place)
 
 
 def _shape(element: Element, scope: Scope, remarks: Remarks) -> Shape | None:

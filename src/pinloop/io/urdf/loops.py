@@ -138,7 +138,8 @@ def closing_joint(
     # Some write <constraint> without a name.
     unnamed = element.tag == "constraint" and element.get("name") is None
     name = "-".join(ends) if unnamed else element.require("name")
-    return Joint(name, pair, *ends, *_pair_frames(element, pair, poses, axes), cut=True)
+    frames = _pair_frames(element, pair, poses, axes)
+    return Joint(name, pair, *ends, *frames, cut=True, place=element.place)
 
 
 def _loop(element: Element, description: Description) -> Joint:

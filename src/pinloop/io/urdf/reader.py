@@ -189,7 +189,7 @@ def _body(link: Element, remarks: Remarks) -> Body:
     name = link.require("name")
     inertial = link.first("inertial")
     if inertial is None:
-        return Body(name)
+        return Body(name, place=link.place)
     mass = inertial.need("mass").number("value")
     if mass < 0:
         raise link.error(f"has negative mass {mass} kg; it must be >= 0")
@@ -204,8 +204,9 @@ def _body(link: Element, remarks: Remarks) -> Body:
                 tensor[i, j] = tensor[j, i] = inertia.number(f"i{row}{column}", 0.0)
     rotation = placement.rotation
     return Body(
-        name, mass, constant(placement.translation), constant(rotation @ tensor @ rotation.T)
-    )
+        name, mass, constant(placement.translation), constant(rotation @ tensor @ rotation.T),
+        link.place,
+    )  # fmt: skip
 
 
 def _joints(root: Element, remarks: Remarks) -> tuple[list[Joint], list[Coupling]]:
@@ -266,6 +267,7 @@ def _joint(element: Element, remarks: Remarks) -> Joint:
         frame_child=pose_of(child) * turn,
         cut=False,
         coordinates=_coordinates(element),
+        place=element.place,
         **_limits(element, kind, pair.dof, remarks),
         **_losses(element, pair),
     )

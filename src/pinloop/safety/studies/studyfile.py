@@ -18,7 +18,7 @@ import pinocchio as pin
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from ...boundary.files import read_bytes
-from ...boundary.yaml import Name, Number, Vector3, line_of, read_yaml, validated
+from ...boundary.yaml import Name, Number, Vector3, check_files, line_of, read_yaml, validated
 from ...errors import BadValue, LoadError, UnknownName
 from ...io.documents import NotNegative, Positive, key_table, schema_of
 from ...io.entries import Entry
@@ -289,8 +289,10 @@ def read_study(path: str | Path, results: Path | None = None) -> PlannedStudy:
     data = read_yaml(read_bytes(path, "study file"), source)
     file = validated(StudyFile, data, source)
     robot_file = folder / file.robot
-    loops = [folder / one for one in file.loops] or None
-    robot = load(robot_file, loops=loops, tolerance=file.tolerance)
+    loops = [folder / one for one in file.loops]
+    named = [(("loops", index), path) for index, path in enumerate(loops)]
+    check_files(data, source, [(("robot",), robot_file), *named])
+    robot = load(robot_file, loops=loops or None, tolerance=file.tolerance)
     if file.brakes is None:
         brakes, beside = usual_brakes(robot, robot_file)
         guessed = not beside
