@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ...boundary.arguments import public
 from ...dynamics import EquationsOfMotion
-from ...dynamics.stiffness import MANY, crawl_message, limit_message, longest_step
+from ...dynamics.stiffness import MANY, crawl_message
 from ...errors import PinloopError, PinloopWarning
 from ...integrate import MuntheKaas, Step
 from ...model.workspace import create_data
@@ -30,10 +30,10 @@ from ...simulation.stabilization import Projection, Projector
 from ...simulation.stepping import StepFailed, Stepper
 from ...simulation.tangents import obstacle
 from ...simulation.transitions import Transition
-from ...tables.number_format import listed
 from .crossing import Lookout, Watched, first_crossing, shortened, watched_joints
 from .deciding import Moment, next_phase
 from .drivetrain import Drivetrain
+from .failures import CHATTER, INSTANT, explained
 from .impact import impact
 from .phase import Phase, in_the_way
 from .plan import Plan
@@ -51,12 +51,8 @@ _TINY = 1e-9
 """Speeds below this fraction of the largest at the signal, or of 1 rad/s or m/s, count as zero."""
 _AT_REST = 1e-6
 """Acceleration of what is held by joints that stick through loops [rad/s^2, m/s^2]."""
-_BESIDE = 0.1
-"""Regularity of the rows below which a stop that cannot go on has come to a singular pose."""
 _LOOK = 500
 """So often, in states, it is asked whether a stop crawls."""
-_INSTANT, _CHATTER = 1e-3, 200
-"""A time [s], and so many changes within it that are chatter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,10 +146,9 @@ class Course:
         try:
             return self._run(q, v, until)
         except StepFailed as failure:
-            near = self.projector is not None and self.projector.regularity < _BESIDE
-            if failure.reason == "speed taken" or (failure.reason == "step too small" and near):
-                raise self._singular(failure) from None
-            raise StepFailed(f"{failure}{self._too_stiff()}", failure.reason) from None
+            regular = 1.0 if self.projector is None else self.projector.regularity
+            last = (self.kept[-1].t, self.kept[-1].q, self.kept[-1].v) if self.kept else None
+            raise explained(failure, self.equations, self.stepper.method, regular, last) from None
 
     def _run(self, q: Array, v: Array, until: float) -> bool:
         t = 0.0
@@ -253,21 +248,6 @@ class Course:
         found = speed_loss(self.equations.equations, t, q, VelocityShift(v, before, v, tolerance))
         if found is not None:
             raise StepFailed(f"{found} at t = {t:.6g} s", "speed taken")
-
-    def _singular(self, failure: StepFailed) -> StepFailed:
-        """Why the motion does not go on where the rows lose rank for what is not pinned."""
-        phase, names = self.phase, self.train.names
-        moved = [names[k] for k in phase.follow.nonzero()[0].tolist()]
-        held = [names[k] for k in phase.stuck.nonzero()[0].tolist()]
-        parts = [f"while drives move {listed(moved)}"] if moved else []
-        parts += [f"while {listed(held)} {'rests' if len(held) == 1 else 'rest'}"] if held else []
-        where = " ".join(["the loops come into a singular configuration", " and ".join(parts)])
-        why = f" ({failure})" if failure.reason == "speed taken" else ""
-        return StepFailed(
-            f"{where.rstrip()}, behind which the motion is not determined{why}; look whether "
-            "joints are beyond their limits there",
-            "singular configuration",
-        )
 
     # -- what happens -----------------------------------------------------------------------
 
@@ -404,14 +384,6 @@ class Course:
             self.crawls = f"robot '{self.robot.name}' at t = {t:.6g} s: {message}"
             warnings.warn(self.crawls, PinloopWarning, stacklevel=7)
 
-    def _too_stiff(self) -> str:
-        """What else is to be said of a stop that fails: damping that steps cannot follow."""
-        last, method = self.kept[-1], self.stepper.method
-        found = self.equations.stiffest_damping(last.t, last.q, last.v)
-        if found is None or longest_step(found, method) > _INSTANT / _CHATTER:
-            return ""
-        return f". {limit_message(found, method)}; {found.way_out}"
-
     def _look_for_motion(self, step: Step) -> None:
         """What moved in a step has not stood since before, though it may stand at both ends."""
         most = self.standstill.speed * (step.t1 - step.t0)
@@ -451,9 +423,9 @@ class Course:
         )
 
     def _look_for_chatter(self, t: float) -> None:
-        recent = [name for time, name in self.log if t - time <= _INSTANT]
-        missed = sum(t - time <= _INSTANT for time in self.missed)
-        if len(recent) + missed > _CHATTER:
+        recent = [name for time, name in self.log if t - time <= INSTANT]
+        missed = sum(t - time <= INSTANT for time in self.missed)
+        if len(recent) + missed > CHATTER:
             names = ", ".join(dict.fromkeys(recent[-10:]))
             text = f"{len(recent) + missed} changes within a millisecond"
             text += f" ({names})" if names else ""
