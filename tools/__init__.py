@@ -1,1 +1,1 @@
-"""Programs that make the documentation: tables that are measured, and what the site needs."""
+"""Programs that make the documentation and measure the source: tables, pictures, pages."""

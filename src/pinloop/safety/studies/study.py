@@ -215,22 +215,7 @@ def study(
             "move it away to start anew"
         )
     with _progress(progress, journal.done, size, robot.name) as report:
-        try:
-            _run(setup, sampling, journal, size, jobs, report)
-        except KeyboardInterrupt:
-            journal.recount()
-            warnings.warn(
-                f"interrupted after {journal.done} of {size} cases; the same study with "
-                f"results='{path}' goes on from there",
-                PinloopWarning,
-                stacklevel=3,
-            )
-        except BrokenExecutor as error:
-            raise PinloopError(
-                f"a process of the study ended by itself, for want of memory perhaps; "
-                f"{journal.done} of {size} cases are in '{path}': start the same study again, with "
-                "fewer jobs, and it goes on from there"
-            ) from error
+        _run_on(setup, sampling, journal, size, jobs, report)
     return Study(setup, sampling, path, tuple(journal.names), journal.done, size)
 
 
@@ -246,6 +231,28 @@ def _write_parquet(study: Study, path: Path) -> Path:
         while block := list(islice(rows, _BLOCK)):
             writer.write_table(pa.Table.from_pylist(block, schema=schema))
     return path
+
+
+def _run_on(
+    setup: Setup, sampling: Sampling, journal: Journal, size: int, jobs: int, report: Any
+) -> None:
+    """All cases that are still to be done, as far as nothing interrupts them."""
+    try:
+        _run(setup, sampling, journal, size, jobs, report)
+    except KeyboardInterrupt:
+        journal.recount()
+        warnings.warn(
+            f"interrupted after {journal.done} of {size} cases; the same study with "
+            f"results='{journal.path}' goes on from there",
+            PinloopWarning,
+            stacklevel=4,
+        )
+    except BrokenExecutor as error:
+        raise PinloopError(
+            "a process of the study ended by itself, for want of memory perhaps; "
+            f"{journal.done} of {size} cases are in '{journal.path}': start the same study again, "
+            "with fewer jobs, and it goes on from there"
+        ) from error
 
 
 def _run(
