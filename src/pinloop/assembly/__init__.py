@@ -1,1 +1,1 @@
-"""Closed configurations: the search for them, and rounded geometry made exact."""
+"""Closed configurations, and rounded geometry made exact; which rows suffice is not asked here."""

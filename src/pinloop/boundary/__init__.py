@@ -1,1 +1,1 @@
-"""What crosses the border of the package: arguments, and files as text, XML, YAML and CSV."""
+"""What crosses the border of the package, arguments and files, whatever they are about."""

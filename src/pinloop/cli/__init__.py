@@ -1,1 +1,1 @@
-"""The command line: one file per command, and what commands share."""
+"""The command line: one file per command, and what commands share; nothing is computed here."""

@@ -1,1 +1,1 @@
-"""Equations on positions, velocities and accelerations: loops, couplings, rolling, momentum."""
+"""Equations on positions, velocities and accelerations; evaluated here, solved elsewhere."""

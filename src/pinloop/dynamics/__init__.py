@@ -1,4 +1,4 @@
-"""Equations of motion: the same accelerations in interchangeable formulations."""
+"""Equations of motion in interchangeable formulations, at one instant; nothing here steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runge-Kutta methods of Munthe-Kaas on the configuration group; knows no robot."""
+"""Munthe-Kaas methods on configuration groups, as functions of time; no robot is known here."""
 
 from __future__ import annotations
 

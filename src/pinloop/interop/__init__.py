@@ -1,1 +1,1 @@
-"""Robots for other libraries: Pinocchio's own constraint models."""
+"""Robots for other libraries, as values of theirs; nothing here simulates."""

@@ -1,1 +1,1 @@
-"""One reader per format, each to a `Description`; `load` picks the reader by content."""
+"""Robot files in and out: one reader per format, each to a `Description`; no robot is moved."""

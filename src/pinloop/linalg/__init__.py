@@ -1,1 +1,1 @@
-"""Small dense algebra of any rank: the saddle problem, LAPACK, square roots. Knows no robot."""
+"""Small dense algebra of any rank: saddle problem, LAPACK, factors; no robot is known here."""

@@ -1,1 +1,1 @@
-"""What a robot is: description, graph, tree, pairs, mechanism. Nothing here moves or solves."""
+"""What a robot is: description, graph, tree, pairs, mechanism; nothing here moves or solves."""

@@ -1,1 +1,1 @@
-"""From motion algebras to the sufficient constraint equations; diagnosis of mechanisms."""
+"""From motion algebras to the constraint equations that suffice; no forces, no time."""

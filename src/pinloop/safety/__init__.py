@@ -1,1 +1,1 @@
-"""How far a robot goes after the button: brakes, stops, space, studies, standards."""
+"""How far a robot goes after the button: nothing here is needed to load or simulate one."""

@@ -1,1 +1,1 @@
-"""What can be seen: plots, 3-D scene, players, reports, terminal. Nothing below imports it."""
+"""What can be seen: plots, 3-D scene, players, reports, terminal; nothing below imports it."""

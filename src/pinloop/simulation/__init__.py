@@ -1,1 +1,1 @@
-"""Motion over time: modes, events, transitions, the loop over time, and what came out of it."""
+"""Motion over time: modes, events, transitions, runs and what came out; nothing is drawn here."""

@@ -1,1 +1,1 @@
-"""Spatial vectors: se(3) as an algebra, and twists and wrenches in arrays. Knows no robot."""
+"""Spatial vectors: se(3) as an algebra, twists and wrenches in arrays; no robot is known here."""

@@ -1,1 +1,1 @@
-"""Tables and numbers as people read them: values, and how they become text, HTML and Markdown."""
+"""Tables and numbers as people read them: text, HTML, Markdown; what is in them is not known."""

@@ -1,1 +1,1 @@
-"""MJCF, the XML of MuJoCo: bodies, meshes, defaults, equality constraints and actuators."""
+"""MJCF, the XML of MuJoCo, read to a `Description`; what the others read is not known here."""

@@ -1,1 +1,1 @@
-"""SDF, the format of Gazebo: models, links, joints, frames and included files."""
+"""SDF, the format of Gazebo, read to a `Description`: models, links, joints, included files."""

@@ -1,1 +1,1 @@
-"""URDF with its dialects: links, joints, drives, shapes and loops."""
+"""URDF in its dialects, read to a `Description`; loops are found here, closed elsewhere."""

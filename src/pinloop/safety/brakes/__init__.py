@@ -1,1 +1,1 @@
-"""Data of brakes, gears and drives: values, files, and estimates where there are none."""
+"""Data of brakes, gears and drives, with their sources; nothing here moves."""

@@ -1,4 +1,4 @@
-"""Stopping robots: brakes, stick and slip, how far, how long, what it takes; whether it holds."""
+"""One stop: plan, drive train, stick and slip, loads, result; pages and plots are above."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many stops: cases, sampling, running, worst cases."""
+"""Many stops: cases, sampling, running, worst cases; how one stops is not known here."""
 
 from __future__ import annotations
 
