@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from .cases import WorstCase
 from .sampling import Corners, Grid, Random, Sobol
 from .space import Space
 from .study import Study, study
-from .worst import WorstCase, worst_case
+from .worst import worst_case
 
 __all__ = [
     "Corners",
