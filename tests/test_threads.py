@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -116,6 +117,61 @@ def test_mechanism_and_momentum_row() -> None:
         return call
 
     assert_same_in_threads(all_of(shared), all_of(alone), states("palletizer"))
+
+
+def mechanism_at(machine: pl.Mechanism, q: Array) -> list[Array]:
+    """What a mechanism says by itself, and what is made of it."""
+    body = machine.bodies[-1]
+    loaded = machine.with_payload(body, float(1.0 + abs(q[0])))
+    return [
+        machine.neutral,
+        machine.placement(q, body).homogeneous,
+        machine.difference(machine.neutral, q),
+        machine.configuration({machine.actuated[0]: 0.1}),
+        pl.EquationsOfMotion(loaded).mass(q),
+        pl.Constraints(pl.regularize(machine)).jacobian(q),
+        machine.fitted().neutral,
+    ]
+
+
+def assembly_at(machine: pl.Mechanism, q: Array) -> list[Array]:
+    """Configurations found from one, and from values of its first motor."""
+    motor = machine.actuated[0]
+    angle = float(q[machine.coordinates(motor).q][0])
+    return [pl.assemble(machine, q), pl.assemble(machine, {motor: angle}, limits=False)]
+
+
+def run_from(machine: pl.Mechanism, q: Array) -> list[Array]:
+    """A short run."""
+    run = pl.simulate(machine, q, until=0.03, forces=[pl.JointDamping()])
+    return [run.t, run.q, run.v]
+
+
+def stop_from(machine: pl.Mechanism, q: Array) -> list[Array]:
+    """A stop with the brakes of the template."""
+    stop = pl.stop(machine, q, np.zeros(machine.nv), brakes=pl.Brakes.template(machine))
+    return [stop.run.t, stop.run.q, stop.run.v]
+
+
+@pytest.mark.filterwarnings("ignore::pinloop.PinloopWarning")
+@pytest.mark.parametrize("work", [mechanism_at, assembly_at, run_from, stop_from])
+@pytest.mark.parametrize("name", ["palletizer", "fourbar"])
+def test_one_robot_in_eight_threads(
+    name: str, work: Callable[[pl.Mechanism, Array], list[Array]]
+) -> None:
+    # Two fresh copies: what is computed once and remembered is computed in the threads, too.
+    shared, alone = (pickle.loads(pickle.dumps(robot(name))) for _ in range(2))
+    places = [assembled(robot(name), seed, walk=3) for seed in range(4)]
+
+    def call(machine: pl.Mechanism) -> Call:
+        return lambda q, _: np.concatenate([part.ravel() for part in work(machine, q)])
+
+    order = np.arange(16) % len(places)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda k: call(shared)(places[k], places[k]), order))
+    expected = [call(alone)(q, q) for q in places]
+    for k, values in zip(order, found, strict=True):
+        np.testing.assert_array_equal(values, expected[k])
 
 
 @pytest.mark.parametrize("name", ["palletizer", "bennett", "parallelogram"])

@@ -17,11 +17,10 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..assembly.search import nearby_assembly
 from ..boundary.arguments import public
 from ..constraints.closure import Constraints
 from ..constraints.rows import Row, RowSet
-from ..errors import BadValue, NotFinite, PinloopError
+from ..errors import BadValue, PinloopError
 from ..linalg.saddle import RANK, Saddle
 from ..model.mechanism import Mechanism
 from ..model.workspace import WorkSpace
@@ -37,18 +36,11 @@ from .formulations import (
 )
 from .odca.wrenches import BodyMotion, body_motion
 from .pinocchio_solver import HeldAlong, TiedLoops
+from .singularities import explained, general_rank, has_regular_mass, infinite_state
 
-__all__ = ["INFINITE", "BodyMotion", "EquationsOfMotion", "Motion"]
+__all__ = ["BodyMotion", "EquationsOfMotion", "Motion"]
 
 Array = NDArray[np.float64]
-
-
-_MAY_BE_SINGULAR = ("JointModelComposite", "JointModelSphericalZYX")
-"""Joints at which a mass matrix can become singular."""
-
-
-INFINITE = 1e100
-"""Coordinate or velocity that no robot has, of which products overflow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +100,7 @@ class EquationsOfMotion:
         self._rest = np.zeros(robot.nv)
         self._no_rows, self._no_rates = np.zeros((0, robot.nv)), np.zeros(0)
         self._is_tree = len(self.rows) == 0
-        self._by_recursion = self._is_tree and _is_regular(robot.model)
+        self._by_recursion = self._is_tree and has_regular_mass(robot.model)
         self._further = self._rows_beyond_loops()
         self._max_rank: int | None = 0 if self._is_tree else None
         # A formulation that is asked for is the one that is used.
@@ -132,7 +124,7 @@ class EquationsOfMotion:
             v: velocity, shape (nv,).
         """
         if not math.isfinite(t + np.sum(q) + np.sum(v)):
-            raise _infinite(t)
+            raise infinite_state(t)
         return self._acceleration(t, q, v)
 
     def _acceleration(self, t: float, q: Array, v: Array, along: HeldAlong | None = None) -> Array:
@@ -159,7 +151,7 @@ class EquationsOfMotion:
                     return a
             return self._solve(space.data, t, q, v)[0]
         except (PinloopError, np.linalg.LinAlgError) as error:
-            raise _explained(error, t, q, v) from error.__cause__
+            raise explained(error, t, q, v) from error.__cause__
         finally:
             if space is not None:
                 free.append(space)
@@ -429,20 +421,10 @@ class EquationsOfMotion:
             J, _, residual = self.closure(t, q)
             if np.linalg.norm(self.rows.scale * residual) > 1e-9:
                 return None
-            rank = Saddle(self.mass(q), J, self.rows.scale).rank
-            self._max_rank = rank if rank == len(J) else max(rank, self._rank_around(t, q))
+            self._max_rank = general_rank(
+                self.robot, q, J, self.rows.scale, self.mass, lambda q: self.closure(t, q)[0]
+            )
         return self._max_rank
-
-    def _rank_around(self, t: float, q: Array) -> int:
-        """Largest rank at assembled configurations around one, which may be singular itself."""
-        rng = np.random.default_rng(0)
-        found = 0
-        for _ in range(4):
-            near = nearby_assembly(self.robot, q, rng, reach=0.05)
-            if near is not None:
-                J = self.terms(t, near, self._rest)[0]
-                found = max(found, Saddle(self.mass(near), J, self.rows.scale).rank)
-        return found
 
     def _full(self, M: Array) -> Array:
         """Full matrix of what `crba` writes to the upper triangle."""
@@ -460,27 +442,3 @@ class EquationsOfMotion:
         pin.forwardKinematics(model, data, q, v, self._rest)
         pin.computeJointJacobians(model, data)
         pin.updateFramePlacements(model, data)
-
-
-def _is_regular(model: pin.Model) -> bool:
-    """Whether the mass matrix is positive definite everywhere, because every body is.
-
-    If it is not sure, the matrix itself has to be factorised, which finds out.
-    """
-    if any(joint.shortname() in _MAY_BE_SINGULAR for joint in model.joints):
-        return False
-    bodies = list(model.inertias)[1:]
-    least = [np.linalg.eigvalsh(body.inertia)[[0, -1]] for body in bodies]
-    return all(body.mass > 0.0 for body in bodies) and all(low > 1e-9 * high for low, high in least)
-
-
-def _explained(error: Exception, t: float, q: Array, v: Array) -> Exception:
-    """What is wrong: of a state that became infinite everything else is a consequence."""
-    size = float(max(np.abs(q).max(initial=0.0), np.abs(v).max(initial=0.0)))
-    if size < INFINITE:  # not if it is NaN
-        return error
-    return _infinite(t)
-
-
-def _infinite(t: float) -> NotFinite:
-    return NotFinite(f"the state became infinite at t = {t:.6g} s, or no number")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..constraints.closure import Constraints
 from ..dynamics import EquationsOfMotion
-from ..dynamics.equations import INFINITE
+from ..dynamics.singularities import INFINITE
 from ..dynamics.stiffness import (
     MANY,
     crawl_message,
