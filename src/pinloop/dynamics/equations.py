@@ -7,7 +7,6 @@ run.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -36,7 +35,7 @@ from .formulations import (
 )
 from .odca.wrenches import BodyMotion, body_motion
 from .pinocchio_solver import HeldAlong, TiedLoops
-from .singularities import explained, general_rank, has_regular_mass, infinite_state
+from .singularities import INFINITE, explained, general_rank, has_regular_mass, infinite_state
 
 __all__ = ["BodyMotion", "EquationsOfMotion", "Motion"]
 
@@ -123,7 +122,7 @@ class EquationsOfMotion:
             q: configuration, shape (nq,).
             v: velocity, shape (nv,).
         """
-        if not math.isfinite(t + np.sum(q) + np.sum(v)):
+        if not t * t + q.dot(q) + v.dot(v) < INFINITE**2:  # nor if one of them is NaN
             raise infinite_state(t)
         return self._acceleration(t, q, v)
 
@@ -310,7 +309,8 @@ class EquationsOfMotion:
 
         ``M a = f + J' lam``, ``J a + gamma = 0``, with the applied forces less ``nle`` in ``f``.
         """
-        self.find_rank(t, q)
+        if self._max_rank is None:
+            self.find_rank(t, q)
         with self.robot.workspace() as data:
             return self._system(data, t, q, v)
 
