@@ -435,3 +435,10 @@ def test_a_rotor_with_inertia_and_no_mass_is_simulated() -> None:
 def test_xml_is_no_yaml() -> None:
     with pytest.raises(pl.LoadError, match="is XML where a YAML file is expected"):
         read_yaml(two_joints(), "study.yaml")
+
+
+def test_a_robot_with_damping_and_without_masses_says_which_links_lack_them() -> None:
+    text = two_joints('<dynamics damping="1"/>').replace(INERTIAL, "")
+    robot = pl.load(text)
+    with pytest.raises(pl.SimulationFailed, match="'p', 'q' lack mass or inertia"):
+        pl.simulate(robot, robot.neutral, until=0.01)

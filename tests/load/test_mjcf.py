@@ -184,6 +184,9 @@ def test_limits_need_a_range_and_permission() -> None:
         model(f'<body>{MASS}<joint range="-1 2"/></body>', '<compiler autolimits="false"/>')
     with pytest.raises(LoadError, match="limited, but its range is not given"):
         model(f'<body>{MASS}<joint limited="true"/></body>')
+    (warning,) = model(f'<body>{MASS}<joint type="ball" limited="true"/></body>').warnings
+    assert "limits the angle of a ball" in warning
+    assert model(f'<body>{MASS}<joint type="ball" limited="false"/></body>').warnings == ()
 
 
 def test_springs_and_odd_damping_are_said_not_to_be_read() -> None:
@@ -209,7 +212,7 @@ def test_sites_are_frames() -> None:
     same(frames["tip"].placement.homogeneous, shift((1, 0, 0)) @ turn((0, 0, 1), 0.5))
     # z points from the second point of fromto to the first.
     same(frames["rod"].placement.homogeneous, shift((1, 0, 0.5)))
-    assert any("it is called 'a_site'" in warning for warning in description.warnings)
+    assert any("it is called '<name>_site'" in warning for warning in description.warnings)
 
 
 def test_what_is_not_read_is_said_once_with_file_and_line() -> None:

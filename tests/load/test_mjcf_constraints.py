@@ -264,6 +264,27 @@ def test_an_orientation_servo_drives_a_ball() -> None:
     assert (description.actuated, description.drives) == (("jd",), ())
 
 
+def test_a_motor_on_a_fixed_tendon_pulls_its_joints_with_their_coefficients() -> None:
+    tendons = """<tendon><fixed name="one"><joint joint="ja" coef="-0.5"/></fixed>
+    <fixed name="two"><joint joint="jb" coef="0.5"/><joint joint="jc" coef="3"/></fixed>
+    <spatial name="rope"/></tendon>"""
+    description = read(
+        f"""{tendons}<actuator><motor tendon="one" gear="4" forcerange="-5 5" armature="0.1"/>
+        <motor joint="jb" forcerange="-1 1"/>
+        <motor name="m" tendon="two" gear="2" forcerange="-5 5" armature="0.1"/>
+        <motor name="r" tendon="rope"/></actuator>"""
+    )
+    # A force F at the tendon is c F at the joint: virtual work of L = sum c q.
+    assert description.actuated == ("ja", "jb", "jc")
+    assert description.drives == (Drive("ja", -2.0, 0.1), Drive("jb", 1.0))
+    ja, jb, jc = (joint_named(description, name) for name in ("ja", "jb", "jc"))
+    assert (ja.effort, jb.effort, jc.effort) == ((10.0,), (6.0,), (30.0,))
+    assert ja.armature == pytest.approx((0.4,)) and (jb.armature, jc.armature) == ((), ())
+    said = "\n".join(description.warnings)
+    assert "<motor name='m'> pulls several joints; each counts as actuated" in said
+    assert "<motor name='r'> does not act on a joint; it is not read" in said
+
+
 def test_actuators_that_are_not_read() -> None:
     description = read(
         """<actuator><motor name="t" tendon="x"/><motor joint="jd"/><damper joint="ja"/>

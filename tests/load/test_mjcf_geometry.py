@@ -176,15 +176,23 @@ def test_what_cannot_be_shown_is_said() -> None:
         "<mesh name='none'> has neither file nor vertices",
         "<wood> in <asset> is not read",
         "<geom> is a hfield, which is not read",
-        "<geom name='g'> and its mass are left out: no mesh 'lost'",
+        "<geom name='g'> and its mass are left out: no mesh 'lost'; likewise 'none'",
         "<geom> is a box fitted to a mesh",
-        "<geom> and its mass are left out: no mesh 'none'",
         "<geom> has a mesh without a file",
     ]
     found = [warning.split(": ", 1)[1] for warning in description.warnings]
     assert len(found) == len(expected)
     for text, start in zip(sorted(found), sorted(expected), strict=True):
         assert text.startswith(start)
+
+
+def test_files_of_meshes_that_lack_together_are_two_warnings() -> None:
+    meshes = "".join(f'<mesh file="{k}.stl"/>' for k in range(9))
+    geoms = "".join(f'<geom type="mesh" mesh="{k}"/>' for k in [*range(9), 0, 1])
+    files, shapes = read(geoms, f"<asset>{meshes}</asset>").warnings
+    assert "the file '0.stl', which does not exist; likewise '1.stl'," in files
+    assert files.endswith("'6.stl' and 2 more")
+    assert "left out: no mesh '0'; likewise '1', '2'," in shapes and shapes.endswith("and 2 more")
 
 
 def test_a_mesh_stretched_askew_cannot_be_shown(tmp_path: Path) -> None:

@@ -251,7 +251,7 @@ def test_a_world_may_hold_scenery(tmp_path: Path) -> None:
         description.warnings
     )
     several = world.replace("</world>", robot.replace('"robot"', '"other"') + "</world>")
-    with pytest.raises(LoadError, match=re.escape("3 models ('floor', 'robot', 'other')")):
+    with pytest.raises(LoadError, match=re.escape("2 models ('robot', 'other')")):
         read(several)
     assert read(several, name="other").name == "other"
     with pytest.raises(LoadError, match=re.escape("no model 'othr'; did you mean 'other'?")):
@@ -304,6 +304,11 @@ def test_mistakes_name_file_and_line(text: str, message: str) -> None:
         ('<sdf version="1.x"><model name="m"/></sdf>', "version '1.x'"),
         ('<sdf><world name="a"/><world name="b"/></sdf>', "the second world"),
         (f'<sdf><model name="m">{link("a")}</model><model name="n"/></sdf>', "2 models ('m', 'n')"),
+        (
+            '<sdf><model name="floor"><static>1</static></model><model name="m"/><model name="n"/>'
+            "</sdf>",
+            "2 models ('m', 'n'); name the one to load with model='m'",
+        ),
     ],
 )
 def test_mistakes_in_the_file(text: str, message: str) -> None:

@@ -123,7 +123,10 @@ def fastest_decay(
     F = null_space(rows)
     if F.shape[1] == 0:
         return None
-    root = np.linalg.inv(np.linalg.cholesky(F.T @ M @ F))
+    try:
+        root = np.linalg.inv(np.linalg.cholesky(F.T @ M @ F))
+    except np.linalg.LinAlgError:
+        return None  # what lacks mass is said where accelerations are computed
     own = root @ (F.T @ D @ F) @ root.T
     rates, motions = np.linalg.eigh(0.5 * (own + own.T))
     if not rates[-1] > 0.0:

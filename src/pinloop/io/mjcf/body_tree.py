@@ -235,13 +235,17 @@ class Tree:
         ), back  # fmt: skip
 
     def _range(self, element: Element, kind: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        limits = None
-        if kind != "free":
-            limits = self._document.limits(element, "range", "limited")
-        if limits is None:
+        if kind == "free":
             return (), ()
-        if kind == "ball":
+        if kind == "ball" and element.get("range") is None:
+            # MuJoCo takes 0 here, where other joints need a range.
+            limited = element.get("limited") == "true"
+        else:
+            limits = self._document.limits(element, "range", "limited")
+            limited = limits is not None
+        if kind == "ball" and limited:
             self._document.warn(element, "limits the angle of a ball joint, which is not read")
+        if kind == "ball" or limits is None:
             return (), ()
         unit = self._document.compiler.angle if kind == "hinge" else 1.0
         return (limits[0] * unit,), (limits[1] * unit,)
@@ -311,7 +315,9 @@ class Tree:
         shown = name
         if name in self._bodies or name in self.joint_names:
             shown = self._sites.new(f"{name}_site")
-            self._document.warn(element, f"has the name of a body or joint; it is called '{shown}'")
+            called = shown.replace(name, "<name>", 1)
+            problem = f"has the name of a body or joint; it is called '{called}' here"
+            self._document.warn(element, problem)
         self.frames.append(NamedFrame(shown, body, placement))
 
     def graft(self, part: Tree, body: str, frame: pin.SE3) -> None:

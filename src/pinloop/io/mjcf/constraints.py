@@ -5,7 +5,7 @@ Works on the joints that `mjcf_tree` has read; what it cannot read it warns of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,10 +19,13 @@ from ...model.pairs import make_pair
 from .body_tree import Tree
 from .document import ACTUATORS, EQUALITIES, Document, quaternion
 
-__all__ = ["read_actuators", "read_equalities"]
+__all__ = ["read_actuators", "read_equalities", "read_tendons"]
 
 Length = dict[str, float]
 """A tendon's length: factors of joint coordinates."""
+
+Tendons = Mapping[str, Length | None]
+"""Lengths of fixed tendons by name, None for those that run over sites."""
 
 Motor = tuple[Document, Element]
 """An actuator and the model that it is in."""
@@ -31,7 +34,7 @@ _TENDON_FORCES = ("stiffness", "damping", "frictionloss", "armature")
 
 
 def read_equalities(
-    documents: Sequence[Document], tree: Tree
+    documents: Sequence[Document], tree: Tree, tendons: Tendons
 ) -> tuple[list[Joint], list[Coupling]]:
     """Read the `<equality>` sections of a model and of those attached to it.
 
@@ -40,7 +43,6 @@ def read_equalities(
     """
     loops: list[Joint] = []
     couplings: list[Coupling] = []
-    tendons = _read_tendons(documents, tree)
     for document in documents:
         for raw in document.section("equality"):
             if raw.tag not in EQUALITIES:
@@ -62,15 +64,19 @@ def read_equalities(
 
 
 def read_actuators(
-    documents: Sequence[Document], tree: Tree
+    documents: Sequence[Document], tree: Tree, tendons: Tendons
 ) -> tuple[tuple[str, ...] | None, tuple[Drive, ...], list[Joint]]:
     """Read the `<actuator>` sections.
+
+    A motor on a fixed tendon ``L = sum_i c_i q_i`` pulls each of its joints with ``c_i`` times its
+    own force, and drives all of them.
 
     Returns:
         Names of the actuated joints (None if the model has no actuators), their drives, and the
         tree joints with the effort limits and rotor inertias of their actuators.
     """
     motors: dict[str, list[Motor]] = {}
+    pulling: dict[str, list[Motor]] = {}
     known = {joint.name: joint for joint in tree.joints}
     given = False
     for document in documents:
@@ -81,7 +87,15 @@ def read_actuators(
                 continue
             element = document.filled(raw, "actuator", "")
             name = element.get("joint") or element.get("jointinparent")
-            if name is None:
+            pulled = tendons.get(element.get("tendon") or "")
+            if name is None and pulled and element.tag != "damper":
+                if len(pulled) > 1:
+                    document.warn(element, "pulls several joints; each counts as actuated")
+                for joint, factor in pulled.items():
+                    only = motors if len(pulled) == 1 else pulling
+                    share = document, _share(element, factor, len(pulled) == 1)
+                    only.setdefault(joint, []).append(share)
+            elif name is None:
                 document.warn(element, "does not act on a joint; it is not read")
             elif name not in known:
                 raise element.error(f"drives the joint '{name}', which does not exist")
@@ -93,10 +107,22 @@ def read_actuators(
                 motors.setdefault(name, []).append((document, element))
     drives = [_drive(name, motors[name]) for name in motors if known[name].pair.dof == 1]
     joints = [
-        _driven(joint, motors[joint.name]) if joint.name in motors else joint
+        _driven(joint, [*motors.get(joint.name, ()), *pulling.get(joint.name, ())])
         for joint in tree.joints
     ]
-    return (tuple(motors) if given else None), tuple(drives), joints
+    actuated = tuple(dict.fromkeys([*motors, *pulling])) if given else None
+    return actuated, tuple(drives), joints
+
+
+def _share(motor: Element, factor: float, alone: bool) -> Element:
+    """A motor on a tendon, as it acts on a joint that the tendon's length has a factor of.
+
+    Inertia and damping that it has for several joints together belong to none of them.
+    """
+    attributes = {**motor.attributes, "gear": repr(_gear(motor) * factor)}
+    if not alone:
+        attributes = {k: v for k, v in attributes.items() if k not in ("armature", "damping")}
+    return Element(motor.tag, attributes, motor.source, motor.line)
 
 
 def _connect(document: Document, tree: Tree, element: Element) -> Joint:
@@ -140,7 +166,7 @@ def _couple_joints(document: Document, tree: Tree, element: Element) -> Coupling
 
 
 def _couple_tendons(
-    document: Document, tree: Tree, element: Element, tendons: dict[str, Length | None]
+    document: Document, tree: Tree, element: Element, tendons: Tendons
 ) -> list[Coupling]:
     """Coupling between the lengths of fixed tendons; none if one is not fixed."""
     names = [element.require("tendon1")]
@@ -210,7 +236,7 @@ def _check_scalar(tree: Tree, element: Element, joint: str) -> None:
         raise element.error(f"names the joint '{joint}', which is no hinge or slide")
 
 
-def _read_tendons(documents: Sequence[Document], tree: Tree) -> dict[str, Length | None]:
+def read_tendons(documents: Sequence[Document], tree: Tree) -> dict[str, Length | None]:
     """Lengths of the fixed tendons, None for others; warns of the forces in tendons."""
     lengths: dict[str, Length | None] = {}
     for document in documents:
@@ -300,7 +326,7 @@ def _drive(name: str, motors: list[Motor]) -> Drive:
 
 def _driven(joint: Joint, motors: list[Motor]) -> Joint:
     """The joint with what its motors add: effort limit, reflected inertia and damping."""
-    if joint.pair.dof > 1:
+    if joint.pair.dof > 1 or not motors:
         return joint
     limits = [_force(document, motor) for document, motor in motors]
     effort = joint.effort

@@ -121,6 +121,7 @@ class Shapes:
     def __init__(self, document: Document, names: Names) -> None:
         self._document = document
         self._meshes: dict[str, Mesh | None] = {}
+        self._told: set[tuple[str, str]] = set()
         self._materials: dict[str, Color | None] = {}
         self._names = names
         names.take(descendants(document.root.all("worldbody"), "geom"))
@@ -207,8 +208,15 @@ class Shapes:
             raise element.error(f"uses the mesh '{name}', which is not among the assets")
         mesh = self._meshes[name]
         if mesh is None:
-            self._document.warn(element, f"and its mass are left out: no mesh '{name}'")
+            self._lost(element, name, f"and its mass are left out: no mesh '{name}'")
         return mesh
+
+    def _lost(self, element: Element, name: str, problem: str) -> None:
+        """Say that a mesh is missing: one warning for all, each named once."""
+        if (element.tag, name) not in self._told:
+            self._told.add((element.tag, name))
+            kind = ("missing mesh", element.source, element.tag)
+            self._document.remarks.about(kind, name, f"{element.where}: {element!r} {problem}")
 
     def _read_mesh(self, element: Element) -> None:
         filled = self._document.filled(element, "mesh", "")
@@ -220,7 +228,7 @@ class Shapes:
         if file is not None:
             path = self._find(file)
             if path is None:
-                self._document.warn(element, f"names the file '{file}', which does not exist")
+                self._lost(element, file, f"names the file '{file}', which does not exist")
                 self._meshes[name] = None
                 return
         elif element.get("vertex") is None:

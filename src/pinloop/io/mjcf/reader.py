@@ -17,7 +17,7 @@ from ...boundary.xml import Element
 from ...model.description import Description, constant
 from ..vocabulary import MJCF, report_unread
 from .body_tree import Tree
-from .constraints import read_actuators, read_equalities
+from .constraints import read_actuators, read_equalities, read_tendons
 from .copies import (
     SECTIONS,
     Renaming,
@@ -74,8 +74,9 @@ def read_mjcf(
     if not tree.bodies:
         raise root.error("has no <body> in its <worldbody>")
     tree.scale_masses()
-    loops, couplings = read_equalities(documents, tree)
-    actuated, drives, joints = read_actuators(documents, tree)
+    tendons = read_tendons(documents, tree)
+    loops, couplings = read_equalities(documents, tree, tendons)
+    actuated, drives, joints = read_actuators(documents, tree, tendons)
     gravity = _gravity(document)
     for model in documents:
         report_unread(model.root, MJCF, model.remarks)

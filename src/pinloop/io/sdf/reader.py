@@ -112,10 +112,11 @@ def _pick(
         for element, its in models
         if (element.get("name") == name if name else len(models) == 1 or not _is_scenery(element))
     ]
-    names = [element.get("name") or "?" for element, _ in models]
     if len(candidates) != 1:
+        offered = [element for element, _ in models if not _is_scenery(element)] or [root]
+        names = [element.get("name") or "?" for element in offered]
         problem = (
-            f"holds {len(models)} models ({listed(names, most=12)}); name the one to load with "
+            f"holds {len(names)} models ({listed(names, most=12)}); name the one to load with "
             f"model='{names[0]}', on the command line with --model"
             if name is None
             else str(UnknownName("model", name, names))
