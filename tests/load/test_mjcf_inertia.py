@@ -212,8 +212,13 @@ BRICK = prism([(1.0, 2.0, 2.0, 5.0)], [(1.0, 2.0), (2.0, 2.0), (2.0, 5.0), (1.0,
 
 
 def of_mesh(attributes: str, geom: str = "") -> Body:
+    return of_model(attributes, geom).bodies[0]
+
+
+def of_model(attributes: str, geom: str = "") -> Description:
     assets = f'<asset><mesh name="m" {attributes}/></asset>'
-    return first(f'<body><geom type="mesh" mesh="m" {geom}/></body>', assets)
+    body = f'<body><geom type="mesh" mesh="m" {geom}/></body>'
+    return read(f"<mujoco>{assets}<worldbody>{body}</worldbody></mujoco>")
 
 
 def test_exact_and_convex_meshes() -> None:
@@ -284,6 +289,10 @@ def test_an_exact_volume_needs_triangles_that_face_one_side() -> None:
     vertices, faces = HOOK.split(" face=")
     inside_out = f'{vertices} face="{" ".join(faces.strip(chr(34)).split()[::-1])}" inertia="exact"'
     check(of_mesh(inside_out), of_mesh_solid(f'{HOOK} inertia="exact"'))
+    for mirror in ("", ' scale="1 -1 1"'):
+        for shape, warnings in ((inside_out, 1), (f'{HOOK} inertia="exact"', 0)):
+            said = [text for text in of_model(shape + mirror).warnings if "inside out" in text]
+            assert len(said) == warnings
     turned = faces.strip('"').split()
     turned[:3] = turned[2::-1]
     mixed = f'{vertices} face="{" ".join(turned)}" inertia="exact"'

@@ -73,8 +73,30 @@ def test_missing_masses_are_one_and_said() -> None:
     assert "robot.sdf:1: <link name='b'> has no inertia" in description.warnings[1]
     with pytest.raises(LoadError, match="auto='true'"):
         model(link("a", rest='<inertial auto="true"/>'))
+    mesh = visual("<mesh><uri>a.stl</uri></mesh>", tag="collision")
+    with pytest.raises(LoadError, match="is a mesh, whose inertia is not computed"):
+        model(link("a", rest=f'<inertial auto="true"/>{mesh}'))
     with pytest.raises(LoadError, match=r"mass -1.0 kg"):
         model(link("a", rest="<inertial><mass>-1</mass></inertial>"))
+
+
+@pytest.mark.parametrize(("mass", "scale"), [("", 1.0), ("<mass>180</mass>", 2.0)])
+def test_inertias_that_are_to_be_computed_come_from_the_collisions(mass: str, scale: float) -> None:
+    box = "<box><size>0.2 0.3 0.5</size></box>"
+    parts = (
+        visual(box, "<density>2000</density>", name="low", tag="collision")
+        + visual(box, "<pose>0 0 1 0 0 0</pose>", name="high", tag="collision")
+        # Planes have no volume.
+        + visual("<plane><normal>0 0 1</normal><size>1 1</size></plane>", name="f", tag="collision")
+    )
+    inertial = f'<inertial auto="true"><density>1000</density>{mass}</inertial>'
+    (body,) = model(link("a", rest=inertial + parts)).bodies
+    # Boxes of 60 and 30 kg, a metre apart: the common centre is a third of the way up.
+    assert body.mass == pytest.approx(90.0 * scale)
+    np.testing.assert_allclose(body.com, (0, 0, 1 / 3), atol=1e-15)
+    own = 90.0 / 12 * np.array([0.3**2 + 0.5**2, 0.2**2 + 0.5**2, 0.2**2 + 0.3**2])
+    apart = 60 * 30 / 90 * np.array([1.0, 1.0, 0.0])
+    np.testing.assert_allclose(body.inertia, scale * np.diag(own + apart), atol=1e-12)
 
 
 def visual(shape: str, rest: str = "", name: str = "v", tag: str = "visual") -> str:

@@ -22,6 +22,7 @@ from .inertia import (
     Moments,
     convex_hull,
     count_misoriented,
+    enclosed_volume,
     mesh_moments,
     primitive_moments,
     read_triangles,
@@ -339,6 +340,9 @@ def _mesh_solid(mesh: Mesh, document: Document) -> Moments:
             f"has {count} edges with triangles that face opposite sides, so that it has no exact "
             "volume; repair the mesh, or give it inertia='convex'"
         )
+    # A mirror turns every surface inside out.
+    if method == "exact" and enclosed_volume(vertices, faces) * np.prod(mesh.scale) < 0:
+        document.warn(mesh.element, "is inside out; the mass is that of what its surface encloses")
     solid = mesh_moments(vertices, faces, method)
     if not solid.mass > 0:
         raise mesh.element.error(

@@ -25,6 +25,7 @@ trimesh = lazy_loader.load("trimesh")
 __all__ = [
     "Moments",
     "count_misoriented",
+    "enclosed_volume",
     "mesh_moments",
     "primitive_moments",
     "read_triangles",
@@ -185,6 +186,11 @@ def mesh_moments(vertices: Array, faces: NDArray[np.int64], method: str) -> Mome
     pairs = np.einsum("ijk,ijl->ikl", corners, corners) + np.einsum("ij,ik->ijk", sums, sums)
     square = second * np.einsum("i,ijk->jk", weights(sums), pairs)
     return Moments(float(weights(sums).sum()), com, np.trace(square) * np.eye(3) - square)
+
+
+def enclosed_volume(vertices: Array, faces: NDArray[np.int64]) -> float:
+    """Volume that a closed surface encloses; negative if it is inside out (divergence theorem)."""
+    return float(np.linalg.det(vertices[faces] - vertices.mean(axis=0)).sum() / 6)
 
 
 def count_misoriented(faces: NDArray[np.int64]) -> int:

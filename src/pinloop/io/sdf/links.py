@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ...boundary.remarks import Remarks
 from ...boundary.xml import Element
 from ...model.description import Body, Geometry, Shape, constant
-from ..mjcf.inertia import turned
+from ..mjcf.inertia import Moments, primitive_moments, turned
 from .scope import Frame, Scope
 from .source import read_pose, truth
 
@@ -18,6 +18,9 @@ __all__ = ["read_body", "read_geometry", "read_link"]
 
 Array = NDArray[np.float64]
 Color = tuple[float, float, float, float]
+
+_DENSITY = 1000.0
+"""What SDF takes for the density of a collision that gives none [kg/m^3]."""
 
 
 def read_link(frame: Frame, remarks: Remarks) -> Body:
@@ -34,7 +37,31 @@ def read_link(frame: Frame, remarks: Remarks) -> Body:
     decay = link.first("velocity_decay")
     if decay is not None and any(decay.text_number(kind, 0.0) for kind in ("linear", "angular")):
         remarks.add(decay, "is not read; give its joints damping")
+    inertial = link.first("inertial")
+    if inertial is not None and truth(inertial, inertial.get("auto")):
+        return _body_of_collisions(frame, inertial)
     return read_body(frame.name, link, remarks)
+
+
+def _body_of_collisions(frame: Frame, inertial: Element) -> Body:
+    """Mass properties that SDF computes from the collisions (``auto="true"``)."""
+    link, scope = frame.element, frame.scope
+    assert link is not None and scope is not None
+    density = inertial.text_number("density", _DENSITY)
+    parts: list[Moments] = []
+    for element in link.all("collision"):
+        if element.need("geometry").first("mesh") is not None:
+            raise element.error("is a mesh, whose inertia is not computed; write <inertial> out")
+        # What is not read is reported where the collisions are.
+        shape = _shape(element, scope, Remarks())
+        if shape is not None:
+            solid = primitive_moments(shape).scaled(element.text_number("density", density))
+            parts.append(solid.placed(scope.pose_in(element, frame)))
+    total = Moments.total(parts)
+    if not total.mass > 0:
+        raise inertial.error("is to be computed (auto='true'), but no collision has a mass")
+    total = total.scaled(inertial.text_number("mass", total.mass) / total.mass)
+    return Body(frame.name, total.mass, constant(total.com), constant(total.inertia), link.place)
 
 
 def read_geometry(frame: Frame, scope: Scope, taken: set[str], remarks: Remarks) -> list[Geometry]:
