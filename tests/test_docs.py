@@ -119,7 +119,7 @@ def test_the_two_commands_stand_alone_in_their_blocks() -> None:
     commands = [body for body in blocks(README, "sh") if body.startswith("pip install")]
     assert commands == [
         "pip install . && pinloop stop urdf/six_axis_arm.urdf\n",
-        "pip install '.[test]' && pytest\n",
+        "pip install '.[test]' && pytest -n auto\n",
     ]
 
 

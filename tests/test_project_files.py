@@ -13,6 +13,8 @@ import yaml
 
 import pinloop as pl
 
+from .conftest import DEFAULT, MARKS, mark_and_pattern
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
@@ -115,6 +117,22 @@ def test_the_hooks_are_the_tools_of_the_environment() -> None:
 
 def needs(extra: str) -> list[str]:
     return list(PROJECT["project"]["optional-dependencies"][extra])
+
+
+def test_every_pattern_of_a_mark_decides_for_a_file() -> None:
+    """Files that were renamed would otherwise lose their mark without a word."""
+    deciding = {mark_and_pattern(path) for path in (ROOT / "tests").rglob("test_*.py")}
+    assert {(mark, pattern) for mark, several in MARKS.items() for pattern in several} <= deciding
+    known = {text.partition(":")[0] for text in PROJECT["tool"]["pytest"]["ini_options"]["markers"]}
+    assert known == {*MARKS, DEFAULT}
+
+
+def test_a_test_has_the_mark_of_its_file(request: pytest.FixtureRequest) -> None:
+    """Every test of this run has one of the marks, and only one."""
+    for item in request.session.items:
+        assert [mark.name for mark in item.iter_markers() if mark.name in {*MARKS, DEFAULT}] == [
+            mark_and_pattern(item.path)[0]
+        ]
 
 
 def test_extras_name_extras_that_exist() -> None:
