@@ -248,7 +248,7 @@ def test_a_file_that_cannot_be_written_is_told_and_the_others_are_written(
         (["simulate", "."], "is a folder"),
         (["simulate", "{folder}/beam.urdf"], "beam.urdf"),
         (["simulate", "{path}", "--until", "0"], "'--until 0' is not after the start"),
-        (["simulate", "{path}", "--until", "soon"], "'--until soon' is no number"),
+        (["simulate", "{path}", "--until", "soon"], "'--until soon' is not a number"),
         (["simulate", "{path}", "--until", "50ms"], ":12: events[0]: event 'lock axis' is at"),
         (["simulate", "{path}", "-o", "r.zip"], "--output: 'r.zip' ends in none of .npz,"),
         (["simulate", "{path}", "-o", "{folder}/no/r.npz"], "there is no folder"),
@@ -256,7 +256,7 @@ def test_a_file_that_cannot_be_written_is_told_and_the_others_are_written(
         (["simulate", "{path}", "--untli", "1"], "--untli"),
         (["play"], "RUN.npz"),
         (["play", "nowhere.npz"], "nowhere.npz: no such file"),
-        (["play", "{path}"], "is no saved trajectory"),
+        (["play", "{path}"], "is not a saved run"),
     ],
 )
 def test_mistakes_are_told_in_a_sentence(

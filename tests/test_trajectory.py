@@ -171,18 +171,16 @@ def test_files_that_hold_no_run(tmp_path: Path) -> None:
     (tmp_path / "empty.npz").write_bytes(b"")
     cases = {
         tmp_path / "missing.npz": "no such file",
-        torn: "is no saved trajectory",
-        words: "is no saved trajectory",
-        tmp_path / "empty.npz": "is no saved trajectory",
+        torn: "is not a saved run",
+        words: "is not a saved run",
+        tmp_path / "empty.npz": "is not a saved run",
         tmp_path: "is a folder",
-        broken("no times", t=None): "is no saved trajectory",
-        broken("no robot", robot=None): "is no saved trajectory",
-        broken("odd", robot=np.array("{")): "is no saved trajectory",
+        broken("no times", t=None): "is not a saved run",
+        broken("no robot", robot=None): "is not a saved run",
+        broken("odd", robot=np.array("{")): "is not a saved run",
         broken("other", robot=np.array(text.replace("trajectory-2", "trajectory-9"))): "format is",
-        broken("list", robot=np.array("[1, 2]")): "is no saved trajectory",
-        broken(
-            "bare", robot=np.array('{"format": "pinloop-trajectory-1"}')
-        ): "is no saved trajectory",
+        broken("list", robot=np.array("[1, 2]")): "is not a saved run",
+        broken("bare", robot=np.array('{"format": "pinloop-trajectory-1"}')): "is not a saved run",
     }
     for file, message in cases.items():
         with pytest.raises(pl.LoadError, match=message) as caught:

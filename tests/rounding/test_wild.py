@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
+from pinloop.assembly.assemble import _gap
 from pinloop.model.description import GROUND
 
 from .. import mechanisms as m
@@ -104,6 +105,11 @@ class TestDrawingsThatMiss:
         shifted = _shifted(pl.from_screws(m.four_bar()), "close", np.array([0.0, 0.0, 3e-3]))
         text = self.message(shifted)
         assert "is open by 3 mm (3 along its z) and 0 deg" in text
+
+    def test_what_is_rounding_in_a_gap_is_called_zero(self) -> None:
+        gap = np.array([0.0, 0.0, -0.1234, 2.5e-17, -1e-19, 0.0])
+        text = _gap(gap, np.arange(6) > 2, [*"xyzxyz"], 1.0)[1]
+        assert text == "123 mm (-123 along its z) and 0 deg"
 
     def test_limits_are_not_blamed_for_what_they_do_not_block(self) -> None:
         robot = limited(m.four_bar(), crank=(-0.3, 0.3))

@@ -39,6 +39,8 @@ _LISTED = 4
 """How many open loops a message names."""
 _SHOWN = 0.2
 """Part of a gap from which on its share along an axis is named."""
+_CLOSED = 1e-12
+"""A gap that is smaller, in m or rad, is rounding: a message calls it 0."""
 _ALONE = 12
 """Up to so many loops each is tried by itself, to find out which one is wrong."""
 
@@ -270,7 +272,7 @@ def _check_fixed(problem: Problem, q: Array) -> None:
     for name, value, low, high in outside_limits(problem.robot, q, problem.held):
         raise BadValue(
             f"joint '{name}' is set to {value:.9g}, outside its limits [{low:.9g}, {high:.9g}]; "
-            "pass limits=False to ignore them"
+            "limits=False (--ignore-limits) ignores them"
         )
 
 
@@ -312,6 +314,7 @@ def _gap(
     residual: Array, angular: NDArray[np.bool_], labels: Sequence[str], length: float
 ) -> tuple[float, str]:
     """Size of a gap without unit, and what it is in mm and degrees, along and about which axes."""
+    residual = np.where(np.abs(residual) < _CLOSED, 0.0, residual)
     shift, turn = (float(np.linalg.norm(residual[part])) for part in (~angular, angular))
     scale, unit = length_scale(shift)
     texts = []
@@ -320,7 +323,7 @@ def _gap(
         (turn, angular, float(np.degrees(1.0)), "deg", "about"),
     ):
         parts = [
-            f"{factor * value:.2g} {way} its {label}"
+            f"{factor * value:.3g} {way} its {label}"
             for value, label in zip(residual[part], np.array(labels)[part], strict=True)
             if abs(value) > _SHOWN * size
         ]
@@ -359,10 +362,10 @@ def _blockers(problem: Problem, start: Array, seed: int) -> tuple[str, tuple[str
         return f"joint limits block it ({', '.join(map(repr, names))})", names
     for name in problem.held:
         if closes(held=tuple(other for other in problem.held if other != name)) is not None:
-            return f"it is over-fixed: it closes when joint '{name}' is released", (name,)
+            return f"too much is fixed: it closes if joint '{name}' is released", (name,)
     if problem.held and closes(held=()) is not None:
         listed = ", ".join(map(repr, problem.held))
-        return f"it is over-fixed: it closes when the joints {listed} are released", problem.held
+        return f"too much is fixed: it closes if the joints {listed} are released", problem.held
     if problem.targets and closes(targets={}) is not None:
         names = tuple(problem.targets)
         return f"the loops close, but {', '.join(map(repr, names))} is out of reach", names

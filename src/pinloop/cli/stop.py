@@ -91,7 +91,7 @@ Speed = Annotated[
 ]
 Load = Annotated[str | None, text_option("What the tool carries: 5kg, 500g.", "MASS", "--payload")]
 Number = Annotated[
-    int, typer.Option("--category", metavar="N", min=0, max=2, help="Category of the stop.")
+    int, typer.Option("--category", metavar="N", help="Category of the stop: 0, 1 or 2.")
 ]
 OnPath = Annotated[
     bool, typer.Option("--on-path", help="Category 1 and 2: slow down along the path.")
@@ -208,6 +208,8 @@ def _path(word: str | None) -> Path | None:
 
 
 def _category(number: int, on_path: bool) -> int | Category:
+    if number not in (0, 1, 2):
+        raise BadValue(f"'--category {number}' is not a category of a stop: 0, 1 or 2")
     return (0, Category1(on_path=on_path), Category2(on_path=on_path))[number]
 
 

@@ -46,8 +46,8 @@ def _number(word: str, units: Mapping[str, float], before: str, example: str) ->
     value = in_units(word, units)
     if value is None:
         raise BadValue(
-            f"'{before}{word}' is no number, with or without a unit ({listed(units)}); write for "
-            f"example {before}{example}"
+            f"'{before}{word}' is not a number, with or without a unit ({listed(units)}); write "
+            f"for example {before}{example}"
         )
     if not math.isfinite(value):
         raise BadValue(f"'{before}{word}' is too large")

@@ -119,7 +119,7 @@ def load_trajectory(path: str | Path) -> Trajectory:
     except Exception:
         # Archives that are damaged make zipfile and its decompressors fail in many ways.
         raise LoadError(
-            "is no saved trajectory, or is damaged; run.save and pinloop simulate -o RUN.npz write "
+            "is not a saved run, or is damaged; run.save and pinloop simulate -o RUN.npz write "
             "such files",
             source=source,
         ) from None
@@ -130,11 +130,11 @@ def load_trajectory(path: str | Path) -> Trajectory:
             raise BadValue("its content does not agree with its digest")
         return _run(header, arrays)
     except KeyError as error:
-        raise LoadError(f"is no saved trajectory: it has no {error}", source=source) from None
+        raise LoadError(f"is not a saved run: it has no {error}", source=source) from None
     except LoadError as error:
-        raise LoadError(f"is no saved trajectory: {error.problem}", source=source) from None
+        raise LoadError(f"is not a saved run: {error.problem}", source=source) from None
     except PinloopError as error:
-        raise LoadError(f"is no saved trajectory: {error}", source=source) from None
+        raise LoadError(f"is not a saved run: {error}", source=source) from None
 
 
 def _digest(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
