@@ -100,7 +100,7 @@ def robots() -> str:
         assert _rank(few, q) == rank
         rows.append([f"`{path.stem}`", str(len(robot.loops)), str(len(full)), str(len(few)),
                      str(rank), str(robot.nv - rank)])  # fmt: skip
-    return table(["robot", "loops", "rows", "sufficient", "rank", "mobility"], rows, "lrrrrr")
+    return table(["robot", "loops", "rows", "kept", "rank", "mobility"], rows, "lrrrrr")
 
 
 BLOCKS = {
