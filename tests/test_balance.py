@@ -82,7 +82,7 @@ def test_a_known_error_is_explained_up_to_the_tolerances_of_all_steps() -> None:
         wrong = pushed(run, steps, np.array([x]))
         assert (wrong.warnings == ()) == fine
         assert ratio(wrong) == pytest.approx(part, rel=0.02)
-    assert "warning: the energy balance misses" in str(wrong)
+    assert "warning: the energy balance is off by" in str(wrong)
     assert "times what the tolerances explain, from t = 1 s on" in str(wrong)
 
 

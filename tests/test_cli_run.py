@@ -108,7 +108,7 @@ def test_energy_that_is_missing_is_told(folder: Path, capsys: Captured) -> None:
     (warning,) = data["warnings"]
     assert "of the energy turned over: take a smaller step" in warning
     assert cli.run(["simulate", coarse]) == 0
-    assert "the energy balance misses" in capsys.readouterr().out
+    assert "the energy balance is off by" in capsys.readouterr().out
     assert document(capsys, "simulate", written(folder))["warnings"] == []
 
 

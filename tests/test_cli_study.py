@@ -75,7 +75,7 @@ def test_a_study_sums_up_its_cases(folder: Path, capsys: Captured) -> None:
     out, err = capsys.readouterr()
     assert err == "" and "\x1b" not in out
     assert out.startswith("beam: 9 of 9 cases stopped and hold\n")
-    assert "Sampled, not guaranteed." in out and "no safety certificate" in out
+    assert "Sampled, not guaranteed." in out and "not a safety certificate" in out
     # Speeds 1, 2, 3 change slowest, bands -1, 0, 1 fastest: case 6 is fast and weak.
     times = sorted(stopping_time(v, b) for v in (1, 2, 3) for b in (-1, 0, 1))
     most = np.quantile(times, 0.95)

@@ -349,4 +349,4 @@ def test_nothing_odd_is_no_block_of_warnings() -> None:
 
 def test_the_table_says_that_it_is_no_certificate() -> None:
     text = re.sub(r"\s+", " ", str(stopped(wheel(), 1.0, on_axis(dynamic_torque=3.0)).table()))
-    assert "aid for planning, no safety certificate" in text
+    assert "planning aid, not a safety certificate" in text

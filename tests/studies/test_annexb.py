@@ -294,7 +294,7 @@ def test_files(tmp_path: Path) -> None:
     text = found.to_markdown(tmp_path / "stops.md")
     assert text.count("| 33 % (") == 6 and "## Definitions" in text
     assert "stopping distance ext. 100 % \\[deg\\]" in text
-    for sentence in ("from the signal until all joints are at rest", "no safety certificate"):
+    for sentence in ("from the signal until all joints are at rest", "not a safety certificate"):
         assert sentence in text and sentence in page
 
 

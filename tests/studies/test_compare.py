@@ -132,7 +132,7 @@ def test_what_is_printed() -> None:
     assert "published a manual" in text and "Axes that turn" in text
     assert "\n axis 171.9 0.5 750.0 500.0 +50.0 64.46 34.38 +87.5 0.500 0.400 stopped" in text
     assert "[deg/s]" in text and "stopping distance [deg]" in text and "Axes that slide" not in text
-    assert "no safety certificate" in text
+    assert "not a safety certificate" in text
 
 
 def test_what_is_printed_of_axes_that_slide() -> None:

@@ -71,7 +71,7 @@ def compare(
 ) -> int:
     """Set computed stops beside published or measured ones: time, distance, shape d / (v0 t).
 
-    A planning aid, no safety certificate.
+    A planning aid, not a safety certificate.
     """
     machine, rows, chosen, facts = _read(robot, table, brakes, loops, package_dir, tolerance, model)
     made = compare_stops(rows.stops(machine, chosen), rows)

@@ -171,7 +171,7 @@ def stop(
 ) -> int:
     """Stop a moving robot: time and angle per joint, tool path, loads, whether it holds.
 
-    A planning aid, no safety certificate.
+    A planning aid, not a safety certificate.
     """
     outputs = Outputs(html, None if json == "-" else _path(json), csv, json == "-")
     outputs.check([robot, brakes, trajectory, *(loops or ())])

@@ -68,7 +68,7 @@ def view(
 ) -> int:
     """Show a robot, assembled, in the browser; Ctrl-C ends the viewer.
 
-    A robot that cannot be assembled is shown as near to it as it comes.
+    A robot that cannot be assembled is shown as nearly closed as possible.
     """
     machine = kinematics_of(robot, loops, package_dir, floating_base, tolerance, model)
     held = joint_values(machine, q or (), "--q")

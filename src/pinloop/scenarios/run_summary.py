@@ -177,7 +177,7 @@ def _facts(run: Trajectory) -> Facts:
         ("time", Cell(f"{run.t[0]:g} to {run.t[-1]:.6g} s")),
         (
             "steps",
-            Cell(f"{steps}, {run.rejected} rejected; accelerations evaluated {run.evaluations} x"),
+            Cell(f"{steps}, {run.rejected} rejected; {run.evaluations} acceleration evaluations"),
         ),
     ]
     if run.robot.loops or run.robot.couplings:
@@ -191,7 +191,7 @@ def _facts(run: Trajectory) -> Facts:
             (
                 "energy",
                 Cell(
-                    f"the balance misses at most {error:.1e} J; kinetic energy up to "
+                    f"balance error at most {error:.1e} J; kinetic energy at most "
                     f"{energy.kinetic.max():.4g} J"
                 ),
             )
@@ -219,7 +219,7 @@ def _states(run: Trajectory) -> Grid:
         per = f"{unit}, {unit}/s" if at.nv == 1 else f"{unit}; SI/s"
         cells = (printable(joint), start, end, rate, per)
         rows.append(tuple(Cell(cell) for cell in cells))
-    return Grid("Joints, at the start and at the end", columns, tuple(rows))
+    return Grid("Joints at start and end", columns, tuple(rows))
 
 
 def _events(run: Trajectory) -> Grid:
@@ -227,7 +227,7 @@ def _events(run: Trajectory) -> Grid:
     columns = (
         Column("event", right=False),
         Column("time", "s"),
-        *((Column("energy lost", "J"), Column("ranks", right=False)) if run.transitions else ()),
+        *((Column("energy lost", "J"), Column("rank", right=False)) if run.transitions else ()),
     )
     rows = []
     for t, name in run.events[:_MOST]:
@@ -254,7 +254,7 @@ def _change_at(changes: Sequence[Transition], t: float, name: str) -> Transition
 def _impulses(robot: Mechanism, made: Transition) -> Grid:
     """Impulses of a change of the mode."""
     columns = (
-        Column("row", right=False),
+        Column("constraint", right=False),
         Column("impulse"),
         Column("unit", right=False),
         Column("unique", right=False),

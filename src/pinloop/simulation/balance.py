@@ -79,12 +79,12 @@ def balance_warning(course: Course, balance: EnergyBalance) -> str:
         return ""
     if course.accuracy.method.step is not None:
         return (
-            f"the energy balance misses {missed[worst]:.3g} J, "
+            f"the energy balance is off by {missed[worst]:.3g} J, "
             f"{missed[worst] / turned_over(balance):.2g} of the energy turned over: take a "
             "smaller step, or a method with an error estimate"
         )
     return (
-        f"the energy balance misses {missed[worst]:.3g} J, "
+        f"the energy balance is off by {missed[worst]:.3g} J, "
         f"{missed[worst] / explained[worst]:.2g} times what the tolerances explain, from "
         f"t = {balance.t[beyond[0]]:.6g} s on: compare with tighter rtol and atol; look for nearly "
         "singular poses and forces that jump"

@@ -120,7 +120,7 @@ class Trajectory:
         return (*passed, *self._balance_warnings())
 
     def _balance_warnings(self) -> tuple[str, ...]:
-        """What the energy balance misses beyond the accuracy of the run, if anything."""
+        """What the energy balance is off by beyond the accuracy of the run, if anything."""
         if self.accuracy is None or len(self.t) < 2:
             return ()
         course = Course(

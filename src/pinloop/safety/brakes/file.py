@@ -305,7 +305,7 @@ def _head(contents: Contents, origin: str) -> list[str]:
     text = f"""\
 Brakes, gears and drives{of}, for the analysis of its stops with pinloop.
 {origin}
-NOTHING IN THIS FILE IS CERTIFIED. A stop that is computed with it is an aid for planning, no proof
+NOTHING IN THIS FILE IS CERTIFIED. A stop that is computed with it is a planning aid, no proof
 of safety. Put in values of the maker's data sheet or of measurements, and say so.
 
 A value is plain, or a table: {{value: 3.0, source: datasheet, note: "sheet 12, 20 C"}}. Its source

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 PLANNING_AID = (
-    "This is an aid for planning, no safety certificate: nothing in it replaces a measurement on "
+    "This is a planning aid, not a safety certificate: nothing in it replaces a measurement on "
     "the machine or the risk assessment."
 )
 

@@ -60,8 +60,8 @@ def usual_pose(robot: Mechanism, fixed: Mapping[str, ArrayLike] | None = None) -
     fixed = dict(fixed or {})
     q = assemble(robot, robot.configuration(start), fixed)
     rest = "all other joints" if fixed else "all joints"
-    loops = ", changed by what the loops need" if robot.loops or robot.couplings else ""
-    said = f"assumed: {rest} at zero, or as near to it as their limits allow{loops}"
+    loops = ", adjusted so that the loops close" if robot.loops or robot.couplings else ""
+    said = f"assumed: {rest} at zero, or as close to zero as their limits allow{loops}"
     if not fixed:
         return q, said
     given = ", ".join(f"{name} at {_written(robot, name, v)}" for name, v in fixed.items())

@@ -222,7 +222,7 @@ def _balances(results: Results) -> Iterator[str]:
     if doubtful.any():
         worst = int(np.argmax(errors))
         yield (
-            f"{int(doubtful.sum())} of {len(errors)} cases: the energy balance misses more than "
+            f"{int(doubtful.sum())} of {len(errors)} cases: the energy balance is off by more than "
             f"{100 * CLOSURE:g} % of the energy, at worst {100 * errors[worst]:.2g} % in case "
             f"{results.cases[worst]}: their results are doubtful; tighten the tolerances"
         )
