@@ -46,7 +46,7 @@ def run_overview() -> str:
     lost = sum(change.energy_loss for change in run.transitions)
     return (
         f"The palletizer falls from rest, {run.t[-1]:g} s, and two joints lock on the way. "
-        f"Impulses take {lost:.0f} J, the balance misses "
+        f"Impulses take {lost:.0f} J, the balance is off by "
         f"{abs(run.energy().error).max():.0e} J, loops stay closed to {run.closure().max():.0e}."
     )
 

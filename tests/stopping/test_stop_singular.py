@@ -73,7 +73,7 @@ def test_energy_that_no_tolerance_explains_is_told(monkeypatch: pytest.MonkeyPat
         v = pl.consistent_velocity(machine, q, {"joint_1": rate})
         stop = pl.stop(machine, q, v, brakes=brakes, until=5.0)
         off = abs(stop.ledger.error) > 1e-4 * turned_over(stop)
-        said = [text for text in stop.warnings if "energy balance misses" in text]
+        said = [text for text in stop.warnings if "energy balance is off by" in text]
         assert bool(said) or not off
         doubtful += off
     assert doubtful

@@ -59,7 +59,7 @@ class EnergyBalance:
 
     @property
     def error(self) -> Array:
-        """What the balance misses: total energy less its start and the work done."""
+        """Balance error: total energy less its start and the work done."""
         return np.asarray(self.total - self.total[0] - sum(self.work.values()))
 
 

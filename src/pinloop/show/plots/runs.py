@@ -77,7 +77,7 @@ class RunPlots:
         return self._drawn("states", *self._state_panels(joints, fine(self._run)))
 
     def energy(self) -> Figure:
-        """Energies [J], work done on the robot since the start [J], and what the balance misses."""
+        """Energies [J], work done on the robot since the start [J], and the balance error."""
         energies, work, error = self._energy_panels(few(fine(self._run)))
         return self._drawn("energy", [energies, *([work] if work.lines else []), error])
 
