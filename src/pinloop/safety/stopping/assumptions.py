@@ -162,8 +162,8 @@ def _energy_missed(result: StopResult) -> Iterator[str]:
     if not missed <= explained:
         yield (
             f"the energy balance is off by {missed:.3g} J, {missed / ledger.turned_over:.2g} of "
-            f"the energy turned over and {missed / explained:.2g} times what the tolerances explain: "
-            "the result is doubtful; look for a nearly singular pose of the loops, and compare "
+            f"the energy turned over and {missed / explained:.2g} times what the tolerances explain"
+            ": the result is doubtful; look for a nearly singular pose of the loops, and compare "
             "with tighter rtol and atol"
         )
 
