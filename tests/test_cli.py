@@ -243,7 +243,7 @@ def test_names_are_not_taken_for_markup(tmp_path: Path, capsys: Captured) -> Non
         (["view", "{robot}", "--html", "{out}", "--q", "drive=fast"], "drive=fast"),
         (["view", "{robot}", "--html", "{out}", "--q", "drvie=0.1"], "did you mean 'drive'"),
         (["view", "{robot}", "--html", "{out}", "--q", "drive=5"], "limits"),
-        (["view", "{robot}", "--html", "{out}", "--q", "drive=nan"], "no number"),
+        (["view", "{robot}", "--html", "{out}", "--q", "drive=nan"], "not a number"),
         (["view", "{robot}", "--html", "/nowhere/x.html"], "/nowhere/x.html cannot be written"),
     ],
 )

@@ -75,8 +75,8 @@ def test_the_table_says_the_same(robot: str, capsys: Captured) -> None:
     assert err == "" and out.startswith("bars: assembled\n")
     flat = re.sub(" +", " ", out)
     assert "drive 0.500000 rad 28.648 deg held -171.9 to 171.9" in flat
-    assert "moved 2 of 3 joints, from where the search began" in flat
-    assert "branch not told: joints without drives are not as many as independent rows" in flat
+    assert "moved 2 of 3 joints, from the start of the search" in flat
+    assert "branch undefined: the number of passive joints differs from the rank" in flat
     assert max(map(len, out.splitlines())) <= 100
 
 
@@ -129,10 +129,10 @@ def test_rows_before_and_after(capsys: Captured) -> None:
 def test_the_reduction_is_told_with_its_reason(robot: str, capsys: Captured) -> None:
     assert cli.run(["regularize", robot]) == 0
     out, err = capsys.readouterr()
-    assert err == "" and out.startswith("bars: 5 rows, 2 sufficient everywhere\n")
+    assert err == "" and out.startswith("bars: 5 rows, 2 kept\n")
     flat = re.sub(r"\s+", " ", out)
     assert "closer revolute 5 2 ground" in flat
-    assert "3 rows forbid what cannot happen anyway." in flat
+    assert "3 rows forbid what is impossible anyway." in flat
     assert "by planar, normal y" in flat
     assert "mobility at least 1: 3 coordinates less the rows" in flat
     assert max(map(len, out.splitlines())) <= 100

@@ -177,7 +177,7 @@ def test_report_names_the_algebras() -> None:
     first, second = report_of(reduced_called("3-PRRR")).loops
     assert {first.algebra_a, first.algebra_b} == {"Schoenflies, axis x", "Schoenflies, axis y"}
     # All shifts, and turns about two axes, whose bracket would be the third.
-    assert (first.tied, first.twists) == ("free", "5 freedoms, no group")
+    assert (first.tied, first.twists) == ("free", "5 degrees of freedom, no group")
     # Leg and platform, which the first loop lets shift only, and the leg turns about z.
     assert second.tied == second.twists == "Schoenflies, axis z"
     away = pl.regularize(pl.from_screws(k.moved(k.spherical_five_bar(), FAR)))

@@ -67,14 +67,14 @@ class _Commands(TyperGroup):
         self.commands = _LazyCommands(_MODULES)
 
 
-_ABOUT = "Robots with closed loops: find out what a mechanism is, see it, move it, and stop it."
+_ABOUT = "Robots with closed loops: analyse, view, simulate and stop them."
 
 app = typer.Typer(
     name="pinloop",
     cls=_Commands,
     help=_ABOUT,
     epilog="Example: pinloop check urdf/palletizer.urdf\n\n"
-    "pinloop COMMAND --help tells more; pinloop --install-completion lets TAB complete words.",
+    "pinloop COMMAND --help shows more; pinloop --install-completion enables TAB completion.",
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )

@@ -173,7 +173,7 @@ def regularize(
     floating_base: FloatingBase = False,
     as_json: AsJson = False,
 ) -> int:
-    """Reduce loop rows to those that are sufficient everywhere: which are dropped, and why."""
+    """Reduce the loop rows to those that are needed: which are dropped, and why."""
     written = None if output is None else _target(output, [robot, *(loops or ())], force=force)
     machine = kinematics_of(robot, loops, package_dir, floating_base, tolerance, model)
     try:

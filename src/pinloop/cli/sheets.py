@@ -170,13 +170,13 @@ def _limit(value: float) -> str:
 
 def _moved_joints(made: Assembled) -> str:
     names = [name for name in made.robot.joints if made.moved(name)]
-    return f"{len(names)} of {len(made.robot.joints)} joints, from where the search began"
+    return f"{len(names)} of {len(made.robot.joints)} joints, from the start of the search"
 
 
 def _branch(signs: dict[str, int] | None) -> str:
     """Signs of the branch in words."""
     if signs is None:
-        return "not told: joints without drives are not as many as independent rows"
+        return "undefined: the number of passive joints differs from the rank"
     return ", ".join(f"{printable(name)} {_SIGNS[sign]}" for name, sign in signs.items())
 
 
@@ -205,11 +205,11 @@ def reduction_table(robot: Mechanism) -> Sheet:
     """The report of a regularized robot as a sheet."""
     report = _report(robot)
     everywhere = report.by_geometry or report
-    rows = f"{everywhere.rows} sufficient everywhere"
+    rows = f"{everywhere.rows} kept"
     if report.held is not None:
         rows += f", {report.rows} on this branch"
     facts: list[tuple[str, Cell]] = [
-        ("rows", Cell(f"{report.full_rows} before, {everywhere.rows} sufficient")),
+        ("rows", Cell(f"{report.full_rows} before, {everywhere.rows} kept")),
         ("mobility", Cell(f"at least {report.mobility}: {robot.nv} coordinates less the rows")),
     ]
     if report.couplings:
@@ -262,7 +262,7 @@ def _why(loop: LoopReduction) -> str:
     if not dropped:
         return f"{could}; no motion group makes a row of the pair redundant."
     rows = "1 row forbids" if dropped == 1 else f"{dropped} rows forbid"
-    return f"{could}; {rows} what cannot happen anyway."
+    return f"{could}; {rows} what is impossible anyway."
 
 
 def _cuts(report: Regularization) -> Grid:

@@ -160,7 +160,9 @@ class MotionGroupName:
     pitch: float | None = None
 
     def __str__(self) -> str:
-        parts = [self.kind] if self.kind != "no group" else [f"{self.dim} freedoms, no group"]
+        parts = (
+            [self.kind] if self.kind != "no group" else [f"{self.dim} degrees of freedom, no group"]
+        )
         if self.axis is not None:
             role = "normal" if self.kind in ("planar", "planar translation") else "axis"
             parts.append(f"{role} {_direction(self.axis)}")
