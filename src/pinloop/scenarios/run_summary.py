@@ -30,11 +30,10 @@ Array = NDArray[np.float64]
 _MOST = 12
 """So many events and changes of the mode are shown; the document has all of them."""
 
+Coordinates = dict[str, list[float]]
+
 
 # -- for programs ---------------------------------------------------------------------------------
-
-
-Coordinates = dict[str, list[float]]
 
 
 def as_document(run: Trajectory, written: Iterable[Path] = (), failure: str = "") -> RunDocument:

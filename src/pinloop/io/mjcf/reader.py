@@ -35,7 +35,6 @@ _MECHANICAL_FLAGS = (
     "constraint", "equality", "frictionloss", "limit", "passive", "spring", "damper", "actuation",
 )  # fmt: skip
 
-
 Find = Callable[[str], Path | None]
 """Gives the path of a file that a model names, or None."""
 

@@ -37,8 +37,6 @@ _DEFAULT_AXIS = (1.0, 0.0, 0.0)
 _NO_AXIS = ("fixed", "free", "spherical", "spatial_translation", "rod")
 _ENDS = (("predecessor", "successor"), ("link1", "link2"), ("parent", "child"))
 """What the two ends of a loop are called in the dialects."""
-
-
 _CLOSING = re.compile(r"^closing_(.+)_([12])$")
 
 

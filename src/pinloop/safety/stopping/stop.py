@@ -38,11 +38,9 @@ from .schedule import Category, as_category
 __all__ = ["Machine", "prepared", "single_faults", "stop", "stopped", "worst_fault"]
 
 Array = NDArray[np.float64]
+Measure = Callable[[StopResult], float]
 
 _METHOD = MuntheKaas("dopri5", rtol=1e-8, atol=1e-8)
-
-
-Measure = Callable[[StopResult], float]
 
 
 @public
