@@ -319,11 +319,7 @@ def is_outside(value: float, low: float, high: float) -> bool:
 
 
 def is_at_limit(value: Array, low: Array, high: Array) -> NDArray[np.bool_]:
-    """Whether coordinates can go no farther: they are at a limit, or beyond it.
-
-    The search stops at the number itself, not at what it may stand for (`limit_slack`), which is
-    for coordinates that are given.
-    """
+    """Whether coordinates are at a limit: the number itself, where the search stops them."""
     return np.asarray((value < low + _SAME) | (value > high - _SAME))
 
 
