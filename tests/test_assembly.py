@@ -13,6 +13,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
+from pinloop.assembly.search import is_at_limit, is_outside
 from pinloop.model.description import GROUND, Description, Joint
 from pinloop.model.mechanism import build
 from pinloop.model.pairs import make_pair
@@ -411,3 +412,11 @@ def test_a_single_coordinate_and_none_at_all() -> None:
         tables.table("statue", tables.joint("w", "fixed", GROUND, "statue", [0, 0, 0]))
     )
     assert pl.assemble(statue).shape == pl.consistent_velocity(statue, [], {}).shape == (0,)
+
+
+def test_at_a_limit_is_the_number_itself_or_beyond() -> None:
+    low, high = np.array([-1.57] * 5), np.array([1.57] * 5)
+    values = np.array([1.57, 1.5708, 1.57 - 1e-12, 1.5695, -1.5701])
+    # Beyond by less than the digits of the limit allow is not outside, yet at the limit.
+    assert not is_outside(1.5708, -1.57, 1.57)
+    assert is_at_limit(values, low, high).tolist() == [True, True, True, False, True]
