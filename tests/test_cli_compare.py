@@ -186,3 +186,29 @@ def test_robot_and_table_are_needed(files: tuple[str, str], capsys: Captured) ->
     for command in ("compare", "fit"):
         assert cli.run([command, files[0]]) == 2
         assert "Missing argument" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["compare", "fit"])
+def test_the_model_of_an_sdf_is_chosen(
+    files: tuple[str, str], tmp_path: Path, capsys: Captured, command: str
+) -> None:
+    models = "".join(
+        f'<model name="{name}"><link name="base"/><link name="slide"/>'
+        '<joint name="fix" type="fixed"><parent>world</parent><child>base</child></joint>'
+        '<joint name="rail" type="prismatic"><parent>base</parent><child>slide</child><axis>'
+        "<xyz>1 0 0</xyz></axis></joint></model>"
+        for name in ("left", "right")
+    )
+    world = tmp_path / "world.sdf"
+    world.write_text(f'<sdf version="1.9"><world name="w">{models}</world></sdf>')
+    brakes = tmp_path / "rail.yaml"
+    brakes.write_text(
+        "format: pinloop-brakes-1\njoints:\n  rail: {side: joint, dynamic_torque: 20}\n"
+    )
+    words = [command, str(world), files[1], "--brakes", str(brakes)]
+    assert cli.run(words) == 2
+    assert "2 models ('left', 'right'); name the one" in capsys.readouterr().err
+    assert cli.run([*words, "--model", "middle"]) == 2
+    assert "no model 'middle'" in capsys.readouterr().err
+    assert cli.run([*words, "--model", "right"]) == 0
+    assert "right" in capsys.readouterr().out

@@ -59,8 +59,8 @@ ASKED = re.compile(
 ELSEWHERE = {
     "URDF": "color rgba actuator command_interface mechanicalReduction mechanical_reduction "
     "drake:gear_ratio drake:rotor_inertia value child_model",
-    "SDF": "diffuse ambient simbody must_be_loop_joint mesh uri scale submesh radius length size radii "
-    "linear angular child_model",
+    "SDF": "diffuse ambient simbody must_be_loop_joint uri scale submesh radius length size radii "
+    "linear angular child_model mesh",
 }
 
 
