@@ -281,7 +281,10 @@ def test_a_motor_on_a_fixed_tendon_pulls_its_joints_with_their_coefficients() ->
     assert (ja.effort, jb.effort, jc.effort) == ((10.0,), (6.0,), (30.0,))
     assert ja.armature == pytest.approx((0.4,)) and (jb.armature, jc.armature) == ((), ())
     said = "\n".join(description.warnings)
-    assert "<motor name='m'> pulls several joints; each counts as actuated" in said
+    assert (
+        "<motor name='m'> pulls several joints; each counts as actuated, without its armature"
+        in said
+    )
     assert "<motor name='r'> does not act on a joint; it is not read" in said
 
 

@@ -309,6 +309,11 @@ def test_mistakes_name_file_and_line(text: str, message: str) -> None:
             "</sdf>",
             "2 models ('m', 'n'); name the one to load with model='m'",
         ),
+        (
+            '<sdf><model name="a"><static>1</static></model><model name="b"><static>1</static>'
+            "</model></sdf>",
+            "2 models ('a', 'b'); name the one to load with model='a'",
+        ),
     ],
 )
 def test_mistakes_in_the_file(text: str, message: str) -> None:

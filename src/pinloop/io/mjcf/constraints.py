@@ -90,7 +90,10 @@ def read_actuators(
             pulled = tendons.get(element.get("tendon") or "")
             if name is None and pulled and element.tag != "damper":
                 if len(pulled) > 1:
-                    document.warn(element, "pulls several joints; each counts as actuated")
+                    lost = [key for key in ("armature", "damping") if element.get(key)]
+                    without = f", without its {' and '.join(lost)}" if lost else ""
+                    problem = f"pulls several joints; each counts as actuated{without}"
+                    document.warn(element, problem)
                 for joint, factor in pulled.items():
                     only = motors if len(pulled) == 1 else pulling
                     share = document, _share(element, factor, len(pulled) == 1)

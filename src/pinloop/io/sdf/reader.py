@@ -113,7 +113,8 @@ def _pick(
         if (element.get("name") == name if name else len(models) == 1 or not _is_scenery(element))
     ]
     if len(candidates) != 1:
-        offered = [element for element, _ in models if not _is_scenery(element)] or [root]
+        elements = [element for element, _ in models]
+        offered = [element for element in elements if not _is_scenery(element)] or elements
         names = [element.get("name") or "?" for element in offered]
         problem = (
             f"holds {len(names)} models ({listed(names, most=12)}); name the one to load with "
