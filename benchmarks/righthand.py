@@ -38,11 +38,12 @@ def _one(name: str, rounds: int) -> dict[str, Any]:
     q, v = moving_state(robot)
     equations = pl.EquationsOfMotion(robot)
     peer = Pinocchio(robot.model, scene(robot, q, v), robot.length)
+    side = equations.right_hand_side()  # as a run calls it
     wanted = equations.acceleration(0.0, q, v)
     states = [(q, v), (pl.assemble(robot, {}), np.zeros(robot.nv))]
     error = peer.tune(states, [equations.acceleration(0.0, *state) for state in states])
     contestants = {
-        "pinloop": lambda: equations.acceleration(0.0, q, v),
+        "pinloop": lambda: side(0.0, q, v),
         "pinocchio": lambda: peer.acceleration(q, v),
     }
     if not robot.loops:

@@ -233,13 +233,14 @@ def made_result(course: Course, system: ModalSystem, stands: bool) -> StopResult
     outcome: Outcome = "stopped" if stands and held.all_held else "time-out"
     if not held.all_held:
         outcome = "does not hold"
+    run = _trajectory(course, system, outcome)  # first: it tells what the motion alone took
     since, loads = all_stand_since(course) if stands else None, loads_of(course)
     return StopResult(
         robot=course.robot,
         brakes=course.train.brakes,
         category=course.plan.category,
         chain=course.plan.chain,
-        run=_trajectory(course, system, outcome),
+        run=run,
         outcome=outcome,
         stopping_time=last.t if since is None else since,
         reaction_time=_reaction_time(course),
