@@ -160,7 +160,7 @@ def test_a_joint_changes_its_colour_when_it_stands(browser: Browser, result: pl.
     switched(browser, "marks", True)
     state = "document.querySelector('.replay-joints .state').textContent"
     moves = at(browser, 0.5e3 * result.stopping_time)
-    assert browser.value(state) == "moves"
+    assert browser.value(state) == "moving"
     stands = at(browser, 1e3 * result.stopping_time)
     assert browser.value(state) == "at rest"
 
