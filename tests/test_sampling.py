@@ -342,7 +342,10 @@ def moving_state(robot: pl.Mechanism, speed: float = 3.0) -> tuple[Array, Array]
         assert moved is not None
         q = moved
     free = null_space(pl.Constraints(robot, full=True).jacobian(q))
-    return q, speed * free @ rng.normal(size=free.shape[1])
+    # Whatever basis is found, the direction must not depend on the processor; this way Bennett's
+    # rows degenerate soon.
+    v = free @ (free.T @ rng.normal(size=robot.nv))
+    return q, -speed * v / np.linalg.norm(v)
 
 
 RUNS = ["bricard", "bennett", "goldberg", "double cardan", "universal delta", "hoberman 4"]

@@ -390,7 +390,8 @@ def nearby_assembly(
     null = null_space(np.vstack([problem.jacobian(q), lock])).T
     if len(null) == 0:
         return None
-    motion = rng.normal(size=len(null)) @ null
+    # Projected, so that it is the same whatever basis of the motions a processor's kernels find.
+    motion = null.T @ (null @ rng.normal(size=robot.nv))
     motion *= rng.uniform(0.2 * reach, reach) / max(np.abs(motion))
     start = pin.integrate(robot.model, q, motion * problem.column_scale)
     closed, error = _descend(problem, start)
