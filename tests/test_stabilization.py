@@ -190,7 +190,7 @@ def test_mass_projection_of_velocities_is_orthogonal(name: str) -> None:
 def test_beside_a_bifurcation_the_least_residual_counts(way: str) -> None:
     """A parallelogram nearly in line: a residual far below the tolerance is much of a way there."""
     machine = pl.regularize(robot("parallelogram"))
-    q, v = moving(machine, 1, speed=8.0)
+    q, v = moving(machine, 4, speed=8.0)
     equations = pl.EquationsOfMotion(machine)
     residual = equations.residual
     equations.acceleration(0.0, q, v)  # as runs do: how many rows are independent
@@ -288,7 +288,7 @@ def test_only_dependent_coordinates_move(name: str) -> None:
 def test_optimal_choice_against_all_others() -> None:
     """On the four-bar the kinetic length of the shift, for every possible pair of joints."""
     machine = robot("four-bar")
-    for seed in range(6):
+    for seed in range(6, 12):
         _, q, _ = off(machine, seed, 1e-3)
         M = hand.mass_matrix(machine, q)
 

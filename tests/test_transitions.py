@@ -96,7 +96,7 @@ def test_two_carriages_couple_like_a_perfectly_plastic_impact() -> None:
 def test_all_forms_lock_joints_alike(name: str) -> None:
     rng = np.random.default_rng(5)
     for machine in (robot(name), regularized(name)):
-        for seed in (1, 2):
+        for seed in (3, 4):
             q = assembled(machine, seed, walk=1)
             v = s.moving_in(machine, q, FREE, seed)
             agree(machine, q, v, FREE, pl.Mode(s.some_locks(machine, rng)))
