@@ -127,7 +127,7 @@ def test_exact_robots_stay_as_they_are(name: str) -> None:
 
 
 @pytest.mark.parametrize("count", [3, 4, 5, 6, 9])
-@pytest.mark.parametrize("name", LOOPED)
+@pytest.mark.parametrize("name", [*LOOPED, "delta"])
 def test_shipped_robots_with_few_digits(name: str, count: int, tmp_path: Path) -> None:
     exact = robot_called(name)
     rng = np.random.default_rng(count)
