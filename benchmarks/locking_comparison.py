@@ -130,7 +130,7 @@ def pinloop_lock() -> Array:
 def pinloop_zeroing() -> Array:
     """Start with the joint locked and its velocity zero."""
     robot, method = arm(), pl.MuntheKaas("rk4", step=STEP)
-    mode = pl.Mode(locks=(pl.Locked("joint_2"),))
+    mode = pl.Mode(locks=(pl.simulation.Locked("joint_2"),))
     run = pl.simulate(robot, [0, 0], [1, 0], until=STEP * STEPS, method=method, mode=mode)
     return np.column_stack([run.v, run.q[:, 1]])
 

@@ -105,7 +105,7 @@ def _plain(brakes: pl.Brakes) -> pl.Brakes:
         )
         for name, brake in brakes.joints.items()
     }
-    return replace(brakes, joints=joints, chain=pl.Chain())
+    return replace(brakes, joints=joints, chain=pl.safety.Chain())
 
 
 def _angles(result: pl.StopResult) -> Array:

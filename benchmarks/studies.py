@@ -28,13 +28,15 @@ def main() -> None:
 def _rates(robot: pl.Mechanism, folder: Path) -> None:
     """Stops per second, by one process and by all cores."""
     count = 256
-    pl.study(robot, BRAKES, sampling=pl.Sobol(16), results=folder / "warm.csv", jobs=1)
+    pl.study(robot, BRAKES, sampling=pl.safety.Sobol(16), results=folder / "warm.csv", jobs=1)
     alone = 0.0
     print("processes   stops/s   stops/s and CPU second   speedup")
     for jobs in sorted({1, os.cpu_count() or 1}):
-        results, sampling = folder / f"{jobs}.csv", pl.Sobol(count)
+        results, sampling = folder / f"{jobs}.csv", pl.safety.Sobol(count)
         if jobs > 1:  # let the processes start
-            pl.study(robot, BRAKES, sampling=pl.Sobol(64), results=folder / "w.csv", jobs=jobs)
+            pl.study(
+                robot, BRAKES, sampling=pl.safety.Sobol(64), results=folder / "w.csv", jobs=jobs
+            )
         start, used = time.perf_counter(), time.process_time()
         pl.study(robot, BRAKES, sampling=sampling, results=results, jobs=jobs)
         rate = count / (time.perf_counter() - start)
@@ -48,7 +50,7 @@ def _memory(robot: pl.Mechanism, folder: Path) -> None:
     print("\ncases     largest memory [MB]")
     for count in (128, 512, 2048):
         results = folder / f"memory-{count}.csv"
-        pl.study(robot, BRAKES, sampling=pl.Random(count), results=results, jobs=1)
+        pl.study(robot, BRAKES, sampling=pl.safety.Random(count), results=results, jobs=1)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(f"{count:5d}{peak:20.0f}")
 

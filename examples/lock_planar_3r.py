@@ -55,7 +55,7 @@ def naive(robot: pl.Mechanism, until: float, method: pl.MuntheKaas) -> History:
     q, v, t = np.zeros(3), np.zeros(3), 0.0
     parts: list[pl.Trajectory] = []
     for k, end in enumerate([*(time for _, time in LOCKS), until]):
-        mode = pl.Mode(locks=tuple(pl.Locked(name) for name, _ in LOCKS[:k]))
+        mode = pl.Mode(locks=tuple(pl.simulation.Locked(name) for name, _ in LOCKS[:k]))
         for lock in mode.locks:
             v[robot.coordinates(lock.joint).v] = 0.0
         parts.append(pl.simulate(robot, q, v, start=t, until=end, method=method, mode=mode))
@@ -87,7 +87,7 @@ def check(robot: pl.Mechanism, story: History, name: str, time: float) -> float:
     before, after = np.flatnonzero(story.t == time)
     held = story.q[after:, robot.coordinates(name).q]
     assert np.all(held == held[0]), f"{name} moves although it is locked"
-    locks = [pl.Locked(lock) for lock, when in LOCKS if when <= time]
+    locks = [pl.simulation.Locked(lock) for lock, when in LOCKS if when <= time]
     old, new = pl.Mode(tuple(locks[:-1])), pl.Mode(tuple(locks))
     q, v = story.q[before], story.v[before]
     forms = (pl.Augmented(), pl.Projected(), pl.Voronets())

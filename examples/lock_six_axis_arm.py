@@ -29,7 +29,7 @@ ROBOT = Path(__file__).parents[1] / "urdf" / "six_axis_arm.urdf"
 GEAR, ROTORS = 100.0, (4e-4, 4e-4, 2.5e-4, 3e-5, 3e-5, 3e-5)  # motor side [kg m^2]
 START = np.radians([-40.0, -10.0, -20.0, 0.0, -60.0, 0.0])
 TIMES, UNTIL = (0.1, 0.2, 0.3), 0.5
-LOCKS = [pl.Locked(f"joint_{k + 1}") for k in range(3)]
+LOCKS = [pl.simulation.Locked(f"joint_{k + 1}") for k in range(3)]
 MODES = [pl.Mode(tuple(LOCKS[:k])) for k in range(4)]
 
 

@@ -75,8 +75,8 @@ def unfold(
         pl.assemble(robot, {f"{panel}_hinge_1": np.pi / 2 for panel in PANELS}),
         robot.velocity({"float": [0, 0, SPIN]}),
         until=until,
-        forces=[pl.JointSpring(hinge, STIFFNESS) for hinge in hinges],
-        rows=[pl.AngularMomentum((0, 0, 1))] if law else [],
+        forces=[pl.forces.JointSpring(hinge, STIFFNESS) for hinge in hinges],
+        rows=[pl.constraints.AngularMomentum((0, 0, 1))] if law else [],
         method=method,
         stabilization=pl.Projection(tol=1e-14),
     )

@@ -74,13 +74,13 @@ def steer(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
 def reference(until: float) -> pl.Trajectory:
     """Motion with tight tolerances, from rest along x."""
     robot = mechanism()
-    push = pl.PointForce("B", (FORCE, 0, 0), local=True)
+    push = pl.forces.PointForce("B", (FORCE, 0, 0), local=True)
     return pl.simulate(
         robot,
         robot.configuration({f"x_{name}": x for name, x in PINS.items()}),
         until=until,
         forces=[push, pl.TorqueFunction(steer, "steering")],
-        rows=[pl.NoSlip(board, (0, 1, 0)) for board in ("A", "C")],
+        rows=[pl.constraints.NoSlip(board, (0, 1, 0)) for board in ("A", "C")],
         method=pl.MuntheKaas("dop853", rtol=1e-10, atol=1e-11),
     )
 
@@ -92,13 +92,15 @@ def steps(run: pl.Trajectory) -> Result:
     for time, q, v in zip(*run(t), strict=True):
         M, J = eom.mass(q), eom.terms(time, q, v)[0]
         levels = J[eom.rows.holonomic], J
-        projections.append([pl.relative_projections(M, rows) for rows in levels])
-        sets.append([pl.dependent_coordinates(M, rows)[0].tolist() for rows in levels])
+        projections.append([pl.dynamics.relative_projections(M, rows) for rows in levels])
+        sets.append([pl.dynamics.dependent_coordinates(M, rows)[0].tolist() for rows in levels])
         euler = v + STEP * eom.acceleration(time, q, v)
         there = run.robot.integrate(q, STEP * v)
         M, (J, b, _) = eom.mass(there), eom.terms(time + STEP, there, euler)
-        optimal = pl.dependent_coordinates(M, J)[0].tolist()
-        outside = [i for i in np.argsort(-pl.relative_projections(M, J)) if i not in optimal]
+        optimal = pl.dynamics.dependent_coordinates(M, J)[0].tolist()
+        outside = [
+            i for i in np.argsort(-pl.dynamics.relative_projections(M, J)) if i not in optimal
+        ]
         for columns in (optimal, [*optimal[1:], outside[0]]):
             shift = np.zeros(12)
             shift[columns] = np.linalg.lstsq(J[:, columns], b - J @ euler, rcond=None)[0]

@@ -202,7 +202,7 @@ def locks(states: int = 2000, seed: int = 0) -> Locks:
     file, mass = ROBOTS["UR5"]
     robot = pl.load(example_urdf(file), kinematics_only=True).with_payload("tool0", mass)
     model, data = robot.model, robot.model.createData()
-    lock, frame = pl.Mode((pl.Locked("shoulder_lift_joint"),)), robot.frame_id("tool0")
+    lock, frame = pl.Mode((pl.simulation.Locked("shoulder_lift_joint"),)), robot.frame_id("tool0")
     mass_matrix, limit = pl.EquationsOfMotion(robot).mass, model.upperVelocityLimit
     rng = np.random.default_rng(seed)
     rows = np.zeros((states, 3))

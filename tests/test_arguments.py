@@ -84,7 +84,7 @@ def sensible(parameter: str, robot: pl.Mechanism, brakes: pl.Brakes, run: Any, s
         "brakes": brakes, "joint": "joint_1", "name": "joint_1", "at": 0.01, "until": 0.01,
         "run": run, "trajectory": run, "source": robot.model, "path": "/nowhere/at/all",
         "result": stop, "open_browser": False, "announce": False, "frame": robot.bodies[-1],
-        "results": None, "jobs": 1, "sampling": pl.Corners(), "guard": lambda t, q, v: 1.0,
+        "results": None, "jobs": 1, "sampling": pl.safety.Corners(), "guard": lambda t, q, v: 1.0,
         "loop": robot.loops[0].name, "mode": pl.Mode(),
     }  # fmt: skip
     return known.get(parameter)
@@ -100,7 +100,7 @@ def values(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
 
 
 GIVEN: dict[str, dict[str, Any]] = {
-    "study": {"sampling": pl.Random(1), "jobs": 1, "until": 0.01},
+    "study": {"sampling": pl.safety.Random(1), "jobs": 1, "until": 0.01},
     "Scenario": {"format": "pinloop-scenario-1"},
 }
 """Arguments that have defaults, but which cost much or are not those of a file."""
@@ -200,7 +200,7 @@ def test_messages_are_one_line_of_bearable_length() -> None:
 def test_functions_can_be_pickled_and_say_what_they_take() -> None:
     assert pickle.loads(pickle.dumps(pl.simulate)) is pl.simulate
     assert "until" in inspect.signature(pl.simulate).parameters
-    assert "joint" in inspect.signature(pl.Locked).parameters
+    assert "joint" in inspect.signature(pl.simulation.Locked).parameters
 
 
 def test_a_defect_is_not_hidden() -> None:

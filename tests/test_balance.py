@@ -123,12 +123,12 @@ def test_fixed_steps_may_miss_a_hundredth_of_the_energy_turned_over() -> None:
 @pytest.mark.parametrize("every", [None, 0.05])
 def test_work_of_forces_impulses_and_motions_is_no_error(every: float | None) -> None:
     machine = robot("five-bar")
-    rows = [pl.Prescribed("m1", lambda t: (0.2 * np.sin(3 * t), 0.6 * np.cos(3 * t),
+    rows = [pl.constraints.Prescribed("m1", lambda t: (0.2 * np.sin(3 * t), 0.6 * np.cos(3 * t),
                                            -1.8 * np.sin(3 * t)))]  # fmt: skip
     v = pl.consistent_velocity(machine, machine.neutral, {"m1": 0.6, "m2": 0.5})
     run = pl.simulate(
         machine, machine.neutral, v, until=0.6, rows=rows, save_every=every,
-        forces=[pl.JointDamping({"e1": 0.3}), pl.PD("m2", 20.0, 1.0, 0.3)],
+        forces=[pl.forces.JointDamping({"e1": 0.3}), pl.PD("m2", 20.0, 1.0, 0.3)],
         events=[pl.lock("m2", at=0.31)],
     )  # fmt: skip
     assert run.transitions and run.transitions[0].energy_loss > 0
@@ -154,7 +154,7 @@ def test_errors_of_positions_are_worth_their_forces() -> None:
     stiffness, x = 1e6, 1e-3
     body = one_body("prismatic", mass=2.0, gravity=(0, 0, 0))
     method = pl.MuntheKaas(rtol=1e-5, atol=1e-5)
-    run = pl.simulate(body, [x], until=1e-6, forces=[pl.JointSpring("joint", stiffness)],
+    run = pl.simulate(body, [x], until=1e-6, forces=[pl.forces.JointSpring("joint", stiffness)],
                       method=method)  # fmt: skip
     assert run.accuracy is not None
     steps, force = run.accuracy.steps, stiffness * x

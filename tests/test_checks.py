@@ -78,7 +78,7 @@ def test_studies(robot: pl.Mechanism, arguments: dict[str, Any], message: str) -
 
 def test_forces_are_a_list(robot: pl.Mechanism) -> None:
     with pytest.raises(pl.BadValue, match=r"forces is .*; give a list of forces"):
-        pl.simulate(robot, np.zeros(3), until=1.0, forces=pl.JointDamping())  # type: ignore[arg-type]
+        pl.simulate(robot, np.zeros(3), until=1.0, forces=pl.forces.JointDamping())  # type: ignore[arg-type]
 
 
 def test_tables_of_joints_and_arrays(robot: pl.Mechanism) -> None:
@@ -115,8 +115,8 @@ def test_poses_of_a_study_stay_within_limits() -> None:
     upper = float(arm.model.upperPositionLimit[4])  # of joint_5
     message = r"pose of 'joint_5' goes from 0 to 90 rad, beyond its limits of -3\.4034 to 0\.5236"
     with pytest.raises(pl.BadValue, match=message):
-        pl.Space(pose={"joint_5": (0.0, 90.0)}).variables(arm, brakes)
+        pl.safety.Space(pose={"joint_5": (0.0, 90.0)}).variables(arm, brakes)
     for pose in (-3.5, (-3.5, 0.0), (0.0, 0.6)):
         with pytest.raises(pl.BadValue, match="beyond its limits"):
-            pl.Space(pose={"joint_5": pose}).variables(arm, brakes)
-    assert pl.Space(pose={"joint_5": (0.0, upper)}).variables(arm, brakes)[4].high == upper
+            pl.safety.Space(pose={"joint_5": pose}).variables(arm, brakes)
+    assert pl.safety.Space(pose={"joint_5": (0.0, upper)}).variables(arm, brakes)[4].high == upper

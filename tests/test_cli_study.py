@@ -298,7 +298,7 @@ def test_everything_in_the_file_arrives(folder: Path) -> None:
     assert given["gravity"] == (0.0, 0.0, 9.81) and given["until"] == 3.0 and given["jobs"] == 2
     chain = given["trigger"].chain(given["brakes"].chain)
     assert (chain.sensor, chain.controller) == (0.1, 0.03)
-    assert given["sampling"] == pl.Random(5, 3)
+    assert given["sampling"] == pl.safety.Random(5, 3)
     assert given["results"] == folder / "deep" / "r.csv"
     assert plan.worst == ("time",)
     found = {one.name: (one.low, one.high) for one in given["space"].variables(
@@ -317,10 +317,10 @@ def test_everything_in_the_file_arrives(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("sampling", "made"),
     [
-        ({"method": "sobol", "count": 16, "seed": 2}, pl.Sobol(16, 2)),
-        ({"method": "grid", "count": {"speed.axis": 4}}, pl.Grid({"speed.axis": 4})),
-        ({"method": "corners"}, pl.Corners()),
-        (None, pl.Sobol(256)),
+        ({"method": "sobol", "count": 16, "seed": 2}, pl.safety.Sobol(16, 2)),
+        ({"method": "grid", "count": {"speed.axis": 4}}, pl.safety.Grid({"speed.axis": 4})),
+        ({"method": "corners"}, pl.safety.Corners()),
+        (None, pl.safety.Sobol(256)),
     ],
 )
 def test_samplings(folder: Path, sampling: Any, made: Any) -> None:

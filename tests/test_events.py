@@ -69,8 +69,8 @@ def test_an_oscillator_is_caught_at_every_zero(name: str) -> None:
     spring, w = one_body("prismatic", gravity=(0, 0, 0)), 7.0
     ends = s.between(spring, 0.0, 5.0)
     run = pl.simulate(
-        ends, [1.0], until=3.0, forces=[pl.JointSpring("joint", w**2)], method=METHODS[name],
-        events=[pl.JointLimits()],
+        ends, [1.0], until=3.0, forces=[pl.forces.JointSpring("joint", w**2)], method=METHODS[name],
+        events=[pl.simulation.JointLimits()],
     )  # fmt: skip
     falling = np.arange(1, 8, 4) * np.pi / (2 * w)
     times = [t for t, label in run.events if label == "lower limit of joint"]
@@ -87,7 +87,7 @@ def test_an_event_is_as_exact_as_the_steps_around_it() -> None:
     for name in ("tight", "dop853"):
         plain, watched = (
             pl.simulate(pendulum, [0.0], [1.0], until=1.5, method=METHODS[name], events=events)
-            for events in ([], [pl.JointLimits()])
+            for events in ([], [pl.simulation.JointLimits()])
         )
         assert len(watched.events) == 1
         close(watched.q[-1], plain.q[-1], 1e-10)
@@ -363,7 +363,7 @@ def test_limits_out_of_reach_are_left_out_and_no_hit_is_missed(
         looks = 0
         run = pl.simulate(machine, machine.neutral, v, until=0.6, losses=False,
                           limits="end stop" if impact else "warn",
-                          events=[pl.JointLimits()])  # fmt: skip
+                          events=[pl.simulation.JointLimits()])  # fmt: skip
         return run, looks
 
     (run, few), _ = hits(), monkeypatch.setattr(watching, "_SAFELY", 1e30)

@@ -112,7 +112,7 @@ def test_nothing_waits_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     # Whatever reads a file.
     for read in (
         pl.load, pl.from_screws, pl.load_scenario, pl.load_trajectory, pl.Brakes.from_yaml,
-        pl.JointTrajectory.from_csv, pl.StoppingTable.from_csv,
+        pl.safety.JointTrajectory.from_csv, pl.safety.StoppingTable.from_csv,
     ):  # fmt: skip
         with pytest.raises(pl.PinloopError, match=r"nothing was written for 0\.05 s"):
             read(pipe)

@@ -45,16 +45,21 @@ def frame_velocity(machine: pl.Mechanism, q: Array, v: Array, frame: str) -> Arr
 # -- what stores energy -------------------------------------------------------------------
 
 CONSERVATIVE: dict[str, tuple[str, Force]] = {
-    "joint spring": ("rssr", pl.JointSpring("rocker", 3.0, 0.4)),
-    "slide spring": ("prrr3", pl.JointSpring("slide_y", 200.0, -0.1)),
-    "spring between bodies": ("every-pair", pl.Spring("after_free", "after_planar", 7.0, 0.3)),
-    "spring to the ground": ("every-pair", pl.Spring("ground", "after_universal", 7.0, 0.3)),
-    "spring without length": ("rssr", pl.Spring("coupler", "close/B", 5.0)),
+    "joint spring": ("rssr", pl.forces.JointSpring("rocker", 3.0, 0.4)),
+    "slide spring": ("prrr3", pl.forces.JointSpring("slide_y", 200.0, -0.1)),
+    "spring between bodies": (
+        "every-pair",
+        pl.forces.Spring("after_free", "after_planar", 7.0, 0.3),
+    ),
+    "spring to the ground": ("every-pair", pl.forces.Spring("ground", "after_universal", 7.0, 0.3)),
+    "spring without length": ("rssr", pl.forces.Spring("coupler", "close/B", 5.0)),
     "spring between points": (
         "every-pair",
-        pl.Spring(("after_free", (0.1, -0.2, 0.3)), ("after_planar", (0.3, 0.1, -0.4)), 7.0, 0.3),
+        pl.forces.Spring(
+            ("after_free", (0.1, -0.2, 0.3)), ("after_planar", (0.3, 0.1, -0.4)), 7.0, 0.3
+        ),
     ),
-    "spring on a free body": ("floating-four-bar", pl.Spring("base", "ground", 2.0, 1.0)),
+    "spring on a free body": ("floating-four-bar", pl.forces.Spring("base", "ground", 2.0, 1.0)),
 }
 
 
@@ -78,10 +83,10 @@ def test_stored_energies_by_hand() -> None:
     q = body.neutral
     q[:3] = 3.0, 4.0, 12.0
     rest = np.zeros(6)
-    spring = bound(body, pl.Spring("ground", "body", 2.0, 10.0))
+    spring = bound(body, pl.forces.Spring("ground", "body", 2.0, 10.0))
     assert stored(spring, q) == pytest.approx(0.5 * 2.0 * 3.0**2)
     np.testing.assert_allclose(spring.force(0, q, rest)[:3], -6.0 * np.array([3, 4, 12]) / 13)
-    loose = bound(robot("planar-3R"), pl.JointSpring("j2", 5.0, 0.5))
+    loose = bound(robot("planar-3R"), pl.forces.JointSpring("j2", 5.0, 0.5))
     angles = np.array([0.0, 0.7, 0.0])
     assert stored(loose, angles) == pytest.approx(0.5 * 5.0 * 0.2**2)
     np.testing.assert_allclose(loose.force(0, angles, np.zeros(3)), [0, -1.0, 0])
@@ -89,7 +94,9 @@ def test_stored_energies_by_hand() -> None:
 
 def test_a_spring_whose_ends_meet_pulls_nowhere() -> None:
     body = one_body()
-    spring = bound(body, pl.Spring("ground", "body", 2.0, 10.0), pl.Damper("ground", "body", 3.0))
+    spring = bound(
+        body, pl.forces.Spring("ground", "body", 2.0, 10.0), pl.forces.Damper("ground", "body", 3.0)
+    )
     v = np.arange(6.0)
     np.testing.assert_array_equal(spring.force(0.0, body.neutral, v), np.zeros(6))
     assert stored(spring, body.neutral) == 100.0
@@ -98,12 +105,12 @@ def test_a_spring_whose_ends_meet_pulls_nowhere() -> None:
 # -- what takes or gives energy -------------------------------------------------------------
 
 LOSSES: dict[str, tuple[str, Force]] = {
-    "joint damping": ("rssr", pl.JointDamping({"crank": 2.0, "ball": 0.1})),
-    "joint damping of the file": ("palletizer", pl.JointDamping()),
-    "joint friction": ("rssr", pl.JointFriction(0.1, {"crank": 2.0, "rocker": 0.3})),
-    "joint friction of the file": ("delta", pl.JointFriction()),
-    "damper": ("every-pair", pl.Damper("after_free", "after_planar", 4.0)),
-    "damper to the ground": ("rssr", pl.Damper("coupler", "ground", 4.0)),
+    "joint damping": ("rssr", pl.forces.JointDamping({"crank": 2.0, "ball": 0.1})),
+    "joint damping of the file": ("palletizer", pl.forces.JointDamping()),
+    "joint friction": ("rssr", pl.forces.JointFriction(0.1, {"crank": 2.0, "rocker": 0.3})),
+    "joint friction of the file": ("delta", pl.forces.JointFriction()),
+    "damper": ("every-pair", pl.forces.Damper("after_free", "after_planar", 4.0)),
+    "damper to the ground": ("rssr", pl.forces.Damper("coupler", "ground", 4.0)),
 }
 
 
@@ -125,7 +132,7 @@ def test_losses_never_add_energy(case: str) -> None:
 
 
 def test_damper_by_hand_in_space() -> None:
-    machine, force = robot("every-pair"), pl.Damper("after_free", "after_planar", 4.0)
+    machine, force = robot("every-pair"), pl.forces.Damper("after_free", "after_planar", 4.0)
     q, v = state(machine, 6)
     ends = [np.array(machine.placement(q, f).translation) for f in ("after_free", "after_planar")]
     rates = [frame_velocity(machine, q, v, f) for f in ("after_free", "after_planar")]
@@ -139,7 +146,7 @@ def test_damper_by_hand_in_space() -> None:
 def test_friction_by_hand() -> None:
     machine = robot("planar-3R")
     v = np.array([1e-2, -1e-3, 50.0])
-    tau = bound(machine, pl.JointFriction(1e-2, {"j1": 2.0, "j2": 3.0, "j3": 0.5})).force(
+    tau = bound(machine, pl.forces.JointFriction(1e-2, {"j1": 2.0, "j2": 3.0, "j3": 0.5})).force(
         0.0, machine.neutral, v
     )
     expected = -np.array([2 * np.tanh(1.0), -3 * np.tanh(0.1), 0.5])
@@ -150,7 +157,9 @@ def test_friction_by_hand() -> None:
 def test_the_files_own_losses_are_the_default() -> None:
     machine = robot("six_axis_arm")
     v = np.linspace(1, 2, 6)
-    tau = bound(machine, pl.JointDamping(), pl.JointFriction(1e-6)).force(0.0, machine.neutral, v)
+    tau = bound(machine, pl.forces.JointDamping(), pl.forces.JointFriction(1e-6)).force(
+        0.0, machine.neutral, v
+    )
     damping, friction = (
         np.array([joint.damping[0] if joint.damping else 0.0 for joint in _moving(machine)]),
         np.array([joint.friction[0] if joint.friction else 0.0 for joint in _moving(machine)]),
@@ -205,14 +214,14 @@ def test_a_force_on_a_point_of_a_body_is_one_on_a_frame_there(local: bool) -> No
     body = one_body(mass=2.0)
     q, v = state(body, 4)
     at, push = np.array([0.1, -0.2, 0.3]), np.array([1.0, -2.0, 3.0])
-    force = pl.PointForce(("body", at), push, local)
+    force = pl.forces.PointForce(("body", at), push, local)
     point = hand.rate(body, q, v, lambda q: np.array(body.placement(q, "body").act(at)))
     world = body.placement(q, "body").rotation @ push if local else push
     tau = bound(body, force).force(0.0, q, v)
     assert tau @ v == pytest.approx(float(world @ point), rel=1e-8)
     (name,) = bound(body, force).powers(0.0, q, v)
     assert name == "force on body at (0.1, -0.2, 0.3)"
-    damper = pl.Damper(("body", at), "ground", 3.0)
+    damper = pl.forces.Damper(("body", at), "ground", 3.0)
     x = np.array(body.placement(q, "body").act(at))
     along = float(point @ x) / float(np.linalg.norm(x))
     (power,) = bound(body, damper).powers(0.0, q, v).values()
@@ -226,13 +235,13 @@ def test_point_force_has_the_power_of_its_point(name: str, local: bool) -> None:
     frame = "after_planar" if name == "every-pair" else "rocker"
     q, v = state(machine, 8)
     given = np.array([1.0, -2.0, 3.0])
-    force = pl.PointForce(frame, lambda t: t * given, local=local)
+    force = pl.forces.PointForce(frame, lambda t: t * given, local=local)
     world = machine.placement(q, frame).rotation @ given if local else given
     expected = 0.5 * world @ frame_velocity(machine, q, v, frame)
     assert bound(machine, force).powers(0.5, q, v) == pytest.approx(
         {f"force on {frame}": expected}, rel=1e-8
     )
-    constant = bound(machine, pl.PointForce(frame, given, local)).force(0.0, q, v)
+    constant = bound(machine, pl.forces.PointForce(frame, given, local)).force(0.0, q, v)
     np.testing.assert_allclose(constant, 2 * bound(machine, force).force(0.5, q, v), rtol=1e-12)
 
 
@@ -242,7 +251,7 @@ def test_thrust_along_the_body_and_along_the_world() -> None:
     q = body.neutral
     q[3:] = 0, 0, np.sin(np.pi / 4), np.cos(np.pi / 4)
     along_body, along_world = (
-        pl.EquationsOfMotion(body, forces=[pl.PointForce("body", (6.0, 0, 0), local)])
+        pl.EquationsOfMotion(body, forces=[pl.forces.PointForce("body", (6.0, 0, 0), local)])
         for local in (True, False)
     )
     np.testing.assert_allclose(along_body.acceleration(0, q, np.zeros(6)), [3, 0, 0, 0, 0, 0])
@@ -270,9 +279,9 @@ def test_forces_add_up_and_each_has_a_line_of_its_own() -> None:
     machine = robot("planar-3R")
     q, v = state(machine, 10)
     forces = [
-        pl.Torque("j1", 2.0), pl.Torque("j1", 3.0), pl.JointSpring("j2", 5.0),
-        pl.JointSpring("j2", 7.0), pl.TorqueFunction(lambda t, q, v: np.ones(3)),
-        pl.TorqueFunction(lambda t, q, v: -2 * np.ones(3)), pl.JointDamping({"j3": 1.0}),
+        pl.Torque("j1", 2.0), pl.Torque("j1", 3.0), pl.forces.JointSpring("j2", 5.0),
+        pl.forces.JointSpring("j2", 7.0), pl.TorqueFunction(lambda t, q, v: np.ones(3)),
+        pl.TorqueFunction(lambda t, q, v: -2 * np.ones(3)), pl.forces.JointDamping({"j3": 1.0}),
     ]  # fmt: skip
     equations = bound(machine, *forces)
     single = sum(bound(machine, force).force(0.0, q, v) for force in forces)
@@ -289,26 +298,29 @@ def test_forces_add_up_and_each_has_a_line_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("force", "message"),
     [
-        (pl.JointSpring("cranck", 1.0), "did you mean 'crank'"),
-        (pl.JointSpring("ball", 1.0), "JointSpring needs a joint with one coordinate; 'ball'"),
+        (pl.forces.JointSpring("cranck", 1.0), "did you mean 'crank'"),
+        (
+            pl.forces.JointSpring("ball", 1.0),
+            "JointSpring needs a joint with one coordinate; 'ball'",
+        ),
         (pl.Torque("ball", 1.0), "Torque needs a joint with one axis"),
         (pl.PD("ball", 1.0, 1.0), "PD needs a joint with one coordinate"),
-        (pl.JointDamping({"cranck": 1.0}), "did you mean 'crank'"),
-        (pl.JointFriction(coefficients={"cranck": 1.0}), "did you mean 'crank'"),
-        (pl.JointDamping({"crank": "x"}), "'crank'.*not made of numbers"),  # type: ignore[dict-item]
-        (pl.JointDamping({"crank": [1, 2]}), "'crank'.*not 2"),  # type: ignore[dict-item]
-        (pl.JointFriction(coefficients={"crank": np.nan}), "'crank'.*not finite"),
-        (pl.JointFriction(speed=0.0), "speed 0"),
-        (pl.JointFriction(speed=float("nan")), "speed nan"),
-        (pl.Spring("coupler", "nowhere", 1.0), "no body or frame 'nowhere'"),
-        (pl.Damper("nowhere", "coupler", 1.0), "no body or frame 'nowhere'"),
-        (pl.PointForce("nowhere", (0, 0, 1)), "no body or frame 'nowhere'"),
-        (pl.Spring("coupler", ("nowhere", (0, 0, 0)), 1.0), "no body or frame 'nowhere'"),
+        (pl.forces.JointDamping({"cranck": 1.0}), "did you mean 'crank'"),
+        (pl.forces.JointFriction(coefficients={"cranck": 1.0}), "did you mean 'crank'"),
+        (pl.forces.JointDamping({"crank": "x"}), "'crank'.*not made of numbers"),  # type: ignore[dict-item]
+        (pl.forces.JointDamping({"crank": [1, 2]}), "'crank'.*not 2"),  # type: ignore[dict-item]
+        (pl.forces.JointFriction(coefficients={"crank": np.nan}), "'crank'.*not finite"),
+        (pl.forces.JointFriction(speed=0.0), "speed 0"),
+        (pl.forces.JointFriction(speed=float("nan")), "speed nan"),
+        (pl.forces.Spring("coupler", "nowhere", 1.0), "no body or frame 'nowhere'"),
+        (pl.forces.Damper("nowhere", "coupler", 1.0), "no body or frame 'nowhere'"),
+        (pl.forces.PointForce("nowhere", (0, 0, 1)), "no body or frame 'nowhere'"),
+        (pl.forces.Spring("coupler", ("nowhere", (0, 0, 0)), 1.0), "no body or frame 'nowhere'"),
         (
-            pl.Spring("coupler", ("coupler", (0, 0)), 1.0),
+            pl.forces.Spring("coupler", ("coupler", (0, 0)), 1.0),
             r"the point on 'coupler' has shape \(2,\)",
         ),
-        (pl.Spring("coupler", 3, 1.0), "acts on 3; name a body"),  # type: ignore[arg-type]
+        (pl.forces.Spring("coupler", 3, 1.0), "acts on 3; name a body"),  # type: ignore[arg-type]
     ],
 )
 def test_forces_that_cannot_be(force: Force, message: str) -> None:
@@ -320,9 +332,9 @@ WRONG: dict[str, tuple[Callable[[], Force], str]] = {
     "shape": (lambda: pl.TorqueFunction(lambda t, q, v: np.zeros(2)), r"shape \(2,\).*\(3,\)"),
     "number": (lambda: pl.TorqueFunction(lambda t, q, v: 1.0, "mine"), r"'mine' has shape \(\)"),
     "words": (lambda: pl.TorqueFunction(lambda t, q, v: ["a", "b", "c"]), "not made of numbers"),
-    "point": (lambda: pl.PointForce("a", (1.0, 2.0)), r"shape \(2,\).*\(3,\)"),
+    "point": (lambda: pl.forces.PointForce("a", (1.0, 2.0)), r"shape \(2,\).*\(3,\)"),
     "nan": (lambda: pl.Torque("j1", float("nan")), "'torque j1' is not finite at t = 0"),
-    "inf": (lambda: pl.PointForce("a", lambda t: [0, 0, np.inf]), "not finite"),
+    "inf": (lambda: pl.forces.PointForce("a", lambda t: [0, 0, np.inf]), "not finite"),
 }
 
 
@@ -339,7 +351,7 @@ def test_wrong_values_are_named(case: str) -> None:
 def test_angles_of_wheels_that_turn_for_ever_have_no_spring() -> None:
     wheel = one_body("revolute", coordinates="circle")
     with pytest.raises(pl.BadValue, match="one coordinate"):
-        bound(wheel, pl.JointSpring("joint", 1.0))
+        bound(wheel, pl.forces.JointSpring("joint", 1.0))
 
 
 def test_a_motor_may_drive_a_wheel_that_turns_for_ever() -> None:
@@ -358,10 +370,12 @@ def test_a_chain_of_springs_pulls_its_masses_together() -> None:
     )
     machine = tables.build(entries)
     q = machine.configuration({"left": -1.0, "right": 2.0})
-    tau = bound(machine, pl.Spring("one", "two", 4.0, 1.0)).force(0.0, q, np.zeros(2))
+    tau = bound(machine, pl.forces.Spring("one", "two", 4.0, 1.0)).force(0.0, q, np.zeros(2))
     np.testing.assert_allclose(tau, [8.0, -8.0])
     q, v = moving(machine, 11)
-    assert bound(machine, pl.Damper("one", "two", 1.0)).force(0.0, q, v).sum() == pytest.approx(0)
+    assert bound(machine, pl.forces.Damper("one", "two", 1.0)).force(
+        0.0, q, v
+    ).sum() == pytest.approx(0)
 
 
 def test_a_run_with_forces_can_be_pickled() -> None:

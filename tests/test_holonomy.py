@@ -100,7 +100,7 @@ def test_brackets_by_hand() -> None:
 
 
 def tensor_from_flows(
-    machine: pl.Mechanism, rows: Sequence[Row], q: Array, at: pl.Holonomy
+    machine: pl.Mechanism, rows: Sequence[Row], q: Array, at: pl.dynamics.Holonomy
 ) -> Array:
     """``A_ij = -J [X_i, X_j]`` for fields X of allowed motions: a cyclic way opens the rows."""
 
@@ -135,12 +135,18 @@ def tensor_from_flows(
 
 
 NO_SLIP: dict[str, tuple[pl.Mechanism, tuple[Row, ...]]] = {
-    "sled": (PLANE, (pl.NoSlip("body", (0, 1, 0)),)),
-    "ball": (BODIES["SE3"], (pl.Rolling("body", 0.3),)),
-    "wheel": (BODIES["SE3"], (pl.Rolling("body", 0.3, axle=(0.1, 1, 0.2)),)),
-    "wheel in space": (BODIES["SO3xR3"], (pl.Rolling("body", 0.3, axle=(0.1, 1, 0.2)),)),
-    "blade": (BODIES["SO3xR3"], (pl.NoSlip("body", (1, 2, 3)),)),
-    "blade on a ball joint": (robot("double-pendulum"), (pl.NoSlip("lower", (1, 2, 3)),)),
+    "sled": (PLANE, (pl.constraints.NoSlip("body", (0, 1, 0)),)),
+    "ball": (BODIES["SE3"], (pl.constraints.Rolling("body", 0.3),)),
+    "wheel": (BODIES["SE3"], (pl.constraints.Rolling("body", 0.3, axle=(0.1, 1, 0.2)),)),
+    "wheel in space": (
+        BODIES["SO3xR3"],
+        (pl.constraints.Rolling("body", 0.3, axle=(0.1, 1, 0.2)),),
+    ),
+    "blade": (BODIES["SO3xR3"], (pl.constraints.NoSlip("body", (1, 2, 3)),)),
+    "blade on a ball joint": (
+        robot("double-pendulum"),
+        (pl.constraints.NoSlip("lower", (1, 2, 3)),),
+    ),
 }
 
 
@@ -148,7 +154,7 @@ NO_SLIP: dict[str, tuple[pl.Mechanism, tuple[Row, ...]]] = {
 def test_tensor_is_what_four_flows_open(case: str) -> None:
     machine, rows = NO_SLIP[case]
     q = hand.random_q(machine, np.random.default_rng(3), 0.4)
-    found = pl.holonomic(machine, rows, q)
+    found = pl.dynamics.holonomic(machine, rows, q)
     assert not found and not found.integrable
     np.testing.assert_array_equal(found.tensor, -np.swapaxes(found.tensor, 1, 2))
     assert np.abs(jacobian(machine, rows, q) @ found.motions).max() < 1e-10
@@ -158,7 +164,7 @@ def test_tensor_is_what_four_flows_open(case: str) -> None:
 def test_sled_by_hand() -> None:
     """Drive x and turn w: with ``v_y = 0`` the tensor is the bracket ``[x, w] = -v_y``."""
     q = np.array([0.3, -0.2, np.cos(1.0), np.sin(1.0)])
-    found = pl.holonomic(PLANE, [pl.NoSlip("body", (0, 1, 0))], q)
+    found = pl.dynamics.holonomic(PLANE, [pl.constraints.NoSlip("body", (0, 1, 0))], q)
     assert found.tensor.shape == (1, 2, 2) and found.labels == ("no slip of body",)
     (x, w) = (np.array([1.0, 0, 0]), np.array([0.0, 0, 1]))
     on = found.motions.T @ np.column_stack([x, w])
@@ -168,7 +174,7 @@ def test_sled_by_hand() -> None:
 
 def test_ball_may_not_change_its_height_but_may_reach_everywhere() -> None:
     machine, rows = NO_SLIP["ball"]
-    found = pl.holonomic(machine, rows, hand.random_q(machine, np.random.default_rng(4)))
+    found = pl.dynamics.holonomic(machine, rows, hand.random_q(machine, np.random.default_rng(4)))
     opened = np.abs(found.tensor).max(axis=(1, 2))
     assert opened[2] < 1e-8  # normal to the plane: a height
     assert opened[:2].min() > 0.1
@@ -183,7 +189,7 @@ def test_two_blades_side_by_side_are_one_and_one_behind_the_other_a_rail() -> No
         ]
         machine = tables.build(tables.table("sled", plane, *blades))
         rows: list[Row] = [
-            pl.Pfaffian(
+            pl.constraints.Pfaffian(
                 f"blade {k}",
                 # v_y at the point, in the sled's axes
                 lambda q, x=point[0]: [0.0, 1.0, x] + [0.0] * len(points),  # type: ignore[misc]
@@ -193,10 +199,10 @@ def test_two_blades_side_by_side_are_one_and_one_behind_the_other_a_rail() -> No
         return machine, rows
 
     machine, rows = sled((0.0, 0.2, 0.0), (0.0, -0.2, 0.0))
-    beside = pl.holonomic(machine, rows, machine.neutral)
+    beside = pl.dynamics.holonomic(machine, rows, machine.neutral)
     assert not beside and beside.motions.shape[1] == 4
     machine, rows = sled((0.3, 0.0, 0.0), (-0.3, 0.0, 0.0))
-    behind = pl.holonomic(machine, rows, machine.neutral)
+    behind = pl.dynamics.holonomic(machine, rows, machine.neutral)
     assert behind and behind.motions.shape[1] == 3
 
 
@@ -205,18 +211,20 @@ def test_no_slip_that_restricts_positions_after_all() -> None:
     machine = robot("planar-3R")
     q = np.array([0.4, 0.9, -0.3])
     # In the reference configuration all frames are the world's, and the links lie along x.
-    row = pl.NoSlip("b", (1.0, 0.0, 0.0))
+    row = pl.constraints.NoSlip("b", (1.0, 0.0, 0.0))
     expected = np.array([0.5 * np.sin(0.9), 0.0, 0.0]) / machine.length
     np.testing.assert_allclose(jacobian(machine, [row], q)[0], expected, atol=1e-12)
-    found = pl.holonomic(machine, [row], q)
+    found = pl.dynamics.holonomic(machine, [row], q)
     assert found and found.motions.shape[1] == 2
     # The same blade on the next link mixes three rates.
-    assert not pl.holonomic(machine, [pl.NoSlip("c", (1.0, 0.0, 0.0))], q)
+    assert not pl.dynamics.holonomic(machine, [pl.constraints.NoSlip("c", (1.0, 0.0, 0.0))], q)
 
 
 def test_a_blade_on_a_body_that_cannot_turn_is_a_rail() -> None:
     machine = one_body("spatial_translation")
-    found = pl.holonomic(machine, [pl.NoSlip("body", (1, 2, 3))], machine.neutral)
+    found = pl.dynamics.holonomic(
+        machine, [pl.constraints.NoSlip("body", (1, 2, 3))], machine.neutral
+    )
     assert found and found.motions.shape[1] == 2
 
 
@@ -242,20 +250,22 @@ def snakeboard() -> tuple[pl.Mechanism, list[Row]]:
         return row
 
     return machine, [
-        pl.Pfaffian("front", axle("front", 0.3)),
-        pl.Pfaffian("rear", axle("rear", -0.3)),
+        pl.constraints.Pfaffian("front", axle("front", 0.3)),
+        pl.constraints.Pfaffian("rear", axle("rear", -0.3)),
     ]
 
 
 def test_snakeboard() -> None:
     machine, rows = snakeboard()
     q = machine.configuration({"front": 0.4, "rear": -0.5})
-    found = pl.holonomic(machine, rows, q)
+    found = pl.dynamics.holonomic(machine, rows, q)
     assert not found and found.motions.shape[1] == 4
     close(found.tensor, tensor_from_flows(machine, rows, q, found), 2e-4)
     # With its axles locked it can only drive round its one circle.
-    locks = [pl.Prescribed(joint, lambda t: (0.0, 0.0, 0.0)) for joint in ("front", "rear")]
-    assert pl.holonomic(machine, [*rows, *locks], q)
+    locks = [
+        pl.constraints.Prescribed(joint, lambda t: (0.0, 0.0, 0.0)) for joint in ("front", "rear")
+    ]
+    assert pl.dynamics.holonomic(machine, [*rows, *locks], q)
 
 
 LOOPS = ["four-bar", "five-bar", "rssr", "spinning-rods", "double-cardan", "tip-on-plane",
@@ -265,7 +275,7 @@ LOOPS = ["four-bar", "five-bar", "rssr", "spinning-rods", "double-cardan", "tip-
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_restrict_positions(name: str) -> None:
     machine = robot(name)
-    found = pl.holonomic(machine, (), assembled(machine, 5))
+    found = pl.dynamics.holonomic(machine, (), assembled(machine, 5))
     assert found and found.integrable
     J = pl.Constraints(machine).jacobian(assembled(machine, 5))
     assert found.motions.shape[1] == machine.nv - rank(J)
@@ -277,7 +287,7 @@ def test_loops_restrict_positions_also_of_free_bodies(name: str, space: Space) -
     """Needs the right bracket: the rows of absolute coordinates are not constant on the group."""
     machine = robot(name).absolute(space)
     q = assembled(machine, 6, walk=1)
-    found = pl.holonomic(machine, (), q)
+    found = pl.dynamics.holonomic(machine, (), q)
     assert found and found.motions.shape[1] > 1
     J = jacobian(machine, (), q)
     x, y = found.motions[:, 0], found.motions[:, 1]
@@ -287,19 +297,23 @@ def test_loops_restrict_positions_also_of_free_bodies(name: str, space: Space) -
 def test_a_loop_with_a_blade_on_it() -> None:
     machine = robot("floating-four-bar")
     q = assembled(machine, 7)
-    assert pl.holonomic(machine, (), q)
-    assert not pl.holonomic(machine, [pl.NoSlip("coupler", (0, 1, 0))], q)
+    assert pl.dynamics.holonomic(machine, (), q)
+    assert not pl.dynamics.holonomic(machine, [pl.constraints.NoSlip("coupler", (0, 1, 0))], q)
 
 
 def test_prescribed_joints_are_positions_and_no_rows_are_no_question() -> None:
     machine = robot("planar-3R")
-    assert pl.holonomic(machine, [pl.Prescribed("j2", lambda t: (t, 1.0, 0.0))], machine.neutral)
+    assert pl.dynamics.holonomic(
+        machine, [pl.constraints.Prescribed("j2", lambda t: (t, 1.0, 0.0))], machine.neutral
+    )
     with pytest.raises(pl.BadValue, match="has no rows"):
-        pl.holonomic(machine, (), machine.neutral)
+        pl.dynamics.holonomic(machine, (), machine.neutral)
 
 
 def test_the_tolerance_decides() -> None:
-    row = [pl.NoSlip("body", (0, 1, 0))]
-    assert pl.holonomic(PLANE, row, PLANE.neutral, tolerance=10.0)
-    assert not pl.holonomic(PLANE, row, PLANE.neutral, tolerance=1e-2)
-    assert isinstance(pl.holonomic(PLANE, row, pin.neutral(PLANE.model)), pl.Holonomy)
+    row = [pl.constraints.NoSlip("body", (0, 1, 0))]
+    assert pl.dynamics.holonomic(PLANE, row, PLANE.neutral, tolerance=10.0)
+    assert not pl.dynamics.holonomic(PLANE, row, PLANE.neutral, tolerance=1e-2)
+    assert isinstance(
+        pl.dynamics.holonomic(PLANE, row, pin.neutral(PLANE.model)), pl.dynamics.Holonomy
+    )

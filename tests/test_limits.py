@@ -143,7 +143,7 @@ class TestTypedNumbers:
         # The range ends where the run starts: what leads inwards is no violation.
         v = [1.0 if degrees == 18 else -1.0]
         run = pl.simulate(arm, [value], v, until=0.01, limits="stop")
-        assert run.t[-1] == 0.01 and run.limits_passed == () and pl.joint_limits(run) == ()
+        assert run.t[-1] == 0.01 and run.limits_passed == () and pl.safety.joint_limits(run) == ()
 
     @pytest.mark.parametrize("value", [0.3141, 1.571, 0.31416 - 6e-6])
     def test_what_is_beyond_the_digits_is_refused(self, value: float) -> None:

@@ -35,12 +35,14 @@ NAMES = {
 
 def test_a_mode_is_a_value() -> None:
     one = pl.Mode(("a", "b"), opened=["x", "y"])
-    two = pl.Mode(("b", pl.Locked("a")), opened=["y", "x"])
+    two = pl.Mode(("b", pl.simulation.Locked("a")), opened=["y", "x"])
     assert one == two and hash(one) == hash(two)
-    assert one != pl.Mode(("a", "b")) and one != pl.Mode((pl.Locked("a", ("wx",)), "b"), ["x", "y"])
+    assert one != pl.Mode(("a", "b")) and one != pl.Mode(
+        (pl.simulation.Locked("a", ("wx",)), "b"), ["x", "y"]
+    )
     assert pl.Mode("ab", opened="xy") == pl.Mode(("ab",), frozenset({"xy"}))
-    assert pl.Mode(pl.Locked("a")) == pl.Mode("a")
-    assert pl.Locked("a", "wx") == pl.Locked("a", ("wx",))  # type: ignore[arg-type]
+    assert pl.Mode(pl.simulation.Locked("a")) == pl.Mode("a")
+    assert pl.simulation.Locked("a", "wx") == pl.simulation.Locked("a", ("wx",))  # type: ignore[arg-type]
     with pytest.raises(AttributeError):
         one.locks = ()  # type: ignore[misc]
 
@@ -48,7 +50,7 @@ def test_a_mode_is_a_value() -> None:
 def test_modes_read_well() -> None:
     assert str(FREE) == "free"
     assert str(pl.Mode(("b", "a"), opened={"z", "y"})) == "lock:a, lock:b, open:y, open:z"
-    assert pl.Mode(("b", "a")).lock_of("b") == pl.Locked("b")
+    assert pl.Mode(("b", "a")).lock_of("b") == pl.simulation.Locked("b")
     assert FREE.lock_of("b") is None
 
 
@@ -56,11 +58,11 @@ def test_modes_read_well() -> None:
     "make",
     [
         lambda: pl.Mode(("a", "a")),
-        lambda: pl.Mode(("a", pl.Locked("a", ("wx",)))),
+        lambda: pl.Mode(("a", pl.simulation.Locked("a", ("wx",)))),
         lambda: pl.Mode(3),  # type: ignore[arg-type]
         lambda: pl.Mode(None),  # type: ignore[arg-type]
         lambda: pl.Mode((), opened=3),  # type: ignore[arg-type]
-        lambda: pl.Locked(3),  # type: ignore[arg-type]
+        lambda: pl.simulation.Locked(3),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_no_mode_is_refused(make: Callable[[], object]) -> None:
@@ -119,16 +121,16 @@ def test_a_lock_holds_exactly_what_it_names(name: str) -> None:
     q, v = assembled(chain, 2), np.random.default_rng(3).normal(size=chain.nv)
     start = chain.coordinates(name).v.start
     for k, axis in enumerate(NAMES[name]):
-        made = pl.transition(chain, q, v, FREE, pl.Mode(pl.Locked(name, (axis,))))
+        made = pl.transition(chain, q, v, FREE, pl.Mode(pl.simulation.Locked(name, (axis,))))
         assert np.flatnonzero(made.v_plus == 0.0).tolist() == [start + k]
         assert made.labels == (f"lock:{name}.{axis}",)
-        assert locked_columns(chain, pl.Locked(name, (axis,))) == [start + k]
+        assert locked_columns(chain, pl.simulation.Locked(name, (axis,))) == [start + k]
     whole = pl.transition(chain, q, v, FREE, pl.Mode(name))
     count = len(NAMES[name])
     assert np.flatnonzero(whole.v_plus == 0.0).tolist() == list(range(start, start + count))
     labels = [f"lock:{name}.{axis}" for axis in NAMES[name]] if count > 1 else [f"lock:{name}"]
     assert list(whole.labels) == labels
-    both = pl.Locked(name, NAMES[name][::-1])
+    both = pl.simulation.Locked(name, NAMES[name][::-1])
     close(pl.transition(chain, q, v, FREE, pl.Mode(both)).v_plus, whole.v_plus, 1e-13)
 
 
@@ -150,7 +152,7 @@ def test_names_that_a_robot_does_not_have_are_refused() -> None:
     bad_mode("four-bar", pl.Mode(opened="clos"), "no loop joint 'clos' .*'close'", pl.UnknownName)
     bad_mode("four-bar", pl.Mode(opened="crank"), "no loop joint 'crank'", pl.UnknownName)
     bad_mode("planar-3R", pl.Mode(opened="x"), "there is no loop joint at all", pl.UnknownName)
-    axis = pl.Mode(pl.Locked("ball", ("vx",)))
+    axis = pl.Mode(pl.simulation.Locked("ball", ("vx",)))
     bad_mode("rssr", axis, "'ball' has no degree of freedom 'vx'; it has wx, wy, wz", pl.BadValue)
 
 
@@ -174,7 +176,7 @@ EVENTS: dict[str, tuple[Callable[[], Any], str]] = {
     "direction as text": (lambda: pl.when(len, pl.lock("crank"), "up"), "-1, 0 or 1"),  # type: ignore[arg-type]
     "stop direction": (lambda: pl.stop_when(len, 2), "-1, 0 or 1"),  # type: ignore[arg-type]
     "action": (lambda: pl.when(len, "lock"), "give e.g. pl.lock"),  # type: ignore[arg-type]
-    "limits as action": (lambda: pl.when(len, pl.JointLimits()), "give e.g."),  # type: ignore[arg-type]
+    "limits as action": (lambda: pl.when(len, pl.simulation.JointLimits()), "give e.g."),  # type: ignore[arg-type]
     "two times": (lambda: pl.when(len, pl.lock("crank", at=0.1)), "crank"),  # type: ignore[arg-type]
     "two guards": (lambda: pl.when(len, pl.when(len, pl.lock("crank"))), "crank"),  # type: ignore[arg-type]
     "tolerance": (lambda: pl.close_loop("close", tolerance=-1.0), "tolerance"),

@@ -41,7 +41,7 @@ def explicit(M: Array, J: Array) -> Array:
 @given(seeds)
 def test_relative_projections_are_equation_67(seed: int) -> None:
     M, J = some(seed)
-    found = pl.relative_projections(M, J)
+    found = pl.dynamics.relative_projections(M, J)
     close(found, np.diagonal(explicit(M, J)), 1e-8)
     assert np.all(found > -1e-10) and np.all(found < 1 + 1e-10)
 
@@ -57,17 +57,17 @@ def test_one_minus_it_is_the_projection_on_the_tangent_space(seed: int) -> None:
     else:
         G = free.T @ M @ free
         shadow = np.diagonal(M @ free @ np.linalg.solve(G, free.T @ M)) / np.diagonal(M)
-    close(pl.relative_projections(M, J), 1 - shadow, 1e-8)
+    close(pl.dynamics.relative_projections(M, J), 1 - shadow, 1e-8)
 
 
 def test_a_fixed_coordinate_counts_one_and_a_free_one_zero() -> None:
     M = np.diag([2.0, 3.0, 5.0])
     np.testing.assert_allclose(
-        pl.relative_projections(M, np.array([[0.0, 7.0, 0.0]])), [0, 1, 0], atol=1e-14
+        pl.dynamics.relative_projections(M, np.array([[0.0, 7.0, 0.0]])), [0, 1, 0], atol=1e-14
     )
     # A mass of 1 and one of 4 tied to each other, as seen from each: M_i^-1 / (sum of M^-1).
     M, J = np.diag([1.0, 4.0]), np.array([[1.0, 1.0]])
-    np.testing.assert_allclose(pl.relative_projections(M, J), [0.8, 0.2], rtol=1e-14)
+    np.testing.assert_allclose(pl.dynamics.relative_projections(M, J), [0.8, 0.2], rtol=1e-14)
 
 
 @often
@@ -75,7 +75,7 @@ def test_a_fixed_coordinate_counts_one_and_a_free_one_zero() -> None:
 def test_dependent_coordinates_against_all_subsets(seed: int) -> None:
     M, J = some(seed)
     r = rank(J) if len(J) else 0
-    chosen, pivots = pl.dependent_coordinates(M, J)
+    chosen, pivots = pl.dynamics.dependent_coordinates(M, J)
     assert len(chosen) == len(pivots) == r == len(set(chosen))
     if r == 0:
         return
@@ -96,7 +96,7 @@ def test_dependent_coordinates_against_all_subsets(seed: int) -> None:
 @given(seeds)
 def test_each_choice_is_the_largest_remaining_projection(seed: int) -> None:
     M, J = some(seed)
-    chosen, pivots = pl.dependent_coordinates(M, J)
+    chosen, pivots = pl.dynamics.dependent_coordinates(M, J)
     P = explicit(M, J)
     for k, (index, pivot) in enumerate(zip(chosen, pivots, strict=True)):
         before = list(chosen[:k])
@@ -113,8 +113,10 @@ def test_the_largest_ones_one_by_one_would_be_singular() -> None:
     """Two coordinates that do the same are not both taken although both have large projections."""
     J = np.array([[1.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0, 1.0]])
     M = np.eye(5)
-    np.testing.assert_allclose(pl.relative_projections(M, J), [1 / 2, 1 / 2, 1 / 3, 1 / 3, 1 / 3])
-    chosen, pivots = pl.dependent_coordinates(M, J)
+    np.testing.assert_allclose(
+        pl.dynamics.relative_projections(M, J), [1 / 2, 1 / 2, 1 / 3, 1 / 3, 1 / 3]
+    )
+    chosen, pivots = pl.dynamics.dependent_coordinates(M, J)
     assert chosen[0] in (0, 1) and chosen[1] in (2, 3, 4)
     np.testing.assert_allclose(pivots, [1 / 2, 1 / 3])
 
@@ -127,9 +129,14 @@ def test_the_choice_does_not_depend_on_units_of_coordinates_and_rows() -> None:
     there = J * units * 10 ** rng.uniform(-1, 1, (3, 1))
     scaled = M * np.outer(units, units)
     np.testing.assert_allclose(
-        pl.relative_projections(scaled, there), pl.relative_projections(M, J), rtol=1e-9
+        pl.dynamics.relative_projections(scaled, there),
+        pl.dynamics.relative_projections(M, J),
+        rtol=1e-9,
     )
-    first, second = pl.dependent_coordinates(M, J), pl.dependent_coordinates(scaled, there)
+    first, second = (
+        pl.dynamics.dependent_coordinates(M, J),
+        pl.dynamics.dependent_coordinates(scaled, there),
+    )
     assert list(first[0]) == list(second[0])
     np.testing.assert_allclose(first[1], second[1], rtol=1e-9)
 
@@ -140,7 +147,7 @@ def test_on_robots_the_dependent_columns_span_all_rows(name: str) -> None:
     q = assembled(machine, 4)
     equations = pl.EquationsOfMotion(machine)
     J = equations.terms(0.0, q, np.zeros(machine.nv))[0]
-    chosen, pivots = pl.dependent_coordinates(equations.mass(q), J)
+    chosen, pivots = pl.dynamics.dependent_coordinates(equations.mass(q), J)
     assert len(chosen) == (rank(J) if len(J) else 0)
     if len(chosen):
         assert rank(J[:, chosen]) == len(chosen)

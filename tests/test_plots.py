@@ -174,7 +174,7 @@ def test_reactions_that_are_not_unique_are_dotted() -> None:
     figure = run.plot.reactions(loop)
     force = axes_of(figure, "force [N]")
     found = run.reactions(loop)
-    assert isinstance(found, pl.Reaction) and not found.determined.any()
+    assert isinstance(found, pl.simulation.Reaction) and not found.determined.any()
     for k, name in enumerate("xyz"):
         line = data(force, name)
         at = np.isin(line[:, 0], run.t) & (line[:, 0] != LOCK)

@@ -86,13 +86,13 @@ def test_no_slip_is_the_velocity_of_the_origin_along_the_axis(case: str) -> None
     machine, frame = FRAMES[case]
     q, v, _ = some_state(machine, 1)
     R, p = place(machine, q, frame)
-    J, b, _ = terms(machine, pl.NoSlip(frame, (3.0, -4.0, 12.0)), q, v)
+    J, b, _ = terms(machine, pl.constraints.NoSlip(frame, (3.0, -4.0, 12.0)), q, v)
     axis = R @ np.array([3, -4, 12]) / 13
     assert J.shape == (1, machine.nv) and b == 0
     close(J @ v, [axis @ velocity_of(machine, q, v, frame, p)], 1e-9)
 
 
-def lowest(R: Array, centre: Array, row: pl.Rolling) -> Array:
+def lowest(R: Array, centre: Array, row: pl.constraints.Rolling) -> Array:
     """Lowest point of the ball or of the wheel's rim over the plane."""
     normal = np.array(row.normal) / np.linalg.norm(row.normal)
     if row.axle is None:
@@ -112,7 +112,7 @@ def test_rolling_is_the_velocity_of_the_lowest_point(
 ) -> None:
     machine, frame = FRAMES[case]
     q, v, _ = some_state(machine, 2)
-    row = pl.Rolling(frame, 0.4, TILT, axle)
+    row = pl.constraints.Rolling(frame, 0.4, TILT, axle)
     J, b, _ = terms(machine, row, q, v)
     point = lowest(*place(machine, q, frame), row)
     close(J @ v - b, velocity_of(machine, q, v, frame, point), 1e-9)
@@ -130,7 +130,7 @@ def test_angular_momentum_is_that_of_the_point_masses(name: str) -> None:
     centre = masses @ points / masses.sum()
     L = (masses[:, None] * np.cross(points - centre, rates)).sum(axis=0)
     axis = np.array(TILT) / np.linalg.norm(TILT)
-    J, b, _ = terms(machine, pl.AngularMomentum(TILT, value=1.5), q, v)
+    J, b, _ = terms(machine, pl.constraints.AngularMomentum(TILT, value=1.5), q, v)
     close(J @ v, [axis @ L], 1e-8)
     assert b == 1.5
 
@@ -138,9 +138,9 @@ def test_angular_momentum_is_that_of_the_point_masses(name: str) -> None:
 def test_angular_momentum_without_a_value_takes_that_of_the_start() -> None:
     machine = robot("floating-four-bar")
     q, v = moving(machine, 4)
-    rows = RowSet(machine, [pl.AngularMomentum()])
+    rows = RowSet(machine, [pl.constraints.AngularMomentum()])
     rows.begin(q, v)
-    equations = pl.EquationsOfMotion(machine, rows=[pl.AngularMomentum()])
+    equations = pl.EquationsOfMotion(machine, rows=[pl.constraints.AngularMomentum()])
     equations.rows.begin(q, v)
     start = equations.terms(0.0, q, v)
     later = equations.terms(1.0, q, 3 * v)
@@ -151,7 +151,9 @@ def test_angular_momentum_without_a_value_takes_that_of_the_start() -> None:
 def test_prescribed_motion() -> None:
     machine = robot("four-bar")
     q, v, _ = some_state(machine, 5)
-    row = pl.Prescribed("rocker", lambda t: (np.sin(3 * t), 3 * np.cos(3 * t), -9 * np.sin(3 * t)))
+    row = pl.constraints.Prescribed(
+        "rocker", lambda t: (np.sin(3 * t), 3 * np.cos(3 * t), -9 * np.sin(3 * t))
+    )
     equations = pl.EquationsOfMotion(machine, rows=[row])
     J, b, gamma = equations.terms(0.2, q, v)
     assert J[-1] @ v == v[machine.coordinates("rocker").v][0]
@@ -166,10 +168,10 @@ def test_prescribed_motion() -> None:
 
 def rows_for(frame: str) -> dict[str, Row]:
     return {
-        "no slip": pl.NoSlip(frame, (0.3, 1.0, -0.5)),
-        "ball": pl.Rolling(frame, 0.3, TILT),
-        "wheel": pl.Rolling(frame, 0.3, TILT, AXLE),
-        "angular momentum": pl.AngularMomentum(TILT),
+        "no slip": pl.constraints.NoSlip(frame, (0.3, 1.0, -0.5)),
+        "ball": pl.constraints.Rolling(frame, 0.3, TILT),
+        "wheel": pl.constraints.Rolling(frame, 0.3, TILT, AXLE),
+        "angular momentum": pl.constraints.AngularMomentum(TILT),
     }
 
 
@@ -178,7 +180,7 @@ def rows_for(frame: str) -> dict[str, Row]:
 def test_gamma_is_the_rate_of_the_violation(case: str, kind: str) -> None:
     machine, frame = FRAMES[case]
     if kind == "angular momentum":
-        row: Row = pl.AngularMomentum(TILT, value=0.7)
+        row: Row = pl.constraints.AngularMomentum(TILT, value=0.7)
     else:
         row = rows_for(frame)[kind]
     assert max(gamma_error(machine, row, seed) for seed in (6, 7, 8)) < 1e-8
@@ -203,7 +205,10 @@ def knife(
 def test_rows_of_the_users_own_with_and_without_their_rate() -> None:
     machine = one_body("planar")
     matrix, rate = knife(machine)
-    numeric, exact = pl.Pfaffian("knife", matrix), pl.Pfaffian("knife", matrix, rate)
+    numeric, exact = (
+        pl.constraints.Pfaffian("knife", matrix),
+        pl.constraints.Pfaffian("knife", matrix, rate),
+    )
     for seed in (9, 10, 11):
         q, v, _ = some_state(machine, seed)
         for speed in (1.0, 30.0, 0.0):
@@ -219,7 +224,7 @@ def test_rows_of_the_users_own_with_and_without_their_rate() -> None:
 
 def test_a_single_row_of_the_users_own_may_be_flat() -> None:
     machine = robot("planar-3R")
-    row = pl.Pfaffian("tie", lambda q: [1.0, -2.0, 0.0], lambda q, v: 0.0)
+    row = pl.constraints.Pfaffian("tie", lambda q: [1.0, -2.0, 0.0], lambda q, v: 0.0)
     J, b, gamma = terms(machine, row, machine.neutral, np.ones(3))
     assert J.tolist() == [[1.0, -2.0, 0.0]] and b == 0 and gamma == 0
 
@@ -229,15 +234,15 @@ def test_a_single_row_of_the_users_own_may_be_flat() -> None:
 
 def test_rows_stand_in_order_with_labels_masks_and_scales() -> None:
     machine = robot("four-bar")
-    still = pl.Prescribed("crank", lambda t: (0.0, 0.0, 0.0))
+    still = pl.constraints.Prescribed("crank", lambda t: (0.0, 0.0, 0.0))
     rows = RowSet(
         machine,
         [
             still,
-            pl.NoSlip("coupler", (0, 0, 1)),
-            pl.AngularMomentum(),
-            pl.Pfaffian("mine", lambda q: np.eye(3)[:2]),
-            pl.Rolling("coupler", 1.0),
+            pl.constraints.NoSlip("coupler", (0, 0, 1)),
+            pl.constraints.AngularMomentum(),
+            pl.constraints.Pfaffian("mine", lambda q: np.eye(3)[:2]),
+            pl.constraints.Rolling("coupler", 1.0),
         ],
     )
     assert len(rows) == len(rows.labels) == 5 + 1 + 1 + 1 + 2 + 3
@@ -249,28 +254,30 @@ def test_rows_stand_in_order_with_labels_masks_and_scales() -> None:
     angular = rows.scale == 1.0
     assert list(angular[5:]) == [True, False, True, True, True, False, False, False]
     np.testing.assert_allclose(rows.scale[~angular], 1 / machine.length)
-    slide = RowSet(robot("slider-crank"), [pl.Prescribed("slide", lambda t: (0.0, 0.0, 0.0))])
+    slide = RowSet(
+        robot("slider-crank"), [pl.constraints.Prescribed("slide", lambda t: (0.0, 0.0, 0.0))]
+    )
     assert slide.scale[-1] == 1 / robot("slider-crank").length
 
 
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (pl.NoSlip("couple", (0, 0, 1)), "did you mean 'coupler'"),
-        (pl.NoSlip("coupler", (0, 0, 0)), "direction of 3 numbers"),
-        (pl.NoSlip("coupler", (0, np.nan, 1)), "direction of 3 numbers"),
-        (pl.NoSlip("coupler", "x"), "direction of 3 numbers"),  # type: ignore[arg-type]
-        (pl.Rolling("coupler", "x"), "radius x"),  # type: ignore[arg-type]
-        (pl.Rolling("nothing", 1.0), "no body or frame 'nothing'"),
-        (pl.Rolling("coupler", 0.0), "radius 0"),
-        (pl.Rolling("coupler", -1.0), "radius -1"),
-        (pl.Rolling("coupler", float("nan")), "radius nan"),
-        (pl.Rolling("coupler", 1.0, (0, 0, 0)), "normal of Rolling"),
-        (pl.Rolling("coupler", 1.0, axle=(0, 0, 0)), "axle of Rolling"),
-        (pl.AngularMomentum((0, 0, 0)), "axis of AngularMomentum"),
-        (pl.Prescribed("cranck", lambda t: (0, 0, 0)), "did you mean 'crank'"),
-        (pl.Prescribed("ball", lambda t: (0, 0, 0)), "'ball' has 3 degrees of freedom"),
-        (pl.Pfaffian("mine", lambda q: np.ones((2, 3))), "need 5 columns"),
+        (pl.constraints.NoSlip("couple", (0, 0, 1)), "did you mean 'coupler'"),
+        (pl.constraints.NoSlip("coupler", (0, 0, 0)), "direction of 3 numbers"),
+        (pl.constraints.NoSlip("coupler", (0, np.nan, 1)), "direction of 3 numbers"),
+        (pl.constraints.NoSlip("coupler", "x"), "direction of 3 numbers"),  # type: ignore[arg-type]
+        (pl.constraints.Rolling("coupler", "x"), "radius x"),  # type: ignore[arg-type]
+        (pl.constraints.Rolling("nothing", 1.0), "no body or frame 'nothing'"),
+        (pl.constraints.Rolling("coupler", 0.0), "radius 0"),
+        (pl.constraints.Rolling("coupler", -1.0), "radius -1"),
+        (pl.constraints.Rolling("coupler", float("nan")), "radius nan"),
+        (pl.constraints.Rolling("coupler", 1.0, (0, 0, 0)), "normal of Rolling"),
+        (pl.constraints.Rolling("coupler", 1.0, axle=(0, 0, 0)), "axle of Rolling"),
+        (pl.constraints.AngularMomentum((0, 0, 0)), "axis of AngularMomentum"),
+        (pl.constraints.Prescribed("cranck", lambda t: (0, 0, 0)), "did you mean 'crank'"),
+        (pl.constraints.Prescribed("ball", lambda t: (0, 0, 0)), "'ball' has 3 degrees of freedom"),
+        (pl.constraints.Pfaffian("mine", lambda q: np.ones((2, 3))), "need 5 columns"),
     ],
 )
 def test_rows_that_cannot_be(row: Row, message: str) -> None:
@@ -278,7 +285,7 @@ def test_rows_that_cannot_be(row: Row, message: str) -> None:
         pl.EquationsOfMotion(robot("rssr"), rows=[row])
 
 
-def after(t: float, early: object, late: object) -> object:
+def after(t: float, early: Any, late: Any) -> Any:
     """A value that goes wrong after some time."""
     return early if t < 0.2 else late
 
@@ -288,18 +295,26 @@ def raising(*_: object) -> Any:
 
 
 ROW_FUNCTIONS: dict[str, Any] = {
-    "two values": pl.Prescribed("crank", lambda t: (0.0, 0.0)),  # type: ignore[arg-type,return-value]
-    "text": pl.Prescribed("crank", lambda t: "abc"),  # type: ignore[arg-type,return-value]
-    "no number": pl.Prescribed("crank", lambda t: (0.0, 0.0, np.nan)),
-    "no number later": pl.Prescribed("crank", lambda t: (0.0, after(t, 0.0, np.nan), 0.0)),  # type: ignore[arg-type,return-value]
-    "no place later": pl.Prescribed("crank", lambda t: (after(t, 0.0, np.nan), 0.0, 0.0)),  # type: ignore[arg-type,return-value]
-    "raising": pl.Prescribed("crank", raising),
-    "own text": pl.Pfaffian("crank", lambda q: "abc"),
-    "own raising": pl.Pfaffian("crank", raising),
-    "own without numbers": pl.Pfaffian("crank", lambda q: [np.nan, 0.0, 0.0]),
-    "own of two shapes": pl.Pfaffian("crank", lambda q: np.zeros((1 if q[0] == 0 else 2, 3))),
-    "own rate": pl.Pfaffian("crank", lambda q: np.zeros((1, 3)), lambda q, v: [1.0, 2.0]),
-    "own rate raising": pl.Pfaffian("crank", lambda q: np.zeros((1, 3)), raising),
+    "two values": pl.constraints.Prescribed("crank", lambda t: after(t, (0.0, 0.0), ())),
+    "text": pl.constraints.Prescribed("crank", lambda t: after(t, "abc", "abc")),
+    "no number": pl.constraints.Prescribed("crank", lambda t: (0.0, 0.0, np.nan)),
+    "no number later": pl.constraints.Prescribed(
+        "crank", lambda t: (0.0, after(t, 0.0, np.nan), 0.0)
+    ),
+    "no place later": pl.constraints.Prescribed(
+        "crank", lambda t: (after(t, 0.0, np.nan), 0.0, 0.0)
+    ),
+    "raising": pl.constraints.Prescribed("crank", raising),
+    "own text": pl.constraints.Pfaffian("crank", lambda q: "abc"),
+    "own raising": pl.constraints.Pfaffian("crank", raising),
+    "own without numbers": pl.constraints.Pfaffian("crank", lambda q: [np.nan, 0.0, 0.0]),
+    "own of two shapes": pl.constraints.Pfaffian(
+        "crank", lambda q: np.zeros((1 if q[0] == 0 else 2, 3))
+    ),
+    "own rate": pl.constraints.Pfaffian(
+        "crank", lambda q: np.zeros((1, 3)), lambda q, v: [1.0, 2.0]
+    ),
+    "own rate raising": pl.constraints.Pfaffian("crank", lambda q: np.zeros((1, 3)), raising),
 }
 
 
@@ -313,7 +328,7 @@ def test_values_of_row_functions_are_checked(case: str) -> None:
 
 def test_a_wheel_that_lies_flat_has_no_contact_point() -> None:
     machine = one_body()
-    row = pl.Rolling("body", 0.3, axle=(0, 0, 1))
+    row = pl.constraints.Rolling("body", 0.3, axle=(0, 0, 1))
     with pytest.raises(pl.BadValue, match="lies flat"):
         terms(machine, row, machine.neutral, np.zeros(6))
 
@@ -326,7 +341,7 @@ def test_ball_rolls_down_a_plane_with_five_sevenths_of_gravity() -> None:
     moment = 2 / 5 * mass * radius**2
     ball = one_body(mass=mass, inertia=(moment,) * 3)
     down = np.array([np.cos(slope), 0.0, -np.sin(slope)])
-    row = pl.Rolling("body", radius, (np.sin(slope), 0.0, np.cos(slope)))
+    row = pl.constraints.Rolling("body", radius, (np.sin(slope), 0.0, np.cos(slope)))
     run = pl.simulate(ball, ball.neutral, until=1.5, rows=[row], save_every=0.5)
     for t, q in zip(run.t, run.q, strict=True):
         expected = 0.5 * 5 / 7 * 9.81 * np.sin(slope) * t**2 * down
@@ -337,7 +352,9 @@ def test_ball_rolls_down_a_plane_with_five_sevenths_of_gravity() -> None:
     np.testing.assert_allclose(motion.multipliers, push, rtol=1e-10, atol=1e-10)
 
 
-def steady_disc(lean: float, turn: float) -> tuple[pl.Mechanism, pl.Rolling, Array, Array, float]:
+def steady_disc(
+    lean: float, turn: float
+) -> tuple[pl.Mechanism, pl.constraints.Rolling, Array, Array, float]:
     """A thin disc that rolls in a circle: robot, row, state and radius of the centre's circle.
 
     Its axle e makes the angle ``lean`` with the vertical z and turns about it at ``turn``. With
@@ -358,7 +375,7 @@ def steady_disc(lean: float, turn: float) -> tuple[pl.Mechanism, pl.Rolling, Arr
     q = pin.SE3ToXYZQUAT(pin.SE3(R, np.array([0.0, 0.0, r * s])))
     omega, velocity = spin * e + turn * s * u, r * spin * np.cross(e, u)
     v = np.r_[R.T @ velocity, R.T @ omega]
-    return disc, pl.Rolling("body", r, axle=(0, 0, 1)), q, v, abs(r * spin / turn)
+    return disc, pl.constraints.Rolling("body", r, axle=(0, 0, 1)), q, v, abs(r * spin / turn)
 
 
 @pytest.mark.parametrize(("lean", "turn"), [(1.2, 2.0), (0.8, -4.0), (0.3, 9.0)])

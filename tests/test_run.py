@@ -235,7 +235,9 @@ def test_a_saved_run_remembers_its_modes(tmp_path: Path) -> None:
     times = np.linspace(0, 0.07, 23)
     assert back(times).q.tobytes() == run(times).q.tobytes()
     one, two = back.reactions("lock:arm_1"), run.reactions("lock:arm_1")
-    assert isinstance(one, pl.LockReaction) and isinstance(two, pl.LockReaction)
+    assert isinstance(one, pl.simulation.LockReaction) and isinstance(
+        two, pl.simulation.LockReaction
+    )
     close(one.effort, two.effort, 1e-9)
     assert np.abs(two.effort).max() > 1e-3
     close(back.closure(), run.closure(), 1e-12)

@@ -135,12 +135,12 @@ def test_everything_in_the_file_arrives(folder: Path) -> None:
     drive, torque, spring, damping, friction, straight, damper, push = given["forces"]
     assert drive == pl.PD("drive", 10, 2, math.pi / 2, math.pi)
     assert torque == pl.Torque("knee", -1)
-    assert spring == pl.JointSpring("swing", 3, -math.pi / 2)
-    assert damping == pl.JointDamping({"drive": 0.1})
-    assert friction == pl.JointFriction(0.05, {"knee": 0.2})
-    assert straight == pl.Spring("crank", "rocker", 5, 0.1)
-    assert damper == pl.Damper("crank", "base", 4)
-    assert push == pl.PointForce("coupler", (1, 0, 2), local=True)
+    assert spring == pl.forces.JointSpring("swing", 3, -math.pi / 2)
+    assert damping == pl.forces.JointDamping({"drive": 0.1})
+    assert friction == pl.forces.JointFriction(0.05, {"knee": 0.2})
+    assert straight == pl.forces.Spring("crank", "rocker", 5, 0.1)
+    assert damper == pl.forces.Damper("crank", "base", 4)
+    assert push == pl.forces.PointForce("coupler", (1, 0, 2), local=True)
     *timed, reported, all_limits, one_limit = given["events"]
     assert timed == [
         pl.lock("drive", at=0.05), pl.unlock("drive", at=0.06), pl.open_loop("closer", at=0.1),
@@ -149,9 +149,9 @@ def test_everything_in_the_file_arrives(folder: Path) -> None:
     assert (reported.name, reported.direction) == ("", -1) and reported.label == "fast"
     knee = plan.robot.coordinates("knee").v.start
     assert reported.guard(0.0, np.zeros(3), np.eye(3)[knee]) == pytest.approx(1 - math.pi / 18)
-    assert all_limits == pl.JointLimits(None)
-    assert given["limits"] == pl.EndStops(0.3, ("swing",))
-    assert one_limit == pl.JointLimits(("swing",))
+    assert all_limits == pl.simulation.JointLimits(None)
+    assert given["limits"] == pl.simulation.EndStops(0.3, ("swing",))
+    assert one_limit == pl.simulation.JointLimits(("swing",))
     assert isinstance(given["formulation"], pl.Voronets)
     assert given["method"] == pl.MuntheKaas("rk4", step=1e-3)
     assert given["stabilization"] == pl.Projection(1e-9, "mass")

@@ -97,7 +97,7 @@ def test_losses_of_the_file_act_unless_they_are_switched_off() -> None:
     assert lossy.energy().total[-1] < pure.energy().total[-1] - 1e-3
     by_hand = pl.simulate(
         machine, machine.neutral, v, until=0.3, losses=False,
-        forces=[pl.JointDamping(), pl.JointFriction()],
+        forces=[pl.forces.JointDamping(), pl.forces.JointFriction()],
     )  # fmt: skip
     np.testing.assert_allclose(by_hand.q[-1], lossy.q[-1], atol=1e-9)
     assert not pl.simulate(BAR, BAR.neutral, until=0.01).energy().work  # nothing to lose there

@@ -40,7 +40,7 @@ def test_a_prescribed_motion_that_jumps_stops_the_run(method: str) -> None:
         match=r"'prescribed joint' is missed by 2.*turn 2 of the speed and gain 8 of 1 J",
     ) as caught:
         pl.simulate(
-            cart, [0.0], [1.0], until=0.2, rows=[pl.Prescribed("joint", kink)],
+            cart, [0.0], [1.0], until=0.2, rows=[pl.constraints.Prescribed("joint", kink)],
             method=METHODS[method],
         )  # fmt: skip
     run = caught.value.trajectory
@@ -51,7 +51,7 @@ def test_a_prescribed_motion_that_jumps_stops_the_run(method: str) -> None:
 @every_method
 def test_rates_without_their_accelerations_stop_the_run(method: str) -> None:
     cart = one_body("prismatic", gravity=(0, 0, 0))
-    row = pl.Prescribed("joint", lambda t: (np.sin(9 * t), 9 * np.cos(9 * t), 0.0))
+    row = pl.constraints.Prescribed("joint", lambda t: (np.sin(9 * t), 9 * np.cos(9 * t), 0.0))
     with pytest.raises(pl.SimulationFailed, match=r"'prescribed joint' is missed by .* and lose"):
         pl.simulate(cart, [0.0], [9.0], until=0.2, rows=[row], method=METHODS[method])
 
@@ -120,7 +120,9 @@ def test_a_controlled_step_may_err_by_its_tolerance(times: float) -> None:
 
 def test_a_fixed_step_may_err_by_what_it_changes() -> None:
     cart = one_body("prismatic", mass=3.0)
-    equations = pl.EquationsOfMotion(cart, rows=[pl.Prescribed("joint", lambda t: (0.0, 1.0, 0.0))])
+    equations = pl.EquationsOfMotion(
+        cart, rows=[pl.constraints.Prescribed("joint", lambda t: (0.0, 1.0, 0.0))]
+    )
     for start, before, after, fine in (
         (1.0, 1.5, 1.1, True),
         (1.0, 1.5, 0.9, False),

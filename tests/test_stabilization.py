@@ -219,7 +219,10 @@ def test_rows_that_never_are_more_independent_are_regular() -> None:
     """Five metres of one row are as good as a micrometre of the other."""
     arm = one_body("planar")
     x, y, _ = np.eye(3)
-    rows = (pl.Pfaffian("along", lambda q: x[None]), pl.Pfaffian("askew", lambda q: x + 1e-6 * y))
+    rows = (
+        pl.constraints.Pfaffian("along", lambda q: x[None]),
+        pl.constraints.Pfaffian("askew", lambda q: x + 1e-6 * y),
+    )
     equations = pl.EquationsOfMotion(arm, rows=rows)
     equations.acceleration(0.0, arm.neutral, np.array([0.0, 0.0, 1.0]))
     project = Projector(equations, WAYS["mass"])
@@ -273,7 +276,7 @@ def test_only_dependent_coordinates_move(name: str) -> None:
     _, q, v = off(machine, 6, 1e-3)
     equations = pl.EquationsOfMotion(machine)
     M, J = equations.mass(q), equations.terms(0.0, q, v)[0]
-    dependent = set(pl.dependent_coordinates(M, equations.rows.scale[:, None] * J)[0])
+    dependent = set(pl.dynamics.dependent_coordinates(M, equations.rows.scale[:, None] * J)[0])
     moved, _ = projector(machine, pl.Projection()).velocity(0.0, q, v)
     changed = set(np.flatnonzero(moved != v))
     assert changed == dependent
@@ -311,7 +314,7 @@ def test_optimal_choice_against_all_others() -> None:
 def test_positions_and_velocities_have_their_own_sets() -> None:
     """A blade restricts velocities only: it may not move the position."""
     machine = robot("floating-four-bar")
-    rows = (pl.NoSlip("base", (0, 1, 0)),)
+    rows = (pl.constraints.NoSlip("base", (0, 1, 0)),)
     q, v = moving(machine, 7)
     v = v + 0.1
     project = projector(machine, pl.Projection(), rows)
@@ -358,7 +361,7 @@ def test_prescribed_motions_are_followed_exactly(way: str) -> None:
 
     v = pl.consistent_velocity(machine, machine.neutral, {"m1": 1.2, "m2": 0.5})
     run = pl.simulate(
-        machine, machine.neutral, v, until=2.0, rows=[pl.Prescribed("m1", swing)],
+        machine, machine.neutral, v, until=2.0, rows=[pl.constraints.Prescribed("m1", swing)],
         stabilization=WAYS[way],
     )  # fmt: skip
     at = machine.coordinates("m1").q.start
@@ -375,8 +378,8 @@ def test_rows_that_come_to_contradict_each_other_stop_the_run(
     """Crank and rocker are tied by the loop: one cannot go while the other is held."""
     machine = robot("four-bar")
     rows = [
-        pl.Prescribed("crank", lambda t: (t**3, 3 * t * t, 6 * t)),
-        pl.Prescribed("rocker", lambda t: (0.0, 0.0, 0.0)),
+        pl.constraints.Prescribed("crank", lambda t: (t**3, 3 * t * t, 6 * t)),
+        pl.constraints.Prescribed("rocker", lambda t: (0.0, 0.0, 0.0)),
     ]
     with pytest.raises(pl.SimulationFailed, match=r"contradict|cannot be met|cannot close"):
         pl.simulate(
@@ -393,8 +396,8 @@ def test_rates_that_contradict_each_other_are_met_half_way_or_refused(
     """One joint with two rates: the best velocity misses each by half of their difference."""
     arm = one_body("revolute")
     (name,) = arm.joints
-    slow = pl.Prescribed(name, lambda t: (0.0, 1.0, 0.0))
-    fast = pl.Prescribed(name, lambda t: (0.0, 1.0 + gap, 0.0))
+    slow = pl.constraints.Prescribed(name, lambda t: (0.0, 1.0, 0.0))
+    fast = pl.constraints.Prescribed(name, lambda t: (0.0, 1.0 + gap, 0.0))
     project = projector(arm, WAYS[way], (slow, fast))
     if met:
         v, moved = project.velocity(0.0, arm.neutral, np.zeros(1))

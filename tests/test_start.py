@@ -60,7 +60,7 @@ def test_what_is_more_than_rounding_is_not_closed_silently(size: float) -> None:
     with pytest.raises(pl.InconsistentVelocity):
         pl.simulate(BAR, BAR.neutral, RATE + 10 * size, until=0.1)
     with pytest.raises(pl.LoopNotClosed, match="start where prescribed motions start"):
-        row = pl.Prescribed("crank", lambda t: (10 * size, 0.0, 0.0))
+        row = pl.constraints.Prescribed("crank", lambda t: (10 * size, 0.0, 0.0))
         pl.simulate(BAR, BAR.neutral, until=0.1, rows=[row])
 
 
@@ -80,7 +80,7 @@ def test_a_velocity_that_opens_a_loop_is_refused_with_the_nearest_allowed_one() 
 
 def test_rows_have_a_say_in_the_start_velocity() -> None:
     sled = one_body("planar")
-    blade = pl.NoSlip("body", (0, 1, 0))
+    blade = pl.constraints.NoSlip("body", (0, 1, 0))
     with pytest.raises(pl.InconsistentVelocity, match="violates row 'no slip of body'") as caught:
         pl.simulate(sled, sled.neutral, [1.0, 0.5, 0.3], until=0.1, rows=[blade])
     np.testing.assert_allclose(caught.value.v, [1.0, 0.0, 0.3], atol=1e-12)
@@ -89,20 +89,20 @@ def test_rows_have_a_say_in_the_start_velocity() -> None:
 @pytest.mark.parametrize(
     "rows",
     [
-        [pl.Prescribed("crank", lambda t: (t, 1.0, 0.0)),
-         pl.Prescribed("crank", lambda t: (2 * t, 2.0, 0.0))],
-        [pl.Prescribed("crank", lambda t: (t, 1.0, 0.0)),
-         pl.Prescribed("rocker", lambda t: (t, 1.0, 0.0))],
+        [pl.constraints.Prescribed("crank", lambda t: (t, 1.0, 0.0)),
+         pl.constraints.Prescribed("crank", lambda t: (2 * t, 2.0, 0.0))],
+        [pl.constraints.Prescribed("crank", lambda t: (t, 1.0, 0.0)),
+         pl.constraints.Prescribed("rocker", lambda t: (t, 1.0, 0.0))],
     ],
 )  # fmt: skip
-def test_rows_that_contradict_each_other_are_refused(rows: list[pl.Prescribed]) -> None:
+def test_rows_that_contradict_each_other_are_refused(rows: list[pl.constraints.Prescribed]) -> None:
     with pytest.raises(pl.InconsistentVelocity, match="contradict each other") as caught:
         pl.simulate(BAR, BAR.neutral, RATE, until=0.1, rows=rows)
     assert caught.value.residual > 1e-3
 
 
 def test_prescribed_motions_start_where_the_robot_stands() -> None:
-    row = pl.Prescribed("crank", lambda t: (0.5 + t, 1.0, 0.0))
+    row = pl.constraints.Prescribed("crank", lambda t: (0.5 + t, 1.0, 0.0))
     with pytest.raises(pl.LoopNotClosed, match="start where prescribed motions start"):
         pl.simulate(BAR, BAR.neutral, RATE / 3, until=0.1, rows=[row])
     q = BAR.configuration(m.four_bar_q(m.START + 0.5))

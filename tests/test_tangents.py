@@ -149,8 +149,8 @@ def test_where_prescribed_motions_leave_no_choice_there_is_no_other_velocity() -
     bars = (0.6, 0.5, 0.4)
     machine = flat(bars)
     rows = [
-        pl.Prescribed("left", lambda t: (t, 1.0, 0.0)),
-        pl.Prescribed("right", lambda t: (0.3 * t, 0.3, 0.0)),
+        pl.constraints.Prescribed("left", lambda t: (t, 1.0, 0.0)),
+        pl.constraints.Prescribed("right", lambda t: (0.3 * t, 0.3, 0.0)),
     ]
     with pytest.raises(pl.InconsistentVelocity, match=r"first order only.*at rest") as caught:
         pl.simulate(machine, machine.neutral, rates(bars, 1.0, 0.3), until=0.1, rows=rows)
@@ -205,8 +205,8 @@ def test_accelerations_that_contradict_each_other_are_refused() -> None:
     """Crank and rocker are tied: both motions begin at rest, but only one is to speed up."""
     machine = robot("four-bar")
     rows = [
-        pl.Prescribed("crank", lambda t: (t * t, 2 * t, 2.0)),
-        pl.Prescribed("rocker", lambda t: (0.0, 0.0, 0.0)),
+        pl.constraints.Prescribed("crank", lambda t: (t * t, 2 * t, 2.0)),
+        pl.constraints.Prescribed("rocker", lambda t: (0.0, 0.0, 0.0)),
     ]
     with pytest.raises(pl.InconsistentVelocity, match=r"contradict each other.*take one out"):
         pl.simulate(machine, machine.neutral, until=1.0, rows=rows)

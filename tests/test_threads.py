@@ -64,7 +64,7 @@ def test_equations_of_motion(name: str, formulation: Formulation | None) -> None
         rows = pl.Constraints(machine)  # another state in the middle of an evaluation
         return np.full(machine.nv, float(np.sum(rows.jacobian(machine.neutral))))
 
-    forces = [pl.JointDamping(), pl.PointForce(machine.bodies[-1], (1.0, 2.0, 3.0))]
+    forces = [pl.forces.JointDamping(), pl.forces.PointForce(machine.bodies[-1], (1.0, 2.0, 3.0))]
     shared, alone = (
         pl.EquationsOfMotion(
             machine, formulation=formulation, forces=[pl.TorqueFunction(push), *forces]
@@ -106,7 +106,7 @@ def test_constraints(name: str, full: bool) -> None:
 def test_mechanism_and_momentum_row() -> None:
     machine = robot("palletizer")
     frame = machine.bodies[-1]
-    row = pl.AngularMomentum(value=0.0)
+    row = pl.constraints.AngularMomentum(value=0.0)
     shared, alone = (pl.EquationsOfMotion(machine, rows=[row]) for _ in range(2))
 
     def all_of(equations: pl.EquationsOfMotion) -> Call:
@@ -143,7 +143,7 @@ def assembly_at(machine: pl.Mechanism, q: Array) -> list[Array]:
 
 def run_from(machine: pl.Mechanism, q: Array) -> list[Array]:
     """A short run."""
-    run = pl.simulate(machine, q, until=0.03, forces=[pl.JointDamping()])
+    run = pl.simulate(machine, q, until=0.03, forces=[pl.forces.JointDamping()])
     return [run.t, run.q, run.v]
 
 

@@ -30,7 +30,7 @@ EXPRESSED = (
 )  # fmt: skip
 
 
-def pinocchio_acceleration(out: pl.PinocchioModels, q: Array, v: Array) -> Array:
+def pinocchio_acceleration(out: pl.interop.PinocchioModels, q: Array, v: Array) -> Array:
     """Acceleration that Pinocchio's proximal solver finds without forces of drives."""
     data = out.model.createData()
     models = pin.StdVec_RigidConstraintModel()
@@ -200,7 +200,7 @@ def floating_with(pair: str) -> pl.Mechanism:
     return build(Description("held", (body,), joints))
 
 
-@pytest.mark.parametrize("pair", sorted(set(pl.PAIR_NAMES) - {"free"}))
+@pytest.mark.parametrize("pair", sorted(set(pl.model.PAIR_NAMES) - {"free"}))
 def test_every_pair_is_the_same_or_named(pair: str) -> None:
     """The rows of the constraint models and those of the pair allow the same velocities."""
     robot = floating_with(pair)

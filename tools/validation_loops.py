@@ -63,7 +63,10 @@ def pendulum(module: ModuleType) -> Iterator[Line]:
 def _forms_apart(robot: pl.Mechanism, module: ModuleType) -> float:
     """Largest difference of the velocities after the second lock, relative."""
     (first, _), (second, _) = module.LOCKS
-    old, new = pl.Mode((pl.Locked(first),)), pl.Mode((pl.Locked(first), pl.Locked(second)))
+    old, new = (
+        pl.Mode((pl.simulation.Locked(first),)),
+        pl.Mode((pl.simulation.Locked(first), pl.simulation.Locked(second))),
+    )
     q, v = np.array([0.8, 0.4, -0.3]), np.array([1.0, 0.0, -2.0])
     forms = (pl.Augmented(), pl.Projected(), pl.Voronets())
     made = [pl.transition(robot, q, v, old, new, form).v_plus for form in forms]

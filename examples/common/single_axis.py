@@ -108,8 +108,8 @@ class Axis:
             passed: part of the known angle after which the arm is level.
         """
         joint = self.robot.joints[self.column]
-        strong = pl.JointBrake(side="joint", dynamic_torque=STRONG)
-        brake = pl.JointBrake(
+        strong = pl.safety.JointBrake(side="joint", dynamic_torque=STRONG)
+        brake = pl.safety.JointBrake(
             side="joint", dynamic_torque=torque, delay=delay, short_circuit=short
         )  # fmt: skip
         brakes = pl.Brakes(dict.fromkeys(self.robot.joints, strong) | {joint: brake})
@@ -179,7 +179,7 @@ class Fit(NamedTuple):
     result: pl.StopResult
 
     @property
-    def joint(self) -> pl.JointStop:
+    def joint(self) -> pl.safety.JointStop:
         """The axis as it stopped."""
         return self.result.joints[self.axis.robot.joints[self.axis.column]]
 

@@ -121,11 +121,20 @@ def test_bodies_accelerate_alike_in_all_coordinates(name: str, space: Space) -> 
 ROWS: dict[str, tuple[str, tuple[Row, ...]]] = {
     "car": (
         "floating-four-bar",
-        (pl.NoSlip("base", (0, 1, 0)), pl.Rolling("rocker", 0.3, axle=(0, 0.8, 0.6))),
+        (
+            pl.constraints.NoSlip("base", (0, 1, 0)),
+            pl.constraints.Rolling("rocker", 0.3, axle=(0, 0.8, 0.6)),
+        ),
     ),
-    "momentum": ("floating-four-bar", (pl.AngularMomentum((0.1, 0.2, 1)),)),
-    "said twice": ("rssr", (pl.NoSlip("coupler", (1, 1, 0)), pl.NoSlip("coupler", (2, 2, 0)))),
-    "own rows": ("spinning-rods", (pl.Pfaffian("mine", lambda q: [[1, 0, q[2]] + [0] * 6]),)),
+    "momentum": ("floating-four-bar", (pl.constraints.AngularMomentum((0.1, 0.2, 1)),)),
+    "said twice": (
+        "rssr",
+        (pl.constraints.NoSlip("coupler", (1, 1, 0)), pl.constraints.NoSlip("coupler", (2, 2, 0))),
+    ),
+    "own rows": (
+        "spinning-rods",
+        (pl.constraints.Pfaffian("mine", lambda q: [[1, 0, q[2]] + [0] * 6]),),
+    ),
 }
 
 
@@ -141,7 +150,7 @@ def test_formulations_agree_with_further_rows(case: str) -> None:
 
 def test_formulations_agree_with_a_prescribed_motion() -> None:
     machine = robot("five-bar")
-    row = pl.Prescribed("m1", lambda t: (t * t, 2 * t, 2.0))
+    row = pl.constraints.Prescribed("m1", lambda t: (t * t, 2 * t, 2.0))
     for seed in (8, 9):
         q = assembled(machine, seed)
         v = pl.consistent_velocity(machine, q, {"m1": 0.6, "m2": 2.0})

@@ -118,7 +118,7 @@ def test_other_forces_and_rows_are_accounted_for() -> None:
     q, v, a = planned(machine, 6)
     bare = pl.inverse_dynamics(machine, q, v, a, actuated=["m1", "m2"])
     damped = pl.inverse_dynamics(
-        machine, q, v, a, actuated=["m1", "m2"], forces=[pl.JointDamping({"m1": 2.0})]
+        machine, q, v, a, actuated=["m1", "m2"], forces=[pl.forces.JointDamping({"m1": 2.0})]
     )
     np.testing.assert_allclose(damped - bare, [2.0 * v[0], 0.0], atol=1e-9)
     # A row takes one freedom, and then one motor is enough.
@@ -127,7 +127,7 @@ def test_other_forces_and_rows_are_accounted_for() -> None:
     def motion(t: float) -> tuple[float, float, float]:
         return 0.0, float(v[at]), float(a[at])
 
-    row = pl.Prescribed("m2", motion)
+    row = pl.constraints.Prescribed("m2", motion)
     (alone,) = pl.inverse_dynamics(machine, q, v, a, actuated=["m1"], rows=[row])
     equations = pl.EquationsOfMotion(machine, rows=[row], forces=[pl.Torque("m1", float(alone))])
     close(equations.acceleration(0.0, q, v), a, 1e-8)
@@ -175,7 +175,7 @@ def from_mass_matrix(machine: pl.Mechanism, q: Array) -> Array:
 def test_christoffel_symbols_are_derivatives_of_the_mass_matrix(name: str) -> None:
     machine = robot(name)
     q = hand.random_q(machine, np.random.default_rng(8), 1.0)
-    close(pl.christoffel(machine, q), from_mass_matrix(machine, q), 1e-9)
+    close(pl.dynamics.christoffel(machine, q), from_mass_matrix(machine, q), 1e-9)
 
 
 @pytest.mark.parametrize("name", [*ONE_AXIS, "every-pair", "floating-four-bar", "stewart"])
@@ -183,7 +183,7 @@ def test_christoffel_symbols_are_symmetric_and_give_the_velocity_forces(name: st
     machine = robot(name)
     rng = np.random.default_rng(9)
     q, v = hand.random_q(machine, rng, 1.0), rng.normal(size=machine.nv)
-    gamma = pl.christoffel(machine, q)
+    gamma = pl.dynamics.christoffel(machine, q)
     np.testing.assert_array_equal(gamma, np.swapaxes(gamma, 1, 2))
     data, rest = machine.model.createData(), np.zeros(machine.nv)
     forces = pin.rnea(machine.model, data, q, v, rest) - pin.rnea(
@@ -196,7 +196,7 @@ def test_christoffel_symbols_of_the_double_pendulum_by_hand() -> None:
     """Two bars in the plane: only ``-m2 l1 c2 sin(q2)`` appears (every textbook)."""
     machine = robot("planar-3R")
     q = np.array([0.4, 1.1, 0.0])
-    gamma = pl.christoffel(machine, q)
+    gamma = pl.dynamics.christoffel(machine, q)
     masses, points = hand.point_masses(machine)[8:], hand.points_in_world(machine, q)[8:]
     joint2 = m.planar(0.4, 0.5)
     moment = masses @ np.cross(joint2, points - joint2)[:, 1]  # d/dq2 of m2 l1 (r . l1)
@@ -217,7 +217,7 @@ def coriolis_errors(machine: pl.Mechanism, seed: int) -> tuple[float, float]:
     """How far ``dM/dt - 2 C`` is from skew, and ``C v`` from the velocity forces; relative."""
     rng = np.random.default_rng(seed)
     q, v = hand.random_q(machine, rng, 1.0), rng.normal(size=machine.nv)
-    C = pl.coriolis(machine, q, v)
+    C = pl.dynamics.coriolis(machine, q, v)
     rate = hand.rate(machine, q, v, lambda q: hand.mass_matrix(machine, q))
     data, rest = machine.model.createData(), np.zeros(machine.nv)
     forces = pin.rnea(machine.model, data, q, v, rest) - pin.rnea(
@@ -249,4 +249,6 @@ def test_where_velocities_are_rates_it_is_made_of_christoffel_symbols(name: str)
     machine = robot(name)
     rng = np.random.default_rng(12)
     q, v = hand.random_q(machine, rng, 1.0), rng.normal(size=machine.nv)
-    close(pl.coriolis(machine, q, v) @ v, pl.christoffel(machine, q) @ v @ v, 1e-10)
+    close(
+        pl.dynamics.coriolis(machine, q, v) @ v, pl.dynamics.christoffel(machine, q) @ v @ v, 1e-10
+    )

@@ -67,7 +67,13 @@ def test_blocks_have_at_least_one_coordinate(block: Any) -> None:
         ("delta", None),
         ("stewart", None),
         ("every-pair", ["universal", "cylindrical", "free"]),
-        ("every-pair", [pl.Locked("spherical", ("wx", "wz")), pl.Locked("planar", ("vy",))]),
+        (
+            "every-pair",
+            [
+                pl.simulation.Locked("spherical", ("wx", "wz")),
+                pl.simulation.Locked("planar", ("vy",)),
+            ],
+        ),
         ("ball-loop", None),
     ],
 )
@@ -114,7 +120,7 @@ def test_drive_of_a_pendulum_turns_its_rotor_too(armature: float) -> None:
     machine = pendulum(armature)
     inertia = 0.3 + 2.0 * 0.25 + armature
     weight = inertia * odca(machine).acceleration(0.0, machine.neutral, np.zeros(1))[0]
-    row = pl.Prescribed("hinge", lambda t: (0.0, 0.0, 3.0))
+    row = pl.constraints.Prescribed("hinge", lambda t: (0.0, 0.0, 3.0))
     motion = odca(machine, rows=[row]).motion(0.0, machine.neutral, np.zeros(1))
     np.testing.assert_allclose(motion.a, [3.0], rtol=1e-12)
     np.testing.assert_allclose(motion.multipliers, [3.0 * inertia - weight], rtol=1e-11)
@@ -126,7 +132,7 @@ def test_prescribed_accelerations_act_on_all_bodies(name: str, block: int) -> No
     """Accelerations and drives against the dense system."""
     machine = robot(name)
     single = [one for one in machine.joints if machine.coordinates(one).nv == 1][:2]
-    rows = [pl.Prescribed(one, lambda t: (0.0, 0.0, 4.0 - t)) for one in single]
+    rows = [pl.constraints.Prescribed(one, lambda t: (0.0, 0.0, 4.0 - t)) for one in single]
     q, v = assembled(machine, 14), np.zeros(machine.nv)
     equations = odca(machine, block=block, rows=rows, forces=[push(machine)])
     J, _, gamma = equations.terms(0.5, q, v)
@@ -207,7 +213,7 @@ def test_a_cross_without_mass_is_a_universal_joint(block: int) -> None:
 def test_rows_between_coordinates_of_a_robot_with_a_cross_without_mass(block: int) -> None:
     crossed, universal = shafts(True), shafts(False)
     q, v = np.array([0.3, -0.5, 0.4]), np.array([1.0, 2.0, -1.0])
-    rows = [pl.Pfaffian("tied", lambda q: [[1.0, 2.0, 0.5], [0.0, 1.0, 1.0]])]
+    rows = [pl.constraints.Pfaffian("tied", lambda q: [[1.0, 2.0, 0.5], [0.0, 1.0, 1.0]])]
     v = v - np.linalg.pinv(J := np.array([[1.0, 2.0, 0.5], [0.0, 1.0, 1.0]])) @ (J @ v)
     motions = [odca(one, block=block, rows=rows).motion(0.0, q, v) for one in (crossed, universal)]
     expected = pl.EquationsOfMotion(universal, rows=rows).motion(0.0, q, v)

@@ -65,7 +65,7 @@ def test_velocity_sweep_is_the_projection_in_the_kinetic_metric(name: str, block
 @every_block
 def test_first_sweeps_respect_locks_couplings_and_prescribed_motions(block: int) -> None:
     machine = robot("five-bar")
-    row: Row = pl.Prescribed("m1", lambda t: (0.1 + 2 * t, 2.0, 0.0))
+    row: Row = pl.constraints.Prescribed("m1", lambda t: (0.1 + 2 * t, 2.0, 0.0))
     equations = odca(machine, block=block, rows=[row])
     q = pl.assemble(machine, {"m1": 0.1})
     v = pl.consistent_velocity(machine, q, {"m1": 2.0, "m2": -1.0})

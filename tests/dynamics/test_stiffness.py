@@ -31,10 +31,10 @@ def hinge(damping: float = 0.0, friction: float = 0.0) -> pl.Mechanism:
 
 
 FORCES: list[Force] = [
-    pl.JointDamping({"crank": 0.3, "rocker": 0.7}),
-    pl.JointFriction(0.5, {"elbow": 2.0, "crank": 1.0}),
+    pl.forces.JointDamping({"crank": 0.3, "rocker": 0.7}),
+    pl.forces.JointFriction(0.5, {"elbow": 2.0, "crank": 1.0}),
     pl.PD("crank", 5.0, 0.8),
-    pl.Damper("coupler", "ground", 0.9),
+    pl.forces.Damper("coupler", "ground", 0.9),
 ]
 
 
@@ -55,7 +55,9 @@ def test_damping_is_the_slope_of_the_torque(force: Any) -> None:
 
 def test_time_constant_of_a_hinge() -> None:
     machine = hinge(damping=25.0)
-    equations = pl.EquationsOfMotion(machine, forces=[pl.JointDamping(), pl.PD("joint", 0.0, 15.0)])
+    equations = pl.EquationsOfMotion(
+        machine, forces=[pl.forces.JointDamping(), pl.PD("joint", 0.0, 15.0)]
+    )
     found = stiffest_damping(equations, 0.0, np.zeros(1), np.zeros(1))
     assert found is not None
     assert (found.joint, found.force) == ("joint", "joint damping")
@@ -69,7 +71,7 @@ def test_rates_of_loops_are_those_of_their_accelerations(name: str) -> None:
     machine = robot(name)
     q, _ = moving(machine, 3)
     coefficients = {joint: 10.0 * (k + 1) for k, joint in enumerate(machine.joints)}
-    equations = pl.EquationsOfMotion(machine, forces=[pl.JointDamping(coefficients)])
+    equations = pl.EquationsOfMotion(machine, forces=[pl.forces.JointDamping(coefficients)])
     found = stiffest_damping(equations, 0.0, q, np.zeros(machine.nv))
     assert found is not None
     F, step = allowed(pl.Constraints(machine).jacobian(q)), 1e-6
@@ -83,7 +85,11 @@ def test_rates_of_loops_are_those_of_their_accelerations(name: str) -> None:
 
 
 def test_robots_without_damping_have_none() -> None:
-    for forces in ([], [pl.JointSpring("joint", 3.0)], [pl.TorqueFunction(lambda t, q, v: -v)]):
+    for forces in (
+        [],
+        [pl.forces.JointSpring("joint", 3.0)],
+        [pl.TorqueFunction(lambda t, q, v: -v)],
+    ):
         equations = pl.EquationsOfMotion(hinge(), forces=forces)
         assert stiffest_damping(equations, 0.0, np.zeros(1), np.zeros(1)) is None
 
@@ -117,7 +123,7 @@ def test_damping_that_steps_can_follow_is_not_worth_a_word() -> None:
 def test_a_run_that_begins_to_crawl_says_so_then() -> None:
     """Smoothed friction is stiff only near standstill, which is reached on the way."""
     machine = hinge()
-    friction = pl.JointFriction(1e-6, {"joint": 50.0})
+    friction = pl.forces.JointFriction(1e-6, {"joint": 50.0})
     equations = pl.EquationsOfMotion(machine, forces=[friction])
     found = stiffest_damping(equations, 0.0, np.zeros(1), np.full(1, 0.5))
     assert found is None

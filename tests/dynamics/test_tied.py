@@ -76,7 +76,7 @@ def test_what_it_cannot_express_is_for_the_matrices(name: str) -> None:
 
 def test_further_rows_are_for_the_matrices() -> None:
     machine = robot("four-bar")
-    row = pl.Pfaffian("none", lambda q: np.zeros((1, machine.nv)))
+    row = pl.constraints.Pfaffian("none", lambda q: np.zeros((1, machine.nv)))
     equations = pl.EquationsOfMotion(machine, rows=[row])
     equations.acceleration(0.0, *moving(machine, 1))
     assert not in_use(equations)

@@ -82,8 +82,8 @@ def test_a_body_that_starts_nearer_may_touch_later() -> None:
     geometry = (rod("a"), shape("b", "capsule", (THICK, 0.3), at(0.15, 0, 0, X_AXIS)))
     links = chain("revolute", "revolute", geometry=geometry, length=0.0)
     rows = [
-        pl.Prescribed("j1", lambda t: (0.5 + t, 1.0, 0.0)),
-        pl.Prescribed("j2", lambda t: (-0.9 + 6 * t, 6.0, 0.0)),
+        pl.constraints.Prescribed("j1", lambda t: (0.5 + t, 1.0, 0.0)),
+        pl.constraints.Prescribed("j2", lambda t: (-0.9 + 6 * t, 6.0, 0.0)),
     ]
     run = pl.simulate(links, [0.5, -0.9], [1.0, 6.0], until=0.5, rows=rows, losses=False)
     found = clearance(run, ball(0.25))["ball"]

@@ -69,11 +69,18 @@ def test_many_steps_and_several_joints() -> None:
     """Two joints that do not feel each other, with the default method."""
     robot = chain("prismatic", "prismatic", limits={"lower": (-5.0,), "upper": (1.0,)})
     run = pl.simulate(
-        robot, [0.0, 0.9], [3.0, 2.7], until=2.0,
-        rows=[pl.Prescribed("j1", lambda t: (3 * t - 1.5 * t * t, 3 - 3 * t, -3.0)),
-              pl.Prescribed("j2", lambda t: (0.9 + 0.3 * np.sin(9 * t), 2.7 * np.cos(9 * t),
-                                             -24.3 * np.sin(9 * t)))],
-    )  # fmt: skip
+        robot,
+        [0.0, 0.9],
+        [3.0, 2.7],
+        until=2.0,
+        rows=[
+            pl.constraints.Prescribed("j1", lambda t: (3 * t - 1.5 * t * t, 3 - 3 * t, -3.0)),
+            pl.constraints.Prescribed(
+                "j2",
+                lambda t: (0.9 + 0.3 * np.sin(9 * t), 2.7 * np.cos(9 * t), -24.3 * np.sin(9 * t)),
+            ),
+        ],
+    )
     assert len(run.t) > 10
     second, first = joint_limits(run)
     assert (second.joint, first.joint) == ("j2", "j1")

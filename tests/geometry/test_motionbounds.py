@@ -172,7 +172,7 @@ def joint(name: str, pair: str, parent: str, point: Any, axis: Any) -> Table:
 def one_step(robot: pl.Mechanism, q: Any, v: Any, until: float = 1e-3) -> Leaves:
     """Leaves of a run in which all joints move evenly."""
     rows = [
-        pl.Prescribed(name, _evenly(float(q[k]), float(v[k])))
+        pl.constraints.Prescribed(name, _evenly(float(q[k]), float(v[k])))
         for k, name in enumerate(robot.joints)
     ]
     method = pl.MuntheKaas("rk4", step=until)
@@ -252,7 +252,10 @@ def test_what_carries_both_does_not_matter() -> None:
     found: list[Array] = []
     for spin in (0.0, 40.0):
         v = np.array([spin, 0, 1.0, 0, 0, 0])
-        rows = [pl.Prescribed(name, _evenly(q[k], v[k])) for k, name in enumerate(arm.joints)]
+        rows = [
+            pl.constraints.Prescribed(name, _evenly(q[k], v[k]))
+            for k, name in enumerate(arm.joints)
+        ]
         method = pl.MuntheKaas("rk4", step=0.01)
         run = pl.simulate(arm, q, v, until=0.01, losses=False, rows=rows, method=method)
         leaves = Leaves(run, coarse)

@@ -30,7 +30,7 @@ def folding(spin: float, until: float = 0.8) -> pl.Trajectory:
         lambda t: (np.pi / 2, 0.0, 0.0),
         lambda t: (0.2 + 5 * t, 5.0, 0.0),
     )
-    rows = [pl.Prescribed(f"j{k + 1}", motion) for k, motion in enumerate(given)]
+    rows = [pl.constraints.Prescribed(f"j{k + 1}", motion) for k, motion in enumerate(given)]
     return pl.simulate(
         links, [0.0, np.pi / 2, 0.2], [spin, 0.0, 5.0], until=until, rows=rows, losses=False,
         save_every=until / 3,

@@ -32,7 +32,7 @@ def drawn(path: str | None) -> bool:
 
 
 def locked(*names: str) -> pl.Mode:
-    return pl.Mode(locks=tuple(map(pl.Locked, names)))
+    return pl.Mode(locks=tuple(map(pl.simulation.Locked, names)))
 
 
 # -- planar pendulum (section 6) --------------------------------------------------------------
@@ -313,4 +313,4 @@ def test_the_program_of_the_page_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, object] = {}
     exec(code, names)
     change = names["change"]
-    assert isinstance(change, pl.Transition) and change.energy_loss > 0
+    assert isinstance(change, pl.simulation.Transition) and change.energy_loss > 0

@@ -59,7 +59,7 @@ def test_a_four_bar_falls_apart_as_two_pendulums() -> None:
     assert np.abs(energy.error).max() < 1e-8 and not energy.work["impulses"][k - 1].any()
     assert run.closure().max() < 1e-10  # of loops that are closed; none is left
     pulled = run.reactions("close")
-    assert isinstance(pulled, pl.Reaction)
+    assert isinstance(pulled, pl.simulation.Reaction)
     assert not pulled.force[k:].any() and np.abs(pulled.force[:k]).max(axis=1).min() > 1e-3
 
 

@@ -102,7 +102,7 @@ def unpushed(J: Array, pushes: Array, impulse: Array) -> float:
 
 
 def first(machine: pl.Mechanism, q: Array, v: Array, e: float) -> pl.Trajectory:
-    return pl.simulate(machine, q, v, until=1e-3, limits=pl.EndStops(e), losses=False)
+    return pl.simulate(machine, q, v, until=1e-3, limits=pl.simulation.EndStops(e), losses=False)
 
 
 # -- closed forms ---------------------------------------------------------------------------------
@@ -114,7 +114,9 @@ def test_a_ball_bounces_as_in_the_book(e: float, method: pl.MuntheKaas) -> None:
     ball, height = s.between(s.falling(), 0.0, 9.0), 0.5
     rate = np.sqrt(2 * s.G * height)
     end = rate / s.G + 2 * rate / s.G * e / (1 - e)
-    run = pl.simulate(ball, [height], until=end + 0.1, limits=pl.EndStops(e), method=method)
+    run = pl.simulate(
+        ball, [height], until=end + 0.1, limits=pl.simulation.EndStops(e), method=method
+    )
     *bounces, last = run.transitions
     hits = rate / s.G + 2 * rate / s.G * np.r_[0.0, np.cumsum(e ** np.arange(1, len(bounces) + 1))]
     close(np.array([made.t for made in run.transitions]), hits[: len(run.transitions)], 1e-9)
@@ -138,7 +140,9 @@ def test_a_ball_bounces_as_in_the_book(e: float, method: pl.MuntheKaas) -> None:
 def test_what_bounces_without_loss_comes_back_for_ever() -> None:
     ball = s.between(s.falling(), 0.0, 9.0)
     period = 2 * np.sqrt(2 * 0.3 / s.G)
-    run = pl.simulate(ball, [0.3], until=4 * period, limits=pl.EndStops(1.0), method=TIGHT)
+    run = pl.simulate(
+        ball, [0.3], until=4 * period, limits=pl.simulation.EndStops(1.0), method=TIGHT
+    )
     assert len(run.transitions) == 4
     for k in range(5):
         assert run(k * period).q[0] == pytest.approx(0.3, abs=1e-8)
@@ -150,7 +154,7 @@ def test_a_billiard_unfolds() -> None:
     table = build(replace(
         table.description, joints=(replace(only, lower=(-1.0, -2.0), upper=(1.5, 0.7)),)
     ))  # fmt: skip
-    run = pl.simulate(table, [0.2, 0.1], [3.0, -1.7], until=7.0, limits=pl.EndStops(1.0))
+    run = pl.simulate(table, [0.2, 0.1], [3.0, -1.7], until=7.0, limits=pl.simulation.EndStops(1.0))
 
     def folded(x: float, low: float, high: float) -> float:
         span = high - low
@@ -180,7 +184,7 @@ def test_a_body_slides_along_one_wall_and_comes_to_rest_in_the_corner() -> None:
     close(np.array([t for t, _ in run.events]), np.array([0.5, 1.0]), 1e-9)
     assert str(run.modes[run.mode[-1]]) == "lock:joint, lock:joint"
     push = run.reactions("lock:joint")
-    assert isinstance(push, pl.LockReaction)
+    assert isinstance(push, pl.simulation.LockReaction)
     assert push.labels == ("lock:joint.vx", "lock:joint.vy")
     close(push.effort[-1], np.array([-1.0, 4.0]), 1e-9)
 
@@ -238,7 +242,9 @@ def test_energy_never_rises_however_many_hit_each_other(seed: int) -> None:
         x = float(start[robot(name).coordinates(one).q][0])
         ranges[one] = (x - rng.uniform(0.02, 0.3), x + rng.uniform(0.02, 0.3))
     machine = with_ends(robot(name), **ranges)
-    run = pl.simulate(machine, start, v, until=0.3, limits=pl.EndStops(0.8), losses=False)
+    run = pl.simulate(
+        machine, start, v, until=0.3, limits=pl.simulation.EndStops(0.8), losses=False
+    )
     assert len(run.transitions) > 5
     for made in run.transitions:
         M = hand.mass_matrix(machine, made.q)
@@ -270,7 +276,9 @@ def test_what_is_all_but_at_rest_does_not_stop_what_bounces() -> None:
     table = build(
         replace(table.description, joints=(replace(only, lower=(0.0, 0.0), upper=(9.0, 9.0)),))
     )
-    run = pl.simulate(table, [0.0, 0.0], [-1.0, -1e-6], until=0.05, limits=pl.EndStops(0.5))
+    run = pl.simulate(
+        table, [0.0, 0.0], [-1.0, -1e-6], until=0.05, limits=pl.simulation.EndStops(0.5)
+    )
     close(run.transitions[0].v_plus, np.array([0.5, 0.0]), 1e-12)
     assert str(run.transitions[0].after) == "lock:joint"
 
@@ -278,10 +286,10 @@ def test_what_is_all_but_at_rest_does_not_stop_what_bounces() -> None:
 def test_a_joint_that_is_moved_by_force_hits_through_what_it_moves() -> None:
     """A prescribed motion goes on through the impact, and does work in it."""
     machine = with_ends(robot("planar_3r"), joint_2=(-1.0, 0.05))
-    row = pl.Prescribed("joint_1", lambda t: (0.7 * t, 0.7, 0.0))
+    row = pl.constraints.Prescribed("joint_1", lambda t: (0.7 * t, 0.7, 0.0))
     for e in (0.0, 0.6):
         run = pl.simulate(machine, machine.neutral, [0.7, 2.0, -1.0], until=0.2, rows=[row],
-                          limits=pl.EndStops(e), losses=False, method=TIGHT)  # fmt: skip
+                          limits=pl.simulation.EndStops(e), losses=False, method=TIGHT)  # fmt: skip
         made = run.transitions[0]
         M = hand.mass_matrix(machine, made.q)
         # Joint 3 is free: its momentum stays; joint 1 keeps its rate, joint 2 goes back.
@@ -327,7 +335,7 @@ def test_both_fingers_hit_at_once(coupled: bool, swapped: bool, e: float) -> Non
     M = hand.mass_matrix(hand_, hand_.neutral)
     speed = np.zeros(2)
     speed[at] = 0.3
-    plan = {"method": TIGHT, "limits": pl.EndStops(e), "losses": False}
+    plan = {"method": TIGHT, "limits": pl.simulation.EndStops(e), "losses": False}
     run = pl.simulate(hand_, [0.0, 0.0], speed, until=1.15, tau=squeeze, **plan)  # type: ignore[arg-type]
     if coupled:
         hits = [made for made in run.transitions if made.v_minus[at[0]] > 1e-9]
@@ -358,7 +366,7 @@ def test_the_order_of_joints_does_not_matter() -> None:
         at = [machine.coordinates(name).v.start for name in ("left", "right")]
         speed = np.zeros(2)
         speed[at] = [v["left"], v["right"]]
-        run = pl.simulate(machine, [0.0, 0.0], speed, until=1.0, limits=pl.EndStops(0.6))
+        run = pl.simulate(machine, [0.0, 0.0], speed, until=1.0, limits=pl.simulation.EndStops(0.6))
         ends.append(run.q[-1][at])
     close(ends[0], ends[1], 1e-12)
 
@@ -373,9 +381,16 @@ def test_an_end_stop_in_a_loop_with_every_formulation(
     machine = with_ends(free, rocker=(-0.1, 0.1), elbow=(-0.6, 3.0))
     v = pl.consistent_velocity(machine, q, {"crank": 3.0})
     run = pl.simulate(
-        machine, q, v, until=0.5, forces=[pl.Torque("crank", 6.0)], limits=pl.EndStops(e),
-        formulation=formulation, method=TIGHT, losses=False,
-    )  # fmt: skip
+        machine,
+        q,
+        v,
+        until=0.5,
+        forces=[pl.Torque("crank", 6.0)],
+        limits=pl.simulation.EndStops(e),
+        formulation=formulation,
+        method=TIGHT,
+        losses=False,
+    )
     assert run.transitions
     for made in run.transitions:
         ends = np.zeros(machine.nv)
@@ -390,9 +405,16 @@ def test_an_end_stop_in_a_loop_with_every_formulation(
     assert np.abs(run.energy().error).max() < 1e-7
     assert run.closure().max() < 1e-10 and run.limits_passed == ()
     want = pl.simulate(
-        machine, q, v, until=0.5, forces=[pl.Torque("crank", 6.0)], limits=pl.EndStops(e),
-        formulation=pl.Augmented(), method=TIGHT, losses=False,
-    )  # fmt: skip
+        machine,
+        q,
+        v,
+        until=0.5,
+        forces=[pl.Torque("crank", 6.0)],
+        limits=pl.simulation.EndStops(e),
+        formulation=pl.Augmented(),
+        method=TIGHT,
+        losses=False,
+    )
     assert [name for _, name in run.events] == [name for _, name in want.events]
     close(run.q[-1], want.q[-1], 1e-7)
 
@@ -488,7 +510,9 @@ def test_a_graze_is_neither_missed_nor_repeated(
     rate = 4.0
     top = rate**2 / (2 * s.G)
     slide = s.between(s.falling(), -50.0, top - over)
-    run = pl.simulate(slide, [0.0], [rate], until=1.2, limits=pl.EndStops(e), method=method)
+    run = pl.simulate(
+        slide, [0.0], [rate], until=1.2, limits=pl.simulation.EndStops(e), method=method
+    )
     assert run.q.max() < top - over + 1e-9 and run.limits_passed == ()
     assert len(run.events) <= 1
     if over >= 1e-7:
@@ -525,7 +549,7 @@ def test_a_locked_joint_does_not_end_a_run_at_its_limit() -> None:
     assert run.t[-1] == 0.4
 
 
-@pytest.mark.parametrize("limits", ["stop", "end stop", pl.EndStops(0.5)])
+@pytest.mark.parametrize("limits", ["stop", "end stop", pl.simulation.EndStops(0.5)])
 def test_a_start_beyond_a_limit_is_refused(limits: object) -> None:
     pendulum = s.between(s.hanging(), -3.0, 1.57)
     with pytest.raises(
@@ -539,19 +563,19 @@ def test_a_start_beyond_a_limit_is_refused(limits: object) -> None:
 
 def test_end_stops_of_some_joints_only() -> None:
     arm = tables.limited(m.planar_3r(), j1=(-0.05, 0.05), j2=(-0.05, 0.05))
-    stops = pl.EndStops(joints="j2")  # type: ignore[arg-type]
+    stops = pl.simulation.EndStops(joints="j2")  # type: ignore[arg-type]
     run = pl.simulate(arm, arm.neutral, [1, 1, 1], until=0.15, limits=stops)
     assert {name for _, name in run.events} == {"upper limit of j2"}
     assert [one.joint for one in run.limits_passed] == ["j1"]
     with pytest.raises(pl.BadValue, match="'j3' has no position limits"):
-        pl.simulate(arm, arm.neutral, until=0.1, limits=pl.EndStops(joints=("j3",)))
+        pl.simulate(arm, arm.neutral, until=0.1, limits=pl.simulation.EndStops(joints=("j3",)))
 
 
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (lambda: pl.EndStops(1.2), "must be from 0 to 1"),
-        (lambda: pl.EndStops(True), "must be from 0 to 1"),
+        (lambda: pl.simulation.EndStops(1.2), "must be from 0 to 1"),
+        (lambda: pl.simulation.EndStops(True), "must be from 0 to 1"),
         (lambda: pl.simulate(s.falling(), [0.0], until=1.0, limits="bounce"), "'end stop' or pl"),  # type: ignore[arg-type]
     ],
 )
@@ -566,7 +590,7 @@ def test_what_is_no_limit_is_refused(bad: object, message: str) -> None:
 def test_both_sides_of_a_bounce_are_kept_whatever_is_saved(tmp_path: object) -> None:
     ball = s.between(s.falling(), 0.0, 9.0)
     runs = [
-        pl.simulate(ball, [0.5], until=1.0, limits=pl.EndStops(0.7), save_every=every)
+        pl.simulate(ball, [0.5], until=1.0, limits=pl.simulation.EndStops(0.7), save_every=every)
         for every in (None, 0.6)
     ]
     whole, few = runs
@@ -600,7 +624,9 @@ def test_a_free_flying_base_may_have_arms_with_end_stops() -> None:
     k = arm.coordinates("arm").v.start
     v = np.zeros(arm.nv)
     v[k], v[3:6] = 2.0, (0.3, -0.2, 0.5)
-    run = pl.simulate(arm, arm.neutral, v, until=2.0, limits=pl.EndStops(0.9), method=TIGHT)
+    run = pl.simulate(
+        arm, arm.neutral, v, until=2.0, limits=pl.simulation.EndStops(0.9), method=TIGHT
+    )
     assert len(run.transitions) > 2
     momenta = run.momentum()
     close(momenta.angular, np.tile(momenta.angular[0], (len(run.t), 1)), 1e-8)

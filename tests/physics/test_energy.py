@@ -72,7 +72,7 @@ def cart(*forces: Force, x: float, v: float, until: float) -> pl.Trajectory:
 
 def test_mass_on_a_spring() -> None:
     w = np.sqrt(50.0 / 2.0)
-    run = cart(pl.JointSpring("joint", 50.0, 0.3), x=0.5, v=1.0, until=3.0)
+    run = cart(pl.forces.JointSpring("joint", 50.0, 0.3), x=0.5, v=1.0, until=3.0)
     expected = 0.3 + 0.2 * np.cos(w * run.t) + 1.0 / w * np.sin(w * run.t)
     np.testing.assert_allclose(run.q[:, 0], expected, atol=1e-8)
     balance = run.energy()
@@ -83,7 +83,11 @@ def test_mass_on_a_spring() -> None:
 @pytest.mark.parametrize("damping", [1.0, 20.0, 60.0], ids=["weak", "critical", "strong"])
 def test_damped_oscillator(damping: float) -> None:
     run = cart(
-        pl.JointSpring("joint", 50.0), pl.JointDamping({"joint": damping}), x=0.5, v=1.0, until=2.0
+        pl.forces.JointSpring("joint", 50.0),
+        pl.forces.JointDamping({"joint": damping}),
+        x=0.5,
+        v=1.0,
+        until=2.0,
     )
     # x = exp(A t) x0 with the matrix of the linear system, by its eigenvalues.
     A = np.array([[0.0, 1.0], [-25.0, -damping / 2.0 * (1 + 1e-9)]])
@@ -146,7 +150,7 @@ def test_body_on_a_spring_to_a_point_goes_round_an_ellipse() -> None:
     body = one_body(mass=2.0, gravity=(0, 0, 0))
     q = body.neutral
     q[:3] = 1.0, 0.0, 0.2
-    spring = pl.Spring("ground", "body", 18.0)
+    spring = pl.forces.Spring("ground", "body", 18.0)
     v = np.array([0.0, 0.9, -0.3, 0, 0, 0])
     run = pl.simulate(body, q, v, until=2.5, forces=[spring], method=tight())
     t = run.t[:, None]
@@ -235,33 +239,49 @@ BUSY: dict[str, tuple[str, Sequence[Force], Sequence[Any]]] = {
     "five-bar": (
         "five-bar",
         [
-            pl.JointSpring("e1", 3.0), pl.JointSpring("e1", 2.0, 0.4),
-            pl.JointDamping({"m1": 0.3, "e2": 0.2}), pl.PD("m2", 5.0, 0.5, np.cos, 0.1),
-            pl.Spring("l1", "r2", 4.0, 0.2), pl.Damper("l2", "ground", 0.5),
-            pl.Torque("m1", lambda t: np.sin(5 * t)), pl.Torque("m1", 0.3),
+            pl.forces.JointSpring("e1", 3.0),
+            pl.forces.JointSpring("e1", 2.0, 0.4),
+            pl.forces.JointDamping({"m1": 0.3, "e2": 0.2}),
+            pl.PD("m2", 5.0, 0.5, np.cos, 0.1),
+            pl.forces.Spring("l1", "r2", 4.0, 0.2),
+            pl.forces.Damper("l2", "ground", 0.5),
+            pl.Torque("m1", lambda t: np.sin(5 * t)),
+            pl.Torque("m1", 0.3),
         ],
         [],
     ),
-    "prescribed": ("five-bar", [pl.JointDamping({"m2": 0.3})], [pl.Prescribed("m1", swing)]),
-    "friction": ("fivebar", [pl.JointDamping(), pl.JointFriction(0.2)], []),
+    "prescribed": (
+        "five-bar",
+        [pl.forces.JointDamping({"m2": 0.3})],
+        [pl.constraints.Prescribed("m1", swing)],
+    ),
+    "friction": ("fivebar", [pl.forces.JointDamping(), pl.forces.JointFriction(0.2)], []),
     "space": (
         "spinning-rods",
         [
-            pl.PointForce("rod1", lambda t: [np.sin(t), 1.0, t]), pl.JointDamping({"ball1": 0.05}),
-            pl.PointForce("rocker2", [0.3, 0.2, -0.1], local=True),
-            pl.TorqueFunction(lambda t, q, v: -0.1 * v**3), pl.Spring("rod1", "rod2", 3.0, 0.1),
+            pl.forces.PointForce("rod1", lambda t: [np.sin(t), 1.0, t]),
+            pl.forces.JointDamping({"ball1": 0.05}),
+            pl.forces.PointForce("rocker2", [0.3, 0.2, -0.1], local=True),
+            pl.TorqueFunction(lambda t, q, v: -0.1 * v**3),
+            pl.forces.Spring("rod1", "rod2", 3.0, 0.1),
         ],
         [],
     ),
-    "blade": ("floating-four-bar", [pl.Torque("crank", 2.0)], [pl.NoSlip("base", (0, 1, 0))]),
-}  # fmt: skip
+    "blade": (
+        "floating-four-bar",
+        [pl.Torque("crank", 2.0)],
+        [pl.constraints.NoSlip("base", (0, 1, 0))],
+    ),
+}
 
 
 @pytest.mark.parametrize("case", BUSY)
 def test_energy_balance_closes_and_better_with_a_tighter_tolerance(case: str) -> None:
     name, forces, rows = BUSY[case]
     machine = robot(name)
-    q, v = moving(machine, 1, [row for row in rows if not isinstance(row, pl.Prescribed)])
+    q, v = moving(
+        machine, 1, [row for row in rows if not isinstance(row, pl.constraints.Prescribed)]
+    )
     if case == "prescribed":
         q, v = machine.neutral, np.zeros(machine.nv)
     missing = []
@@ -301,7 +321,7 @@ def test_work_lines_by_hand() -> None:
 def test_prescribed_motion_does_the_work_that_is_done() -> None:
     """A mass lifted by a prescribed slide, from rest to rest: ``m g h``."""
     body = one_body("prismatic", mass=2.0)
-    row = pl.Prescribed("joint", swing)
+    row = pl.constraints.Prescribed("joint", swing)
     run = pl.simulate(body, [0.0], until=np.pi / 3, rows=[row])
     assert run.q[-1][0] == pytest.approx(0.6, abs=1e-9)
     work = run.energy().work["prescribed motion"]
@@ -339,9 +359,11 @@ def test_floating_loops_keep_their_momentum(name: str, forces: bool) -> None:
     inner: list[Force] = []
     if forces:
         inner = [
-            pl.Torque("crank", 3.0), pl.JointDamping({"rocker": 0.3}),
-            pl.Spring("base", "coupler", 20.0, 0.1), pl.Damper("rocker", "crank", 2.0),
-        ]  # fmt: skip
+            pl.Torque("crank", 3.0),
+            pl.forces.JointDamping({"rocker": 0.3}),
+            pl.forces.Spring("base", "coupler", 20.0, 0.1),
+            pl.forces.Damper("rocker", "crank", 2.0),
+        ]
     run = pl.simulate(machine, q, v, until=1.0, forces=inner, method=tight(1e-9))
     found = run.momentum()
     size = np.abs(found.linear[0]).max() + np.abs(found.angular[0]).max()
@@ -364,7 +386,7 @@ def test_gravity_changes_the_momentum_as_it_must() -> None:
 
 def test_momentum_rows_force_nothing_and_keep_the_momentum() -> None:
     machine, q, v = weightless("rssr")
-    row = pl.AngularMomentum((0.2, -1.0, 0.5))
+    row = pl.constraints.AngularMomentum((0.2, -1.0, 0.5))
     coarse = pl.MuntheKaas("rk4", step=0.02)
     bare = pl.simulate(machine, q, v, until=1.0, method=coarse)
     run = pl.simulate(machine, q, v, until=1.0, method=coarse, rows=[row])

@@ -101,7 +101,7 @@ def test_the_impulse_of_a_lock_turns_what_it_carries() -> None:
     # About the axis of the locked joint the outer body feels the lock and nothing else.
     arm = robot("double-pendulum")
     q, v = assembled(arm, 3), np.random.default_rng(4).normal(size=6)
-    made = pl.transition(arm, q, v, FREE, pl.Mode(pl.Locked("lower", ("wy",))))
+    made = pl.transition(arm, q, v, FREE, pl.Mode(pl.simulation.Locked("lower", ("wy",))))
     change = momentum(arm, "lower", q, made.v_plus) - momentum(arm, "lower", q, v)
     seat = arm.model.frames[arm.frame_id("lower")]
     placement, _, _ = body_motion(arm, q, v)["lower"]
@@ -156,7 +156,7 @@ def test_absolute_coordinates_give_the_same_motion_after_a_lock(
 
 def singular(
     machine: pl.Mechanism, q: Array, v: Array, before: pl.Mode, after: pl.Mode
-) -> pl.Transition:
+) -> pl.simulation.Transition:
     """A change that must be reported as singular and solved as well as can be, in all forms."""
     made = []
     for form in (pl.Augmented(), pl.Projected(), pl.Voronets()):

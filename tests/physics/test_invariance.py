@@ -70,7 +70,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "dopri5": {"method": pl.MuntheKaas("dopri5")},
     "rk4": {"method": pl.MuntheKaas("rk4", step=2.5e-3)},
     "heun": {"method": pl.MuntheKaas("heun", step=5e-4)},
-    "idle row": {"rows": [pl.Pfaffian("none", lambda q: np.zeros((2, 3)))]},
+    "idle row": {"rows": [pl.constraints.Pfaffian("none", lambda q: np.zeros((2, 3)))]},
 }
 
 
@@ -81,7 +81,7 @@ def test_all_ways_lead_to_the_same_motion(name: str, option: str) -> None:
     options = dict(OPTIONS[option])
     if option == "idle row":
         nv = here.robot.nv
-        options["rows"] = [pl.Pfaffian("none", lambda q: np.zeros((2, nv)))]
+        options["rows"] = [pl.constraints.Pfaffian("none", lambda q: np.zeros((2, nv)))]
     run = pl.simulate(here.robot, here.q[0], here.v[0], until=0.25, **options)
     gap = here.robot.difference(run.q[-1], here.q[-1])
     np.testing.assert_allclose(gap, 0, atol=2e-5 if option == "heun" else 1e-6)

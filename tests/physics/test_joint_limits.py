@@ -40,7 +40,9 @@ def fall(angle: float, rate: float, until: float, meet: float) -> tuple[float, f
 
 def test_hits_are_reported_and_change_nothing() -> None:
     limited = s.between(s.hanging(), -0.6, 0.4)
-    run = pl.simulate(limited, [0.0], [4.0], until=1.0, events=[pl.JointLimits()], method=TIGHT)
+    run = pl.simulate(
+        limited, [0.0], [4.0], until=1.0, events=[pl.simulation.JointLimits()], method=TIGHT
+    )
     plain = pl.simulate(limited, [0.0], [4.0], until=1.0, method=TIGHT)
     # Out at the top, back in (no event), out at the bottom.
     assert labels(run) == ["upper limit of joint", "lower limit of joint"]
@@ -51,17 +53,17 @@ def test_hits_are_reported_and_change_nothing() -> None:
 
 
 def test_only_the_named_joints_are_watched() -> None:
-    def events(limits: pl.JointLimits) -> list[str]:
+    def events(limits: pl.simulation.JointLimits) -> list[str]:
         arm = tables.limited(m.planar_3r(), j1=(-0.05, 0.05), j2=(-0.05, 0.05))
         return labels(pl.simulate(arm, arm.neutral, [1, 1, 1], until=0.15, events=[limits]))
 
-    assert set(events(pl.JointLimits())) == {"upper limit of j1", "upper limit of j2"}
-    assert events(pl.JointLimits(("j2",))) == ["upper limit of j2"]
-    assert events(pl.JointLimits("j2")) == ["upper limit of j2"]  # type: ignore[arg-type]
+    assert set(events(pl.simulation.JointLimits())) == {"upper limit of j1", "upper limit of j2"}
+    assert events(pl.simulation.JointLimits(("j2",))) == ["upper limit of j2"]
+    assert events(pl.simulation.JointLimits("j2")) == ["upper limit of j2"]  # type: ignore[arg-type]
     with pytest.raises(pl.UnknownName, match="no joint 'j4'"):
-        events(pl.JointLimits(("j4",)))
+        events(pl.simulation.JointLimits(("j4",)))
     with pytest.raises(pl.BadValue, match="'j3' has no position limits"):
-        events(pl.JointLimits(("j3",)))
+        events(pl.simulation.JointLimits(("j3",)))
 
 
 # -- plastic impact -----------------------------------------------------------------------------
@@ -80,7 +82,7 @@ def test_a_pendulum_falls_on_a_stop_rests_and_is_pulled_away() -> None:
     assert np.all(run.q[resting] == run.q[resting][0]) and not run.v[resting].any()
     assert run.q[resting][0] == pytest.approx(-0.3, abs=1e-12)
     push = run.reactions("lock:joint")
-    assert isinstance(push, pl.LockReaction)
+    assert isinstance(push, pl.simulation.LockReaction)
     want = WEIGHT * np.cos(0.3) - 10.0 * run.t[resting]
     close(push.effort[resting, 0], want, 1e-9)
     assert run.q[-1, 0] > -0.2 and run.modes[run.mode[-1]] == pl.Mode()
@@ -169,7 +171,7 @@ def test_locks_of_the_user_are_not_released_by_a_stop() -> None:
     for axes in ((), ("wz",)):
         run = pl.simulate(
             pendulum, [-0.3], until=0.6, tau=lambda t, q, v: [20.0 * np.sin(20 * t)],
-            mode=pl.Mode(pl.Locked("joint", axes)), limits="end stop",
+            mode=pl.Mode(pl.simulation.Locked("joint", axes)), limits="end stop",
         )  # fmt: skip
         assert run.events == () and not run.v.any()
 

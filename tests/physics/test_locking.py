@@ -260,7 +260,7 @@ def test_reactions_of_locks_are_what_inverse_dynamics_needs(name: str) -> None:
     )  # fmt: skip
     for joint in filter(None, (one, two)):
         found = run.reactions(f"lock:{joint}")
-        assert isinstance(found, pl.LockReaction)
+        assert isinstance(found, pl.simulation.LockReaction)
         assert found.labels == (f"lock:{joint}",) and found.determined.all()
         want = held_by(run, joint, lambda t, q, v: push * (1 + t))
         close(found.effort[:, 0], want, 1e-9)
@@ -273,7 +273,7 @@ def test_reactions_of_locks_are_what_inverse_dynamics_needs(name: str) -> None:
 def test_a_lock_of_a_resting_pendulum_holds_its_weight() -> None:
     run = pl.simulate(s.hanging(), [0.0], until=0.5, mode=pl.Mode("joint"))
     found = run.reactions("lock:joint")
-    assert isinstance(found, pl.LockReaction)
+    assert isinstance(found, pl.simulation.LockReaction)
     close(found.effort[:, 0], np.full(len(run.t), 2.0 * s.G * 0.5), 1e-14)  # mass, gravity, arm
     assert not run.v.any() and not run.q.any()
 
@@ -283,7 +283,7 @@ def test_reactions_of_an_axis_bear_its_name() -> None:
     q, v = moving(pendulum, 1)
     run = pl.simulate(pendulum, q, v, until=0.05, events=[pl.lock("lower", at=0.02, axes=["wy"])])
     found = run.reactions("lock:lower")
-    assert isinstance(found, pl.LockReaction)
+    assert isinstance(found, pl.simulation.LockReaction)
     assert found.labels == ("lock:lower.wy",)
     data, column = pendulum.model.createData(), pendulum.coordinates("lower").v.start + 1
     needed = [pin.rnea(pendulum.model, data, *state)[column] for state in
@@ -313,7 +313,7 @@ def test_the_energy_balance_closes_with_impulses_as_a_line(name: str) -> None:
 
 def test_a_driven_joint_keeps_its_motion_when_another_one_locks() -> None:
     machine = regularized("five-bar")
-    drive = pl.Prescribed(
+    drive = pl.constraints.Prescribed(
         "m1", lambda t: (0.2 * np.sin(3 * t), 0.6 * np.cos(3 * t), -1.8 * np.sin(3 * t))
     )
     v = pl.consistent_velocity(machine, machine.neutral, {"m1": 0.6, "m2": 1.0})

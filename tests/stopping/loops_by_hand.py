@@ -143,7 +143,7 @@ class Friction:
 
     robot: pl.Mechanism
     brakes: pl.Brakes
-    chain: pl.Chain
+    chain: pl.safety.Chain
 
     def _single(self, joint: str) -> bool:
         return self.robot.coordinates(joint).nv == 1
@@ -282,14 +282,14 @@ def columns(robot: pl.Mechanism, joints: set[str]) -> NDArray[np.intp]:
 # -- in short ------------------------------------------------------------------------------------
 
 
-def brake(torque: float, **more: Any) -> pl.JointBrake:
+def brake(torque: float, **more: Any) -> pl.safety.JointBrake:
     """A friction brake at the joint itself."""
-    return pl.JointBrake(side="joint", dynamic_torque=torque, **more)
+    return pl.safety.JointBrake(side="joint", dynamic_torque=torque, **more)
 
 
-def rubbing(torque: float, **more: Any) -> pl.JointBrake:
+def rubbing(torque: float, **more: Any) -> pl.safety.JointBrake:
     """A joint without brake, with dry friction."""
-    return pl.JointBrake(kind="none", coulomb=torque, **more)
+    return pl.safety.JointBrake(kind="none", coulomb=torque, **more)
 
 
 def moving(

@@ -24,7 +24,7 @@ from ..tables import Array, Table, joint
 G = 9.81
 UP = np.pi / 2
 """Slope of a rail that goes straight up [rad]."""
-LATE = pl.Chain(sensor=0.02, controller=0.03, drive_off=0.05)
+LATE = pl.safety.Chain(sensor=0.02, controller=0.03, drive_off=0.05)
 """A chain with a time in every place [s]."""
 X, Y, Z = np.eye(3)
 
@@ -183,7 +183,9 @@ def arm_stop(**more: Any) -> pl.StopResult:
     return pl.stop(robot, robot.neutral, v, brakes=URDF / "six_axis_arm.brakes.yaml", **more)
 
 
-def stands(result: pl.StopResult, angle: float, time: float, joint: str = "axis") -> pl.JointStop:
+def stands(
+    result: pl.StopResult, angle: float, time: float, joint: str = "axis"
+) -> pl.safety.JointStop:
     """Assert where and when a joint came to rest, and that the energies close."""
     one = result.joints[joint]
     assert one.state == "held"
@@ -196,23 +198,29 @@ def stands(result: pl.StopResult, angle: float, time: float, joint: str = "axis"
 # -- brakes ---------------------------------------------------------------------------------------
 
 
-def on_axis(chain: pl.Chain | None = None, /, **numbers: Any) -> pl.Brakes:
+def on_axis(chain: pl.safety.Chain | None = None, /, **numbers: Any) -> pl.Brakes:
     """Brakes of a robot with one joint; they act at the joint if nothing else is said."""
-    return pl.Brakes({"axis": pl.JointBrake(**({"side": "joint"} | numbers))}, chain or pl.Chain())
+    return pl.Brakes(
+        {"axis": pl.safety.JointBrake(**({"side": "joint"} | numbers))}, chain or pl.safety.Chain()
+    )
 
 
-def brakes(chain: pl.Chain | None = None, /, **joints: dict[str, Any]) -> pl.Brakes:
+def brakes(chain: pl.safety.Chain | None = None, /, **joints: dict[str, Any]) -> pl.Brakes:
     """Brakes that act at the joint if nothing else is said."""
-    made = {name: pl.JointBrake(**({"side": "joint"} | given)) for name, given in joints.items()}
-    return pl.Brakes(made, chain or pl.Chain())
+    made = {
+        name: pl.safety.JointBrake(**({"side": "joint"} | given)) for name, given in joints.items()
+    }
+    return pl.Brakes(made, chain or pl.safety.Chain())
 
 
-def random_brake(rng: np.random.Generator, torque: float, *, teeth: bool = False) -> pl.JointBrake:
+def random_brake(
+    rng: np.random.Generator, torque: float, *, teeth: bool = False
+) -> pl.safety.JointBrake:
     """A brake of about some torque at the joint, with gear, friction, times and band."""
     ratio = float(rng.choice([1.0, 30.0, 100.0]))
     dynamic = torque * rng.uniform(0.5, 1.5) / ratio
     coulomb = torque * rng.uniform(0, 0.1)
-    return pl.JointBrake(
+    return pl.safety.JointBrake(
         kind="tooth" if teeth else "friction",
         side="motor",
         gear_ratio=ratio,
@@ -261,7 +269,7 @@ def drawn_stop(seed: int, *, teeth: float = 0.0) -> Drawn:
     least, most = rng.choice([[2.0, 3.0], [0.5, 2.0], [0.3, 1.0]])
     torques = np.max(loads, axis=0) * rng.uniform(least, most, n)
     torques += np.max(inertias, axis=0) * rng.uniform(1, 20, n)
-    chain = pl.Chain(controller=0.01, drive_off=rng.uniform(0, 0.03))
+    chain = pl.safety.Chain(controller=0.01, drive_off=rng.uniform(0, 0.03))
     entries = {
         name: random_brake(rng, torque, teeth=bool(teeth) and rng.random() < teeth)
         for name, torque in zip(arm.joints, torques, strict=True)
@@ -319,7 +327,7 @@ def wild_stop(seed: int) -> Wild:
     return Wild(arm, q, v, by, payload, category)
 
 
-def controlled_stop(seed: int) -> tuple[Wild, pl.Trigger | None]:
+def controlled_stop(seed: int) -> tuple[Wild, pl.safety.Trigger | None]:
     """A stop of any category, drives perhaps too weak, from even or recorded motion."""
     rng = np.random.default_rng(seed + 77)
     wild = wild_stop(seed) if rng.random() < 0.5 else Wild(*drawn_stop(seed)[:4], None, 0)
@@ -339,6 +347,6 @@ def controlled_stop(seed: int) -> tuple[Wild, pl.Trigger | None]:
     if rng.random() < 0.4:
         t = np.linspace(0, 9, 181)[:, None]
         waves = 0.5 * np.sin(3 * t + rng.uniform(0, 6, len(wild.q)))
-        motion = pl.JointTrajectory(wild.robot.joints, t[:, 0], wild.q + wild.v * t + waves)
-        trigger = pl.Trigger(motion, at=rng.uniform(0, 0.3), controller=rng.uniform(0, 0.05))
+        motion = pl.safety.JointTrajectory(wild.robot.joints, t[:, 0], wild.q + wild.v * t + waves)
+        trigger = pl.safety.Trigger(motion, at=rng.uniform(0, 0.3), controller=rng.uniform(0, 0.05))
     return wild._replace(by=by, category=category), trigger

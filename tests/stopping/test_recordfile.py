@@ -132,7 +132,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     run = pl.simulate(robot, q, v, until=0.1)
     stop = pl.stop(robot, q, v, brakes=pl.Brakes.template(robot))
     for path in (run.to_csv(tmp_path / "run.csv"), stop.to_csv(tmp_path / "stop.csv")):
-        motion = pl.JointTrajectory.from_csv(path)
+        motion = pl.safety.JointTrajectory.from_csv(path)
         assert motion.joints == robot.joints and set(motion.units) == {"rad"}
         np.testing.assert_allclose(motion.positions(0.0), q, rtol=1e-14)
 

@@ -466,7 +466,7 @@ def test_powers_add_up_to_the_energies(category: int) -> None:
     """The area under each curve is its line of the ledger."""
     robot = two_links()
     stops = brakes(
-        pl.Chain(sensor=0.01, controller=0.02, drive_off=0.01),
+        pl.safety.Chain(sensor=0.01, controller=0.02, drive_off=0.01),
         j1={"dynamic_torque": 40.0, "static_torque": 50.0, "coulomb": 3.0, "viscous": 2.0,
             "delay": 0.02, "rise": 0.02, "drive_torque": 90.0, "deceleration": 12.0},
         j2={"dynamic_torque": 25.0, "static_torque": 30.0, "coulomb": 2.0, "viscous": 1.0,

@@ -46,9 +46,9 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> pl.StopResult:
     """A beam that swings up by more than half a radian before its brake holds it."""
     file = tmp_path_factory.mktemp("robot") / "arm.urdf"
     file.write_text(_ARM, encoding="utf-8")
-    brake = pl.JointBrake(side="joint", dynamic_torque=8.0, static_torque=60.0, delay=0.05)
+    brake = pl.safety.JointBrake(side="joint", dynamic_torque=8.0, static_torque=60.0, delay=0.05)
     robot = pl.load(file)
-    return pl.stop(robot, [-0.2], [5.0], brakes=pl.Brakes({"axis": brake}, pl.Chain()))
+    return pl.stop(robot, [-0.2], [5.0], brakes=pl.Brakes({"axis": brake}, pl.safety.Chain()))
 
 
 @pytest.fixture(scope="module")

@@ -205,7 +205,9 @@ def test_an_angle_stored_as_cosine_and_sine(tmp_path: Path) -> None:
     name = robot.joints[0]
     assert robot.coordinates(name).nq == 2
     q = robot.configuration({name: 3.0})
-    by = pl.Brakes({n: pl.JointBrake(side="joint", dynamic_torque=900.0) for n in robot.joints})
+    by = pl.Brakes(
+        {n: pl.safety.JointBrake(side="joint", dynamic_torque=900.0) for n in robot.joints}
+    )
     result = pl.stop(robot, q, robot.velocity({name: 3.0}), brakes=by)
     table = read(result.to_csv(tmp_path / "stop.csv"))
     angle = table[f"{name}_position_rad"]

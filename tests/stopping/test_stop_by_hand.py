@@ -55,7 +55,7 @@ def test_drive_that_pulls_what_its_load_pushes_through_a_gear_with_losses() -> N
     result = stop(
         train(heavy, light), [2.0, 2.0],
         brakes(
-            pl.Chain(drive_off=0.5),
+            pl.safety.Chain(drive_off=0.5),
             a={"dynamic_torque": brake, "deceleration": 1.0, "drive_torque": weak},
             b={"side": "motor", "efficiency": efficiency, "rotor_inertia": rotor, "coulomb": dry,
                "drive_torque": drive, "deceleration": 1.0},
@@ -74,12 +74,12 @@ def test_drive_that_pulls_what_its_load_pushes_through_a_gear_with_losses() -> N
 def test_friction_turns_round_with_a_recorded_motion() -> None:
     """Until its power goes, a joint swings to and fro: friction takes energy on both ways."""
     t = np.linspace(0, 6, 601)
-    motion = pl.JointTrajectory(("axis",), t, np.sin(2 * t)[:, None])
+    motion = pl.safety.JointTrajectory(("axis",), t, np.sin(2 * t)[:, None])
     start, command, dry, mass, force = 0.3, 2.0, 5.0, 2.0, 40.0
     result = pl.stop(
         slider(mass),
-        brakes=on_axis(pl.Chain(controller=command), coulomb=dry, dynamic_torque=force),
-        trigger=pl.Trigger(motion, at=start),
+        brakes=on_axis(pl.safety.Chain(controller=command), coulomb=dry, dynamic_torque=force),
+        trigger=pl.safety.Trigger(motion, at=start),
     )
     # sin(2 t) turns round at pi/4 and 3 pi/4; then it is braked and comes to rest.
     corners = np.sin(2 * np.array([start, np.pi / 4, start + command]))
@@ -96,13 +96,13 @@ def test_recorded_joint_that_starts_after_the_signal() -> None:
     """Exactly at rest at the signal, under way when the power goes: the drive takes it along."""
     t = np.linspace(0, 4, 4001)
     later = np.where(t > 1.5, 0.5 * (t - 1.5) ** 2, 0.0)
-    motion = pl.JointTrajectory(("a", "b"), t, np.column_stack([0.5 * t, later]))
-    trigger = pl.Trigger(motion, at=0.2)
+    motion = pl.safety.JointTrajectory(("a", "b"), t, np.column_stack([0.5 * t, later]))
+    trigger = pl.safety.Trigger(motion, at=0.2)
     robot, force, mass = carriages(2.0, 3.0), 40.0, 3.0
     assert trigger.motion is not None and trigger.motion.state(robot, 0.2)[1][1] == 0.0
     both = {"dynamic_torque": force}
     result = pl.stop(
-        robot, brakes=brakes(pl.Chain(controller=2.0), a=both, b=both), trigger=trigger
+        robot, brakes=brakes(pl.safety.Chain(controller=2.0), a=both, b=both), trigger=trigger
     )
     speed = 0.2 + 2.0 - 1.5
     braking = mass * speed**2 / (2 * force)
@@ -206,7 +206,7 @@ def test_control_points_of_steps_begin_and_end_at_the_stored_states() -> None:
 def test_way_of_a_joint_that_turns_round_slowly() -> None:
     """A free carriage rolls up a gentle slope and back: to and fro, not where it ends."""
     slope, v, until = 0.005, 0.05, 2.0
-    free = pl.Brakes({"axis": pl.JointBrake(kind="none")}, pl.Chain())
+    free = pl.Brakes({"axis": pl.safety.JointBrake(kind="none")}, pl.safety.Chain())
     result = stop(slider(2.0, slope), v, free, until=until)
     pull = G * np.sin(slope)
     top, back = v**2 / (2 * pull), 0.5 * pull * (until - v / pull) ** 2
@@ -223,11 +223,11 @@ def test_a_recording_that_is_at_rest_at_the_signal(category: pl.Category1 | pl.C
     Without a chain the robot stands where it stood.
     """
     t = np.linspace(0, 2, 201)
-    motion = pl.JointTrajectory(("a",), t, (t**2)[:, None])
+    motion = pl.safety.JointTrajectory(("a",), t, (t**2)[:, None])
     numbers = {"dynamic_torque": 40.0, "deceleration": 2.0, "drive_torque": 30.0}
     result = pl.stop(
-        carriages(2.0), brakes=brakes(pl.Chain(), a=numbers), category=category,
-        trigger=pl.Trigger(motion, at=0.0),
+        carriages(2.0), brakes=brakes(pl.safety.Chain(), a=numbers), category=category,
+        trigger=pl.safety.Trigger(motion, at=0.0),
     )  # fmt: skip
     assert result.outcome == "stopped"
     assert abs(result.joints["a"].angle) < 1e-12
@@ -237,7 +237,7 @@ def test_a_recording_that_is_at_rest_at_the_signal(category: pl.Category1 | pl.C
 @pytest.mark.parametrize("delay", [0.0, 0.02])
 def test_the_command_of_category_0_is_told_once(drive_off: float, delay: float) -> None:
     """Though it changes nothing by itself, and other things may come with it."""
-    chain = pl.Chain(sensor=0.03, controller=0.04, drive_off=drive_off)
+    chain = pl.safety.Chain(sensor=0.03, controller=0.04, drive_off=drive_off)
     result = stop(carriages(2.0), [1.0], brakes(chain, a={"dynamic_torque": 20.0, "delay": delay}))
     for events in (result.events, result.run.events):
         assert [time for time, name in events if name == "command"] == [pytest.approx(0.07)]

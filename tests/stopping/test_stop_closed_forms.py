@@ -20,7 +20,7 @@ ONE_JOINT = pytest.mark.parametrize(
 """A wheel and a carriage, both ways."""
 
 
-def shape(one: pl.JointStop) -> float:
+def shape(one: pl.safety.JointStop) -> float:
     """Distance over that of the time at full speed."""
     return one.excursion / (one.peak_speed * one.time)
 
@@ -327,7 +327,7 @@ def test_shorted_motor_brakes_when_the_power_has_gone(efficiency: float) -> None
     """Exponential with ``N^2 k / eta``, from where it is switched off."""
     k, v, off, delay = 1.2e-3, 3.0, 0.1, 0.3
     numbers = on_axis(
-        pl.Chain(drive_off=off), short_circuit=k, dynamic_torque=2.0, delay=delay,
+        pl.safety.Chain(drive_off=off), short_circuit=k, dynamic_torque=2.0, delay=delay,
         **GEAR | {"efficiency": efficiency},
     )  # fmt: skip
     result = stop(wheel(LINK), v, numbers)
@@ -350,7 +350,7 @@ def test_shorted_motor_brakes_when_the_power_has_gone(efficiency: float) -> None
 
 def test_a_stop_that_damping_makes_crawl_says_so() -> None:
     """0.6 kg m^2 with 6e5 N m s/rad: a time constant of 1e-6 s, of which a step may take 3.3."""
-    brake = pl.JointBrake(kind="none", viscous=6e5, drive_torque=1.0, deceleration=1.0)
+    brake = pl.safety.JointBrake(kind="none", viscous=6e5, drive_torque=1.0, deceleration=1.0)
     with pytest.warns(
         pl.PinloopWarning,
         match=r"'viscous friction' of joint 'axis' \(6e\+05 N m s/rad on 0.6 kg m\^2\) has a time "

@@ -36,10 +36,10 @@ RAMP = 3.0
 def test_load_goes_on_evenly_then_falls_then_is_braked(trigger: bool) -> None:
     """Signal, command at 80 ms, power off at 100 ms, brake from 140 ms on."""
     mass, force, v = 2.0, 60.0, -0.8
-    chain, told = pl.Chain(sensor=0.03, controller=0.05, drive_off=0.02), None
+    chain, told = pl.safety.Chain(sensor=0.03, controller=0.05, drive_off=0.02), None
     if trigger:
-        chain = pl.Chain(sensor=9.0, controller=0.05, drive_off=9.0)
-        told = pl.Trigger(sensor=0.03, drive_off=0.02)
+        chain = pl.safety.Chain(sensor=9.0, controller=0.05, drive_off=9.0)
+        told = pl.safety.Trigger(sensor=0.03, drive_off=0.02)
     by = on_axis(chain, dynamic_torque=force, delay=0.06)
     result = stop(slider(mass, UP), v, by, trigger=told)
     fast = v - 0.04 * G
@@ -57,7 +57,7 @@ def test_load_goes_on_evenly_then_falls_then_is_braked(trigger: bool) -> None:
 
 def test_motor_pulls_against_the_brake_until_its_power_is_gone() -> None:
     """Brake from 40 ms on, motor until 130 ms: the robot goes on at the same speed meanwhile."""
-    chain = pl.Chain(controller=0.03, drive_off=0.1)
+    chain = pl.safety.Chain(controller=0.03, drive_off=0.1)
     by = on_axis(chain, dynamic_torque=4.0, delay=0.01, coulomb=1.0)
     result = stop(wheel(2.0), 3.0, by)
     one = stands(result, 3 * 0.13 + 9.0 / 5, 0.13 + 6.0 / 5)
@@ -70,9 +70,11 @@ def test_motor_pulls_against_the_brake_until_its_power_is_gone() -> None:
 def test_motion_of_the_trigger_goes_on_until_the_power_is_gone() -> None:
     """Accelerating at the signal: ``q = 0.2 + 0.5 t + 0.6 t^2``."""
     times = np.linspace(0, 2, 9)
-    motion = pl.JointTrajectory(("axis",), times, (0.2 + 0.5 * times + 0.6 * times**2)[:, None])
-    by = on_axis(pl.Chain(sensor=0.1, drive_off=0.2), dynamic_torque=4.0)
-    result = pl.stop(wheel(2.0), brakes=by, trigger=pl.Trigger(motion=motion, at=0.5))
+    motion = pl.safety.JointTrajectory(
+        ("axis",), times, (0.2 + 0.5 * times + 0.6 * times**2)[:, None]
+    )
+    by = on_axis(pl.safety.Chain(sensor=0.1, drive_off=0.2), dynamic_torque=4.0)
+    result = pl.stop(wheel(2.0), brakes=by, trigger=pl.safety.Trigger(motion=motion, at=0.5))
     assert result.run.q[0][0] == pytest.approx(0.6) and result.run.v[0][0] == pytest.approx(1.1)
     fast = 0.5 + 1.2 * 0.8
     way = 0.5 * 0.3 + 0.6 * (0.8**2 - 0.5**2)
@@ -88,7 +90,7 @@ def test_motion_of_the_trigger_goes_on_until_the_power_is_gone() -> None:
 @pytest.mark.parametrize("category", [1, 2])
 def test_every_joint_on_a_ramp_of_its_own(category: int) -> None:
     """Time ``v / d``, angle ``v^2 / 2 d``, whatever gravity and the other joint ask for."""
-    chain = pl.Chain(controller=0.02, drive_off=0.01)
+    chain = pl.safety.Chain(controller=0.02, drive_off=0.01)
     drive = {"static_torque": 200.0, "dynamic_torque": 100.0, "delay": 0.05, "rise": 0.03}
     by = brakes(chain, j1=drive | {"deceleration": 4.0}, j2=drive | {"deceleration": 9.0})
     result = stop(two_links(), [1.0, -1.5], by, category=category, q=[0.3, 0.4])
@@ -129,9 +131,9 @@ def test_on_a_curved_path() -> None:
         return np.stack((0.1 + 0.8 * t - 0.2 * t**2, 0.4 - 0.3 * t + 0.5 * t**3), axis=-1)
 
     times = np.linspace(0, 3, 13)
-    trigger = pl.Trigger(pl.JointTrajectory(("j1", "j2"), times, path(times)), at=0.4)
+    trigger = pl.safety.Trigger(pl.safety.JointTrajectory(("j1", "j2"), times, path(times)), at=0.4)
     by = brakes(
-        pl.Chain(controller=0.1),
+        pl.safety.Chain(controller=0.1),
         j1={"dynamic_torque": 200.0, "deceleration": 1.0},
         j2={"dynamic_torque": 200.0, "deceleration": 9.0},
     )
@@ -153,12 +155,14 @@ def on_recorded_path(times_longer: float, known: float) -> pl.StopResult:
     """
     v, asked = 1.5, 0.5
     end = 0.2 + 0.1 + 0.5 * known * asked
-    motion = pl.JointTrajectory(("axis",), np.array([0.0, end]), np.array([[0.0], [v * end]]))
+    motion = pl.safety.JointTrajectory(
+        ("axis",), np.array([0.0, end]), np.array([[0.0], [v * end]])
+    )
     by = on_axis(
-        pl.Chain(controller=0.1), dynamic_torque=50.0, deceleration=RAMP,
+        pl.safety.Chain(controller=0.1), dynamic_torque=50.0, deceleration=RAMP,
         drive_torque=2.0 * RAMP / times_longer,
     )  # fmt: skip
-    trigger = pl.Trigger(motion, at=0.2)
+    trigger = pl.safety.Trigger(motion, at=0.2)
     return pl.stop(wheel(2.0), brakes=by, category=pl.Category1(on_path=True), trigger=trigger)
 
 
@@ -201,7 +205,7 @@ def test_drive_that_is_too_weak_for_its_ramp_takes_longer(efficiency: float) -> 
     """Deceleration ``(N T / eta + C) / (I + N^2 J / eta)``: losses help to brake."""
     gear: dict[str, Any] = {"gear_ratio": 20.0, "efficiency": efficiency, "rotor_inertia": 2e-3}
     by = on_axis(
-        pl.Chain(controller=0.02), drive_torque=0.25, coulomb=1.0, deceleration=9.0,
+        pl.safety.Chain(controller=0.02), drive_torque=0.25, coulomb=1.0, deceleration=9.0,
         dynamic_torque=50.0, short_circuit=0.1, **gear,
     )  # fmt: skip
     result = stop(wheel(2.0), -3.0, by, category=1)
@@ -253,7 +257,7 @@ def test_drive_catches_up_with_its_ramp() -> None:
 def test_time_limit_of_a_controlled_stop() -> None:
     """Ramp of a weak drive; brakes commanded at the limit; power gone a little later."""
     by = on_axis(
-        pl.Chain(controller=0.02, drive_off=0.05), drive_torque=8.0, deceleration=10.0,
+        pl.safety.Chain(controller=0.02, drive_off=0.05), drive_torque=8.0, deceleration=10.0,
         dynamic_torque=6.0, delay=0.02,
     )  # fmt: skip
     result = stop(wheel(2.0), 3.0, by, category=pl.Category1(time_limit=0.3))
@@ -272,7 +276,7 @@ def test_time_limit_of_a_controlled_stop() -> None:
 def test_drives_hold_until_the_brakes_do() -> None:
     """Slow brakes and a fault: no sag between ramp and brakes; without a brake it falls."""
     by = on_axis(
-        pl.Chain(controller=0.01, drive_off=0.02), dynamic_torque=60.0, deceleration=RAMP,
+        pl.safety.Chain(controller=0.01, drive_off=0.02), dynamic_torque=60.0, deceleration=RAMP,
         delay=0.1, rise=0.2,
     )  # fmt: skip
     hoist = slider(2.0, UP)
@@ -314,7 +318,7 @@ def test_tooth_while_the_drives_still_have_power() -> None:
     """
     heavy, light, va, vb = 3.0, 1.0, 2.0, 0.5
     by = brakes(
-        pl.Chain(drive_off=0.05),
+        pl.safety.Chain(drive_off=0.05),
         a={"kind": "tooth", "delay": 0.01},
         b={"dynamic_torque": 2.0, "delay": 0.1},
     )
@@ -327,7 +331,7 @@ def test_tooth_while_the_drives_still_have_power() -> None:
 @pytest.mark.parametrize("off", [0.05, 0.15])
 def test_tooth_with_play_while_the_drive_still_has_power(off: float) -> None:
     """The pin falls into the gap from 0 to 0.1 at 10 ms; the wheel comes to its end at 70 ms."""
-    by = on_axis(pl.Chain(drive_off=off), kind="tooth", delay=0.01, pitch=0.1)
+    by = on_axis(pl.safety.Chain(drive_off=off), kind="tooth", delay=0.01, pitch=0.1)
     one = stands(stop(wheel(2.0), 1.0, by, q=[0.03]), 0.07, 0.07)
     assert one.impulse == pytest.approx(2.0)
 
@@ -378,12 +382,12 @@ def test_controlled_stop_needs_decelerations(category: int) -> None:
 @pytest.mark.parametrize("numbers", [{"drive_torque": 0.1}, {"deceleration": 0.1}])
 def test_numbers_of_drives_do_nothing_in_category_0(numbers: dict[str, Any]) -> None:
     """The hoist goes on evenly for 100 ms, though its drive could not carry it in a ramp."""
-    by = on_axis(pl.Chain(controller=0.05, drive_off=0.05), dynamic_torque=60.0, delay=0.05)
+    by = on_axis(pl.safety.Chain(controller=0.05, drive_off=0.05), dynamic_torque=60.0, delay=0.05)
     result = stop(slider(2.0, UP), -0.8, at_joint(by, **numbers))
     slower = 60.0 / 2.0 - G
     stands(result, -0.08 - 0.8**2 / (2 * slower), 0.1 + 0.8 / slower)
 
 
 def test_category_0_needs_none() -> None:
-    by = replace(on_axis(dynamic_torque=4.0), chain=pl.Chain(sensor=0.1))
+    by = replace(on_axis(dynamic_torque=4.0), chain=pl.safety.Chain(sensor=0.1))
     stands(stop(wheel(2.0), 3.0, by, category=pl.Category0()), 0.3 + 18 / 8, 0.1 + 1.5)

@@ -29,7 +29,7 @@ def between(machine: pl.Mechanism, **ranges: tuple[float, float]) -> pl.Mechanis
 def test_a_wheel_runs_into_its_end_stop() -> None:
     inertia, v = 2.0, 3.0
     machine = between(wheel(inertia), axis=(-1.0, 0.6))
-    late = on_axis(pl.Chain(), dynamic_torque=1.0, static_torque=2.0, delay=5.0)
+    late = on_axis(pl.safety.Chain(), dynamic_torque=1.0, static_torque=2.0, delay=5.0)
     result = stop(machine, v, late, limits="end stop")
     one = result.joints["axis"]
     assert result.run.q[-1, 0] == pytest.approx(0.6, abs=1e-10)
@@ -68,7 +68,7 @@ def test_a_hoist_that_its_brake_does_not_hold_rests_on_its_end_stop() -> None:
 def test_a_drive_holds_a_load_that_hangs_from_below_its_upper_end_stop() -> None:
     """An end stop only pushes down: until its power goes the drive carries the load."""
     machine = between(slider(2.0, UP), axis=(-9.0, 0.0))
-    by = on_axis(pl.Chain(drive_off=0.03), dynamic_torque=100.0, delay=0.05)
+    by = on_axis(pl.safety.Chain(drive_off=0.03), dynamic_torque=100.0, delay=0.05)
     result = stop(machine, 0.0, by, limits="end stop")
     fall, braking = 0.02, 100.0 / 2.0 - G
     assert result.run.q[-1, 0] == pytest.approx(-0.5 * G * fall**2 * (1 + G / braking), rel=1e-7)
@@ -77,7 +77,7 @@ def test_a_drive_holds_a_load_that_hangs_from_below_its_upper_end_stop() -> None
 
 def lifted(limit: float) -> tuple[pl.Mechanism, pl.Brakes]:
     """A lift of 2 kg below an end stop, and a drive with a limit that presses it up [N]."""
-    chain = pl.Chain(sensor=0.1)
+    chain = pl.safety.Chain(sensor=0.1)
     numbers = on_axis(chain, dynamic_torque=100.0, delay=0.01, drive_torque=limit, deceleration=2.0)
     return between(slider(2.0, UP), axis=(-9.0, 0.05)), numbers
 
@@ -141,7 +141,7 @@ def test_no_robot_passes_its_end_stops_and_the_ledger_closes(name: str, seed: in
         x = float(q[robot(name).coordinates(one).q][0])
         ranges[one] = (x - rng.uniform(0.02, 0.4), x + rng.uniform(0.02, 0.4))
     machine = between(robot(name), **ranges)
-    by = replace(pl.Brakes.template(machine), chain=pl.Chain())
+    by = replace(pl.Brakes.template(machine), chain=pl.safety.Chain())
     result = pl.stop(machine, q, v, brakes=by, limits="end stop")
     assert [p for p in result.joint_limits() if p.kind == "position"] == []
     assert result.ledger.relative_error < 1e-5
@@ -193,7 +193,7 @@ def test_joints_that_throw_each_other_against_their_end_stops_come_to_rest(seed:
         ranges[one] = (x - rng.uniform(0, 0.3), x + rng.uniform(0, 0.3))
     machine = between(arm, **ranges)
     by = pl.Brakes.template(machine)
-    by = replace(by, chain=pl.Chain()) if seed % 2 else by
+    by = replace(by, chain=pl.safety.Chain()) if seed % 2 else by
     result = pl.stop(machine, q, v, brakes=by, limits="end stop", category=int(rng.integers(0, 2)))
     assert result.outcome == "stopped" and result.ledger.relative_error < 1e-6
     assert [p for p in result.joint_limits() if p.kind == "position"] == []

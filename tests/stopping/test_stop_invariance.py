@@ -64,7 +64,7 @@ def scaled(by: pl.Brakes, inertia: float, speed: float = 1.0) -> pl.Brakes:
     """Brakes for a robot whose inertias are so much larger, and that moves so much quicker."""
     torque, rate = inertia * speed**2, inertia * speed
 
-    def brake(b: pl.JointBrake) -> pl.JointBrake:
+    def brake(b: pl.safety.JointBrake) -> pl.safety.JointBrake:
         return replace(
             b, dynamic_torque=torque * b.dynamic_torque, static_torque=torque * b.static,
             coulomb=torque * b.coulomb, breakaway=torque * (b.breakaway or 0.0),
@@ -75,7 +75,7 @@ def scaled(by: pl.Brakes, inertia: float, speed: float = 1.0) -> pl.Brakes:
         )  # fmt: skip
 
     c = by.chain
-    chain = pl.Chain(c.sensor / speed, c.controller / speed, c.drive_off / speed)
+    chain = pl.safety.Chain(c.sensor / speed, c.controller / speed, c.drive_off / speed)
     return replace(by, joints={n: brake(b) for n, b in by.joints.items()}, chain=chain)
 
 

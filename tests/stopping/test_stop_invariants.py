@@ -36,7 +36,7 @@ class Drawn(NamedTuple):
 
     equations: StopEquations
     now: Moment
-    by: list[pl.JointBrake]
+    by: list[pl.safety.JointBrake]
 
 
 def _drawn(seed: int) -> Drawn:
@@ -46,7 +46,7 @@ def _drawn(seed: int) -> Drawn:
     entries = {}
     for name in arm.joints:
         torque = rng.uniform(1, 60)
-        entries[name] = pl.JointBrake(
+        entries[name] = pl.safety.JointBrake(
             side=("motor", "joint")[rng.integers(2)],
             efficiency=float(rng.choice([1.0, 0.8, 0.6])),
             rotor_inertia=float(rng.choice([0.0, rng.uniform(0, 4)])),
@@ -56,7 +56,7 @@ def _drawn(seed: int) -> Drawn:
             drive_torque=rng.uniform(1, 80),
             short_circuit=rng.uniform(0, 2),
         )
-    machine = prepared(arm, pl.Brakes(entries, pl.Chain()))
+    machine = prepared(arm, pl.Brakes(entries, pl.safety.Chain()))
     reference = rng.choice([0.0, 1.0, -1.0], n)
     rate = rng.uniform(-3, 3, n) * (rng.random(n) < 0.5) * (reference != 0.0)
     elsewhere = np.where(rng.random(n) < 0.5, reference, rng.uniform(-2, 2, n))

@@ -213,7 +213,7 @@ def test_work_of_the_drives_is_what_is_missing() -> None:
     """Until the power goes the joints go on evenly: inverse dynamics and friction say the power."""
     arm, q, v, by, _ = drawn_stop(9)
     numbers = {n: replace(b, efficiency=1.0, delay=1.0) for n, b in by.joints.items()}
-    by = replace(by, joints=numbers, chain=pl.Chain(controller=0.05, drive_off=0.15))
+    by = replace(by, joints=numbers, chain=pl.safety.Chain(controller=0.05, drive_off=0.15))
     stop = pl.stop(arm, q, v, brakes=by, until=0.2, method=FINE)
     model, data = arm.model, arm.model.createData()
     t = np.linspace(0, 0.2, 401)

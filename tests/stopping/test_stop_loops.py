@@ -75,7 +75,8 @@ def test_it_goes_on_as_it_was_until_the_power_goes() -> None:
     one, slides = robot("four-bar"), {"crank": 4.0, "rocker": 0.3}
     q, v = moving(one, {"crank": 3.0})
     brakes = pl.Brakes(
-        {"crank": brake(4.0), "rocker": rubbing(0.3)}, pl.Chain(sensor=0.012, controller=0.008)
+        {"crank": brake(4.0), "rocker": rubbing(0.3)},
+        pl.safety.Chain(sensor=0.012, controller=0.008),
     )
     stop = pl.stop(one, q, v, brakes=brakes)
     rest = FourBar().stop(3.0, slides, slides, crank=m.START + 3.0 * 0.02)
@@ -119,7 +120,7 @@ SECOND: dict[str, tuple[str, dict[str, float], pl.Brakes, dict[str, float], Any]
     "fivebar": ("fivebar", {"base_left": 3, "base_right": -2}, pl.Brakes(FIVEBAR), {}, None),
     "fivebar, sticky elbows": (
         "fivebar", {"base_left": -4, "base_right": -3},
-        pl.Brakes({**FIVEBAR, "elbow_left": STICKY, "elbow_right": STICKY}, pl.Chain(0.01)),
+        pl.Brakes({**FIVEBAR, "elbow_left": STICKY, "elbow_right": STICKY}, pl.safety.Chain(0.01)),
         {}, None,
     ),
     "fivebar, one weak brake": (

@@ -89,7 +89,7 @@ def drawn(name: str, seed: int, weakest: float = 0.05) -> Case:
         for joint in single
         if joint in one.actuated or rng.random() < 0.5
     }
-    chain = pl.Chain(*(rng.choice([0.0, longest]) for longest in (0.005, 0.01, 0.004)))
+    chain = pl.safety.Chain(*(rng.choice([0.0, longest]) for longest in (0.005, 0.01, 0.004)))
     gravity = 9.81 * gravity / np.linalg.norm(gravity)
     return Case(one, q, v, pl.Brakes(joints, chain), gravity, payload)
 
@@ -106,18 +106,18 @@ def _pose(one: pl.Mechanism, near: dict[str, float], rng: np.random.Generator) -
 
 def _brake(
     one: pl.Mechanism, joint: str, rng: np.random.Generator, weakest: float
-) -> pl.JointBrake:
+) -> pl.safety.JointBrake:
     efforts = one.model.effortLimit
     effort = float(efforts[one.coordinates(joint).v.start])
     if joint not in one.actuated:
         effort = float(min(efforts[one.coordinates(name).v.start] for name in one.actuated))
         coulomb = effort * rng.uniform(0, 0.03)
-        return pl.JointBrake(kind="none", coulomb=coulomb, viscous=rng.choice([0.0, 0.003]))
+        return pl.safety.JointBrake(kind="none", coulomb=coulomb, viscous=rng.choice([0.0, 0.003]))
     ratio = rng.choice([1.0, rng.uniform(5, 50)])
     at_motor = rng.random() < 0.5
     torque = effort * rng.uniform(weakest, 1.0) / (ratio if at_motor else 1.0)
     sticky = rng.random() < 0.3
-    return pl.JointBrake(
+    return pl.safety.JointBrake(
         side="motor" if at_motor else "joint",
         gear_ratio=ratio,
         efficiency=rng.choice([1.0, rng.uniform(0.6, 0.95)]),
@@ -246,7 +246,7 @@ def test_a_tooth_catches_as_momentum_says(name: str, pitch: float) -> None:
     joint = max(one.actuated, key=lambda name: abs(case.v[one.coordinates(name).v.start]))
     i = one.coordinates(joint).v.start
     pitch *= 0.05 if one.is_translation[i] else 1.0
-    tooth = pl.JointBrake(kind="tooth", pitch=pitch, tooth_offset=0.01, impact_time=2e-3)
+    tooth = pl.safety.JointBrake(kind="tooth", pitch=pitch, tooth_offset=0.01, impact_time=2e-3)
     ideal: dict[str, Any] = {"efficiency": 1.0} if pitch == 0.0 else {}
     joints = {
         name: replace(brake, delay=0.0, **ideal) for name, brake in case.brakes.joints.items()
@@ -272,7 +272,7 @@ def test_a_tooth_catches_as_momentum_says(name: str, pitch: float) -> None:
     rounding = 1e-9 * np.abs(case.v).max()
     np.testing.assert_allclose(hit.v_plus, after, rtol=0, atol=rounding)
     if not machine.lossy.any():
-        locked = pl.Mode(locks=(pl.Locked(joint),))
+        locked = pl.Mode(locks=(pl.simulation.Locked(joint),))
         same = pl.transition(stop.robot, hit.q, hit.v_minus, pl.Mode(), locked)
         np.testing.assert_allclose(hit.v_plus, same.v_plus, rtol=0, atol=rounding)
     if len(stop.run.transitions) == 1:
@@ -356,7 +356,7 @@ def driven_case(name: str) -> Case:
     """A case with strong drives, gears without losses, and friction at driven joints only."""
     case, rng = drawn(name, 9), np.random.default_rng(ROBOTS.index(name))
     joints = {
-        joint: pl.JointBrake(kind="none")
+        joint: pl.safety.JointBrake(kind="none")
         for joint in case.robot.joints
         if case.robot.coordinates(joint).nv == 1
     }
@@ -368,7 +368,7 @@ def driven_case(name: str) -> Case:
             dynamic_torque=torque, static_torque=10 * torque,
             deceleration=float(rng.uniform(3, 8)),
         )  # fmt: skip
-    return replace(case, brakes=pl.Brakes(joints, pl.Chain(0.004, 0.006, 0.002)))
+    return replace(case, brakes=pl.Brakes(joints, pl.safety.Chain(0.004, 0.006, 0.002)))
 
 
 def _torques(case: Case, q: Array, v: Array, a: Array) -> Array:

@@ -134,7 +134,7 @@ def controlled(seed: int) -> tuple[pl.Mechanism, pin.Model, pl.Brakes, Array, Ar
     n = int(rng.integers(1, 7))
     arm = pl.from_screws(arm_table(rng, n))
     entries = {
-        name: pl.JointBrake(
+        name: pl.safety.JointBrake(
             dynamic_torque=1e4,
             gear_ratio=float(rng.choice([1.0, 50.0])),
             efficiency=float(rng.choice([1.0, 0.7])),
@@ -237,7 +237,7 @@ def test_peaks_while_joints_brake_against_dense_sampling(seed: int) -> None:
 @pytest.mark.parametrize("category", [0, 1, 2])
 def test_joint_without_motor_and_brake_is_passive_from_the_start(category: int) -> None:
     """Train of two: nothing pushes b, which keeps its speed over ground whatever a does."""
-    chain = pl.Chain(controller=0.1, drive_off=0.2)
+    chain = pl.safety.Chain(controller=0.1, drive_off=0.2)
     by = brakes(chain, a={"dynamic_torque": 8.0, "deceleration": 2.0, "delay": 0.05})
     result = stop(train(3.0, 1.0), [1.2, -0.5], by, category=category, until=1.5)
     assert result.run.v[:, 0].min() >= -1e-9 and result.run.v[-1, 0] == 0.0
@@ -251,7 +251,7 @@ def test_joint_without_motor_and_brake_is_passive_from_the_start(category: int) 
 def test_passive_joint_with_friction_of_its_own(category: int) -> None:
     """An entry with numbers of bearings only is no motor: b slows down by them from the start."""
     by = brakes(
-        pl.Chain(drive_off=0.2),
+        pl.safety.Chain(drive_off=0.2),
         a={"dynamic_torque": 8.0, "deceleration": 2.0},
         b={"kind": "none", "coulomb": 0.5},
     )
@@ -261,7 +261,7 @@ def test_passive_joint_with_friction_of_its_own(category: int) -> None:
 
 def test_passive_rod_hangs_where_the_brake_has_brought_its_joint() -> None:
     """The second link falls from the signal on, though the power goes later only."""
-    by = brakes(pl.Chain(drive_off=0.3), j1={"dynamic_torque": 500.0})
+    by = brakes(pl.safety.Chain(drive_off=0.3), j1={"dynamic_torque": 500.0})
     result = stop(two_links(), [0.0, 0.0], by, until=0.1)
     (_, _), (m2, l2) = (4.0, 0.6), (3.0, 0.5)
     falls = (m2 * G * l2 / 2) / (m2 * l2**2 / 3)
@@ -313,7 +313,7 @@ def test_rotors_are_the_only_inertia_of_a_joint(
     rotor: Any = {"gear_ratio": 100.0, "rotor_inertia": 1e-3, "efficiency": efficiency}
     by = pl.Brakes(
         {
-            name: pl.JointBrake(kind=kind, dynamic_torque=0.5, delay=0.02, **rotor)
+            name: pl.safety.JointBrake(kind=kind, dynamic_torque=0.5, delay=0.02, **rotor)
             for name, kind in zip(("j1", "j2"), kinds, strict=True)
         }
     )

@@ -92,7 +92,7 @@ def tree_torques(result: pl.StopResult, k: int, loops: list[str]) -> Array:
 
 def lock_torque(run: pl.Trajectory, name: str, k: int) -> float:
     held = run.reactions(f"lock:{name}")
-    assert isinstance(held, pl.LockReaction)
+    assert isinstance(held, pl.simulation.LockReaction)
     return float(held.effort[k, 0])
 
 
@@ -133,11 +133,11 @@ def test_thin_methods_look_at_the_run() -> None:
     box = pl.Obstacle.box("wall", size=(0.1, 1.0, 1.0), placement=(4.0, 0.0, 1.0))
     near = result.clearance(box)["wall"].distance
     assert near == pl.clearance(result.run, box)["wall"].distance > 0.0
-    assert result.joint_limits() == pl.joint_limits(result.run)
+    assert result.joint_limits() == pl.safety.joint_limits(result.run)
     own = [pair.distance for pair in result.self_collisions().approaches]
-    assert own == [pair.distance for pair in pl.self_collisions(result.run).approaches]
+    assert own == [pair.distance for pair in pl.safety.self_collisions(result.run).approaches]
     volume = result.swept_volume(tolerance=0.1)
-    assert volume.triangles == pl.swept_volume(result.run, tolerance=0.1).triangles > 0
+    assert volume.triangles == pl.safety.swept_volume(result.run, tolerance=0.1).triangles > 0
 
 
 @pytest.mark.parametrize("name", ["swept_volume", "clearance", "self_collisions", "joint_limits"])

@@ -33,7 +33,7 @@ SWINGS = [(0.9, 3.0), (2.2, 8.0), (2.8, 3.0)]
 def test_no_energy_is_lost_silently_where_a_loop_branches() -> None:
     """Each swing passes many flat poses; what the rows take in one of them is no result."""
     machine, failed = robot("spherical_fourbar"), 0
-    brakes = pl.Brakes({"joint_1": pl.JointBrake(kind="none")})
+    brakes = pl.Brakes({"joint_1": pl.safety.JointBrake(kind="none")})
     for angle, rate in SWINGS:
         q = pl.assemble(machine, {"joint_1": angle})
         v = pl.consistent_velocity(machine, q, {"joint_1": rate})
@@ -53,8 +53,8 @@ def test_drives_that_go_on_into_a_dead_point_are_named(category: int, tmp_path: 
     dead = float(np.arccos((bar**2 + GROUND_BAR**2 - ROCKER**2) / (2 * bar * GROUND_BAR)))
     q = machine.configuration(four_bar_q(dead + 0.2), machine.neutral)
     v = pl.consistent_velocity(machine, q, {"crank": -1.0})
-    motor = pl.JointBrake(dynamic_torque=5.0, deceleration=1.0)
-    brakes = pl.Brakes({"rocker": motor}, pl.Chain(sensor=5.0))
+    motor = pl.safety.JointBrake(dynamic_torque=5.0, deceleration=1.0)
+    brakes = pl.Brakes({"rocker": motor}, pl.safety.Chain(sensor=5.0))
     with pytest.raises(pl.StopFailed, match=f"{SINGULAR} while drives move rocker, ") as failed:
         pl.stop(machine, q, v, brakes=brakes, category=category, until=6.0)
     result = failed.value.result
@@ -67,7 +67,7 @@ def test_energy_that_no_tolerance_explains_is_told(monkeypatch: pytest.MonkeyPat
     """Without the guard: swings lose or gain tens of joules."""
     monkeypatch.setattr(Course, "_loss", lambda *step: None)
     machine, doubtful = robot("spherical_fourbar"), 0
-    brakes = pl.Brakes({"joint_1": pl.JointBrake(kind="none")})
+    brakes = pl.Brakes({"joint_1": pl.safety.JointBrake(kind="none")})
     for angle, rate in SWINGS:
         q = pl.assemble(machine, {"joint_1": angle})
         v = pl.consistent_velocity(machine, q, {"joint_1": rate})

@@ -93,7 +93,7 @@ def test_joints_without_load_stay_though_nothing_holds_them(
 
 def test_what_gravity_pulls_at_falls_until_its_brake_comes() -> None:
     """Closed form: from rest to rest under a constant load, free at first, then braked."""
-    chain = pl.Chain(drive_off=0.01)
+    chain = pl.safety.Chain(drive_off=0.01)
     by = brakes(chain, axis={"dynamic_torque": 60.0, "delay": 0.04})
     stop = pl.stop(pendulum(), [0.0], [0.0], brakes=by)
     # Over so small an angle the torque of gravity is constant to five digits.
@@ -206,7 +206,7 @@ def drawn_moment(seed: int) -> tuple[StopEquations, Moment]:
     beside = np.array([1.0, 1.0 + 1e-15, 1.0 - 1e-13, 0.5, 2.0, 1.0 + 1e-9])
     torque = np.maximum(load * beside[kind], 1e-14)
     by = {
-        name: pl.JointBrake(
+        name: pl.safety.JointBrake(
             side="joint", dynamic_torque=torque[k], static_torque=torque[k] * rng.choice([1, 1.3]),
             efficiency=float(rng.choice([1.0, 1.0, 0.8])), rotor_inertia=float(rng.choice([0, 1])),
         )

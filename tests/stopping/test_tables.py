@@ -28,7 +28,7 @@ from .robots_to_stop import (
 from .robots_to_stop import stop as stopped
 
 URDF = Path(__file__).parents[2] / "urdf"
-CHAIN = pl.Chain(sensor=0.02, controller=0.03, drive_off=0.01)
+CHAIN = pl.safety.Chain(sensor=0.02, controller=0.03, drive_off=0.01)
 
 
 def grid_of(table: Sheet, title: str) -> dict[str, list[str]]:
@@ -281,7 +281,7 @@ def test_many_different_values_become_a_range() -> None:
 
 def test_times_of_the_trigger_are_those_that_are_told() -> None:
     by = on_axis(replace(CHAIN, sources={"sensor": "measured"}), dynamic_torque=4.0)
-    result = stopped(wheel(), 1.0, by, trigger=pl.Trigger(sensor=0.2))
+    result = stopped(wheel(), 1.0, by, trigger=pl.safety.Trigger(sensor=0.2))
     lines = assumed(result)
     assert any(line.startswith("assumed, chain:") and "sensor 200 ms" in line for line in lines)
     assert not any("sensor 20 ms" in line for line in lines)
@@ -294,7 +294,7 @@ def test_rotors_behind_lossy_gears_are_those_of_the_file(tmp_path: Path) -> None
     text = text.replace("</joint>", '<dynamics armature="0.5"/></joint>')
     (tmp_path / "arm.urdf").write_text(text)
     robot = pl.load(tmp_path / "arm.urdf")
-    gear = pl.JointBrake(gear_ratio=10.0, efficiency=0.8, dynamic_torque=90.0)
+    gear = pl.safety.JointBrake(gear_ratio=10.0, efficiency=0.8, dynamic_torque=90.0)
     by = pl.Brakes(dict.fromkeys(robot.joints, gear))
     result = pl.stop(robot, robot.neutral, np.full(3, 0.01), brakes=by)
     rows = [row for row in result.assumptions if row.parameter == "rotor_inertia"]

@@ -13,7 +13,7 @@ from ..stopping.robots_to_stop import Y, Z, made, solid
 from ..tables import Array, Table, joint
 
 COMMAND, DELAY = 0.02, 0.03
-CHAIN = pl.Chain(sensor=0.005, controller=0.015, drive_off=DELAY)
+CHAIN = pl.safety.Chain(sensor=0.005, controller=0.015, drive_off=DELAY)
 """Drives follow until the brakes come: constant speed, then the brake's torque."""
 REACTION = COMMAND + DELAY
 THIRDS = (0.33, 0.66, 1.0)
@@ -24,7 +24,7 @@ def brakes(**joints: float | dict[str, Any]) -> pl.Brakes:
     made = {}
     for name, given in joints.items():
         numbers = given if isinstance(given, dict) else {"dynamic_torque": given}
-        made[name] = pl.JointBrake(**({"side": "joint", "delay": DELAY} | numbers))
+        made[name] = pl.safety.JointBrake(**({"side": "joint", "delay": DELAY} | numbers))
     return pl.Brakes(made, CHAIN)
 
 

@@ -15,12 +15,12 @@ from ..geometry.moving_bodies import at, chain, shape
 
 COMMAND, OFF, DELAY = 0.05, 0.03, 0.04
 """Signal to command, to power off, to the brake: until COMMAND + DELAY it goes on as it was."""
-CHAIN = pl.Chain(sensor=0.02, controller=0.03, drive_off=OFF)
+CHAIN = pl.safety.Chain(sensor=0.02, controller=0.03, drive_off=OFF)
 
 
 def brakes(**torques: float) -> pl.Brakes:
     joints = {
-        name: pl.JointBrake(side="joint", dynamic_torque=torque, delay=DELAY)
+        name: pl.safety.JointBrake(side="joint", dynamic_torque=torque, delay=DELAY)
         for name, torque in torques.items()
     }
     return pl.Brakes(joints, CHAIN)

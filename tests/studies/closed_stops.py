@@ -39,35 +39,37 @@ def table(
     torque: float,
     delay: float = 0.0,
     viscous: float = 0.0,
-) -> pl.StoppingTable:
+) -> pl.safety.StoppingTable:
     """Stops at some speeds."""
     rows = []
     for speed in speeds:
         time, angle = stop_of(inertia, abs(speed), torque, delay, viscous)
-        rows.append(pl.Measured("axis", speed, time, angle))
-    return pl.StoppingTable(tuple(rows), "closed form")
+        rows.append(pl.safety.Measured("axis", speed, time, angle))
+    return pl.safety.StoppingTable(tuple(rows), "closed form")
 
 
-def only(one: pl.StoppingTable, *, times: bool = True, angles: bool = True) -> pl.StoppingTable:
+def only(
+    one: pl.safety.StoppingTable, *, times: bool = True, angles: bool = True
+) -> pl.safety.StoppingTable:
     """The table without its times or without its angles."""
     rows = [
         replace(row, time=row.time if times else None, angle=row.angle if angles else None)
         for row in one.rows
     ]
-    return pl.StoppingTable(tuple(rows), one.source)
+    return pl.safety.StoppingTable(tuple(rows), one.source)
 
 
-def values(made: pl.Fit) -> dict[str, float]:
+def values(made: pl.safety.Fit) -> dict[str, float]:
     return {one.parameter: one.value for one in made.parameters}
 
 
 def fit(
-    one: pl.StoppingTable,
+    one: pl.safety.StoppingTable,
     names: Sequence[str],
     by: pl.Brakes | None = None,
     robot: pl.Mechanism | None = None,
-) -> pl.Fit:
+) -> pl.safety.Fit:
     """A fit that has nothing to warn of."""
-    return pl.fit_brakes(
+    return pl.safety.fit_brakes(
         robot or wheel(INERTIA), one, by or on_axis(dynamic_torque=1.0), parameters=names
     )

@@ -60,14 +60,14 @@ def test_a_joint_that_swings_back(side: float) -> None:
 
 
 def test_a_study_counts_them(tmp_path: Path) -> None:
-    space = pl.Space(
+    space = pl.safety.Space(
         pose={"joint_1": (2.65, 2.79), "joint_2": 0.0, "joint_3": 0.0, "joint_4": 0.0,
               "joint_5": 0.0, "joint_6": 0.0},
         speed={"joint_1": (-2.0, 2.0), "joint_2": 0.0, "joint_3": 0.0, "joint_4": 0.0,
                "joint_5": 0.0, "joint_6": 0.0},
     )  # fmt: skip
     study = pl.study(
-        loaded("six_axis_arm"), ARM, space, sampling=pl.Random(24),
+        loaded("six_axis_arm"), ARM, space, sampling=pl.safety.Random(24),
         results=tmp_path / "arm.csv", jobs=1,
     )  # fmt: skip
     far = [max(overruns(study.replay(k)).get("joint_1", 0.0), 0.0) for k in range(24)]

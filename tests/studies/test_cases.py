@@ -20,7 +20,7 @@ from pinloop.safety.studies.study import Study
 from ..states import URDF
 from . import wheels
 
-ARM_SPACE = pl.Space(
+ARM_SPACE = pl.safety.Space(
     payload=(0.0, 10.0), delay={"joint_2": (0.0, 0.05)}, band={"joint_1": (-1, 1), "joint_3": -1.0}
 )
 
@@ -30,8 +30,10 @@ def arm() -> pl.Mechanism:
     return pl.load(URDF / "six_axis_arm.urdf")
 
 
-def setup_of(robot: pl.Mechanism, brakes: pl.Brakes, space: pl.Space, **more: object) -> Setup:
-    one: Study = pl.study(robot, brakes, space, pl.Random(1), jobs=1)
+def setup_of(
+    robot: pl.Mechanism, brakes: pl.Brakes, space: pl.safety.Space, **more: object
+) -> Setup:
+    one: Study = pl.study(robot, brakes, space, pl.safety.Random(1), jobs=1)
     return replace(one.setup, **more)  # type: ignore[arg-type]
 
 
@@ -105,11 +107,11 @@ def test_no_payload_where_its_mass_is_zero(setup: Setup) -> None:
 
 def test_a_case_of_a_motion(arm: pl.Mechanism) -> None:
     t = np.linspace(0.0, 2.0, 21)
-    motion = pl.JointTrajectory(arm.actuated, t, 0.3 * np.sin(2 * t)[:, None] * np.ones(6))
+    motion = pl.safety.JointTrajectory(arm.actuated, t, 0.3 * np.sin(2 * t)[:, None] * np.ones(6))
     brakes = pl.Brakes.from_yaml(URDF / "six_axis_arm.brakes.yaml")
-    setup = setup_of(arm, brakes, pl.Space(motion=motion))
+    setup = setup_of(arm, brakes, pl.safety.Space(motion=motion))
     row = setup.row(0, {"instant": 0.7})
-    by_hand = pl.stop(arm, brakes=brakes, trigger=pl.Trigger(motion, 0.7))
+    by_hand = pl.stop(arm, brakes=brakes, trigger=pl.safety.Trigger(motion, 0.7))
     assert row["instant_s"] == 0.7
     assert row["stopping_time_s"] == by_hand.stopping_time
     assert row["joint_2_excursion_rad"] == by_hand.joints["joint_2"].excursion
@@ -119,7 +121,7 @@ def test_a_robot_with_loops_is_assembled() -> None:
     robot = pl.load(URDF / "palletizer.urdf")
     brakes = pl.Brakes.from_yaml(URDF / "palletizer.brakes.yaml")
     pose = {"base_yaw": 0.3, "shoulder": 0.2, "elbow": -0.1, "wrist": 1.0}
-    setup = setup_of(robot, brakes, pl.Space(speed={}))
+    setup = setup_of(robot, brakes, pl.safety.Space(speed={}))
     speed = {"base_yaw": 0.4, "shoulder": -0.3, "elbow": 0.5, "wrist": 0.2}
     values = {f"pose.{n}": x for n, x in pose.items()}
     values |= {f"speed.{n}": x for n, x in speed.items()}
@@ -139,7 +141,7 @@ def test_redundant_rows_of_loops_are_looked_for_once(monkeypatch: pytest.MonkeyP
     """Cases with other payloads are the stops of the robot as it was loaded."""
     robot = pl.load(URDF / "palletizer.urdf")
     brakes = pl.Brakes.from_yaml(URDF / "palletizer.brakes.yaml")
-    setup = setup_of(robot, brakes, pl.Space(speed={}, payload=(1.0, 40.0)))
+    setup = setup_of(robot, brakes, pl.safety.Space(speed={}, payload=(1.0, 40.0)))
     searched = []
 
     def counted(robot: pl.Mechanism) -> pl.Mechanism:
@@ -178,7 +180,7 @@ def test_what_numerics_raise_is_a_row_too(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_brake_that_is_too_weak_is_no_failure() -> None:
     robot = pl.load(URDF / "six_axis_arm.urdf")
     brakes = pl.Brakes.from_yaml(URDF / "six_axis_arm.brakes.yaml").missing("joint_2")
-    setup = setup_of(robot, brakes, pl.Space(), until=1.0)
+    setup = setup_of(robot, brakes, pl.safety.Space(), until=1.0)
     row = setup.row(0, drawn(setup, 1))
     assert row["outcome"] == "does not hold" and row["reason"] == ""
 

@@ -18,15 +18,17 @@ INERTIA, SPEED = 2.0, 3.0
 
 
 def compared(
-    one: pl.StoppingTable, by: pl.Brakes, robot: pl.Mechanism | None = None
-) -> pl.Comparison:
-    return pl.compare(one.stops(robot or wheel(INERTIA), by), one)
+    one: pl.safety.StoppingTable, by: pl.Brakes, robot: pl.Mechanism | None = None
+) -> pl.safety.Comparison:
+    return pl.safety.compare(one.stops(robot or wheel(INERTIA), by), one)
 
 
 @pytest.mark.parametrize("way", [1.0, -1.0])
 def test_ratios_and_shapes(way: float) -> None:
     """Delay and constant torque beside a published stop that is shorter than half of v t."""
-    published = pl.StoppingTable((pl.Measured("axis", way * SPEED, 0.5, 0.6),), "manual")
+    published = pl.safety.StoppingTable(
+        (pl.safety.Measured("axis", way * SPEED, 0.5, 0.6),), "manual"
+    )
     comparison = compared(published, on_axis(dynamic_torque=8.0, delay=0.05))
     (row,) = comparison.rows
     time, angle = stop_of(INERTIA, SPEED, 8.0, 0.05)
@@ -51,8 +53,11 @@ def test_viscous_losses_bring_the_shape_below_half() -> None:
 
 
 def test_numbers_that_are_not_published_have_no_ratio() -> None:
-    rows = (pl.Measured("axis", SPEED, 0.5, None), pl.Measured("axis", SPEED, None, 0.6))
-    first, second = compared(pl.StoppingTable(rows), on_axis(dynamic_torque=8.0)).rows
+    rows = (
+        pl.safety.Measured("axis", SPEED, 0.5, None),
+        pl.safety.Measured("axis", SPEED, None, 0.6),
+    )
+    first, second = compared(pl.safety.StoppingTable(rows), on_axis(dynamic_torque=8.0)).rows
     assert first.angle_ratio is None and second.time_ratio is None
     assert first.published_shape is None and second.published_shape is None
     assert first.shape == pytest.approx(0.5)
@@ -63,8 +68,8 @@ def test_rows_keep_their_own_axis() -> None:
     """Each carriage by itself."""
     robot = train(4.0, 1.0)
     by = brakes(a={"dynamic_torque": 50.0}, b={"dynamic_torque": 16.0})
-    rows = (pl.Measured("b", 1.0, 0.0625, 0.03125), pl.Measured("a", -1.0, 0.1, 0.05))
-    first, second = compared(pl.StoppingTable(rows), by, robot).rows
+    rows = (pl.safety.Measured("b", 1.0, 0.0625, 0.03125), pl.safety.Measured("a", -1.0, 0.1, 0.05))
+    first, second = compared(pl.safety.StoppingTable(rows), by, robot).rows
     assert (first.time, first.angle) == pytest.approx((0.0625, 0.03125)) and first.unit == "m"
     assert (second.time, second.angle) == pytest.approx((0.1, 0.05))
 
@@ -73,9 +78,9 @@ def test_one_stop_for_all_rows() -> None:
     """Its shape is that of its own speed, not of the published one."""
     robot = train(4.0, 1.0)
     by = brakes(a={"dynamic_torque": 50.0}, b={"dynamic_torque": 40.0})
-    rows = (pl.Measured("a", 1.5, 0.1, 0.1), pl.Measured("b", 2.0, 0.1, 0.1))
+    rows = (pl.safety.Measured("a", 1.5, 0.1, 0.1), pl.safety.Measured("b", 2.0, 0.1, 0.1))
     result = stop(robot, [1.0, 0.0], by)
-    comparison = pl.compare(result, pl.StoppingTable(rows))
+    comparison = pl.safety.compare(result, pl.safety.StoppingTable(rows))
     assert [row.measured.joint for row in comparison.rows] == ["a", "b"]
     assert comparison.rows[0].shape == pytest.approx(0.5) and comparison.rows[0].speed == 1.0
     assert comparison.rows[1].shape is None  # it did not move
@@ -87,23 +92,23 @@ def test_one_stop_for_all_rows() -> None:
 
 def test_a_stop_of_another_category_is_told() -> None:
     by = on_axis(dynamic_torque=8.0, deceleration=4.0)
-    rows = tuple(pl.Measured("axis", SPEED, 0.75, 1.125, category=k) for k in (0, 1))
-    published = pl.StoppingTable(rows)
+    rows = tuple(pl.safety.Measured("axis", SPEED, 0.75, 1.125, category=k) for k in (0, 1))
+    published = pl.safety.StoppingTable(rows)
     stops = published.stops(wheel(INERTIA), by)
-    assert pl.compare(stops, published).warnings == ()
-    assert "Not comparable" not in str(pl.compare(stops, published))
-    (told, other) = pl.compare(stops[::-1], published).warnings
+    assert pl.safety.compare(stops, published).warnings == ()
+    assert "Not comparable" not in str(pl.safety.compare(stops, published))
+    (told, other) = pl.safety.compare(stops[::-1], published).warnings
     assert "computed in category 1, the table has category 0" in told and "category 0, the" in other
-    rounded = pl.StoppingTable((pl.Measured("axis", 1.005 * SPEED, 0.75, 1.125),))
-    assert pl.compare(stops[0], rounded).warnings == ()
+    rounded = pl.safety.StoppingTable((pl.safety.Measured("axis", 1.005 * SPEED, 0.75, 1.125),))
+    assert pl.safety.compare(stops[0], rounded).warnings == ()
 
 
 def test_times_are_those_of_the_axis() -> None:
     """Not of the whole robot: b slides three times as long as a."""
     by = brakes(a={"dynamic_torque": 50.0}, b={"dynamic_torque": 8.0})
     result = stop(carriages(4.0, 1.0), [1.0, -2.0], by)
-    rows = (pl.Measured("a", 1.0, 0.1, 0.1), pl.Measured("b", -2.0, 0.1, 0.1))
-    first, second = pl.compare(result, pl.StoppingTable(rows)).rows
+    rows = (pl.safety.Measured("a", 1.0, 0.1, 0.1), pl.safety.Measured("b", -2.0, 0.1, 0.1))
+    first, second = pl.safety.compare(result, pl.safety.StoppingTable(rows)).rows
     assert (first.time, second.time) == pytest.approx((0.08, 0.25))
     assert (first.angle, second.angle) == pytest.approx((0.04, 0.25))
 
@@ -112,21 +117,23 @@ def test_what_does_not_fit_together() -> None:
     published = table(INERTIA, [1.0, 2.0], torque=4.0)
     stops = published.stops(wheel(INERTIA), on_axis(dynamic_torque=4.0))
     with pytest.raises(pl.BadValue, match="1 stops for 2 rows"):
-        pl.compare(stops[:1], published)
+        pl.safety.compare(stops[:1], published)
     bare = replace(stops[0], brakes=pl.Brakes({}))
     with pytest.raises(pl.BadValue, match=r"joint 'axis', for which the brakes .* no entry"):
-        pl.compare(bare, published)
+        pl.safety.compare(bare, published)
 
 
 def test_a_stop_that_does_not_end_is_told() -> None:
     published = table(INERTIA, [SPEED], torque=4.0)
     stops = published.stops(wheel(INERTIA), on_axis(dynamic_torque=4.0), until=0.1)
-    comparison = pl.compare(stops, published)
+    comparison = pl.safety.compare(stops, published)
     assert comparison.rows[0].outcome == "time-out" and "time-out" in str(comparison)
 
 
 def test_what_is_printed() -> None:
-    published = pl.StoppingTable((pl.Measured("axis", SPEED, 0.5, 0.6, payload=0.5),), "a manual")
+    published = pl.safety.StoppingTable(
+        (pl.safety.Measured("axis", SPEED, 0.5, 0.6, payload=0.5),), "a manual"
+    )
     text = re.sub(r" +", " ", str(compared(published, on_axis(dynamic_torque=8.0))))
     # The payload is a point on the axis of the wheel: 0.75 s and 64.46 deg.
     assert "published a manual" in text and "Axes that turn" in text
@@ -136,7 +143,7 @@ def test_what_is_printed() -> None:
 
 
 def test_what_is_printed_of_axes_that_slide() -> None:
-    published = pl.StoppingTable((pl.Measured("axis", -1.0, None, 0.0250001),))
+    published = pl.safety.StoppingTable((pl.safety.Measured("axis", -1.0, None, 0.0250001),))
     text = re.sub(r" +", " ", str(compared(published, on_axis(dynamic_torque=40.0), slider(2.0))))
     assert "Axes that slide" in text and "Axes that turn" not in text
     assert "axis -1000 0 50.00 - - 25.00 25.00 +0.0 0.500 - stopped" in text
@@ -144,7 +151,9 @@ def test_what_is_printed_of_axes_that_slide() -> None:
 
 
 def test_as_json() -> None:
-    published = pl.StoppingTable((pl.Measured("axis", SPEED, 0.5, None, pose={"axis": 0.1}),), "me")
+    published = pl.safety.StoppingTable(
+        (pl.safety.Measured("axis", SPEED, 0.5, None, pose={"axis": 0.1}),), "me"
+    )
     document = compared(published, on_axis(dynamic_torque=8.0)).as_dict()
     (row,) = json.loads(json.dumps(document, allow_nan=False))["rows"]
     assert (document["source"], row["joint"], row["unit"]) == ("me", "axis", "rad")

@@ -32,7 +32,7 @@ def test_the_table_can_be_read(tmp_path: Path) -> None:
     (text,) = re.findall(r"```csv\n(.*?)```", SECTION, re.DOTALL)
     path = tmp_path / "table.csv"
     path.write_text(text)
-    rows = pl.StoppingTable.from_csv(path).rows
+    rows = pl.safety.StoppingTable.from_csv(path).rows
     assert [row.joint for row in rows] == ["joint_1", "joint_1", "joint_2"]
     assert rows[2].time is None and set(rows[0].pose) == {"joint_3"}
 
@@ -49,12 +49,12 @@ def test_the_columns_are_those_that_are_known(tmp_path: Path) -> None:
         heads = list(dict.fromkeys([*head, column]))
         path.write_text(",".join(heads) + "\n" + ",".join(["a", *["1"] * (len(heads) - 1)]))
         try:
-            pl.StoppingTable.from_csv(path)
+            pl.safety.StoppingTable.from_csv(path)
         except pl.LoadError as error:
             assert "in both rad or deg and m or mm" in str(error)  # known, but of a slide
     with pytest.raises(pl.LoadError) as caught:
         path.write_text("joint,speed_rad_per_s,colour\na,1,red\n")
-        pl.StoppingTable.from_csv(path)
+        pl.safety.StoppingTable.from_csv(path)
     listed = str(caught.value).partition("known are ")[2]
     assert all(name.replace("_rad", "_deg") in listed for name in columns if "<" in name)
     known = {name.strip() for name in listed.split(",")}

@@ -21,7 +21,9 @@ from .closed_stops import INERTIA, fit, only, stop_of, table, values
 TRUE = {"dynamic_torque": 9.0, "delay": 0.04, "viscous": 1.5}
 
 
-def warned(one: pl.StoppingTable, names: Sequence[str], part: str, by: pl.Brakes) -> pl.Fit:
+def warned(
+    one: pl.safety.StoppingTable, names: Sequence[str], part: str, by: pl.Brakes
+) -> pl.safety.Fit:
     """A fit with one warning."""
     with pytest.warns(pl.PinloopWarning, match=part) as caught:
         made = fit(one, names, by)
@@ -30,7 +32,7 @@ def warned(one: pl.StoppingTable, names: Sequence[str], part: str, by: pl.Brakes
     return made
 
 
-def not_identified(made: pl.Fit) -> list[str]:
+def not_identified(made: pl.safety.Fit) -> list[str]:
     return [one.parameter for one in made.parameters if one.error == np.inf]
 
 
@@ -73,7 +75,9 @@ def test_a_robot_that_the_first_brakes_do_not_stop() -> None:
     slope, mass, force, v = 0.5, 2.0, 15.0, 2.0
     robot, by = slider(mass, slope), on_axis(dynamic_torque=5.0)
     rate = force / mass - 9.81 * np.sin(slope)
-    published = pl.StoppingTable((pl.Measured("axis", -v, v / rate, v**2 / (2 * rate)),))
+    published = pl.safety.StoppingTable(
+        (pl.safety.Measured("axis", -v, v / rate, v**2 / (2 * rate)),)
+    )
     made = fit(published, ["dynamic_torque"], by, robot)
     assert values(made)["dynamic_torque"] == pytest.approx(force, rel=1e-5)
     with pytest.raises(pl.BadValue, match="do not bring joint 'axis' to rest"):
@@ -100,14 +104,14 @@ def test_a_rise() -> None:
     for v in (2.0, 4.0):
         left = v - torque * rise / (2 * INERTIA)
         angle = v * rise - torque * rise**2 / (6 * INERTIA) + left**2 * INERTIA / (2 * torque)
-        rows.append(pl.Measured("axis", v, rise + left * INERTIA / torque, angle))
-    made = fit(pl.StoppingTable(tuple(rows)), ["dynamic_torque", "rise"])
+        rows.append(pl.safety.Measured("axis", v, rise + left * INERTIA / torque, angle))
+    made = fit(pl.safety.StoppingTable(tuple(rows)), ["dynamic_torque", "rise"])
     assert values(made) == pytest.approx({"dynamic_torque": torque, "rise": rise}, rel=1e-4)
 
 
 def test_what_is_not_fitted_stays() -> None:
     """The chain of 15 ms leaves 25 ms of 40 ms for the delay."""
-    by = on_axis(pl.Chain(0.005, 0.01), dynamic_torque=1.0, peak_gear_torque=50.0)
+    by = on_axis(pl.safety.Chain(0.005, 0.01), dynamic_torque=1.0, peak_gear_torque=50.0)
     made = fit(table(INERTIA, [3.0, 1.0], 9.0, 0.04), ["dynamic_torque", "delay"], by)
     assert values(made) == pytest.approx({"dynamic_torque": 9.0, "delay": 0.025}, rel=1e-4)
     assert made.brakes.chain == by.chain and made.brakes.joints["axis"].peak_gear_torque == 50.0
@@ -147,8 +151,8 @@ def test_torque_and_delay_from_one_speed_and_from_two(which: str) -> None:
 
 def test_time_and_angle_at_one_speed_tell_torque_and_delay() -> None:
     """``D = 2 d / v - t``."""
-    row = pl.Measured("axis", 3.0, 0.5, 0.8)
-    made = fit(pl.StoppingTable((row,)), ["dynamic_torque", "delay"], BY)
+    row = pl.safety.Measured("axis", 3.0, 0.5, 0.8)
+    made = fit(pl.safety.StoppingTable((row,)), ["dynamic_torque", "delay"], BY)
     delay = 2 * 0.8 / 3.0 - 0.5
     assert values(made) == pytest.approx(
         {"dynamic_torque": INERTIA * 3.0 / (0.5 - delay), "delay": delay}, rel=1e-4
@@ -172,16 +176,16 @@ def test_what_acts_alike_cannot_be_told_apart() -> None:
 def test_what_has_no_effect_is_told_by_itself() -> None:
     """In a stop of category 1 the brake comes when all stand: only the drive is seen."""
     by = on_axis(dynamic_torque=4.0, deceleration=5.0)
-    row = pl.Measured("axis", 3.0, 0.6, 0.9, category=1)
+    row = pl.safety.Measured("axis", 3.0, 0.6, 0.9, category=1)
     part = "do not identify dynamic_torque: other values fit as well; do not fit it"
-    made = warned(pl.StoppingTable((row,)), ["dynamic_torque"], part, by)
+    made = warned(pl.safety.StoppingTable((row,)), ["dynamic_torque"], part, by)
     assert not_identified(made) == ["dynamic_torque"] and "not identified" in str(made)
 
 
 def test_a_law_that_cannot_explain_the_table() -> None:
     """The shape of 0.4 is out of reach of a constant torque: too long and too short at once."""
-    row = pl.Measured("axis", 3.0, 0.5, 0.6)
-    made = warned(pl.StoppingTable((row,)), ["dynamic_torque"], "cannot explain", on_axis())
+    row = pl.safety.Measured("axis", 3.0, 0.5, 0.6)
+    made = warned(pl.safety.StoppingTable((row,)), ["dynamic_torque"], "cannot explain", on_axis())
     # Both are proportional to 1/T, shape 0.5: the best is 1/T off by the same part in each.
     low, high = np.log(0.5 * 9.0 / (INERTIA * 3.0)), np.log(0.6 * 9.0 / (INERTIA * 4.5))
     expected = 9.0 * np.exp(-(low + high) / 2)
@@ -193,8 +197,8 @@ def test_a_law_that_cannot_explain_the_table() -> None:
 
 
 def test_rows_without_numbers_do_not_count() -> None:
-    rows = (*table(INERTIA, [3.0], 9.0).rows, pl.Measured("axis", 2.0, None, None))
-    made = fit(pl.StoppingTable(rows), ["dynamic_torque"])
+    rows = (*table(INERTIA, [3.0], 9.0).rows, pl.safety.Measured("axis", 2.0, None, None))
+    made = fit(pl.safety.StoppingTable(rows), ["dynamic_torque"])
     assert values(made)["dynamic_torque"] == pytest.approx(9.0)
     assert len(made.comparison.rows) == 2 and made.comparison.rows[1].time_ratio is None
 
@@ -208,7 +212,7 @@ def test_a_parameter_that_is_zero() -> None:
     # A viscous loss shortens times and ways of fast stops; here they are longer.
     rows = tuple(replace(row, angle=row.angle * (1.0 + 0.01 * row.speed))  # type: ignore[operator]
                  for row in published.rows)  # fmt: skip
-    made = warned(pl.StoppingTable(rows), ["dynamic_torque", "viscous"], part, BY_DELAYED)
+    made = warned(pl.safety.StoppingTable(rows), ["dynamic_torque", "viscous"], part, BY_DELAYED)
     assert values(made)["viscous"] == 0.0 and made.brakes.joints["axis"].viscous == 0.0
     assert values(made)["dynamic_torque"] == pytest.approx(9.0, rel=0.05)
     assert all(np.isfinite(one.error) for one in made.parameters)
@@ -257,10 +261,10 @@ def test_standard_errors() -> None:
     data = noisy(rng)
     expected, spread = by_hand(data)
     rows = tuple(
-        pl.Measured("axis", float(v), float(time), float(angle))
+        pl.safety.Measured("axis", float(v), float(time), float(angle))
         for v, (time, angle) in zip(SPEEDS, data, strict=True)
     )
-    made = fit(pl.StoppingTable(rows), ["dynamic_torque", "delay"])
+    made = fit(pl.safety.StoppingTable(rows), ["dynamic_torque", "delay"])
     assert list(values(made).values()) == pytest.approx(expected, rel=1e-3)
     assert 0.5 * SIGMA < spread < 1.5 * SIGMA
     found = np.array([one.error for one in made.parameters])
@@ -349,8 +353,10 @@ def test_mistakes(names: list[str], by: pl.Brakes, part: str) -> None:
 
 def test_tables_that_cannot_be_fitted() -> None:
     with pytest.raises(pl.BadValue, match="neither a time nor an angle for joint 'axis'"):
-        fit(pl.StoppingTable((pl.Measured("axis", 1.0, None, None),)), ["viscous"], BY)
+        fit(
+            pl.safety.StoppingTable((pl.safety.Measured("axis", 1.0, None, None),)), ["viscous"], BY
+        )
     with pytest.raises(pl.UnknownName, match="axos"):
-        fit(pl.StoppingTable((pl.Measured("axos", 1.0, 0.1, None),)), ["viscous"], BY)
+        fit(pl.safety.StoppingTable((pl.safety.Measured("axos", 1.0, 0.1, None),)), ["viscous"], BY)
     with pytest.raises(pl.BadValue, match="'payload' is told by each row"):
-        pl.fit_brakes(wheel(), table(INERTIA, [3.0], 9.0), BY, payload=3.0)
+        pl.safety.fit_brakes(wheel(), table(INERTIA, [3.0], 9.0), BY, payload=3.0)

@@ -21,8 +21,8 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def read(folder: Path, text: str) -> tuple[pl.Measured, ...]:
-    return pl.StoppingTable.from_csv(written(folder, text)).rows
+def read(folder: Path, text: str) -> tuple[pl.safety.Measured, ...]:
+    return pl.safety.StoppingTable.from_csv(written(folder, text)).rows
 
 
 # -- files ----------------------------------------------------------------------------------------
@@ -37,7 +37,7 @@ def test_a_table_in_degrees_and_milliseconds(tmp_path: Path) -> None:
         "pan,-90,250,45,5,1,first,-30\n"
         "lift,180,,22.5,,,,\n",
     )
-    table = pl.StoppingTable.from_csv(path)
+    table = pl.safety.StoppingTable.from_csv(path)
     first, second = table.rows
     assert table.source == str(path)
     assert (first.joint, first.payload, first.category) == ("pan", 5.0, 1)
@@ -51,7 +51,7 @@ def test_a_table_in_degrees_and_milliseconds(tmp_path: Path) -> None:
 
 def test_a_table_in_si_units(tmp_path: Path) -> None:
     (row,) = read(tmp_path, "joint,speed_rad_per_s,time_s,angle_rad\na,3,0.5,0.75\n")
-    assert row == pl.Measured("a", 3.0, 0.5, 0.75, units={"a": "rad"})
+    assert row == pl.safety.Measured("a", 3.0, 0.5, 0.75, units={"a": "rad"})
     assert row.shape == pytest.approx(0.5)
 
 
@@ -121,22 +121,22 @@ HEAD = "joint,speed_deg_per_s,time_s,angle_deg\n"
 def test_bad_files(tmp_path: Path, text: str, part: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(pl.LoadError) as caught:
-        pl.StoppingTable.from_csv(path)
+        pl.safety.StoppingTable.from_csv(path)
     assert part in str(caught.value) and str(caught.value).startswith(str(path))
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(pl.LoadError, match=r"nowhere\.csv: no such file"):
-        pl.StoppingTable.from_csv(tmp_path / "nowhere.csv")
+        pl.safety.StoppingTable.from_csv(tmp_path / "nowhere.csv")
     with pytest.raises(pl.LoadError, match="is a folder"):
-        pl.StoppingTable.from_csv(tmp_path)
+        pl.safety.StoppingTable.from_csv(tmp_path)
     path = tmp_path / "picture.csv"
     path.write_bytes(b"\x89PNG\0\xff\xfe")
     with pytest.raises(pl.LoadError, match=r"picture\.csv: is not a text"):
-        pl.StoppingTable.from_csv(path)
+        pl.safety.StoppingTable.from_csv(path)
     path.write_text('joint,speed_deg_per_s\n"' + "a" * 200_000, encoding="utf-8")
     with pytest.raises(pl.LoadError, match=r"picture\.csv:2: malformed CSV"):
-        pl.StoppingTable.from_csv(path)
+        pl.safety.StoppingTable.from_csv(path)
 
 
 # -- values ---------------------------------------------------------------------------------------
@@ -157,18 +157,18 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 def test_bad_values(numbers: dict[str, Any], part: str) -> None:
     given: dict[str, Any] = {"joint": "axis", "speed": 1.0, "time": 0.1, "angle": 0.1} | numbers
     with pytest.raises(pl.BadValue, match=f"the {part} of a stop of 'axis' is"):
-        pl.Measured(**given)
+        pl.safety.Measured(**given)
 
 
 def test_a_table_needs_rows() -> None:
     with pytest.raises(pl.BadValue, match="empty"):
-        pl.StoppingTable(())
+        pl.safety.StoppingTable(())
 
 
 def test_shapes_need_both_numbers() -> None:
-    assert pl.Measured("axis", -3.0, 0.2, 0.3).shape == pytest.approx(0.5)
-    assert pl.Measured("axis", 3.0, None, 0.3).shape is None
-    assert pl.Measured("axis", 3.0, 0.2, None).shape is None
+    assert pl.safety.Measured("axis", -3.0, 0.2, 0.3).shape == pytest.approx(0.5)
+    assert pl.safety.Measured("axis", 3.0, None, 0.3).shape is None
+    assert pl.safety.Measured("axis", 3.0, 0.2, None).shape is None
 
 
 # -- against a robot ------------------------------------------------------------------------------
@@ -182,28 +182,28 @@ def test_what_the_robot_does_not_have_is_told_with_its_line(tmp_path: Path) -> N
     ):
         path = written(tmp_path, f"joint,speed_rad_per_s,pose_elbow_rad\n{cells}\n")
         with pytest.raises(pl.LoadError, match=part):
-            pl.StoppingTable.from_csv(path).stops(robot, by)
+            pl.safety.StoppingTable.from_csv(path).stops(robot, by)
     with pytest.raises(pl.UnknownName, match="axos"):
-        pl.StoppingTable((pl.Measured("axos", 1.0, None, None),)).for_robot(robot)
+        pl.safety.StoppingTable((pl.safety.Measured("axos", 1.0, None, None),)).for_robot(robot)
 
 
 def test_units_of_the_wrong_kind_of_joint(tmp_path: Path) -> None:
     path = written(tmp_path, "joint,speed_deg_per_s,distance_mm,speed_m_per_s\naxis,90,,\n")
-    table = pl.StoppingTable.from_csv(path)
+    table = pl.safety.StoppingTable.from_csv(path)
     assert table.for_robot(wheel()) is table
     with pytest.raises(pl.LoadError, match=r"table\.csv:2: joint 'axis' slides, .* given in rad"):
         table.for_robot(slider())
     path.write_text("joint,speed_mm_per_s\naxis,90\n")
     with pytest.raises(pl.LoadError, match=r"joint 'axis' turns, .* given in m and"):
-        pl.StoppingTable.from_csv(path).stops(wheel(), on_axis(dynamic_torque=4.0))
+        pl.safety.StoppingTable.from_csv(path).stops(wheel(), on_axis(dynamic_torque=4.0))
     path.write_text("joint,speed_m_per_s,pose_b_deg\na,1,10\n")
     with pytest.raises(pl.LoadError, match="joint 'b' slides"):
-        pl.StoppingTable.from_csv(path).for_robot(train(1.0, 1.0))
+        pl.safety.StoppingTable.from_csv(path).for_robot(train(1.0, 1.0))
 
 
 def test_joints_with_several_freedoms_are_no_axes() -> None:
     floating = pl.load(URDF / "six_axis_arm.urdf", floating_base=True)
-    row = pl.Measured(floating.joints[0], 1.0, None, None)
+    row = pl.safety.Measured(floating.joints[0], 1.0, None, None)
     with pytest.raises(pl.BadValue, match="6 degrees of freedom"):
         row.check(floating)
 
@@ -214,7 +214,7 @@ def test_joints_with_several_freedoms_are_no_axes() -> None:
 def test_a_stop_has_the_speed_the_pose_and_the_payload() -> None:
     """Two carriages, b on a: a alone moves, and with it b and 3 kg more; time ``m v / F``."""
     robot, by = train(4.0, 1.0), brakes(a={"dynamic_torque": 16.0}, b={"dynamic_torque": 99.0})
-    row = pl.Measured("a", -2.0, None, None, pose={"b": 0.25}, payload=3.0)
+    row = pl.safety.Measured("a", -2.0, None, None, pose={"b": 0.25}, payload=3.0)
     result = row.stop(robot, by)
     np.testing.assert_array_equal(result.run.q[0], [0.0, 0.25])
     np.testing.assert_array_equal(result.run.v[0], [-2.0, 0.0])
@@ -224,24 +224,26 @@ def test_a_stop_has_the_speed_the_pose_and_the_payload() -> None:
 
 def test_a_stop_has_the_category() -> None:
     by = on_axis(dynamic_torque=40.0, deceleration=2.0)
-    made = [pl.Measured("axis", 3.0, None, None, category=k).stop(wheel(), by) for k in (0, 1, 2)]
+    made = [
+        pl.safety.Measured("axis", 3.0, None, None, category=k).stop(wheel(), by) for k in (0, 1, 2)
+    ]
     assert [one.category.number for one in made] == [0, 1, 2]
     assert made[1].joints["axis"].time == pytest.approx(1.5)
 
 
 def test_other_arguments_reach_the_stop() -> None:
-    row, by = pl.Measured("axis", 3.0, None, None), on_axis(dynamic_torque=4.0)
+    row, by = pl.safety.Measured("axis", 3.0, None, None), on_axis(dynamic_torque=4.0)
     assert row.stop(wheel(), by, until=0.1).outcome == "time-out"
     for name in ("payload", "category", "q", "trigger"):
         with pytest.raises(pl.BadValue, match=f"'{name}' is told by each row"):
-            pl.StoppingTable((row,)).stops(wheel(), by, **{name: 1})
+            pl.safety.StoppingTable((row,)).stops(wheel(), by, **{name: 1})
 
 
 def test_loops_are_closed_and_the_other_motors_rest() -> None:
     robot = pl.load(URDF / "palletizer.urdf")
     by = pl.Brakes.from_yaml(URDF / "palletizer.brakes.yaml")
     first, second = list(by.joints)[1:3]
-    result = pl.Measured(first, 0.5, None, None, pose={first: 0.3}).stop(robot, by)
+    result = pl.safety.Measured(first, 0.5, None, None, pose={first: 0.3}).stop(robot, by)
     start = result.run(0.0)
     assert start.q[robot.coordinates(first).q] == pytest.approx([0.3])
     assert start.v[robot.coordinates(first).v] == pytest.approx([0.5])

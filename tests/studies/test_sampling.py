@@ -14,9 +14,13 @@ from pinloop.safety.studies.sampling import Sampling
 NAMES = ("payload", "speed.a", "speed.b")
 
 SAMPLINGS: list[Sampling] = [
-    pl.Grid(4), pl.Grid({"payload": 3, "speed.b": 5}), pl.Corners(), pl.Random(37, seed=3),
-    pl.Sobol(37, seed=3), pl.Sobol(64),
-]  # fmt: skip
+    pl.safety.Grid(4),
+    pl.safety.Grid({"payload": 3, "speed.b": 5}),
+    pl.safety.Corners(),
+    pl.safety.Random(37, seed=3),
+    pl.safety.Sobol(37, seed=3),
+    pl.safety.Sobol(64),
+]
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=repr)
@@ -35,25 +39,27 @@ def test_points_do_not_depend_on_blocks(sampling: Sampling, cuts: Sequence[int])
 
 
 def test_a_grid_is_all_combinations_with_both_ends() -> None:
-    grid = pl.Grid({"payload": 2, "speed.b": 3})
+    grid = pl.safety.Grid({"payload": 2, "speed.b": 3})
     expected = [(a, 0.5, b) for a, b in product((0.0, 1.0), (0.0, 0.5, 1.0))]
     assert grid.size(NAMES) == 6
     assert np.array_equal(grid.block(NAMES, 0, 6), expected)
-    assert pl.Grid(3).size(NAMES) == 27
+    assert pl.safety.Grid(3).size(NAMES) == 27
 
 
 def test_corners_are_both_ends_of_everything() -> None:
-    assert pl.Corners().size(NAMES) == 8
-    assert np.array_equal(pl.Corners().block(NAMES, 0, 8), list(product((0.0, 1.0), repeat=3)))
+    assert pl.safety.Corners().size(NAMES) == 8
+    assert np.array_equal(
+        pl.safety.Corners().block(NAMES, 0, 8), list(product((0.0, 1.0), repeat=3))
+    )
 
 
 def test_a_grid_of_many_variables_is_counted_exactly() -> None:
     names = tuple(f"x{k}" for k in range(100))
-    assert pl.Grid(3).size(names) == 3**100
+    assert pl.safety.Grid(3).size(names) == 3**100
 
 
-@pytest.mark.parametrize("kind", [pl.Random, pl.Sobol])
-def test_seeds(kind: type[pl.Random] | type[pl.Sobol]) -> None:
+@pytest.mark.parametrize("kind", [pl.safety.Random, pl.safety.Sobol])
+def test_seeds(kind: type[pl.safety.Random] | type[pl.safety.Sobol]) -> None:
     one, again, other = (kind(16, seed).block(NAMES, 0, 16) for seed in (1, 1, 2))
     assert np.array_equal(one, again)
     assert not np.any(one == other)
@@ -61,7 +67,7 @@ def test_seeds(kind: type[pl.Random] | type[pl.Sobol]) -> None:
 
 def test_sobol_points_fill_the_space_evenly() -> None:
     # Every half, quarter, ... of every range holds its share exactly: a net in base 2.
-    points = pl.Sobol(64, seed=5).block(NAMES, 0, 64)
+    points = pl.safety.Sobol(64, seed=5).block(NAMES, 0, 64)
     for parts in (2, 4, 8, 16):
         for column in points.T:
             counts = np.histogram(column, bins=parts, range=(0, 1))[0]
@@ -71,43 +77,43 @@ def test_sobol_points_fill_the_space_evenly() -> None:
 
 
 def test_random_points_are_uniform() -> None:
-    points = pl.Random(20_000, seed=1).block(NAMES, 0, 20_000)
+    points = pl.safety.Random(20_000, seed=1).block(NAMES, 0, 20_000)
     assert np.allclose(points.mean(axis=0), 0.5, atol=0.01)
     assert np.allclose(np.cov(points.T), np.eye(3) / 12, atol=0.003)
 
 
 def test_without_variables() -> None:
-    for sampling in (pl.Grid(3), pl.Corners()):
+    for sampling in (pl.safety.Grid(3), pl.safety.Corners()):
         assert sampling.size(()) == 1
         assert sampling.block((), 0, 1).shape == (1, 0)
-    for other in (pl.Random(4), pl.Sobol(4)):
+    for other in (pl.safety.Random(4), pl.safety.Sobol(4)):
         assert other.block((), 1, 3).shape == (2, 0)
 
 
 @pytest.mark.parametrize("count", [0, -1, True, 2.5, "8"])
 def test_empty_samplings_are_refused(count: int) -> None:
-    for kind in (pl.Random, pl.Sobol):
+    for kind in (pl.safety.Random, pl.safety.Sobol):
         with pytest.raises(pl.BadValue, match="is empty; give a number of at least 1"):
             kind(count)
     with pytest.raises(pl.BadValue, match=r"a grid has 1, 2, \.\.\. values per variable"):
-        pl.Grid(count).size(NAMES)
+        pl.safety.Grid(count).size(NAMES)
     with pytest.raises(pl.BadValue, match=r"a grid has 1, 2, \.\.\. values per variable"):
-        pl.Grid({"payload": count}).size(NAMES)
+        pl.safety.Grid({"payload": count}).size(NAMES)
 
 
 @pytest.mark.parametrize("seed", [-1, 0.5, False, None])
 def test_seeds_that_are_none(seed: int) -> None:
-    for kind in (pl.Random, pl.Sobol):
+    for kind in (pl.safety.Random, pl.safety.Sobol):
         with pytest.raises(pl.BadValue, match="the seed is"):
             kind(4, seed)
 
 
 def test_more_points_than_the_sequence_has() -> None:
     with pytest.raises(pl.BadValue, match="has 1073741824 points, not 1073741825"):
-        pl.Sobol(2**30 + 1)
-    assert pl.Sobol(2**30).size(("x",)) == 2**30
+        pl.safety.Sobol(2**30 + 1)
+    assert pl.safety.Sobol(2**30).size(("x",)) == 2**30
 
 
 def test_a_grid_over_what_does_not_vary() -> None:
     with pytest.raises(pl.BadValue, match=r"counts 'speed\.c', which does not vary; \['payload'"):
-        pl.Grid({"speed.c": 3}).size(NAMES)
+        pl.safety.Grid({"speed.c": 3}).size(NAMES)

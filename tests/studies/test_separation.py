@@ -70,10 +70,10 @@ def test_a_carriage_that_returns_counts_where_it_was_nearest() -> None:
     rail = (np.cos(slope), 0, np.sin(slope))
     body = replace(shape("a", "sphere", (0.1,), at(0, 0, 0)), placement=pin.SE3(1))
     hill = chain("prismatic", axis=rail, geometry=(body,))
-    late_brake = pl.JointBrake(side="joint", dynamic_torque=40.0, delay=late)
+    late_brake = pl.safety.JointBrake(side="joint", dynamic_torque=40.0, delay=late)
     stop = pl.stop(
         hill, [0.0], [speed], gravity=(0, 0, -9.81),
-        brakes=pl.Brakes({"j1": late_brake}, pl.Chain()),
+        brakes=pl.Brakes({"j1": late_brake}, pl.safety.Chain()),
     )  # fmt: skip
     pull = 9.81 * np.sin(slope)
     top = speed**2 / (2 * pull)
@@ -271,8 +271,8 @@ def advances(arm: pl.Mechanism, run: pl.Trajectory, times: Array, direction: Any
 def test_a_vertical_way_is_no_horizontal_advance() -> None:
     # A beam that swings from 30 degrees below to above the horizontal moves mostly upwards.
     swing = pendulum()
-    brake = pl.JointBrake(side="joint", dynamic_torque=12.0)
-    stop = pl.stop(swing, [-0.3], [5.0], brakes=pl.Brakes({"axis": brake}, pl.Chain()))
+    brake = pl.safety.JointBrake(side="joint", dynamic_torque=12.0)
+    stop = pl.stop(swing, [-0.3], [5.0], brakes=pl.Brakes({"axis": brake}, pl.safety.Chain()))
     assert stop.joints["axis"].angle > 0.1
     found = separation(stop, thickness=1e-4)
     # The stand-in of a robot without shapes reaches from the axis to the centre of mass.
@@ -370,7 +370,9 @@ def test_bad_arguments(arguments: dict[str, Any], sentence: str) -> None:
 
 def test_only_robots_that_stand_have_a_distance() -> None:
     swing = pendulum()
-    weak = pl.Brakes({"axis": pl.JointBrake(side="joint", dynamic_torque=1.0)}, pl.Chain())
+    weak = pl.Brakes(
+        {"axis": pl.safety.JointBrake(side="joint", dynamic_torque=1.0)}, pl.safety.Chain()
+    )
     falling = pl.stop(swing, [0.0], [-1.0], brakes=weak, until=0.2)
     assert falling.outcome == "does not hold"
     for function in (separation, minimum_distance):

@@ -44,9 +44,11 @@ def cross_table() -> pl.Mechanism:
     return dressed(made(bodies, joints), (replace(box, placement=pin.SE3(1)),))
 
 
-def ellipse(end: float = 1.6) -> pl.JointTrajectory:
+def ellipse(end: float = 1.6) -> pl.safety.JointTrajectory:
     t = np.linspace(0.0, end, 161)
-    return pl.JointTrajectory(("a", "b"), t, np.stack((WIDE * np.sin(t), -np.cos(t)), axis=-1))
+    return pl.safety.JointTrajectory(
+        ("a", "b"), t, np.stack((WIDE * np.sin(t), -np.cos(t)), axis=-1)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +56,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> pl.Study:
     return pl.study(
         cross_table(),
         carriage_brakes(a=3.0 * BRAKING_X, b=1.0 * BRAKING_Y),
-        pl.Space(motion=ellipse(), instant=(0.0, LAST)),
-        pl.Grid(COUNT),
+        pl.safety.Space(motion=ellipse(), instant=(0.0, LAST)),
+        pl.safety.Grid(COUNT),
         results=tmp_path_factory.mktemp("table") / "table.csv",
         jobs=1,
     )
@@ -131,12 +133,17 @@ def test_minimum_distance_of_a_study(study: pl.Study) -> None:
 def test_cases_that_could_not_be_computed_are_told() -> None:
     """On the path half the duration more of the motion is needed; the last cases do not have it."""
     drives = {
-        name: pl.JointBrake(side="joint", dynamic_torque=30.0, deceleration=5.0) for name in "ab"
+        name: pl.safety.JointBrake(side="joint", dynamic_torque=30.0, deceleration=5.0)
+        for name in "ab"
     }
     made = pl.study(
-        cross_table(), pl.Brakes(drives, CHAIN), pl.Space(motion=ellipse(), instant=(0.0, 1.5)),
-        pl.Grid(4), category=pl.Category1(on_path=True), jobs=1,
-    )  # fmt: skip
+        cross_table(),
+        pl.Brakes(drives, CHAIN),
+        pl.safety.Space(motion=ellipse(), instant=(0.0, 1.5)),
+        pl.safety.Grid(4),
+        category=pl.Category1(on_path=True),
+        jobs=1,
+    )
     assert made.outcomes() == {"stopped": 3, "failed": 1}
     found = separation(made, jobs=1)
     assert found.cases == (0, 1, 2) and len(found.distances) == 3
@@ -152,12 +159,16 @@ def test_cases_that_could_not_be_computed_are_told() -> None:
 
 def test_a_robot_that_does_not_hold_has_no_distance() -> None:
     """The brake holds the beam of 9.8 N m, not the payloads at its centre."""
-    brake = pl.JointBrake(side="joint", dynamic_torque=12.0)
+    brake = pl.safety.JointBrake(side="joint", dynamic_torque=12.0)
     made = pl.study(
-        pendulum(), pl.Brakes({"axis": brake}),
-        pl.Space(pose={"axis": 0.0}, speed={"axis": 0.5}, payload=(0.0, 8.0)), pl.Grid(3),
-        jobs=1, until=1.0, payload=pl.Payload(0.0, com=np.array([0.5, 0.0, 0.0]), frame="axis"),
-    )  # fmt: skip
+        pendulum(),
+        pl.Brakes({"axis": brake}),
+        pl.safety.Space(pose={"axis": 0.0}, speed={"axis": 0.5}, payload=(0.0, 8.0)),
+        pl.safety.Grid(3),
+        jobs=1,
+        until=1.0,
+        payload=pl.Payload(0.0, com=np.array([0.5, 0.0, 0.0]), frame="axis"),
+    )
     assert made.outcomes()["stopped"] == 1
     for function in (separation, minimum_distance):
         with pytest.raises(

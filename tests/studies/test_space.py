@@ -28,19 +28,21 @@ def brakes() -> pl.Brakes:
     return pl.Brakes.from_yaml(URDF / ARM_BRAKES)
 
 
-def table(space: pl.Space, robot: pl.Mechanism, brakes: pl.Brakes) -> dict[str, tuple[float, ...]]:
+def table(
+    space: pl.safety.Space, robot: pl.Mechanism, brakes: pl.Brakes
+) -> dict[str, tuple[float, ...]]:
     return {one.column: (one.low, one.high) for one in space.variables(robot, brakes)}
 
 
-def motion(robot: pl.Mechanism, end: float = 2.0) -> pl.JointTrajectory:
+def motion(robot: pl.Mechanism, end: float = 2.0) -> pl.safety.JointTrajectory:
     t = np.linspace(0.0, end, 21)
-    return pl.JointTrajectory(
+    return pl.safety.JointTrajectory(
         robot.actuated, t, 0.3 * np.sin(2 * t)[:, None] * np.ones(len(robot.actuated))
     )
 
 
 def test_all_poses_and_speeds_by_default(arm: pl.Mechanism, brakes: pl.Brakes) -> None:
-    found = table(pl.Space(), arm, brakes)
+    found = table(pl.safety.Space(), arm, brakes)
     model = arm.model
     assert list(found)[:2] == ["pose_joint_1_rad", "pose_joint_2_rad"]
     assert len(found) == 12
@@ -54,19 +56,19 @@ def test_all_poses_and_speeds_by_default(arm: pl.Mechanism, brakes: pl.Brakes) -
 
 def test_parts_of_speed_limits_and_speeds_of_joints(arm: pl.Mechanism, brakes: pl.Brakes) -> None:
     top = arm.model.upperVelocityLimit
-    part = table(pl.Space(speed=(0.33, 1.0)), arm, brakes)
+    part = table(pl.safety.Space(speed=(0.33, 1.0)), arm, brakes)
     assert part["speed_joint_3_rad_per_s"] == pytest.approx((0.33 * top[2], top[2]))
-    assert table(pl.Space(speed=0.5), arm, brakes)["speed_joint_1_rad_per_s"] == pytest.approx(
-        (0.5 * top[0], 0.5 * top[0])
-    )
-    single = table(pl.Space(speed={"joint_2": (0, 1), "joint_3": 0.0}), arm, brakes)
+    assert table(pl.safety.Space(speed=0.5), arm, brakes)[
+        "speed_joint_1_rad_per_s"
+    ] == pytest.approx((0.5 * top[0], 0.5 * top[0]))
+    single = table(pl.safety.Space(speed={"joint_2": (0, 1), "joint_3": 0.0}), arm, brakes)
     assert single["speed_joint_2_rad_per_s"] == (0.0, 1.0)
     assert single["speed_joint_3_rad_per_s"] == (0.0, 0.0)
     assert single["speed_joint_1_rad_per_s"] == (-top[0], top[0])
 
 
 def test_the_other_variables(arm: pl.Mechanism, brakes: pl.Brakes) -> None:
-    space = pl.Space(
+    space = pl.safety.Space(
         pose={"joint_1": np.float32(0.5)},  # type: ignore[dict-item]
         payload=(np.int64(0), 10),  # type: ignore[arg-type]
         delay={"joint_4": (0, 0.02)},
@@ -82,14 +84,14 @@ def test_the_other_variables(arm: pl.Mechanism, brakes: pl.Brakes) -> None:
     assert found["band_joint_6"] == (-1.0, 0.5)
     names = [one.name for one in space.variables(arm, brakes)]
     assert names[12:14] == ["payload", "delay.joint_4"]
-    few = table(pl.Space(band={"joint_2": (0, 1)}), arm, brakes)
+    few = table(pl.safety.Space(band={"joint_2": (0, 1)}), arm, brakes)
     assert [name for name in few if name.startswith("band")] == ["band_joint_2"]
 
 
 def test_a_band_for_all_leaves_out_joints_without_a_brake(
     arm: pl.Mechanism, brakes: pl.Brakes
 ) -> None:
-    found = table(pl.Space(band=(-1, 1)), arm, brakes.missing("joint_2"))
+    found = table(pl.safety.Space(band=(-1, 1)), arm, brakes.missing("joint_2"))
     assert "band_joint_2" not in found and "band_joint_1" in found
 
 
@@ -106,7 +108,7 @@ def test_a_wheel_without_limits_turns_once() -> None:
 
 def test_of_a_robot_with_loops_only_its_motors_vary() -> None:
     robot = pl.load(URDF / "palletizer.urdf")
-    found = table(pl.Space(), robot, pl.Brakes.from_yaml(URDF / "palletizer.brakes.yaml"))
+    found = table(pl.safety.Space(), robot, pl.Brakes.from_yaml(URDF / "palletizer.brakes.yaml"))
     assert [name for name in found if name.startswith("pose")] == [
         f"pose_{name}_rad" for name in robot.actuated
     ]
@@ -114,12 +116,12 @@ def test_of_a_robot_with_loops_only_its_motors_vary() -> None:
 
 def test_instants_leave_time_for_the_reaction(arm: pl.Mechanism, brakes: pl.Brakes) -> None:
     # 5 + 10 ms until the command, 5 ms more until the drives are off.
-    found = table(pl.Space(motion=motion(arm)), arm, brakes)
+    found = table(pl.safety.Space(motion=motion(arm)), arm, brakes)
     assert list(found) == ["instant_s"] and found["instant_s"] == pytest.approx((0.0, 1.98))
-    single = table(pl.Space(motion=motion(arm), instant=0.5), arm, brakes)
+    single = table(pl.safety.Space(motion=motion(arm), instant=0.5), arm, brakes)
     assert single == {"instant_s": (0.5, 0.5)}
-    slow = pl.Chain(sensor=0.5, controller=0.25, drive_off=0.25)
-    (one,) = pl.Space(motion=motion(arm)).variables(arm, brakes, slow)
+    slow = pl.safety.Chain(sensor=0.5, controller=0.25, drive_off=0.25)
+    (one,) = pl.safety.Space(motion=motion(arm)).variables(arm, brakes, slow)
     assert one.high == pytest.approx(1.0)
 
 
@@ -162,7 +164,7 @@ def test_mistakes(
     match: str,
 ) -> None:
     with pytest.raises(error, match=match):
-        pl.Space(**words).variables(arm, brakes)
+        pl.safety.Space(**words).variables(arm, brakes)
 
 
 @pytest.mark.parametrize(
@@ -178,12 +180,12 @@ def test_mistakes_with_a_motion(
     arm: pl.Mechanism, brakes: pl.Brakes, words: dict[str, Any], match: str
 ) -> None:
     with pytest.raises(pl.BadValue, match=match):
-        pl.Space(motion=motion(arm), **words).variables(arm, brakes)
+        pl.safety.Space(motion=motion(arm), **words).variables(arm, brakes)
 
 
 def test_a_motion_that_is_shorter_than_the_reaction(arm: pl.Mechanism, brakes: pl.Brakes) -> None:
     with pytest.raises(pl.BadValue, match=r"a motion of 0\.01 s is too short.*for 0\.02 s after"):
-        pl.Space(motion=motion(arm, 0.01)).variables(arm, brakes)
+        pl.safety.Space(motion=motion(arm, 0.01)).variables(arm, brakes)
 
 
 def test_joints_that_are_not_driven() -> None:
@@ -191,14 +193,16 @@ def test_joints_that_are_not_driven() -> None:
     brakes = pl.Brakes.from_yaml(URDF / "palletizer.brakes.yaml")
     passive = next(name for name in robot.joints if name not in robot.actuated)
     with pytest.raises(pl.BadValue, match=f"pose names joint '{passive}', which is not driven"):
-        pl.Space(pose={passive: 0.0}).variables(robot, brakes)
+        pl.safety.Space(pose={passive: 0.0}).variables(robot, brakes)
 
 
 def test_what_has_no_limits_must_be_said() -> None:
     with pytest.raises(pl.BadValue, match=r"'axis' of robot .* has no velocity limit; give speed="):
-        pl.Space().variables(wheels.robot(), wheels.BRAKES)
+        pl.safety.Space().variables(wheels.robot(), wheels.BRAKES)
     with pytest.raises(pl.BadValue, match=r"'a' of robot .* slides without position limits"):
-        pl.Space(speed={"a": 1.0, "b": 1.0}).variables(wheels.carriages(), wheels.CARRIAGES_BRAKES)
+        pl.safety.Space(speed={"a": 1.0, "b": 1.0}).variables(
+            wheels.carriages(), wheels.CARRIAGES_BRAKES
+        )
 
 
 @pytest.mark.parametrize("words", [{"delay": {"axis": 0.1}}, {"band": {"axis": 1.0}}])

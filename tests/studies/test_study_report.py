@@ -44,7 +44,7 @@ DEG = 180.0 / np.pi
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> pl.Study:
-    return wheels.study(pl.Sobol(64), tmp_path_factory.mktemp("wheel") / "wheel.csv")
+    return wheels.study(pl.safety.Sobol(64), tmp_path_factory.mktemp("wheel") / "wheel.csv")
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +236,7 @@ def many(study: pl.Study, path: Path, count: int) -> pl.Study:
         found.append(
             rows[k % len(rows)] | {"case": str(k)} | {n: repr(x) for n, x in place.items()}
         )
-    return replace(changed(study, path, found), sampling=pl.Sobol(count))
+    return replace(changed(study, path, found), sampling=pl.safety.Sobol(count))
 
 
 def test_the_size_does_not_depend_on_the_number_of_rows(study: pl.Study, tmp_path: Path) -> None:
@@ -272,7 +272,9 @@ def test_results_are_read_as_they_are(study: pl.Study) -> None:
 def test_the_place_of_the_tool_is_that_at_the_signal() -> None:
     """A beam of 0.8 m about the axis -y, 0.3 m above the floor."""
     robot = pl.load(URDF / "six_axis_arm.urdf")
-    one = pl.study(robot, URDF / "six_axis_arm.brakes.yaml", sampling=pl.Random(2, seed=4), jobs=1)
+    one = pl.study(
+        robot, URDF / "six_axis_arm.brakes.yaml", sampling=pl.safety.Random(2, seed=4), jobs=1
+    )
     for row in one.rows():
         stop = one.replay(int(row["case"]))
         place = [float(row[f"tool_{axis}_m"]) for axis in "xyz"]
@@ -294,8 +296,8 @@ def test_names_are_text(tmp_path: Path) -> None:
         [joint(NASTY, "revolute", GROUND, NASTY, [0, 0, 0], Z)],
     )
     brakes = pl.Brakes({NASTY: wheels.BRAKES.joints["axis"]})
-    space = pl.Space(speed={NASTY: (1.0, 3.0)}, band={NASTY: (-1.0, 1.0)})
-    one = pl.study(robot, brakes, space, pl.Sobol(32), results=tmp_path / "<b>.csv", jobs=1)
+    space = pl.safety.Space(speed={NASTY: (1.0, 3.0)}, band={NASTY: (-1.0, 1.0)})
+    one = pl.study(robot, brakes, space, pl.safety.Sobol(32), results=tmp_path / "<b>.csv", jobs=1)
     text = one.save_html(tmp_path / "nasty.html").read_text(encoding="utf-8")
     page = Page(text)
     assert "<i>" not in text and "<b>" not in text
@@ -377,18 +379,18 @@ def test_the_study_can_be_made_again_from_its_manifest(study: pl.Study, tmp_path
     data = json.loads((tmp_path / "m.html.manifest.json").read_text(encoding="utf-8"))
     chain, brake = data["chain"], data["brakes"]["joints"]["axis"]
     brakes = pl.Brakes(
-        {"axis": pl.JointBrake(side="joint", dynamic_torque=brake["dynamic_torque"]["value"],
+        {"axis": pl.safety.JointBrake(side="joint", dynamic_torque=brake["dynamic_torque"]["value"],
                                tolerance=brake["tolerance"]["value"],
                                delay=brake["delay"]["value"])},
-        pl.Chain(sensor=chain["sensor_s"], controller=chain["controller_s"]),
+        pl.safety.Chain(sensor=chain["sensor_s"], controller=chain["controller_s"]),
     )  # fmt: skip
     space: dict[str, dict[str, tuple[float, float]]] = {}
     for one in data["variables"]:
         kind, _, name = one["name"].partition(".")
         space.setdefault(kind, {})[name] = one["low"], one["high"]
     again = pl.study(
-        wheels.robot(), brakes, pl.Space(**space),  # type: ignore[arg-type]
-        pl.Sobol(**data["sampling"]["arguments"]), until=data["until_s"],
+        wheels.robot(), brakes, pl.safety.Space(**space),  # type: ignore[arg-type]
+        pl.safety.Sobol(**data["sampling"]["arguments"]), until=data["until_s"],
         results=tmp_path / "again.csv", jobs=1,
     )  # fmt: skip
     assert again.path.read_bytes() == study.path.read_bytes()

@@ -23,13 +23,19 @@ SEEN = "[...document.querySelectorAll('.case')].filter((e) => !e.hidden).map((e)
 def _study(folder: Path, text: str = _ARM, obstacles: list[Obstacle] | None = None) -> pl.Study:
     file = folder / "arm.urdf"
     file.write_text(text, encoding="utf-8")
-    brake = pl.JointBrake(side="joint", dynamic_torque=12.0, static_torque=60.0, delay=0.05)
-    space = pl.Space(pose={"axis": (-1.2, 1.2)}, speed={"axis": (-6.0, 6.0)}, payload=(0.0, 2.0))
+    brake = pl.safety.JointBrake(side="joint", dynamic_torque=12.0, static_torque=60.0, delay=0.05)
+    space = pl.safety.Space(
+        pose={"axis": (-1.2, 1.2)}, speed={"axis": (-6.0, 6.0)}, payload=(0.0, 2.0)
+    )
     return pl.study(
-        pl.load(file), pl.Brakes({"axis": brake}, pl.Chain()), space, pl.Sobol(COUNT, seed=3),
+        pl.load(file),
+        pl.Brakes({"axis": brake}, pl.safety.Chain()),
+        space,
+        pl.safety.Sobol(COUNT, seed=3),
         obstacles=obstacles,
-        results=folder / "arm.csv", jobs=1,
-    )  # fmt: skip
+        results=folder / "arm.csv",
+        jobs=1,
+    )
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ from tests.studies import wheels
 
 import_module("pinloop.safety.studies.study")._ROUND = 0.02
 warnings.simplefilter("ignore", ResourceWarning)
-study = wheels.study(pl.Sobol({SIZE}, seed=3), Path(sys.argv[1]), int(sys.argv[2]))
+study = wheels.study(pl.safety.Sobol({SIZE}, seed=3), Path(sys.argv[1]), int(sys.argv[2]))
 print(study.done, study.complete, len(list(study.rows())))
 """
 
@@ -46,7 +46,7 @@ print(study.done, study.complete, len(list(study.rows())))
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path = tmp_path_factory.mktemp("whole") / "results.csv"
-    assert wheels.study(pl.Sobol(SIZE, seed=3), path).complete
+    assert wheels.study(pl.safety.Sobol(SIZE, seed=3), path).complete
     return path.read_bytes()
 
 
@@ -86,7 +86,7 @@ def test_killed_in_the_middle_and_started_again(
     assert len(whole) < len(undisturbed) and undisturbed.startswith(whole)
     with path.open("ab") as file:  # as a kill within a write leaves it
         file.write(b'199,0.1,"torn')
-    study = wheels.study(pl.Sobol(SIZE, seed=3), path)
+    study = wheels.study(pl.safety.Sobol(SIZE, seed=3), path)
     assert study.complete
     assert path.read_bytes() == undisturbed
 
@@ -104,13 +104,13 @@ def test_ctrl_c_returns_what_is_done(tmp_path: Path, undisturbed: bytes) -> None
     assert f"interrupted after {done} of {SIZE} cases; the same study with results=" in err
     assert undisturbed.startswith(path.read_bytes())
     assert path.read_bytes().count(b"\n") == int(done) + 1
-    assert wheels.study(pl.Sobol(SIZE, seed=3), path).complete
+    assert wheels.study(pl.safety.Sobol(SIZE, seed=3), path).complete
     assert path.read_bytes() == undisturbed
 
 
 def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "results.csv"
-    first = wheels.study(pl.Random(40), path)
+    first = wheels.study(pl.safety.Random(40), path)
     content = path.read_bytes()
     lines = content.splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:31]))
@@ -122,10 +122,10 @@ def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.Monk
         return row(setup, number, values)
 
     monkeypatch.setattr(Setup, "row", watched)
-    again = wheels.study(pl.Random(40), path)
+    again = wheels.study(pl.safety.Random(40), path)
     assert asked == list(range(30, 40))
     assert path.read_bytes() == content and again.done == first.done == 40
-    wheels.study(pl.Random(40), path)
+    wheels.study(pl.safety.Random(40), path)
     assert len(asked) == 10
 
 
@@ -144,12 +144,12 @@ def test_no_room_on_the_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.M
     with monkeypatch.context() as patch:
         patch.setattr("pinloop.safety.studies.journal.os.fsync", full)
         with pytest.raises(pl.PinloopError, match=r"\(No space left on device\)") as caught:
-            wheels.study(pl.Sobol(30), path)
+            wheels.study(pl.safety.Sobol(30), path)
     done = re.search(r"(\d+) cases are done", str(caught.value))
     assert done is not None and 0 < int(done[1]) < 30
     assert path.read_bytes().count(b"\n") == int(done[1]) + 1
-    wheels.study(pl.Sobol(30), path)
-    wheels.study(pl.Sobol(30), tmp_path / "whole.csv")
+    wheels.study(pl.safety.Sobol(30), path)
+    wheels.study(pl.safety.Sobol(30), tmp_path / "whole.csv")
     assert path.read_bytes() == (tmp_path / "whole.csv").read_bytes()
 
 
@@ -167,7 +167,7 @@ def test_a_worker_that_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(module, "_batch", dying)
     with pytest.raises(pl.PinloopError, match=r"16 of 40 cases are in .*: start the same study"):
-        wheels.study(pl.Random(40), tmp_path / "results.csv")
+        wheels.study(pl.safety.Random(40), tmp_path / "results.csv")
 
 
 # -- the same study, and others -------------------------------------------------------------------
@@ -185,7 +185,7 @@ def test_the_same_study_from_another_place(tmp_path: Path) -> None:
         study = pl.study(
             robot,
             place / "six_axis_arm.brakes.yaml",
-            sampling=pl.Sobol(2),
+            sampling=pl.safety.Sobol(2),
             results=tmp_path / "r.csv",
             payload=pl.Payload(2.0, com=np.array([0.0, 0.0, 0.1])),
             obstacles=Obstacle.box("table", [1, 1, 0.1], (2.0, 0.0, 0.0)),
@@ -199,18 +199,18 @@ def test_the_same_study_from_another_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
-        ({"sampling": pl.Sobol(5)}, "sampling"),
-        ({"sampling": pl.Sobol(4, seed=1)}, "sampling"),
+        ({"sampling": pl.safety.Sobol(5)}, "sampling"),
+        ({"sampling": pl.safety.Sobol(4, seed=1)}, "sampling"),
         ({"category": 1}, "category"),
         ({"payload": 1.0}, "payload"),
         ({"payload": pl.Payload(2.0, com=np.array([0.0, 0.0, 0.1 + 1e-12]))}, "payload"),
         ({"gravity": [0, 0, -9.80]}, "gravity"),
         ({"until": 5.0}, "until"),
         ({"method": pl.MuntheKaas(rtol=1e-7)}, "method"),
-        ({"trigger": pl.Trigger(sensor=0.1)}, "trigger"),
+        ({"trigger": pl.safety.Trigger(sensor=0.1)}, "trigger"),
         ({"obstacles": [Obstacle.box("table", [1, 1, 0.2], (2.0, 0.0, 0.0))]}, "obstacles"),
         ({"obstacles": [Obstacle.box("table", [1, 1, 0.1], (2.1, 0.0, 0.0))]}, "obstacles"),
-        ({"space": pl.Space(speed=0.5)}, "variables"),
+        ({"space": pl.safety.Space(speed=0.5)}, "variables"),
         ({"weak": True}, "brakes_sha256"),
         ({"heavy": True}, "robot_sha256"),
     ],
@@ -221,14 +221,14 @@ def test_another_study_is_not_appended_to(
     robot = pl.load(URDF / "six_axis_arm.urdf")
     brakes = pl.Brakes.from_yaml(URDF / "six_axis_arm.brakes.yaml")
     usual: dict[str, Any] = {
-        "sampling": pl.Sobol(4),
+        "sampling": pl.safety.Sobol(4),
         "results": tmp_path / "r.csv",
         "payload": pl.Payload(2.0, com=np.array([0.0, 0.0, 0.1])),
         "gravity": [0, 0, -9.81],
         "obstacles": [Obstacle.box("table", [1, 1, 0.1], (2.0, 0.0, 0.0))],
         "jobs": 1,
     }
-    pl.study(robot, brakes, **(usual | {"sampling": pl.Sobol(4)}))
+    pl.study(robot, brakes, **(usual | {"sampling": pl.safety.Sobol(4)}))
     content = (tmp_path / "r.csv").read_bytes()
     changes = dict(changes)
     if changes.pop("weak", False):
@@ -250,7 +250,7 @@ def test_obstacles_of_all_kinds_can_be_told_apart(tmp_path: Path) -> None:
 
     from pinloop.safety.studies.manifest import manifest_of
 
-    setup = wheels.study(pl.Random(1)).setup
+    setup = wheels.study(pl.safety.Random(1)).setup
     ring = trimesh.creation.torus(1.0, 0.1)
     wide = trimesh.creation.torus(1.001, 0.1)
     brick = trimesh.creation.box((1, 2, 3))
@@ -263,7 +263,7 @@ def test_obstacles_of_all_kinds_can_be_told_apart(tmp_path: Path) -> None:
     def digest(one: Obstacle) -> str:
         from dataclasses import replace
 
-        found = manifest_of(replace(setup, obstacles=(one,)), pl.Random(1))["obstacles"]["x"]
+        found = manifest_of(replace(setup, obstacles=(one,)), pl.safety.Random(1))["obstacles"]["x"]
         assert isinstance(found, str)
         return found
 
@@ -273,8 +273,8 @@ def test_obstacles_of_all_kinds_can_be_told_apart(tmp_path: Path) -> None:
 
 def test_more_rows_than_cases_are_an_error(tmp_path: Path) -> None:
     path = tmp_path / "results.csv"
-    whole = wheels.study(pl.Sobol(4, seed=3), path, jobs=1)
+    whole = wheels.study(pl.safety.Sobol(4, seed=3), path, jobs=1)
     journal = Journal(path, whole.names, manifest_of(whole.setup, whole.sampling))
     journal.append([{**row, "case": float(k + 4)} for k, row in enumerate(whole.rows())])
     with pytest.raises(pl.PinloopError, match="holds 8 cases, but the study has only 4; move it"):
-        wheels.study(pl.Sobol(4, seed=3), path, jobs=1)
+        wheels.study(pl.safety.Sobol(4, seed=3), path, jobs=1)

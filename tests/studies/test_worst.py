@@ -18,7 +18,7 @@ from ..states import URDF
 from . import wheels
 
 
-def few_evaluations(study: pl.Study, *wanted: str, **more: Any) -> dict[str, pl.WorstCase]:
+def few_evaluations(study: pl.Study, *wanted: str, **more: Any) -> dict[str, pl.safety.WorstCase]:
     return pl.worst_case(study, wanted or None, **({"starts": 1, "jobs": 1} | more))
 
 
@@ -28,7 +28,7 @@ def few_evaluations(study: pl.Study, *wanted: str, **more: Any) -> dict[str, pl.
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_worst_case_of_a_wheel(seed: int) -> None:
     """Angle v^2 / 2 d + v * delay: weakest band, highest speed, latest delay."""
-    study = wheels.study(pl.Random(6, seed))
+    study = wheels.study(pl.safety.Random(6, seed))
     found = few_evaluations(study, "time", "angle:axis", evaluations=60)
     time, angle = wheels.stopping(wheels.FASTEST, 0.04, -1.0)
     for name, value in (("time", time), ("angle:axis", angle)):
@@ -44,7 +44,7 @@ def test_the_worst_case_of_a_wheel(seed: int) -> None:
 
 
 def test_a_worst_case_between_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    study = wheels.study(pl.Random(4, seed=1))
+    study = wheels.study(pl.safety.Random(4, seed=1))
     peak = {"speed.axis": 0.7, "delay.axis": 0.013, "band.axis": 0.2, "pose.axis": -1.1}
 
     def row(setup: Setup, number: int, values: dict[str, float]) -> dict[str, float | str]:
@@ -65,7 +65,7 @@ def test_a_worst_case_between_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_weaker_brake_is_not_always_worse() -> None:
     """The harder carriage a brakes, the farther carriage b shoots forward on it."""
     study = pl.study(wheels.carriages(), wheels.CARRIAGES_BRAKES, wheels.CARRIAGES_SPACE,
-                     pl.Sobol(4, seed=1), jobs=1)  # fmt: skip
+                     pl.safety.Sobol(4, seed=1), jobs=1)  # fmt: skip
     found = few_evaluations(study, "time", "angle:a", "angle:b", evaluations=40)
     ends = {
         corner: wheels.sliding(2.0, *corner) for corner in product((-1.0, 1.0), repeat=2)
@@ -88,7 +88,7 @@ def test_a_weaker_brake_is_not_always_worse() -> None:
 
 def test_each_worst_case_can_be_replayed_to_the_last_digit() -> None:
     study = pl.study(wheels.carriages(), wheels.CARRIAGES_BRAKES, wheels.CARRIAGES_SPACE,
-                     pl.Sobol(4, seed=1), jobs=1)  # fmt: skip
+                     pl.safety.Sobol(4, seed=1), jobs=1)  # fmt: skip
     found = few_evaluations(study, evaluations=20)
     assert set(found) == {"time", "travel", "angle:a", "angle:b"}
     for worst in found.values():
@@ -107,9 +107,9 @@ def test_each_worst_case_can_be_replayed_to_the_last_digit() -> None:
 
 def test_impulses_of_teeth() -> None:
     """A tooth that falls in at speed v takes the momentum I v: the fastest is the worst."""
-    brakes = pl.Brakes({"axis": pl.JointBrake(kind="tooth", side="joint", coulomb=0.5)})
-    space = pl.Space(pose={"axis": 0.0}, speed={"axis": (0.5, 2.0)})
-    study = pl.study(wheels.robot(), brakes, space, pl.Random(3), jobs=1)
+    brakes = pl.Brakes({"axis": pl.safety.JointBrake(kind="tooth", side="joint", coulomb=0.5)})
+    space = pl.safety.Space(pose={"axis": 0.0}, speed={"axis": (0.5, 2.0)})
+    study = pl.study(wheels.robot(), brakes, space, pl.safety.Random(3), jobs=1)
     (worst,) = few_evaluations(study, "impulse:axis", evaluations=10).values()
     assert worst.value == pytest.approx(wheels.INERTIA * 2.0, rel=1e-6)
 
@@ -119,7 +119,7 @@ def test_impulses_of_teeth() -> None:
 
 def test_the_same_whatever_the_number_of_processes() -> None:
     robot = pl.load(URDF / "palletizer.urdf")
-    study = pl.study(robot, URDF / "palletizer.brakes.yaml", sampling=pl.Sobol(4, 1), jobs=1)
+    study = pl.study(robot, URDF / "palletizer.brakes.yaml", sampling=pl.safety.Sobol(4, 1), jobs=1)
     one, two = (
         pl.worst_case(study, ["time", "travel"], starts=2, evaluations=3, jobs=jobs)
         for jobs in (1, 2)
@@ -134,14 +134,14 @@ def test_the_same_whatever_the_number_of_processes() -> None:
 def test_the_smallest_clearance_is_the_worst() -> None:
     """The arm turns towards a post: the faster and the weaker its brake, the nearer it comes."""
     arm = pl.load(URDF / "six_axis_arm.urdf")
-    space = pl.Space(
+    space = pl.safety.Space(
         pose={f"joint_{k}": 0.0 for k in range(1, 7)},
         speed={"joint_1": (0.2, 2.0)} | {f"joint_{k}": 0.0 for k in range(2, 7)},
         band={"joint_1": (-1.0, 1.0)},
     )
     post = Obstacle.box("post", [0.1, 0.1, 4.0], (1.0, 1.5, 1.0))
     study = pl.study(
-        arm, URDF / "six_axis_arm.brakes.yaml", space, pl.Sobol(4), obstacles=post, jobs=1
+        arm, URDF / "six_axis_arm.brakes.yaml", space, pl.safety.Sobol(4), obstacles=post, jobs=1
     )
     found = few_evaluations(study, "clearance", "travel", evaluations=15)
     nearest = found["clearance"]
@@ -153,7 +153,9 @@ def test_the_smallest_clearance_is_the_worst() -> None:
 
 def test_a_search_that_finds_nothing_better_returns_the_sample() -> None:
     arm = pl.load(URDF / "six_axis_arm.urdf")
-    study = pl.study(arm, URDF / "six_axis_arm.brakes.yaml", sampling=pl.Random(6, 1), jobs=1)
+    study = pl.study(
+        arm, URDF / "six_axis_arm.brakes.yaml", sampling=pl.safety.Random(6, 1), jobs=1
+    )
     for worst in few_evaluations(study, "time", "travel", evaluations=1).values():
         case = study.worst(worst.column)
         assert worst.values == study.values(case)
@@ -164,7 +166,7 @@ def test_a_search_that_finds_nothing_better_returns_the_sample() -> None:
 
 
 def test_cases_that_do_not_hold_are_no_worst_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    study = wheels.study(pl.Random(8, seed=1))
+    study = wheels.study(pl.safety.Random(8, seed=1))
     usual = Setup.row
 
     def row(setup: Setup, number: int, values: dict[str, float]) -> dict[str, float | str]:
@@ -174,7 +176,7 @@ def test_cases_that_do_not_hold_are_no_worst_case(monkeypatch: pytest.MonkeyPatc
         return found
 
     monkeypatch.setattr(Setup, "row", row)
-    again = wheels.study(pl.Random(8, seed=1))
+    again = wheels.study(pl.safety.Random(8, seed=1))
     assert "does not hold" in again.outcomes() and study.complete
     (worst,) = few_evaluations(again, "time", evaluations=150).values()
     assert worst.values["band.axis"] >= -0.5
@@ -186,7 +188,7 @@ def test_nothing_to_start_from() -> None:
     # Gravity turns the arm for ever.
     robot = pl.load(URDF / "six_axis_arm.urdf")
     brakes = pl.Brakes.from_yaml(URDF / "six_axis_arm.brakes.yaml").missing("joint_2")
-    study = pl.study(robot, brakes, sampling=pl.Random(2), until=0.3, jobs=1)
+    study = pl.study(robot, brakes, sampling=pl.safety.Random(2), until=0.3, jobs=1)
     for wanted in (None, ["time"]):
         with pytest.raises(pl.BadValue, match="no case of the study stopped"):
             pl.worst_case(study, wanted)
@@ -205,21 +207,21 @@ def test_nothing_to_start_from() -> None:
 )
 def test_mistakes(words: dict[str, Any], error: type[pl.PinloopError], match: str) -> None:
     with pytest.raises(error, match=match):
-        pl.worst_case(wheels.study(pl.Random(2)), **words)
+        pl.worst_case(wheels.study(pl.safety.Random(2)), **words)
 
 
 def test_a_space_without_freedom() -> None:
     space = replace(
         wheels.SPACE, pose={"axis": 0.0}, speed={"axis": 1.0}, delay={}, band={"axis": 0.5}
     )
-    study = wheels.study(pl.Grid(), space=space)
+    study = wheels.study(pl.safety.Grid(), space=space)
     (worst,) = few_evaluations(study, "time").values()
     assert worst.value == worst.sampled and worst.evaluations == 1
 
 
 def test_criteria_of_sliding_joints() -> None:
     study = pl.study(wheels.carriages(), wheels.CARRIAGES_BRAKES, wheels.CARRIAGES_SPACE,
-                     pl.Random(1), jobs=1)  # fmt: skip
+                     pl.safety.Random(1), jobs=1)  # fmt: skip
     assert criteria(study.setup)["angle:b"] == "b_excursion_m"
     assert criteria(study.setup)["impulse:a"] == "a_impulse_Ns"
     assert set(criteria(study.setup).values()) <= set(study.names)

@@ -17,10 +17,14 @@ COMMAND, DELAY = 0.02, 0.05
 FASTEST = 3.0
 
 BRAKES = pl.Brakes(
-    {"axis": pl.JointBrake(side="joint", dynamic_torque=TORQUE, tolerance=TOLERANCE, delay=DELAY)},
-    pl.Chain(sensor=0.005, controller=0.015),
+    {
+        "axis": pl.safety.JointBrake(
+            side="joint", dynamic_torque=TORQUE, tolerance=TOLERANCE, delay=DELAY
+        )
+    },
+    pl.safety.Chain(sensor=0.005, controller=0.015),
 )
-SPACE = pl.Space(
+SPACE = pl.safety.Space(
     speed={"axis": (-FASTEST, FASTEST)}, delay={"axis": (0.0, 0.04)}, band={"axis": (-1.0, 1.0)}
 )
 """Speed, delay and band; the pose does nothing."""
@@ -31,10 +35,10 @@ def robot() -> pl.Mechanism:
 
 
 def study(
-    sampling: pl.Grid | pl.Random | pl.Sobol | pl.Corners,
+    sampling: pl.safety.Grid | pl.safety.Random | pl.safety.Sobol | pl.safety.Corners,
     results: Path | None = None,
     jobs: int = 1,
-    space: pl.Space = SPACE,
+    space: pl.safety.Space = SPACE,
 ) -> pl.Study:
     return pl.study(robot(), BRAKES, space, sampling, results=results, jobs=jobs)
 
@@ -52,11 +56,11 @@ MASSES, FORCES, BAND = (4.0, 1.0), (60.0, 5.0), 0.4
 
 CARRIAGES_BRAKES = pl.Brakes(
     {
-        name: pl.JointBrake(side="joint", dynamic_torque=force, tolerance=BAND)
+        name: pl.safety.JointBrake(side="joint", dynamic_torque=force, tolerance=BAND)
         for name, force in zip("ab", FORCES, strict=True)
     }
 )
-CARRIAGES_SPACE = pl.Space(
+CARRIAGES_SPACE = pl.safety.Space(
     pose={"a": 0.0, "b": 0.0},
     speed={"a": (0.5, 2.0), "b": 0.0},
     band={"a": (-1.0, 1.0), "b": (-1.0, 1.0)},

@@ -129,7 +129,7 @@ def test_forces_are_arrows_if_they_are_shown(browser: Browser) -> None:
 def test_an_arrow_points_along_the_reaction(browser: Browser, run: pl.Trajectory) -> None:
     reaction = run.reactions("closer")
     (k,) = np.flatnonzero(run.t == 0.2)[-1:]
-    assert isinstance(reaction, pl.Reaction)
+    assert isinstance(reaction, pl.simulation.Reaction)
     place = run.robot.placement(run.q[k], "closer/B")
     force = place.rotation @ reaction.force[k]
     browser.value("document.querySelector('.replay').replay.seek(0.2)")

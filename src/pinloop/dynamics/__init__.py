@@ -1,23 +1,5 @@
 """Equations of motion in interchangeable formulations, at one instant; nothing here steps."""
 
-from __future__ import annotations
+import lazy_loader
 
-from .equations import BodyMotion, EquationsOfMotion, Motion
-from .formulations import Augmented, Formulation, MatrixFormulation, Projected, Voronets
-from .inverse import christoffel, coriolis, inverse_dynamics
-from .odca import ODCA
-
-__all__ = [
-    "ODCA",
-    "Augmented",
-    "BodyMotion",
-    "EquationsOfMotion",
-    "Formulation",
-    "MatrixFormulation",
-    "Motion",
-    "Projected",
-    "Voronets",
-    "christoffel",
-    "coriolis",
-    "inverse_dynamics",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -27,7 +27,6 @@ __all__ = [
     "JointDamping",
     "JointFriction",
     "JointSpring",
-    "Place",
     "PointForce",
     "Spring",
     "Torque",

@@ -76,14 +76,15 @@ class StiffDamping:
         own = f"lock the joint (mode=pl.Mode(['{self.joint}'])), or "
         if self.force.startswith("joint friction"):
             return own + (
-                "smooth the friction over a larger speed: losses=False, forces=[pl.JointDamping(), "
-                "pl.JointFriction(speed=...)]"
+                "smooth the friction over a larger speed: losses=False, "
+                "forces=[pl.forces.JointDamping(), pl.forces.JointFriction(speed=...)]"
             )
         if self.force in IN_BRAKES:
             return f"give it the '{IN_BRAKES[self.force]}' that it has in the brakes"
         if self.force.startswith("joint damping"):
             return own + (
-                "give it the damping that it has: losses=False, forces=[pl.JointDamping({...})]"
+                "give it the damping that it has: "
+                "losses=False, forces=[pl.forces.JointDamping({...})]"
             )
         return own + "take less damping"
 

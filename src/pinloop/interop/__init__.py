@@ -1,1 +1,5 @@
 """Robots for other libraries, as values of theirs; nothing here simulates."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -171,7 +171,7 @@ def _held(model: Any, number: int, tree: pin.Model, place: str) -> _Held:
     if not _at_rest(model):
         raise LoadError(
             f"{where} has a desired placement, velocity or acceleration; put a placement into "
-            "joint1_placement, and prescribe a motion with pl.Prescribed",
+            "joint1_placement, and prescribe a motion with pl.constraints.Prescribed",
             source=place,
         )
     point = isinstance(model, pin.PointAnchorConstraintModel) or (

@@ -1,1 +1,5 @@
 """What a robot is: description, graph, tree, pairs, mechanism; nothing here moves or solves."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -143,7 +143,8 @@ def _at_limits(
     stops = EndStops() if limits == "end stop" else limits
     if stops != "stop" and not isinstance(stops, EndStops):
         raise BadValue(
-            f"limits is {limits!r}; give 'warn', 'stop', 'end stop' or pl.EndStops(restitution=0.3)"
+            f"limits is {limits!r}; "
+            "give 'warn', 'stop', 'end stop' or pl.simulation.EndStops(restitution=0.3)"
         )
     robot = system.robot
     if isinstance(stops, EndStops):

@@ -181,7 +181,7 @@ class StopResult:
         max_triangles: int = 1_000_000,
         thickness: float | None = None,
     ) -> SweptVolume:
-        """A volume that holds the whole robot at every instant; see `pinloop.swept_volume`."""
+        """A volume that holds the whole robot at every instant: `pinloop.safety.swept_volume`."""
         return swept_volume(
             self.run,
             tolerance=tolerance,
@@ -212,11 +212,11 @@ class StopResult:
     def self_collisions(
         self, *, tolerance: float = 0.001, thickness: float | None = None
     ) -> SelfCollisions:
-        """How near the bodies of the robot come to each other; see `pinloop.self_collisions`."""
+        """How near the bodies come to each other: `pinloop.safety.self_collisions`."""
         return self_collisions(self.run, tolerance=tolerance, thickness=thickness)
 
     def joint_limits(self, *, tolerance: float = 1e-6) -> tuple[LimitPassed, ...]:
-        """The limits of position and speed that are passed; see `pinloop.joint_limits`."""
+        """The limits of position and speed that are passed; see `pinloop.safety.joint_limits`."""
         return joint_limits(self.run, tolerance=tolerance)
 
 

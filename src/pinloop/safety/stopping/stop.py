@@ -209,7 +209,9 @@ def _start(
         q0, v0 = trigger.motion.state(robot, trigger.at)
     else:
         if q is None or v is None:
-            raise BadValue("give q and v, or a trigger with a motion, e.g. pl.Trigger(motion, 0.8)")
+            raise BadValue(
+                "give q and v, or a trigger with a motion, e.g. pl.safety.Trigger(motion, 0.8)"
+            )
         q0, v0 = robot.checked_configuration(q).copy(), robot.checked_velocity(v).copy()
     _warn_of_floating(robot, equations, q0)
     return consistent_start(equations, np.zeros(robot.nv, dtype=bool), 0.0, q0, v0)

@@ -108,7 +108,9 @@ class Space:
         found: list[Variable] = []
         if self.motion is None:
             if self.instant is not None:
-                raise BadValue("instant is given without a motion; give motion=pl.JointTrajectory")
+                raise BadValue(
+                    "instant is given without a motion; give motion=pl.safety.JointTrajectory"
+                )
             found += self._poses(robot) + self._speeds(robot)
         else:
             found.append(self._instant(brakes.chain if chain is None else chain))

@@ -185,10 +185,10 @@ def study(
         The study; with the cases done so far, if it is interrupted with Ctrl-C.
     """
     require_robot(robot)
-    require_kind(space, (Space, NoneType), "space", "give a pl.Space(...)")
+    require_kind(space, (Space, NoneType), "space", "give a pl.safety.Space(...)")
     require_kind(method, (MuntheKaas, NoneType), "method", "give a pl.MuntheKaas(...)")
-    require_kind(trigger, (Trigger, NoneType), "trigger", "give a pl.Trigger(...)")
-    require_kind(sampling, Sampling, "sampling", "give for example pl.Sobol(64)")
+    require_kind(trigger, (Trigger, NoneType), "trigger", "give a pl.safety.Trigger(...)")
+    require_kind(sampling, Sampling, "sampling", "give for example pl.safety.Sobol(64)")
     setup = Setup(
         robot,
         (brakes if isinstance(brakes, Brakes) else Brakes.from_yaml(brakes)).for_robot(robot),

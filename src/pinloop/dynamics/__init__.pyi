@@ -1,0 +1,26 @@
+from . import forces, formulations
+from .equations import EquationsOfMotion
+from .formulations import Augmented, Formulation, MatrixFormulation, Projected, Voronets
+from .holonomy import Holonomy, holonomic
+from .inverse import christoffel, coriolis, inverse_dynamics
+from .odca import ODCA
+from .partition import dependent_coordinates, relative_projections
+
+__all__ = [
+    "ODCA",
+    "Augmented",
+    "EquationsOfMotion",
+    "Formulation",
+    "Holonomy",
+    "MatrixFormulation",
+    "Projected",
+    "Voronets",
+    "christoffel",
+    "coriolis",
+    "dependent_coordinates",
+    "forces",
+    "formulations",
+    "holonomic",
+    "inverse_dynamics",
+    "relative_projections",
+]

@@ -1,0 +1,73 @@
+from .brakes.brakes import Brakes, Chain, JointBrake
+from .space.clearance import Approach, SelfCollisions, clearance, self_collisions
+from .space.obstacles import Obstacle
+from .space.passed_limits import joint_limits
+from .space.swept import swept_volume
+from .space.volume import SweptVolume
+from .standards.annexb import AnnexB, annex_b
+from .standards.comparison import Comparison, compare
+from .standards.fit import Fit, fit_brakes
+from .standards.minimum import MinimumDistance, minimum_distance
+from .standards.published import Measured, StoppingTable
+from .standards.separation import Separation, separation
+from .stopping.course import Standstill
+from .stopping.joint_stop import JointStop
+from .stopping.machine import Payload
+from .stopping.plan import Trigger
+from .stopping.point_stop import PointStop
+from .stopping.recorded import JointTrajectory
+from .stopping.result import StopResult
+from .stopping.schedule import Category0, Category1, Category2
+from .stopping.stop import single_faults, stop, worst_fault
+from .studies.sampling import Corners, Grid, Random, Sobol
+from .studies.space import Space
+from .studies.study import Study, study
+from .studies.worst import WorstCase, worst_case
+
+__all__ = [
+    "AnnexB",
+    "Approach",
+    "Brakes",
+    "Category0",
+    "Category1",
+    "Category2",
+    "Chain",
+    "Comparison",
+    "Corners",
+    "Fit",
+    "Grid",
+    "JointBrake",
+    "JointStop",
+    "JointTrajectory",
+    "Measured",
+    "MinimumDistance",
+    "Obstacle",
+    "Payload",
+    "PointStop",
+    "Random",
+    "SelfCollisions",
+    "Separation",
+    "Sobol",
+    "Space",
+    "Standstill",
+    "StopResult",
+    "StoppingTable",
+    "Study",
+    "SweptVolume",
+    "Trigger",
+    "WorstCase",
+    "annex_b",
+    "clearance",
+    "compare",
+    "fit_brakes",
+    "joint_limits",
+    "minimum_distance",
+    "self_collisions",
+    "separation",
+    "single_faults",
+    "stop",
+    "study",
+    "swept_volume",
+    "worst_case",
+    "worst_fault",
+]
