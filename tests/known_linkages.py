@@ -19,7 +19,7 @@ from pinloop.model.description import GROUND
 from . import linkages as k
 from . import mechanisms as m
 from .reductions import jacobians, lost, rank
-from .tables import Array, Table, joint, table
+from .screw_tables import Array, Table, joint, table
 
 Maker = Callable[[], Table]
 

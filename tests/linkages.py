@@ -15,7 +15,7 @@ import pinocchio as pin
 from pinloop.model.description import GROUND
 
 from .mechanisms import TURN, X, Y, Z, planar
-from .tables import Table, joint, table
+from .screw_tables import Table, joint, table
 
 # -- planar ---------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import pinloop as pl
 import pinloop.model.mechanism
 from pinloop.model.description import GROUND
 
-from .tables import Array, Table, build, joint, table
+from .screw_tables import Array, Table, build, joint, table
 
 X, Y, Z = np.eye(3)
 TURN = -Y

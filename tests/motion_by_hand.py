@@ -16,7 +16,7 @@ from scipy.linalg import expm
 import pinloop as pl
 from pinloop import Mechanism
 
-from .tables import Array, mass_points
+from .screw_tables import Array, mass_points
 
 STEP = 2e-4
 """Step of the differences of fourth order: truncation and rounding are both near 1e-12."""

@@ -15,7 +15,7 @@ from pinloop.model.description import GROUND
 
 from .linkages import bennett_axes, chain, goldberg
 from .mechanisms import X, Z
-from .tables import Array, Table, table
+from .screw_tables import Array, Table, table
 
 Kind = tuple[str, Array, Array, float | None]
 """Pair, point, axis and pitch of a joint."""

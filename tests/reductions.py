@@ -14,7 +14,7 @@ import pinloop as pl
 from pinloop.assembly.search import nearby_assembly, scaled_jacobian
 from pinloop.constraints.closure import Constraints
 
-from .tables import Array
+from .screw_tables import Array
 
 SMALL = 1e-8
 """Singular values of a Jacobian without unit below this are zero."""

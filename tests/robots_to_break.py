@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .load.every_format import GEPETTO, LOOPS, MJCF, SCREWS, SDF, SRDF, URDF, URDF_DIALECTS
+from .io.every_format import GEPETTO, LOOPS, MJCF, SCREWS, SDF, SRDF, URDF, URDF_DIALECTS
 
 __all__ = ["BESIDE", "PIECES", "TABLES", "XML"]
 

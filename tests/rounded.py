@@ -16,7 +16,7 @@ from pinloop.model.mechanism import build
 from .linkages import bennett_axes, chain
 from .mechanisms import X, Z
 from .random_linkages import placement
-from .tables import Array, Table, joint, table
+from .screw_tables import Array, Table, joint, table
 
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?(?![\w.])")
 

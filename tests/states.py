@@ -23,8 +23,8 @@ from pinloop.model.pairs import make_pair
 
 from . import linkages as ll
 from . import mechanisms as m
-from . import tables
-from .tables import Array, Table
+from . import screw_tables as tables
+from .screw_tables import Array, Table
 
 URDF = Path(__file__).parents[1] / "urdf"
 SHIPPED = tuple(sorted(file.stem for file in URDF.glob("*.urdf")))

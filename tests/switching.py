@@ -17,9 +17,9 @@ from pinloop.model.description import GROUND
 from pinloop.model.mechanism import build
 
 from . import motion_by_hand as hand
-from . import tables
+from . import screw_tables as tables
+from .screw_tables import Array, Table, joint
 from .states import allowed, one_body, rank
-from .tables import Array, Table, joint
 
 Y, Z = np.eye(3)[1:]
 G = 9.81

@@ -1,7 +1,7 @@
 """Measures of the source: how large it is, what imports what, what is used once, how it reads.
 
 Run with ``python -m tools.house`` from the root of the repository; ``--all`` lists every place that
-exceeds a target, not only the first ones. `tests/test_house.py` holds the source to them.
+exceeds a target, not only the first ones. `tests/project/test_house.py` holds the source to them.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 from tests.pages import blocks
-from tests.view.browser import Browser
+from tests.show.browser import Browser
 
 import pinloop as pl
 

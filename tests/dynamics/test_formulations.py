@@ -18,7 +18,8 @@ from pinloop.dynamics.forces import Force
 
 from .. import mechanisms as m
 from .. import motion_by_hand as hand
-from .. import tables
+from .. import screw_tables as tables
+from ..screw_tables import Array
 from ..states import (
     SHIPPED,
     SMALL,
@@ -36,7 +37,6 @@ from ..states import (
     regularized,
     robot,
 )  # fmt: skip
-from ..tables import Array
 
 MATRIX: tuple[MatrixFormulation, ...] = (pl.Augmented(), pl.Projected(), pl.Voronets())
 FORMULATIONS: tuple[Formulation, ...] = (*MATRIX, pl.ODCA())

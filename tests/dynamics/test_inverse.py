@@ -11,8 +11,8 @@ from pinloop.model.description import Coordinates
 
 from .. import mechanisms as m
 from .. import motion_by_hand as hand
+from ..screw_tables import Array
 from ..states import allowed, close, moving, one_body, robot
-from ..tables import Array
 
 
 def planned(machine: pl.Mechanism, seed: int) -> tuple[Array, Array, Array]:

@@ -20,7 +20,7 @@ from pinloop.simulation.modes import ModalSystem
 
 from .. import mechanisms as m
 from .. import motion_by_hand as hand
-from .. import tables
+from .. import screw_tables as tables
 from ..states import (
     SMALL,
     assembled,

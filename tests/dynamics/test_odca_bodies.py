@@ -18,7 +18,8 @@ from pinloop.simulation.modes import ModalSystem
 from .. import linkages as ll
 from .. import mechanisms as m
 from .. import motion_by_hand as hand
-from .. import tables
+from .. import screw_tables as tables
+from ..screw_tables import Array, mass_points
 from ..states import (
     SHIPPED,
     SMALL,
@@ -28,7 +29,6 @@ from ..states import (
     regularized,
     robot,
 )
-from ..tables import Array, mass_points
 from .odca_equations import every_block, odca, push
 
 every_small_robot = pytest.mark.parametrize("name", [*SMALL])

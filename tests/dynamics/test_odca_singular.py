@@ -16,9 +16,9 @@ import pinloop as pl
 
 from .. import linkages as ll
 from .. import mechanisms as m
-from .. import tables
+from .. import screw_tables as tables
+from ..screw_tables import Array, Table
 from ..states import close, rank
-from ..tables import Array, Table
 from .odca_equations import every_block, odca
 
 LEAN = 1.1

@@ -14,9 +14,9 @@ from pinloop.simulation.modes import ModalSystem
 
 from .. import mechanisms as m
 from .. import motion_by_hand as hand
-from .. import tables
+from .. import screw_tables as tables
+from ..screw_tables import Array
 from ..states import SHIPPED, SMALL, assembled, close, dense, moving, robot
-from ..tables import Array
 from .odca_equations import every_block, odca
 
 # -- positions and velocities ---------------------------------------------------------------

@@ -14,7 +14,7 @@ from pinloop.dynamics.odca.assembly_tree import GROUND_END, AssemblyTree, assemb
 from pinloop.dynamics.odca.blocks import partition
 from pinloop.dynamics.odca.sweeps import Sweeps
 
-from ..tables import Array
+from ..screw_tables import Array
 
 Ends = list[tuple[int, int]]
 

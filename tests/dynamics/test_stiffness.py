@@ -15,7 +15,7 @@ from pinloop.dynamics.forces import Force
 from pinloop.dynamics.stiffness import stiffest_damping
 from pinloop.integrate.tableaux import get_tableau
 
-from .. import tables
+from .. import screw_tables as tables
 from ..mechanisms import four_bar
 from ..states import allowed, moving, one_body, robot
 

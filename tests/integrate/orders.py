@@ -16,8 +16,8 @@ from scipy.spatial.transform import Rotation
 
 import pinloop as pl
 
+from ..screw_tables import Array
 from ..states import carried, one_body, robot
-from ..tables import Array
 
 ORDERS = {"euler": 1, "heun": 2, "bs32": 3, "rk4": 4, "dopri5": 5, "dop853": 8}
 SPACES = {

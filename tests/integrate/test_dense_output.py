@@ -12,8 +12,8 @@ from pinloop.integrate import MuntheKaas, Step
 from pinloop.simulation.manifold import RobotManifold
 
 from .. import motion_by_hand as hand
+from ..screw_tables import Array
 from ..states import close, moving, robot
-from ..tables import Array
 from .orders import SPACES, four_bar, free_body
 
 every_space = pytest.mark.parametrize("space", SPACES)

@@ -16,8 +16,8 @@ from pinloop.integrate import METHODS, MuntheKaas, Stages, get_tableau
 from pinloop.simulation.manifold import RobotManifold
 
 from .. import motion_by_hand as hand
+from ..screw_tables import Array
 from ..states import close, moving, robot
-from ..tables import Array
 from .orders import CASES, ORDERS, SPACES, errors
 
 every_space = pytest.mark.parametrize("space", SPACES)

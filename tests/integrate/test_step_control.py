@@ -13,8 +13,8 @@ from pinloop.integrate import MuntheKaas, StepControl
 from pinloop.simulation.manifold import RobotManifold
 from pinloop.simulation.stepping import StepFailed, Stepper
 
+from ..screw_tables import Array
 from ..states import robot
-from ..tables import Array
 from .orders import free_body
 
 every_controlled = pytest.mark.parametrize("name", ["bs32", "dopri5", "dop853"])

@@ -13,7 +13,7 @@ import pytest
 
 from pinloop.integrate import METHODS, Tableau, get_tableau
 
-from ..tables import Array
+from ..screw_tables import Array
 
 Tree = tuple["Tree", ...]
 """A rooted tree: the trees at its root, sorted."""

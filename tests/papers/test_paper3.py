@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from ..tables import Array
+from ..screw_tables import Array
 from .programs import picture, program
 
 

@@ -29,7 +29,7 @@ from scipy.linalg import orth
 import pinloop as pl
 
 from .. import linkages as k
-from ..tables import Table, joint, table
+from ..screw_tables import Table, joint, table
 
 Array = NDArray[np.float64]
 

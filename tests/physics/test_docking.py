@@ -10,11 +10,11 @@ from scipy.integrate import solve_ivp
 import pinloop as pl
 
 from .. import mechanisms as m
+from .. import screw_tables as tables
 from .. import switching as s
-from .. import tables
+from ..screw_tables import Array, joint, table
 from ..states import assembled, close, regularized, robot
 from ..switching import FREE
-from ..tables import Array, joint, table
 
 TIGHT = pl.MuntheKaas("dop853", rtol=1e-11, atol=1e-11)
 OPEN = pl.Mode(opened="coupling")

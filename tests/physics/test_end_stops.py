@@ -24,10 +24,10 @@ from pinloop.simulation.modes import ModalSystem
 
 from .. import mechanisms as m
 from .. import motion_by_hand as hand
+from .. import screw_tables as tables
 from .. import switching as s
-from .. import tables
+from ..screw_tables import Array, joint
 from ..states import allowed, close, moving, one_body, robot
-from ..tables import Array, joint
 
 TIGHT = pl.MuntheKaas(rtol=1e-11, atol=1e-11)
 FORMULATIONS = [None, pl.Augmented(), pl.Projected(), pl.Voronets(), pl.ODCA()]

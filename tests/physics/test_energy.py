@@ -18,9 +18,9 @@ from pinloop.dynamics.forces import Force
 from .. import linkages as ll
 from .. import mechanisms as m
 from .. import motion_by_hand as hand
-from .. import tables
+from .. import screw_tables as tables
+from ..screw_tables import Array
 from ..states import carried, moving, one_body, robot
-from ..tables import Array
 
 G = 9.81
 

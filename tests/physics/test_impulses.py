@@ -11,11 +11,11 @@ import pinloop as pl
 
 from .. import mechanisms as m
 from .. import motion_by_hand as hand
+from .. import screw_tables as tables
 from .. import switching as s
-from .. import tables
+from ..screw_tables import Array, Table, described, joint, table
 from ..states import allowed, assembled, body_motion, carried, close, regularized, robot
 from ..switching import FREE
-from ..tables import Array, Table, described, joint, table
 
 TURN, X, Z = m.TURN, m.X, m.Z
 

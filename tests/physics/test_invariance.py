@@ -15,9 +15,9 @@ from pinloop.simulation.analysis import Reaction
 from .. import linkages as ll
 from .. import mechanisms as m
 from .. import motion_by_hand as hand
-from .. import tables
+from .. import screw_tables as tables
+from ..screw_tables import Array, Table
 from ..states import SMALL, carried, moving, robot
-from ..tables import Array, Table
 
 SPATIAL = [
     "four-bar",

@@ -10,10 +10,10 @@ import pinloop as pl
 
 from .. import mechanisms as m
 from .. import motion_by_hand as hand
+from .. import screw_tables as tables
 from .. import switching as s
-from .. import tables
+from ..screw_tables import Array
 from ..states import close, one_body
-from ..tables import Array
 
 WEIGHT = 2.0 * s.G * 0.5
 """Torque of the weight of `switching.hanging` when it lies along x [N m]."""

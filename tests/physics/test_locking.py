@@ -20,11 +20,11 @@ from pinloop.model.tree import coordinate_names
 from .. import linkages as ll
 from .. import mechanisms as m
 from .. import motion_by_hand as hand
+from .. import screw_tables as tables
 from .. import switching as s
-from .. import tables
+from ..screw_tables import Array, Table
 from ..states import allowed, assembled, body_motion, close, moving, regularized, robot
 from ..switching import FREE
-from ..tables import Array, Table
 
 FORMULATIONS: tuple[Formulation, ...] = (pl.Augmented(), pl.Projected(), pl.Voronets())
 STEPS = {"euler": 0.002, "heun": 0.005, "rk4": 0.01, "bs32": 0.01, "dopri5": 0.02, "dop853": 0.03}

@@ -1,0 +1,122 @@
+"""What users hand over by mistake is refused where it comes in, in a sentence with a way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pinloop as pl
+from pinloop.boundary.files import not_written
+
+URDF = Path(__file__).parents[2] / "urdf"
+BRAKES = URDF / "planar_3r.brakes.yaml"
+
+TEXT: Any = "arm.urdf"
+NAN = float("nan")
+
+
+@pytest.fixture(scope="module")
+def robot() -> pl.Mechanism:
+    return pl.load(URDF / "planar_3r.urdf")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pl.diagnose,
+        pl.regularize,
+        pl.assemble,
+        pl.view,
+        pl.Brakes.template,
+        lambda robot: pl.regularize(robot, cut="elbow"),
+        lambda robot: pl.view(robot, np.zeros(3)),
+        lambda robot: pl.save_html(robot, "never.html"),
+        lambda robot: pl.consistent_velocity(robot, np.zeros(3), {}),
+        lambda robot: pl.simulate(robot, np.zeros(3), until=1.0),
+        lambda robot: pl.stop(robot, np.zeros(3), np.zeros(3), brakes="never.yaml"),
+        lambda robot: pl.study(robot, "never.yaml"),
+    ],
+)
+def test_the_name_of_a_file_is_no_robot(call: Callable[[Any], Any]) -> None:
+    with pytest.raises(pl.BadValue, match=r"robot is 'arm.urdf' \(str\); load it first: .*pl.load"):
+        call(TEXT)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"brakes": None}, r"brakes is None .*pl\.Brakes\.template\(robot\)"),
+        ({"payload": "5kg"}, r"payload is '5kg' \(str\); give a mass in kg"),
+        ({"until": "soon"}, r"until is 'soon' \(str\); give a time in seconds"),
+    ],
+)
+def test_stops(robot: pl.Mechanism, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(pl.BadValue, match=message):
+        pl.stop(
+            robot, np.zeros(3), np.zeros(3), **{"brakes": pl.Brakes.template(robot), **arguments}
+        )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"space": 3}, r"space is 3 \(int\); give a pl\.Space"),
+        ({"sampling": 16}, r"sampling is 16 \(int\); give for example pl\.Sobol\(64\)"),
+        ({"sampling": "sobol"}, r"sampling is 'sobol' \(str\)"),
+    ],
+)
+def test_studies(robot: pl.Mechanism, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(pl.BadValue, match=message):
+        pl.study(robot, pl.Brakes.template(robot), **arguments)
+    with pytest.raises(pl.BadValue, match=r"study is 3 \(int\); give what pl\.study"):
+        pl.worst_case(3)  # type: ignore[arg-type]
+
+
+def test_forces_are_a_list(robot: pl.Mechanism) -> None:
+    with pytest.raises(pl.BadValue, match=r"forces is .*; give a list of forces"):
+        pl.simulate(robot, np.zeros(3), until=1.0, forces=pl.forces.JointDamping())  # type: ignore[arg-type]
+
+
+def test_tables_of_joints_and_arrays(robot: pl.Mechanism) -> None:
+    with pytest.raises(pl.BadValue, match=r"values is \[1, 2\] .*give them by joint"):
+        robot.configuration([1, 2])  # type: ignore[arg-type]
+    with pytest.raises(pl.BadValue, match=r"rates is 3 \(int\); give them by joint"):
+        robot.velocity(3)  # type: ignore[arg-type]
+    with pytest.raises(pl.BadValue, match=r"array, not a table of joints; .*robot\.configuration"):
+        pl.simulate(robot, {"joint_1": 1.0}, until=1.0)  # type: ignore[arg-type]
+    with pytest.raises(pl.BadValue, match=r"array, not a table of joints; .*robot\.velocity"):
+        pl.simulate(robot, np.zeros(3), {"joint_1": 1.0}, until=1.0)  # type: ignore[arg-type]
+
+
+def test_files_that_are_not_written(robot: pl.Mechanism, tmp_path: Path) -> None:
+    run = pl.simulate(robot, np.zeros(3), until=1e-3)
+    nowhere = tmp_path / "nowhere"
+    for write, name in (
+        (run.save, "run.npz"), (run.to_csv, "run.csv"), (run.save_html, "run.html"),
+        (robot.save, "robot.urdf"), (pl.Brakes.template(robot).to_yaml, "x.brakes.yaml"),
+    ):  # fmt: skip
+        with pytest.raises(pl.BadValue) as caught:
+            write(nowhere / name)
+        assert str(caught.value) == (
+            f"{nowhere / name} cannot be written: there is no folder '{nowhere}'; make it first"
+        )
+    assert not nowhere.exists()
+    full = not_written(tmp_path / "x", OSError(28, "No space left on device"))
+    assert str(full) == f"{tmp_path / 'x'} cannot be written: no space left on device"
+
+
+def test_poses_of_a_study_stay_within_limits() -> None:
+    arm = pl.load(URDF / "six_axis_arm.urdf")
+    brakes = pl.Brakes.template(arm)
+    upper = float(arm.model.upperPositionLimit[4])  # of joint_5
+    message = r"pose of 'joint_5' goes from 0 to 90 rad, beyond its limits of -3\.4034 to 0\.5236"
+    with pytest.raises(pl.BadValue, match=message):
+        pl.safety.Space(pose={"joint_5": (0.0, 90.0)}).variables(arm, brakes)
+    for pose in (-3.5, (-3.5, 0.0), (0.0, 0.6)):
+        with pytest.raises(pl.BadValue, match="beyond its limits"):
+            pl.safety.Space(pose={"joint_5": pose}).variables(arm, brakes)
+    assert pl.safety.Space(pose={"joint_5": (0.0, upper)}).variables(arm, brakes)[4].high == upper

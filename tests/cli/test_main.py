@@ -1,0 +1,316 @@
+"""The command line: output, exit codes, and that no mistake ends in a traceback."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import fields
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import pinloop as pl
+from pinloop.cli import main as cli
+from pinloop.cli import model as cli_model
+
+from ..fourbar_files import apart, fourbar
+
+URDF = Path(__file__).resolve().parents[2] / "urdf"
+
+
+@pytest.fixture
+def robot(tmp_path: Path) -> str:
+    return str(fourbar(tmp_path))
+
+
+@pytest.fixture
+def open_robot(tmp_path: Path) -> str:
+    return str(apart(tmp_path))
+
+
+Captured = pytest.CaptureFixture[str]
+
+
+# -- check ----------------------------------------------------------------------------------
+
+
+def test_check_prints_the_report(robot: str, capsys: Captured) -> None:
+    assert cli.run(["check", robot]) == 0
+    out, err = capsys.readouterr()
+    assert out == f"{pl.diagnose(pl.load(robot))}\n"
+    assert err == ""
+    assert "\x1b" not in out
+
+
+NASTY = "\\x1b[31m\\r\\n\\x9b2J\\u202e"
+"""An escape, line ends, the one-byte start of an escape and a reversal, as YAML writes them."""
+
+
+def nasty_robot(folder: Path) -> Path:
+    path = folder / "nasty.yaml"
+    body = f'{{name: "{NASTY}body", mass: 1, inertia: [1, 1, 1, 0, 0, 0]}}'
+    ends = f'parent: base, child: "{NASTY}body"'
+    joint = f'{{name: "{NASTY}joint", {ends}, pair: revolute, axis: [1, 0, 0]}}'
+    path.write_text(
+        f'name: "{NASTY}robot"\nbodies:\n- {{name: base}}\n- {body}\njoints:\n- {joint}\n'
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["check"],
+        ["assemble"],
+        ["regularize"],
+        ["check", "--loops", "{loops}"],
+        ["assemble", "--q", "\x1b[2Jq\r=1"],
+        ["stop", "--pose", "\x1b[2Jq\r=1"],
+        ["assemble", "--q", "a" * 10_000],
+    ],
+)
+@pytest.mark.parametrize("terminal", [False, True])
+def test_names_do_nothing_to_a_terminal(
+    words: list[str], terminal: bool, tmp_path: Path, capsys: Captured, monkeypatch: Any
+) -> None:
+    loops = tmp_path / "loops.yaml"
+    loops.write_text(f'loops: [{{name: "{NASTY}", body_a: "{NASTY}", body_b: x, pair: revolute}}]')
+    if terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    command, *more = [word.format(loops=loops) for word in words]
+    cli.run([command, str(nasty_robot(tmp_path)), *more])
+    out, err = capsys.readouterr()
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", out + err) if terminal else out + err
+    assert "\x1b[31m\\r" not in out + err
+    assert all(letter.isprintable() or letter == "\n" for letter in shown)
+    assert max(map(len, err.splitlines()), default=0) < 1000
+
+
+def test_check_as_json(robot: str, capsys: Captured) -> None:
+    assert cli.run(["check", robot, "--json"]) == 0
+    out, err = capsys.readouterr()
+    report = json.loads(out)
+    assert err == ""
+    assert set(report) == {field.name for field in fields(pl.Diagnosis)}
+    # 3 coordinates, 5 rows of a revolute loop of which a planar mechanism needs 2.
+    assert (report["nv"], report["rows"], report["rank"], report["mobility"]) == (3, 5, 2, 1)
+    assert report["assembled"] is True
+    assert report["loops"][0]["bodies"] == ["coupler", "rocker"]
+    assert len(report["ranks"]) == 7
+
+
+def test_check_a_robot_that_cannot_be_assembled(open_robot: str, capsys: Captured) -> None:
+    assert cli.run(["check", open_robot]) == 1
+    assert "NOT CLOSED" in capsys.readouterr().out
+    assert cli.run(["check", open_robot, "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["assembled"] is False
+
+
+def test_samples_and_seed_arrive(
+    robot: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[str, int] = {}
+
+    def noted(mechanism: pl.Mechanism, **options: int) -> pl.Diagnosis:
+        seen.update(options)
+        return pl.diagnose(mechanism, **options)
+
+    monkeypatch.setattr(cli_model, "diagnose", noted)
+    assert cli.run(["check", robot, "--samples", "2", "--seed", "5", "--json"]) == 0
+    assert seen == {"samples": 2, "seed": 5}
+    assert len(json.loads(capsys.readouterr().out)["ranks"]) == 3
+
+
+def test_loops_come_from_a_file_elsewhere(tmp_path: Path, capsys: Captured) -> None:
+    tree = fourbar(tmp_path, loop=False)
+    loops = tmp_path / "elsewhere.yaml"
+    loops.write_text(
+        """loops:
+  - name: closer
+    pair: revolute
+    axis: [0, 1, 0]
+    a: {body: coupler, xyz: [0.6, 0, 0]}
+    b: {body: rocker, xyz: [0, 0, 0.4]}
+"""
+    )
+    assert cli.run(["check", str(tree), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["mobility"] == 3
+    assert cli.run(["check", str(tree), "--loops", str(loops), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["mobility"] == 1
+
+
+def test_floating_base(robot: str, capsys: Captured) -> None:
+    assert cli.run(["check", robot, "--floating-base", "--kinematics-only", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["mobility"] == 7
+
+
+def test_links_without_mass(tmp_path: Path, capsys: Captured) -> None:
+    path = fourbar(tmp_path)
+    path.write_text(re.sub(r"<inertial>.*?</inertial>", "", path.read_text(), flags=re.DOTALL))
+    assert cli.run(["check", str(path)]) == 0
+    assert "moves but has no mass" in capsys.readouterr().out
+    assert cli.run(["check", str(path), "--kinematics-only"]) == 0
+    assert "mass" not in capsys.readouterr().out
+
+
+def test_package_folders(tmp_path: Path, capsys: Captured) -> None:
+    path = fourbar(tmp_path)
+    visual = '<visual><geometry><mesh filename="package://parts/x.stl"/></geometry></visual>'
+    path.write_text(
+        path.read_text().replace('<link name="base"/>', f'<link name="base">{visual}</link>')
+    )
+    (tmp_path / "store" / "parts").mkdir(parents=True)
+    (tmp_path / "store" / "parts" / "x.stl").write_bytes(b"")
+    assert cli.run(["check", str(path)]) == 0
+    assert "warning" in capsys.readouterr().out
+    assert cli.run(["check", str(path), "--package-dir", str(tmp_path / "store")]) == 0
+    assert "warning" not in capsys.readouterr().out
+
+
+# -- on a terminal --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+@pytest.mark.usefixtures("terminal")
+def test_tables_say_what_the_plain_report_says(robot: str, capsys: Captured) -> None:
+    assert cli.run(["check", robot]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b[" in out and "╭" in out
+    report = pl.diagnose(pl.load(robot))
+    labels = [line[2:22].strip() for line in str(report).splitlines()[1:10]]
+    assert labels[0] == "bodies" and labels[-1] == "closure"
+    text = plain(out)
+    for label in labels:
+        assert f"│ {label}" in text
+    for fact in ("3 moving, nq = 3, nv = 3", "1 degree of freedom", "coupler - rocker", "closer"):
+        assert fact in text
+    for loop in report.loops:
+        assert f"{loop.neutral_error:.1e}" in text
+        assert ", ".join(loop.joints) in text
+    singular = str(URDF / "spherical_fourbar.urdf")
+    assert cli.run(["check", singular]) == 0
+    out = plain(capsys.readouterr().out)
+    for label, fact in pl.diagnose(pl.load(singular)).facts():
+        assert re.search(rf"│ {label} +│ {re.escape(fact)} ", out)
+
+
+@pytest.mark.usefixtures("terminal")
+def test_what_is_wrong_is_seen(open_robot: str, capsys: Captured) -> None:
+    assert cli.run(["check", open_robot]) == 1
+    out = capsys.readouterr().out
+    assert "\x1b[1;31mNOT CLOSED" in out
+    assert "\x1b[33mwarning: " in out
+
+
+@pytest.mark.usefixtures("terminal")
+def test_names_are_not_taken_for_markup(tmp_path: Path, capsys: Captured) -> None:
+    path = fourbar(tmp_path, name="[bold]bars[/bold]")
+    path.write_text(path.read_text().replace('"closer"', '"[red]closer[/red]"'))
+    assert cli.run(["check", str(path)]) == 0
+    text = plain(capsys.readouterr().out)
+    assert "[bold]bars[/bold]" in text
+    assert "[red]closer[/red]" in text
+
+
+# -- mistakes -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words, part",
+    [
+        (["check", "nowhere.urdf"], "nowhere.urdf: no such file"),
+        (["check", "."], "is a folder"),
+        (["check"], "ROBOT"),
+        (["check", "{robot}", "--samples", "many"], "--samples"),
+        (["check", "{robot}", "--samples", "-1"], "--samples"),
+        (["check", "{robot}", "--loops", "nowhere.yaml"], "nowhere.yaml: no such file"),
+        (["check", "{robot}", "--no-such-option"], "--no-such-option"),
+        (["chek", "{robot}"], "chek"),
+        (["view", "{robot}", "--html", "{out}", "--q", "drive"], "drive"),
+        (["view", "{robot}", "--html", "{out}", "--q", "drive=fast"], "drive=fast"),
+        (["view", "{robot}", "--html", "{out}", "--q", "drvie=0.1"], "did you mean 'drive'"),
+        (["view", "{robot}", "--html", "{out}", "--q", "drive=5"], "limits"),
+        (["view", "{robot}", "--html", "{out}", "--q", "drive=nan"], "not a number"),
+        (["view", "{robot}", "--html", "/nowhere/x.html"], "/nowhere/x.html cannot be written"),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(
+    robot: str, tmp_path: Path, capsys: Captured, words: list[str], part: str
+) -> None:
+    words = [word.format(robot=robot, out=tmp_path / "out.html") for word in words]
+    assert cli.run(words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+    assert part.lower() in err.lower()
+    assert err.count("\n") == 1
+
+
+def test_mistakes_as_json(tmp_path: Path, capsys: Captured) -> None:
+    broken = tmp_path / "broken.urdf"
+    broken.write_text("<robot name='x'>\n<link")
+    assert cli.run(["check", str(broken), "--json"]) == 2
+    out, err = capsys.readouterr()
+    assert "broken.urdf" in json.loads(out)["error"]
+    assert err == f"error: {json.loads(out)['error']}\n"
+
+
+@pytest.mark.parametrize(("module", "where"), [(cli_model, "load"), (cli, "get_command")])
+def test_an_interrupt_is_not_a_traceback(
+    robot: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch, module: ModuleType, where: str
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, where, interrupted)
+    assert cli.run(["check", robot]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_defect_is_not_taken_for_an_answer(
+    robot: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("of our own")
+
+    monkeypatch.setattr(cli_model, "load", broken)
+    assert cli.run(["check", robot]) == 70
+    assert "ZeroDivisionError: of our own" in capsys.readouterr().err
+
+
+# -- help -----------------------------------------------------------------------------------
+
+
+def test_version(capsys: Captured) -> None:
+    assert cli.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"pinloop {pl.__version__}\n"
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["check", "--help"], ["view", "--help"]])
+def test_help_has_an_example(words: list[str], capsys: Captured) -> None:
+    assert cli.run(words) == 0
+    out = capsys.readouterr().out
+    assert "Usage: pinloop" in out
+    assert re.search(r"Example: pinloop (check|view) urdf/\w+\.urdf", out)
+
+
+def test_the_shell_can_complete_commands(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_PINLOOP_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "pinloop ch")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    with pytest.raises(SystemExit):
+        cli.run([])
+    assert capsys.readouterr().out.split() == ["check"]

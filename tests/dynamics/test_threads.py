@@ -1,0 +1,187 @@
+"""Constraints and equations that threads share give the numbers that they give alone."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pinloop as pl
+from pinloop.dynamics import Formulation
+
+from ..screw_tables import Array
+from ..states import allowed, assembled, robot
+
+FORMULATIONS: list[Formulation | None] = [
+    None, pl.Augmented(), pl.Projected(), pl.Voronets(), pl.ODCA(), pl.ODCA(2),
+]  # fmt: skip
+STATES = 24
+Call = Callable[[Array, Array], Any]
+
+
+@pytest.fixture(autouse=True)
+def impatient() -> Iterator[None]:
+    """Threads take turns as often as Python lets them."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def states(name: str) -> list[tuple[Array, Array]]:
+    """States all over the branch of a robot, in motion."""
+    machine = robot(name)
+    found = []
+    for seed in range(4):
+        q = assembled(machine, seed, walk=3)
+        free = allowed(pl.Constraints(machine).jacobian(q))
+        rng = np.random.default_rng(seed)
+        found += [(q, free @ rng.normal(size=free.shape[1])) for _ in range(STATES // 4)]
+    return found
+
+
+def assert_same_in_threads(call: Call, alone: Call, all_states: list[tuple[Array, Array]]) -> None:
+    """Compare, to the last bit, with the same calls one after the other in another order."""
+    order = np.random.default_rng(0).permutation(8 * len(all_states)) % len(all_states)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda k: call(*all_states[k]), order))
+    expected = [alone(q, v) for q, v in all_states]
+    for k, values in zip(order, found, strict=True):
+        np.testing.assert_array_equal(values, expected[k])
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS, ids=str)
+@pytest.mark.parametrize("name", ["palletizer", "bennett", "six_axis_arm"])
+def test_equations_of_motion(name: str, formulation: Formulation | None) -> None:
+    machine = robot(name)
+
+    def push(t: float, q: Array, v: Array) -> Array:
+        rows = pl.Constraints(machine)  # another state in the middle of an evaluation
+        return np.full(machine.nv, float(np.sum(rows.jacobian(machine.neutral))))
+
+    forces = [pl.forces.JointDamping(), pl.forces.PointForce(machine.bodies[-1], (1.0, 2.0, 3.0))]
+    shared, alone = (
+        pl.EquationsOfMotion(
+            machine, formulation=formulation, forces=[pl.TorqueFunction(push), *forces]
+        )
+        for _ in range(2)
+    )
+    every = states(name)
+    assert_same_in_threads(
+        lambda q, v: shared.acceleration(0.0, q, v),
+        lambda q, v: alone.acceleration(0.0, q, v),
+        every,
+    )
+
+    def more(equations: pl.EquationsOfMotion) -> Call:
+        def call(q: Array, v: Array) -> Array:
+            kinetic, potential, _ = equations.energies(0.0, q, v)
+            parts = [*equations.system(0.0, q, v)[:4], equations.residual(0.0, q)]
+            return np.concatenate([[kinetic, potential], *(part.ravel() for part in parts)])
+
+        return call
+
+    assert_same_in_threads(more(shared), more(alone), every)
+
+
+@pytest.mark.parametrize("name", ["palletizer", "delta", "gear-pair"])
+@pytest.mark.parametrize("full", [False, True])
+def test_constraints(name: str, full: bool) -> None:
+    machine = pl.regularize(robot(name))
+    shared, alone = (pl.Constraints(machine, full=full) for _ in range(2))
+
+    def all_of(rows: pl.Constraints) -> Call:
+        return lambda q, v: np.concatenate(
+            [rows.residual(q), rows.jacobian(q).ravel(), rows.gamma(q, v)]
+        )
+
+    assert_same_in_threads(all_of(shared), all_of(alone), states(name))
+
+
+def test_mechanism_and_momentum_row() -> None:
+    machine = robot("palletizer")
+    frame = machine.bodies[-1]
+    row = pl.constraints.AngularMomentum(value=0.0)
+    shared, alone = (pl.EquationsOfMotion(machine, rows=[row]) for _ in range(2))
+
+    def all_of(equations: pl.EquationsOfMotion) -> Call:
+        def call(q: Array, v: Array) -> Array:
+            place = machine.placement(q, frame).homogeneous
+            return np.concatenate([place.ravel(), *map(np.ravel, equations.terms(0.0, q, v))])
+
+        return call
+
+    assert_same_in_threads(all_of(shared), all_of(alone), states("palletizer"))
+
+
+def mechanism_at(machine: pl.Mechanism, q: Array) -> list[Array]:
+    """What a mechanism says by itself, and what is made of it."""
+    body = machine.bodies[-1]
+    loaded = machine.with_payload(body, float(1.0 + abs(q[0])))
+    return [
+        machine.neutral,
+        machine.placement(q, body).homogeneous,
+        machine.difference(machine.neutral, q),
+        machine.configuration({machine.actuated[0]: 0.1}),
+        pl.EquationsOfMotion(loaded).mass(q),
+        pl.Constraints(pl.regularize(machine)).jacobian(q),
+        machine.fitted().neutral,
+    ]
+
+
+def assembly_at(machine: pl.Mechanism, q: Array) -> list[Array]:
+    """Configurations found from one, and from values of its first motor."""
+    motor = machine.actuated[0]
+    angle = float(q[machine.coordinates(motor).q][0])
+    return [pl.assemble(machine, q), pl.assemble(machine, {motor: angle}, limits=False)]
+
+
+def run_from(machine: pl.Mechanism, q: Array) -> list[Array]:
+    """A short run."""
+    run = pl.simulate(machine, q, until=0.03, forces=[pl.forces.JointDamping()])
+    return [run.t, run.q, run.v]
+
+
+def stop_from(machine: pl.Mechanism, q: Array) -> list[Array]:
+    """A stop with the brakes of the template."""
+    stop = pl.stop(machine, q, np.zeros(machine.nv), brakes=pl.Brakes.template(machine))
+    return [stop.run.t, stop.run.q, stop.run.v]
+
+
+@pytest.mark.filterwarnings("ignore::pinloop.PinloopWarning")
+@pytest.mark.parametrize("work", [mechanism_at, assembly_at, run_from, stop_from])
+@pytest.mark.parametrize("name", ["palletizer", "fourbar"])
+def test_one_robot_in_eight_threads(
+    name: str, work: Callable[[pl.Mechanism, Array], list[Array]]
+) -> None:
+    # Two fresh copies: what is computed once and remembered is computed in the threads, too.
+    shared, alone = (pickle.loads(pickle.dumps(robot(name))) for _ in range(2))
+    places = [assembled(robot(name), seed, walk=3) for seed in range(4)]
+
+    def call(machine: pl.Mechanism) -> Call:
+        return lambda q, _: np.concatenate([part.ravel() for part in work(machine, q)])
+
+    order = np.arange(16) % len(places)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda k: call(shared)(places[k], places[k]), order))
+    expected = [call(alone)(q, q) for q in places]
+    for k, values in zip(order, found, strict=True):
+        np.testing.assert_array_equal(values, expected[k])
+
+
+@pytest.mark.parametrize("name", ["palletizer", "bennett", "parallelogram"])
+def test_an_acceleration_does_not_depend_on_those_before(name: str) -> None:
+    machine = robot(name)
+    every = states(name)
+    for formulation in FORMULATIONS:
+        first, second = (pl.EquationsOfMotion(machine, formulation=formulation) for _ in range(2))
+        forwards = [first.acceleration(0.0, q, v) for q, v in every]
+        again = [first.acceleration(0.0, q, v) for q, v in every]
+        backwards = [second.acceleration(0.0, q, v) for q, v in reversed(every)][::-1]
+        np.testing.assert_array_equal(again, forwards)
+        np.testing.assert_array_equal(backwards, forwards)

@@ -1,0 +1,290 @@
+"""The benchmark suite measures the same robots, compares right, and writes what it measured."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from benchmarks.check import excesses
+from benchmarks.contestants import Problem
+from benchmarks.counts import calls
+from benchmarks.measure import Sample, installed, interleaved
+from benchmarks.precision import exudyn_difference, mujoco_differences
+from benchmarks.report import page, write
+from benchmarks.robots import MOTIONS
+from benchmarks.scene import apart, poses, scene
+from benchmarks.wanted import best_at_target, growth, order, time_at_target, verdicts
+from benchmarks.with_mujoco import MuJoCo, mjcf
+from benchmarks.with_scipy import Pinocchio
+
+import pinloop as pl
+
+ROOT = Path(__file__).parents[2]
+
+
+def problem(name: str) -> Problem:
+    robot, q, v = MOTIONS[name].start()
+    return Problem(MOTIONS[name], robot, q, v, scene(robot, q, v))
+
+
+def lopsided() -> pl.Mechanism:
+    """A free body with full inertia and a second one on a ball joint."""
+    full = np.array([[0.5, 0.03, -0.05], [0.03, 0.4, 0.08], [-0.05, 0.08, 0.3]])
+    bodies = [{"name": name, "mass": 2.0, "com": [0.1, 0.2, 0.3], "inertia": full}
+              for name in ("one", "two")]  # fmt: skip
+    joints = [
+        {"name": "free", "pair": "free", "parent": "ground", "child": "one", "point": [0.3, 0, 1]},
+        {"name": "ball", "pair": "spherical", "parent": "one", "child": "two", "point": [1, 0, 1]},
+    ]
+    return pl.from_screws({"name": "lopsided", "bodies": bodies, "joints": joints})
+
+
+def turned(robot: pl.Mechanism) -> tuple[pl.Mechanism, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Any coordinates and velocities of the tree."""
+    rng = np.random.default_rng(3)
+    q = pin.integrate(robot.model, robot.neutral, rng.uniform(-1, 1, robot.nv))
+    return robot, q, rng.normal(size=robot.nv)
+
+
+def moving(name: str) -> tuple[pl.Mechanism, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    robot, q, v = MOTIONS[name].start()
+    run = pl.simulate(robot, q, v, until=0.1, losses=False)
+    return robot, run.q[-1], run.v[-1]
+
+
+# -- the same robots ------------------------------------------------------------------------
+
+
+def test_a_loop_keeps_as_many_rows_as_are_independent() -> None:
+    kept = {name: [sum(tie.independent) for tie in problem(name).scene.ties] for name in MOTIONS}
+    # Planar loops need two of five, Bricard's linkage moves although it has six axes: four of five.
+    assert kept == {"fourbar": [2], "sevenbar": [2, 2], "stewart": [3] * 6, "bricard": [4],
+                    "heavy_top": []}  # fmt: skip
+
+
+def test_rows_are_chosen_that_stay_independent_along_the_way() -> None:
+    robot, q, v = MOTIONS["bricard"].start()
+    run = pl.simulate(robot, q, v, until=2.0, losses=False, save_every=0.05)
+    (tie,) = scene(robot, q, v, list(run.q)).ties
+    closed = pl.Constraints(robot, full=True)
+    loop, least = robot.loops[0], []
+    for at in run.q:
+        turn = robot.placement(at, "joint_6/A").actInv(robot.placement(at, "joint_6/B")).rotation
+        J = np.kron(np.eye(2), turn) @ closed.twist_jacobian(at, loop)
+        least.append(np.linalg.svd(J[list(tie.independent)], compute_uv=False)[-1])
+    assert sum(tie.independent) == 4 and not tie.independent[5]
+    assert min(least) > 0.05  # other choices fall below 0.02
+
+
+def test_planar_and_ball_loops_are_held_by_one_point_and_others_by_two() -> None:
+    points = {name: [tie.points(0.4) for tie in problem(name).scene.ties] for name in MOTIONS}
+    assert points["sevenbar"] == [(0.0,), (0.0,)] and points["stewart"] == [(0.0,)] * 6
+    assert points["bricard"] == [(-0.2, 0.2)]
+
+
+def test_the_mjcf_text_has_the_masses_places_and_loops_of_the_robot() -> None:
+    one = problem("stewart")
+    tree = ET.fromstring(mjcf(one.scene, one.robot.length))
+    masses = [float(part.attrib["mass"]) for part in tree.iter("inertial")]
+    assert sum(masses) == pytest.approx(pin.computeTotalMass(one.robot.model), rel=1e-12)
+    assert len(list(tree.iter("connect"))) == 6 and len(list(tree.iter("freejoint"))) == 1
+    assert sum(joint.attrib["type"] == "hinge" for joint in tree.iter("joint")) == 12
+    sites = {site.attrib["name"]: site.attrib["pos"].split() for site in tree.iter("site")}
+    tie = one.scene.ties[2]
+    assert np.allclose(np.array(sites["b2_0"], dtype=float), tie.frame_b.translation)
+
+
+@pytest.mark.parametrize("name", MOTIONS)
+def test_the_baseline_has_the_accelerations_of_the_robot(name: str) -> None:
+    robot, q, v = moving(name)
+    wanted = pl.EquationsOfMotion(robot, formulation=pl.Projected()).acceleration(0.0, q, v)
+    peer = Pinocchio(robot.model, scene(robot, q, v), robot.length)
+    assert peer.tune([(q, v)], [wanted]) < 1e-6
+    found = peer.acceleration(q, v)
+    assert np.abs(found - wanted).max() < 1e-6 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("name", ["stewart", "heavy_top"])
+def test_the_baseline_integrates_quaternions_as_pinocchio_does(name: str) -> None:
+    robot, q, v = turned(MOTIONS[name].robot())
+    peer = Pinocchio(robot.model, scene(robot, q, v), robot.length)
+    eps = 1e-6
+    ahead, behind = (pin.integrate(robot.model, q, side * eps * v) for side in (1, -1))
+    slope = (ahead - behind) / (2 * eps)
+    assert np.allclose(peer.rates(q, v), slope, atol=1e-7 * np.abs(v).max())
+
+
+@pytest.mark.skipif(not installed("mujoco"), reason="MuJoCo is not installed")
+@pytest.mark.parametrize("name", MOTIONS)
+def test_mujoco_has_the_same_matrices(name: str) -> None:
+    assert max(mujoco_differences(problem(name))) < 1e-9
+
+
+@pytest.mark.skipif(not installed("mujoco"), reason="MuJoCo is not installed")
+def test_mujoco_has_the_same_matrices_of_turned_bodies() -> None:
+    robot, q, v = turned(lopsided())
+    one = Problem(MOTIONS["stewart"], robot, q, v, scene(robot, q, v))
+    assert max(mujoco_differences(one)) < 1e-9
+    peer = MuJoCo(one.scene, 1.0)
+    peer.prepare("EULER", 1e-6, 2.0)
+    before = peer.poses()[0]
+    peer.run(1)
+    speeds = [part.pose.rotation @ part.twist.linear for part in one.scene.parts]
+    assert np.allclose((peer.poses()[0] - before) / 1e-6, speeds, atol=1e-4)
+
+
+@pytest.mark.skipif(not installed("exudyn"), reason="Exudyn is not installed")
+def test_exudyn_has_the_same_accelerations_of_turned_bodies() -> None:
+    robot, q, v = turned(lopsided())
+    assert exudyn_difference(Problem(MOTIONS["stewart"], robot, q, v, scene(robot, q, v))) < 1e-7
+
+
+@pytest.mark.skipif(not installed("exudyn"), reason="Exudyn is not installed")
+@pytest.mark.parametrize("name", MOTIONS)
+def test_exudyn_has_the_same_accelerations(name: str) -> None:
+    assert exudyn_difference(problem(name)) < 1e-8
+
+
+# -- errors and times -----------------------------------------------------------------------
+
+
+def test_poses_are_apart_by_the_larger_of_shift_and_angle() -> None:
+    robot, q, _ = MOTIONS["fourbar"].start()
+    here = poses(robot, q)
+    shifted = here[0] + [0.0, 3e-3, 4e-3], here[1]
+    assert apart(shifted, here, 0.5) == pytest.approx(1e-2)
+    for angle in (1e-9, 0.3, 3.1):
+        turn = pin.exp3(angle * np.array([0.6, 0.0, 0.8]))
+        turned = here[0], np.array([here[1][0], here[1][1] @ turn, here[1][2]])
+        assert apart(turned, here, 0.5) == pytest.approx(angle, rel=1e-6)
+    assert apart((here[0] * np.nan, here[1]), here, 1.0) == np.inf
+
+
+def test_contestants_take_turns_and_are_timed_by_the_median() -> None:
+    seen: list[str] = []
+    found = interleaved(
+        {"a": lambda: seen.append("a"), "b": lambda: seen.append("b")}, 3, 0.0, longest=np.inf
+    )
+    assert "".join(seen).endswith("ababab")
+    assert found["a"].count == found["b"].count == 3
+    sample = Sample.of([5.0, 1.0, 2.0, 4.0, 3.0])
+    assert (sample.median, sample.count) == (3.0, 5)
+    assert sample.spread == pytest.approx(2.0 / 3.0)
+
+
+def point(
+    error: float | None, spent: float, who: str = "pinloop", how: str = "m"
+) -> dict[str, Any]:
+    time = {"median": spent, "spread": 0.0, "count": 1}
+    return {"package": who, "method": how, "setting": 0.0, "error": error, "failed": "",
+            "time": time}  # fmt: skip
+
+
+def test_the_time_at_an_error_lies_between_the_settings_around_it() -> None:
+    # Order four: the error falls by 10^4 where the time grows tenfold.
+    series = [point(1e-3, 0.01), point(1e-7, 0.1), point(1e-11, 1.0)]
+    assert time_at_target(series, 1e-4) == pytest.approx(0.01 * 10**0.25)
+    assert time_at_target(series, 1e-2) == pytest.approx(0.01)
+    assert time_at_target(series, 1e-12) is None
+    assert time_at_target([point(None, 0.01), point(1e-7, 0.1)], 1e-6) == pytest.approx(0.1)
+
+
+def test_the_order_is_the_slope_of_the_error_over_the_step() -> None:
+    steps = (1e-1, 1e-2, 1e-3, 1e-4)
+    series = [point(3 * step**2, 1.0) | {"setting": step} for step in steps]
+    # The first is far off, one is no better than its reference.
+    assert order([*series, point(1e-13, 1.0) | {"setting": 1e-5}]) == pytest.approx(2.0)
+    assert np.isnan(order(series[:2]))
+
+
+def results(own: float, ratio: float) -> dict[str, Any]:
+    sample = {"median": 1e-5, "spread": 0.1, "count": 3}
+    rhs = {"robot": "r", "title": "Robot", "nv": 3, "rows": 2, "peer": "constraintDynamics",
+           "peer_rows": 3, "mu": 0.0, "iterations": 1, "difference": 1e-9, "pinloop": sample,
+           "pinocchio": sample, "ratio": ratio}  # fmt: skip
+    points = [point(1e-7, own), point(1e-7, own / 10, how="n"), point(1e-8, 0.5, "MuJoCo"),
+              point(1e-3, 0.1, "Exudyn")]  # fmt: skip
+    case = {"case": "r", "title": "Robot", "until": 1.0, "length": 1.0, "confirmed": 1e-12,
+            "confirmed_by": "other equations", "models": {}, "points": points}  # fmt: skip
+    return {"machine": {"cores": "2"}, "versions": {"python": "3"}, "missing": ["exudyn"],
+            "quick": False, "right_hand_sides": [rhs], "precision": [case]}  # fmt: skip
+
+
+def test_verdicts_follow_from_the_numbers() -> None:
+    assert best_at_target(results(0.3, 1.0)["precision"][0]) == {
+        "pinloop": ("n", pytest.approx(0.03)), "MuJoCo": ("m", 0.5), "Exudyn": None
+    }  # fmt: skip
+    assert [one.met for one in verdicts(results(own=0.3, ratio=4.0))] == [True, True]
+    assert [one.met for one in verdicts(results(own=9.0, ratio=4.1))] == [False, False]
+    steps = [[1.0, 300.0, 200.0], [2.0, 500.0, 300.0], [3.0, 700.0, 400.0]]
+    memory = {"growth": {"steps": steps}, "peaks": {}}
+    assert np.allclose(growth(steps), (200, 100))
+    assert [one.met for one in verdicts({"memory": memory})] == [False]
+    assert [one.met for one in verdicts({"stops": {"per_second": 99.9}})] == [False]
+
+
+# -- what is written ------------------------------------------------------------------------
+
+
+def test_the_page_says_what_is_not_met_and_what_is_missing() -> None:
+    good, bad = page(results(0.3, 2.0)), page(results(9.0, 7.5))
+    assert "2 of 2 are met" in good and "not met" not in good
+    assert "0 of 2 are met" in bad
+    assert (
+        "Right-hand side: 0 of 1 met; not met: Robot over `pin.constraintDynamics` (7.5x)." in bad
+    )
+    assert "exudyn was not installed" in good and "not reached" in good
+
+
+def test_page_pictures_and_numbers_are_the_same_each_time(tmp_path: Path) -> None:
+    texts = []
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        write(results(0.3, 2.0), folder)
+        texts.append({path.name: path.read_text() for path in folder.iterdir()})
+    assert texts[0] == texts[1]
+    assert sorted(texts[0]) == ["performance.json", "performance.md", "performance_r.svg"]
+    assert json.loads(texts[0]["performance.json"]) == results(0.3, 2.0)
+    drawn = ET.fromstring(texts[0]["performance_r.svg"])
+    lines = [one for one in drawn if one.tag.endswith("polyline")]
+    assert len(lines) == 2 * 4  # four methods, in the diagram and in the legend
+
+
+def test_a_quick_run_measures_and_writes(tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-m", "benchmarks", "--quick", "--case", "fourbar",
+               "--part", "rhs", "--part", "precision", "--output", str(tmp_path)]  # fmt: skip
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    subprocess.run(command, check=True, cwd=ROOT, env=environment, capture_output=True)
+    found = json.loads((tmp_path / "performance.json").read_text())
+    case = found["precision"][0]
+    assert case["confirmed"] < 1e-9
+    fine = [one["error"] for one in case["points"] if one["method"] in ("dopri5", "DOP853")]
+    assert min(fine) < 1e-6
+    assert found["right_hand_sides"][0]["difference"] < 1e-6
+    assert "four-bar" in (tmp_path / "performance.md").read_text()
+
+
+# -- the check ------------------------------------------------------------------------------
+
+
+def test_calls_are_counted() -> None:
+    def inner(x: int) -> int:
+        return abs(x)
+
+    # Once itself, twice the inner one, and what that calls.
+    assert calls(lambda: inner(inner(1))) == 5
+
+
+def test_the_check_names_what_is_over_its_bound() -> None:
+    bounds = {"counts": {"a": 100.0, "b": 10.0}, "ratios": {"r": 3.0}}
+    assert excesses({"counts": {"a": 109.0, "b": 10.0}, "ratios": {"r": 5.9}}, bounds) == []
+    wrong = excesses({"counts": {"a": 111.0, "c": 1.0}, "ratios": {"r": 6.1}}, bounds)
+    assert [line.split()[0].rstrip(":") for line in wrong] == ["a", "b", "c", "r"]

@@ -1,0 +1,284 @@
+"""What the documents say: every program and command is run, every example loaded, every number
+compared, every link followed."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+import shutil
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import pinloop as pl
+from pinloop.cli import main as cli
+
+from .. import rounded
+from ..pages import blocks as fenced
+from ..pages import run_page
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+FORMATS = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+
+_BLOCK = re.compile(r"(?:<!-- ([^\n]*) -->\n)?```(\w+)\n(.*?)```", re.DOTALL)
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return [body for _, found, body in _BLOCK.findall(text) if found == language]
+
+
+EXAMPLES = [
+    pytest.param(note, body, id=f"line {FORMATS[: FORMATS.index(body)].count(chr(10))}")
+    for note, language, body in _BLOCK.findall(FORMATS)
+    if language != "python"
+]
+TREE = next(body for note, _, body in _BLOCK.findall(FORMATS) if note == "file: bars.urdf")
+
+
+def _said(note: str) -> re.Match[str]:
+    """What the note over an example says: where it belongs, and how many freedoms it has."""
+    what = re.fullmatch(
+        r"(?:file: (?P<file>\S+)|in: bars\.urdf|beside: bars\.urdf as (?P<beside>[\w.]+))"
+        r"(?:, freedoms (?P<freedoms>\d))?",
+        note,
+    )
+    assert what is not None, f"an example needs a note that says where it belongs, not {note!r}"
+    return what
+
+
+def written_example(note: str, body: str, folder: Path) -> Path:
+    """Write an example with what it needs; returns the path of the robot."""
+    (folder / "bars.urdf").write_text(TREE)
+    what = _said(note)
+    path = folder / (what["file"] or "bars.urdf")
+    if what["file"]:
+        path.write_text(body)
+    elif what["beside"]:
+        (folder / what["beside"]).write_text(body)
+    else:
+        path.write_text(TREE.replace("</robot>", f"{body}</robot>"))
+    return path
+
+
+@pytest.mark.parametrize("note, body", EXAMPLES)
+@pytest.mark.filterwarnings("error")
+def test_every_example_of_a_format_is_the_linkage(note: str, body: str, tmp_path: Path) -> None:
+    what, path = _said(note), written_example(note, body, tmp_path)
+    report = pl.diagnose(pl.load(path, kinematics_only=True))
+    assert report.assembled
+    # A parallelogram has one freedom; the tree alone, which is the first example, three.
+    tree = body == TREE
+    assert report.mobility == int(what["freedoms"] or (3 if tree else 1))
+    # Nothing but what the text says of the example: no or odd masses, a pair or a cut not told.
+    told = (
+        "has no mass",
+        "not positive definite",
+        "SDF's default",
+        "joined by a spherical pair",
+        "has a second parent",
+    )
+    assert not [text for text in report.warnings if not any(part in text for part in told)]
+
+
+@pytest.mark.parametrize("count", [3, 4, 5, 6, 9])
+@pytest.mark.parametrize("note, body", [one for one in EXAMPLES if one.values[1] != TREE])
+def test_every_example_survives_rounding(note: str, body: str, count: int, tmp_path: Path) -> None:
+    exact = pl.load(written_example(note, body, tmp_path), kinematics_only=True)
+    turned = rounded.in_other_frames(exact, np.random.default_rng(count))
+    path = rounded.saved_with_digits(turned, tmp_path / "rounded.urdf", count)
+    reports = [pl.diagnose(r) for r in (exact, pl.load(path, kinematics_only=True))]
+    numbers = [(r.assembled, r.mobility, r.rank, r.reduced_rows) for r in reports]
+    assert numbers[0] == numbers[1]
+
+
+def test_all_formats_have_an_example() -> None:
+    sections = re.split(r"^## ", FORMATS, flags=re.MULTILINE)[1:]
+    numbers = [int(section.partition(".")[0]) for section in sections if section[0].isdigit()]
+    assert numbers == list(range(1, 15))
+    assert all("```" in section for section in sections if section[0].isdigit())
+
+
+def test_the_example_of_objects_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (program,) = blocks(FORMATS, "python")
+    (tmp_path / "bars.urdf").write_text(TREE)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(program, names)
+    robot = names["robot"]
+    assert isinstance(robot, pl.Mechanism)
+    assert pl.diagnose(robot).mobility == 1
+
+
+# -- README ---------------------------------------------------------------------------------
+
+
+def test_the_two_commands_stand_alone_in_their_blocks() -> None:
+    commands = [body for body in blocks(README, "sh") if body.startswith("pip install")]
+    assert commands == [
+        "pip install . && pinloop stop urdf/six_axis_arm.urdf\n",
+        "pip install '.[test]' && pytest -n auto\n",
+    ]
+
+
+def test_the_program_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program, _ = blocks(README, "python")
+    (tmp_path / "urdf").symlink_to(ROOT / "urdf")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(program, names)
+    assert "palletizer" in capsys.readouterr().out
+    assert (tmp_path / "run.html").stat().st_size > 500_000
+    robot, smaller = names["robot"], names["smaller"]
+    assert isinstance(robot, pl.Mechanism) and isinstance(smaller, pl.Mechanism)
+    assert (len(pl.Constraints(robot)), len(pl.Constraints(smaller))) == (15, 6)
+
+
+def test_the_stop_prints_what_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, program = blocks(README, "python")
+    (shown,) = blocks(README, "text")
+    monkeypatch.chdir(ROOT)
+    exec(program, {})
+    # What is lost in the balance is rounding, and differs from one machine to the next.
+    printed, shown = (re.sub(r"(energy balance error.*) \S+\n", r"\1\n", text) for text in
+                      (capsys.readouterr().out, shown))  # fmt: skip
+    above, below = shown.split("  ...\n")
+    assert printed.startswith(above)
+    assert printed.endswith(below)
+
+
+def test_the_other_commands_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [line for body in blocks(README, "sh") for line in body.splitlines()]
+    commands = [line for line in lines if line.startswith("pinloop ")]
+    assert len(commands) == 9
+    (tmp_path / "urdf").symlink_to(ROOT / "urdf")
+    monkeypatch.chdir(tmp_path)
+    for command in commands:
+        assert cli.run(shlex.split(command)[1:]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_the_loop_joint_is_one_of_the_robot() -> None:
+    (element,) = blocks(README, "xml")
+    shipped = (ROOT / "urdf" / "palletizer.urdf").read_text(encoding="utf-8")
+    assert re.sub(r"\s+", " ", element.strip()) in re.sub(r"\s+", " ", shipped)
+
+
+def test_the_table_of_robots_is_complete_and_right() -> None:
+    rows = re.findall(
+        r"^\| `(\w+)` \| [^|]+ \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", README, re.MULTILINE
+    )
+    assert [row[0] for row in rows] == sorted(path.stem for path in (ROOT / "urdf").glob("*.urdf"))
+    for name, *numbers in rows:
+        report = pl.diagnose(pl.load(ROOT / "urdf" / f"{name}.urdf"))
+        facts = (len(report.loops), report.rows, report.reduced_rows, report.mobility)
+        assert tuple(map(int, numbers)) == facts, name
+
+
+# -- all pages ------------------------------------------------------------------------------
+
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+
+NOT_RUN = {
+    "pinloop compare ur5_robot.urdf": "by tests/safety/standards/test_comparing_documented.py",
+    "pinloop fit ur5_robot.urdf": "by tests/safety/standards/test_comparing_documented.py",
+    "pinloop study urdf/six_axis_arm.study.yaml": "by tests/cli/test_study_commands.py, shorter",
+    "pinloop worst urdf/six_axis_arm.study.yaml": "by tests/cli/test_study_commands.py, shorter",
+}
+"""Beginnings of commands that are not run here, and where they are."""
+
+
+def left_out(code: str) -> bool:
+    return any(code.startswith(beginning) for beginning in NOT_RUN)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_programs_and_commands_of_a_page_run(
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shutil.copytree(ROOT / "urdf", tmp_path / "urdf")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    text = page.read_text(encoding="utf-8")
+    run = run_page(text, page.name, left_out, lambda: capsys.readouterr().out)
+    wanted = [block.body for block in fenced(text) if block.language == "python"]
+    for block in fenced(text):
+        if block.language == "sh":
+            wanted += [line for line in block.body.splitlines() if line.startswith("pinloop ")]
+    assert run == sum(not left_out(code) for code in wanted)
+
+
+def test_what_is_not_run_is_on_a_page() -> None:
+    said = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert not [command for command in NOT_RUN if f"\n{command}" not in said]
+
+
+def test_commands_in_blocks_are_ours_or_install() -> None:
+    """What the test above does not run is nothing but these."""
+    for page in [*PAGES, ROOT / "README.md"]:
+        for block in fenced(page.read_text(encoding="utf-8")):
+            for line in block.body.splitlines() if block.language == "sh" else ():
+                assert re.match(r"pinloop |pip install |python -m |python examples/", line), line
+
+
+def test_an_example_that_fails_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def go(text: str) -> int:
+        return run_page(text, "page", left_out, lambda: "1.0 m, 3e-17 rad\n")
+
+    with pytest.raises(ZeroDivisionError):
+        go("```python\n1 / 0\n```\n")
+    with pytest.raises(AssertionError, match=r"pinloop check nothing\.urdf"):
+        go("```sh\npinloop check nothing.urdf\n```\n")
+    shown = "```python\n1\n```\n\n<!-- output -->\n```text\n{}\n```\n"
+    assert go(shown.format("1.0 m, 5e-16 rad")) == 1
+    with pytest.raises(AssertionError, match="output in line 7"):
+        go(shown.format("1.1 m, 3e-17 rad"))
+
+
+def test_every_public_name_has_its_place_in_the_reference() -> None:
+    pages = sorted((ROOT / "docs" / "api").glob("*.md"))
+    paths = [
+        path
+        for page in pages
+        for path in re.findall(r"^::: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert len(paths) == len(set(paths))
+    described = []
+    for path in paths:
+        module, _, name = path.rpartition(".")
+        described.append((name, getattr(importlib.import_module(module), name)))
+    rooms = [getattr(pl, name) for name in pl.__all__ if isinstance(getattr(pl, name), ModuleType)]
+    missing = [
+        f"{room.__name__}.{name}"
+        for room in (pl, *rooms)
+        for name in room.__all__
+        if (value := getattr(room, name)) not in rooms
+        and not any(name == other and value is known for other, known in described)
+    ]
+    assert not missing, "add a line '::: module.name' to a page of docs/api for each"
+
+
+def test_every_schema_is_named() -> None:
+    text = (ROOT / "docs" / "schemas.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"\(schemas/([\w.-]+)\)", text))
+    assert named == {path.name for path in (ROOT / "docs" / "schemas").glob("*.json")}
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists() or "://" in target, target

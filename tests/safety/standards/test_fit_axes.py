@@ -1,0 +1,134 @@
+"""Brakes fitted to tables of robots with several axes, and where the search may lead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pinloop as pl
+from pinloop.safety.standards.axisfit import AxisFit
+
+from ...papers.programs import program
+from ...screw_tables import Array
+from ...states import URDF
+from ...states import robot as loaded
+from ..stopping.robots_to_stop import brakes, on_axis, two_links, wheel
+from ..studies.closed_stops import INERTIA, fit, table, values
+
+
+def made_table(
+    robot: pl.Mechanism, by: pl.Brakes, rows: Sequence[pl.safety.Measured]
+) -> pl.safety.StoppingTable:
+    """The table that a robot with some brakes would have."""
+    filled = []
+    for row in rows:
+        joint = row.stop(robot, by).joints[row.joint]
+        filled.append(replace(row, time=joint.time, angle=abs(joint.angle)))
+    return pl.safety.StoppingTable(tuple(filled), "made")
+
+
+def test_the_six_axis_arm() -> None:
+    """Table with known brakes; the fit starts from weaker and later ones."""
+    robot, true = loaded("six_axis_arm"), pl.Brakes.from_yaml(URDF / "six_axis_arm.brakes.yaml")
+    rows = [
+        pl.safety.Measured("joint_1", speed, None, None, payload=8.0, pose={"joint_2": 0.5})
+        for speed in (-1.0, 2.5)
+    ]
+    published = made_table(robot, true, rows)
+    brake = true.joints["joint_1"]
+    off = replace(brake, dynamic_torque=5.0, static_torque=6.0, delay=0.06)
+    start = replace(true, joints={**true.joints, "joint_1": off})
+    made = fit(published, ["dynamic_torque", "delay"], start, robot)
+    assert values(made) == pytest.approx({"dynamic_torque": 10.0, "delay": 0.03}, rel=1e-4)
+    fitted = made.brakes.joints["joint_1"]
+    assert fitted.static_torque == pytest.approx(12.0, rel=1e-4)  # the ratio stays 1.2
+    assert made.brakes.joints["joint_2"] == true.joints["joint_2"]
+
+
+def test_axes_that_influence_each_other() -> None:
+    """Each joint slips while the other one stops, so that neither can be fitted by itself."""
+    robot = two_links(gravity=[0.0, 0.0, 0.0])
+    true = brakes(j1={"dynamic_torque": 9.0}, j2={"dynamic_torque": 2.0})
+    rows = [pl.safety.Measured("j1", 4.0, None, None), pl.safety.Measured("j2", -8.0, None, None)]
+    slipping = [row.stop(robot, true).joints for row in rows]
+    assert abs(slipping[0]["j2"].angle) > 0.4 and abs(slipping[1]["j1"].angle) > 0.4
+    published = made_table(robot, true, rows)
+    start = brakes(j1={"dynamic_torque": 60.0}, j2={"dynamic_torque": 60.0})
+    made = fit(published, ["dynamic_torque"], start, robot)
+    assert {one.joint: one.value for one in made.parameters} == pytest.approx(
+        {"j1": 9.0, "j2": 2.0}, rel=1e-3
+    )
+    for row in made.comparison.rows:
+        assert (row.time_ratio, row.angle_ratio) == pytest.approx((1.0, 1.0), rel=1e-3)
+
+
+def test_the_published_numbers_of_a_ur5() -> None:
+    """As the program of docs/stopping.md finds them: torque, and that of a shorted motor."""
+    try:
+        path = program("ur_stopping").example_urdf("ur5_robot.urdf")
+    except SystemExit:
+        pytest.skip("example-robot-data is not installed")
+    robot = pl.load(path)
+    published = pl.safety.StoppingTable.from_csv(URDF.parent / "examples" / "ur5_stops.csv")
+    assert [round(row.shape or 0.0, 3) for row in published.rows] == [0.398, 0.414, 0.420]
+    strong = pl.safety.JointBrake(side="joint", dynamic_torque=1000.0)
+    by = pl.Brakes(dict.fromkeys(robot.joints, strong))
+    for row, torque, short in zip(
+        published.rows, (51.6, 116.7, 53.1), (40.7, 17.6, 10.2), strict=True
+    ):
+        made = fit(pl.safety.StoppingTable((row,)), ["dynamic_torque", "viscous"], by, robot)
+        assert values(made) == pytest.approx(
+            {"dynamic_torque": torque, "viscous": short}, abs=0.051
+        )
+
+
+def test_derivatives_at_the_edge_of_what_stops() -> None:
+    """A stop is followed for ten times the time of the table; a later brake would not end it.
+
+    Then ``t = D + I v / T`` is near ten times that of the table, s: d log t / d(D / s) = s / t.
+    """
+    row = pl.safety.Measured("axis", 3.0, 0.1, None)
+    names, by = ("delay", "dynamic_torque"), on_axis(dynamic_torque=4.0)
+    axis = AxisFit(wheel(INERTIA), by, "axis", [row], names, {})
+    assert axis.scale == pytest.approx([0.1, INERTIA * 3.0 / 0.1])
+    x = np.array([(0.9 - 5e-6) / 0.1, 1.0])
+    later = x + np.array([1e-4, 0.0])
+    assert np.all(np.isfinite(axis.errors(x))) and np.all(np.isinf(axis.errors(later)))
+    # And d log t / d(T / T0) = -(I v / T) / t for T = T0.
+    np.testing.assert_allclose(axis.sensitivity(x), [[0.1, -0.1]], rtol=1e-3)
+
+
+@pytest.mark.parametrize("start", [0.0, 0.5])
+def test_neither_more_nor_less_stops(start: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the brake itself, nothing beside it: no derivative, and a sentence instead."""
+    numbers = np.full(1, 0.3)
+
+    def errors(axis: AxisFit, x: Array) -> Array:
+        return numbers if float(x[0]) == start else np.full(1, np.inf)
+
+    monkeypatch.setattr(AxisFit, "errors", errors)
+    rows = [pl.safety.Measured("axis", 1.0, 0.1, None)]
+    axis = AxisFit(wheel(), on_axis(dynamic_torque=5.0), "axis", rows, ("delay",), {})
+    with pytest.raises(pl.BadValue, match="fit of delay of joint 'axis' has come to the edge"):
+        axis.sensitivity(np.array([start]))
+
+
+def test_stops_that_cannot_be_computed_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search starts where stops fail, and comes back."""
+    right = pl.safety.Measured.stop
+
+    def failing(
+        row: pl.safety.Measured, robot: pl.Mechanism, by: pl.Brakes, **more: Any
+    ) -> pl.StopResult:
+        result = right(row, robot, by, **more)
+        if by.joints["axis"].dynamic_torque > 30.0:
+            raise pl.StopFailed("chatter", result)
+        return result
+
+    monkeypatch.setattr(pl.safety.Measured, "stop", failing)
+    made = fit(table(INERTIA, [3.0, 1.0], 9.0), ["dynamic_torque"], on_axis(dynamic_torque=99.0))
+    assert values(made)["dynamic_torque"] == pytest.approx(9.0, rel=1e-4)

@@ -1,0 +1,135 @@
+"""Stops in singular configurations, of coupled joints, and of robots that float."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import pinloop as pl
+
+from ... import linkages as ll
+from ...screw_tables import Array
+from ...states import URDF, robot
+from .loops_by_hand import Machine, brake, closed, moving
+
+WEIGHTLESS = np.zeros(3)
+
+# -- singular configurations -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", [-2.0, -4.0, 8.0])
+def test_a_parallelogram_runs_through_its_flat_poses(rate: float) -> None:
+    """Without gravity its inertia is constant: the stopping angle is that of one disk."""
+    one = robot("parallelogram")
+    q, v = moving(one, {"left": rate})
+    angle = 2 * Machine(one).kinetic(q, v) / (2 * 5.0)
+    stop = pl.stop(one, q, v, brakes=pl.Brakes({"left": brake(5.0)}), gravity=WEIGHTLESS)
+    assert stop.outcome == "stopped"
+    turned = np.sign(rate) * angle * np.array([1.0, -1.0, 1.0])
+    np.testing.assert_allclose(one.difference(q, stop.run.q[-1]), turned, atol=1e-6)
+    assert closed(Machine(one), stop.run) < 1e-10
+
+
+def test_a_stop_may_end_flat() -> None:
+    one = robot("parallelogram")
+    q, v = moving(one, {"left": -1.0})
+    energy = Machine(one).kinetic(q, v)
+    brakes = pl.Brakes({"left": brake(energy / ll.LEAN)})
+    stop = pl.stop(one, q, v, brakes=brakes, gravity=WEIGHTLESS)
+    assert stop.outcome == "stopped"
+    flat = -ll.LEAN * np.array([1.0, -1.0, 1.0])
+    np.testing.assert_allclose(one.difference(q, stop.run.q[-1]), flat, atol=1e-4)
+    assert stop.ledger.relative_error < 1e-6
+
+
+@pytest.mark.parametrize("rate", [-2.0, 3.0])
+def test_a_parallelogram_that_gravity_pulls_through_its_flat_poses(rate: float) -> None:
+    """Which way it goes there nothing tells; but no energy comes from it, and the loop stays."""
+    one = robot("parallelogram")
+    q, v = moving(one, {"left": rate})
+    stop = pl.stop(one, q, v, brakes=pl.Brakes({"left": brake(5.0)}))
+    machine = Machine(one)
+    assert stop.outcome == "stopped"
+    assert closed(machine, stop.run) < 1e-10
+    energies = np.array(
+        [machine.energy(*state) for state in zip(stop.run.q, stop.run.v, strict=True)]
+    )
+    assert np.diff(energies).max() < 1e-5 * machine.kinetic(q, v)
+    assert stop.ledger.relative_error < 1e-4
+
+
+# -- couplings and floating bases --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("joints", [("pinion",), ("wheel",), ("pinion", "wheel")])
+def test_coupled_wheels_stop_together(joints: tuple[str, ...]) -> None:
+    """``(J_p + r^2 J_w) w^2 / 2 = (tau_p + |r| tau_w) angle`` with ``wheel = r pinion + c``."""
+    one, ratio = robot("gear-pair"), -0.25
+    torques = {"pinion": 3.0, "wheel": 5.0}
+    q, v = moving(one, {"pinion": 4.0})
+    M = np.diag(Machine(one).mass(q))
+    inertia = M[0] + ratio**2 * M[1]
+    grip = sum({"pinion": 1.0, "wheel": 0.25}[name] * torques[name] for name in joints)
+    brakes = pl.Brakes({name: brake(torques[name]) for name in joints})
+    stop = pl.stop(one, q, v, brakes=brakes)
+    assert stop.outcome == "stopped"
+    angle = inertia * 4.0**2 / (2 * grip)
+    np.testing.assert_allclose(one.difference(q, stop.run.q[-1]), [angle, ratio * angle])
+    times = [stop.joints[name].time for name in joints]
+    np.testing.assert_allclose(times, 4.0 * inertia / grip)
+    np.testing.assert_allclose(stop.run.v[-1], 0.0, atol=1e-12)
+
+
+GRIPPER = """<robot name="gripper">
+  <link name="palm"/>
+  <link name="f1"><inertial><mass value="0.3"/>
+    <inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+  <link name="f2"><inertial><mass value="0.2"/>
+    <inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+  <joint name="finger1" type="prismatic"><parent link="palm"/><child link="f1"/><axis xyz="0 1 0"/>
+    <limit lower="0" upper="1" effort="9" velocity="1"/></joint>
+  <joint name="finger2" type="prismatic"><parent link="palm"/><child link="f2"/><axis xyz="0 -1 0"/>
+    <limit lower="0" upper="1" effort="9" velocity="1"/><mimic joint="finger1"/></joint>
+</robot>"""
+
+
+def test_a_mimic_finger_stops_with_its_leader() -> None:
+    """Both fingers slide against one brake: ``(m_1 + m_2) v^2 / 2 = F d``."""
+    one = pl.load(GRIPPER)
+    q, v = moving(one, {"finger1": 0.5})
+    stop = pl.stop(one, q, v, brakes=pl.Brakes({"finger1": brake(2.0)}))
+    assert stop.outcome == "stopped"
+    np.testing.assert_allclose(stop.run.q[-1] - q, 0.5 * 0.5**2 / (2 * 2.0), rtol=1e-9)
+    assert stop.joints["finger1"].load == pytest.approx(0.0, abs=1e-9)
+
+
+def _momentum(one: pl.Mechanism, q: Array, v: Array) -> Array:
+    data = one.model.createData()
+    return np.array(pin.computeCentroidalMomentum(one.model, data, q, v).vector)
+
+
+@pytest.mark.filterwarnings("ignore:.*float")
+@pytest.mark.parametrize("table", [None, "floating-four-bar"])
+def test_a_floating_base_goes_on(table: str | None) -> None:
+    """Brakes within the robot keep its momentum; with none it stands, with some it never does."""
+    one = pl.load(URDF / "fivebar.urdf", floating_base=True) if table is None else robot(table)
+    braked = ("base_left", "base_right") if table is None else ("crank",)
+    brakes = pl.Brakes({name: brake(3.0) for name in braked})
+    q = pl.assemble(one)
+    v = pl.consistent_velocity(one, q, {one.joints[0]: np.zeros(6), braked[0]: 2.0})
+    base = slice(0, 6)
+    M = Machine(one).mass(q)
+    with pytest.warns(pl.PinloopWarning, match=f"'{one.joints[0]}'.*float: nothing stops it"):
+        drifting = pl.stop(one, q, v, brakes=brakes, gravity=WEIGHTLESS, until=1.0)
+    assert drifting.outcome == "time-out"
+    assert all(drifting.joints[name].state == "held" for name in braked)
+    before, after = (_momentum(one, *state) for state in ((q, v), drifting.run(1.0)[1:]))
+    np.testing.assert_allclose(after, before, atol=1e-7)
+    v[base] = -np.linalg.solve(M[base, base], M[base, 6:] @ v[6:])
+    still = pl.stop(one, q, v, brakes=brakes, gravity=WEIGHTLESS)
+    assert still.outcome == "stopped"
+    np.testing.assert_allclose(_momentum(one, q, v), 0.0, atol=1e-12)
+    falling = pl.stop(one, q, v, brakes=brakes, until=0.5)
+    assert falling.outcome == "does not hold"
+    assert not falling.holding.held[base].any()

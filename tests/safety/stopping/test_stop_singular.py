@@ -1,0 +1,91 @@
+"""Tests of `pl.stop` at singular poses of loops: energy is kept, or the stop says where it is."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pinloop as pl
+from pinloop.safety.stopping.course import Course
+
+from ...mechanisms import COUPLER, CRANK, GROUND_BAR, ROCKER, four_bar, four_bar_q
+from ...screw_tables import build
+from ...states import robot
+
+SINGULAR = "the loops come into a singular configuration"
+
+
+def turned_over(stop: pl.StopResult) -> float:
+    """The largest energy of a stop [J]."""
+    ledger, equations = stop.ledger, stop.course.equations.equations
+    kinetic = max(0.5 * float(s.v @ equations.mass(s.q) @ s.v) for s in stop.course.kept)
+    return max(ledger.kinetic_before, ledger.heat, kinetic)
+
+
+SWINGS = [(0.9, 3.0), (2.2, 8.0), (2.8, 3.0)]
+"""Angle and rate with which the spherical four-bar swings through its flat poses."""
+
+
+def test_no_energy_is_lost_silently_where_a_loop_branches() -> None:
+    """Each swing passes many flat poses; what the rows take in one of them is no result."""
+    machine, failed = robot("spherical_fourbar"), 0
+    brakes = pl.Brakes({"joint_1": pl.safety.JointBrake(kind="none")})
+    for angle, rate in SWINGS:
+        q = pl.assemble(machine, {"joint_1": angle})
+        v = pl.consistent_velocity(machine, q, {"joint_1": rate})
+        try:
+            stop = pl.stop(machine, q, v, brakes=brakes, until=5.0)
+        except pl.StopFailed as failure:
+            assert re.search(f"{SINGULAR}, behind .* of the speed", str(failure))
+            stop, failed = failure.result, failed + 1
+        assert abs(stop.ledger.error) < 1e-5 * turned_over(stop)
+    assert failed
+
+
+@pytest.mark.parametrize("category", [0, 1])
+def test_drives_that_go_on_into_a_dead_point_are_named(category: int, tmp_path: Path) -> None:
+    """The rocker is to go on beyond its farthest place, where crank and coupler are in line."""
+    machine, bar = build(four_bar()), CRANK + COUPLER
+    dead = float(np.arccos((bar**2 + GROUND_BAR**2 - ROCKER**2) / (2 * bar * GROUND_BAR)))
+    q = machine.configuration(four_bar_q(dead + 0.2), machine.neutral)
+    v = pl.consistent_velocity(machine, q, {"crank": -1.0})
+    motor = pl.safety.JointBrake(dynamic_torque=5.0, deceleration=1.0)
+    brakes = pl.Brakes({"rocker": motor}, pl.safety.Chain(sensor=5.0))
+    with pytest.raises(pl.StopFailed, match=f"{SINGULAR} while drives move rocker, ") as failed:
+        pl.stop(machine, q, v, brakes=brakes, category=category, until=6.0)
+    result = failed.value.result
+    assert result.run.q[-1, 0] - q[0] == pytest.approx(-0.2, abs=1e-3)
+    assert json.loads(result.save_json(tmp_path / "stop.json").read_text())
+    assert "rocker" in str(result.table())
+
+
+def test_energy_that_no_tolerance_explains_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the guard: swings lose or gain tens of joules."""
+    monkeypatch.setattr(Course, "_loss", lambda *step: None)
+    machine, doubtful = robot("spherical_fourbar"), 0
+    brakes = pl.Brakes({"joint_1": pl.safety.JointBrake(kind="none")})
+    for angle, rate in SWINGS:
+        q = pl.assemble(machine, {"joint_1": angle})
+        v = pl.consistent_velocity(machine, q, {"joint_1": rate})
+        stop = pl.stop(machine, q, v, brakes=brakes, until=5.0)
+        off = abs(stop.ledger.error) > 1e-4 * turned_over(stop)
+        said = [text for text in stop.warnings if "energy balance is off by" in text]
+        assert bool(said) or not off
+        doubtful += off
+    assert doubtful
+
+
+@pytest.mark.parametrize("rtol", [1e-5, 1e-8])
+@pytest.mark.parametrize("name", ["fourbar", "sevenbar", "delta", "six_axis_arm"])
+def test_nothing_is_said_of_a_healthy_balance(name: str, rtol: float) -> None:
+    machine = robot(name)
+    q = pl.assemble(machine)
+    v = pl.consistent_velocity(machine, q, {machine.actuated[0]: 0.7})
+    brakes = pl.Brakes.template(machine)
+    method = pl.MuntheKaas("dopri5", rtol=rtol, atol=rtol)
+    stop = pl.stop(machine, q, v, brakes=brakes, method=method)
+    assert not [text for text in stop.warnings if "energy balance" in text]
