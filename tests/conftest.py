@@ -6,12 +6,18 @@ Matrices here are small, and BLAS threads that wait for each other cost time.
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path, PurePath
 
 import pytest
 
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+# Where the tests run in the background, a shell has Ctrl-C ignored, and programs that they start
+# inherit that: tests of Ctrl-C would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DEFAULT = "slow"
 MARKS: dict[str, tuple[str, ...]] = {
