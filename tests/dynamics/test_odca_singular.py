@@ -95,5 +95,7 @@ def test_a_run_by_odca_tells_where_a_mechanism_branches() -> None:
     machine = tables.build(m.spherical_four_bar(flat=True))
     equations = odca(machine)
     q, _ = beside(machine, "spherical", 0.3)
-    assert equations.find_rank(0.0, machine.integrate(q, np.full(machine.nv, 1e-3))) is None
-    assert equations.find_rank(0.0, q) == rank(equations.terms(0.0, q, q)[0])
+    assert equations.rank == rank(equations.terms(0.0, q, q)[0])
+    # Of an open configuration it cannot be said which rows depend on each other on the manifold.
+    opened = machine.integrate(q, np.full(machine.nv, 1e-3))
+    assert equations.around(0.0, opened).rank is None

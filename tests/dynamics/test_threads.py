@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import sys
 from collections.abc import Callable, Iterator
@@ -174,14 +175,55 @@ def test_one_robot_in_eight_threads(
         np.testing.assert_array_equal(values, expected[k])
 
 
-@pytest.mark.parametrize("name", ["palletizer", "bennett", "parallelogram"])
-def test_an_acceleration_does_not_depend_on_those_before(name: str) -> None:
+@pytest.mark.parametrize("formulation", FORMULATIONS, ids=str)
+@pytest.mark.parametrize("name", ["palletizer", "bennett", "parallelogram", "six_axis_arm"])
+def test_an_acceleration_is_a_function_of_its_arguments(
+    name: str, formulation: Formulation | None
+) -> None:
+    """Equations that are new at every state give the bits that others give, whatever they did."""
     machine = robot(name)
-    every = states(name)
-    for formulation in FORMULATIONS:
-        first, second = (pl.EquationsOfMotion(machine, formulation=formulation) for _ in range(2))
-        forwards = [first.acceleration(0.0, q, v) for q, v in every]
-        again = [first.acceleration(0.0, q, v) for q, v in every]
-        backwards = [second.acceleration(0.0, q, v) for q, v in reversed(every)][::-1]
-        np.testing.assert_array_equal(again, forwards)
-        np.testing.assert_array_equal(backwards, forwards)
+    # Where loops are open, too: as inside a step, or far off.
+    shifts = 8 * [0.0, 1e-6, 0.03]
+    every = [(q + shift, v) for shift, (q, v) in zip(shifts, states(name), strict=True)]
+
+    def fresh() -> pl.EquationsOfMotion:
+        return pl.EquationsOfMotion(machine, formulation=formulation)
+
+    expected = [fresh().acceleration(0.0, q, v) for q, v in every]
+    forwards, backwards, troubled = fresh(), fresh(), fresh()
+    for (q, v), a in zip(every, expected, strict=True):
+        np.testing.assert_array_equal(forwards.acceleration(0.0, q, v), a)
+    for (q, v), a in zip(reversed(every), reversed(expected), strict=True):
+        np.testing.assert_array_equal(backwards.acceleration(0.0, q, v), a)
+    again = pickle.loads(pickle.dumps(forwards))
+    assert again.solver == forwards.solver and again.rank == forwards.rank
+    for (q, v), a in zip(every, expected, strict=True):
+        with contextlib.suppress(pl.PinloopError):
+            troubled.acceleration(0.0, q, 1e90 * v)
+        np.testing.assert_array_equal(troubled.acceleration(0.0, q, v), a)
+        np.testing.assert_array_equal(again.acceleration(0.0, q, v), a)
+
+
+@pytest.mark.parametrize("formulation", [None, pl.ODCA()], ids=str)
+def test_a_home_of_its_own_survives_pickling(formulation: Formulation | None) -> None:
+    machine = robot("bennett")
+    q, v = states("bennett")[5]
+    equations = pl.EquationsOfMotion(machine, formulation=formulation).around(0.0, q)
+    again = pickle.loads(pickle.dumps(equations))
+    stray = q + 1e-5
+    np.testing.assert_array_equal(
+        again.acceleration(0.0, stray, v), equations.acceleration(0.0, stray, v)
+    )
+    assert again.rank == equations.rank == 2
+
+
+@pytest.mark.parametrize("name", ["bennett", "bricard", "palletizer"])
+def test_what_is_stored_of_a_run_does_not_change_it(name: str) -> None:
+    """Accelerations between the steps are asked for where states are stored at intervals."""
+    machine = robot(name)
+    q, v = states(name)[0]
+    v = 3.0 * v / np.abs(v).max()
+    every = pl.simulate(machine, q, v, until=1.0, regularization=False)
+    some = pl.simulate(machine, q, v, until=1.0, regularization=False, save_every=3e-3)
+    np.testing.assert_array_equal(some.q[-1], every.q[-1])
+    np.testing.assert_array_equal(some.v[-1], every.v[-1])

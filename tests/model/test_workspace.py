@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import weakref
 
 import pinocchio as pin
 import pytest
@@ -76,3 +78,33 @@ def test_robots_that_are_too_large_for_the_memory_are_told_so(
     message = str(caught.value)
     assert "'chain'" in message and "320 velocities" in message
     assert "takes 1.0 GB, and 0.5 GB are free" in message
+
+
+def test_what_is_computed_from_a_robot_is_kept_with_it() -> None:
+    calls: list[tuple[str, int]] = []
+
+    @workspace.remembered
+    def count(machine: pl.Mechanism, number: int) -> int:
+        calls.append((machine.name, number))
+        return number
+
+    first, second = chain(2), chain(2)
+    assert [count(first, 1), count(first, 1), count(second, 1), count(first, 2)] == [1, 1, 1, 2]
+    assert len(calls) == 3
+    # A copy computes it again, and old results make room.
+    count(pickle.loads(pickle.dumps(first)), 1)
+    assert len(calls) == 4
+    for number in range(100):
+        count(first, number)
+    assert sum(map(len, first.memory.values())) < 20
+
+
+def test_no_module_keeps_robots() -> None:
+    """Robots that nobody needs any more go away, and what was computed from them does."""
+    machine = tables.build(m.bennett())
+    pl.simulate(machine, *moving(machine, 1), until=0.01)
+    pl.EquationsOfMotion(machine).acceleration(0.0, *moving(machine, 1))
+    gone = weakref.ref(machine)
+    del machine
+    gc.collect()
+    assert gone() is None

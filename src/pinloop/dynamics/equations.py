@@ -1,15 +1,15 @@
 """Equations of motion of a robot: one pass over the tree, rows, forces, and a formulation.
 
-Work space is taken for one evaluation and given back, so that the equations of a robot can be
-shared by threads; what is remembered from one evaluation to the next is in the `RightHandSide` of a
-run.
+Nothing is remembered from one evaluation to the next: the same arguments give the same bits, in any
+order, from any thread, and after pickling. Work space is taken for one evaluation and given back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -34,12 +34,21 @@ from .formulations import (
     StateFormulation,
 )
 from .odca.wrenches import BodyMotion, body_motion
-from .pinocchio_solver import HeldAlong, TiedLoops
+from .pinocchio_solver import (
+    ConstraintDynamics,
+    HeldRows,
+    assembled_home,
+    constraint_dynamics,
+)
 from .singularities import INFINITE, explained, general_rank, has_regular_mass, infinite_state
 
-__all__ = ["BodyMotion", "EquationsOfMotion", "Motion"]
+__all__ = ["BodyMotion", "EquationsOfMotion", "Motion", "RightHandSide"]
 
 Array = NDArray[np.float64]
+
+_ASSEMBLED = 1e-9
+"""Residual up to which a configuration counts as assembled: rad, characteristic lengths."""
+_DERIVED = ("rank", "max_rank", "_constraint_dynamics")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +74,16 @@ class Motion:
 class EquationsOfMotion:
     """``M a + nle = tau + J' lam``, ``J a + gamma = 0`` for a robot with rows and forces.
 
+    How many rows are independent is a property of an assembled configuration, the home. It is the
+    one next to the neutral configuration, or what is given to `around`: on a mechanism whose
+    branches differ in mobility it must be on the branch of the motion.
+
     Args:
         robot: the mechanism; its regularization is respected.
         rows: constraint rows beyond loops and couplings.
         forces: what acts on the robot besides gravity.
         formulation: how the reactions are eliminated; by default as `Augmented`, and accelerations
-            by Pinocchio's own solvers where these give the same.
+            by Pinocchio's own solvers where these give the same, see `solver`.
     """
 
     def __init__(
@@ -82,96 +95,124 @@ class EquationsOfMotion:
         formulation: Formulation | None = None,
     ) -> None:
         for kind, given, wanted in (("force", forces, Force), ("row", rows, Row)):
-            for one in given:
-                if not isinstance(one, wanted):
-                    raise BadValue(f"{one!r} is no {kind}; see the {kind}s of pinloop, e.g. pl.PD")
+            for value in given:
+                if not isinstance(value, wanted):
+                    raise BadValue(f"{value!r} is not a {kind}; see the {kind}s of pinloop")
         if formulation is not None and not isinstance(formulation, Formulation):
             raise BadValue(f"{formulation!r} is no formulation; write e.g. pl.Voronets()")
         self.robot = robot
         self.rows = RowSet(robot, rows)
         self._applied = AppliedForces(robot, forces)
         self.forces = self._applied.bound
+        self._given = formulation
         self._on_state = formulation if isinstance(formulation, StateFormulation) else None
         self._solvers: list[BoundStateFormulation] = []
-        matrices = formulation if isinstance(formulation, MatrixFormulation) else Augmented()
-        self._formulation = matrices.bind(self.rows.scale)
+        self._matrices = formulation if isinstance(formulation, MatrixFormulation) else Augmented()
+        self._formulation = self._matrices.bind(self.rows.scale)
         self._model = robot.model
         self._rest = np.zeros(robot.nv)
         self._no_rows, self._no_rates = np.zeros((0, robot.nv)), np.zeros(0)
         self._is_tree = len(self.rows) == 0
         self._by_recursion = self._is_tree and has_regular_mass(robot.model)
         self._further = self._rows_beyond_loops()
-        self._max_rank: int | None = 0 if self._is_tree else None
-        # A formulation that is asked for is the one that is used.
-        self._may_be_tied = formulation is None and not self._is_tree
-        self._undecided = not self._is_tree and self._on_state is None
-        self._tied: TiedLoops | None = None
+        self._home: tuple[float, Array] | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<EquationsOfMotion of '{self.robot.name}': {len(self.rows)} rows, rank {self.rank}, "
+            f"solver {self.solver}>"
+        )
 
     def __getstate__(self) -> dict[str, object]:
-        """What is pickled: solvers have work space, and are made again."""
-        return self.__dict__ | {"_solvers": []}
+        """What is pickled: what has work space or is derived from the rest is made again."""
+        return {key: self.__dict__[key] for key in self.__dict__ if key not in _DERIVED} | {
+            "_solvers": []
+        }
+
+    def around(self, t: float, q: Array) -> EquationsOfMotion:
+        """The same equations with another home, from which the number of independent rows is taken.
+
+        Args:
+            t: time for rows that depend on it [s].
+            q: assembled configuration, shape (nq,); where loops are open, all rows count.
+        """
+        other = copy(self)
+        other._home = t, q.copy()
+        return other
+
+    @cached_property
+    def rank(self) -> int | None:
+        """Number of rows that are independent in general around the home; None if that is open.
+
+        Rows that are dependent on the manifold only (paradoxical linkages: Bennett, Bricard) gain
+        rank off it, inside the stages of a step, by as much as the loops are open there. Taken for
+        independent they would kick; so the rank on the manifold, in general, is not exceeded.
+        """
+        if self._is_tree:
+            return 0
+        t, q = self._home or (0.0, assembled_home(self.robot))
+        if q is None:
+            return None
+        try:
+            J, _, residual = self.closure(t, q)
+        except PinloopError:
+            if self._home is not None:
+                raise
+            return None  # rows of the user's need not exist at the neutral configuration
+        if np.linalg.norm((self.rows.scale * residual)[: len(self.rows.loops)]) > _ASSEMBLED:
+            return None
+        return general_rank(
+            self.robot, q, J, self.rows.scale, self.mass, lambda q: self.closure(t, q)[0]
+        )
+
+    @cached_property
+    def max_rank(self) -> int | None:
+        """Number of rows that can be independent at all, if that is known and less than all."""
+        return None if self.rank == len(self.rows) else self.rank
+
+    @cached_property
+    def _constraint_dynamics(self) -> ConstraintDynamics | None:
+        """Pinocchio's solver for loops, if nothing else was asked for and it is right."""
+        # A formulation that is asked for is the one that is used.
+        if self._given is not None or self._is_tree or self.rank is None:
+            return None
+        q = None if self._home is None else self._home[1]
+        return constraint_dynamics(self.rows, q, self.rank)
+
+    @property
+    def solver(self) -> str:
+        """Name of what computes accelerations.
+
+        "aba" and "constraintDynamics" are Pinocchio's; else the name of the formulation. Where the
+        rows that "constraintDynamics" holds nearly depend on each other, `Augmented` takes over.
+        """
+        if self._on_state is not None:
+            return type(self._on_state).__name__
+        if self._by_recursion:
+            return "aba"
+        return "constraintDynamics" if self._constraint_dynamics else type(self._matrices).__name__
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration, shape (nv,); of what is not finite an error, shapes are not checked.
 
-        The same numbers for the same arguments, from any thread; where loops are open, from the
-        first assembled state on, which tells the number of independent rows.
+        The same bits for the same arguments, in any order and from any thread.
 
         Args:
             t: time [s].
             q: configuration, shape (nq,).
             v: velocity, shape (nv,).
         """
-        if not t * t + q.dot(q) + v.dot(v) < INFINITE**2:  # nor if one of them is NaN
+        # Not if one of them is NaN; floats of Python overflow without a warning.
+        if not abs(t) + sum(map(abs, q.tolist() + v.tolist())) < INFINITE:
             raise infinite_state(t)
-        return self._acceleration(t, q, v)
+        return self.right_hand_side()(t, q, v)
 
-    def _acceleration(self, t: float, q: Array, v: Array, along: HeldAlong | None = None) -> Array:
-        """Acceleration at a state that is not checked; ``along`` is what a run remembers."""
-        if self._undecided:
-            self._decide(t, q)
-        free = self.robot.spaces.free
-        space: WorkSpace | None = None
-        try:
-            if self._on_state is not None:
-                return self._solve(None, t, q, v)[0]
-            try:
-                space = free.pop()
-            except IndexError:
-                space = self.robot.spaces.take(self._model)
-            tied = self._tied
-            if tied is not None:
-                tau = self._joint_loads(space.data, t, q, v) if self.forces else self._rest
-                if along is None:
-                    a = tied.acceleration(space, tied.home, q, v, tau)[0]
-                else:
-                    a = along.acceleration(tied, space, q, v, tau)
-                if a is not None:
-                    return a
-            return self._solve(space.data, t, q, v)[0]
-        except (PinloopError, np.linalg.LinAlgError) as error:
-            raise explained(error, t, q, v) from error.__cause__
-        finally:
-            if space is not None:
-                free.append(space)
-
-    def right_hand_side(self) -> Callable[[float, Array, Array], Array]:
-        """Accelerations along one run, in one thread, which remembers what rows it holds."""
-        if self._is_tree:
-            return self._acceleration
-        return partial(self._acceleration, along=HeldAlong())
-
-    def _decide(self, t: float, q: Array) -> None:
-        """Find the rank of the rows, and take Pinocchio's solver if it is good for the robot."""
-        rank = self.find_rank(t, q)
-        if rank is not None:
-            if self._may_be_tied:
-                self._tied = TiedLoops.of(self.rows, q, rank)
-            self._undecided = False
+    def right_hand_side(self) -> RightHandSide:
+        """Accelerations along one run."""
+        return RightHandSide(self)
 
     def motion(self, t: float, q: Array, v: Array) -> Motion:
         """Accelerations and reactions at a state."""
-        self.find_rank(t, q)
         with self.robot.workspace() as data:
             if self._is_tree:
                 none = np.zeros(0)
@@ -309,8 +350,6 @@ class EquationsOfMotion:
 
         ``M a = f + J' lam``, ``J a + gamma = 0``, with the applied forces less ``nle`` in ``f``.
         """
-        if self._max_rank is None:
-            self.find_rank(t, q)
         with self.robot.workspace() as data:
             return self._system(data, t, q, v)
 
@@ -333,9 +372,9 @@ class EquationsOfMotion:
         """Acceleration and reactions at a state."""
         if self._on_state is not None:
             solver = self._solver("")
-            found = solver.solve(q, v, *self._loads(t, q, v))
+            solution = solver.solve(q, v, *self._loads(t, q, v))
             self._solvers.append(solver)
-            return found
+            return solution
         if self._by_recursion:
             a = pin.aba(self._model, data, q, v, self._joint_loads(data, t, q, v))
             return np.array(a), self._no_rates
@@ -353,7 +392,8 @@ class EquationsOfMotion:
         try:
             return self._solvers.pop()
         except IndexError:
-            return self._on_state.bind(self.rows)
+            home = assembled_home(self.robot) if self._home is None else self._home[1]
+            return self._on_state.bind(self.rows, home)
 
     def _joint_loads(self, data: pin.Data, t: float, q: Array, v: Array) -> Array:
         """Applied forces, shape (nv,)."""
@@ -394,37 +434,9 @@ class EquationsOfMotion:
         if level == "velocity":
             return FurtherRows(J, b, index)
         # Locks restrict velocities, but a correction of the position must not move them either.
-        kept = self.rows.holonomic[index] | (np.count_nonzero(J, axis=1) == 1)
+        held = self.rows.holonomic[index] | (np.count_nonzero(J, axis=1) == 1)
         residual = self.residual(t, q)[index]
-        return FurtherRows(J[kept], -residual[kept], index[kept])
-
-    @property
-    def max_rank(self) -> int | None:
-        """Number of rows that can be independent at all, if that is less than there are.
-
-        Known from the first assembled state that was evaluated.
-        """
-        return None if self._max_rank == len(self.rows) else self._max_rank
-
-    def find_rank(self, t: float, q: Array) -> int | None:
-        """Number of rows that are independent in general, from a configuration.
-
-        Rows that are dependent on the manifold only (paradoxical linkages: Bennett, Bricard) gain
-        rank off it, inside the stages of a step, by as much as the loops are open there. Taken for
-        independent they would kick; so the rank on the manifold, in general, is not exceeded.
-
-        Returns:
-            what is known since the first assembled configuration; None if there was none yet, and
-            ``q`` is none either.
-        """
-        if self._max_rank is None:
-            J, _, residual = self.closure(t, q)
-            if np.linalg.norm(self.rows.scale * residual) > 1e-9:
-                return None
-            self._max_rank = general_rank(
-                self.robot, q, J, self.rows.scale, self.mass, lambda q: self.closure(t, q)[0]
-            )
-        return self._max_rank
+        return FurtherRows(J[held], -residual[held], index[held])
 
     def _full(self, M: Array) -> Array:
         """Full matrix of what `crba` writes to the upper triangle."""
@@ -442,3 +454,59 @@ class EquationsOfMotion:
         pin.forwardKinematics(model, data, q, v, self._rest)
         pin.computeJointJacobians(model, data)
         pin.updateFramePlacements(model, data)
+
+
+class RightHandSide:
+    """Accelerations along one run, in one thread.
+
+    Loops are held by the same rows in all evaluations until `advance`: inside a step another choice
+    is another motion. Where they are no good choice the matrices of the equations answer.
+
+    Args:
+        equations: the equations of motion.
+    """
+
+    __slots__ = ("_equations", "_held", "_solver", "_stale")
+
+    def __init__(self, equations: EquationsOfMotion) -> None:
+        self._equations = equations
+        self._solver = equations._constraint_dynamics
+        self._held: HeldRows | None = None if self._solver is None else self._solver.home
+        self._stale = False
+
+    def advance(self, q: Array) -> None:
+        """Hold other rows from here on if the last evaluation, at this configuration, asks for it.
+
+        Args:
+            q: configuration where a step has ended, shape (nq,).
+        """
+        if self._stale and self._solver is not None:
+            with self._equations.robot.workspace() as data:
+                self._held = self._solver.choose(q, data)
+            self._stale = False
+
+    def __call__(self, t: float, q: Array, v: Array) -> Array:
+        """Acceleration at a state that is not checked, shape (nv,)."""
+        equations, solver = self._equations, self._solver
+        robot = equations.robot
+        space: WorkSpace | None = None
+        try:
+            if equations._on_state is not None:
+                return equations._solve(None, t, q, v)[0]
+            try:
+                space = robot.spaces.free.pop()
+            except IndexError:
+                space = robot.spaces.take(robot.model)
+            if solver is not None:
+                data, tau = space.data, equations._rest
+                if equations.forces:
+                    tau = equations._joint_loads(data, t, q, v)
+                a, self._stale = solver.acceleration(space, self._held, q, v, tau)
+                if a is not None:
+                    return a
+            return equations._solve(space.data, t, q, v)[0]
+        except (PinloopError, np.linalg.LinAlgError) as error:
+            raise explained(error, t, q, v) from error.__cause__
+        finally:
+            if space is not None:
+                robot.spaces.free.append(space)

@@ -84,11 +84,13 @@ class StateFormulation(ABC):
     """A formulation that works on the robot itself, without matrices of the whole robot."""
 
     @abstractmethod
-    def bind(self, rows: RowSet) -> BoundStateFormulation:
+    def bind(self, rows: RowSet, home: Array | None) -> BoundStateFormulation:
         """Return the formulation with work space for a robot.
 
         Args:
             rows: rows of the robot; it evaluates those of loops itself.
+            home: configuration around which it is seen how many rows are independent, shape (nq,);
+                None if that is not known.
         """
 
 

@@ -13,10 +13,9 @@ pivoting and again where they get bad. What cannot be held so is for the matrice
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from operator import le
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pinocchio as pin
@@ -29,9 +28,9 @@ from ..errors import NotFinite, SingularMass
 from ..linalg.saddle import Saddle, factor_mass, from_upper, solve_mass
 from ..model.mechanism import Mechanism
 from ..model.pairs import MotionGroup
-from ..model.workspace import WorkSpace
+from ..model.workspace import WorkSpace, remembered
 
-__all__ = ["HeldAlong", "HeldRows", "TiedLoops"]
+__all__ = ["ConstraintDynamics", "HeldRows", "assembled_home", "constraint_dynamics"]
 
 Array = NDArray[np.float64]
 
@@ -40,7 +39,7 @@ _FREE, _HELD = 1e20, 1e-20
 smallest entry of ``J M^-1 J'``."""
 _GOOD, _BAD = 1e-3, 1e-5
 """A pivot over its row's entry in ``J M^-1 J'`` is the part of the row that the rows before do not
-contain: least ones for rows to be chosen, and to be kept."""
+contain: least ones for rows to be chosen, and to be held on to."""
 _WORSE = 0.3
 """Part of what it was below which a pivot makes a choice of rows stale: where loops are open, in
 the stages of a step, the rows that are let go stray by its inverse root."""
@@ -48,15 +47,14 @@ _CLOSED = 1e-10
 """Residual of loops that are closed: rad, characteristic lengths."""
 _NOISE = 1e-10
 """Entries below this part of the largest one count as zero: the row vanishes."""
-
 _HOMES = 4
 """Configurations that are tried until there is a good choice of rows."""
 _EQUAL = 1e-9
 """Relative difference of accelerations that are the same."""
 
 
-class _Ties(NamedTuple):
-    """What ties the loops of a robot; nothing of it changes.
+class _LoopModels(NamedTuple):
+    """A robot's loops as constraint models.
 
     Args:
         models: constraint models of Pinocchio.
@@ -74,7 +72,7 @@ class _Ties(NamedTuple):
 
 
 class HeldRows(NamedTuple):
-    """A choice of rows to hold; nothing of it changes.
+    """A choice of rows to hold.
 
     Args:
         bad: per row the pivot above which the choice is no good any more; pivots are negative.
@@ -89,82 +87,38 @@ class HeldRows(NamedTuple):
     damping: Array | None
 
 
-class _Known(NamedTuple):
-    """What ties the loops of a robot, and rows to hold wherever they are a good choice."""
-
-    ties: _Ties
-    home: HeldRows
-
-
 class _Prepared(NamedTuple):
-    """What Pinocchio's solver keeps in a work space.
+    """What Pinocchio's solver needs of a work space.
 
     Args:
-        ties: for which it was prepared.
+        loops: for which it was prepared.
         states: constraint data.
         system: its factorised system.
         right: right-hand side.
     """
 
-    ties: _Ties
+    loops: _LoopModels
     states: pin.StdVec_RigidConstraintData
     system: pin.ContactCholeskyDecomposition
     right: Array
 
 
-_KNOWN: WeakKeyDictionary[Mechanism, dict[int, _Known | None]] = WeakKeyDictionary()
-"""Robots for which the solver was tried, by the number of independent rows; None if it is not to
-be used."""
-
-
-class TiedLoops:
-    """A robot's loops as constraint models of Pinocchio. Nothing of it changes from call to call.
+class ConstraintDynamics:
+    """A robot's loops in Pinocchio's solver. Nothing of it changes from call to call.
 
     Args:
         rows: all rows of the robot, those of its loops.
         rank: number of independent rows.
-        ties: what ties its loops.
+        loops: its loops as constraint models.
         home: rows to hold wherever they are a good choice.
     """
 
-    def __init__(self, rows: RowSet, rank: int, ties: _Ties, home: HeldRows | None = None) -> None:
+    def __init__(
+        self, rows: RowSet, rank: int, loops: _LoopModels, home: HeldRows | None = None
+    ) -> None:
         self._robot, self._model, self.rank = rows.robot, rows.robot.model, rank
-        self._ties, self._rows = ties, rows.whole
+        self._loops, self._rows = loops, rows.whole
         self.home = home
-
-    def __reduce__(self) -> tuple[Callable[..., TiedLoops | None], tuple[Mechanism, int]]:
-        """Constraint models cannot be pickled: they are made, and rows chosen, anew."""
-        return _made_again, (self._robot, self.rank)
-
-    @classmethod
-    def of(cls, rows: RowSet, q: Array | None, rank: int) -> TiedLoops | None:
-        """The robot in Pinocchio's solver, if that gives the accelerations of its rows.
-
-        Args:
-            rows: all rows of the robot; None is returned if not all of them are such loops.
-            q: an assembled configuration, should the robot's own be of no use.
-            rank: number of independent rows.
-        """
-        robot = rows.robot
-        parts = [rows.loops.rows_of[loop.name] for loop in robot.loops]
-        if rank == 0 or sum(part.stop - part.start for part in parts) != len(rows):
-            return None
-        known = _KNOWN.setdefault(robot, {})
-        if rank in known:
-            return None if (found := known[rank]) is None else cls(rows, rank, *found)
-        ties = _tied(robot)
-        if ties is None:
-            known[rank] = None
-            return None
-        solver = cls(rows, rank, ties)
-        for place in _homes(robot, q):
-            with robot.workspace() as data:
-                held = solver.choose(place, data)
-            agrees = None if held is None else _agrees(solver, held, rows, place)
-            if held is not None and agrees is not None:
-                known[rank] = _Known(ties, held) if agrees else None
-                return cls(rows, rank, ties, held) if agrees else None
-        return None
 
     def choose(self, q: Array, data: pin.Data) -> HeldRows | None:
         """Rows to hold at a configuration; None if no choice is good.
@@ -173,7 +127,7 @@ class TiedLoops:
             q: configuration, shape (nq,).
             data: work space.
         """
-        size, units, places = self._ties.size, self._ties.units, self._ties.places
+        size, units, places = self._loops.size, self._loops.units, self._loops.places
         try:
             gram = self._gram(q, data)
         except (SingularMass, NotFinite):  # here is no inverse mass matrix, which is needed
@@ -215,15 +169,15 @@ class TiedLoops:
         """
         if held is None:
             return None, True
-        own: _Ties = self._ties
+        loops = self._loops
         prepared: _Prepared | None = space.solver
-        if prepared is None or prepared.ties is not own:
+        if prepared is None or prepared.loops is not loops:
             prepared = self._prepare(space)
-        model, data, ties, size = self._model, space.data, own.models, own.size
+        model, data, models, size = self._model, space.data, loops.models, loops.size
         states, system = prepared.states, prepared.system
-        a = pin.constraintDynamics(model, data, q, v, tau, ties, states, held.proximal)
+        a = pin.constraintDynamics(model, data, q, v, tau, models, states, held.proximal)
         if held.damping is not None:
-            system.compute(model, data, ties, states, held.damping)
+            system.compute(model, data, models, states, held.damping)
             right = prepared.right
             right[:size] = data.primal_rhs_contact
             np.subtract(tau, data.nle, out=right[size:])
@@ -239,21 +193,21 @@ class TiedLoops:
     def _prepare(self, space: WorkSpace) -> _Prepared:
         """Prepare a work space for these loops."""
         states = pin.StdVec_RigidConstraintData()
-        for tie in self._ties.models:
-            states.append(tie.createData())
-        pin.initConstraintDynamics(self._model, space.data, self._ties.models, states)
-        right = np.empty(self._ties.size + self._robot.nv)
-        made = _Prepared(self._ties, states, space.data.constraint_chol, right)
-        space.solver = made
-        return made
+        for model in self._loops.models:
+            states.append(model.createData())
+        pin.initConstraintDynamics(self._model, space.data, self._loops.models, states)
+        right = np.empty(self._loops.size + self._robot.nv)
+        prepared = _Prepared(self._loops, states, space.data.constraint_chol, right)
+        space.solver = prepared
+        return prepared
 
     def _are_closed(self, states: pin.StdVec_RigidConstraintData) -> bool:
         """Whether the loops are closed at the configuration that was solved last."""
-        apart = np.concatenate([
+        gaps = [
             pin.log6(state.c1Mc2).vector[rows]
-            for state, rows in zip(states, self._ties.held, strict=True)
-        ])  # fmt: skip
-        return float(np.abs(self._ties.units * apart).max()) < _CLOSED
+            for state, rows in zip(states, self._loops.held, strict=True)
+        ]
+        return float(np.abs(self._loops.units * np.concatenate(gaps)).max()) < _CLOSED
 
     def _gram(self, q: Array, data: pin.Data) -> Array:
         """``J M^-1 J'`` of all rows of the pairs at a configuration.
@@ -263,50 +217,71 @@ class TiedLoops:
         M = from_upper(pin.crba(self._model, data, q))
         pin.computeJointJacobians(self._model, data, q)
         pin.updateFramePlacements(self._model, data)
-        J = self._rows.jacobian_at(data, q)[: len(self._ties.places)]
+        J = self._rows.jacobian_at(data, q)[: len(self._loops.places)]
         return np.asarray(J @ solve_mass(factor_mass(M, J[:0])[0], J.T))
 
 
-class HeldAlong:
-    """Rows that are held along one run: others are chosen, and kept, where these get bad.
+def constraint_dynamics(rows: RowSet, q: Array | None, rank: int) -> ConstraintDynamics | None:
+    """Pinocchio's solver for a robot, if that gives the accelerations of its rows.
 
-    That is faster than leaving such states to the matrices. Others that would only be better are
-    chosen where loops are closed: inside a step another choice is another motion.
+    Args:
+        rows: all rows of the robot; None is returned if not all of them are such loops.
+        q: an assembled configuration, should those that the robot finds by itself be of no use.
+        rank: number of independent rows.
     """
-
-    __slots__ = ("_held", "_solver")
-
-    def __init__(self) -> None:
-        self._solver: TiedLoops | None = None
-        self._held: HeldRows | None = None
-
-    def acceleration(
-        self, solver: TiedLoops, space: WorkSpace, q: Array, v: Array, tau: Array
-    ) -> Array | None:
-        """Acceleration, shape (nv,); None where no rows are a good choice."""
-        if solver is not self._solver:
-            self._solver, self._held = solver, solver.home
-        a, stale = solver.acceleration(space, self._held, q, v, tau)
-        if stale:
-            self._held = solver.choose(q, space.data)
-            if a is None:
-                a = solver.acceleration(space, self._held, q, v, tau)[0]
-        return a
+    robot = rows.robot
+    parts = [rows.loops.rows_of[loop.name] for loop in robot.loops]
+    if rank == 0 or sum(part.stop - part.start for part in parts) != len(rows):
+        return None
+    loops = _loop_models(robot)
+    if loops is None:
+        return None
+    home, decided = _home_rows(robot, rank)
+    if not decided and q is not None:
+        home, _ = _rows_at(rows, loops, rank, [q])
+    return None if home is None else ConstraintDynamics(rows, rank, loops, home)
 
 
-def _homes(robot: Mechanism, q: Array | None) -> Iterator[Array]:
-    """Assembled configurations at which rows may be chosen: some of the robot's own, then ``q``."""
+@remembered
+def _home_rows(robot: Mechanism, rank: int) -> tuple[HeldRows | None, bool]:
+    """Rows to hold by the robot's own configurations, and whether these have settled it."""
+    loops = _loop_models(robot)
+    return (None, True) if loops is None else _rows_at(RowSet(robot), loops, rank, _homes(robot))
+
+
+def _rows_at(
+    rows: RowSet, loops: _LoopModels, rank: int, homes: Iterator[Array] | list[Array]
+) -> tuple[HeldRows | None, bool]:
+    """Rows to hold by the first of some configurations that can tell, and whether one could."""
+    solver = ConstraintDynamics(rows, rank, loops)
+    for q in homes:
+        with rows.robot.workspace() as data:
+            held = solver.choose(q, data)
+        agrees = None if held is None else _agrees(solver, held, rows, q)
+        if agrees is not None:
+            return held if agrees else None, True
+    return None, False
+
+
+@remembered
+def assembled_home(robot: Mechanism) -> Array | None:
+    """The assembled configuration next to the neutral one, shape (nq,); None if none is found."""
     problem = Problem(robot, Constraints(robot, full=True), (), {}, limits=False)
     home, error = search(problem, robot.neutral, seed=0, restarts=_HOMES)
-    if error < _CLOSED:
-        yield home
-        rng = np.random.default_rng(0)
-        for _ in range(_HOMES):
-            beside = nearby_assembly(robot, home, rng)
-            if beside is not None:
-                yield beside
-    if q is not None:
-        yield q
+    return home if error < _CLOSED else None
+
+
+def _homes(robot: Mechanism) -> Iterator[Array]:
+    """Assembled configurations that a robot finds by itself."""
+    home = assembled_home(robot)
+    if home is None:
+        return
+    yield home
+    rng = np.random.default_rng(0)
+    for _ in range(_HOMES):
+        near = nearby_assembly(robot, home, rng)
+        if near is not None:
+            yield near
 
 
 def _independent(gram: Array, rank: int) -> NDArray[np.intp] | None:
@@ -334,7 +309,7 @@ def _independent(gram: Array, rank: int) -> NDArray[np.intp] | None:
     return np.sort(np.array(chosen, dtype=np.intp))
 
 
-def _agrees(solver: TiedLoops, held: HeldRows, rows: RowSet, q: Array) -> bool | None:
+def _agrees(solver: ConstraintDynamics, held: HeldRows, rows: RowSet, q: Array) -> bool | None:
     """Whether accelerations are those of the rows at a random velocity with random forces.
 
     None if the state is too near a singularity to tell. Some joints and inertias are not all in
@@ -357,46 +332,38 @@ def _agrees(solver: TiedLoops, held: HeldRows, rows: RowSet, q: Array) -> bool |
         f = tau - pin.nonLinearEffects(model, data, q, v)
     exact = saddle.solve(f, -gamma)[0] / unit
     space = robot.spaces.take(model)
-    found, _ = solver.acceleration(space, held, q, v, tau)
+    a, _ = solver.acceleration(space, held, q, v, tau)
     robot.spaces.free.append(space)
-    if found is None:
+    if a is None:
         return None
-    return float(np.abs(found / unit - exact).max()) < _EQUAL * float(np.abs(exact).max())
+    return float(np.abs(a / unit - exact).max()) < _EQUAL * float(np.abs(exact).max())
 
 
-def _tied(robot: Mechanism) -> _Ties | None:
-    """What ties the loops of a robot; None if constraint models cannot express them."""
+@remembered
+def _loop_models(robot: Mechanism) -> _LoopModels | None:
+    """The loops of a robot as constraint models; None if these cannot express them."""
     models = pin.StdVec_RigidConstraintModel()
     held: list[list[int]] = []
     places: list[int] = []
     units: list[float] = []
     for loop in robot.loops:
         pair = loop.pair
-        if not isinstance(pair, MotionGroup):
-            return None
-        rows = _held_rows(pair)
-        if not rows:
+        rows = _held_rows(pair) if isinstance(pair, MotionGroup) else []
+        if not isinstance(pair, MotionGroup) or not rows:
             return None
         a, b = (robot.model.frames[index] for index in (loop.frame_a, loop.frame_b))
         point = pair.is_point and not _between_free_bodies(robot.model, a, b)
+        kind = pin.ContactType.CONTACT_3D if point else pin.ContactType.CONTACT_6D
         # Twists are those of A relative to B, in B.
+        frames = b.parentJoint, b.placement, a.parentJoint, a.placement
         models.append(
-            pin.RigidConstraintModel(
-                pin.ContactType.CONTACT_3D if point else pin.ContactType.CONTACT_6D,
-                robot.model, b.parentJoint, b.placement, a.parentJoint, a.placement,
-                pin.ReferenceFrame.LOCAL,
-            )
-        )  # fmt: skip
+            pin.RigidConstraintModel(kind, robot.model, *frames, pin.ReferenceFrame.LOCAL)
+        )
         held.append(rows)
         places += [len(units) + row for row in rows]
         units += [1 / robot.length] * 3 + ([] if point else [1.0] * 3)
     at = np.array(places, dtype=np.intp)
-    return _Ties(models, held, at, np.array(units)[at], len(units)) if places else None
-
-
-def _made_again(robot: Mechanism, rank: int) -> TiedLoops | None:
-    """The solver of a robot that was pickled with it."""
-    return TiedLoops.of(RowSet(robot), None, rank)
+    return _LoopModels(models, held, at, np.array(units)[at], len(units)) if places else None
 
 
 def _held_rows(pair: MotionGroup) -> list[int]:

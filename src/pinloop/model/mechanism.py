@@ -28,7 +28,7 @@ from .reduction import Regularization
 from .transformations import Space, in_absolute_coordinates, with_payload
 from .tree import TreeKinematics, grow_tree
 from .validate import check_cuts, check_description, lacking_mass, warn_of_masses
-from .workspace import Lease, WorkSpaces
+from .workspace import Lease, Memory, WorkSpaces
 
 __all__ = ["LoopJoint", "Mechanism", "blamed_links", "blaming_links", "build", "require_robot"]
 
@@ -75,6 +75,7 @@ class Mechanism:
         regularization: which loop rows are left, if redundant ones have been removed.
         given_length: characteristic length of the robot that this one was made from.
         spaces: work spaces of Pinocchio that nobody is using.
+        memory: what has been computed from the robot alone, see `workspace.remembered`.
     """
 
     description: Description
@@ -84,6 +85,7 @@ class Mechanism:
     regularization: Regularization | None = None
     given_length: float | None = None
     spaces: WorkSpaces = field(default_factory=WorkSpaces, repr=False)
+    memory: Memory = field(default_factory=Memory, repr=False, init=False)
 
     def __repr__(self) -> str:
         return (

@@ -8,15 +8,23 @@ stands in one that was just taken is of no meaning.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Hashable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import pinocchio as pin
 
 from ..errors import BadValue
 
-__all__ = ["Lease", "WorkSpace", "WorkSpaces", "create_data"]
+__all__ = ["Lease", "Memory", "WorkSpace", "WorkSpaces", "create_data", "remembered"]
 
+Parameters = ParamSpec("Parameters")
+Robot = TypeVar("Robot", bound="HasMemory")
+Result = TypeVar("Result")
+
+_REMEMBERED = 16
+"""So many results of a function are kept with a robot, the latest ones."""
+_NOTHING: Any = object()
 _LARGE = 2**28
 """Memory from which on it is asked whether there is as much [bytes]."""
 
@@ -87,6 +95,45 @@ class WorkSpaces:
         except IndexError:
             pass
         return WorkSpace(model)
+
+
+class Memory(dict[Hashable, dict[Hashable, Any]]):
+    """What functions have computed from a robot alone; a copy of the robot computes it again."""
+
+    def __reduce__(self) -> tuple[Callable[[], Memory], tuple[()]]:
+        """A copy remembers nothing."""
+        return Memory, ()
+
+
+class HasMemory(Protocol):
+    """A robot, as far as it is known here."""
+
+    @property
+    def memory(self) -> Memory:
+        """What has been computed from it."""
+        ...
+
+
+def remembered(
+    function: Callable[Concatenate[Robot, Parameters], Result],
+) -> Callable[Concatenate[Robot, Parameters], Result]:
+    """Let a function of a robot and hashable arguments keep its results with the robot.
+
+    They live as long as the robot does, and depend on nothing but the arguments.
+    """
+
+    @wraps(function)
+    def call(robot: Robot, /, *args: Parameters.args, **options: Parameters.kwargs) -> Result:
+        results = robot.memory.setdefault(function, {})
+        key = args, *options.items()
+        result: Result = results.get(key, _NOTHING)
+        if result is _NOTHING:
+            result = results[key] = function(robot, *args, **options)
+            for old in list(results)[:-_REMEMBERED]:
+                results.pop(old, None)
+        return result
+
+    return call
 
 
 def create_data(model: pin.Model) -> pin.Data:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pinocchio as pin
@@ -22,6 +21,7 @@ from ..dynamics.forces import Force
 from ..errors import BadValue, UnknownName
 from ..model.mechanism import Mechanism
 from ..model.tree import coordinate_names
+from ..model.workspace import remembered
 from ..regularization.regularize import regularize
 from ..regularization.sampled_redundancy import RowChooser, with_rows
 
@@ -175,9 +175,13 @@ def locked_columns(robot: Mechanism, lock: Locked) -> list[int]:
     return [at.v.start + names.index(axis) for axis in lock.axes]
 
 
-_REDUCED: WeakKeyDictionary[Mechanism, dict[frozenset[str], Mechanism]] = WeakKeyDictionary()
-"""Robots without their redundant rows, by the loops that are open: that takes longer than many a
-run, and the same robot is simulated again and again."""
+@remembered
+def _regularized(robot: Mechanism, opened: frozenset[str]) -> Mechanism:
+    """The robot without some of its loops and without redundant rows.
+
+    That takes longer than many a run, and the same robot is simulated again and again.
+    """
+    return regularize(robot.without_loops(opened) if opened else robot)
 
 
 class ModalSystem:
@@ -212,6 +216,7 @@ class ModalSystem:
         self._chosen: dict[tuple[int, ...], Mechanism] = {}
         self._chooser: RowChooser | None = None
         self._equations: dict[tuple[Mode, tuple[Force, ...]], EquationsOfMotion] = {}
+        self._begun: set[Mode] = set()
 
     def check(self, mode: Mode) -> None:
         """Check that the robot has what a mode names."""
@@ -229,10 +234,7 @@ class ModalSystem:
         if opened not in self._robots:
             robot = self.robot.without_loops(opened) if opened else self.robot
             if self._regularization and robot.loops and robot.regularization is None:
-                known = _REDUCED.setdefault(self.robot, {})
-                if opened not in known:
-                    known[opened] = regularize(robot)
-                robot = known[opened]
+                robot = _regularized(self.robot, opened)
             self._robots[opened] = robot
         return self._robots[opened]
 
@@ -294,6 +296,20 @@ class ModalSystem:
         motion = equations.motion(t, q, v)
         return float(motion.multipliers[equations.rows.labels.index(label)])
 
-    def begin(self, mode: Mode, q: Array, v: Array) -> None:
-        """Let rows take what they need from the state at which a mode starts."""
-        self.equations(mode).rows.begin(q, v)
+    def begin(self, mode: Mode, t: float, q: Array, v: Array) -> EquationsOfMotion:
+        """Equations of motion of a mode from the state on at which it starts for the first time.
+
+        Rows take what they need from that state, and it is what the rank of the rows is taken at.
+
+        Args:
+            mode: the mode.
+            t: time [s].
+            q: assembled configuration, shape (nq,).
+            v: velocity, shape (nv,).
+        """
+        if mode not in self._begun:
+            self._begun.add(mode)
+            equations = self.equations(mode)
+            equations.rows.begin(q, v)
+            self._equations[mode, ()] = equations.around(t, q)
+        return self.equations(mode)

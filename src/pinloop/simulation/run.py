@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -112,7 +111,7 @@ class Run:
         """Step until the end, a failure, or Ctrl-C."""
         message = "done"
         self.passing = LimitWatch(self.ends, self.start, q)
-        self._enter(mode, q, v)
+        self._enter(mode, self.start, q, v)
         try:
             message = self._steps(q, v, report)
         except KeyboardInterrupt:
@@ -134,12 +133,11 @@ class Run:
 
     # -- modes ------------------------------------------------------------------------------
 
-    def _enter(self, mode: Mode, q: Array, v: Array) -> None:
+    def _enter(self, mode: Mode, t: float, q: Array, v: Array) -> None:
         """Set up everything that depends on the mode."""
         self.mode = mode
         self.system.current = mode
-        self.equations: EquationsOfMotion = self.system.equations(mode)
-        self.system.begin(mode, q, v)
+        self.equations: EquationsOfMotion = self.system.begin(mode, t, q, v)
         self.locked = self.system.locked(mode)
         plain = self.method.step is None and not mode.locks
         self._along = self.equations.right_hand_side()
@@ -193,7 +191,7 @@ class Run:
             made = make_transition(self.system, t, q, v, self.mode, mode, None, names)
         self.transitions.append(made)
         if made.after != self.mode:
-            self._enter(made.after, q, made.v_plus)
+            self._enter(made.after, t, q, made.v_plus)
         found = obstacle(self.equations, t, q, made.v_plus, made.v_minus)
         if found is not None:
             raise StepFailed(
@@ -240,8 +238,7 @@ class Run:
     def _steps(self, q: Array, v: Array, report: Report) -> str:
         t, count = self.start, 0
         self._look_for_stiffness(t, q, v, self.method.step or 0.0)
-        a = self._acceleration(t, q, v)
-        self._keep(t, q, v, a)
+        a = self._settled(t, q, v)
         self.watcher.look(self.mode, t, q, v)
         first = self.watcher.due(t) + self.watcher.at_once(self.mode, t, q, v)
         if self.contacts:
@@ -275,6 +272,7 @@ class Run:
                     count = self._whole_steps(step.t1)
             t, q, v, a = step.t1, step.q1, step.v1, step.a1
             self._state = t, q, v
+            self._along.advance(q)
             self._keep(t, q, v, a, step)
             a = self._renew_rows(t, q, v, a)
             due += self.watcher.due(t + 1e-13 * abs(t))
@@ -289,10 +287,8 @@ class Run:
         if mode == self.mode:
             return a
         self._watch_loops(q)
-        self._enter(mode, q, v)
-        a = self._acceleration(t, q, v)
-        self._keep(t, q, v, a)
-        return a
+        self._enter(mode, t, q, v)
+        return self._settled(t, q, v)
 
     def _look_for_stiffness(self, t: float, q: Array, v: Array, h: float) -> None:
         """Warn, once, where damping makes explicit steps so short that the run crawls."""
@@ -332,8 +328,7 @@ class Run:
         self.watcher.note(due, t, q, v)
         q, v, changed = self._change(t, q, v, due)
         if changed:
-            a = self._acceleration(t, q, v)
-            self._keep(t, q, v, a)
+            a = self._settled(t, q, v)
         self.watcher.look(self.mode, t, q, v)
         stopped = any(isinstance(event.action, Stop) for event in due)
         again = self.watcher.at_once(self.mode, t, q, v) if changed else []
@@ -366,16 +361,19 @@ class Run:
         assert best is not None
         return best
 
-    def _acceleration(self, t: float, q: Array, v: Array) -> Array:
-        """Acceleration in the current mode."""
+    def _settled(self, t: float, q: Array, v: Array) -> Array:
+        """Acceleration at a state that no step has led to; keeps the state."""
         self.evaluations += 1
-        return self._right_hand_side(t, q, v)
+        a = self._right_hand_side(t, q, v)
+        self._along.advance(q)
+        self._keep(t, q, v, a)
+        return a
 
     def _checked(self, t: float, q: Array, v: Array) -> Array:
         """Acceleration with what only fixed steps and locked joints need."""
         fixed = self.method.step is not None
-        numbers = v.tolist() + q.tolist() if fixed else []
-        if fixed and not (all(map(math.isfinite, numbers)) and max(map(abs, numbers)) < INFINITE):
+        # Not if one of them is NaN; floats of Python overflow without a warning.
+        if fixed and not sum(map(abs, q.tolist() + v.tolist())) < INFINITE:
             raise NotFinite(f"the state became infinite at t = {t:.6g} s; take a smaller step")
         a = self._along(t, q, v)
         if self.mode.locks:

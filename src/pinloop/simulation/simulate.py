@@ -118,7 +118,8 @@ def simulate(
     equations = system.equations(mode)
     v0 = np.zeros(robot.nv) if v is None else robot.checked_velocity(v).copy()
     with blaming_links(robot):
-        q0, v0 = consistent_start(equations, system.locked(mode), start, q0, v0)
+        nearby = equations.around(start, q0)
+        q0, v0 = consistent_start(nearby, system.locked(mode), start, q0, v0)
     bound = bind_events(system, events, start, until)
     kept = EveryStep(robot) if save_every is None else Samples(robot, start, save_every, until)
     ends = ends_seen_from(joint_ends(robot), q0)

@@ -167,12 +167,13 @@ class Projector:
         scale = self._rows.scale
         return J * self._units, b * scale, residual * scale
 
-    def _look(self, t: float, q: Array, J: Array) -> None:
+    def _look(self, J: Array) -> None:
         """Find out how independent the rows are, by the pivots of ``J J'``.
 
-        Off the manifold dependent rows gain rank: before the rank on it is known, nothing is told.
+        Off the manifold dependent rows gain rank: where the rank on it is not known, nothing is
+        found out.
         """
-        rank = self._equations.find_rank(t, q)
+        rank = self._equations.rank
         if rank is None:
             return
         J = J[:, self._free]
@@ -195,7 +196,7 @@ class Projector:
         Where two branches cross, ``x y = 0``, a residual ``r`` makes of them two that do not,
         ``x y = r``: a run would follow its own round the corner. So there the least one counts.
         """
-        self._look(t, q, here[0])
+        self._look(here[0])
         tol = self._projection.tol
         allowed, left = tol, 1e-2 * tol
         if self.regularity < _BESIDE:
@@ -251,7 +252,7 @@ class Projector:
         if not left <= _REACHABLE * max(1.0, float(np.abs(v).max())):
             raise BadValue(
                 f"no velocity meets the rows at t = {t:.6g} s: a residual of {left:.1e} is left; "
-                + (self._advice() if cap is None else _BIFURCATION)
+                + (_BIFURCATION if self.regularity < _BESIDE else self._advice())
             )
         return v, True
 

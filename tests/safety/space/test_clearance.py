@@ -130,7 +130,7 @@ def test_what_is_kept_of_a_robot_among_obstacles_is_not_mixed_up() -> None:
 
     alone = []
     for case in cases:
-        import_module("pinloop.safety.space.body_pieces")._links.cache_clear()
+        case[0].memory.clear()
         import_module("pinloop.safety.space.clearance")._geometry_model.cache_clear()
         alone.append([distance(case, seed) for seed in (3, 4)])
     in_turns = [[distance(case, seed) for case in cases] for seed in (3, 4)]

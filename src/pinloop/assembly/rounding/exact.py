@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from ...constraints.closure import Constraints
 from ...errors import BadValue, LoopNotClosed
 from ...model.description import Joint, Rounding
 from ...model.mechanism import Mechanism, build
+from ...model.workspace import remembered
 from ..search import TOLERANCE, Problem, search
 from .alignment import Rule, alignments_of
 from .clusters import LoopCluster, loop_groups
@@ -84,7 +84,7 @@ def fitted(robot: Mechanism, tolerance: float) -> Mechanism:
     return changed
 
 
-@lru_cache(maxsize=8)
+@remembered
 def nearest_fit(robot: Mechanism) -> Mechanism | None:
     """What `Mechanism.fitted` makes of a robot by default; None if it changes nothing or fails."""
     try:

@@ -6,7 +6,7 @@ prescribed motions) as a column of that joint's complement, any other row as a b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -49,11 +49,15 @@ class ArticulatedSolver(BoundStateFormulation):
         loop_rows: which rows belong to each loop.
         rows: number of all rows.
         block: coordinates of a block.
+        home: configuration around which ranks are taken, shape (nq,); None if there is none.
     """
 
-    def __init__(self, robot: Mechanism, loop_rows: Sequence[slice], rows: int, block: int) -> None:
+    def __init__(
+        self, robot: Mechanism, loop_rows: Sequence[slice], rows: int, block: int,
+        home: Array | None = None,
+    ) -> None:  # fmt: skip
         model = robot.model
-        self._robot, self._rows = robot, rows
+        self._robot, self._rows, self._home = robot, rows, home
         self.loop_rows = loop_rows
         further = rows - sum(part.stop - part.start for part in self.loop_rows)
         self._armature = np.array(model.armature)
@@ -63,7 +67,7 @@ class ArticulatedSolver(BoundStateFormulation):
         units(robot, self.blocks, self.cuts, self.loops)
         self.handles = Handles(self.blocks, self.cuts, self.loops)
         self.coordinates = Coordinates(self.blocks, self.cuts, robot.nv)
-        self._capped = False
+        self._caps: dict[tuple[int, ...], dict[int, Indices]] = {}
 
     def _update(self, q: Array, v: Array) -> None:
         """First two sweeps, and the handle equations of all pieces."""
@@ -121,7 +125,6 @@ class ArticulatedSolver(BoundStateFormulation):
         """The answer, forces on the blocks, and which rows hold and which are bordered."""
         held, border, values = self._sort(further)
         self._update(q, v)
-        self._cap(q, v)
         problem = Problem(self.handles, self.coordinates, further.J[border])
         apart = self.blocks.bias
         if self.blocks.cuts:
@@ -146,7 +149,7 @@ class ArticulatedSolver(BoundStateFormulation):
     def _sort(self, further: FurtherRows) -> tuple[Indices, Indices, Array]:
         """Rows that hold one coordinate each, the others, and the values of held coordinates."""
         if len(further.J) == 0:
-            self.coordinates.hold(())
+            self._hold(())
             return _NONE, _NONE, further.values
         alone = np.count_nonzero(further.J, axis=1) == 1
         coordinate = np.argmax(np.abs(further.J), axis=1)
@@ -155,47 +158,49 @@ class ArticulatedSolver(BoundStateFormulation):
             seen.setdefault(int(coordinate[k]), int(k))
         columns = tuple(sorted(seen))
         held = np.array([seen[c] for c in columns], dtype=np.intp)
-        self.coordinates.hold(columns)
+        self._hold(columns)
         values = np.array([further.values[k] / further.J[k, coordinate[k]] for k in held])
         rest = np.setdiff1d(np.arange(len(further.J)), held)
         return held, rest.astype(np.intp), values
 
-    def _cap(self, q: Array, v: Array) -> None:
-        """Remember, from the first assembled state on, which ranks inner matrices have at most.
+    def _hold(self, columns: tuple[int, ...]) -> None:
+        """Hold coordinates, and no others; inner matrices have at most the ranks around the home.
 
         Rows that depend on each other on the manifold only (Bennett, Bricard) gain rank off it,
         inside the stages of a step, by as much as the loops are open there.
         """
-        sweeps = self.handles.sweeps
-        if self._capped or not self._is_closed():
-            return
-        self._capped = True
-        ranks = {key: found.copy() for key, found in sweeps.ranks.items()}
-        if all(np.all(found == sweeps.whole[key]) for key, found in ranks.items()):
-            sweeps.caps = ranks
-            return
-        held = self.coordinates.held
-        for near in self._around(q):
-            self.coordinates.hold(held)
-            self._update(near, v)
-            if self._is_closed():
-                for key, found in sweeps.ranks.items():
-                    np.maximum(ranks[key], found, out=ranks[key])
-        sweeps.caps = ranks
-        self.coordinates.hold(held)
-        self._update(q, v)
+        if columns not in self._caps:
+            self._caps[columns] = {}  # without limits, which are not known yet
+            self._caps[columns] = self._ranks_around_home(columns)
+        self.handles.sweeps.caps = self._caps[columns]
+        self.coordinates.hold(columns)
 
-    def _around(self, q: Array) -> list[Array]:
+    def _ranks_around_home(self, columns: tuple[int, ...]) -> dict[int, Indices]:
+        """The largest ranks of inner matrices at the home and beside it; none without a home."""
+        sweeps, rest = self.handles.sweeps, np.zeros(self._robot.nv)
+        ranks: dict[int, Indices] = {}
+        if self._home is None or not len(self.loops.D):
+            return ranks
+        for q in (self._home, *self._neighbours(self._home)):
+            self._hold(columns)
+            self._update(q, rest)
+            if not self._is_closed():
+                continue
+            for key, rank in sweeps.ranks.items():
+                ranks[key] = np.maximum(ranks.get(key, 0), rank)
+            if all(np.all(rank == sweeps.whole[key]) for key, rank in ranks.items()):
+                break
+        return ranks
+
+    def _neighbours(self, q: Array) -> Iterator[Array]:
         """Configurations around one, which may be singular itself, with loops closed if it goes."""
         rng, nv = np.random.default_rng(0), self._robot.nv
-        none = FurtherRows(np.zeros((0, nv)), np.zeros(0), np.zeros(0, dtype=np.intp))
-        found = []
+        none = FurtherRows(np.zeros((0, nv)), np.zeros(0), _NONE)
         for _ in range(_NEIGHBOURS):
             step = self.velocity(q, rng.normal(size=nv), none)
             step *= _REACH / max(float(np.abs(step).max(initial=0.0)), _REACH)
             near = pin.integrate(self._robot.model, q, step)
-            found.append(self.position(near, lambda _: none))
-        return found
+            yield self.position(near, lambda _: none)
 
     def _is_closed(self) -> bool:
         residual = self.loops.residual() / self.loops.scale
@@ -213,7 +218,6 @@ class ArticulatedSolver(BoundStateFormulation):
         """
         _, border, values = self._sort(further)
         self._update(q, v)
-        self._cap(q, v)
         problem = Problem(self.handles, self.coordinates, further.J[border])
         nothing = problem.zero()
         target = nothing.target
@@ -243,7 +247,6 @@ class ArticulatedSolver(BoundStateFormulation):
             best, error = trial, new
             _, border, values = self._sort(rows)
             self._update(trial, rest)
-            self._cap(trial, rest)
             problem = Problem(self.handles, self.coordinates, rows.J[border])
             target = np.concatenate([np.zeros(self.handles.of_cuts), -residual])
             load = replace(problem.zero(), target=target, held=values, values=rows.values[border])
@@ -278,7 +281,7 @@ class ODCA(StateFormulation):
         if not isinstance(self.block, int) or self.block < 1:
             raise BadValue(f"block={self.block!r} of pl.ODCA must be a whole number, at least 1")
 
-    def bind(self, rows: RowSet) -> BoundStateFormulation:
+    def bind(self, rows: RowSet, home: Array | None) -> BoundStateFormulation:
         """Return the formulation with work space for a robot."""
         loops = [rows.loops.rows_of[loop.name] for loop in rows.robot.loops]
-        return ArticulatedSolver(rows.robot, loops, len(rows), self.block)
+        return ArticulatedSolver(rows.robot, loops, len(rows), self.block, home)

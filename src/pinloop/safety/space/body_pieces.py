@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from ...boundary.meshes import mesh_unit, read_mesh_parts
 from ...errors import BadValue
 from ...model.description import GROUND, Geometry
 from ...model.mechanism import Mechanism
+from ...model.workspace import remembered
 from .hulls import Hull, around_ball, around_cylinder, hull_of, simplified
 
 __all__ = ["Links", "Piece", "convex", "frame_pieces", "positive", "read_mesh", "robot_links"]
@@ -131,7 +132,7 @@ def positive(what: str, value: Any) -> float:
 # -- shapes ---------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=16)
+@remembered
 def _links(robot: Mechanism, excess: float, thickness: float | None) -> Links:
     """See `robot_links`."""
     chosen: dict[str, list[Geometry]] = {}

@@ -32,13 +32,14 @@ bounded relative to each other, and what carries both does not matter.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...model.mechanism import Mechanism
 from ...model.tree import coordinate_names
+from ...model.workspace import remembered
 
 __all__ = ["Bounds", "LinkBounds", "Part", "Parts", "joint_parts", "link_bounds"]
 
@@ -99,7 +100,7 @@ class Parts:
         return np.array([part.offset for part in self.parts])
 
 
-@lru_cache(maxsize=16)
+@remembered
 def joint_parts(robot: Mechanism) -> Parts:
     """The factors of all joints, in the order of the model; kept for the next run of the robot."""
     edges = {edge.joint.name: edge.joint for edge in robot.tree.edges}

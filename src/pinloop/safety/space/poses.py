@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
 from ...model.mechanism import Mechanism
+from ...model.workspace import remembered
 
 __all__ = ["JointMotions", "joint_motions", "joint_poses"]
 
@@ -154,7 +154,7 @@ def _along_the_tree(robot: Mechanism, q: Array, v: Array | None) -> tuple[Array,
     return tuple(values for pair in pairs for values in pair)
 
 
-@lru_cache(maxsize=16)
+@remembered
 def _motions(robot: Mechanism) -> tuple[tuple[_Motion, ...], ...]:
     """The motions of all joints; the same robot is asked for again and again."""
     model = robot.model

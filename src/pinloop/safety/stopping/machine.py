@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from numbers import Real
 
 import numpy as np
@@ -14,6 +13,7 @@ from ...boundary.checks import require_kind
 from ...errors import BadValue
 from ...model.description import Joint, constant
 from ...model.mechanism import Mechanism, build
+from ...model.workspace import remembered
 
 __all__ = ["Payload", "loaded", "payload_of", "tool_of"]
 
@@ -115,7 +115,7 @@ def payload_of(before: Mechanism, after: Mechanism) -> Payload | None:
     )
 
 
-@lru_cache(maxsize=16)
+@remembered
 def _mounted(
     robot: Mechanism, armature: tuple[float, ...], gravity: tuple[float, ...] | None
 ) -> Mechanism:
