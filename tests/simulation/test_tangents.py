@@ -8,6 +8,7 @@ rates with ``a wa + b wb = d wd`` (z, first order), and go on where ``a wa^2 + b
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,10 @@ from pinloop.simulation.tangents import obstacle
 
 from .. import mechanisms as m
 from .. import screw_tables as tables
+from ..linkages import triple_parallelogram
 from ..mechanisms import TURN, X
-from ..screw_tables import Array, joint, table
-from ..states import SHIPPED, SMALL, allowed, assembled, regularized, robot
+from ..screw_tables import Array, Table, joint, table
+from ..states import SHIPPED, SMALL, allowed, assembled, carried, rank, regularized, robot
 
 FORMULATIONS: tuple[Any, ...] = (
     None, pl.Augmented(), pl.Projected(), pl.Voronets(), pl.ODCA(),
@@ -130,6 +132,59 @@ def test_a_run_with_such_a_velocity_is_refused_and_offered_one_that_goes_on(
     assert np.abs(error.v - v).max() < 0.2
     run = pl.simulate(machine, machine.neutral, error.v, until=0.1, formulation=formulation)
     assert np.abs(run.energy().error).max() < 1e-6 * run.energy().kinetic.max()
+
+
+def cranks_along_the_ground(entries: Table) -> tuple[pl.Mechanism, Array]:
+    """Parallel cranks, which lean as they are built, laid flat: nothing else moves the coupler."""
+    machine = tables.build(entries)
+    rows = pl.Constraints(machine)
+    for lean, top in product((1.1, -1.1), (1, -1)):
+        turns = {name: top * lean if name.startswith("top") else lean for name in machine.joints}
+        q = machine.configuration(turns)
+        closed = float(np.abs(rows.residual(q)).max()) < 1e-9
+        if closed and rank(rows.jacobian(q)) < machine.nv - 1:
+            return machine, q
+    raise AssertionError
+
+
+def flat_spherical() -> tuple[pl.Mechanism, Array]:
+    machine = tables.build(m.spherical_four_bar(flat=True))
+    return machine, machine.neutral
+
+
+FLAT = {
+    "parallelogram": lambda: cranks_along_the_ground(m.parallelogram()),
+    "three cranks": lambda: cranks_along_the_ground(triple_parallelogram()),
+    "spherical four-bar": flat_spherical,
+}
+
+
+@every_formulation
+@pytest.mark.parametrize("space", [None, "SE3", "SO3xR3"])
+@pytest.mark.parametrize("name", FLAT)
+def test_such_a_start_is_refused_in_all_coordinates(
+    name: str, space: Any, formulation: Any
+) -> None:
+    machine, q = FLAT[name]()
+    free = allowed(pl.Constraints(machine).jacobian(q))
+    v = free @ np.random.default_rng(1).normal(size=free.shape[1])
+    if space is not None:
+        there = machine.absolute(space)
+        q, v = carried(machine, q, v, there)
+        machine = there
+    for regularization in (False, True):
+        with pytest.raises(pl.InconsistentVelocity, match="first order only") as caught:
+            pl.simulate(
+                machine, q, v, until=0.1, formulation=formulation, regularization=regularization
+            )
+        # By the equations: no acceleration meets the rows, and this is how much is left at least.
+        equations = pl.EquationsOfMotion(pl.regularize(machine) if regularization else machine)
+        J, _, gamma = equations.terms(0.0, q, v)
+        J, gamma = equations.rows.scale[:, None] * J, equations.rows.scale * gamma
+        unit = np.where(machine.is_translation, machine.length, 1.0)
+        left = gamma - J @ (unit * np.linalg.lstsq(J * unit, gamma, rcond=1e-9)[0])
+        assert caught.value.residual == pytest.approx(float(np.linalg.norm(left)), rel=1e-6)
+        assert caught.value.residual > 1e-2
 
 
 def test_where_no_velocity_goes_on_the_way_out_is_to_rest() -> None:
