@@ -1,5 +1,4 @@
-"""Tests of `pinloop.assembly.rounding.alignment` and `equalities`: their derivatives, and what
-is found.
+"""Tests of `pinloop.assembly.rounding.rules`: their derivatives, and what is found.
 
 A derivative with a flipped sign would let fits crawl or fail: each is compared with differences of
 the values, taken with frames that were really moved.
@@ -11,15 +10,14 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.assembly.rounding.alignment import (
-    Alignment,
+from pinloop.assembly.rounding.clusters import LoopCluster, loop_groups
+from pinloop.assembly.rounding.rules import (
     Rule,
     alignments_of,
     axes_by_link,
+    equalities_of,
     equations,
 )
-from pinloop.assembly.rounding.clusters import LoopCluster, loop_groups
-from pinloop.assembly.rounding.equalities import Equality, equalities_of
 from pinloop.model.description import GROUND
 
 from .. import rounded
@@ -36,12 +34,13 @@ def cluster_of(robot: pl.Mechanism) -> LoopCluster:
 
 
 def rules_of(cluster: LoopCluster) -> list[Rule]:
-    aligned: list[Rule] = [*alignments_of(cluster.robot, cluster.ends, LOOSE)]
+    aligned = alignments_of(cluster.robot, cluster.ends, LOOSE)
     return [*aligned, *equalities_of(cluster.robot, cluster.ends, LOOSE)]
 
 
 @pytest.mark.parametrize(
-    "name", ["four-bar", "spherical four-bar", "bennett", "goldberg", "universal delta", "rssr"]
+    "name",
+    ["four-bar", "spherical four-bar", "bennett", "goldberg", "universal delta", "rssr", "bricard"],
 )
 def test_derivatives_are_those_of_moved_frames(name: str) -> None:
     drawn = rounded.drawn_off(robot_called(name), np.random.default_rng(3), 0.02, 0.02)
@@ -60,14 +59,10 @@ def test_derivatives_are_those_of_moved_frames(name: str) -> None:
 
 def test_all_kinds_of_rules_have_been_compared() -> None:
     kinds: set[str] = set()
-    for name in ("bennett", "universal delta", "spherical four-bar"):
+    for name in ("bennett", "universal delta", "spherical four-bar", "bricard"):
         drawn = rounded.drawn_off(robot_called(name), np.random.default_rng(3), 0.02, 0.02)
-        for rule in rules_of(cluster_of(drawn)):
-            if isinstance(rule, Alignment):
-                kinds.add("parallel" if rule.parallel else "meeting")
-            elif isinstance(rule, Equality):
-                kinds.add(rule.kind)
-    assert kinds == {"parallel", "meeting", "angle", "gap", "distance"}
+        kinds |= {rule.kind for rule in rules_of(cluster_of(drawn))}
+    assert kinds == {"parallel", "meeting", "square", "angle", "gap", "distance", "foot"}
 
 
 def test_opposite_sides_of_a_parallelogram_are_equal() -> None:

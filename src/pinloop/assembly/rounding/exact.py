@@ -14,11 +14,10 @@ from ...model.description import Joint, Rounding
 from ...model.mechanism import Mechanism, build
 from ...model.workspace import remembered
 from ..search import TOLERANCE, Problem, search
-from .alignment import Rule, alignments_of
 from .clusters import LoopCluster, loop_groups
 from .digits import DEFAULT_TOLERANCE
-from .equalities import equalities_of
 from .fitting import Fit, fit_frames, walk
+from .rules import Rule, alignments_of, equalities_of
 
 __all__ = ["fitted", "nearest_fit", "with_exact_geometry"]
 
@@ -189,7 +188,7 @@ def _rules(cluster: LoopCluster, limit: float, reach: float) -> list[list[Rule]]
     Axes that nearly meet may do so by chance, and lengths are seldom equal by themselves.
     """
     aligned = alignments_of(cluster.robot, cluster.ends, limit)
-    parallel = [rule for rule in aligned if rule.parallel]
+    parallel = [rule for rule in aligned if rule.kind == "parallel"]
     alike = equalities_of(cluster.robot, cluster.ends, reach)
     choices: list[list[Rule]] = [[*aligned]]
     choices += [[*parallel]] if len(parallel) < len(aligned) else []

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...linalg.lapack import least_change
-from .alignment import Rule, equations
 from .clusters import LoopCluster
+from .rules import Rule, equations
 
 __all__ = ["Fit", "fit_frames", "walk"]
 

@@ -1,18 +1,20 @@
-"""Joint axes on one link that are parallel, or meet, but for a little: what they are meant to obey.
+"""What axes on links are meant to be, but for a little: parallel, meeting, square, equally far.
 
-These are what planar and spherical linkages are made of, link by link and whatever the
-configuration. A fit of geometry has to keep to them: where planar linkages and Bennett's have
-members in common, as in every parallelogram, the geometries that move are no manifold, and the
-nearest one may be another than the one meant.
+Linkages are made of this link by link, whatever the configuration. A fit of geometry has to keep
+to it: where families of linkages have members in common, as planar ones and Bennett's in every
+parallelogram or all of Bricard's in a ring of equal bars, the geometries that move are no manifold,
+and the nearest one may be another than the one meant. Where conditions are met to second order
+only, as with three equal cranks on one coupler, only equal lengths lead back to them.
 
 Lengths are divided by the robot's characteristic length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import combinations, pairwise, permutations
+from typing import Literal
 
 import numpy as np
 import pinocchio as pin
@@ -21,22 +23,14 @@ from numpy.typing import NDArray
 from ...model.description import GROUND, Joint, Side
 from ...model.mechanism import Mechanism
 
-__all__ = [
-    "Alignment",
-    "Axis",
-    "End",
-    "Rule",
-    "alignments_of",
-    "axes_by_link",
-    "equations",
-    "gap_of",
-]
+__all__ = ["Axis", "End", "Rule", "alignments_of", "axes_by_link", "equalities_of", "equations"]
 
 Array = NDArray[np.float64]
 End = tuple[str, Side]
 """One of the two frames of a joint."""
-Terms = tuple[Array, tuple[tuple[End, Array], ...]]
-"""Values of equations, and their derivatives by a shift of each end, shape (equations, 6)."""
+Kind = Literal["parallel", "meeting", "square", "angle", "gap", "distance", "foot"]
+Value = tuple[Array, tuple[Array, Array]]
+"""A measure of two axes, shape (n,), and its derivatives by shifts of their frames, (n, 6) each."""
 
 _WITHOUT_AXIS = ("fixed", "free", "spatial_translation")
 """Pairs without axis or centre of their own."""
@@ -44,6 +38,10 @@ _POINTS = ("spherical", "rod")
 """Pairs with a centre, but no axis."""
 _LINES = ("revolute", "helical", "cylindrical", "universal")
 """Pairs whose axis is a line in space, not only a direction."""
+_CLEARLY = 10.0
+"""Axes that are off parallel by more than so many limits have a common normal to speak of."""
+_ALL_PAIRS = 6
+"""On links with more axes each is measured from the first one and from the one before only."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,36 +60,41 @@ class Axis:
     direction: Array
     is_placed: bool
 
+    @property
+    def is_line(self) -> bool:
+        """Whether it has both a place and a direction."""
+        return self.is_placed and bool(self.direction.any())
 
-class Rule(Protocol):
-    """What joint frames on links are to obey: equations between some of them."""
+
+@dataclass(frozen=True)
+class Rule:
+    """A measure of two axes on a link that is to be zero, or the same as that of two others.
+
+    Args:
+        kind: what is measured.
+        first: the axes.
+        second: the axes whose measure is to be the same; None for zero.
+    """
+
+    kind: Kind
+    first: tuple[End, End]
+    second: tuple[End, End] | None = None
 
     @property
     def ends(self) -> tuple[End, ...]:
         """The joint frames that it is about."""
+        return self.first + (self.second or ())
 
-    def terms(self, axes: dict[End, Axis], length: float) -> Terms:
-        """What is missing, and its derivative by shifts ``X`` to ``X exp(delta)`` of the frames."""
-
-
-@dataclass(frozen=True)
-class Alignment:
-    """Two axes on a link that are meant to be parallel, or else to meet."""
-
-    first: End
-    second: End
-    parallel: bool
-
-    @property
-    def ends(self) -> tuple[End, ...]:
-        """Both axes."""
-        return self.first, self.second
-
-    def terms(self, axes: dict[End, Axis], length: float) -> Terms:
-        """The cross product of the axes, or their gap in characteristic lengths."""
-        a, b = axes[self.first], axes[self.second]
-        value, (by_a, by_b) = _parallel(a, b) if self.parallel else gap_of(a, b, length)
-        return value, ((self.first, by_a), (self.second, by_b))
+    def terms(self, axes: dict[End, Axis], length: float) -> tuple[Array, list[tuple[End, Array]]]:
+        """What is missing, shape (n,), and its derivative by shifts ``X`` to ``X exp(delta)``."""
+        measure = _MEASURES[self.kind]
+        value, by_ends = measure(axes[self.first[0]], axes[self.first[1]], length)
+        derivatives = list(zip(self.first, by_ends, strict=True))
+        if self.second is not None:
+            other, by_others = measure(axes[self.second[0]], axes[self.second[1]], length)
+            value = value - other
+            derivatives += [(end, -by) for end, by in zip(self.second, by_others, strict=True)]
+        return value, derivatives
 
 
 def axes_by_link(robot: Mechanism, ends: Sequence[End]) -> dict[int, dict[End, Axis]]:
@@ -105,7 +108,7 @@ def axes_by_link(robot: Mechanism, ends: Sequence[End]) -> dict[int, dict[End, A
     return links
 
 
-def alignments_of(robot: Mechanism, ends: Sequence[End], limit: float) -> list[Alignment]:
+def alignments_of(robot: Mechanism, ends: Sequence[End], limit: float) -> list[Rule]:
     """Which axes on the same link are parallel or meet, but for a little.
 
     Args:
@@ -113,27 +116,56 @@ def alignments_of(robot: Mechanism, ends: Sequence[End], limit: float) -> list[A
         ends: joint frames to look at.
         limit: largest angle [rad] between parallel axes, and gap [lengths] between those that meet.
     """
-    found: list[Alignment] = []
+    rules: list[Rule] = []
     for axes in axes_by_link(robot, ends).values():
         known: dict[End, Axis] = {}
         for end, axis in axes.items():
             if not axis.direction.any():
                 continue
-            sines = {
-                other: float(np.linalg.norm(np.cross(axis.direction, o.direction)))
-                for other, o in known.items()
-            }
+            sines = {other: _sine(axis, known[other]) for other in known}
             parallel = [other for other, sine in sines.items() if sine <= limit]
             if parallel:
-                found.append(Alignment(end, parallel[0], True))
-            for other, sine in sines.items():
-                lines = axis.is_placed and known[other].is_placed
-                if lines and sine > 10 * limit:
-                    gap, _ = gap_of(axis, known[other], robot.length)
-                    if abs(gap[0]) <= limit:
-                        found.append(Alignment(end, other, False))
+                rules.append(Rule("parallel", (end, parallel[0])))
+            rules += [
+                Rule("meeting", (end, other))
+                for other, sine in sines.items()
+                if axis.is_placed and known[other].is_placed and sine > _CLEARLY * limit
+                if abs(_signed_gap(axis, known[other], robot.length)[0][0]) <= limit
+            ]
             known[end] = axis
-    return found
+    return rules
+
+
+def equalities_of(robot: Mechanism, ends: Sequence[End], limit: float) -> list[Rule]:
+    """Which distances and angles are equal or right, and which offsets zero, but for a little.
+
+    Args:
+        robot: the mechanism.
+        ends: joint frames to look at.
+        limit: largest difference [rad, lengths].
+    """
+    rules, measured = _zero_offsets(robot, ends, limit), dict[Kind, list[tuple[float, Rule]]]()
+    for axes in axes_by_link(robot, ends).values():
+        for pair in _pairs(list(axes)):
+            a, b = axes[pair[0]], axes[pair[1]]
+            is_skew = _sine(a, b) > _CLEARLY * limit
+            kinds: tuple[Kind, ...] = ("angle", "gap") if is_skew else ("distance",)
+            for kind in kinds:
+                if kind != "angle" and not (a.is_placed and b.is_placed):
+                    continue
+                value = float(_MEASURES[kind](a, b, robot.length)[0][0])
+                if kind == "angle" and value >= 0.5 * np.pi - limit:
+                    rules.append(Rule("square", pair))
+                elif value > limit:
+                    measured.setdefault(kind, []).append((value, Rule(kind, pair)))
+    for kind, values in measured.items():
+        values.sort(key=lambda entry: (entry[0], entry[1].first))
+        rules += [
+            Rule(kind, first.first, second.first)
+            for (low, first), (high, second) in pairwise(values)
+            if high - low <= limit
+        ]
+    return rules
 
 
 def equations(
@@ -181,27 +213,128 @@ def _axis(robot: Mechanism, joint: Joint, side: Side) -> Axis:
     return Axis(link, frame, direction, joint.pair.name in (*_LINES, *_POINTS))
 
 
-def _parallel(a: Axis, b: Axis) -> tuple[Array, tuple[Array, Array]]:
+def _zero_offsets(robot: Mechanism, ends: Sequence[End], limit: float) -> list[Rule]:
+    """Hinges between two-hinge links whose common normals meet on the axis, but for a little."""
+    hinges = [joint.name for joint in robot.description.joints if joint.pair.name == "revolute"]
+    feet: dict[End, tuple[float, End]] = {}
+    for axes in axes_by_link(robot, ends).values():
+        for other, end in permutations(axes, 2) if len(axes) == 2 else ():
+            a, b = axes[other], axes[end]
+            if end[0] in hinges and a.is_line and _sine(a, b) > _CLEARLY * limit:
+                feet[end] = float(_foot(a, b, robot.length)[0][0]), other
+    rules = []
+    for name in hinges:
+        parent: End = (name, "frame_parent")
+        child: End = (name, "frame_child")
+        if parent in feet and child in feet and abs(feet[parent][0] - feet[child][0]) <= limit:
+            rules.append(Rule("foot", (feet[parent][1], parent), (feet[child][1], child)))
+    return rules
+
+
+def _pairs(ends: list[End]) -> list[tuple[End, End]]:
+    """Pairs of axes of a link to measure."""
+    if len(ends) <= _ALL_PAIRS:
+        return list(combinations(ends, 2))
+    return [(ends[0], end) for end in ends[1:]] + list(pairwise(ends[1:]))
+
+
+def _sine(a: Axis, b: Axis) -> float:
+    """Sine of the angle between two directions; 0 for centres."""
+    return float(np.linalg.norm(np.cross(a.direction, b.direction)))
+
+
+def _cross(a: Axis, b: Axis, length: float) -> Value:
     """``a x b`` of two directions; a turn ``w`` in the frame makes ``a`` to ``a + (R w) x a``."""
-    derivatives = np.zeros((2, 3, 6))
     skew_a, skew_b = pin.skew(a.direction), pin.skew(b.direction)
-    derivatives[0, :, 3:] = skew_b @ skew_a @ a.frame.rotation
-    derivatives[1, :, 3:] = -skew_a @ skew_b @ b.frame.rotation
-    return skew_a @ b.direction, (derivatives[0], derivatives[1])
+    by_a, by_b = np.zeros((3, 6)), np.zeros((3, 6))
+    by_a[:, 3:] = skew_b @ skew_a @ a.frame.rotation
+    by_b[:, 3:] = -skew_a @ skew_b @ b.frame.rotation
+    return skew_a @ b.direction, (by_a, by_b)
 
 
-def gap_of(a: Axis, b: Axis, length: float) -> tuple[Array, tuple[Array, Array]]:
-    """Signed gap of two lines over the characteristic length; zero where they meet."""
+def _dot(a: Axis, b: Axis, length: float) -> Value:
+    """``a . b`` of two directions, zero at right angles."""
+    normal = np.cross(a.direction, b.direction)
+    by_a, by_b = np.zeros((1, 6)), np.zeros((1, 6))
+    by_a[0, 3:] = normal @ a.frame.rotation
+    by_b[0, 3:] = -normal @ b.frame.rotation
+    return np.array([a.direction @ b.direction]), (by_a, by_b)
+
+
+def _angle(a: Axis, b: Axis, length: float) -> Value:
+    """Angle between two directions [rad], up to a quarter turn: axes have no sense."""
+    cosine, (by_a, by_b) = _dot(a, b, length)
+    sine, sign = _sine(a, b), -1.0 if cosine[0] < 0 else 1.0
+    angle = np.arctan2(sine, sign * cosine)
+    return angle, (-sign / sine * by_a, -sign / sine * by_b)
+
+
+def _signed_gap(a: Axis, b: Axis, length: float) -> Value:
+    """Signed distance of two lines that are not parallel, in characteristic lengths."""
     skew_a, skew_b = pin.skew(a.direction), pin.skew(b.direction)
-    sine = float(np.linalg.norm(skew_a @ b.direction))
+    sine = _sine(a, b)
     normal = skew_a @ b.direction / sine
     between = (b.frame.translation - a.frame.translation) / length
     gap = float(between @ normal)
     # What turns of the unit normal n change: (I - n n') of the vector between the lines.
     beside = between - gap * normal
+    by_a, by_b = np.zeros((1, 6)), np.zeros((1, 6))
+    by_a[0, :3] = -normal @ a.frame.rotation
+    by_b[0, :3] = normal @ b.frame.rotation
+    by_a[0, 3:] = beside @ skew_b @ skew_a @ a.frame.rotation / sine
+    by_b[0, 3:] = -beside @ skew_a @ skew_b @ b.frame.rotation / sine
+    return np.array([gap]), (by_a, by_b)
+
+
+def _gap(a: Axis, b: Axis, length: float) -> Value:
+    """Distance of two lines that are not parallel, in characteristic lengths."""
+    gap, (by_a, by_b) = _signed_gap(a, b, length)
+    sign = -1.0 if gap[0] < 0 else 1.0
+    return sign * gap, (sign * by_a, sign * by_b)
+
+
+def _distance(a: Axis, b: Axis, length: float) -> Value:
+    """Distance of parallel lines and centres, in characteristic lengths, seen along a line."""
+    between = (b.frame.translation - a.frame.translation) / length
+    line = 0 if a.direction.any() else 1
+    axis = (a, b)[line]
+    along = float(between @ axis.direction)
+    beside = between - along * axis.direction
+    distance = float(np.linalg.norm(beside))
     derivatives = np.zeros((2, 1, 6))
-    derivatives[0, 0, :3] = -normal @ a.frame.rotation
-    derivatives[1, 0, :3] = normal @ b.frame.rotation
-    derivatives[0, 0, 3:] = beside @ skew_b @ skew_a @ a.frame.rotation / sine
-    derivatives[1, 0, 3:] = -beside @ skew_a @ skew_b @ b.frame.rotation / sine
-    return np.array([gap]), (derivatives[0], derivatives[1])
+    if distance > 0:
+        unit = beside / distance
+        derivatives[0, 0, :3] = -unit @ a.frame.rotation
+        derivatives[1, 0, :3] = unit @ b.frame.rotation
+        derivatives[line, 0, 3:] = along * unit @ pin.skew(axis.direction) @ axis.frame.rotation
+    return np.array([distance]), (derivatives[0], derivatives[1])
+
+
+def _foot(a: Axis, b: Axis, length: float) -> Value:
+    """Where on line ``b`` its common normal with line ``a`` stands, in characteristic lengths."""
+    cosine = float(a.direction @ b.direction)
+    sine_squared = 1.0 - cosine**2
+    between = (a.frame.translation - b.frame.translation) / length
+    along = float(between @ a.direction)
+    foot = (float(between @ b.direction) - cosine * along) / sine_squared
+    by_between = (b.direction - cosine * a.direction) / sine_squared
+    by_cosine = (2 * cosine * foot - along) / sine_squared
+    by_direction_a = by_cosine * b.direction - cosine / sine_squared * between
+    by_direction_b = by_cosine * a.direction + between / sine_squared
+    by_a, by_b = np.zeros((1, 6)), np.zeros((1, 6))
+    by_a[0, :3] = by_between @ a.frame.rotation
+    by_b[0, :3] = -by_between @ b.frame.rotation
+    by_a[0, 3:] = np.cross(a.direction, by_direction_a) @ a.frame.rotation
+    by_b[0, 3:] = np.cross(b.direction, by_direction_b) @ b.frame.rotation
+    return np.array([foot]), (by_a, by_b)
+
+
+_MEASURES: dict[Kind, Callable[[Axis, Axis, float], Value]] = {
+    "parallel": _cross,
+    "meeting": _signed_gap,
+    "square": _dot,
+    "angle": _angle,
+    "gap": _gap,
+    "distance": _distance,
+    "foot": _foot,
+}
