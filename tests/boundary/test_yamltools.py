@@ -1,47 +1,69 @@
-"""YAML with lines, and models that explain what does not fit."""
+"""YAML with lines, and dataclasses that say what does not fit."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
+import jsonschema
 import numpy as np
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from pinloop.boundary.yaml import Direction, Name, Number, Vector3, line_of, read_yaml, validated
+from pinloop.boundary.json_schema import json_schema_of, key_table
+from pinloop.boundary.schema import (
+    Check,
+    Direction,
+    Name,
+    NotNegative,
+    Parsed,
+    Positive,
+    Range,
+    Short,
+    Vector3,
+    nonempty,
+    read_data,
+)
+from pinloop.boundary.yaml import line_of, read_yaml
 from pinloop.errors import LoadError
 
 
-class Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+def without_dots(name: str) -> None:
+    if "." in name:
+        raise ValueError("a name has no dots")
 
-    name: Name = Field(description="what it is called")
-    mass: Number = 1.0
+
+@dataclass(frozen=True)
+class Part:
+    """A part.
+
+    Args:
+        name: what it is called.
+        mass: how heavy it is
+            in the end [kg].
+        xyz: where it is [m].
+    """
+
+    name: Annotated[Name, Check(without_dots, {})]
+    mass: float = 1.0
     xyz: Vector3 = (0.0, 0.0, 0.0)
-    axis: Direction = (0.0, 0.0, 1.0)
+    axis: Annotated[Direction, "its direction"] = (0.0, 0.0, 1.0)
 
-    @field_validator("name")
-    @classmethod
-    def _no_dot(cls, name: str) -> str:
-        if "." in name:
-            raise ValueError("a name has no dots")
-        return name
-
-    @model_validator(mode="after")
-    def _light(self) -> Part:
+    def __post_init__(self) -> None:
         if self.name == "feather" and self.mass > 1:
             raise ValueError("a feather is light")
-        return self
 
 
-class Document(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+@dataclass(frozen=True)
+class Document:
+    """Parts and a table."""
 
     parts: tuple[Part, ...] = ()
-    table: dict[Name, tuple[Number, ...]] = {}
+    table: Mapping[Name, tuple[float, ...]] = field(default_factory=dict)
 
 
 GOOD = """\
@@ -57,7 +79,7 @@ table:
 
 
 def check(text: str) -> Document:
-    return validated(Document, read_yaml(text, "robot.yaml"), "robot.yaml")
+    return read_data(Document, read_yaml(text, "robot.yaml"), "robot.yaml")
 
 
 def test_plain_data() -> None:
@@ -184,7 +206,7 @@ def test_sentences(text: str, line: int | None, sentence: str) -> None:
 
 def test_numpy_is_plain() -> None:
     part = {"name": "a", "mass": np.float32(0.5), "xyz": np.array([1, 2, 3])}
-    document = validated(Document, {"parts": (part,)}, "dict")
+    document = read_data(Document, {"parts": (part,)}, "dict")
     assert document.parts[0].xyz == (1.0, 2.0, 3.0)
     assert document.parts[0].mass == 0.5
 
@@ -192,22 +214,22 @@ def test_numpy_is_plain() -> None:
 def test_any_mapping() -> None:
     part = MappingProxyType({"name": "a", "mass": "b"})
     with pytest.raises(LoadError, match=r"parts\[0\].mass is 'b': expected a number"):
-        validated(Document, MappingProxyType({"parts": [part]}), "dict")
+        read_data(Document, MappingProxyType({"parts": [part]}), "dict")
 
 
 def test_numpy_that_does_not_fit() -> None:
     part = {"name": "a", "xyz": np.array([1.0, np.inf, 0.0])}
     with pytest.raises(LoadError, match=r"^dict: parts\[0\].xyz\[1\] is inf: expected a finite"):
-        validated(Document, {"parts": [part]}, "dict")
+        read_data(Document, {"parts": [part]}, "dict")
     with pytest.raises(LoadError, match=r"parts\[0\].xyz is 5"):
-        validated(Document, {"parts": [{"name": "a", "xyz": np.array(5)}]}, "dict")
+        read_data(Document, {"parts": [{"name": "a", "xyz": np.array(5)}]}, "dict")
 
 
 def test_endless_data() -> None:
     data: dict[str, object] = {}
     data["parts"] = [data]
-    with pytest.raises(LoadError, match="too deeply"):
-        validated(Document, data, "dict")
+    with pytest.raises(LoadError, match=r"parts\[0\].parts is not a known key"):
+        read_data(Document, data, "dict")
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
@@ -242,3 +264,147 @@ def test_agrees_with_safe_load(text: str) -> None:
         return
     expected = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     assert data == expected or repr(data) == repr(expected)
+
+
+# -- forms ----------------------------------------------------------------------------------------
+
+
+def doubled(word: object) -> object:
+    if not isinstance(word, str):
+        raise ValueError("expected a word")
+    return word * 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Everything:
+    """All that an annotation can say."""
+
+    whole: int = 0
+    truth: bool = False
+    word: Literal["a", "b", "c"] | None = None
+    number: Literal[0, 1] = 0
+    fraction: Annotated[float, Range(above=0, most=1)] = 1.0
+    positive: Positive | None = 1.0
+    extent: Annotated[tuple[float, float], Short(float, lambda end: (end, end))] = (0.0, 1.0)
+    either: Annotated[tuple[float, ...], Short(float, lambda x: (x,))] | Mapping[Name, int] = ()
+    part: Annotated[Part | None, "a part or its name"] = None
+    short: Annotated[Part, Short(Name, "name")] = field(default_factory=lambda: Part("x"))
+    twice: Annotated[str, Parsed(doubled, {"type": "string"})] = ""
+    filled: Annotated[Mapping[Name, NotNegative], nonempty] = field(default_factory=dict)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("whole: 3", 3),
+        ("whole: '3'", 3),
+        ("whole: 3.0", 3),
+        ("truth: yes", True),
+        ("truth: 'off'", False),
+        ("truth: 1", True),
+        ("word: null", None),
+        ("word: b", "b"),
+        ("fraction: 1e-3", 0.001),
+        ("positive: null", None),
+        ("extent: 2", (2.0, 2.0)),
+        ("extent: [1, 2]", (1.0, 2.0)),
+        ("either: 2", (2.0,)),
+        ("either: [2, 3]", (2.0, 3.0)),
+        ("either: {a: 2}", {"a": 2}),
+        ("part: {name: a}", Part("a")),
+        ("short: a", Part("a")),
+        ("short: {name: a, mass: 2}", Part("a", 2.0)),
+        ("twice: ab", "abab"),
+        ("filled: {a: 0}", {"a": 0.0}),
+    ],
+)
+def test_values(text: str, value: object) -> None:
+    made = read_data(Everything, read_yaml(text, "f"), "f")
+    assert getattr(made, text.partition(":")[0]) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("whole: 3.5", "whole is 3.5: expected a whole number"),
+        ("whole: yes", "whole is True: expected a number, not yes or no"),
+        ("truth: 2", "truth is 2: expected yes or no"),
+        ("truth: maybe", "truth is 'maybe': expected yes or no"),
+        ("word: d", "word is 'd': expected 'a', 'b' or 'c'"),
+        ("number: true", "number is True: expected 0 or 1"),
+        ("fraction: 0", "fraction is 0: expected a number greater than 0"),
+        ("fraction: 1.1", "fraction is 1.1: expected a number less than or equal to 1"),
+        ("fraction: null", "fraction is None: expected a number"),
+        ("positive: -1", "positive is -1: expected a number greater than 0"),
+        ("extent: a", "extent is 'a': expected a number"),
+        ("extent: [1]", "extent is [1]: it has too few items"),
+        ("extent: {}", "extent is {}: expected a list"),
+        ("either: a", "either is 'a': expected a number"),
+        ("either: {a: b}", "either.a is 'b': expected a number"),
+        ("part: 3", "part is 3: expected a table"),
+        ("part: {mass: 3}", "part.name is missing: what it is called"),
+        ("short: a.b", "short is 'a.b': a name has no dots"),
+        ("short: 3", "short is 3: expected a text"),
+        ("short: {mass: heavy, name: a}", "short.mass is 'heavy': expected a number"),
+        ("twice: 3", "twice is 3: expected a word"),
+        ("filled: {}", "filled is {}: 0 items where 1 are needed"),
+        ("filled: {'': 1}", "expected a text as key"),
+        ("filled: {a: -1}", "filled.a is -1: expected a number greater than or equal to 0"),
+    ],
+)
+def test_what_does_not_fit(text: str, sentence: str) -> None:
+    with pytest.raises(LoadError) as info:
+        read_data(Everything, read_yaml(text, "f"), "f")
+    assert sentence in info.value.problem
+    assert info.value.line == 1
+
+
+def test_tables_of_keys() -> None:
+    assert key_table(Part) == (
+        "| key | needed | what it is |\n| --- | --- | --- |\n"
+        "| `name` | yes | what it is called |\n"
+        "| `mass` |  | how heavy it is in the end [kg] |\n"
+        "| `xyz` |  | where it is [m] |\n"
+        "| `axis` |  | its direction |\n"
+    )
+
+
+class Written(TypedDict):
+    """What is written."""
+
+    numbers: list[float]
+    note: NotRequired[Annotated[str, "a remark"]]
+
+
+FITTING: list[Any] = [
+    {"whole": 3, "word": None, "extent": 2, "short": "a", "filled": {"a": 0}},
+    {"either": {"a": 1}, "part": {"name": "a", "xyz": [1, 2, 3]}, "positive": None},
+]
+MISFITS: list[Any] = [
+    {"whole": 0.5}, {"word": "d"}, {"fraction": 0}, {"fraction": 2}, {"extent": [1]}, {"x": 1},
+    {"part": {"mass": 1}}, {"short": ""}, {"filled": {"a": -1}}, {"either": {"a": "b"}},
+]  # fmt: skip
+
+
+def test_the_schema_agrees_with_what_is_read() -> None:
+    """An implementation of JSON schema that knows nothing of ours decides alike."""
+    schema = json_schema_of(Everything)
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.check_schema(schema)
+    for data in FITTING:
+        read_data(Everything, data, "f")
+        assert validator.is_valid(data), data
+    for data in MISFITS:
+        with pytest.raises(LoadError):
+            read_data(Everything, data, "f")
+        assert not validator.is_valid(data), data
+    assert schema["properties"]["fraction"] == {
+        "type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 1.0
+    }  # fmt: skip
+
+
+def test_the_schema_of_a_document() -> None:
+    schema = json_schema_of(Written)
+    assert schema["required"] == ["numbers"] and schema["additionalProperties"] is False
+    assert schema["properties"]["numbers"] == {"type": "array", "items": {"type": "number"}}
+    assert schema["properties"]["note"] == {"type": "string", "description": "a remark"}

@@ -30,6 +30,7 @@ __all__ = [
     "YamlList",
     "YamlMap",
     "check_files",
+    "has_item",
     "line_of",
     "read_yaml",
     "validated",
@@ -307,10 +308,10 @@ def line_of(data: object, path: Sequence[int | str]) -> int | None:
     line: int | None = None
     here: Any = data
     for step in path:
-        if _has(here, step):
+        if has_item(here, step):
             lines: Any = here.lines if isinstance(here, YamlMap | YamlList) else {}
             # Callers may have put in values of their own, which have no line.
-            line = lines[step] if _has(lines, step) else line
+            line = lines[step] if has_item(lines, step) else line
             here = here[step]
     return line
 
@@ -384,7 +385,7 @@ def _path(data: object, path: Sequence[int | str], *, missing: bool) -> str:
     text = ""
     here: Any = data
     for depth, step in enumerate(path):
-        if _has(here, step):
+        if has_item(here, step):
             here = here[step]
         elif not (missing and depth == len(path) - 1):
             # Steps that pydantic adds to tell variants and keys apart.
@@ -393,8 +394,8 @@ def _path(data: object, path: Sequence[int | str], *, missing: bool) -> str:
     return text.removeprefix(".") or "the document"
 
 
-def _has(data: Any, step: int | str) -> bool:
-    """Whether ``data[step]`` exists."""
+def has_item(data: Any, step: int | str) -> bool:
+    """Whether ``data[step]`` exists, of tables, lists and arrays."""
     if isinstance(data, Mapping):
         return step in data
     listed = isinstance(data, list | tuple) or (isinstance(data, np.ndarray) and data.ndim > 0)

@@ -1,0 +1,463 @@
+"""Dataclasses as the schema of files: reading with lines, their lines in messages.
+
+What a table of a file may hold is a frozen dataclass. Annotations say what a key may be, marks in
+`Annotated` its range and shorter forms of it; the default of the field is that of the file. What a
+key means is a text among the marks, or what the docstring says of it under ``Args``. Documents that
+are written are typed dictionaries. Knows no robot.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from difflib import get_close_matches
+from functools import cache
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+import numpy as np
+
+from ..errors import LoadError, shown
+from .yaml import has_item, line_of
+
+__all__ = [
+    "BOUNDS",
+    "Check",
+    "Direction",
+    "Key",
+    "Name",
+    "NotNegative",
+    "Parsed",
+    "Positive",
+    "Range",
+    "Short",
+    "Vector3",
+    "keys_of",
+    "nonempty",
+    "parted",
+    "read_data",
+]
+
+T = TypeVar("T")
+Place = tuple[int | str, ...]
+
+_LARGEST = 1e30
+"""No length, mass or inertia is larger; products of a few such numbers stay finite."""
+
+
+# -- marks ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """A mark: a rule beside the type.
+
+    Args:
+        function: raises ValueError on what it refuses.
+        schema: what a JSON schema says of the rule.
+    """
+
+    function: Callable[[Any], object]
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Range:
+    """A mark: the numbers that are allowed.
+
+    Args:
+        least: smallest one.
+        above: all are larger.
+        most: largest one.
+        below: all are smaller.
+    """
+
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    below: float | None = None
+
+    def bounds(self) -> Iterator[tuple[Bound, float]]:
+        """Bounds that are given."""
+        for name, bound in BOUNDS.items():
+            if getattr(self, name) is not None:
+                yield bound, getattr(self, name)
+
+    def function(self, value: float) -> None:
+        """Refuse a number outside, by a ValueError."""
+        for bound, limit in self.bounds():
+            if not bound.holds(value, limit):
+                raise ValueError(f"expected a number {bound.expected} {limit:g}")
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """The bounds as JSON schema has them."""
+        return {bound.keyword: limit for bound, limit in self.bounds()}
+
+    def __str__(self) -> str:
+        return " and ".join(f"{bound.short} {limit:g}" for bound, limit in self.bounds())
+
+
+@dataclass(frozen=True)
+class Bound:
+    short: str
+    expected: str
+    keyword: str
+    holds: Callable[[float, float], bool]
+
+
+BOUNDS: Mapping[str, Bound] = {
+    "least": Bound("at least", "greater than or equal to", "minimum", float.__ge__),
+    "above": Bound("above", "greater than", "exclusiveMinimum", float.__gt__),
+    "most": Bound("at most", "less than or equal to", "maximum", float.__le__),
+    "below": Bound("below", "less than", "exclusiveMaximum", float.__lt__),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Parsed:
+    """A mark: a function makes the value of what the file has, or refuses it by a ValueError.
+
+    Args:
+        function: the function.
+        schema: what the file may have.
+    """
+
+    function: Callable[[Any], Any]
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Short:
+    """A mark: what is no table (or no list, where one is expected) stands for one.
+
+    Args:
+        kind: type of the shorter form.
+        full: the key that it is the value of, or a function that makes the longer form of it.
+    """
+
+    kind: Any
+    full: str | Callable[[Any], object]
+
+    def lengthened(self, value: object) -> object:
+        """The longer form."""
+        return {self.full: value} if isinstance(self.full, str) else self.full(value)
+
+
+def _filled(value: Any) -> None:
+    if not value:
+        empty = isinstance(value, str)
+        raise ValueError(
+            "expected a text that is not empty" if empty else "0 items where 1 are needed"
+        )
+
+
+def _nonzero(vector: Sequence[float]) -> None:
+    if math.hypot(*vector) < 1e-9:
+        raise ValueError("a zero vector has no direction")
+
+
+nonempty = Check(_filled, {"minLength": 1, "minItems": 1, "minProperties": 1})
+"""A text with a letter, a list or table with an item."""
+Name = Annotated[str, nonempty]
+NotNegative = Annotated[float, Range(least=0)]
+Positive = Annotated[float, Range(above=0)]
+Vector3 = tuple[float, float, float]
+Direction = Annotated[Vector3, Check(_nonzero, {})]
+"""Three numbers that do not vanish together; of any length."""
+
+
+# -- keys -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of a table.
+
+    Args:
+        kind: what its value may be.
+        default: what it is where it is not given; `MISSING` if it must be.
+        meaning: what it means, with its unit.
+    """
+
+    kind: Any
+    default: Any
+    meaning: str
+
+    @property
+    def required(self) -> bool:
+        """Whether it must be given."""
+        return self.default is MISSING
+
+
+@cache
+def keys_of(kind: Any) -> Mapping[str, Key]:
+    """The keys of a table, from its dataclass or typed dictionary."""
+    hints = get_type_hints(kind, include_extras=True)
+    meanings: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        meanings |= _arguments(base.__doc__ or "")
+    if is_typeddict(kind):
+        defaults = {
+            name: None if get_origin(hint) is NotRequired else MISSING
+            for name, hint in hints.items()
+        }
+    else:
+        defaults = {
+            field.name: field.default
+            if field.default_factory is MISSING
+            else field.default_factory()
+            for field in fields(kind)
+        }
+    return {
+        name: Key(hints[name], default, _meaning(hints[name]) or meanings.get(name, ""))
+        for name, default in defaults.items()
+    }
+
+
+def _arguments(docstring: str) -> dict[str, str]:
+    """What a docstring says under ``Args``."""
+    _, _, section = inspect.cleandoc(docstring).partition("\nArgs:\n")
+    section = re.split(r"\n(?=\S)", section)[0]
+    parts = re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", section, re.MULTILINE)
+    return {name: " ".join(text.split()).removesuffix(".") for name, text in parts}
+
+
+def parted(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A type and its marks."""
+    if get_origin(kind) is NotRequired:
+        kind = get_args(kind)[0]
+    if get_origin(kind) is Annotated:
+        return kind.__origin__, kind.__metadata__
+    return kind, ()
+
+
+def _meaning(kind: Any) -> str:
+    return next((mark for mark in reversed(parted(kind)[1]) if isinstance(mark, str)), "")
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def read_data(kind: type[T], data: object, source: str, *, extra: bool = False) -> T:
+    """Make a table of what a file holds.
+
+    Args:
+        kind: its dataclass.
+        data: what `read_yaml` returned, or dicts and lists of the caller; NumPy arrays and numbers
+            are welcome.
+        source: file name or kind of input, for messages.
+        extra: whether keys of the document that nobody knows are passed over.
+
+    Raises:
+        LoadError: names the first key that does not fit, its value and what is expected.
+    """
+    reader = _Reader(data, extra)
+    value = reader.read(kind, data, ())
+    if reader.problems:
+        # A misspelt key is also a missing one: the misspelling is the better explanation.
+        place, text, _ = min(reader.problems, key=lambda problem: not problem[2])
+        if len(reader.problems) > 1:
+            text += f" (and {len(reader.problems) - 1} more)"
+        raise LoadError(text, source=source, line=line_of(data, place))
+    return value  # type: ignore[no-any-return]
+
+
+class _Reader:
+    """Makes values of data, and collects what does not fit: place, sentence, unknown key or not."""
+
+    def __init__(self, data: object, extra: bool) -> None:
+        self._data, self._extra = data, extra
+        self.problems: list[tuple[Place, str, bool]] = []
+
+    def read(self, kind: Any, value: Any, place: Place) -> Any:
+        """The value at a place; whatever it is if there is a problem with it."""
+        if isinstance(value, np.ndarray | np.generic):
+            value = value.tolist()
+        kind, marks = parted(kind)
+        before = len(self.problems)
+        parsed: Any = value
+        for mark in marks:
+            if isinstance(mark, Short) and not isinstance(value, (Mapping, *_full_form(kind))):
+                parsed = mark.lengthened(value)
+        if not any(isinstance(mark, Parsed) for mark in marks):
+            parsed = self._of_kind(kind, parsed, place)
+        for mark in marks:
+            if len(self.problems) == before and isinstance(mark, Check | Range | Parsed):
+                try:
+                    changed = mark.function(parsed)
+                except ValueError as error:
+                    self._refuse(place, value, str(error))
+                else:
+                    parsed = changed if isinstance(mark, Parsed) else parsed
+        return parsed
+
+    def _of_kind(self, kind: Any, value: Any, place: Place) -> Any:
+        origin, parts = get_origin(kind), get_args(kind)
+        if kind in _SCALARS:
+            try:
+                return _SCALARS[kind](value)
+            except ValueError as error:
+                return self._refuse(place, value, str(error))
+        if origin in (Union, UnionType):
+            return self._either(parts, value, place)
+        if origin is Literal:
+            if any(type(value) is type(word) and value == word for word in parts):
+                return value
+            return self._refuse(place, value, f"expected {_listed(parts)}")
+        if is_dataclass(kind):
+            return self._table(kind, value, place)
+        if origin in (tuple, list):
+            return self._list(parts, value, place)
+        if origin in (dict, Mapping):
+            return self._dict(parts, value, place)
+        return value
+
+    def _either(self, parts: tuple[Any, ...], value: Any, place: Place) -> Any:
+        """One of several types: the first whose shape is that of the value."""
+        if value is None and NoneType in parts:
+            return None
+        kinds = [part for part in parts if part is not NoneType]
+        alike = (part for part in kinds if isinstance(value, _full_form(parted(part)[0])))
+        return self.read(next(alike, kinds[0]), value, place)
+
+    def _table(self, kind: Any, value: Any, place: Place) -> Any:
+        if not isinstance(value, Mapping):
+            return self._refuse(place, value, "expected a table of keys and values")
+        before, keys = len(self.problems), keys_of(kind)
+        found = {}
+        for name, key in keys.items():
+            if name in value:
+                found[name] = self.read(key.kind, value[name], (*place, name))
+            elif key.required:
+                meaning = f": {key.meaning}" if key.meaning else ""
+                self._add((*place, name), f" is missing{meaning}")
+        for name in value:
+            if name not in keys and not (self._extra and not place):
+                close = get_close_matches(str(name), keys, n=1)
+                hint = f"did you mean '{close[0]}'?" if close else f"known keys: {', '.join(keys)}"
+                self._add((*place, name), f" is not a known key; {hint}", unknown=True)
+        if len(self.problems) > before:
+            return None
+        try:
+            return kind(**found)
+        except ValueError as error:
+            return self._add(place, f": {error}")
+
+    def _list(self, parts: tuple[Any, ...], value: Any, place: Place) -> Any:
+        if not isinstance(value, list | tuple):
+            return self._refuse(place, value, "expected a list")
+        if parts[-1] is Ellipsis:
+            parts = (parts[0],) * len(value)
+        elif len(value) < len(parts):
+            return self._refuse(place, value, "it has too few items")
+        elif len(value) > len(parts):
+            return self._refuse(place, value, f"{len(value)} items where {len(parts)} are needed")
+        items = zip(parts, value, strict=True)
+        return tuple(self.read(part, item, (*place, k)) for k, (part, item) in enumerate(items))
+
+    def _dict(self, parts: tuple[Any, ...], value: Any, place: Place) -> Any:
+        if not isinstance(value, Mapping):
+            return self._refuse(place, value, "expected a table of keys and values")
+        found = {}
+        for name, item in value.items():
+            if not isinstance(name, str) or not name:
+                self._refuse((*place, name), name, "expected a text as key (quotes make one)")
+            else:
+                found[name] = self.read(parts[1], item, (*place, name))
+        return found
+
+    def _refuse(self, place: Place, value: Any, expected: str) -> None:
+        self._add(place, f" is {shown(value)}: {expected}")
+
+    def _add(self, place: Place, text: str, *, unknown: bool = False) -> None:
+        self.problems.append((place, self._label(place) + text, unknown))
+
+    def _label(self, place: Place) -> str:
+        """``("loops", 2, "pair")`` as ``loops[2].pair``, without what a longer form puts in."""
+        text, here = "", self._data
+        for depth, step in enumerate(place):
+            if has_item(here, step):
+                here = here[step]  # type: ignore[index]
+            elif depth < len(place) - 1 or not isinstance(here, Mapping):
+                continue
+            text += f"[{step}]" if isinstance(step, int) else f".{step}"
+        return text.removeprefix(".") or "the document"
+
+
+def _full_form(kind: Any) -> tuple[type, ...]:
+    """What the data of a table or list are; nothing for numbers and texts."""
+    if is_dataclass(kind) or get_origin(kind) in (dict, Mapping):
+        return (Mapping,)
+    return (list, tuple) if get_origin(kind) in (tuple, list) else ()
+
+
+def _listed(words: Sequence[object]) -> str:
+    *most, last = map(repr, words)
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def _number(value: object) -> float:
+    """A finite number; texts such as ``1e-3``, which YAML 1.1 takes for words, are numbers too."""
+    if isinstance(value, bool):
+        raise ValueError("expected a number, not yes or no")
+    if not isinstance(value, int | float | str):
+        raise ValueError("expected a number")
+    try:
+        number = float(value)
+    except ValueError:
+        raise ValueError("expected a number") from None
+    except OverflowError:
+        number = 2 * _LARGEST
+    if not math.isfinite(number):
+        raise ValueError("expected a finite number")
+    if abs(number) > _LARGEST:
+        raise ValueError(f"expected a number of at most {_LARGEST:g}")
+    return number
+
+
+def _whole(value: object) -> int:
+    number = _number(value)
+    if not number.is_integer():
+        raise ValueError("expected a whole number")
+    return value if isinstance(value, int) else int(number)
+
+
+def _truth(value: object) -> bool:
+    word = value.lower() if isinstance(value, str) else value
+    for truth, words in ((True, _YES), (False, _NO)):
+        if isinstance(word, bool | int | float | str) and word in words:
+            return truth
+    raise ValueError("expected yes or no")
+
+
+_YES = (True, "true", "yes", "on", "y", "t", "1")
+_NO = (False, "false", "no", "off", "n", "f", "0")
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("expected a text (quotes make one)")
+    return value
+
+
+_SCALARS: Mapping[Any, Callable[[object], object]] = {
+    float: _number,
+    int: _whole,
+    bool: _truth,
+    str: _text,
+}
