@@ -51,7 +51,8 @@ def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
             schema |= {word: value for word, value in mark.schema.items() if word in own}
     for mark in marks:
         if isinstance(mark, Short):
-            schema = {"anyOf": [_schema(mark.kind, definitions), schema]}
+            short = _schema(mark.kind, definitions)
+            schema = {"anyOf": [*short.get("anyOf", [short]), schema]}
     return schema
 
 

@@ -97,6 +97,10 @@ class Range:
             if getattr(self, name) is not None:
                 yield bound, getattr(self, name)
 
+    def holds(self, value: float) -> bool:
+        """Whether a number is allowed."""
+        return all(bound.holds(value, limit) for bound, limit in self.bounds())
+
     def function(self, value: float) -> None:
         """Refuse a number outside, by a ValueError."""
         for bound, limit in self.bounds():
@@ -204,9 +208,13 @@ class Key:
         return self.default is MISSING
 
 
-@cache
 def keys_of(kind: Any) -> Mapping[str, Key]:
     """The keys of a table, from its dataclass or typed dictionary."""
+    return _keys_of(kind)
+
+
+@cache
+def _keys_of(kind: Any) -> Mapping[str, Key]:
     hints = get_type_hints(kind, include_extras=True)
     meanings: dict[str, str] = {}
     for base in reversed(kind.__mro__):

@@ -12,11 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ..boundary.files import write_text
 from ..io.loading import load
 from ..model.mechanism import Mechanism
 from ..safety.brakes.brakes import Brakes
-from ..safety.brakes.file import Contents, brakes_text
 from ..safety.standards.axisfit import FITTABLE
 from ..safety.standards.comparison import compare as compare_stops
 from ..safety.standards.fit import fitted
@@ -116,7 +114,7 @@ def fit(
     machine, rows, start, facts = _read(robot, table, brakes, loops, package_dir, tolerance, model)
     made = fitted(machine, rows, start, parameter or ("dynamic_torque",))
     if output is not None:
-        _write_brakes(made.brakes, output)
+        made.brakes.to_yaml(output)
     if as_json:
         _write_json(made.as_dict(), start, facts)
         return 0
@@ -148,11 +146,6 @@ def _read(
     facts = [("brakes", chosen.source if chosen.source != "template" else "guessed")]
     facts += said
     return machine, rows, chosen, facts
-
-
-def _write_brakes(brakes: Brakes, output: Path) -> None:
-    contents = Contents(brakes.joints, brakes.chain, brakes.faults, brakes.robot)
-    write_text(output, brakes_text(contents, brakes.source))
 
 
 def _write_json(document: dict[str, Any], brakes: Brakes, facts: list[Fact]) -> None:

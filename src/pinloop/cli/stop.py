@@ -21,7 +21,7 @@ from ..errors import BadValue, LoadError, PinloopError
 from ..io.loading import load
 from ..model.mechanism import Mechanism
 from ..safety.brakes.brakes import Brakes
-from ..safety.brakes.file import Contents, brakes_text
+from ..safety.brakes.file import brakes_text
 from ..safety.stopping import Category1, Category2, JointTrajectory, StopResult, Trigger
 from ..safety.stopping import stop as compute_stop
 from ..safety.stopping.export import document_text, write_csv, write_json
@@ -374,7 +374,7 @@ def init(
         model=model,
     )
     guess = Brakes.template(machine)
-    text = brakes_text(Contents(guess.joints, guess.chain, (), guess.robot), guess.source)
+    text = brakes_text(guess)
     if bare:
         write(text.rstrip("\n"))
         return 0

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import pinloop as pl
 from pinloop.boundary.yaml import read_yaml
 from pinloop.safety.brakes.brakes import Brakes, Chain, JointBrake, Source
-from pinloop.safety.brakes.file import Contents, brakes_text
-from pinloop.safety.brakes.parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS
+from pinloop.safety.brakes.file import brakes_text
+from pinloop.safety.brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS
 
 
 def read(text: str, folder: Path) -> Brakes:
@@ -364,7 +364,7 @@ def test_the_text_is_made_for_editing(tmp_path: Path) -> None:
 
 
 def test_every_line_that_is_commented_out_shows_the_default() -> None:
-    text = brakes_text(Contents({"one": JointBrake(dynamic_torque=1.0)}, Chain()))
+    text = brakes_text(Brakes({"one": JointBrake(dynamic_torque=1.0)}))
     _, _, body = text.partition(HEAD)
     live = HEAD + re.sub(r"^( +)# (\w+:)", r"\1\2", body.replace("chain: {}", "chain:"), flags=re.M)
     data: Any = read_yaml(live, "x")

@@ -13,7 +13,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.safety.brakes.brakes import Assumption, Brakes, Chain, JointBrake
-from pinloop.safety.brakes.parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS
+from pinloop.safety.brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS
 
 from ..stopping.loads_by_hand import rail
 

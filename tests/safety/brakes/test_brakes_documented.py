@@ -6,12 +6,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
+import yaml
 
 import pinloop as pl
 from pinloop.safety.brakes.brakes import Brakes
 from pinloop.safety.brakes.file import json_schema, parameter_table
-from pinloop.safety.brakes.parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS
+from pinloop.safety.brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS
 
 ROOT = Path(__file__).parents[3]
 DOCS = (ROOT / "docs" / "brakes.md").read_text(encoding="utf-8")
@@ -33,6 +35,17 @@ def test_schema_says_what_the_file_may_say() -> None:
     assert table["properties"]["value"]["anyOf"][1] == {"type": "null"}
     assert table["required"] == ["value"] and table["additionalProperties"] is False
     assert all(cell["description"] for cell in entry["properties"].values())
+
+
+def test_the_schema_fits_the_files_that_are_shipped() -> None:
+    schema = jsonschema.Draft202012Validator(json_schema())
+    for path in (ROOT / "urdf").glob("*.brakes.yaml"):
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        assert schema.is_valid(data), path
+        name = next(iter(data["joints"]))
+        assert schema.is_valid({**data, "joints": {name: None}})
+        for misfit in (3, {"delay": -1}, {"delay": {"source": "measured"}}, {"dely": 1}):
+            assert not schema.is_valid({**data, "joints": {name: misfit}}), misfit
 
 
 def section(title: str) -> str:

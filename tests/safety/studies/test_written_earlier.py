@@ -21,16 +21,16 @@ ENVIRONMENT = ("pinloop", "pinocchio", "numpy", "scipy", "robot_sha256")
 
 
 def test_brakes() -> None:
-    shoulder = pl.JointBrake(
+    shoulder = pl.safety.JointBrake(
         gear_ratio=100.0, rotor_inertia=2e-5, dynamic_torque=1e-5, static_torque=1.2, delay=0.04,
         rise=0.02, tolerance=0.2, deceleration=5.0,
         sources={"gear_ratio": "robot", "delay": "datasheet"},
         notes={"delay": "sheet 12", "dynamic_torque": "a guess"},
     )  # fmt: skip
-    elbow = pl.JointBrake(
+    elbow = pl.safety.JointBrake(
         kind="tooth", pitch=0.1, impact_time=2e-3, coulomb=0.5, breakaway=0.7, stribeck_speed=0.1
     )
-    chain = pl.Chain(0.005, 0.01, 0.005, {"sensor": "measured"}, {"sensor": "two cycles"})
+    chain = pl.safety.Chain(0.005, 0.01, 0.005, {"sensor": "measured"}, {"sensor": "two cycles"})
     faults = ("brake of shoulder late by 0.01 s",)
     earlier = pl.Brakes.from_yaml(WRITTEN / "earlier.brakes.yaml")
     assert earlier == pl.Brakes(
@@ -44,13 +44,17 @@ def test_a_study_goes_on_with_its_results(tmp_path: Path) -> None:
     results, beside = (tmp_path / f"r.csv{end}" for end in ("", ".manifest.json"))
     shutil.copy(WRITTEN / "earlier.study.csv", results)
     before = json.loads((WRITTEN / "earlier.study.csv.manifest.json").read_text())
-    arguments = {**plan.arguments, "results": tmp_path / "new.csv", "sampling": pl.Sobol(3, 1)}
-    setup = study(plan.robot, **arguments | {"until": 1e-3}).setup
-    now = json.loads(json.dumps(manifest_of(setup, pl.Sobol(3, 1)))) | {"until": 10.0}
+    arguments = {
+        **plan.arguments,
+        "results": tmp_path / "new.csv",
+        "sampling": pl.safety.Sobol(3, 1),
+    }
+    setup = study(plan.robot, **{**arguments, "until": 1e-3}).setup
+    now = json.loads(json.dumps(manifest_of(setup, pl.safety.Sobol(3, 1)))) | {"until": 10.0}
     known = {key: value for key, value in now.items() if key in ENVIRONMENT}
     assert before | known == now
     beside.write_text(json.dumps(before | known))
-    done = study(plan.robot, **plan.arguments | {"results": results})
+    done = study(plan.robot, **{**plan.arguments, "results": results})
     assert done.complete and done.path.read_bytes() == results.read_bytes()
     assert np.isfinite(done.column("stopping_time_s")).all()
 

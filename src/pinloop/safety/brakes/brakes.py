@@ -15,11 +15,21 @@ from typing import Any
 
 from ...boundary.arguments import public
 from ...boundary.checks import require_kind
+from ...boundary.forwards import forward
 from ...errors import BadValue, UnknownName
 from ...model.mechanism import Mechanism, require_robot
-from .file import Contents, read_brakes, write_brakes
-from .joint_brake import Chain, JointBrake, Kind, Side, Source
-from .parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS, FrozenTable, Parameter, Value
+from .joint_brake import (
+    CHAIN_PARAMETERS,
+    JOINT_PARAMETERS,
+    Chain,
+    FrozenTable,
+    JointBrake,
+    Kind,
+    Parameter,
+    Side,
+    Source,
+    Value,
+)
 from .template import guess
 
 __all__ = ["Assumption", "Brakes", "Chain", "JointBrake", "Kind", "Side", "Source"]
@@ -90,8 +100,8 @@ class Brakes:
         """
         way_out = "give a brakes file, or pl.Brakes.template(robot) as a first guess"
         require_kind(path, (str, os.PathLike), "brakes", way_out)
-        contents = read_brakes(path)
-        return cls(contents.joints, contents.chain, contents.faults, str(path), contents.robot)
+        brakes: Brakes = forward("safety.brakes.file", "read_brakes", path)
+        return brakes
 
     @classmethod
     def template(cls, robot: Mechanism) -> Brakes:
@@ -112,8 +122,8 @@ class Brakes:
         Raises:
             BadValue: it cannot be written, or there are no brakes.
         """
-        contents = Contents(self.joints, self.chain, self.faults, self.robot)
-        return write_brakes(path, contents, self.source)
+        written: Path = forward("safety.brakes.file", "write_brakes", path, self)
+        return written
 
     def missing(self, joint: str) -> Brakes:
         """Return the same with the brake of ``joint`` gone; gear, friction and drive stay."""

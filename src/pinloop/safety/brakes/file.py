@@ -1,7 +1,7 @@
 """The brake file: YAML to brakes and back, its JSON schema and the table of its parameters.
 
-What the file may say is the model `BrakeFile`, made from the list in `parameters`. Knows no robot:
-whether a joint exists is for `Brakes.for_robot` to say.
+What the file may say follows from the fields of `JointBrake` and `Chain`. Knows no robot: whether a
+joint exists is for `Brakes.for_robot` to say.
 """
 
 from __future__ import annotations
@@ -9,28 +9,36 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Annotated, Any, Literal, get_args
 
 import yaml
-from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
 
 from ...boundary.files import read_bytes, write_text
-from ...boundary.yaml import Name, Number, line_of, read_yaml, validated
+from ...boundary.json_schema import json_schema_of
+from ...boundary.schema import Name, Short, keys_of, nonempty, read_data
+from ...boundary.yaml import line_of, read_yaml
 from ...errors import BadValue, LoadError
-from ...io.documents import schema_of
-from ...io.entries import Entry
-from .joint_brake import Chain, JointBrake, Source, first_problem
-from .parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS, Parameter, Value
+from .brakes import Brakes
+from .joint_brake import (
+    CHAIN_PARAMETERS,
+    JOINT_PARAMETERS,
+    Chain,
+    JointBrake,
+    Parameter,
+    Source,
+    Value,
+    first_problem,
+)
 
 __all__ = [
     "FORMAT",
     "BrakeFile",
-    "Contents",
+    "brakes_text",
     "json_schema",
     "parameter_table",
-    "parse_brakes",
     "read_brakes",
     "write_brakes",
 ]
@@ -39,82 +47,42 @@ FORMAT: Literal["pinloop-brakes-1"] = "pinloop-brakes-1"
 """Version tag of the brake file."""
 
 
-@dataclass(frozen=True)
-class Contents:
-    """What a brake file says.
-
-    Args:
-        joints: brake per joint.
-        chain: from the signal to the command.
-        faults: what has been done to the brakes, in words.
-        robot: name of the robot; empty if the file does not say.
-    """
-
-    joints: Mapping[str, JointBrake]
-    chain: Chain
-    faults: tuple[str, ...] = ()
-    robot: str = ""
-
-
-class _Given(Entry):
+@dataclass(frozen=True, kw_only=True)
+class _Given:
     """A value with its provenance."""
 
-    source: Source | None = Field(None, description="where the value comes from")
-    note: str = Field("", description="remark")
+    value: Any
+    source: Annotated[Source | None, "where the value comes from"] = None
+    note: Annotated[str, "remark"] = ""
 
 
-class _Block(Entry):
+@dataclass(frozen=True, kw_only=True)
+class _Block:
     """Parameters with a common provenance."""
 
-    source: Source | None = Field(None, description="where plain values of this table come from")
+    source: Annotated[Source | None, "where plain values of this table come from"] = None
 
 
-def _value_type(parameter: Parameter) -> Any:
-    """Type of the bare value of a parameter."""
-    kind: Any
-    if parameter.words:
-        kind = Literal[parameter.words]
-    else:
-        limits = {
-            ("ge", "minimum"): parameter.least,
-            ("gt", "exclusiveMinimum"): parameter.above,
-            ("le", "maximum"): parameter.most,
-            ("lt", "exclusiveMaximum"): parameter.below,
-        }
-        given = {words: limit for words, limit in limits.items() if limit is not None}
-        checks: dict[str, Any] = {ours: limit for (ours, _), limit in given.items()}
-        # Behind the checks of a `Number`, pydantic no longer finds the words of JSON schema.
-        schema = {"type": "number"} | {theirs: limit for (_, theirs), limit in given.items()}
-        kind = Annotated[Number, Field(**checks), WithJsonSchema(schema)]
-    return kind | None if parameter.otherwise else kind
-
-
-def _as_table(value: object) -> object:
-    """A bare value stands for a table with nothing else."""
-    return value if isinstance(value, Mapping) else {"value": value}
-
-
-def _or_empty(value: object) -> object:
-    """A key with nothing behind it has an empty table."""
-    return {} if value is None else value
-
-
-def _block(name: str, text: str, parameters: Mapping[str, Parameter]) -> type[_Block]:
-    """Model of a table of parameters."""
-    fields: dict[str, Any] = {}
+def _block(name: str, kind: type[Any], parameters: Mapping[str, Parameter]) -> Any:
+    """The table of the parameters of a class: each a bare value, or one with its provenance."""
+    rows = []
     for key, parameter in parameters.items():
-        bare = _value_type(parameter)
-        title = "".join(part.capitalize() for part in key.split("_"))
-        given = create_model(
-            title,
-            __base__=_Given,
-            __doc__=f"{parameter.meaning.capitalize()}.",
-            value=(bare, Field(description="the value")),
+        bare = keys_of(kind)[key].kind
+        given = make_dataclass(
+            "".join(part.capitalize() for part in key.split("_")),
+            [("value", Annotated[bare, "the value"])],
+            bases=(_Given,),
+            frozen=True,
+            kw_only=True,
+            namespace={"__doc__": f"{parameter.meaning.capitalize()}."},
         )
-        either: Any = bare | given
-        kind = Annotated[given, BeforeValidator(_as_table, json_schema_input_type=either)]
-        fields[key] = (kind, Field(parameter.default, description=_description(parameter)))
-    return create_model(name, __base__=_Block, __doc__=text, **fields)
+        either = Annotated[given, Short(bare, "value"), _description(parameter)]  # type: ignore[valid-type]
+        rows.append((key, either, field(default=parameter.default)))
+    text = (kind.__doc__ or "").partition("\n")[0]
+    block = make_dataclass(
+        name, rows, bases=(_Block,), frozen=True, kw_only=True, namespace={"__doc__": text}
+    )
+    return Annotated[block, Short(NoneType, lambda value: {} if value is None else value)]
 
 
 def _description(parameter: Parameter) -> str:
@@ -133,44 +101,28 @@ def _units(parameter: Parameter) -> str:
     return f"{turning} | {parameter.sliding}" if parameter.sliding else turning
 
 
-_JointEntry: Any = _block("JointEntry", "Brake, gear and drive of a joint.", JOINT_PARAMETERS)
-_ChainEntry: Any = _block("ChainEntry", "From the signal to the command.", CHAIN_PARAMETERS)
+_Joint: Any = _block("JointEntry", JointBrake, JOINT_PARAMETERS)
+_Chain: Any = _block("ChainEntry", Chain, CHAIN_PARAMETERS)
 
 
-def _or_nothing(model: Any) -> Any:
-    return Annotated[model, BeforeValidator(_or_empty, json_schema_input_type=model | None)]
+@dataclass(frozen=True, kw_only=True)
+class BrakeFile:
+    """Brakes, gears and drives of a robot, for the analysis of its stops."""
 
-
-_Format: Any = Literal["pinloop-brakes-1"]
-_Joints: Any = dict[Name, _or_nothing(_JointEntry)]  # type: ignore[misc]
-
-BrakeFile = create_model(
-    "BrakeFile",
-    __base__=Entry,
-    __doc__="Brakes, gears and drives of a robot, for the analysis of its stops.",
-    format=(_Format, Field(description="version of this format")),
-    robot=(str, Field("", description="name of the robot")),
-    source=(Source, Field("assumed", description="where plain values of this file come from")),
-    chain=(
-        _or_nothing(_ChainEntry),
-        Field(default_factory=_ChainEntry, description="from the signal to the command"),
-    ),
-    defaults=(
-        _or_nothing(_JointEntry),
-        Field(default_factory=_JointEntry, description="parameters of every joint"),
-    ),
-    joints=(
-        _Joints,
-        Field(min_length=1, description="parameters per joint, instead of the defaults"),
-    ),
-    faults=(tuple[Name, ...], Field((), description="what has been done to the brakes, in words")),
-)
-"""The file as a whole."""
+    format: Annotated[Literal["pinloop-brakes-1"], "version of this format"]
+    robot: Annotated[str, "name of the robot"] = ""
+    source: Annotated[Source, "where plain values of this file come from"] = "assumed"
+    chain: Annotated[_Chain, "from the signal to the command"] = _Block()
+    defaults: Annotated[_Joint, "parameters of every joint"] = _Block()
+    joints: Annotated[
+        Mapping[Name, _Joint], nonempty, "parameters per joint, instead of the defaults"
+    ]
+    faults: Annotated[tuple[Name, ...], "what has been done to the brakes, in words"] = ()
 
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON schema of the brake file."""
-    return schema_of(BrakeFile)
+    return json_schema_of(BrakeFile)
 
 
 def parameter_table(parameters: Mapping[str, Parameter] = JOINT_PARAMETERS) -> str:
@@ -189,27 +141,15 @@ def parameter_table(parameters: Mapping[str, Parameter] = JOINT_PARAMETERS) -> s
     return "\n".join(f"| {' | '.join(cells)} |" for cells in rows) + "\n"
 
 
-def read_brakes(path: str | Path) -> Contents:
+def read_brakes(path: str | Path) -> Brakes:
     """Read a brake file.
 
     Raises:
         LoadError: names file, line and key.
     """
     source = str(path)
-    return parse_brakes(read_yaml(read_bytes(path, "brake file"), source), source)
-
-
-def parse_brakes(data: object, source: str) -> Contents:
-    """Check what a brake file holds.
-
-    Args:
-        data: what `read_yaml` returned, or a dict of the same form.
-        source: name of the file, for messages.
-
-    Raises:
-        LoadError: says what is wrong, and in which line where it can be known.
-    """
-    file: Any = validated(BrakeFile, data, source)
+    data = read_yaml(read_bytes(path, "brake file"), source)
+    file = read_data(BrakeFile, data, source)
     chain = _values([file.chain], CHAIN_PARAMETERS, file.source)
     joints = {}
     for name, entry in file.joints.items():
@@ -218,15 +158,14 @@ def parse_brakes(data: object, source: str) -> Contents:
         problem = first_problem(bare)
         if problem is not None:
             key, sentence = problem
-            line = _line(data, name, key)
             where = f"joints.{name}.{key} is {bare.get(key, JOINT_PARAMETERS[key].default)}"
-            raise LoadError(f"{where}: {sentence}", source=source, line=line)
+            raise LoadError(f"{where}: {sentence}", source=source, line=_line(data, name, key))
         joints[name] = JointBrake(**values)
-    return Contents(joints, Chain(**chain), file.faults, file.robot)
+    return Brakes(joints, Chain(**chain), file.faults, source, file.robot)
 
 
 def _values(
-    blocks: list[_Block], parameters: Mapping[str, Parameter], file_source: Source
+    blocks: list[Any], parameters: Mapping[str, Parameter], file_source: Source
 ) -> dict[str, Any]:
     """Arguments of a record from tables, of which the later ones win."""
     values: dict[str, Any] = {}
@@ -234,9 +173,9 @@ def _values(
     notes: dict[str, str] = {}
     for block in blocks:
         for name in parameters:
-            if name not in block.model_fields_set:
+            given = getattr(block, name, None)
+            if not isinstance(given, _Given):
                 continue
-            given = getattr(block, name)
             values[name] = given.value
             sources[name] = given.source or block.source or file_source
             notes.pop(name, None)
@@ -245,15 +184,14 @@ def _values(
     return {**values, "sources": sources, "notes": notes}
 
 
-def _line(data: object, joint: str, parameter: str) -> int | None:
+def _line(data: Any, joint: str, parameter: str) -> int | None:
     """Line that gives a parameter of a joint: its own one, that of the defaults, or the joint's."""
-    tables: Any = data
-    for block in (("joints", joint), ("defaults",)):
-        table = tables
-        for key in block:
-            table = (table.get(key) if isinstance(table, Mapping) else None) or {}
-        if parameter in table:
-            return line_of(data, (*block, parameter))
+    for table, place in (
+        (data["joints"][joint], ("joints", joint)),
+        (data.get("defaults"), ("defaults",)),
+    ):
+        if parameter in (table or {}):
+            return line_of(data, (*place, parameter))
     return line_of(data, ("joints", joint))
 
 
@@ -264,44 +202,39 @@ _COLUMN = 46
 """Where the comments of a line begin, unless the line is longer."""
 
 
-def write_brakes(path: str | Path, contents: Contents, origin: str = "") -> Path:
+def write_brakes(path: str | Path, brakes: Brakes) -> Path:
     """Write a brake file that a person can edit; `read_brakes` reads the same back.
 
-    Args:
-        path: file to write.
-        contents: what it shall say.
-        origin: where the numbers come from, for the comment at its head.
-
     Raises:
-        BadValue: it cannot be written.
+        BadValue: it cannot be written, or there are no brakes.
     """
-    if not contents.joints:
+    if not brakes.joints:
         raise BadValue("there are no brakes to be written; give at least one joint a brake")
-    return write_text(path, brakes_text(contents, origin))
+    return write_text(path, brakes_text(brakes))
 
 
-def brakes_text(contents: Contents, origin: str = "") -> str:
+def brakes_text(brakes: Brakes) -> str:
     """Return the text of a brake file."""
-    lines = [*_head(contents, origin), f"format: {FORMAT}"]
-    if contents.robot:
-        lines.append(f"robot: {_scalar(contents.robot)}")
+    lines = [*_head(brakes), f"format: {FORMAT}"]
+    if brakes.robot:
+        lines.append(f"robot: {_scalar(brakes.robot)}")
     lines += [_commented("source: assumed", "of every plain value below"), ""]
-    lines.append("chain:" if contents.chain.sources else "chain: {}")
-    lines += _block_lines(contents.chain, CHAIN_PARAMETERS, "  ")
+    lines.append("chain:" if brakes.chain.sources else "chain: {}")
+    lines += _block_lines(brakes.chain, CHAIN_PARAMETERS, "  ")
     lines += ["", "joints:"]
-    for name, brake in contents.joints.items():
+    for name, brake in brakes.joints.items():
         rows = _block_lines(brake, JOINT_PARAMETERS, "    ")
         empty = all(row.lstrip().startswith("#") for row in rows)
         lines += [f"  {_scalar(name)}:" + (" {}" if empty else ""), *rows, ""]
-    if contents.faults:
-        lines += ["faults:", *(f"  - {_scalar(fault)}" for fault in contents.faults), ""]
+    if brakes.faults:
+        lines += ["faults:", *(f"  - {_scalar(fault)}" for fault in brakes.faults), ""]
     return "\n".join(lines)
 
 
-def _head(contents: Contents, origin: str) -> list[str]:
+def _head(brakes: Brakes) -> list[str]:
     """What the file is, how it is edited, and what its parameters mean."""
-    of = f" of robot {_scalar(contents.robot)}" if contents.robot else ""
-    origin = f"\nMade from: {_scalar(origin)}\n" if origin else ""
+    of = f" of robot {_scalar(brakes.robot)}" if brakes.robot else ""
+    origin = f"\nMade from: {_scalar(brakes.source)}\n" if brakes.source else ""
     text = f"""\
 Brakes, gears and drives{of}, for the analysis of its stops with pinloop.
 {origin}

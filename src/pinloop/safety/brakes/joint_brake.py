@@ -1,24 +1,143 @@
 """Brake, gear, friction and drive of one joint, and the chain of signals before it: frozen values.
 
-Numbers, their checks and their provenance. What they do to a robot is elsewhere.
+Each parameter is written down once, on its class: unit, range, default, and what it means. Files,
+schema, documentation and checks are made from that. What it does to a robot is elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import NoneType
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
+
+import numpy as np
 
 from ...boundary.arguments import public
+from ...boundary.schema import NotNegative, Positive, Range, keys_of, parted
 from ...errors import BadValue
-from .parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS, FrozenTable, Parameter, Value
 
-__all__ = ["Chain", "JointBrake", "Kind", "Side", "Source", "first_problem"]
+__all__ = [
+    "CHAIN_PARAMETERS",
+    "JOINT_PARAMETERS",
+    "Chain",
+    "FrozenTable",
+    "JointBrake",
+    "Kind",
+    "Parameter",
+    "Side",
+    "Source",
+    "Value",
+    "first_problem",
+    "quantity",
+]
 
 Kind = Literal["friction", "tooth", "none"]
 Side = Literal["motor", "joint"]
 Source = Literal["measured", "datasheet", "robot", "assumed"]
 """Where a number comes from; "robot": from the robot's file."""
+Value = float | str | None
+"""A number, a word, or nothing."""
+Item = TypeVar("Item")
+
+
+class FrozenTable(Mapping[str, Item], Generic[Item]):
+    """A mapping from names that cannot be changed; it can be hashed and pickled."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[str, Item]) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, name: str) -> Item:
+        return self._items[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A mark of a field: it is a parameter of the brakes file.
+
+    Args:
+        unit: unit on a joint that turns.
+        sliding: unit on a joint that slides, where it is another one.
+        where: where it is measured: at the joint, at the motor, or on the side of the brake.
+        otherwise: what None means; empty if it must be a number.
+        kinds: kinds of brakes that it has an effect with.
+        meaning: what it is; this and the rest is known from the field.
+        default: its value where it is not given.
+        words: the words that it may be, if it is no number.
+        limits: the numbers that it may be.
+    """
+
+    unit: str = ""
+    sliding: str = ""
+    where: Literal["joint", "motor", "brake"] = "joint"
+    otherwise: str = ""
+    kinds: tuple[Kind, ...] = get_args(Kind)
+    meaning: str = ""
+    default: Value = None
+    words: tuple[str, ...] = ()
+    limits: Range = Range()  # noqa: RUF009 (frozen)
+
+    def unit_at(self, *, sliding: bool, side: str) -> str:
+        """Unit on a joint that slides or turns and whose brake is on ``side``."""
+        at_joint = self.where == "joint" or (self.where == "brake" and side == "joint")
+        return self.sliding if sliding and at_joint and self.sliding else self.unit
+
+    @property
+    def range(self) -> str:
+        """The values allowed, in words; empty for any number."""
+        return " or ".join(self.words) or str(self.limits)
+
+    def checked(self, value: object, of: str, name: str) -> Value:
+        """``value`` as a float, a text or None.
+
+        Raises:
+            BadValue: it is none of them, or out of range.
+        """
+        plain = _plain(value)
+        if plain is None and value is None and self.otherwise:
+            return None
+        if isinstance(plain, str) and plain in self.words:
+            return plain
+        if isinstance(plain, float) and not self.words and self.limits.holds(plain):
+            return plain
+        wanted = self.range if self.words else f"a finite number, {self.range}".rstrip(", ")
+        raise BadValue(f"{name} of {of} is {value!r}: it must be {wanted}")
+
+
+def _plain(value: object) -> Value:
+    """A finite number or a text; None for all else."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except (OverflowError, TypeError):
+            return None
+        return number if math.isfinite(number) else None
+    return None
+
+
+_TORQUE = Parameter("N m", "N")
+_AT_MOTOR = Parameter("N m", where="motor")
+_AT_BRAKE = Parameter("N m", "N", where="brake", kinds=("friction",))
+_ANGLE = Parameter("rad", "m", kinds=("tooth",))
+_TIME = Parameter("s")
+_FRICTION = Parameter(kinds=("friction",))
 
 _OF_BEARINGS = ("coulomb", "breakaway", "stribeck_speed", "viscous")
 """Parameters that joints without a motor have, too."""
@@ -29,59 +148,71 @@ _OF_BEARINGS = ("coulomb", "breakaway", "stribeck_speed", "viscous")
 class JointBrake:
     """Brake, gear, friction and drive of one joint with one degree of freedom.
 
-    SI units; on a sliding joint, N for N m, m for rad wherever a number belongs to the joint side.
+    SI units; on a sliding joint, N for N m and m for rad wherever a number belongs to the joint
+    side: `JOINT_PARAMETERS` has the units. Numbers of another kind of brake are ignored.
 
     Args:
-        kind: friction brake, tooth (or pin), or none. Numbers of another kind of brake are ignored.
-        side: where the brake (and its torques) acts.
-        gear_ratio: motor turns per joint turn [-] (rad/m on a sliding joint).
-        efficiency: of the gear, in (0, 1]; the loss follows the direction of power.
-        rotor_inertia: motor side [kg m^2]; None: the armature that the robot's file gives.
-        dynamic_torque: brake torque while it slides, at its side [N m].
-        static_torque: at standstill, at its side [N m]; None: as ``dynamic_torque``.
-        tolerance: half width of the band of both torques, a fraction in [0, 1).
+        kind: what stops the joint: a friction brake; a tooth or pin that engages in a gap; none.
+        side: where the brake acts: on the motor shaft or directly on the joint.
+        gear_ratio: motor turns per joint turn (on a sliding joint: motor angle per joint travel).
+        efficiency: efficiency of the gear; the loss follows the direction of power.
+        rotor_inertia: inertia of rotor, brake disc and gear, motor side.
+        dynamic_torque: torque of the brake while it slides, on the side of the brake.
+        static_torque: torque that the brake holds at standstill, on the side of the brake.
+        tolerance: half width of the band of both torques, as a fraction of them.
         band: where in the band this brake is: -1 low end, 0 nominal, +1 high end.
-        delay: from the command to the first torque [s].
-        rise: from the first to the full torque, linearly [s].
-        coulomb: dry friction of gear and bearings while sliding, joint side [N m].
-        breakaway: dry friction at standstill, joint side [N m]; None: as ``coulomb``.
-        stribeck_speed: speed over which breakaway falls to coulomb, exp(-(v/vs)^2), joint side
-            [rad/s].
-        viscous: joint side [N m s/rad].
-        short_circuit: viscous torque of the shorted motor, motor side [N m s/rad].
-        drive_torque: largest torque of the drive, motor side [N m]; None: not limited.
-        deceleration: in stops of category 1 and 2, joint side [rad/s^2].
-        peak_gear_torque: what the gear may carry for a moment, joint side [N m].
-        pitch: distance of the teeth, joint side [rad]; 0: a tooth engages at once.
-        tooth_offset: joint coordinate of one tooth [rad].
-        impact_time: duration over which an impulse is spread for the peak torque [s].
+        delay: time from the command to the first torque of the brake.
+        rise: time from the first to the full torque, which grows linearly.
+        coulomb: dry friction of gear and bearings while they slide, joint side.
+        breakaway: dry friction of gear and bearings at standstill (Stribeck), joint side.
+        stribeck_speed: speed v_s over which breakaway falls to coulomb, as exp(-(v/v_s)^2), joint
+            side.
+        viscous: viscous friction of gear and bearings, joint side.
+        short_circuit: viscous torque of the motor when its terminals are shorted as the power goes,
+            motor side.
+        drive_torque: largest torque of the drive in a controlled stop (categories 1 and 2), motor
+            side.
+        deceleration: deceleration of the joint in a controlled stop (categories 1 and 2), joint
+            side.
+        peak_gear_torque: torque that the gear may carry for a moment, joint side.
+        pitch: tooth brake: distance of the teeth, joint side; 0: it engages at once.
+        tooth_offset: tooth brake: joint coordinate of one tooth.
+        impact_time: duration over which the impulse of an engagement is spread for its peak torque.
         sources: provenance per parameter that is given; what differs from its default and is not
             in it is assumed. ``band`` is a choice and has none.
         notes: remarks per parameter.
     """
 
-    kind: Kind = "friction"
-    side: Side = "motor"
-    gear_ratio: float = 1.0
-    efficiency: float = 1.0
-    rotor_inertia: float | None = None
-    dynamic_torque: float = 0.0
-    static_torque: float | None = None
-    tolerance: float = 0.0
-    band: float = 0.0
-    delay: float = 0.0
-    rise: float = 0.0
-    coulomb: float = 0.0
-    breakaway: float | None = None
-    stribeck_speed: float = 0.0
-    viscous: float = 0.0
-    short_circuit: float = 0.0
-    drive_torque: float | None = None
-    deceleration: float | None = None
-    peak_gear_torque: float | None = None
-    pitch: float = 0.0
-    tooth_offset: float = 0.0
-    impact_time: float = 1e-3
+    kind: Annotated[Kind, Parameter()] = "friction"
+    side: Annotated[Side, _FRICTION] = "motor"
+    gear_ratio: Annotated[Positive, Parameter(sliding="rad/m")] = 1.0
+    efficiency: Annotated[float, Range(above=0, most=1), Parameter()] = 1.0
+    rotor_inertia: Annotated[
+        NotNegative | None,
+        Parameter("kg m^2", where="motor", otherwise="the armature that the robot's file gives"),
+    ] = None
+    dynamic_torque: Annotated[NotNegative, _AT_BRAKE] = 0.0
+    static_torque: Annotated[
+        NotNegative | None, replace(_AT_BRAKE, otherwise="as dynamic_torque")
+    ] = None
+    tolerance: Annotated[float, Range(least=0, below=1), _FRICTION] = 0.0
+    band: Annotated[float, Range(least=-1, most=1), _FRICTION] = 0.0
+    delay: Annotated[NotNegative, Parameter("s", kinds=("friction", "tooth"))] = 0.0
+    rise: Annotated[NotNegative, replace(_TIME, kinds=("friction",))] = 0.0
+    coulomb: Annotated[NotNegative, _TORQUE] = 0.0
+    breakaway: Annotated[NotNegative | None, replace(_TORQUE, otherwise="as coulomb")] = None
+    stribeck_speed: Annotated[NotNegative, Parameter("rad/s", "m/s")] = 0.0
+    viscous: Annotated[NotNegative, Parameter("N m s/rad", "N s/m")] = 0.0
+    short_circuit: Annotated[NotNegative, Parameter("N m s/rad", where="motor")] = 0.0
+    drive_torque: Annotated[NotNegative | None, replace(_AT_MOTOR, otherwise="not limited")] = None
+    deceleration: Annotated[
+        Positive | None,
+        Parameter("rad/s^2", "m/s^2", otherwise="unknown; categories 1 and 2 need it"),
+    ] = None
+    peak_gear_torque: Annotated[Positive | None, replace(_TORQUE, otherwise="unknown")] = None
+    pitch: Annotated[NotNegative, _ANGLE] = 0.0
+    tooth_offset: Annotated[float, _ANGLE] = 0.0
+    impact_time: Annotated[Positive, replace(_TIME, kinds=("tooth",))] = 1e-3
     sources: Mapping[str, Source] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
 
@@ -124,19 +255,19 @@ class JointBrake:
 @public
 @dataclass(frozen=True)
 class Chain:
-    """From the signal to the command.
+    """From the signal to the command [s].
 
     Args:
-        sensor: time of the sensor or button [s].
-        controller: time of the controller [s].
-        drive_off: from the command until the torque of the motors is gone [s].
+        sensor: time of the sensor or button.
+        controller: time of the controller, until it commands brakes and power.
+        drive_off: time from the command until the torque of the motors is gone.
         sources: provenance per parameter that is given; the others are assumed.
         notes: remarks per parameter.
     """
 
-    sensor: float = 0.0
-    controller: float = 0.0
-    drive_off: float = 0.0
+    sensor: Annotated[NotNegative, _TIME] = 0.0
+    controller: Annotated[NotNegative, _TIME] = 0.0
+    drive_off: Annotated[NotNegative, _TIME] = 0.0
     sources: Mapping[str, Source] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
 
@@ -147,6 +278,30 @@ class Chain:
     def command(self) -> float:
         """Time from the signal until brakes are commanded and power is cut [s]."""
         return self.sensor + self.controller
+
+
+def _parameters_of(kind: type[JointBrake | Chain]) -> FrozenTable[Parameter]:
+    """The parameters among the fields of a class."""
+    found = {}
+    for name, key in keys_of(kind).items():
+        bare, marks = parted(key.kind)
+        for mark in marks:
+            if isinstance(mark, Parameter):
+                # The range of an optional number is that of the number.
+                inner = [parted(part) for part in get_args(bare) if part is not NoneType]
+                marks += tuple(more for _, others in inner for more in others)
+                words = get_args(bare) if bare in (Kind, Side) else ()
+                limits = next((m for m in marks if isinstance(m, Range)), Range())
+                found[name] = replace(
+                    mark, meaning=key.meaning, default=key.default, words=words, limits=limits
+                )
+    return FrozenTable(found)
+
+
+JOINT_PARAMETERS = _parameters_of(JointBrake)
+"""Parameters of a joint, in the order of the file."""
+CHAIN_PARAMETERS = _parameters_of(Chain)
+"""Parameters of the chain from the signal to the command, in the order of the file."""
 
 
 def first_problem(values: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -172,19 +327,22 @@ def first_problem(values: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
+def quantity(value: Value, unit: str, parameter: Parameter) -> tuple[str, str]:
+    """Value of a parameter and its unit, which is empty if there is none; times in ms."""
+    if value is None:
+        return parameter.otherwise, ""
+    if isinstance(value, str):
+        return value, ""
+    if unit == "s":
+        return f"{1e3 * value:g}", "ms"
+    return f"{value:g}", unit
+
+
 def _freeze(record: JointBrake | Chain, parameters: Mapping[str, Parameter]) -> None:
     """Check every parameter by itself and keep plain floats and frozen tables."""
     of = "a brake" if isinstance(record, JointBrake) else "the chain"
     for name, parameter in parameters.items():
-        given = getattr(record, name)
-        try:
-            value: Value = parameter.plain(given)
-        except BadValue:
-            value = float("nan")
-        if not parameter.allows(value):
-            number = "" if parameter.words else "a finite number"
-            wanted = ", ".join(part for part in (number, parameter.range) if part)
-            raise BadValue(f"{name} of {of} is {given!r}: it must be {wanted}")
+        value = parameter.checked(getattr(record, name), of, name)
         object.__setattr__(record, name, value)
     for key in ("sources", "notes"):
         table = dict(getattr(record, key))

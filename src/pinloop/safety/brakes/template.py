@@ -21,8 +21,7 @@ from ...errors import BadValue, LoopNotClosed, PinloopWarning
 from ...linalg.saddle import from_upper
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
-from .joint_brake import Chain, JointBrake, Source
-from .parameters import Value
+from .joint_brake import Chain, JointBrake, Source, Value
 
 __all__ = ["guess", "worst_loads"]
 

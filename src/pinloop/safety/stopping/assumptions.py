@@ -11,7 +11,7 @@ from ...errors import printable
 from ...model.mechanism import Mechanism
 from ...tables.number_format import decimals, listed, milliseconds, number, units_of
 from ..brakes.brakes import Assumption, Brakes, Chain
-from ..brakes.parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS, quantity
+from ..brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS, quantity
 from ..space.passed_limits import LimitPassed, joint_limits
 from .ledger import explained_error
 from .result import StopResult

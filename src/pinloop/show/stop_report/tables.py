@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ...safety.brakes.parameters import CHAIN_PARAMETERS, JOINT_PARAMETERS, quantity
+from ...safety.brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS, quantity
 from ...tables.sheet import Cell, Facts, Grid, column_runs, heading_over, heading_under
 from .instants import Clock, happenings
 from .markup import Markup, element, joined
