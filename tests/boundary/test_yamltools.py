@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
@@ -15,19 +16,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinloop.boundary.json_schema import json_schema_of, key_table
-from pinloop.boundary.schema import (
+from pinloop.boundary.marks import (
+    INTERNAL,
+    As,
     Check,
     Direction,
     Name,
     NotNegative,
-    Parsed,
     Positive,
     Range,
     Short,
     Vector3,
+    existing,
     nonempty,
-    read_data,
 )
+from pinloop.boundary.schema import read_data
 from pinloop.boundary.yaml import line_of, read_yaml
 from pinloop.errors import LoadError
 
@@ -289,7 +292,10 @@ class Everything:
     either: Annotated[tuple[float, ...], Short(float, lambda x: (x,))] | Mapping[Name, int] = ()
     part: Annotated[Part | None, "a part or its name"] = None
     short: Annotated[Part, Short(Name, "name")] = field(default_factory=lambda: Part("x"))
-    twice: Annotated[str, Parsed(doubled, {"type": "string"})] = ""
+    twice: Annotated[str, As(Any, doubled, {"type": "string"})] = ""
+    vector: Annotated[object, As(Vector3 | None, np.array)] = None
+    inside: Annotated[object, INTERNAL] = None
+    file: Annotated[Path, existing] | None = None
     filled: Annotated[Mapping[Name, NotNegative], nonempty] = field(default_factory=dict)
 
 
@@ -347,6 +353,10 @@ def test_values(text: str, value: object) -> None:
         ("short: 3", "short is 3: expected a text"),
         ("short: {mass: heavy, name: a}", "short.mass is 'heavy': expected a number"),
         ("twice: 3", "twice is 3: expected a word"),
+        ("vector: [1, 2]", "vector is [1, 2]: it has too few items"),
+        ("inside: 1", "inside is not a known key"),
+        ("file: 3", "file is 3: expected a text"),
+        ("file: no.yaml", "file is 'no.yaml': no.yaml: no such file"),
         ("filled: {}", "filled is {}: 0 items where 1 are needed"),
         ("filled: {'': 1}", "expected a text as key"),
         ("filled: {a: -1}", "filled.a is -1: expected a number greater than or equal to 0"),
@@ -357,6 +367,14 @@ def test_what_does_not_fit(text: str, sentence: str) -> None:
         read_data(Everything, read_yaml(text, "f"), "f")
     assert sentence in info.value.problem
     assert info.value.line == 1
+
+
+def test_values_made_of_others(tmp_path: Path) -> None:
+    (tmp_path / "there.txt").touch()
+    data = {"vector": [1, 2, 3], "file": "there.txt"}
+    made = read_data(Everything, data, "f", folder=tmp_path)
+    assert isinstance(made.vector, np.ndarray) and made.vector.tolist() == [1, 2, 3]
+    assert made.file == tmp_path / "there.txt"
 
 
 def test_tables_of_keys() -> None:

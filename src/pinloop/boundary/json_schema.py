@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import is_dataclass
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, is_typeddict
 
-from .schema import BOUNDS, Check, Parsed, Range, Short, keys_of, parted
+from .marks import BOUNDS, As, Check, Range, Short
+from .schema import keys_of, parted
 
 __all__ = ["json_schema_of", "key_table"]
 
@@ -42,11 +44,13 @@ def _table_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     """The JSON schema of a value."""
     kind, marks = parted(kind)
-    schema = _bare_schema(kind, definitions)
+    other = next((mark for mark in marks if isinstance(mark, As)), None)
+    if other is None:
+        schema = _bare_schema(kind, definitions)
+    else:
+        schema = dict(other.schema or _schema(other.kind, definitions))
     for mark in marks:
-        if isinstance(mark, Parsed):
-            schema = dict(mark.schema)
-        elif isinstance(mark, Check | Range):
+        if isinstance(mark, Check | Range):
             own = _WORDS_OF.get(str(schema.get("type")), ())
             schema |= {word: value for word, value in mark.schema.items() if word in own}
     for mark in marks:
@@ -64,7 +68,14 @@ _WORDS_OF = {
 }
 """What JSON schema says of values of a type."""
 
-_SIMPLE = {float: "number", int: "integer", bool: "boolean", str: "string", NoneType: "null"}
+_SIMPLE = {
+    Path: "string",
+    float: "number",
+    int: "integer",
+    bool: "boolean",
+    str: "string",
+    NoneType: "null",
+}
 
 
 def _bare_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:

@@ -11,10 +11,11 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from functools import cache
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -32,157 +33,16 @@ from typing import (
 import numpy as np
 
 from ..errors import LoadError, shown
+from .marks import INTERNAL, As, Check, Name, Range, Short
 from .yaml import has_item, line_of
 
-__all__ = [
-    "BOUNDS",
-    "Check",
-    "Direction",
-    "Key",
-    "Name",
-    "NotNegative",
-    "Parsed",
-    "Positive",
-    "Range",
-    "Short",
-    "Vector3",
-    "keys_of",
-    "nonempty",
-    "parted",
-    "read_data",
-]
+__all__ = ["Key", "keys_of", "parted", "read_data"]
 
 T = TypeVar("T")
 Place = tuple[int | str, ...]
 
 _LARGEST = 1e30
 """No length, mass or inertia is larger; products of a few such numbers stay finite."""
-
-
-# -- marks ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Check:
-    """A mark: a rule beside the type.
-
-    Args:
-        function: raises ValueError on what it refuses.
-        schema: what a JSON schema says of the rule.
-    """
-
-    function: Callable[[Any], object]
-    schema: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Range:
-    """A mark: the numbers that are allowed.
-
-    Args:
-        least: smallest one.
-        above: all are larger.
-        most: largest one.
-        below: all are smaller.
-    """
-
-    least: float | None = None
-    above: float | None = None
-    most: float | None = None
-    below: float | None = None
-
-    def bounds(self) -> Iterator[tuple[Bound, float]]:
-        """Bounds that are given."""
-        for name, bound in BOUNDS.items():
-            if getattr(self, name) is not None:
-                yield bound, getattr(self, name)
-
-    def holds(self, value: float) -> bool:
-        """Whether a number is allowed."""
-        return all(bound.holds(value, limit) for bound, limit in self.bounds())
-
-    def function(self, value: float) -> None:
-        """Refuse a number outside, by a ValueError."""
-        for bound, limit in self.bounds():
-            if not bound.holds(value, limit):
-                raise ValueError(f"expected a number {bound.expected} {limit:g}")
-
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        """The bounds as JSON schema has them."""
-        return {bound.keyword: limit for bound, limit in self.bounds()}
-
-    def __str__(self) -> str:
-        return " and ".join(f"{bound.short} {limit:g}" for bound, limit in self.bounds())
-
-
-@dataclass(frozen=True)
-class Bound:
-    short: str
-    expected: str
-    keyword: str
-    holds: Callable[[float, float], bool]
-
-
-BOUNDS: Mapping[str, Bound] = {
-    "least": Bound("at least", "greater than or equal to", "minimum", float.__ge__),
-    "above": Bound("above", "greater than", "exclusiveMinimum", float.__gt__),
-    "most": Bound("at most", "less than or equal to", "maximum", float.__le__),
-    "below": Bound("below", "less than", "exclusiveMaximum", float.__lt__),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Parsed:
-    """A mark: a function makes the value of what the file has, or refuses it by a ValueError.
-
-    Args:
-        function: the function.
-        schema: what the file may have.
-    """
-
-    function: Callable[[Any], Any]
-    schema: Mapping[str, Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Short:
-    """A mark: what is no table (or no list, where one is expected) stands for one.
-
-    Args:
-        kind: type of the shorter form.
-        full: the key that it is the value of, or a function that makes the longer form of it.
-    """
-
-    kind: Any
-    full: str | Callable[[Any], object]
-
-    def lengthened(self, value: object) -> object:
-        """The longer form."""
-        return {self.full: value} if isinstance(self.full, str) else self.full(value)
-
-
-def _filled(value: Any) -> None:
-    if not value:
-        empty = isinstance(value, str)
-        raise ValueError(
-            "expected a text that is not empty" if empty else "0 items where 1 are needed"
-        )
-
-
-def _nonzero(vector: Sequence[float]) -> None:
-    if math.hypot(*vector) < 1e-9:
-        raise ValueError("a zero vector has no direction")
-
-
-nonempty = Check(_filled, {"minLength": 1, "minItems": 1, "minProperties": 1})
-"""A text with a letter, a list or table with an item."""
-Name = Annotated[str, nonempty]
-NotNegative = Annotated[float, Range(least=0)]
-Positive = Annotated[float, Range(above=0)]
-Vector3 = tuple[float, float, float]
-Direction = Annotated[Vector3, Check(_nonzero, {})]
-"""Three numbers that do not vanish together; of any length."""
 
 
 # -- keys -----------------------------------------------------------------------------------------
@@ -230,6 +90,7 @@ def _keys_of(kind: Any) -> Mapping[str, Key]:
             if field.default_factory is MISSING
             else field.default_factory()
             for field in fields(kind)
+            if INTERNAL not in parted(hints[field.name])[1]
         }
     return {
         name: Key(hints[name], default, _meaning(hints[name]) or meanings.get(name, ""))
@@ -261,7 +122,9 @@ def _meaning(kind: Any) -> str:
 # -- reading --------------------------------------------------------------------------------------
 
 
-def read_data(kind: type[T], data: object, source: str, *, extra: bool = False) -> T:
+def read_data(
+    kind: type[T], data: object, source: str, *, folder: Path | None = None, extra: bool = False
+) -> T:
     """Make a table of what a file holds.
 
     Args:
@@ -269,12 +132,13 @@ def read_data(kind: type[T], data: object, source: str, *, extra: bool = False) 
         data: what `read_yaml` returned, or dicts and lists of the caller; NumPy arrays and numbers
             are welcome.
         source: file name or kind of input, for messages.
+        folder: what paths in the file are relative to; the working directory by default.
         extra: whether keys of the document that nobody knows are passed over.
 
     Raises:
         LoadError: names the first key that does not fit, its value and what is expected.
     """
-    reader = _Reader(data, extra)
+    reader = _Reader(data, folder or Path(), extra)
     value = reader.read(kind, data, ())
     if reader.problems:
         # A misspelt key is also a missing one: the misspelling is the better explanation.
@@ -288,8 +152,8 @@ def read_data(kind: type[T], data: object, source: str, *, extra: bool = False) 
 class _Reader:
     """Makes values of data, and collects what does not fit: place, sentence, unknown key or not."""
 
-    def __init__(self, data: object, extra: bool) -> None:
-        self._data, self._extra = data, extra
+    def __init__(self, data: object, folder: Path, extra: bool) -> None:
+        self._data, self._folder, self._extra = data, folder, extra
         self.problems: list[tuple[Place, str, bool]] = []
 
     def read(self, kind: Any, value: Any, place: Place) -> Any:
@@ -297,25 +161,32 @@ class _Reader:
         if isinstance(value, np.ndarray | np.generic):
             value = value.tolist()
         kind, marks = parted(kind)
-        before = len(self.problems)
-        parsed: Any = value
+        before, given = len(self.problems), value
         for mark in marks:
             if isinstance(mark, Short) and not isinstance(value, (Mapping, *_full_form(kind))):
-                parsed = mark.lengthened(value)
-        if not any(isinstance(mark, Parsed) for mark in marks):
-            parsed = self._of_kind(kind, parsed, place)
-        for mark in marks:
-            if len(self.problems) == before and isinstance(mark, Check | Range | Parsed):
-                try:
-                    changed = mark.function(parsed)
-                except ValueError as error:
-                    self._refuse(place, value, str(error))
-                else:
-                    parsed = changed if isinstance(mark, Parsed) else parsed
-        return parsed
+                value = mark.lengthened(value)
+        other = next((mark for mark in marks if isinstance(mark, As)), None)
+        if other is None:
+            value = self._of_kind(kind, value, place)
+        else:
+            value = self.read(other.kind, value, place)
+        try:
+            if other and other.function and value is not None and len(self.problems) == before:
+                value = other.function(value)
+            for mark in marks:
+                if isinstance(mark, Check | Range) and len(self.problems) == before:
+                    mark.function(value)
+        except LoadError:
+            raise  # of another file that is named here
+        except ValueError as error:
+            self._refuse(place, given, str(error))
+        return value
 
     def _of_kind(self, kind: Any, value: Any, place: Place) -> Any:
         origin, parts = get_origin(kind), get_args(kind)
+        if kind is Path:
+            text = self.read(Name, value, place)
+            return self._folder / text if isinstance(text, str) else text
         if kind in _SCALARS:
             try:
                 return _SCALARS[kind](value)

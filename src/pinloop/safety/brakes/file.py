@@ -18,7 +18,8 @@ import yaml
 
 from ...boundary.files import read_bytes, write_text
 from ...boundary.json_schema import json_schema_of
-from ...boundary.schema import Name, Short, keys_of, nonempty, read_data
+from ...boundary.marks import Name, Short, nonempty
+from ...boundary.schema import keys_of, read_data
 from ...boundary.yaml import line_of, read_yaml
 from ...errors import BadValue, LoadError
 from .brakes import Brakes

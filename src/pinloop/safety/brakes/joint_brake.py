@@ -15,7 +15,8 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 import numpy as np
 
 from ...boundary.arguments import public
-from ...boundary.schema import NotNegative, Positive, Range, keys_of, parted
+from ...boundary.marks import NotNegative, Positive, Range
+from ...boundary.schema import keys_of, parted
 from ...errors import BadValue
 
 __all__ = [

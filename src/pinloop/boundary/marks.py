@@ -1,0 +1,164 @@
+"""Marks of annotations: what the values of a dataclass's fields may be in files, beside their type.
+
+`Annotated[float, Range(above=0), "its length [m]"]`. `schema` reads files by them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from .files import no_such_file
+
+__all__ = [
+    "BOUNDS",
+    "INTERNAL",
+    "As",
+    "Check",
+    "Direction",
+    "Name",
+    "NotNegative",
+    "Positive",
+    "Range",
+    "Short",
+    "Vector3",
+    "existing",
+    "nonempty",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """A mark: a rule beside the type.
+
+    Args:
+        function: raises ValueError on what it refuses.
+        schema: what a JSON schema says of the rule.
+    """
+
+    function: Callable[[Any], object]
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Range:
+    """A mark: the numbers that are allowed.
+
+    Args:
+        least: smallest one.
+        above: all are larger.
+        most: largest one.
+        below: all are smaller.
+    """
+
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    below: float | None = None
+
+    def bounds(self) -> Iterator[tuple[Bound, float]]:
+        """Bounds that are given."""
+        for name, bound in BOUNDS.items():
+            if getattr(self, name) is not None:
+                yield bound, getattr(self, name)
+
+    def holds(self, value: float) -> bool:
+        """Whether a number is allowed."""
+        return all(bound.holds(value, limit) for bound, limit in self.bounds())
+
+    def function(self, value: float) -> None:
+        """Refuse a number outside, by a ValueError."""
+        for bound, limit in self.bounds():
+            if not bound.holds(value, limit):
+                raise ValueError(f"expected a number {bound.expected} {limit:g}")
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """The bounds as JSON schema has them."""
+        return {bound.keyword: limit for bound, limit in self.bounds()}
+
+    def __str__(self) -> str:
+        return " and ".join(f"{bound.short} {limit:g}" for bound, limit in self.bounds())
+
+
+@dataclass(frozen=True)
+class Bound:
+    short: str
+    expected: str
+    keyword: str
+    holds: Callable[[float, float], bool]
+
+
+BOUNDS: Mapping[str, Bound] = {
+    "least": Bound("at least", "greater than or equal to", "minimum", float.__ge__),
+    "above": Bound("above", "greater than", "exclusiveMinimum", float.__gt__),
+    "most": Bound("at most", "less than or equal to", "maximum", float.__le__),
+    "below": Bound("below", "less than", "exclusiveMaximum", float.__lt__),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class As:
+    """A mark: a file has a value of another kind.
+
+    Args:
+        kind: what the file has.
+        function: makes the value of it, or refuses it by a ValueError; None stays None.
+        schema: what a JSON schema says of the value in the file, if it is not that of the kind.
+    """
+
+    kind: Any
+    function: Callable[[Any], Any] | None = None
+    schema: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Short:
+    """A mark: what is no table (or no list, where one is expected) stands for one.
+
+    Args:
+        kind: type of the shorter form.
+        full: the key that it is the value of, or a function that makes the longer form of it.
+    """
+
+    kind: Any
+    full: str | Callable[[Any], object]
+
+    def lengthened(self, value: object) -> object:
+        """The longer form."""
+        return {self.full: value} if isinstance(self.full, str) else self.full(value)
+
+
+def _filled(value: Any) -> None:
+    if not value:
+        empty = isinstance(value, str)
+        raise ValueError(
+            "expected a text that is not empty" if empty else "0 items where 1 are needed"
+        )
+
+
+def _nonzero(vector: Sequence[float]) -> None:
+    if math.hypot(*vector) < 1e-9:
+        raise ValueError("a zero vector has no direction")
+
+
+def _there(path: Path) -> None:
+    if not path.exists():
+        raise ValueError(f"{path}: {no_such_file(path)}")
+
+
+INTERNAL = object()
+"""A mark of fields that files do not have."""
+existing = Check(_there, {})
+"""A file that is there."""
+nonempty = Check(_filled, {"minLength": 1, "minItems": 1, "minProperties": 1})
+"""A text with a letter, a list or table with an item."""
+Name = Annotated[str, nonempty]
+NotNegative = Annotated[float, Range(least=0)]
+Positive = Annotated[float, Range(above=0)]
+Vector3 = tuple[float, float, float]
+Direction = Annotated[Vector3, Check(_nonzero, {})]
+"""Three numbers that do not vanish together; of any length."""
