@@ -11,7 +11,8 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -32,11 +33,19 @@ from typing import (
 
 import numpy as np
 
-from ..errors import LoadError, shown
+from ..errors import (
+    BadValue,
+    InconsistentVelocity,
+    LoadError,
+    LoopNotClosed,
+    UnknownName,
+    shown,
+)
+from .files import read_bytes
 from .marks import INTERNAL, As, Check, Name, Range, Short
-from .yaml import has_item, line_of
+from .yaml import has_item, line_of, read_yaml
 
-__all__ = ["Key", "keys_of", "parted", "read_data"]
+__all__ = ["Document", "Key", "keys_of", "label_of", "parted", "read_data"]
 
 T = TypeVar("T")
 Place = tuple[int | str, ...]
@@ -103,7 +112,12 @@ def _arguments(docstring: str) -> dict[str, str]:
     _, _, section = inspect.cleandoc(docstring).partition("\nArgs:\n")
     section = re.split(r"\n(?=\S)", section)[0]
     parts = re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", section, re.MULTILINE)
-    return {name: " ".join(text.split()).removesuffix(".") for name, text in parts}
+    return {name: _for_users(" ".join(text.split())) for name, text in parts}
+
+
+def _for_users(text: str) -> str:
+    """A sentence without shapes of arrays, which files do not have."""
+    return re.sub(r", shape \([^)]*\)", "", text).replace("``", "`").removesuffix(".")
 
 
 def parted(kind: Any) -> tuple[Any, tuple[Any, ...]]:
@@ -149,10 +163,59 @@ def read_data(
     return value  # type: ignore[no-any-return]
 
 
+@dataclass(frozen=True, eq=False)
+class Document:
+    """A YAML file as it was written, for whoever finds later what is wrong with it.
+
+    Args:
+        path: the file; paths in it are relative to its folder.
+        data: what is in it, with lines.
+    """
+
+    path: Path
+    data: Any
+
+    @classmethod
+    def open(cls, path: str | Path, kind: str) -> Document:
+        """Read a file.
+
+        Args:
+            path: the file.
+            kind: what it is, for messages: "study file".
+
+        Raises:
+            LoadError: it cannot be read, or is no YAML.
+        """
+        return cls(Path(path), read_yaml(read_bytes(path, kind), str(path)))
+
+    def read(self, kind: type[T]) -> T:
+        """Make the table of the file; see `read_data`."""
+        return read_data(kind, self.data, str(self.path), folder=self.path.parent)
+
+    @contextmanager
+    def at(self, *place: str | int) -> Iterator[None]:
+        """Say of what is refused inside which place of the file it comes from."""
+        try:
+            yield
+        except LoadError:
+            raise  # it has a place already
+        except (BadValue, UnknownName, LoopNotClosed, InconsistentVelocity) as error:
+            text, label = str(error), label_of(place)
+            text = text if text.startswith(label) else f"{label}: {text}"
+            line = line_of(self.data, place)
+            raise LoadError(text, source=str(self.path), line=line) from None
+
+
+def label_of(place: Place) -> str:
+    """``("loops", 2, "pair")`` as ``loops[2].pair``."""
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
+    return text.removeprefix(".") or "the document"
+
+
 class _Reader:
     """Makes values of data, and collects what does not fit: place, sentence, unknown key or not."""
 
-    def __init__(self, data: object, folder: Path, extra: bool) -> None:
+    def __init__(self, data: Any, folder: Path, extra: bool) -> None:
         self._data, self._folder, self._extra = data, folder, extra
         self.problems: list[tuple[Place, str, bool]] = []
 
@@ -211,7 +274,7 @@ class _Reader:
         if value is None and NoneType in parts:
             return None
         kinds = [part for part in parts if part is not NoneType]
-        alike = (part for part in kinds if isinstance(value, _full_form(parted(part)[0])))
+        alike = (part for part in kinds if _shape(value) == _full_form(parted(part)[0]))
         return self.read(next(alike, kinds[0]), value, place)
 
     def _table(self, kind: Any, value: Any, place: Place) -> Any:
@@ -267,15 +330,21 @@ class _Reader:
         self.problems.append((place, self._label(place) + text, unknown))
 
     def _label(self, place: Place) -> str:
-        """``("loops", 2, "pair")`` as ``loops[2].pair``, without what a longer form puts in."""
-        text, here = "", self._data
+        """The label of a place without what a longer form puts in."""
+        here, steps = self._data, []
         for depth, step in enumerate(place):
             if has_item(here, step):
-                here = here[step]  # type: ignore[index]
+                here = here[step]
             elif depth < len(place) - 1 or not isinstance(here, Mapping):
                 continue
-            text += f"[{step}]" if isinstance(step, int) else f".{step}"
-        return text.removeprefix(".") or "the document"
+            steps.append(step)
+        return label_of(tuple(steps))
+
+
+def _shape(value: object) -> tuple[type, ...]:
+    """What the data are, as `_full_form` has it."""
+    forms: tuple[tuple[type, ...], ...] = ((Mapping,), (list, tuple))
+    return next((form for form in forms if isinstance(value, form)), ())
 
 
 def _full_form(kind: Any) -> tuple[type, ...]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Real
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...boundary.arguments import public
 from ...boundary.checks import require_kind
+from ...boundary.marks import As, Name, NotNegative, Vector3
 from ...errors import BadValue
 from ...model.description import Joint, constant
 from ...model.mechanism import Mechanism, build
@@ -29,17 +31,17 @@ class Payload:
     """What a robot carries.
 
     Args:
-        mass: [kg].
+        mass: its mass [kg]; that of the space in a study that varies it.
         com: centre of mass in ``frame`` [m], shape (3,).
         inertia: about the centre of mass, axes of ``frame`` [kg m^2], shape (3, 3); a point mass
             by default.
         frame: body or frame that carries it; the tool of the robot by default.
     """
 
-    mass: float
-    com: ArrayLike = (0.0, 0.0, 0.0)
-    inertia: ArrayLike | None = None
-    frame: str | None = None
+    mass: NotNegative = 0.0
+    com: Annotated[ArrayLike, As(Vector3)] = (0.0, 0.0, 0.0)
+    inertia: Annotated[ArrayLike | None, As(tuple[Vector3, Vector3, Vector3] | None)] = None
+    frame: Name | None = None
 
 
 def tool_of(robot: Mechanism) -> str:

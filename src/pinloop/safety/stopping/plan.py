@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...boundary.arguments import public
+from ...boundary.marks import INTERNAL, NotNegative
 from ...dynamics import EquationsOfMotion
 from ...errors import BadValue
 from ...linalg.saddle import Saddle
@@ -36,16 +38,17 @@ class Trigger:
     Args:
         motion: what the robot is doing; going on at constant joint speeds by default.
         at: when the signal comes, in the time of ``motion`` [s].
-        sensor: see `Chain`; that of the brakes by default.
-        controller: see `Chain`.
-        drive_off: see `Chain`.
+        sensor: time from the signal until the controller knows [s]; that of the brakes by default.
+        controller: time from then until the command [s]; that of the brakes by default.
+        drive_off: time from the command until the drives are off [s]; that of the brakes by
+            default.
     """
 
-    motion: JointTrajectory | None = None
-    at: float = 0.0
-    sensor: float | None = None
-    controller: float | None = None
-    drive_off: float | None = None
+    motion: Annotated[JointTrajectory | None, INTERNAL] = None
+    at: Annotated[float, INTERNAL] = 0.0
+    sensor: NotNegative | None = None
+    controller: NotNegative | None = None
+    drive_off: NotNegative | None = None
 
     def chain(self, usual: Chain) -> Chain:
         """The chain with what is given here."""

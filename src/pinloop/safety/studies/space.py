@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from ...assembly.search import is_outside
 from ...boundary.arguments import public
+from ...boundary.marks import As
 from ...errors import BadValue, UnknownName
 from ...model.mechanism import Mechanism
 from ..brakes.brakes import Brakes, Chain
@@ -75,7 +78,8 @@ class Space:
         speed: per driven joint its speed [rad/s, m/s], or one range for all in parts of their
             velocity limits; by default -1 to 1 times the limits.
         payload: mass of the payload at the tool [kg]; none by default.
-        motion: a recorded motion, whose instants take the place of poses and speeds.
+        motion: a recorded motion, whose instants take the place of poses and speeds; in a file the
+            name of its CSV file.
         instant: when the signal comes, in the time of the motion [s]; by default any time from
             which the motion is known for long enough.
         delay: per joint, by how much its brake comes later [s].
@@ -86,7 +90,7 @@ class Space:
     pose: Mapping[str, Range] | None = None
     speed: Mapping[str, Range] | Range = _ALL_SPEEDS
     payload: Range | None = None
-    motion: JointTrajectory | None = None
+    motion: Annotated[JointTrajectory | None, As(Path | None, JointTrajectory.from_csv)] = None
     instant: Range | None = None
     delay: Mapping[str, Range] = field(default_factory=dict)
     band: Mapping[str, Range] | Range = field(default_factory=dict)
@@ -183,7 +187,7 @@ class Space:
     def _instant(self, chain: Chain) -> Variable:
         motion = self.motion
         assert motion is not None
-        if self.pose is not None or self.speed != _ALL_SPEEDS:
+        if self.pose or self.speed != _ALL_SPEEDS:
             raise BadValue("give either poses and speeds or a motion, not both")
         needed = chain.command + chain.drive_off
         if needed > motion.duration:
