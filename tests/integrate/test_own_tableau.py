@@ -49,7 +49,7 @@ def test_one_with_an_error_estimate_controls_its_step() -> None:
 
 
 def test_one_without_needs_a_step() -> None:
-    with pytest.raises(BadValue, match="method 'ralston' has no error estimate; give it step="):
+    with pytest.raises(BadValue, match="method 'ralston' has no error estimate; give it a step"):
         MuntheKaas(RALSTON)
 
 

@@ -157,7 +157,7 @@ def test_lengths_are_judged_in_characteristic_lengths() -> None:
     ("options", "message"),
     [
         ({"name": "rk5"}, "no method 'rk5'; known: euler"),
-        ({"name": "rk4"}, "no error estimate; give it step="),
+        ({"name": "rk4"}, "no error estimate; give it a step"),
         ({"name": "euler"}, "no error estimate"),
         ({"step": 0.0}, "step is 0"),
         ({"step": -1.0}, "step is -1"),

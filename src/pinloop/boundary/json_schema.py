@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ def _table_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     properties = {}
     for name, key in keys_of(kind).items():
         schema = _schema(key.kind, definitions)
-        if not key.required and not is_typeddict(kind) and not is_dataclass(key.default):
+        if not is_typeddict(kind) and _is_plain(key.default):
             schema["default"] = list(key.default) if isinstance(key.default, tuple) else key.default
         properties[name] = schema | ({"description": key.meaning} if key.meaning else {})
     text, _, _ = inspect.cleandoc(kind.__doc__ or "").partition("\nArgs:\n")
@@ -39,6 +40,13 @@ def _table_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         "required": [name for name, key in keys_of(kind).items() if key.required],
         "additionalProperties": False,
     }
+
+
+def _is_plain(default: object) -> bool:
+    """Whether JSON can have it."""
+    if isinstance(default, float):
+        return math.isfinite(default)
+    return default is None or isinstance(default, bool | int | str | tuple | dict)
 
 
 def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+from ..units import TIMES, in_units
 from .files import no_such_file
 
 __all__ = [
@@ -19,6 +21,8 @@ __all__ = [
     "As",
     "Check",
     "Direction",
+    "Duration",
+    "Instant",
     "Name",
     "NotNegative",
     "Positive",
@@ -26,6 +30,7 @@ __all__ = [
     "Short",
     "Vector3",
     "existing",
+    "finite",
     "nonempty",
 ]
 
@@ -106,7 +111,7 @@ class As:
 
     Args:
         kind: what the file has.
-        function: makes the value of it, or refuses it by a ValueError; None stays None.
+        function: makes the value of it, or refuses it by a ValueError.
         schema: what a JSON schema says of the value in the file, if it is not that of the kind.
     """
 
@@ -130,6 +135,20 @@ class Short:
     def lengthened(self, value: object) -> object:
         """The longer form."""
         return {self.full: value} if isinstance(self.full, str) else self.full(value)
+
+
+def finite(value: object, wanted: str) -> float:
+    """A finite number; a ValueError that says what is wanted for all else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"expected {wanted}")
+    if not abs(value) <= sys.float_info.max:  # integers may have more digits than a float
+        raise ValueError(f"expected a finite {wanted.split()[1].rstrip(',')}")
+    return float(value)
+
+
+def _seconds(value: object) -> float:
+    time = in_units(value, TIMES) if isinstance(value, str) else value
+    return finite(time, "a time, such as 0.8 (s) or 800ms")
 
 
 def _filled(value: Any) -> None:
@@ -159,6 +178,12 @@ nonempty = Check(_filled, {"minLength": 1, "minItems": 1, "minProperties": 1})
 Name = Annotated[str, nonempty]
 NotNegative = Annotated[float, Range(least=0)]
 Positive = Annotated[float, Range(above=0)]
+Instant = Annotated[
+    float,
+    As(Any, _seconds, {"anyOf": [{"type": "number"}, {"type": "string", "examples": ["800ms"]}]}),
+]
+"""A time in s, or a text with its unit."""
+Duration = Annotated[Instant, Range(above=0)]
 Vector3 = tuple[float, float, float]
 Direction = Annotated[Vector3, Check(_nonzero, {})]
 """Three numbers that do not vanish together; of any length."""

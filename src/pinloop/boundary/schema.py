@@ -234,7 +234,7 @@ class _Reader:
         else:
             value = self.read(other.kind, value, place)
         try:
-            if other and other.function and value is not None and len(self.problems) == before:
+            if other and other.function and len(self.problems) == before:
                 value = other.function(value)
             for mark in marks:
                 if isinstance(mark, Check | Range) and len(self.problems) == before:

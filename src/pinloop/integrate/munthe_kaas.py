@@ -11,12 +11,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Annotated, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..boundary.arguments import public
+from ..boundary.marks import As, Duration, NotNegative, Positive
 from ..errors import BadValue
 from .quintic import hermite, slope_powers, value_powers
 from .tableaux import METHODS, Tableau, get_tableau
@@ -146,26 +147,32 @@ class Attempt:
     errors: Array
 
 
+def _or_infinite(duration: float | None) -> float:
+    return math.inf if duration is None else duration
+
+
 @public
 @dataclass(frozen=True)
 class MuntheKaas:
     """A Runge-Kutta-Munthe-Kaas method.
 
     Args:
-        name: "euler", "heun", "rk4", "bs32", "dopri5" or "dop853"; or a `Tableau` of your own.
-        step: fixed step [s]; controlled by the error if None (bs32, dopri5, dop853).
+        name: "euler", "heun", "rk4", "bs32", "dopri5" or "dop853"; in Python also a `Tableau`.
+        step: fixed step [s]; without it, steps are controlled by the error (bs32, dopri5, dop853).
         rtol: tolerated error relative to the size of the state.
         atol: tolerated absolute error: rad and rad/s, lengths in characteristic lengths.
         smallest: smallest step [s]; below it a run fails.
         largest: largest step [s].
     """
 
-    name: str | Tableau = "dopri5"
-    step: float | None = None
-    rtol: float = 1e-8
-    atol: float = 1e-8
-    smallest: float = 1e-12
-    largest: float = np.inf
+    name: Annotated[
+        str | Tableau, As(Literal["euler", "heun", "rk4", "bs32", "dopri5", "dop853"])
+    ] = "dopri5"
+    step: Duration | None = None
+    rtol: NotNegative = 1e-8
+    atol: Positive = 1e-8
+    smallest: Duration = 1e-12
+    largest: Annotated[float, As(Duration | None, _or_infinite)] = np.inf
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, Tableau) and self.name not in METHODS:
@@ -173,7 +180,7 @@ class MuntheKaas:
         if self.step is not None and not 0 < self.step < np.inf:
             raise BadValue(f"step is {self.step} s; it must be positive")
         if self.step is None and not self.tableau.errors:
-            raise BadValue(f"method '{self.tableau.name}' has no error estimate; give it step=")
+            raise BadValue(f"method '{self.tableau.name}' has no error estimate; give it a step")
         if not 0 < self.smallest <= self.largest:
             raise BadValue(
                 f"smallest is {self.smallest} s and largest is {self.largest} s; they must be "

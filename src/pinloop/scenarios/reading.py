@@ -1,6 +1,6 @@
 """`load_scenario`: from a YAML file to a run that is ready to start.
 
-Paths in the file are relative to it. Whatever is wrong is told in one sentence with file, line and
+Paths in the file are relative to it. Whatever is wrong is said in one sentence with file, line and
 key, before anything is computed.
 """
 
@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from ..assembly.assemble import assemble, consistent_velocity
 from ..assembly.search import outside_limits
 from ..boundary.arguments import public
-from ..boundary.files import read_bytes
-from ..boundary.yaml import check_files, read_yaml, validated
+from ..boundary.schema import Document
 from ..dynamics import ODCA, Augmented, Projected, Voronets
 from ..errors import BadValue
 from ..io.loading import load
@@ -28,18 +27,20 @@ from ..simulation.modes import ModalSystem, Mode
 from ..simulation.simulate import Limits, simulate
 from ..simulation.trajectory import Trajectory
 from ..simulation.watching import limited_ends
-from .forcelist import events_of, forces_of
+from .binding import BoundScenario, events_of, forces_of
 from .outputs import Output, check_named, check_output, write_outputs
-from .scenario_entries import OutputsEntry, Scenario, StartEntry
-from .scenario_places import Words
+from .scenario_entries import Scenario, StartEntry
 
 __all__ = ["PlannedRun", "load_scenario"]
 
 Array = NDArray[np.float64]
 
 _FORMULATIONS = {
-    "augmented": Augmented, "projected": Projected, "voronets": Voronets, "odca": ODCA,
-}  # fmt: skip
+    "augmented": Augmented,
+    "projected": Projected,
+    "voronets": Voronets,
+    "odca": ODCA,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,74 +110,67 @@ def load_scenario(
     Raises:
         LoadError: names file, line and key.
     """
-    source, folder = str(path), Path(path).parent
-    data = read_yaml(read_bytes(path, "scenario file"), source)
-    file = validated(Scenario, data, source)
+    document = Document.open(path, "scenario file")
+    file = document.read(Scenario)
     end = file.until if until is None else until
-    robot_file, loops = folder / file.robot.file, [folder / one for one in file.robot.loops]
-    named = [(("robot", "loops", index), path) for index, path in enumerate(loops)]
-    check_files(data, source, [(("robot", "file"), robot_file), *named])
     robot = load(
-        robot_file,
-        loops=loops or None,
-        package_dirs=[folder / one for one in file.robot.package_dirs],
+        file.robot.file,
+        loops=list(file.robot.loops) or None,
+        package_dirs=list(file.robot.package_dirs),
         gravity=file.gravity,
         floating_base=file.robot.floating_base,
         tolerance=file.robot.tolerance,
         model=file.robot.model,
     )
-    words = Words(source, data, robot)
-    mode = _mode(file.start, words)
-    q, v = _state(file.start, words, mode)
-    with words.at("method"):
-        method = file.method.make()
+    scenario = BoundScenario(document, robot)
+    mode = _mode(file.start, scenario)
+    q, v = _state(file.start, scenario, mode)
     arguments = {
         "until": end,
-        "forces": tuple(forces_of(file.forces, words)),
-        "events": tuple(events_of(file.events, words, end)),
-        "limits": _limits(file, words) if limits is None else limits,
+        "forces": tuple(forces_of(file.forces, scenario)),
+        "events": tuple(events_of(file.events, scenario, end)),
+        "limits": _limits(file, scenario) if limits is None else limits,
         "mode": mode,
         "losses": file.robot.losses,
         "formulation": _FORMULATIONS[file.formulation]() if file.formulation else None,
-        "method": method,
-        "stabilization": _stabilization(file, words),
+        "method": file.method,
+        "stabilization": _stabilization(file, scenario),
         "regularization": file.robot.regularize,
     }
-    inputs = [Path(path), robot_file, *loops]
-    outputs = _outputs(file.outputs, words, folder, inputs, force)
+    outputs = _outputs(file, scenario, force)
     return PlannedRun(file, Path(path), robot, q, v, arguments, outputs, file.outputs.every)
 
 
-def _mode(start: StartEntry, words: Words) -> Mode:
+def _mode(start: StartEntry, scenario: BoundScenario) -> Mode:
     """What is locked and open at the start."""
-    system = ModalSystem(words.robot, regularization=False)
+    system = ModalSystem(scenario.robot, regularization=False)
     for key, names in (("locked", start.locked), ("opened", start.opened)):
         for k, name in enumerate(names):
-            with words.at("start", key, k):
+            with scenario.at("start", key, k):
                 system.check(Mode(name) if key == "locked" else Mode((), name))
-    with words.at("start", "locked"):
+    with scenario.at("start", "locked"):
         return Mode(start.locked, start.opened)
 
 
-def _state(start: StartEntry, words: Words, mode: Mode) -> tuple[Array, Array]:
+def _state(start: StartEntry, scenario: BoundScenario, mode: Mode) -> tuple[Array, Array]:
     """The assembled configuration and the velocity that the loops allow."""
-    robot = words.robot
+    robot = scenario.robot
     closed = robot.without_loops(mode.opened) if mode.opened else robot
-    held = words.positions(start.q, "start", "q")
-    near = words.positions(start.near, "start", "near")
+    held = scenario.values(start.q, "start", "q")
+    near = scenario.values(start.near, "start", "near")
     if start.limits:
         for joint, values in held.items():
-            with words.at("start", "q", joint):
+            with scenario.at("start", "q", joint):
                 _within_limits(robot, joint, values)
-    with words.at("start", *(("q",) if held else ())):
+    with scenario.at("start", *(("q",) if held else ())):
         guess = robot.configuration({**near, **held})
         q = assemble(closed, guess, held, limits=start.limits)
-    asked = words.speeds(start.v, "start", "v")
+    asked = scenario.values(start.v, "start", "v", rates=True)
     still = {lock.joint: np.zeros(robot.coordinates(lock.joint).nv) for lock in mode.locks}
     for joint in asked:
-        with words.at("start", "v", joint):
+        with scenario.at("start", "v", joint):
             _moves(joint, still)
-    with words.at("start", *(("v",) if asked else ())):
+    with scenario.at("start", *(("v",) if asked else ())):
         return q, consistent_velocity(closed, q, {**asked, **still})
 
 
@@ -194,40 +188,40 @@ def _moves(joint: str, still: Mapping[str, object]) -> None:
         raise BadValue(f"joint '{joint}' is locked at the start; give it no rate, or unlock it")
 
 
-def _limits(file: Scenario, words: Words) -> Limits:
+def _limits(file: Scenario, scenario: BoundScenario) -> Limits:
     """What happens at position limits; checks the joints that are named."""
     for k, joint in enumerate(file.limits.joints or ()):
-        with words.at("limits", "joints", k):
-            limited_ends(joint_ends(words.robot), words.robot, (joint,))
+        with scenario.at("limits", "joints", k):
+            limited_ends(joint_ends(scenario.robot), scenario.robot, (joint,))
     return file.limits.make()
 
 
-def _stabilization(file: Scenario, words: Words) -> Any:
+def _stabilization(file: Scenario, scenario: BoundScenario) -> Any:
     """The projection, if there is one; checks the joints that it names."""
     if file.stabilization is None:
         return None
-    with words.at("stabilization"):
-        made = file.stabilization.make()
-    if not isinstance(made.coordinates, str):
-        for k, joint in enumerate(made.coordinates):
-            with words.at("stabilization", "coordinates", k):
-                words.robot.coordinates(joint)
-    return made
+    projection = file.stabilization.make()
+    if not isinstance(projection.coordinates, str):
+        for k, joint in enumerate(projection.coordinates):
+            with scenario.at("stabilization", "coordinates", k):
+                scenario.robot.coordinates(joint)
+    return projection
 
 
-def _outputs(
-    entry: OutputsEntry, words: Words, folder: Path, inputs: list[Path], force: bool
-) -> tuple[Output, ...]:
+def _outputs(file: Scenario, scenario: BoundScenario, force: bool) -> tuple[Output, ...]:
     """The files to write; refuses before the run what would fail after it."""
+    path = scenario.document.path
+    taken = [path, file.robot.file, *file.robot.loops]
     found: list[Output] = []
     for kind in ("npz", "csv", "parquet", "html", "plot", "summary"):
-        given = getattr(entry, kind)
-        names = given if isinstance(given, tuple) else () if given is None else (given,)
-        for name in names:
-            output = Output(kind, folder / name)
-            with words.at("outputs", kind):
-                check_output(output, [*inputs, *(one.path for one in found)])
+        given = getattr(file.outputs, kind)
+        for target in given if isinstance(given, tuple) else (given,):
+            if target is None:
+                continue
+            output = Output(kind, target)
+            with scenario.at("outputs", kind):
+                check_output(output, [*taken, *(other.path for other in found)])
                 if not force:
-                    check_named(output, folder)
+                    check_named(output, path.parent)
             found.append(output)
     return tuple(found)

@@ -90,7 +90,7 @@ class Space:
     pose: Mapping[str, Range] | None = None
     speed: Mapping[str, Range] | Range = _ALL_SPEEDS
     payload: Range | None = None
-    motion: Annotated[JointTrajectory | None, As(Path | None, JointTrajectory.from_csv)] = None
+    motion: Annotated[JointTrajectory, As(Path, JointTrajectory.from_csv)] | None = None
     instant: Range | None = None
     delay: Mapping[str, Range] = field(default_factory=dict)
     band: Mapping[str, Range] | Range = field(default_factory=dict)
