@@ -15,10 +15,12 @@ import pytest
 
 import pinloop as pl
 from pinloop.assembly.rounding import DEFAULT_TOLERANCE, with_exact_geometry, written_tolerance
+from pinloop.assembly.search import nearby_assembly
+from pinloop.model.description import GROUND
 
 from .. import rounded
 from ..known_linkages import KNOWN, URDF, robot_called
-from ..screw_tables import Array
+from ..screw_tables import Array, joint, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "getting_started.md"
 LOOPED = (
@@ -103,8 +105,9 @@ def test_what_is_closed_but_barely_held_is_told() -> None:
             entry["axis"] = np.asarray(entry["axis"], float) + np.array([2e-3, 0, 0])
     report = pl.diagnose(pl.from_screws(entries))
     assert report.assembled and report.mobility == 0
-    (warning,) = report.warnings
-    assert "is held by" in warning and "robot.fitted() moves its joint frames by up to" in warning
+    warning = report.warnings[-1]
+    assert "is held by" in warning and "robot.fitted() moves them by up to" in warning
+    assert "loading with tolerance=0.00" in warning
     assert numbers(pl.from_screws(entries).fitted()) == (1, 2, 2)
 
 
@@ -129,20 +132,64 @@ def test_exact_robots_stay_as_they_are(name: str) -> None:
 @pytest.mark.parametrize("count", [3, 4, 5, 6, 9])
 @pytest.mark.parametrize("name", [*LOOPED, "delta"])
 def test_shipped_robots_with_few_digits(name: str, count: int, tmp_path: Path) -> None:
-    exact = robot_called(name)
+    exact, error = robot_called(name), 10.0 ** (1 - count)
     rng = np.random.default_rng(count)
     path = rounded.saved_with_digits(
         rounded.in_other_frames(exact, rng), tmp_path / "robot.urdf", count
     )
-    if name == "bricard" and count < 5:
-        # Few digits do not always lead back to the conditions that six axes have to meet.
-        robot = pl.load(path)
-        assert robot.description.rounding is None or numbers(robot) == numbers(exact)
-        return
     robot = pl.load(path)
     assert numbers(robot) == numbers(exact)
     rounding = robot.description.rounding
-    assert rounding is None or rounding.turn < 4 * 10.0 ** (1 - count)
+    assert rounding is None or rounding.turn < 4 * error
+    # It moves as with all digits: where the exact one goes, this one goes but for rounding.
+    start = pl.assemble(exact)
+    there = nearby_assembly(exact, start, np.random.default_rng(0), reach=0.1)
+    assert there is not None and np.abs(exact.difference(start, there)).max() > 0.01
+    q = pl.assemble(robot, there, limits=False)
+    assert np.abs(exact.difference(there, q)).max() < 20 * error
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("count", [3, 4])
+@pytest.mark.parametrize("name", ["bennett", "goldberg"])
+def test_what_rounding_holds_rigid_is_said_with_its_remedy(
+    name: str, count: int, seed: int
+) -> None:
+    # A table has masses with all digits: nothing tells that its axes have few.
+    table = rounded.table_with_digits(KNOWN[name][0](), np.random.default_rng(seed), count)
+    robot, exact = pl.from_screws(table), robot_called(name)
+    report = pl.diagnose(robot)
+    if robot.description.rounding is not None:
+        assert report.mobility == pl.diagnose(exact).mobility
+        return
+    assert report.mobility == 0
+    assert f"loop '{robot.loops[0].name}' can be closed, but cannot move" in robot.warnings[-1]
+    told = re.search(
+        r"robot\.fitted\(\) moves them by up to .*, and it closes with mobility (\d+); so does "
+        r"loading with tolerance=([\d.e-]+)$",
+        report.warnings[-1],
+    )
+    assert told is not None and int(told[1]) == pl.diagnose(exact).mobility
+    assert numbers(pl.from_screws(table, tolerance=float(told[2]))) == numbers(exact)
+    assert numbers(robot.fitted()) == numbers(exact)
+
+
+def test_a_structure_is_said_to_be_one() -> None:
+    # Three bars hinged to a triangle.
+    corners = [np.array(p, dtype=float) for p in ([0, 0, 0], [1, 0, 0], [0.3, 0.8, 0])]
+    bodies = [GROUND, "a", "b", GROUND]
+    joints = [
+        joint(f"j{k}", "revolute", bodies[k], bodies[k + 1], corners[k], [0, 0, 1], cut=k == 2)
+        for k in range(3)
+    ]
+    robot = pl.from_screws(table("triangle", *joints))
+    sentence = "robot 'triangle': loop 'j2' can be closed, but cannot move (mobility 0)"
+    assert sentence in robot.warnings
+    report = pl.diagnose(robot)
+    assert report.mobility == 0 and report.warnings.count(sentence) == 1
+    assert "no change of joint frames" in report.warnings[-1]
+    # Taken literally, too.
+    assert sentence in pl.diagnose(pl.from_screws(table("triangle", *joints), tolerance=0)).warnings
 
 
 @pytest.mark.parametrize("count", [3, 4, 6, 9])

@@ -19,7 +19,7 @@ from ..constraints.closure import Constraints
 from ..errors import BadValue, InconsistentVelocity, LoopNotClosed, PinloopWarning
 from ..model.mechanism import Mechanism, require_robot
 from ..units import length_scale
-from .rounding import nearest_fit
+from .rounding import describe_remedy
 from .search import (
     TOLERANCE,
     Problem,
@@ -355,8 +355,8 @@ def _blockers(problem: Problem, start: Array, seed: int) -> tuple[str, tuple[str
 
     alone = not problem.held and not problem.targets
     itself = None if alone else closes(held=(), targets={})
-    if itself is None and (fit := nearest_fit(problem.robot)) is not None:
-        return _misfit(problem, fit), ()
+    if itself is None and (remedy := describe_remedy(problem.robot)) is not None:
+        return _misfit(problem, remedy), ()
     if problem.limits and (q := closes(limits=False)) is not None:
         names = _beyond_limits(problem.robot, q)
         return f"joint limits block it ({', '.join(map(repr, names))})", names
@@ -379,10 +379,8 @@ def _at_limits(problem: Problem, q: Array) -> tuple[str, ...]:
     return tuple(name for name in problem.robot.joints if rows_of(problem.robot, (name,))[at].any())
 
 
-def _misfit(problem: Problem, fit: Mechanism) -> str:
+def _misfit(problem: Problem, remedy: str) -> str:
     """Why a robot does not close whose joint frames miss each other, and what to do."""
-    rounding = fit.description.rounding
-    assert rounding is not None
     names = [loop.name for loop in problem.robot.loops]
     bad = []
     if 1 < len(names) <= _ALONE:
@@ -397,10 +395,7 @@ def _misfit(problem: Problem, fit: Mechanism) -> str:
     elif 1 < len(names) <= _ALONE and not bad:
         which = "; each loop closes by itself, but not all together"
     limits = ", and joint limits are not to blame" if problem.limits else ""
-    return (
-        f"the joint frames miss each other{limits}{which}; robot.fitted() moves them "
-        f"{rounding.extent}, and it closes"
-    )
+    return f"the joint frames miss each other{limits}{which}; {remedy}"
 
 
 def _beyond_limits(robot: Mechanism, q: Array) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ __all__ = [
     "approach",
     "is_at_limit",
     "is_outside",
+    "jacobian_rank",
     "limit_slack",
     "limited_coordinates",
     "moved_away",
@@ -34,6 +35,7 @@ __all__ = [
     "rows_of",
     "scaled_jacobian",
     "search",
+    "singular_values",
 ]
 
 Array = NDArray[np.float64]
@@ -433,6 +435,16 @@ def numerical_rank(values: Array) -> int:
     if values.size == 0:
         return 0
     return int(np.sum(values > max(_RANK * float(values[0]), _NOISE)))
+
+
+def singular_values(matrix: Array) -> Array:
+    """Singular values, the largest first; none of an empty matrix."""
+    return np.asarray(np.linalg.svd(matrix, compute_uv=False)) if matrix.size else np.zeros(0)
+
+
+def jacobian_rank(jacobian: Array) -> int:
+    """Numerical rank of a scaled Jacobian."""
+    return numerical_rank(singular_values(jacobian))
 
 
 def null_space(jacobian: Array) -> Array:

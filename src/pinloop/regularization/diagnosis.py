@@ -13,8 +13,17 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..assembly.assemble import assemble
-from ..assembly.rounding import nearest_fit
-from ..assembly.search import moved_away, null_space, numerical_rank, rows_of, scaled_jacobian
+from ..assembly.rounding import describe_remedy, describe_rigid, rigid_loops
+from ..assembly.search import (
+    Problem,
+    jacobian_rank,
+    moved_away,
+    null_space,
+    numerical_rank,
+    rows_of,
+    scaled_jacobian,
+    singular_values,
+)
 from ..boundary.arguments import public
 from ..boundary.checks import require_whole
 from ..constraints.closure import Constraints
@@ -222,7 +231,7 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
     if assembled and len(constraints):
         configurations += _branch(robot, q, samples, seed)
     jacobians = [scaled_jacobian(robot, constraints, q) for q in configurations]
-    ranks = tuple(_rank(jacobian) for jacobian in jacobians)
+    ranks = tuple(jacobian_rank(jacobian) for jacobian in jacobians)
     if assembled and ranks[0] < robot.nv and len(constraints):
         away = [np.abs(robot.difference(q, other)).max() for other in configurations[1:]]
         if max(away, default=0.0) < _ELSEWHERE:
@@ -232,7 +241,7 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
                 "pose that the mechanism cannot leave"
             )
     if assembled:
-        warnings += _nearly_free(robot, jacobians[0])
+        warnings += _held_by_rounding(robot, q, jacobians[0])
     locks = [_locks(robot, constraints, q) for q in configurations]
     idle, idle_dof = _idle(robot, [np.vstack(pair) for pair in zip(jacobians, locks, strict=True)])
     reduced = _reduced_rows(robot, q) if assembled else None
@@ -262,27 +271,38 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
         closure_error=float(np.linalg.norm(constraints.residual(q))),
         paradoxical=None if reduced is None else reduced + sampled > rank,
         rounding=robot.description.rounding,
-        warnings=tuple(warnings),
+        warnings=tuple(dict.fromkeys(warnings)),
         sampled_rows=sampled,
     )
 
 
-def _nearly_free(robot: Mechanism, jacobian: Array) -> list[str]:
-    """Says if loops that are closed would move more freely with joint frames moved by a little."""
+def _held_by_rounding(robot: Mechanism, q: Array, jacobian: Array) -> list[str]:
+    """Says which closed loops cannot move, and if they would with joint frames a little elsewhere.
+
+    Args:
+        robot: the mechanism.
+        q: an assembled configuration, shape (nq,).
+        jacobian: the scaled Jacobian there, shape (rows, nv).
+    """
     if jacobian.size == 0:
         return []
-    values = np.asarray(np.linalg.svd(jacobian, compute_uv=False))
+    values = singular_values(jacobian)
     held = values[: numerical_rank(values)]
-    if held.size == 0 or held[-1] > _BARELY * held[0]:
-        return []
-    fit = nearest_fit(robot)
-    if fit is None or fit.description.rounding is None:
-        return []
-    return [
-        f"robot '{robot.name}' is held by {held[-1]:.1e} rad per rad only, as if meant to move "
-        f"there: robot.fitted() moves its joint frames {fit.description.rounding.extent}, and it "
-        "moves"
-    ]
+    rigid = rigid_loops(Problem(robot, Constraints(robot, full=True), (), {}, limits=False), q)
+    sentences = [describe_rigid(robot, rigid)] if rigid else []
+    if rigid or (held.size and held[-1] <= _BARELY * held[0]):
+        remedy = describe_remedy(robot)
+        if remedy is not None:
+            sentences.append(
+                f"robot '{robot.name}' is held by {held[-1]:.1e} rad per rad only, as if meant to "
+                f"move there with joint frames that miss each other by a little; {remedy}"
+            )
+        elif rigid:
+            sentences.append(
+                f"robot '{robot.name}': no change of joint frames by up to 0.1 rad and lengths of "
+                "the robot was found with which these loops move"
+            )
+    return sentences
 
 
 def _reduced_rows(robot: Mechanism, q: Array) -> int:
@@ -318,7 +338,7 @@ def _branch(robot: Mechanism, q: Array, samples: int, seed: int) -> list[Array]:
     constraints = Constraints(robot, full=True)
 
     def rank(q: Array) -> int:
-        return _rank(scaled_jacobian(robot, constraints, q))
+        return jacobian_rank(scaled_jacobian(robot, constraints, q))
 
     found: list[Array] = []
     place = q
@@ -331,13 +351,6 @@ def _branch(robot: Mechanism, q: Array, samples: int, seed: int) -> list[Array]:
         beside = (moved_away(robot, q, rng) for _ in range(samples))
         found += [place for place in beside if place is not None]
     return found
-
-
-def _rank(jacobian: Array) -> int:
-    """Numerical rank of a scaled Jacobian."""
-    if jacobian.size == 0:
-        return 0
-    return numerical_rank(np.asarray(np.linalg.svd(jacobian, compute_uv=False)))
 
 
 def _locks(robot: Mechanism, constraints: Constraints, q: Array) -> Array:
@@ -355,7 +368,7 @@ def _idle(robot: Mechanism, rows: list[Array]) -> tuple[tuple[str, ...], int]:
         rows: per configuration the constraint rows and those that hold actuated loop joints.
     """
     held = rows_of(robot, tuple(name for name in robot.actuated if name in robot.joints))
-    best = max(rows, key=lambda stacked: _rank(stacked[:, ~held]))
+    best = max(rows, key=lambda stacked: jacobian_rank(stacked[:, ~held]))
     bound = ~held & best.any(axis=0)
     null = null_space(best[:, bound]).T
     moving = ~held & ~bound

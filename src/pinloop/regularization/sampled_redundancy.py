@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..assembly.search import Problem, moved_away, numerical_rank, rows_of
+from ..assembly.search import Problem, moved_away, numerical_rank, rows_of, singular_values
 from ..boundary.arguments import public
 from ..constraints.closure import Constraints
 from ..errors import BadValue
@@ -229,7 +229,7 @@ def _together(chooser: RowChooser, chosen: Sequence[Places], kept: Iterable[int]
 def _best_rows(block: _Block, jacobians: Sequence[Array]) -> Places:
     """As many rows of a cluster as their rank in general, the best ones where they are worst."""
     parts = [_part(J, block.rows, block) for J in jacobians]
-    values = [_singular_values(part) for part in parts]
+    values = [singular_values(part) for part in parts]
     rank = max(map(numerical_rank, values))
     if rank == len(block.rows):
         return block.rows
@@ -238,7 +238,7 @@ def _best_rows(block: _Block, jacobians: Sequence[Array]) -> Places:
     candidates = dict.fromkeys(_pivots(parts[k], rank) for k in regular)
 
     def worst(rows: Places) -> float:
-        shares = (_singular_values(parts[k][list(rows)])[-1] / values[k][rank - 1] for k in regular)
+        shares = (singular_values(parts[k][list(rows)])[-1] / values[k][rank - 1] for k in regular)
         return float(min(shares)) if rank else 1.0
 
     best = max(candidates, key=lambda rows: round(worst(rows), 6))
@@ -251,14 +251,14 @@ def _renewed(block: _Block, J: Array, held: Places) -> Places:
     if rank in (0, len(block.rows)):
         return held
     part = _part(J, block.rows, block)
-    whole = _singular_values(part)
+    whole = singular_values(part)
     if numerical_rank(whole) < rank:
         return held  # the mechanism is singular: nothing to choose
-    now = _singular_values(_part(J, held, block))[-1]
+    now = singular_values(_part(J, held, block))[-1]
     if now >= _STALE * whole[rank - 1]:
         return held
     others = _pivots(part, rank)
-    if _singular_values(part[list(others)])[-1] <= _BETTER * now:
+    if singular_values(part[list(others)])[-1] <= _BETTER * now:
         return held
     return tuple(block.rows[k] for k in others)
 
@@ -279,10 +279,6 @@ def _pivots(J: Array, rank: int) -> Places:
 def _part(J: Array, rows: Places, block: _Block) -> Array:
     """Certain rows of a Jacobian, in the coordinates of a cluster."""
     return J[np.ix_(np.array(rows, dtype=np.intp), block.columns)]
-
-
-def _singular_values(J: Array) -> Array:
-    return np.asarray(np.linalg.svd(J, compute_uv=False)) if J.size else np.zeros(0)
 
 
 def _failures(
@@ -333,7 +329,7 @@ def _failures_at(chooser: RowChooser, held: Places, whole: Problem, q: Array) ->
             continue
         gap = max(gaps[name] for name in block.names)
         rank, held_rank = (
-            numerical_rank(_singular_values(_part(J, rows, block))) for rows in (block.rows, mine)
+            numerical_rank(singular_values(_part(J, rows, block))) for rows in (block.rows, mine)
         )
         if gap > _CHECKED:
             failed[number] = f"without some of them the loops open by {gap:.1e}"

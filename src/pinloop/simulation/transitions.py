@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..assembly.search import nearby_assembly, null_space, numerical_rank
+from ..assembly.search import jacobian_rank, nearby_assembly, null_space
 from ..boundary.arguments import public
 from ..constraints.closure import Constraints
 from ..dynamics import Augmented, EquationsOfMotion, Formulation, Projected, Voronets
@@ -272,7 +272,7 @@ def _ranks(system: ModalSystem, mode: Mode, q: Array) -> Ranks:
 
     def rank(place: Array) -> int:
         J = equations.rows.scale[:, None] * equations.terms(0.0, place, rest)[0]
-        return numerical_rank(np.asarray(np.linalg.svd(J, compute_uv=False))) if J.size else 0
+        return jacobian_rank(J)
 
     here = rank(q)
     rng = np.random.default_rng(0)

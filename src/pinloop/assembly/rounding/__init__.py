@@ -10,13 +10,16 @@ coordinates, stops.
 
 from __future__ import annotations
 
+from .clusters import rigid_loops
 from .digits import DEFAULT_TOLERANCE, written_tolerance
-from .exact import fitted, nearest_fit, with_exact_geometry
+from .exact import describe_remedy, describe_rigid, fitted, with_exact_geometry
 
 __all__ = [
     "DEFAULT_TOLERANCE",
+    "describe_remedy",
+    "describe_rigid",
     "fitted",
-    "nearest_fit",
+    "rigid_loops",
     "with_exact_geometry",
     "written_tolerance",
 ]

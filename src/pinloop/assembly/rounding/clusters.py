@@ -17,9 +17,9 @@ from ...constraints.closure import Constraints
 from ...model.description import GROUND, Joint, Side
 from ...model.graph import clusters
 from ...model.mechanism import Mechanism, build
-from ..search import Problem
+from ..search import TOLERANCE, Problem, jacobian_rank
 
-__all__ = ["LoopCluster", "LoopGroup", "loop_groups"]
+__all__ = ["LoopCluster", "LoopGroup", "loop_groups", "rigid_loops"]
 
 Array = NDArray[np.float64]
 
@@ -103,6 +103,22 @@ def loop_groups(robot: Mechanism) -> list[LoopGroup]:
         )
         for group in groups
     ]
+
+
+def rigid_loops(problem: Problem, q: Array) -> list[str]:
+    """Loops that are closed at a configuration and leave their joints no motion there.
+
+    Args:
+        problem: closure of all rows of a robot.
+        q: the configuration, shape (nq,).
+    """
+    residual, jacobian, rigid = problem.residual(q), problem.jacobian(q), set[str]()
+    for group in loop_groups(problem.robot):
+        rows, columns = group.part(problem)
+        is_closed = float(np.linalg.norm(residual[rows])) < TOLERANCE
+        if is_closed and 0 < len(columns) == jacobian_rank(jacobian[np.ix_(rows, columns)]):
+            rigid |= group.loops
+    return [loop.name for loop in problem.robot.loops if loop.name in rigid]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,13 +13,13 @@ from ...errors import BadValue, LoopNotClosed
 from ...model.description import Joint, Rounding
 from ...model.mechanism import Mechanism, build
 from ...model.workspace import remembered
-from ..search import TOLERANCE, Problem, search
-from .clusters import LoopCluster, loop_groups
+from ..search import TOLERANCE, Problem, jacobian_rank, search, singular_values
+from .clusters import LoopCluster, loop_groups, rigid_loops
 from .digits import DEFAULT_TOLERANCE
 from .fitting import Fit, fit_frames, walk
 from .rules import Rule, alignments_of, equalities_of
 
-__all__ = ["fitted", "nearest_fit", "with_exact_geometry"]
+__all__ = ["describe_remedy", "describe_rigid", "fitted", "with_exact_geometry"]
 
 Array = NDArray[np.float64]
 
@@ -37,6 +37,10 @@ _CHOICE = 3.0
 _WIDE, _FAR = 0.1, 3.0
 """Changes above this part of the limit are doubted; so much less without rules refutes them."""
 _RESTARTS = 8
+_LISTED = 4
+"""How many rigid loops a message names."""
+_MARGINS = (2.0, 6.0)
+"""By how much a tolerance that is proposed is wider than what frames were moved by."""
 
 
 def with_exact_geometry(robot: Mechanism, tolerance: float) -> Mechanism:
@@ -48,12 +52,31 @@ def with_exact_geometry(robot: Mechanism, tolerance: float) -> Mechanism:
             everything as it is.
 
     Returns:
-        The robot itself if its loops are closed and free to move, or if they are off by more.
+        The robot itself if its loops are closed and free to move, or if they are off by more; with
+        a warning if some can be closed, but not move.
     """
     if tolerance <= 0 or not robot.loops:
         return robot
-    fits = _fits(robot, tolerance, _WIDE * tolerance)
-    return _rebuilt(robot, fits, tolerance, "closes; its numbers are rounded") if fits else robot
+    problem, q = _nearly_closed(robot)
+    fits = _fits(problem, q, tolerance, _WIDE * tolerance)
+    mended = {name for fit in fits for name in fit.cluster.problem.constraints.rows_of}
+    rigid = [name for name in rigid_loops(problem, q) if name not in mended]
+    if fits:
+        robot = _rebuilt(robot, fits, tolerance, "closes; its numbers are rounded")
+    if rigid:
+        warnings = (*robot.warnings, describe_rigid(robot, rigid))
+        robot = replace(robot, description=replace(robot.description, warnings=warnings))
+    return robot
+
+
+def describe_rigid(robot: Mechanism, loops: Sequence[str]) -> str:
+    """A sentence on loops that leave their joints no motion."""
+    names = ", ".join(f"'{name}'" for name in loops[:_LISTED])
+    more = f" and {len(loops) - _LISTED} more" if len(loops) > _LISTED else ""
+    return (
+        f"robot '{robot.name}': loop{'s' * (len(loops) > 1)} {names}{more} can be closed, but "
+        "cannot move (mobility 0)"
+    )
 
 
 def fitted(robot: Mechanism, tolerance: float) -> Mechanism:
@@ -69,7 +92,7 @@ def fitted(robot: Mechanism, tolerance: float) -> Mechanism:
     """
     if not 0 < tolerance < 1:
         raise BadValue(f"tolerance is {tolerance!r}; it must be a number between 0 and 1")
-    fits = _fits(robot, tolerance, DEFAULT_TOLERANCE)
+    fits = _fits(*_nearly_closed(robot), tolerance, DEFAULT_TOLERANCE)
     changed = _rebuilt(robot, fits, tolerance, "was fitted") if fits else robot
     left = Problem(changed, Constraints(changed, full=True), (), {}, limits=False)
     q, error = search(left, robot.neutral, seed=0, restarts=_RESTARTS)
@@ -84,22 +107,52 @@ def fitted(robot: Mechanism, tolerance: float) -> Mechanism:
 
 
 @remembered
-def nearest_fit(robot: Mechanism) -> Mechanism | None:
-    """What `Mechanism.fitted` makes of a robot by default; None if it changes nothing or fails."""
+def describe_remedy(robot: Mechanism) -> str | None:
+    """What change of joint frames would let loops close and move that do not, as a clause.
+
+    Args:
+        robot: a robot whose loops are open or rigid.
+
+    Returns:
+        The clause; None if no change up to the default tolerance of `Mechanism.fitted` does.
+    """
     try:
-        changed: Mechanism = robot.fitted()
+        fit: Mechanism = robot.fitted()
     except LoopNotClosed:
         return None
-    return changed if changed is not robot else None
+    rounding = fit.description.rounding
+    if fit is robot or rounding is None:
+        return None
+    text = (
+        f"robot.fitted() moves them {rounding.extent}, and it closes with mobility {_mobility(fit)}"
+    )
+    size = max(rounding.shift / robot.length, rounding.turn)
+    for margin in _MARGINS:
+        tolerance = float(f"{margin * size:.0e}")
+        loaded = with_exact_geometry(robot, tolerance) if tolerance < 1 else robot
+        if loaded.description.rounding is not None and _mobility(loaded) == _mobility(fit):
+            return f"{text}; so does loading with tolerance={tolerance:g}"
+    return text
 
 
-def _fits(robot: Mechanism, tolerance: float, floor: float) -> list[Fit]:
-    """Fits of all clusters of loops that need one."""
+def _mobility(robot: Mechanism) -> int:
+    """Degrees of freedom at the closed configuration next to neutral."""
+    problem, q = _nearly_closed(robot)
+    return robot.nv - jacobian_rank(problem.jacobian(q))
+
+
+def _nearly_closed(robot: Mechanism) -> tuple[Problem, Array]:
+    """Closure of all rows, and the configuration next to neutral at which they are least open."""
     problem = Problem(robot, Constraints(robot, full=True), (), {}, limits=True)
     q, _ = search(problem, robot.neutral, seed=0, restarts=0)
+    return problem, q
+
+
+def _fits(problem: Problem, q: Array, tolerance: float, floor: float) -> list[Fit]:
+    """Fits of all clusters of loops that need one."""
     residual, jacobian = problem.residual(q), problem.jacobian(q)
     near, fits = min(_MARGIN * tolerance, 0.3), []
-    for group in loop_groups(robot):
+    for group in loop_groups(problem.robot):
         rows, columns = group.part(problem)
         if not _ranks(residual[rows], jacobian[np.ix_(rows, columns)], tolerance):
             continue
@@ -122,7 +175,7 @@ def _ranks(residual: Array, jacobian: Array, tolerance: float) -> range:
 
     What nearly moves is not meant to be rigid.
     """
-    values = np.linalg.svd(jacobian, compute_uv=False)
+    values = singular_values(jacobian)
     unit = max(1.0, float(values.max(initial=0.0)))
     stiff = int(np.sum(values > min(_MARGIN * tolerance, _STIFF) * unit))
     rank = int(np.sum(values > _ZERO * unit))
@@ -162,7 +215,7 @@ def _fit(cluster: LoopCluster, q: Array, rank: int, limit: float) -> Fit | None:
     # Where conditions are met to second order, loops open by far less than their frames are off.
     opening = max(float(np.linalg.norm(cluster.residual(place))) for place in places)
     reach = limit if opening > limit else allowed
-    soft = [np.linalg.svd(cluster.jacobian(place), compute_uv=False)[rank:] for place in places]
+    soft = [singular_values(cluster.jacobian(place))[rank:] for place in places]
     if max(opening, float(np.max(soft, initial=0.0))) < _CLOSED_ANYWHERE:
         return Fit(cluster, np.zeros((len(cluster.frames), 6)))
     for rules in _rules(cluster, limit, reach):

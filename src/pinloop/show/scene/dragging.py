@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from ...assembly.search import (
     TOLERANCE,
     Problem,
+    jacobian_rank,
     limited_coordinates,
     nearby_assembly,
-    numerical_rank,
     outside_limits,
     rows_of,
     search,
@@ -167,11 +167,11 @@ class Dragged:
             robot = self.robot
             near = nearby_assembly(robot, self.q, np.random.default_rng(0), reach=0.2)
             jacobian = self._problem((), limits=False).jacobian(self.q if near is None else near)
-            rank = _rank(jacobian)
+            rank = jacobian_rank(jacobian)
             held: tuple[str, ...] = ()
             motors = [slider.joint for slider in self.sliders if slider.motor]
             for name in dict.fromkeys((joint, *motors)):
-                if _rank(jacobian[:, ~rows_of(robot, (*held, name))]) == rank:
+                if jacobian_rank(jacobian[:, ~rows_of(robot, (*held, name))]) == rank:
                     held = (*held, name)
             self._holds[joint] = held
         return self._holds[joint]
@@ -238,12 +238,6 @@ class Dragged:
         low = low if low > -far else min(-reach, value)
         high = high if high < far else max(reach, value)
         return min(low, value), max(high, value)
-
-
-def _rank(jacobian: Array) -> int:
-    if jacobian.size == 0:
-        return 0
-    return numerical_rank(np.asarray(np.linalg.svd(jacobian, compute_uv=False), dtype=float))
 
 
 def _has_chart(at: JointCoordinates) -> bool:
