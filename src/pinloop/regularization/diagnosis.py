@@ -297,11 +297,6 @@ def _held_by_rounding(robot: Mechanism, q: Array, jacobian: Array) -> list[str]:
                 f"robot '{robot.name}' is held by {held[-1]:.1e} rad per rad only, as if meant to "
                 f"move there with joint frames that miss each other by a little; {remedy}"
             )
-        elif rigid:
-            sentences.append(
-                f"robot '{robot.name}': no change of joint frames by up to 0.1 rad and lengths of "
-                "the robot was found with which these loops move"
-            )
     return sentences
 
 

@@ -22,6 +22,8 @@ from ..search import TOLERANCE, Problem, jacobian_rank
 __all__ = ["LoopCluster", "LoopGroup", "loop_groups", "rigid_loops"]
 
 Array = NDArray[np.float64]
+End = tuple[str, Side]
+"""One of the two frames of a joint."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +142,7 @@ class LoopCluster:
         return Problem(self.robot, Constraints(self.robot, full=True), (), {}, limits=False)
 
     @cached_property
-    def frames(self) -> tuple[tuple[str, Side], ...]:
+    def frames(self) -> tuple[End, ...]:
         """Joint frames that shape its links: the outer one of tree joints, both of loop joints."""
         edges = {edge.joint.name: edge for edge in self.robot.tree.edges}
         sides: dict[int, Side] = {1: "frame_parent", -1: "frame_child"}
@@ -151,7 +153,7 @@ class LoopCluster:
         )
 
     @cached_property
-    def ends(self) -> tuple[tuple[str, Side], ...]:
+    def ends(self) -> tuple[End, ...]:
         """Both frames of all joints that move."""
         other: dict[Side, Side] = {"frame_parent": "frame_child", "frame_child": "frame_parent"}
         inner = [(name, other[side]) for name, side in self.frames[: len(self.robot.joints)]]
@@ -178,23 +180,35 @@ class LoopCluster:
         frame A moves the other side. Exact where the loops are closed, as the Jacobian by ``q``.
         """
         robot, constraints = self.robot, self.problem.constraints
-        data = robot.model.createData()
-        pin.framesForwardKinematics(robot.model, data, q)
-        selectors = constraints.world_selectors(data)
         joints = {joint.name: joint for joint in robot.description.joints}
         unit = np.array([robot.length] * 3 + [1.0] * 3)
         effects = np.zeros((len(constraints), 6 * len(self.frames)))
-        for index, (name, side) in enumerate(self.frames):
-            twists = _placement(robot, data, joints[name], side).toActionMatrix() * unit
-            for loop in robot.loops:
-                sign = float(name in loop.loop.chain_b) - float(name in loop.loop.chain_a)
-                if name == loop.name:
-                    sign = -1.0 if side == "frame_parent" else 1.0
-                if sign:
-                    rows = constraints.rows_of[loop.name]
+        with robot.workspace() as data:
+            pin.framesForwardKinematics(robot.model, data, q)
+            selectors = constraints.world_selectors(data)
+            selectors *= self.problem.row_scale[: len(selectors), None]
+            for index, (name, side) in enumerate(self.frames):
+                twists = _placement(robot, data, joints[name], side).toActionMatrix() * unit
+                for rows, sign in self._carried[name, side]:
                     effects[rows, 6 * index : 6 * index + 6] = sign * (selectors[rows] @ twists)
-        scaled: Array = effects * self.problem.row_scale[:, None]
-        return scaled
+        return effects
+
+    @cached_property
+    def _carried(self) -> dict[End, list[tuple[slice, float]]]:
+        """Rows of the loops that a shift of each joint frame moves, and the sign of that."""
+        carried: dict[End, list[tuple[slice, float]]] = {end: [] for end in self.frames}
+        loops_of: dict[str, list[tuple[slice, float]]] = {}
+        for loop in self.robot.loops:
+            rows = self.problem.constraints.rows_of[loop.name]
+            carried[loop.name, "frame_parent"].append((rows, -1.0))
+            carried[loop.name, "frame_child"].append((rows, 1.0))
+            for name in {*loop.loop.chain_a, *loop.loop.chain_b}:
+                sign = float(name in loop.loop.chain_b) - float(name in loop.loop.chain_a)
+                if sign:
+                    loops_of.setdefault(name, []).append((rows, sign))
+        for name, side in self.frames[: len(self.robot.joints)]:
+            carried[name, side] += loops_of.get(name, [])
+        return carried
 
     def moved(self, shift: Array) -> LoopCluster:
         """The cluster with its frames moved by ``exp`` of their parts of the shift."""

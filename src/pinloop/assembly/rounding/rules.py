@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 
 from ...model.description import GROUND, Joint, Side
 from ...model.mechanism import Mechanism
+from .clusters import End
 
-__all__ = ["Axis", "End", "Rule", "alignments_of", "axes_by_link", "equalities_of", "equations"]
+__all__ = ["Axis", "Rule", "alignments_of", "axes_by_link", "equalities_of", "equations"]
 
 Array = NDArray[np.float64]
-End = tuple[str, Side]
-"""One of the two frames of a joint."""
 Kind = Literal["parallel", "meeting", "square", "angle", "gap", "distance", "foot"]
 Value = tuple[Array, tuple[Array, Array]]
 """A measure of two axes, shape (n,), and its derivatives by shifts of their frames, (n, 6) each."""
