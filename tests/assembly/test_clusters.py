@@ -52,7 +52,9 @@ def test_a_cluster_is_its_part_of_the_robot(name: str) -> None:
         )
 
 
-@pytest.mark.parametrize("name", ["palletizer", "prrr3", "bennett", "double cardan", "rssr", "geared five-bar"])
+@pytest.mark.parametrize(
+    "name", ["palletizer", "prrr3", "bennett", "double cardan", "rssr", "geared five-bar"]
+)
 def test_the_derivative_by_frames_is_that_of_moved_frames(name: str) -> None:
     robot = robot_called(name)
     q = pl.assemble(robot)

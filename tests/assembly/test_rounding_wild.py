@@ -9,6 +9,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.assembly.assemble import _gap
+from pinloop.assembly.rounding import DEFAULT_TOLERANCE, with_exact_geometry
 from pinloop.model.description import GROUND
 
 from .. import mechanisms as m
@@ -77,6 +78,30 @@ def test_axes_of_a_wrist_that_nearly_meet(gap: float) -> None:
     assert pl.diagnose(robot).reduced_rows == 2
     rows = pl.diagnose(strict).reduced_rows
     assert rows is not None and rows > 2
+
+
+@pytest.mark.parametrize("tilt", [1e-8, 1e-6])
+def test_a_parallelogram_drawn_flat_where_limits_forbid_it(tilt: float) -> None:
+    """Drawn along one line it closes exactly, however the rocker's axis is tilted about that line.
+
+    There it is singular and beyond its limits; within them its ball joint opens by what the axis
+    is off. The toe rods of Cassie are so.
+    """
+    ends = [np.array([x, 0.0, 0.0]) for x in (0.0, 0.2, 0.5, 0.7)]
+    tilted = [0.0, 1.0, tilt]
+    joints = [
+        joint("crank", "revolute", GROUND, "crank", ends[0], m.Y),
+        joint("rod", "revolute", "crank", "rod", ends[1], m.Y),
+        joint("toe", "revolute", GROUND, "toe", ends[2], tilted),
+        joint("ball", "spherical", "rod", "toe", ends[3], cut=True),
+    ]
+    entries = table("toe rod", *joints)
+    limits = {"crank": (-2.4435, -0.6109), "toe": (-2.4435, -0.6109)}
+    robot = with_exact_geometry(limited(entries, **limits), DEFAULT_TOLERANCE)
+    assert robot.description.rounding is not None
+    assert mobility(robot) == 1
+    q = pl.assemble(robot)
+    assert np.linalg.norm(pl.Constraints(robot, full=True).residual(q)) < 1e-12
 
 
 class TestDrawingsThatMiss:

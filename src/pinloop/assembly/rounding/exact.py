@@ -157,17 +157,28 @@ def _fits(problem: Problem, q: Array, tolerance: float, floor: float) -> list[Fi
         if not _ranks(residual[rows], jacobian[np.ix_(rows, columns)], tolerance):
             continue
         cluster = group.cluster()
-        # Loops that cannot be closed drift far while the search tries: to where they are flat.
-        start = cluster.robot.neutral
-        if np.linalg.norm(cluster.residual(start)) > near:
-            start = group.configuration(cluster, q)
-        if np.linalg.norm(cluster.residual(start)) > near:
-            within = replace(cluster.problem, limits=True)
-            start, _ = search(within, start, seed=0, restarts=_RESTARTS, enough=near)
-        fit = _meant(cluster, start, tolerance, floor)
-        if fit is not None:
-            fits.append(fit)
+        for start in _starts(cluster, group.configuration(cluster, q), near):
+            fit = _meant(cluster, start, tolerance, floor)
+            if fit is not None:
+                fits += [fit] if fit.size > _CLOSED else []
+                break
     return fits
+
+
+def _starts(cluster: LoopCluster, q: Array, near: float) -> list[Array]:
+    """Configurations at which loops are nearly closed, the likeliest to be meant first.
+
+    Loops that cannot be closed drift far while the search tries: to where they are flat. Some are
+    drawn closed in a pose that is singular, or beyond their limits, and are nowhere else.
+    """
+    starts = [cluster.robot.neutral]
+    if np.abs(cluster.robot.difference(cluster.robot.neutral, q)).max(initial=0.0) > near:
+        starts.append(q)
+    starts = [start for start in starts if np.linalg.norm(cluster.residual(start)) <= near]
+    if starts:
+        return starts
+    within = replace(cluster.problem, limits=True)
+    return [search(within, q, seed=0, restarts=_RESTARTS, enough=near)[0]]
 
 
 def _ranks(residual: Array, jacobian: Array, tolerance: float) -> range:
@@ -187,7 +198,7 @@ def _ranks(residual: Array, jacobian: Array, tolerance: float) -> range:
 
 
 def _meant(cluster: LoopCluster, q: Array, tolerance: float, floor: float) -> Fit | None:
-    """The change after which a cluster moves as it was meant to; None if there is none to make.
+    """The change, if any, after which a cluster moves as it was meant to; None if none is known.
 
     Changes up to ``floor`` are taken for rounding whatever the others are; those beyond only if
     they are of the size of what it takes to close the loops at all.
@@ -201,8 +212,7 @@ def _meant(cluster: LoopCluster, q: Array, tolerance: float, floor: float) -> Fi
             if fit.size <= floor:
                 break
     least = min((fit.size for fit in fits), default=0.0)
-    fit = next((fit for fit in fits if fit.size <= max(floor, _CHOICE * least)), None)
-    return fit if fit is not None and fit.size > _CLOSED else None
+    return next((fit for fit in fits if fit.size <= max(floor, _CHOICE * least)), None)
 
 
 def _fit(cluster: LoopCluster, q: Array, rank: int, limit: float) -> Fit | None:
