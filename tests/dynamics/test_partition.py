@@ -43,7 +43,19 @@ def test_relative_projections_are_equation_67(seed: int) -> None:
     M, J = some(seed)
     found = pl.dynamics.relative_projections(M, J)
     close(found, np.diagonal(explicit(M, J)), 1e-8)
-    assert np.all(found > -1e-10) and np.all(found < 1 + 1e-10)
+    assert np.all(found > -1e-14) and np.all(found < 1 + 1e-13)
+
+
+@pytest.mark.parametrize("share", [1e-1, 1e-2, 1e-3, 1e-4])
+def test_rows_that_nearly_depend_fix_no_more_than_all(share: float) -> None:
+    rng = np.random.default_rng(603724)
+    J = rng.normal(size=(3, 5))
+    J[2] = J[0] - J[1] + share * rng.normal(size=5)
+    projections = pl.dynamics.relative_projections(np.diag(rng.uniform(1, 2, 5)), J)
+    assert projections.max() < 1 + 1e-13
+    # With an identity for mass they are those of an orthogonal projector, whose trace is the rank.
+    projections = pl.dynamics.relative_projections(np.eye(5), J)
+    assert projections.sum() == pytest.approx(3.0, abs=1e-13)
 
 
 @often

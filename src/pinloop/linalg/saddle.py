@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BadValue, NotFinite, PinloopError, SingularMass
+from .dense import orthonormal
 from .lapack import lapack, triangular, triangular_vector
 
 __all__ = [
@@ -168,8 +169,8 @@ class Saddle:
     def constraint_metric(self) -> Array:
         """``P = J' (J M^-1 J')^+ J``, shape (n, n) (paper 1, eq. 67)."""
         # Orthonormal columns that span the rows, in coordinates in which M is the identity.
-        factor = self._S
-        basis = self._singular[0] if factor is None else _forward(factor, self._Y.T).T
+        # By reflections: from the Cholesky factor they are so but for the condition squared.
+        basis = self._singular[0] if self._S is None else orthonormal(self._Y[None])[0][0]
         root = self._L @ basis
         return np.asarray(root @ root.T)
 
