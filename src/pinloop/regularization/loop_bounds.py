@@ -21,7 +21,7 @@ from ..model.graph import Cluster, clusters
 from ..model.mechanism import Mechanism
 from ..model.pairs import MotionGroup, Pair, Universal
 from ..model.tree import TreeKinematics
-from ..spatial.lie import Subspace, identify, span
+from ..spatial.lie import TOLERANCE, Subspace, identify, span
 from .motion_algebras import Algebras, MotionNetwork
 
 __all__ = ["Bound", "Edge", "Reference", "process", "process_cluster", "selection"]
@@ -346,7 +346,8 @@ def _orthonormal_rows(seen: Array, pair: Pair, length: float, rank: int | None) 
         return np.zeros((0, pair.rows))
     directions, values, _ = np.linalg.svd(scale[:, None] * seen, full_matrices=False)
     if rank is None:
-        rank = int(np.sum(values > 1e-8 * max(values[0], 1e-300))) if values[0] > 1e-12 else 0
+        # As `span` decides for groups: twists are of size one.
+        rank = int(np.sum(values > TOLERANCE * max(1.0, float(values[0]))))
     if rank == pair.rows:
         return np.eye(pair.rows)
 
