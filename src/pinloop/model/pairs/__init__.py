@@ -22,7 +22,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..errors import BadValue
+from ...errors import BadValue
 
 __all__ = [
     "PAIR_NAMES",
