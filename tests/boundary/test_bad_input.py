@@ -70,7 +70,7 @@ BAD_AXES: list[tuple[str, tuple[str, ...]]] = [
                                               'name="k" type="universal"'),
      ("<text>:6:", "<joint name='k'>", "perpendicular")),
     (loop_joint("wobbly"), ("<text>:11:", "<loop_joint name='l'>", "'wobbly'",
-                            "known pairs: fixed,", "point_on_plane")),
+                            "known pairs: cylindrical,", "point_on_plane")),
     (two_joints(kind="wobbly"), ("<text>:5:", "<joint name='j'>", "'wobbly'", "known pairs")),
     (loop_joint("helical"), ("<text>:11:", "<loop_joint name='l'>", "pitch")),
     (loop_joint("rod"), ("<text>:11:", "<loop_joint name='l'>", "length")),
@@ -182,7 +182,7 @@ def test_the_file_is_named_with_the_line(tmp_path: Path) -> None:
 
 
 BAD_YAML = [
-    ("pair: revolute", "pair: wobbly", ("loops[0].pair", "'wobbly'", "known pairs: fixed,")),
+    ("pair: revolute", "pair: wobbly", ("loops[0].pair", "'wobbly'", "known pairs: cylindrical,")),
     ("axis: [0, 0, 1]", "axis: [0, 0, 0]", ("loops[0].axis", "[0, 0, 0]", "zero")),
     ("axis: [0, 0, 1]", "axis: [0, .nan, 1]", ("loops[0].axis", "nan", "finite")),
     ("body: coupler", "body: copler", ("loop 'close'", "'copler'", "did you mean 'coupler'")),

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import NDArray
 
 from pinloop.model.description import GROUND, Body, Description, Joint, NamedFrame, constant
-from pinloop.model.pairs import make_pair
+from pinloop.model.pairs import MotionGroup, Pair, Universal, make_pair
+
+Array = NDArray[np.float64]
 
 QUARTER_Z = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
 """Quarter turn about z: x becomes y."""
@@ -57,6 +60,12 @@ def open_chain() -> Description:
 def joint_named(description: Description, name: str) -> Joint:
     """The joint with that name."""
     return next(joint for joint in description.joints if joint.name == name)
+
+
+def free_twists(pair: Pair) -> Array:
+    """Twists of a pair that can carry a body, in the order of its coordinates, shape (6, dof)."""
+    assert isinstance(pair, MotionGroup | Universal)
+    return pair.free
 
 
 def placed(joint: Joint, motion: pin.SE3) -> pin.SE3:

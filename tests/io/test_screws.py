@@ -18,7 +18,7 @@ from pinloop.errors import LoadError, PinloopError
 from pinloop.io.screws import read_screws
 from pinloop.model.description import GROUND, Coupling, Description, Joint
 
-from .by_hand import joint_named, placed
+from .by_hand import free_twists, joint_named, placed
 
 Array = NDArray[np.float64]
 
@@ -70,7 +70,7 @@ def screw_motion(axis: Array, point: Array, pitch: float, angle: float) -> Array
 def free_motion(joint: Joint, *coordinates: float) -> Array:
     """Child in parent after the motion along the columns of the free twists, one by one."""
     motion = pin.SE3.Identity()
-    for column, value in zip(joint.pair.free.T, coordinates, strict=True):
+    for column, value in zip(free_twists(joint.pair).T, coordinates, strict=True):
         motion = motion * pin.exp6(column * value)
     return np.asarray(placed(joint, motion).homogeneous)
 
@@ -185,8 +185,7 @@ def test_rod_of_another_length_is_a_warning() -> None:
     rod |= {"point": [0, 0, 0], "point2": [0, 0, 2], "length": 2.5}
     robot = read_screws(table(joints=[*table()["joints"], rod]), "t")
     assert robot.warnings == (
-        "t: rod 'r' is 2.5 m long, but its ends are 2 m apart in the table; the mechanism is open "
-        "there",
+        "t: rod 'r' has length 2.5 m, but its points give 2 m; the mechanism is open there",
     )
     assert joint_named(robot, "r").pair.parameters == {"length": 2.5}
     close = rod | {"length": 2.0 + 1e-9}
@@ -330,7 +329,7 @@ def test_bad_body(changes: dict[str, Any], words: str) -> None:
         ({"child": "ground"}, "joins 'ground' with itself"),
         ({"name": "screw"}, "joint or coupling 'screw' is there twice"),
         ({"name": "gear"}, "joint or coupling 'gear' is there twice"),
-        ({"point2": [0, 0, 0]}, "point2 is needed for a rod"),
+        ({"point2": [0, 0, 0]}, "a revolute pair has no point2"),
         ({"pair": "universal", "limits": None}, "needs its second axis"),
         ({"pair": "universal", "axis2": [0, 1, 1e-2], "limits": None}, "deg apart"),
         ({"pair": "universal", "axis2": [0, -1, 1e-2], "limits": None}, "deg apart"),
@@ -356,7 +355,7 @@ def test_bad_joint(changes: dict[str, Any], words: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"point": [0, 0, 0]}, "point2 is needed for a rod"),
+        ({"point": [0, 0, 0]}, "a rod pair needs point2"),
         ({"point": [0, 0, 0], "point2": [0, 0, 0]}, "joint 'j': a rod of length 0.0 m"),
         ({"point": [0, 0, 0], "point2": [0, 0, 1], "axis": [0, 0, 1]}, "a rod has no axis"),
         ({"point2": [0, 0, 1]}, "a rod pair needs a point"),

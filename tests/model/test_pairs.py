@@ -12,12 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinloop.errors import BadValue
-from pinloop.model.pairs import PAIR_NAMES, MotionGroup, Rod, align_z, make_pair
+from pinloop.model.pairs import PAIR_NAMES, MotionGroup, Rod, Universal, align_z, make_pair
+from pinloop.spatial.lie import span
 
 from ..pairs_by_hand import (
     BLOCKED,
     CASES,
     EYE,
+    GROUPS,
     ROWS,
     SPECIAL_ANGLES,
     TWIST,
@@ -50,7 +52,6 @@ def test_counts_follow_the_table(case: Case) -> None:
     assert pair.name == case.name
     assert (pair.rows, pair.dof) == (ROWS[case.name], 6 - ROWS[case.name])
     assert len(set(pair.labels)) == pair.rows
-    assert pair.free.shape == (6, pair.dof)
     key = {"helical": "pitch", "rod": "length"}.get(case.name)
     assert pair.parameters == ({key: case.value} if key else {})
 
@@ -67,13 +68,60 @@ def test_assembled_placements_are_closed_and_their_free_twists_pass(case: Case) 
         assert rank(F) == pair.dof
 
 
-@every_case
+@pytest.mark.parametrize("case", [*GROUPS, Case("universal")], ids=str)
 def test_free_spans_the_free_twists_of_the_reference_position(case: Case) -> None:
-    reference = pin.SE3(EYE, case.value * EYE[2] if case.name == "rod" else np.zeros(3))
-    expected = free_twists(case, reference)
-    free = case.pair.free
-    both = np.c_[expected, free]
-    assert rank(free) == rank(both) == expected.shape[1]
+    pair, expected = case.pair, free_twists(case, pin.SE3.Identity())
+    assert isinstance(pair, (MotionGroup, Universal))
+    assert pair.free.shape == (6, pair.dof)
+    assert rank(pair.free) == rank(np.c_[expected, pair.free]) == expected.shape[1]
+
+
+@every_case
+def test_the_algebra_holds_every_motion_of_the_pair(case: Case) -> None:
+    algebra = case.pair.algebra
+    assert span(algebra).is_algebra()
+    for T in members(case, 10):
+        assert rank(np.c_[algebra, free_twists(case, T)]) == rank(algebra)
+    smallest = {"universal": 3} | {group.name: group.pair.dof for group in GROUPS}
+    assert rank(algebra) == smallest.get(case.name, 6)
+
+
+@every_case
+def test_sample_selectors_span_those_of_all_placements(case: Case) -> None:
+    pair = case.pair
+    if not pair.sample_selectors:
+        return
+    # Turned into B's axes at the placement, an angle row is one of the samples' combinations.
+    samples = np.vstack(pair.sample_selectors)
+    for T in members(case, 10):
+        assert rank(np.r_[samples, pair.selector(T)]) == rank(samples)
+
+
+@every_case
+def test_held_points_stay_where_they_are_and_others_do_not(case: Case) -> None:
+    held, rng = case.pair.held_points, np.random.default_rng(11)
+    directions = np.zeros((3, 0)) if held is None else held
+    point = directions @ rng.normal(size=directions.shape[1])
+    other = rng.normal(size=3)
+    other -= directions @ (directions.T @ other)
+    seen = np.array([[T.act(point), T.act(point + other)] for T in members(case, 20)])
+    spread = np.ptp(seen, axis=0).max(axis=1)
+    assert (spread[0] < 1e-12) == (held is not None)
+    assert spread[1] > 0.1 or case.name == "fixed"
+
+
+@every_case
+def test_a_file_must_give_what_the_motions_depend_on(case: Case) -> None:
+    """Another point or axis of both frames is another pair exactly if the class says so."""
+    placed = any(feature.is_placed for feature in case.pair.features)
+    rng = np.random.default_rng(12)
+    shifts = [pin.SE3(EYE, rng.normal(size=3)) for _ in range(10)]
+    turns = [pin.SE3(pin.exp3(rng.normal(size=3)), np.zeros(3)) for _ in range(10)]
+    for moved, matters in ((shifts, placed), (turns, bool(case.pair.axis_count()))):
+        away = [
+            defect(case, X.actInv(T * X)) for X, T in zip(moved, members(case, 10), strict=True)
+        ]
+        assert (max(away) > 1e-6) == matters
 
 
 @every_group

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..boundary.arguments import public
 from ..model.description import Coupling
 from ..model.mechanism import LoopJoint, Mechanism
-from ..model.pairs import MotionGroup
+from ..model.pairs import MotionGroup, Spherical
 from ..model.tree import TreeKinematics
 
 __all__ = ["Constraints"]
@@ -55,7 +55,7 @@ class Constraints:
             for loop in robot.loops
         }
         for loop in robot.loops:
-            lengths = [k for k, label in enumerate(loop.pair.labels) if not label.startswith("w")]
+            lengths = [k for k, is_angle in enumerate(loop.pair.row_is_angle) if not is_angle]
             rows = self._select[loop.name].tolist()
             self.rows_of[loop.name] = slice(len(angular), len(angular) + len(rows))
             angular += [not any(row[k] for k in lengths) for row in rows]
@@ -63,13 +63,12 @@ class Constraints:
         self._constant = {
             loop.name: self._select[loop.name] @ loop.pair.selector(pin.SE3.Identity())
             for loop in robot.loops
-            if isinstance(loop.pair, MotionGroup)
+            if loop.pair.is_group
         }
         self._points = {
             loop.name
             for loop in robot.loops
-            if isinstance(loop.pair, MotionGroup)
-            and loop.pair.is_point
+            if isinstance(loop.pair, Spherical)
             and np.array_equal(self._select[loop.name], np.eye(3))
         }
         self._couplings = tuple(

@@ -99,24 +99,20 @@ def _slope(rows: RowSet, q: Array, motion: Array, step: float = 1e-5) -> Array:
 def group_bracket(robot: Mechanism, x: Array, y: Array) -> Array:
     """Lie bracket of the configuration group of two velocities, joint by joint, shape (nv,).
 
-    Zero on joints that are vector spaces; the cross product on SO(3), the screw product on SE(3)
-    and SE(2).
+    Zero on joints that are vector spaces; elsewhere the bracket of the pair's motion algebra, which
+    is the cross product on SO(3) and the screw product on SE(3) and SE(2).
     """
     bracket = np.zeros(robot.nv)
     for edge in robot.tree.edges:
         joint = edge.joint
-        if joint.pair.name not in ("spherical", "free", "planar") or joint.coordinates == "zyx":
-            continue
-        at = robot.coordinates(joint.name)
+        at = robot.coordinates(joint.name) if joint.pair.dof else None
+        if at is None or at.nq == at.nv or joint.coordinates == "circle":
+            continue  # one coordinate per degree of freedom: velocities are plain numbers
         a, b = x[at.v], y[at.v]
-        if at.nq == at.nv:
-            continue  # a planar joint walked backwards has a coordinate per degree of freedom
-        if joint.pair.name == "spherical":
-            bracket[at.v] = np.cross(a, b)
-        elif joint.pair.name == "planar":
-            bracket[at.v] = (b[2] * a[1] - a[2] * b[1], a[2] * b[0] - b[2] * a[0], 0.0)
-        elif joint.coordinates == "SO3xR3":
+        if joint.coordinates == "SO3xR3":
             bracket[at.v][3:] = np.cross(a[3:], b[3:])
         else:
-            bracket[at.v] = pin.Motion(a).cross(pin.Motion(b)).vector
+            free = joint.pair.algebra
+            twist = pin.Motion(free @ a).cross(pin.Motion(free @ b)).vector
+            bracket[at.v] = free.T @ twist  # whose columns are orthonormal
     return bracket

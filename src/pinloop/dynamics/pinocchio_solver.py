@@ -27,7 +27,7 @@ from ..constraints.rows import RowSet
 from ..errors import NotFinite, SingularMass
 from ..linalg.saddle import Saddle, factor_mass, from_upper, solve_mass
 from ..model.mechanism import Mechanism
-from ..model.pairs import MotionGroup
+from ..model.pairs import Pair
 from ..model.workspace import WorkSpace, remembered
 
 __all__ = ["ConstraintDynamics", "HeldRows", "assembled_home", "constraint_dynamics"]
@@ -348,11 +348,11 @@ def _loop_models(robot: Mechanism) -> _LoopModels | None:
     units: list[float] = []
     for loop in robot.loops:
         pair = loop.pair
-        rows = _held_rows(pair) if isinstance(pair, MotionGroup) else []
-        if not isinstance(pair, MotionGroup) or not rows:
+        rows = _held_rows(pair) if pair.is_group else []
+        if not rows:
             return None
         a, b = (robot.model.frames[index] for index in (loop.frame_a, loop.frame_b))
-        point = pair.is_point and not _between_free_bodies(robot.model, a, b)
+        point = rows == [0, 1, 2] and not _between_free_bodies(robot.model, a, b)
         kind = pin.ContactType.CONTACT_3D if point else pin.ContactType.CONTACT_6D
         # Twists are those of A relative to B, in B.
         frames = b.parentJoint, b.placement, a.parentJoint, a.placement
@@ -366,7 +366,7 @@ def _loop_models(robot: Mechanism) -> _LoopModels | None:
     return _LoopModels(models, held, at, np.array(units)[at], len(units)) if places else None
 
 
-def _held_rows(pair: MotionGroup) -> list[int]:
+def _held_rows(pair: Pair) -> list[int]:
     """Rows of the relative twist that a pair restricts; none if it restricts combinations.
 
     All of them, also after regularization: a point would be enough for a planar hinge then, but

@@ -28,7 +28,6 @@ from ..boundary.meshes import read_mesh_file
 from ..errors import BadValue
 from ..model.description import Geometry, Shape
 from ..model.mechanism import LoopJoint, Mechanism
-from ..model.pairs import MotionGroup
 from ..model.tree import build_model
 
 coal = lazy_loader.load("coal")
@@ -36,14 +35,6 @@ coal = lazy_loader.load("coal")
 __all__ = ["PinocchioModels", "to_pinocchio"]
 
 Array = NDArray[np.float64]
-
-_HELD_POINTS = {
-    "spherical": np.zeros((3, 0)),
-    "universal": np.zeros((3, 0)),
-    "revolute": np.eye(3)[:, 2:],
-    "fixed": np.eye(3),
-}
-"""Per pair the directions, as columns, in which points lie from B's origin that the pair holds."""
 
 
 @public
@@ -128,24 +119,24 @@ def _loop(
     robot: Mechanism, model: pin.Model, loop: LoopJoint
 ) -> tuple[list[pin.RigidConstraintModel] | None, str]:
     """Constraint models of a loop, None if there are none for it, and what to say about them."""
-    kept = _kept_rows(robot, loop)
+    kept, held = _kept_rows(robot, loop), loop.pair.held_points
     name = loop.pair.name
     if kept is not None and len(kept) == 0:
         return [], "no rows are left after regularization, and no constraint model is needed"
-    point = None if kept is None else _one_point(kept, _HELD_POINTS[name])
+    point = None if kept is None or held is None else _one_point(kept, held)
     if point is not None:
         left = 0 if kept is None else len(kept)
         said = f"regularization left {left} rows of its {name} pair, which one point holds with 3"
-        whole = name == "spherical" and left == 3
+        whole = loop.pair.rows == left == 3
         return [_tied(robot, model, loop, point)], "" if whole else said
-    if name == "fixed":
+    if loop.pair.dof == 0:
         return [_tied(robot, model, loop, None)], ""
-    if name == "revolute":
-        tip = np.array([0.0, 0.0, robot.length])
+    if held is not None and held.shape[1] == 1:
+        tip = robot.length * held[:, 0]
         second = _tied(robot, model, loop, tip)
         second.name = f"{loop.name}/2"
         return [_tied(robot, model, loop, np.zeros(3)), second], (
-            f"its revolute pair is two points of the axis, {robot.length:.3g} m apart: 6 rows, "
+            f"its {name} pair is two points of the axis, {robot.length:.3g} m apart: 6 rows, "
             "one of them redundant"
         )
     return None, (
@@ -160,14 +151,15 @@ def _kept_rows(robot: Mechanism, loop: LoopJoint) -> Array | None:
 
     Pairs that hold no point are not asked.
     """
-    if loop.pair.name not in _HELD_POINTS:
+    if loop.pair.held_points is None or not loop.pair.sample_selectors:
         return None
     report = robot.regularization
     selection = np.eye(loop.pair.rows) if report is None else report.selection(loop.name)
+    first, *others = (selection @ selector for selector in loop.pair.sample_selectors)
     # Of a universal pair the last row, that of the angle between the axes, turns with the bodies.
-    if not isinstance(loop.pair, MotionGroup) and np.any(np.abs(selection[:, 3]) > 1e-9):
+    if any(np.any(np.abs(other - first) > 1e-9) for other in others):
         return None
-    return np.asarray(selection @ loop.pair.selector(pin.SE3.Identity()))
+    return np.asarray(first)
 
 
 def _one_point(kept: Array, directions: Array) -> Array | None:

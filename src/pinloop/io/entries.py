@@ -5,7 +5,7 @@ Loops files, screw tables and Gepetto's YAML are read with it. Knows no file for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -24,10 +25,9 @@ from pydantic import (
 from ..boundary.yaml import Direction, Name, Number
 from ..errors import BadValue, LoadError, UnknownName
 from ..model.description import GROUND, Coupling, Description, Joint
-from ..model.pairs import PAIR_NAMES, Pair, align_z, make_pair, pair_name
+from ..model.pairs import PAIR_NAMES, Pair, align_z, make_pair, pair_class
 
 __all__ = [
-    "WITHOUT_AXIS",
     "CouplingEntry",
     "Entry",
     "LimitsEntry",
@@ -45,9 +45,6 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-WITHOUT_AXIS = ("fixed", "free", "spherical", "spatial_translation", "rod")
-"""Pairs that have no axis of their own."""
-
 _UNLIMITED = 1e16
 """What stands for infinity in older versions of SDF; others write the largest double."""
 
@@ -64,6 +61,9 @@ class Entry(BaseModel):
 class PairEntry(Entry):
     """A pair with its axes and parameters, as loops file and screw table write it."""
 
+    defined_in: Name | None = Field(
+        None, description="Python class of a pair that is not pinloop's own, as module:class"
+    )
     pair: Name = Field(
         description="name of the pair", json_schema_extra={"examples": list(PAIR_NAMES)}
     )
@@ -71,29 +71,38 @@ class PairEntry(Entry):
     axis2: Direction | None = Field(None, description="second axis (universal only)")
     pitch: Number | None = Field(None, description="advance per radian [m/rad] (helical only)")
     length: Number | None = Field(None, description="length [m] (rod only)")
+    parameters: dict[Name, Number | tuple[Number, ...]] = Field(
+        {}, description="parameters of a pair that is not pinloop's own"
+    )
 
     @field_validator("pair")
     @classmethod
-    def _known_pair(cls, name: str) -> str:
+    def _known_pair(cls, name: str, info: ValidationInfo) -> str:
         try:
-            pair_name(name)
+            pair_class(name, info.data.get("defined_in"))
         except BadValue as error:
             raise ValueError(str(error)) from None
         return name
 
     @model_validator(mode="after")
     def _second_axis(self) -> PairEntry:
-        kind = pair_name(self.pair)
-        if self.axis2 is not None and kind != "universal":
-            raise ValueError(f"a {kind} pair has no axis2; leave it out")
-        if self.axis2 is None and kind == "universal":
-            raise ValueError("a universal pair needs its second axis: axis2")
+        two_axes = self.pair_class.axis_count() == 2
+        if self.axis2 is not None and not two_axes:
+            raise ValueError(f"a {self.pair_class.name} pair has no axis2; leave it out")
+        if self.axis2 is None and two_axes:
+            raise ValueError(f"a {self.pair_class.name} pair needs its second axis: axis2")
         return self
 
-    def make_pair(self, length: float | None = None) -> Pair:
-        """Build the pair; ``length`` [m] is used where the entry gives none."""
-        length = self.length if self.length is not None else length
-        return make_pair(self.pair, pitch=self.pitch, length=length)
+    @property
+    def pair_class(self) -> type[Pair]:
+        """The class that the name means."""
+        return pair_class(self.pair, self.defined_in)
+
+    def make_pair(self, measured: Mapping[str, float] | None = None) -> Pair:
+        """Build the pair; what is ``measured`` is used where the entry gives no parameter."""
+        given = {"pitch": self.pitch, "length": self.length} | self.parameters
+        given = {key: value for key, value in given.items() if value is not None}
+        return make_pair(self.pair, **{**(measured or {}), **given})
 
 
 def _per_dof(value: object) -> object:

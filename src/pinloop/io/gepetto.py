@@ -161,8 +161,10 @@ def _replaced_joints(
         if joint.name not in changes:
             joints.append(joint)
             continue
-        if joint.pair.name == "rod":
-            raise LoadError(f"the rod '{joint.name}' cannot change its type", source=source)
+        if joint.pair.origins_apart:
+            raise LoadError(
+                f"the {joint.pair.name} '{joint.name}' cannot change its type", source=source
+            )
         new_joints, new_bodies = changes[joint.name](joint)
         joints += new_joints
         bodies += new_bodies

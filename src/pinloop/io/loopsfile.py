@@ -20,7 +20,6 @@ from ..model.description import Coordinates, Description, Drive, Joint, constant
 from ..model.pairs import align_z
 from .documents import NotNegative, schema_of
 from .entries import (
-    WITHOUT_AXIS,
     CouplingEntry,
     Entry,
     LimitsEntry,
@@ -104,11 +103,11 @@ class LoopEntry(PairEntry):
     @model_validator(mode="after")
     def _buildable(self) -> LoopEntry:
         try:
-            kind = self.make_pair().name
+            pair = self.make_pair()
         except BadValue as error:
             raise ValueError(str(error)) from None
-        if kind in WITHOUT_AXIS and self.axis is not None:
-            raise ValueError(f"a {kind} pair has no axis; leave it out")
+        if self.axis is not None and not pair.axis_count():
+            raise ValueError(f"a {pair.name} pair has no axis; leave it out")
         return self
 
 
@@ -221,7 +220,7 @@ def _loop_joint(description: Description, entry: LoopEntry, source: str) -> Join
         turn_a = universal_axes(axis, axis2)
         # x of B is the second axis; where the two are perpendicular, A and B turn alike.
         turn_b = universal_axes(axis2, axis)[:, [2, 1, 0]] * (1.0, -1.0, 1.0)
-    elif pair.name not in WITHOUT_AXIS:
+    elif pair.axis_count():
         turn_a = turn_b = align_z(axis)
     joint = Joint(
         entry.name,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..errors import BadValue, LoadError
 from ..model.description import (
+    COORDINATES,
     GROUND,
     Body,
     Coordinates,
@@ -24,7 +25,7 @@ from ..model.description import (
     constant,
     coordinate_count,
 )
-from ..model.pairs import Pair, align_z, make_pair
+from ..model.pairs import PAIR_NAMES, Pair, align_z, make_pair, pair_class
 from .entries import square_axes
 
 __all__ = ["body_names", "read_model"]
@@ -32,12 +33,12 @@ __all__ = ["body_names", "read_model"]
 Array = NDArray[np.float64]
 
 _SIMPLE: dict[str, tuple[str, Coordinates]] = {
-    "JointModelSpherical": ("spherical", ""),
-    "JointModelSphericalZYX": ("spherical", "zyx"),
-    "JointModelTranslation": ("spatial_translation", ""),
-    "JointModelPlanar": ("planar", ""),
-    "JointModelFreeFlyer": ("free", ""),
+    str(joint.native().shortname()): (name, coordinates)
+    for name in PAIR_NAMES
+    for coordinates in COORDINATES
+    if (joint := pair_class(name).tree_joints.get(coordinates)) and joint.native
 }
+"""Pairs, and variants of their coordinates, that are one joint of Pinocchio."""
 
 
 def read_model(model: pin.Model) -> Description:

@@ -18,18 +18,14 @@ def reversed_joint(joint: Joint) -> Joint:
     With the same rotation of both frames, the motion ``T`` becomes ``F^-1 T^-1 F``. Along or about
     one axis, half a turn about x gives the motion back, so that the coordinate keeps its sign. For
     two axes, :math:`T = R_z(a) R_x(b)`, the symmetric ``F`` that takes z to -x and x to -z gives
-    :math:`F R_x(-b) R_z(-a) F = R_z(b) R_x(a)`: the coordinates change places. Joints of other
-    pairs are told by their inverse motion.
+    :math:`F R_x(-b) R_z(-a) F = R_z(b) R_x(a)`: the coordinates change places. Other pairs
+    are told by their inverse motion.
     """
-    turn = np.eye(3)
     values: dict[str, tuple[float, ...]] = {}
-    if joint.pair.name in ("revolute", "prismatic", "helical", "cylindrical"):
-        turn = np.diag([1.0, -1.0, -1.0])
-    elif joint.pair.name == "universal":
-        turn = -np.eye(3)[::-1]
+    if joint.pair.reverses_coordinates:
         for key in ("lower", "upper", "velocity", "effort", "damping", "friction", "armature"):
             values[key] = getattr(joint, key)[::-1]
-    frame = pin.SE3(turn, np.zeros(3))
+    frame = pin.SE3(joint.pair.reversal, np.zeros(3))
     return replace(
         joint,
         parent=joint.child,

@@ -19,10 +19,17 @@ from pydantic import Field, field_validator, model_validator
 
 from ..boundary.yaml import Direction, Name, Number, Vector3, line_of, validated
 from ..errors import BadValue, LoadError, UnknownName
-from ..model.description import GROUND, Body, Description, Joint, NamedFrame, constant
-from ..model.pairs import Pair, align_z, pair_name
+from ..model.description import (
+    GROUND,
+    Body,
+    Description,
+    Joint,
+    NamedFrame,
+    constant,
+    coordinate_count,
+)
+from ..model.pairs import Pair, align_z
 from .entries import (
-    WITHOUT_AXIS,
     CouplingEntry,
     Entry,
     LimitsEntry,
@@ -39,15 +46,6 @@ __all__ = ["ScrewTable", "read_screws"]
 
 Array = NDArray[np.float64]
 Tensor = tuple[Vector3, Vector3, Vector3]
-
-_NEEDS_POINT = (
-    "revolute", "helical", "cylindrical", "universal", "spherical", "point_on_line",
-    "point_on_plane", "rod",
-)  # fmt: skip
-"""Pairs that are other pairs at another point."""
-
-_WITHOUT_RANGE = ("spherical", "planar", "free")
-"""Pairs whose coordinates (quaternion, cosine and sine) have no position limits."""
 
 _ROUNDING = 1e-5
 """Relative error of inertia tensors that a table of few digits brings."""
@@ -161,19 +159,24 @@ class ScrewJoint(PairEntry):
 
     @model_validator(mode="after")
     def _complete(self) -> ScrewJoint:
-        kind = pair_name(self.pair)
+        pair = self.pair_class
+        kind = pair.name
         if self.parent == self.child:
             raise ValueError(f"joins '{self.parent}' with itself")
-        if kind == "helical" and self.pitch is None:
-            raise ValueError("a helical pair needs its pitch [m/rad]")
-        if kind in _NEEDS_POINT and self.point is None:
+        if not pair.origins_apart:
+            try:
+                self.make_pair()
+            except BadValue as error:
+                raise ValueError(str(error)) from None
+        if any(feature.is_placed for feature in pair.features) and self.point is None:
             raise ValueError(f"a {kind} pair needs a point")
-        if kind not in WITHOUT_AXIS and self.axis is None:
+        if pair.axis_count() and self.axis is None:
             raise ValueError(f"a {kind} pair needs an axis")
-        if (kind == "rod") != (self.point2 is not None):
-            raise ValueError("point2 is needed for a rod and has no meaning otherwise")
-        if kind == "rod" and self.axis is not None:
-            raise ValueError("a rod has no axis; leave it out")
+        if pair.origins_apart != (self.point2 is not None):
+            needed = "needs point2" if pair.origins_apart else "has no point2; leave it out"
+            raise ValueError(f"a {kind} pair {needed}")
+        if pair.origins_apart and not pair.axis_count() and self.axis is not None:
+            raise ValueError(f"a {kind} has no axis; leave it out")
         if self.axis2 is not None and self.axis is not None:
             try:
                 square_axes(np.array(self.axis), np.array(self.axis2))
@@ -262,7 +265,7 @@ def _joint(entry: ScrewJoint, source: str, warnings: list[str]) -> Joint:
     """Joint whose frames A and B coincide in the reference configuration (but for a rod)."""
     point = np.array(entry.point or (0.0, 0.0, 0.0))
     if entry.point2 is not None:
-        pair, frame_a, frame_b = _rod(entry, point, np.array(entry.point2), source, warnings)
+        pair, frame_a, frame_b = _apart(entry, point, np.array(entry.point2), source, warnings)
     else:
         pair = entry.make_pair()
         frame_a = frame_b = pin.SE3(_axes(entry), point)
@@ -275,14 +278,15 @@ def _joint(entry: ScrewJoint, source: str, warnings: list[str]) -> Joint:
         frame_b,
         cut=True if entry.cut else None,
     )
-    return joint if entry.limits is None else replace(joint, **_limits(entry.limits, pair))
+    return joint if entry.limits is None else replace(joint, **_limits(entry.limits, joint))
 
 
-def _limits(entry: LimitsEntry, pair: Pair) -> dict[str, Any]:
+def _limits(entry: LimitsEntry, joint: Joint) -> dict[str, Any]:
     """Limits, with position limits only where each degree of freedom has one coordinate."""
+    pair, coordinates = joint.pair, coordinate_count(joint)
     values = entry.values(pair.dof)
     given = len(values["lower"])
-    if given and (given != pair.dof or pair.name in _WITHOUT_RANGE):
+    if given and not given == pair.dof == coordinates:
         raise BadValue(f"{given} position limits do not fit a {pair.name} pair")
     return values
 
@@ -296,17 +300,22 @@ def _axes(entry: ScrewJoint) -> Array:
     return universal_axes(np.array(entry.axis), np.array(entry.axis2))
 
 
-def _rod(
+def _apart(
     entry: ScrewJoint, start: Array, end: Array, source: str, warnings: list[str]
 ) -> tuple[Pair, pin.SE3, pin.SE3]:
-    """Rod between two points; in the reference configuration z of A and B point along it."""
+    """Pair between two points; if it has no axis, like a rod, z of A and B point to the end."""
     distance = float(np.linalg.norm(end - start))
-    pair = entry.make_pair(length=distance)
-    length = pair.parameters["length"]
-    if abs(length - distance) > _ROUNDING * length:
-        warnings.append(
-            f"{source}: rod '{entry.name}' is {length} m long, but its ends are {distance:.9g} m "
-            "apart in the table; the mechanism is open there"
-        )
-    turn = align_z(end - start) if distance > 0 else np.eye(3)
-    return pair, pin.SE3(turn, start), pin.SE3(turn, end)
+    turn = _axes(entry)
+    if entry.axis is None and distance > 0:
+        turn = align_z(end - start)
+    frame_a, frame_b = pin.SE3(turn, start), pin.SE3(turn, end)
+    measured = entry.pair_class.measured(frame_a.actInv(frame_b))
+    pair = entry.make_pair(measured)
+    for key, value in measured.items():
+        given = pair.parameters[key]
+        if isinstance(given, float) and abs(given - value) > _ROUNDING * abs(given):
+            warnings.append(
+                f"{source}: {pair.name} '{entry.name}' has {key} {given}{pair.unit(key)}, but its "
+                f"points give {value:.9g}{pair.unit(key)}; the mechanism is open there"
+            )
+    return pair, frame_a, frame_b

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+import numpy as np
 import pinocchio as pin
 
 from ..boundary.xml import Element
@@ -63,7 +64,12 @@ def reference_placements(
 def _motion(joint: Joint, coordinate: float) -> pin.SE3:
     if coordinate == 0.0:
         return pin.SE3.Identity()
-    return pin.exp6(pin.Motion(coordinate * joint.pair.free[:, 0]))
+    moving, _ = joint.pair.tree_joints[""].build(joint.pair.advance, np.eye(3), True)
+    alone = pin.Model()
+    alone.addJoint(0, moving, pin.SE3.Identity(), joint.name)
+    data = alone.createData()
+    pin.forwardKinematics(alone, data, np.array([coordinate]))
+    return data.oMi[1].copy()
 
 
 def _carriers(description: Description) -> dict[str, Joint]:

@@ -93,7 +93,7 @@ def _is_known(name: str, words: tuple[str, ...]) -> bool:
 
 
 _POSE = "xyz rpy quat_xyzw"
-_PAIR = "name type pitch length"
+_PAIR = "name type pitch length defined_in"
 _SHAPES = "box sphere cylinder capsule ellipsoid mesh"
 _URDF_PASSED = "material sensor camera version verbose self_filter laser_retro"
 
@@ -122,11 +122,12 @@ URDF: Vocabulary = {
     "mesh": "filename scale | drake:*",
     "joint": (
         f"{_PAIR} independent coordinates dont_collapse "
-        "| parent child origin axis axis2 limit dynamics "
+        "| parameter parent child origin axis axis2 limit dynamics "
         f"joint_properties mimic safety_controller calibration drake:* {_URDF_PASSED}"
     ),
     "joint/parent": "link",
     "joint/child": f"link {_POSE}",
+    "parameter": "name value",
     "axis": "xyz",
     "axis2": "xyz",
     "limit": "lower upper velocity effort acceleration jerk deceleration drake:*",
@@ -137,22 +138,24 @@ URDF: Vocabulary = {
     "frame": f"name link {_POSE}",
     "fixed_frame": "name | parent origin",
     "fixed_frame/parent": "link",
-    "loop_joint": f"{_PAIR} | link1 link2 parent child parent_origin child_origin axis axis2",
+    "loop_joint": (
+        f"{_PAIR} | parameter link1 link2 parent child parent_origin child_origin axis axis2"
+    ),
     "loop_joint/axis": "xyz frame",
     "loop_joint/parent": "link",
     "loop_joint/child": "link",
     "link1": f"link {_POSE} | origin",
     "link2": f"link {_POSE} | origin",
-    "loop": f"{_PAIR} | predecessor successor axis axis2",
+    "loop": f"{_PAIR} | parameter predecessor successor axis axis2",
     "coupling": "name type | predecessor successor ratio",
     "predecessor": "link | origin",
     "successor": "link | origin",
     "ratio": "value",
     "constraint": (
-        f"{_PAIR} | predecessor successor axis axis2 parent child parent_origin child_origin "
-        "parent_axis child_axis origin ratio"
+        f"{_PAIR} | parameter predecessor successor axis axis2 parent child parent_origin "
+        "child_origin parent_axis child_axis origin ratio"
     ),
-    "loop_constraint": f"{_PAIR} | parent child parent_origin child_origin axis axis2",
+    "loop_constraint": f"{_PAIR} | parameter parent child parent_origin child_origin axis axis2",
     "loop_constraint/parent": "link",
     "loop_constraint/child": "link",
     "joint_constraint": "name | parent child gear_ratio",

@@ -129,10 +129,10 @@ def coordinate_count(joint: Joint, orientation: int = 1) -> int:
         joint: the joint.
         orientation: -1 if the tree walks the joint against its direction.
     """
-    if joint.coordinates == "zyx" or (joint.pair.name == "planar" and orientation < 0):
-        return 3
-    extra = {"spherical": 1, "free": 1, "planar": 1}.get(joint.pair.name, 0)
-    return joint.pair.dof + extra + (joint.coordinates == "circle")
+    tree_joint = joint.pair.tree_joints.get(joint.coordinates)
+    if tree_joint is None or joint.pair.dof == 0:
+        return joint.pair.dof
+    return int(tree_joint.build(joint.pair.advance, np.eye(3), orientation > 0)[0].nq)
 
 
 @dataclass(frozen=True)

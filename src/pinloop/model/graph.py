@@ -14,7 +14,6 @@ from ..errors import LoadError
 from .description import GROUND, Joint
 
 __all__ = [
-    "CONTACTS",
     "Cluster",
     "FundamentalLoop",
     "SpanningTree",
@@ -23,9 +22,6 @@ __all__ = [
     "spanning_tree",
     "with_cuts",
 ]
-
-CONTACTS = {"point_on_line", "point_on_plane", "rod"}
-"""Pairs that cannot carry a body in the tree: they have no joint coordinates."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +160,7 @@ def _grow(joints: Sequence[Joint], base: str | None) -> dict[str, TreeEdge]:
     """Prim's algorithm from the ground; returns for each body the edge that carries it."""
     at_body: dict[str, list[int]] = {}
     for index, joint in enumerate(joints):
-        if joint.cut is not True and joint.pair.name not in CONTACTS:
+        if joint.cut is not True and joint.pair.carries_bodies:
             at_body.setdefault(joint.parent, []).append(index)
             at_body.setdefault(joint.child, []).append(index)
     carrier: dict[str, TreeEdge] = {}
@@ -243,7 +239,7 @@ def _unreached(missing: Sequence[str], joints: Sequence[Joint]) -> str:
     contacts = [
         f"'{j.name}' ({j.pair.name})"
         for j in joints
-        if j.pair.name in CONTACTS and {j.parent, j.child} & lost
+        if not j.pair.carries_bodies and {j.parent, j.child} & lost
     ]
     inner = [j.name for j in joints if j.parent in lost and j.child in lost]
     if cut:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..boundary.checks import flat_numbers
 from ..errors import BadValue
 from .description import GROUND, Body, Description, Joint, constant
-from .pairs import MotionGroup, make_pair
+from .pairs import make_pair
 from .workspace import create_data
 
 __all__ = ["Space", "in_absolute_coordinates", "with_payload"]
@@ -110,14 +110,14 @@ def in_absolute_coordinates(
     cut = [
         replace(joint, cut=True)
         for joint in description.joints
-        if joint.pair.name not in ("fixed", "free") or joint.cut is True
+        if (joint.pair.rows and joint.pair.dof) or joint.cut is True
     ]
-    welds = [j for j in description.joints if j.pair.name == "fixed" and j.cut is not True]
+    welds = [j for j in description.joints if j.pair.dof == 0 and j.cut is not True]
     free = []
     for group in groups.values():
         lead = group[0]
         hinged = any(
-            isinstance(joint.pair, MotionGroup)
+            joint.pair.is_group
             and joint.pair.rows > 0
             and (
                 (joint.parent in ground and joint.child in group)

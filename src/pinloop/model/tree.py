@@ -1,23 +1,22 @@
 """From a description and its spanning tree to a `pin.Model`, and where that places its frames.
 
-The only place that creates Pinocchio joints. Joint frames follow Pinocchio's URDF convention: the
+Joints are what the pairs say. Joint frames follow Pinocchio's URDF convention: the
 frame of a one-axis joint sits where the pair is, with the axes of the child body.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..errors import LoadError
 from ..linalg.saddle import from_upper
 from .description import GROUND, Body, Description, Joint
-from .graph import CONTACTS, SpanningTree, TreeEdge, spanning_tree
-from .pairs import MotionGroup
+from .graph import SpanningTree, TreeEdge, spanning_tree
+from .pairs import TreeJoint
 from .workspace import create_data
 
 __all__ = ["TreeKinematics", "build_model", "coordinate_names", "grow_tree"]
@@ -104,7 +103,7 @@ def _cuttable(tree: SpanningTree, model: pin.Model, missing: Array, bound: set[s
     for cut, loop in zip(tree.cuts, tree.loops, strict=True):
         # A contact has no coordinates and stays cut.
         chains = (loop.chain_a, loop.chain_b)
-        stays = cut.cut is True or cut.pair.name in CONTACTS or idle.isdisjoint(sum(chains, ()))
+        stays = cut.cut is True or not cut.pair.carries_bodies or idle.isdisjoint(sum(chains, ()))
         for chain in () if stays else chains:
             for distance, name in enumerate(chain[::-1]):
                 if edges[name].cut is None and name not in bound:
@@ -193,7 +192,7 @@ def _attach(model: pin.Model, edge: TreeEdge, seat: _Seat, inertia: pin.Inertia)
     frame_a, frame_b = joint.frame_parent, joint.frame_child
     if edge.orientation < 0:
         frame_a, frame_b = frame_b, frame_a
-    if joint.pair.name == "fixed":
+    if joint.pair.dof == 0:
         placement = seat.placement * frame_a * frame_b.inverse()
         link = pin.Frame(joint.name, seat.joint, seat.frame, placement, pin.FrameType.FIXED_JOINT)
         joint_id, previous = seat.joint, model.addFrame(link)
@@ -208,78 +207,16 @@ def _attach(model: pin.Model, edge: TreeEdge, seat: _Seat, inertia: pin.Inertia)
     return _Seat(joint_id, placement, model.addFrame(frame))
 
 
-_CIRCLES = (pin.JointModelRUBX, pin.JointModelRUBY, pin.JointModelRUBZ)
-
-
-def _one_axis(
-    aligned: Iterable[Callable[[], object]], general: Callable[[Array], object], axis: Array
-) -> object:
-    """Pick Pinocchio's joint for a coordinate axis, or the one for any axis."""
-    for unit, make in zip(np.eye(3), aligned, strict=True):
-        if np.array_equal(axis, unit):
-            return make()
-    return general(axis)
-
-
 def _joint_model(joint: Joint, frame_b: pin.SE3, orientation: int) -> tuple[object, pin.SE3]:
-    """Pinocchio joint of a pair, and the rotation from the pair frame to the joint frame.
-
-    A joint that is walked against its own direction keeps the sign of its coordinates: the inverse
-    of ``exp(Z1 q1) exp(Z2 q2)`` is ``exp(-Z2 q2) exp(-Z1 q1)``, so several coordinates come in
-    reverse order. Quaternion joints are described by the motion of the body that they carry.
-    """
-    pair, name = joint.pair, joint.pair.name
-    if name in ("revolute", "prismatic", "helical"):
-        turn = pin.SE3(np.array(frame_b.rotation), np.zeros(3))
-        axis = float(orientation) * np.array(frame_b.rotation[:, 2])
-        if name == "prismatic":
-            slides = (pin.JointModelPX, pin.JointModelPY, pin.JointModelPZ)
-            return _one_axis(slides, pin.JointModelPrismaticUnaligned, axis), turn
-        if name == "helical":
-            assert isinstance(pair, MotionGroup)
-            pitch = pair.pitch
-            screws = [
-                (lambda make=make: make(pitch))
-                for make in (pin.JointModelHX, pin.JointModelHY, pin.JointModelHZ)
-            ]
-            return _one_axis(
-                screws, lambda axis: pin.JointModelHelicalUnaligned(axis, pitch), axis
-            ), turn
-        if joint.coordinates == "circle":
-            for unit, circle in zip(np.eye(3), _CIRCLES, strict=True):
-                if np.array_equal(axis, unit):
-                    return circle(), turn
-            # Pinocchio's joint for any axis cannot be given one from Python: turn the frame to z.
-            over = np.eye(3) if orientation > 0 else np.diag([1.0, -1.0, -1.0])
-            return pin.JointModelRUBZ(), pin.SE3(over, np.zeros(3))
-        turns = (pin.JointModelRX, pin.JointModelRY, pin.JointModelRZ)
-        return _one_axis(turns, pin.JointModelRevoluteUnaligned, axis), turn
-    if name == "universal" and orientation > 0:
-        turn = pin.SE3(np.array(frame_b.rotation), np.zeros(3))
-        axes = np.array(frame_b.rotation[:, 2]), np.array(frame_b.rotation[:, 0])
-        return pin.JointModelUniversal(*axes), turn
-    return _joint_of_many(joint, orientation), pin.SE3.Identity()
+    """Pinocchio joint of a pair, and the rotation from the pair frame to the joint frame."""
+    child = np.array(frame_b.rotation)
+    joint_model, turn = _tree_joint(joint).build(joint.pair.advance, child, orientation > 0)
+    return joint_model, pin.SE3(turn, np.zeros(3))
 
 
-_MOTIONS: dict[str, tuple[str, ...]] = {
-    "universal": ("Rz", "Rx"),
-    "cylindrical": ("Pz", "Rz"),
-    "planar": ("Px", "Py", "Rz"),
-    "planar_translation": ("Px", "Py"),
-    "spatial_translation": ("Px", "Py", "Pz"),
-    "schoenflies": ("Px", "Py", "Pz", "Rz"),
-    "zyx": ("Rz", "Ry", "Rx"),
-}
-"""Pairs as products of one-axis motions, in the order of their coordinates."""
-
-
-_OWN_AXES = {
-    "spherical": ("wx", "wy", "wz"),
-    "free": ("vx", "vy", "vz", "wx", "wy", "wz"),
-    "revolute": ("wz",),
-    "prismatic": ("vz",),
-    "helical": ("wz",),
-}
+def _tree_joint(joint: Joint) -> TreeJoint:
+    """How the pair of a tree joint moves."""
+    return joint.pair.tree_joints[joint.coordinates]
 
 
 def coordinate_names(tree: SpanningTree, joint: str) -> tuple[str, ...]:
@@ -290,53 +227,8 @@ def coordinate_names(tree: SpanningTree, joint: str) -> tuple[str, ...]:
         joint: name of the joint.
     """
     edge = next(edge for edge in tree.edges if edge.joint.name == joint)
-    kind = edge.joint.coordinates if edge.joint.coordinates == "zyx" else edge.joint.pair.name
-    if kind in _OWN_AXES:
-        return _OWN_AXES[kind]
-    names = tuple({"P": "v", "R": "w"}[motion[0]] + motion[1] for motion in _MOTIONS[kind])
-    return names[:: edge.orientation]
-
-
-def _joint_of_many(joint: Joint, orientation: int) -> object:
-    """Pinocchio joint of a pair with several degrees of freedom, in the pair frame."""
-    name = joint.coordinates if joint.coordinates == "zyx" else joint.pair.name
-    if name == "free":
-        if joint.coordinates == "SO3xR3":
-            return _composite(pin.JointModelTranslation(), pin.JointModelSpherical())
-        return pin.JointModelFreeFlyer()
-    if name == "spherical":
-        return pin.JointModelSpherical()
-    if name not in _MOTIONS:
-        raise LoadError(
-            f"joint '{joint.name}': a {name} pair has no coordinates and cannot carry a body; "
-            "cut it"
-        )
-    if orientation < 0:
-        return _composite(*(_backwards(motion) for motion in reversed(_MOTIONS[name])))
-    native: dict[str, Callable[[], object]] = {
-        "cylindrical": lambda: _composite(pin.JointModelPZ(), pin.JointModelRZ()),
-        "planar": pin.JointModelPlanar,
-        "planar_translation": lambda: _composite(pin.JointModelPX(), pin.JointModelPY()),
-        "spatial_translation": pin.JointModelTranslation,
-        "schoenflies": lambda: _composite(pin.JointModelTranslation(), pin.JointModelRZ()),
-        "zyx": pin.JointModelSphericalZYX,
-    }
-    return native[name]()
-
-
-def _backwards(motion: str) -> object:
-    """The inverse of a one-axis motion, with the same coordinate."""
-    axis = -np.eye(3)["xyz".index(motion[1])]
-    if motion[0] == "P":
-        return pin.JointModelPrismaticUnaligned(axis)
-    return pin.JointModelRevoluteUnaligned(axis)
-
-
-def _composite(*parts: object) -> object:
-    composite = pin.JointModelComposite()
-    for part in parts:
-        composite.addJoint(part)
-    return composite
+    tree_joint = _tree_joint(edge.joint)
+    return tree_joint.labels[:: 1 if tree_joint.keeps_order else edge.orientation]
 
 
 def _apply_limits(model: pin.Model, joint_id: int, joint: Joint, orientation: int) -> None:
@@ -345,9 +237,7 @@ def _apply_limits(model: pin.Model, joint_id: int, joint: Joint, orientation: in
     rows = slice(kind.idx_v, kind.idx_v + kind.nv)
     cells = slice(kind.idx_q, kind.idx_q + kind.nq)
 
-    # Walked backwards, coordinates come in reverse order; quaternion joints have their own.
-    own = joint.pair.name in ("spherical", "free") and joint.coordinates != "zyx"
-    order = 1 if own else orientation
+    order = 1 if _tree_joint(joint).keeps_order else orientation
 
     def values(given: tuple[float, ...], default: float, count: int) -> Array:
         return np.array(given[::order]) if given else np.full(count, default)

@@ -142,6 +142,8 @@ def _check_joint(joint: Joint, bodies: set[str], source: str) -> None:
         raise refuse(f"joins link '{joint.parent}' to itself")
     _check_placement(where, joint.frame_parent, source)
     _check_placement(where, joint.frame_child, source)
+    if joint.coordinates and joint.coordinates not in joint.pair.tree_joints:
+        raise refuse(f"has coordinates '{joint.coordinates}', which a {joint.pair.name} pair lacks")
     for label in ("damping", "friction", "armature", "velocity", "effort"):
         values = getattr(joint, label)
         if any(np.isnan(value) or value < 0 for value in values):

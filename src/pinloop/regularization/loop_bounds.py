@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..model.graph import Cluster, clusters
 from ..model.mechanism import Mechanism
-from ..model.pairs import MotionGroup, Pair, Universal
+from ..model.pairs import Pair
 from ..model.tree import TreeKinematics
 from ..spatial.lie import TOLERANCE, Subspace, identify, span
 from .motion_algebras import Algebras, MotionNetwork
@@ -127,9 +127,7 @@ class Reference:
         for loop in robot.loops:
             a, b = at.oMf[loop.frame_a].copy(), at.oMf[loop.frame_b].copy()
             placements[loop.name] = (a, b)
-            free = algebras.everything
-            if isinstance(loop.pair, (MotionGroup, Universal)):
-                free = algebra(b.toActionMatrix() @ loop.pair.free)
+            free = algebra(b.toActionMatrix() @ loop.pair.algebra)
             ends = (
                 int(model.frames[loop.frame_a].parentJoint),
                 int(model.frames[loop.frame_b].parentJoint),
@@ -155,6 +153,11 @@ class Reference:
             coupled,
             len(robot.couplings),
         )
+
+    def is_group(self, joint: str) -> bool:
+        """Whether the motions of a joint form a group; those of tree joints are taken for one."""
+        pair = self.pairs.get(joint)
+        return pair is None or pair.is_group
 
     def name(self, space: Subspace) -> str:
         """Name of an algebra in the world, in metres."""
@@ -257,7 +260,7 @@ def _bound_each(
     """
     parallel: dict[tuple[tuple[int, int], int], Bound] = {}
     for edge in edges:
-        if not isinstance(reference.pairs.get(edge.name, _ANY_GROUP), MotionGroup):
+        if not reference.is_group(edge.name):
             yield _bound(reference, network, edge)  # its rows depend on its own frames
             continue
         key = (edge.ends, edge.algebra)
@@ -293,19 +296,16 @@ def _bound(reference: Reference, network: MotionNetwork, edge: Edge) -> Bound:
         if best is None or found.rows < best.rows:
             best = found
         swept = any(algebras.sweep(of_far, moves) != of_far for _, of_far in sides)
-        if not swept or not isinstance(reference.pairs.get(edge.name, _ANY_GROUP), MotionGroup):
+        if not swept or not reference.is_group(edge.name):
             break  # nothing to gain, or a pair that is not the same turned over
     assert best is not None
     return best
 
 
-_ANY_GROUP = MotionGroup("free", 3, "xyz")
-
-
 def _needed(reference: Reference, bound: Bound) -> int:
     """Number of rows that a loop needs."""
     pair = reference.pairs.get(bound.edge.name)
-    if pair is not None and not isinstance(pair, MotionGroup):
+    if pair is not None and not pair.is_group:
         return len(selection(reference, bound))
     free = reference.algebras[bound.edge.algebra]
     return (bound.twists + free).dim - free.dim
@@ -314,26 +314,18 @@ def _needed(reference: Reference, bound: Bound) -> int:
 def selection(reference: Reference, bound: Bound) -> Array:
     """``U``: orthonormal rows that span what the pair's rows can see of the twists (eq. 28)."""
     pair = reference.pairs[bound.edge.name]
-    if not isinstance(pair, (MotionGroup, Universal)):
+    if not pair.sample_selectors:
         return np.eye(pair.rows)
     frames = reference.placements[bound.edge.name]
-    frame_a, frame_b = frames[::-1] if bound.over else frames
+    frame_b = frames[0] if bound.over else frames[1]
     twists = bound.twists.basis.copy()
     twists[:3] *= reference.length
     home = pin.SE3(np.eye(3), reference.centre)
     local = (frame_b.inverse() * home).toActionMatrix() @ twists
-    seen = np.hstack([S @ local for S in _selectors(pair, frame_a.actInv(frame_b))])
+    seen = np.hstack([S @ local for S in pair.sample_selectors])
     # For a group the algebras have decided how many, see `_needed`.
-    rank = bound.rows if isinstance(pair, MotionGroup) else None
+    rank = bound.rows if pair.is_group else None
     return _orthonormal_rows(seen, pair, reference.length, rank)
-
-
-def _selectors(pair: Pair, T: pin.SE3) -> list[Array]:
-    """All selectors that a pair can have: one for a group, a turning one if universal."""
-    if isinstance(pair, MotionGroup):
-        return [pair.selector(T)]
-    turns = [pin.SE3(pin.utils.rotate("x", angle), np.zeros(3)) for angle in (0.0, 1.0, 2.0)]
-    return [pair.selector(turn) for turn in turns]
 
 
 def _orthonormal_rows(seen: Array, pair: Pair, length: float, rank: int | None) -> Array:
@@ -341,7 +333,7 @@ def _orthonormal_rows(seen: Array, pair: Pair, length: float, rank: int | None) 
 
     Its rank is the numerical one if it is not given.
     """
-    scale = np.array([1.0 if label.startswith("w") else 1 / length for label in pair.labels])
+    scale = np.array([1.0 if is_angle else 1 / length for is_angle in pair.row_is_angle])
     if seen.size == 0:
         return np.zeros((0, pair.rows))
     directions, values, _ = np.linalg.svd(scale[:, None] * seen, full_matrices=False)

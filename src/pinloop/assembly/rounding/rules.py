@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from ...model.description import GROUND, Joint, Side
 from ...model.mechanism import Mechanism
+from ...model.pairs import NOTHING, Feature
 from .clusters import End
 
 __all__ = ["Axis", "Rule", "alignments_of", "axes_by_link", "equalities_of", "equations"]
@@ -31,12 +32,6 @@ Kind = Literal["parallel", "meeting", "square", "angle", "gap", "distance", "foo
 Value = tuple[Array, tuple[Array, Array]]
 """A measure of two axes, shape (n,), and its derivatives by shifts of their frames, (n, 6) each."""
 
-_WITHOUT_AXIS = ("fixed", "free", "spatial_translation")
-"""Pairs without axis or centre of their own."""
-_POINTS = ("spherical", "rod")
-"""Pairs with a centre, but no axis."""
-_LINES = ("revolute", "helical", "cylindrical", "universal")
-"""Pairs whose axis is a line in space, not only a direction."""
 _CLEARLY = 10.0
 """Axes that are off parallel by more than so many limits have a common normal to speak of."""
 _ALL_PAIRS = 6
@@ -101,7 +96,7 @@ def axes_by_link(robot: Mechanism, ends: Sequence[End]) -> dict[int, dict[End, A
     joints = {joint.name: joint for joint in robot.description.joints}
     links: dict[int, dict[End, Axis]] = {}
     for name, side in ends:
-        if joints[name].pair.name not in _WITHOUT_AXIS:
+        if _feature(joints[name], side) != NOTHING:
             axis = _axis(robot, joints[name], side)
             links.setdefault(axis.link, {})[name, side] = axis
     return links
@@ -204,12 +199,15 @@ def _axis(robot: Mechanism, joint: Joint, side: Side) -> Axis:
     if body != GROUND:
         carrier = robot.model.frames[robot.frame_id(body)]
         link, frame = carrier.parentJoint, carrier.placement * frame
-    # The second axis of a universal joint is fixed on the side of B.
-    second = joint.pair.name == "universal" and side == "frame_child"
-    direction = np.array(frame.rotation[:, 0 if second else 2])
-    if joint.pair.name in _POINTS:
-        direction = np.zeros(3)
-    return Axis(link, frame, direction, joint.pair.name in (*_LINES, *_POINTS))
+    feature, direction = _feature(joint, side), np.zeros(3)
+    if feature.axis:
+        direction = np.array(frame.rotation[:, "xyz".index(feature.axis)])
+    return Axis(link, frame, direction, feature.is_placed)
+
+
+def _feature(joint: Joint, side: Side) -> Feature:
+    """What the joint is about on one of its frames."""
+    return joint.pair.features[side == "frame_child"]
 
 
 def _zero_offsets(robot: Mechanism, ends: Sequence[End], limit: float) -> list[Rule]:

@@ -14,7 +14,6 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ...model.mechanism import Mechanism
-from ...model.pairs import MotionGroup
 from ...spatial.batched import adjoint, apply, motion_cross
 from .blocks import Blocks
 
@@ -53,7 +52,7 @@ class LoopJoints:
         ]
         self.rows = [len(select) for select in self._select]
         self.first = np.cumsum([0, *self.rows])
-        self._moving = [k for k, loop in enumerate(loops) if not isinstance(loop.pair, MotionGroup)]
+        self._moving = [k for k, loop in enumerate(loops) if not loop.pair.is_group]
         frames = robot.model.frames
         ends = [(frames[loop.frame_a], frames[loop.frame_b]) for loop in loops]
         self.body_a = np.array([int(a.parentJoint) - 1 for a, _ in ends], dtype=np.intp)

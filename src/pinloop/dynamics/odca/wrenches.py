@@ -68,7 +68,7 @@ class _Naming:
         # Children first: what a fixed joint carries is what its child still lacks.
         for edge in reversed(robot.tree.edges):
             name = edge.joint.name
-            if edge.joint.pair.name == "fixed":
+            if edge.joint.pair.dof == 0:
                 force = missing[edge.child]
             else:
                 index = model.getJointId(name)

@@ -190,7 +190,7 @@ class Tree:
                 child = self._bodies.new(f"{name}@{joint.name}")
                 self.bodies.append(Body(child))
                 self.placements[child] = self.placements[name]
-            if joint.pair.name == "free" and parent != GROUND:
+            if not joint.pair.rows and parent != GROUND:
                 raise element.error(f"is free, but its body '{name}' is not a child of the world")
             frame_a = placement * joint.frame_child * reference
             self.joints.append(_between(joint, parent, child, frame_a))
@@ -335,7 +335,7 @@ class Tree:
             return replace(thing, **{carrier: body, placement: frame * getattr(thing, placement)})
 
         for joint in part.joints:
-            if joint.pair.name == "free" and joint.parent == GROUND != body:
+            if not joint.pair.rows and joint.parent == GROUND != body:
                 raise LoadError(
                     f"joint '{joint.name}' is free, but the model it is in is attached to the body "
                     f"'{body}', not to the world",

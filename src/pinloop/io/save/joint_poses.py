@@ -20,15 +20,6 @@ __all__ = ["UrdfPoses", "axes_of_loop", "urdf_poses"]
 
 Array = NDArray[np.float64]
 
-_TURNS_WITH_CHILD = ("fixed", "revolute", "prismatic", "helical", "universal")
-"""Pairs that can be written with the axes of the child, so that only a shift is left on it.
-
-The motion along one screw commutes with rotations about its axis, so that A and B may be turned
-about it together; two axes say all of the frames; a fixed pair has no coordinates.
-"""
-
-_WITHOUT_AXIS = ("fixed", "free", "spherical", "spatial_translation", "rod")
-
 
 @dataclass(frozen=True, eq=False)
 class UrdfPoses:
@@ -50,15 +41,17 @@ class UrdfPoses:
 def urdf_poses(joint: Joint) -> UrdfPoses:
     """Poses and axes with which a URDF says a tree joint."""
     frame_a, frame_b = joint.frame_parent, joint.frame_child
-    name = joint.pair.name
+    pair, axes = joint.pair, joint.pair.axis_count()
     z = np.array(frame_b.rotation[:, 2])
-    if name in _TURNS_WITH_CHILD:
+    # The axes of the child will do where only a shift is left on it then: two axes say all of the
+    # frames, and the motion along one screw commutes with turns of A and B about its axis.
+    if axes == 2 or (pair.is_group and pair.dof <= 1):
         turn = _turned(frame_b.rotation.T)
         origin, seat = frame_a * turn, pin.SE3(np.eye(3), frame_b.translation)
-        if name == "fixed":
+        if not axes:
             return UrdfPoses(origin, seat)
-        return UrdfPoses(origin, seat, z, frame_b.rotation[:, 0] if name == "universal" else None)
-    if name in _WITHOUT_AXIS:
+        return UrdfPoses(origin, seat, z, frame_b.rotation[:, 0] if axes == 2 else None)
+    if not axes:
         return UrdfPoses(frame_a, frame_b)
     turn = _turned(align_z(z).T)
     return UrdfPoses(frame_a * turn, _settled(frame_b * turn), z)
@@ -66,10 +59,10 @@ def urdf_poses(joint: Joint) -> UrdfPoses:
 
 def axes_of_loop(joint: Joint) -> UrdfPoses:
     """Poses and axes with which a loops file says a joint: exactly its frames A and B."""
-    name = joint.pair.name
-    if name in _WITHOUT_AXIS:
+    axes = joint.pair.axis_count()
+    if not axes:
         return UrdfPoses(joint.frame_parent, joint.frame_child)
-    if name == "universal":
+    if axes == 2:
         x, _, z = np.eye(3)
         return UrdfPoses(joint.frame_parent, joint.frame_child, z, x)
     z = np.array(joint.frame_child.rotation[:, 2])

@@ -97,7 +97,14 @@ def _loop(joint: Joint) -> dict[str, Any]:
     """Entry of one closing joint."""
     poses = axes_of_loop(joint)
     entry: dict[str, Any] = {"name": joint.name, "pair": joint.pair.name}
-    entry |= {key: float(value) for key, value in joint.pair.parameters.items()}
+    parameters = {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in joint.pair.parameters.items()
+    }
+    if where := joint.pair.defined_in():
+        entry |= {"defined_in": where, "parameters": parameters}
+    else:
+        entry |= parameters
     entry["a"] = _frame(joint.parent, poses.origin)
     entry["b"] = _frame(joint.child, poses.seat)
     if poses.axis is not None:

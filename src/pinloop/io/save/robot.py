@@ -237,8 +237,15 @@ class _Writer:
         if kind == "revolute" and "lower" not in limits:
             kind = "continuous"
         element = _add(root, "joint", name=joint.name, type=kind)
+        where = joint.pair.defined_in()
+        if where:
+            element.set("defined_in", where)
         for key, value in joint.pair.parameters.items():
-            element.set(key, _text([value]))
+            text = _text(np.atleast_1d(value))
+            if where:
+                _add(element, "parameter", name=key, value=text)
+            else:
+                element.set(key, text)
         if joint.coordinates:
             element.set("coordinates", joint.coordinates)
         poses = urdf_poses(joint)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...boundary.remarks import Remarks, listed
 from ...boundary.xml import Element
 from ...model.description import Coupling, Joint
-from ...model.pairs import Pair, align_z, make_pair
+from ...model.pairs import Pair, Revolute, align_z, make_pair
 from ..entries import ordered, unlimited
 from .scope import Frame, Scope
 from .source import truth
@@ -210,7 +210,7 @@ def sdf_pair(element: Element, remarks: Remarks) -> Pair:
 
 def axes_of(element: Element, pair: Pair) -> list[Element | None]:
     """Elements with the axes of the pair's coordinates, in order."""
-    if pair.name == "universal":
+    if pair.axis_count() == 2:
         return [element.first("axis"), element.first("axis2")]
     return [element.first("axis")] if pair.dof == 1 else []
 
@@ -222,7 +222,7 @@ def _turn(frame: Frame, pair: Pair, element: Element, axes: Sequence[Element | N
     if not axes:
         return np.asarray(scope.placement(frame).rotation)
     z = _direction(frame, axes[0])
-    if pair.name != "universal":
+    if pair.axis_count() != 2:
         return align_z(z)
     x = _direction(frame, axes[1])
     if abs(x @ z) > 1e-4:
@@ -336,7 +336,7 @@ def _angle(
 ) -> tuple[str, float] | None:
     """Joint whose coordinate is the angle of ``link`` in ``reference`` about ``axis``; its sign."""
     for joint in joints:
-        if joint.pair.name != "revolute":
+        if not isinstance(joint.pair, Revolute):
             continue
         forward = (joint.parent, joint.child) == (reference.name, link.name)
         if not forward and (joint.child, joint.parent) != (reference.name, link.name):

@@ -19,7 +19,7 @@ from ...boundary.remarks import Remarks
 from ...boundary.xml import Element, pose_of, pose_rpy
 from ...errors import BadValue
 from ...model.description import GROUND, Coupling, Description, Joint
-from ...model.pairs import Pair, align_z, make_pair
+from ...model.pairs import Pair, align_z, make_pair, pair_class
 from ..tree_placements import link_of, moving_path, reference_placements
 
 __all__ = [
@@ -34,7 +34,6 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _DEFAULT_AXIS = (1.0, 0.0, 0.0)
-_NO_AXIS = ("fixed", "free", "spherical", "spatial_translation", "rod")
 _ENDS = (("predecessor", "successor"), ("link1", "link2"), ("parent", "child"))
 """What the two ends of a loop are called in the dialects."""
 _CLOSING = re.compile(r"^closing_(.+)_([12])$")
@@ -60,12 +59,20 @@ def read_loops(root: Element, description: Description, remarks: Remarks) -> Des
 
 
 def read_pair(element: Element) -> Pair:
-    """Pair of a joint or loop joint, from its type, pitch and length."""
-    parameters = {
+    """Pair of a joint or loop joint, from its type and parameters.
+
+    Those of a pair that is not pinloop's own are elements: what they are called is its business.
+    """
+    name = element.require("type").removesuffix("_joint")
+    parameters: dict[str, float | list[float]] = {
         key: element.number(key) for key in ("pitch", "length") if element.get(key) is not None
     }
+    for child in element.all("parameter"):
+        values = [float(value) for value in child.numbers(child.get("value") or "", None, "value")]
+        parameters[child.require("name")] = values[0] if len(values) == 1 else values
     try:
-        return make_pair(element.require("type").removesuffix("_joint"), **parameters)
+        pair_class(name, element.get("defined_in"))
+        return make_pair(name, **parameters)
     except BadValue as error:
         raise element.error(str(error)) from None
 
@@ -93,11 +100,11 @@ def _pair_frames(
         poses: declared frames on the two bodies.
         axes: the axis in each of the two frames.
     """
-    if pair.name in _NO_AXIS:
+    if not pair.axis_count():
         return poses
     a, b = (element.unit_vector(axis) for axis in axes)
     turn = align_z(a)
-    if pair.name == "universal":
+    if pair.axis_count() == 2:
         # x of B carries the second axis: a cyclic shift of the frame whose z it is.
         return poses[0] * _turned(turn), poses[1] * _turned(align_z(b)[:, [2, 0, 1]])
     other = turn
@@ -154,7 +161,7 @@ def _loop(element: Element, description: Description) -> Joint:
     axis = element.first("axis")
     if element.first("parent_axis", "child_axis") is not None:
         axes = _axis(element, "parent_axis"), _axis(element, "child_axis")
-    elif pair.name == "universal":
+    elif pair.axis_count() == 2:
         axes = _axis(element), element.need("axis2").vector("xyz")
     elif axis is not None and (side := axis.get("frame")) is not None:
         axes = _axes_of_one_side(axis, side, (first, second), poses, description)

@@ -311,12 +311,12 @@ def _mimic(
 
 def _axes(element: Element, pair: Pair) -> pin.SE3:
     """Rotation from the joint frame to the pair frame, whose z (and x) are the axes."""
-    if pair.name in ("fixed", "free", "spherical", "spatial_translation"):
+    if not pair.axis_count():
         return pin.SE3.Identity()
     axis = element.first("axis")
     given = axis.vector("xyz", (1.0, 0.0, 0.0)) if axis is not None else np.array([1.0, 0.0, 0.0])
     z = (axis or element).unit_vector(given)
-    if pair.name != "universal":
+    if pair.axis_count() == 1:
         return pin.SE3(align_z(z), np.zeros(3))
     second = element.need("axis2")
     x = second.unit_vector(second.vector("xyz"), "axis2")

@@ -263,7 +263,7 @@ def _stand_ins(robot: Mechanism, excess: float, thickness: float | None) -> list
     anchors: dict[str, list[Array]] = {body.name: [] for body in robot.description.bodies}
     anchors[GROUND] = []
     for joint in robot.description.joints:
-        if joint.pair.name != "free":  # whose frames are no points of the bodies
+        if joint.pair.rows:  # whose frames are no points of the bodies
             anchors[joint.parent].append(joint.frame_parent.translation)
             anchors[joint.child].append(joint.frame_child.translation)
     for named in robot.description.frames:

@@ -118,7 +118,7 @@ def joint_parts(robot: Mechanism) -> Parts:
             cuts = [k for k in range(1, at.nv) if not (slides[k] and slides[k - 1])]
             groups = np.split(np.arange(at.nv), cuts)
         offset = float(np.linalg.norm(robot.model.jointPlacements[at.index].translation))
-        pitch = abs(getattr(joint.pair, "pitch", None) or 0.0)
+        pitch = abs(joint.pair.advance)
         for group in groups:
             slide = np.where(slides[group], 1.0, pitch)
             lengths = at.q.start + group[slide > 0]

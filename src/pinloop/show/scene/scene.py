@@ -256,8 +256,9 @@ class _Builder:
             node = self._add_node(f"loops/{_name(loop.name)}/{side}", frame)
             for solid, matrix in parts:
                 self._draw(node, "symbol", solid, matrix, LOOP, in_front=in_front)
-        length = loop.pair.parameters.get("length")
-        if length is not None:
+        symbol = loop.pair.symbol
+        if symbol.stick:
+            length = float(getattr(loop.pair, symbol.stick))
             node = self._add_node(f"loops/{_name(loop.name)}/rod", loop.frame_a, loop.frame_b)
             placed = stick(np.zeros(3), np.array([0.0, 0.0, length]), 0.22 * size)
             if placed is not None:

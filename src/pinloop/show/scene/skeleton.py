@@ -6,7 +6,7 @@ body (or loop frame) that carries it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...model.description import GROUND, Joint
 from ...model.mechanism import Mechanism
-from ...model.pairs import Pair, align_z
+from ...model.pairs import Pair, SymbolSolid, align_z
 from .solids import Color, Solid, box, cylinder, ring, sphere
 
 __all__ = ["LOOP", "Piece", "joint_symbol", "loop_symbols", "skeleton"]
@@ -25,18 +25,12 @@ Array = NDArray[np.float64]
 STICK: Color = (0.45, 0.49, 0.55, 1.0)
 GROUND_STICK: Color = (0.72, 0.74, 0.77, 1.0)
 LOOP: Color = (0.83, 0.09, 0.31, 1.0)
-_TURN: Color = (0.93, 0.50, 0.12, 1.0)
-_SLIDE: Color = (0.15, 0.58, 0.36, 1.0)
-_BALL: Color = (0.36, 0.30, 0.74, 1.0)
-_OTHER: Color = (0.12, 0.47, 0.78, 1.0)
 
-_COLORS = {
-    "revolute": _TURN,
-    "universal": _TURN,
-    "prismatic": _SLIDE,
-    "planar_translation": _SLIDE,
-    "spatial_translation": _SLIDE,
-    "spherical": _BALL,
+_COLORS: dict[str, Color] = {
+    "turn": (0.93, 0.50, 0.12, 1.0),
+    "slide": (0.15, 0.58, 0.36, 1.0),
+    "ball": (0.36, 0.30, 0.74, 1.0),
+    "other": (0.12, 0.47, 0.78, 1.0),
 }
 _AROUND_X = np.array([[0.0, 0, 1, 0], [0, 1, 0, 0], [-1, 0, 0, 0], [0, 0, 0, 1]])
 """Turns z to x."""
@@ -70,17 +64,18 @@ def skeleton(robot: Mechanism, size: float) -> list[Piece]:
     """
     pieces = list(_sticks(robot, size))
     for edge in robot.tree.edges:
-        color = _COLORS.get(edge.joint.pair.name, _OTHER)
-        pieces += joint_symbol(edge.joint, size, color)
+        pieces += joint_symbol(edge.joint, size, _COLORS[edge.joint.pair.symbol.color])
     return pieces
 
 
 def joint_symbol(joint: Joint, size: float, color: Color) -> Iterator[Piece]:
     """Yield what is drawn of a joint on its two bodies; nothing of one that is fixed or free."""
-    if joint.pair.name in ("fixed", "free"):
-        return
     ends = ((joint.parent, joint.frame_parent), (joint.child, joint.frame_child))
-    for side, (body, frame), parts in zip("AB", ends, _symbol(joint.pair, size), strict=True):
+    if not (joint.pair.rows and joint.pair.dof):
+        return
+    symbol = joint.pair.symbol
+    for side, (body, frame), solids in zip("AB", ends, (symbol.at_a, symbol.at_b), strict=True):
+        parts = [_solid(solid, size) for solid in solids]
         for number, (solid, matrix) in enumerate(parts):
             name = f"{joint.name} {side}{number or ''}"
             yield Piece(name, body, solid, frame.homogeneous @ matrix, color)
@@ -91,34 +86,22 @@ def loop_symbols(pair: Pair, size: float) -> tuple[list[tuple[Solid, Array]], ..
 
     Both have a part of the symbol: where the loop is open, they are apart.
     """
-    at_a, at_b = _symbol(pair, size)
+    at_a, at_b = ([_solid(s, size) for s in side] for side in (pair.symbol.at_a, pair.symbol.at_b))
     return at_a, at_b or [(ring(0.75 * size, 0.14 * size), np.eye(4))]
 
 
-def _symbol(pair: Pair, size: float) -> tuple[list[tuple[Solid, Array]], list[tuple[Solid, Array]]]:
-    """Solids at frame A and at frame B of a pair, each with its placement there."""
-    s, straight, name = size, np.eye(4), pair.name
-    if name in ("revolute", "helical"):
-        wheel = [(ring(0.7 * s, 0.14 * s), straight)] if name == "helical" else []
-        return [(cylinder(0.4 * s, 2.0 * s), straight)], wheel
-    if name == "prismatic":
-        return [(box(0.45 * s, 0.45 * s, 3.2 * s), straight)], [(box(s, s, s), straight)]
-    if name == "cylindrical":
-        return [(cylinder(0.25 * s, 3.2 * s), straight)], [(cylinder(0.5 * s, s), straight)]
-    if name == "universal":
-        return (
-            [(cylinder(0.3 * s, 2.0 * s), straight)],
-            [(cylinder(0.3 * s, 2.0 * s), _AROUND_X)],
-        )
-    if name in ("planar", "planar_translation", "point_on_plane"):
-        return [(box(3.2 * s, 3.2 * s, 0.12 * s), straight)], [(sphere(0.4 * s), straight)]
-    if name == "point_on_line":
-        return [(cylinder(0.12 * s, 4.0 * s), straight)], [(sphere(0.4 * s), straight)]
-    if name == "rod":
-        return [(sphere(0.4 * s), straight)], [(sphere(0.4 * s), straight)]
-    if name == "spherical":
-        return [(sphere(0.65 * s), straight)], []
-    return [(box(0.9 * s, 0.9 * s, 0.9 * s), straight)], []
+_SOLIDS: dict[str, Callable[..., Solid]] = {
+    "box": box,
+    "cylinder": cylinder,
+    "ring": ring,
+    "sphere": sphere,
+}
+
+
+def _solid(part: SymbolSolid, size: float) -> tuple[Solid, Array]:
+    """A part of a symbol at its size, and its placement in the frame of the joint."""
+    solid = _SOLIDS[part.kind](*(size * measure for measure in part.size))
+    return solid, _AROUND_X if part.along == "x" else np.eye(4)
 
 
 def _sticks(robot: Mechanism, size: float) -> Iterator[Piece]:
@@ -143,7 +126,7 @@ def _anchors(robot: Mechanism) -> dict[str, tuple[Array | None, list[Array]]]:
     carriers: dict[str, Array] = {}
     points: dict[str, list[Array]] = {}
     for edge in robot.tree.edges:
-        if edge.joint.pair.name == "free":
+        if not edge.joint.pair.rows:
             continue
         frames = (edge.joint.frame_parent, edge.joint.frame_child)
         near, far = frames if edge.orientation > 0 else frames[::-1]
