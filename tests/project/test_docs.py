@@ -212,10 +212,12 @@ def test_programs_and_commands_of_a_page_run(
     shutil.copytree(ROOT / "urdf", tmp_path / "urdf")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.syspath_prepend(tmp_path)  # the page's own modules
     text = page.read_text(encoding="utf-8")
     run = run_page(text, page.name, left_out, lambda: capsys.readouterr().out)
-    wanted = [block.body for block in fenced(text) if block.language == "python"]
-    for block in fenced(text):
+    programs = [block for block in fenced(text) if not block.note.startswith("file: ")]
+    wanted = [block.body for block in programs if block.language == "python"]
+    for block in programs:
         if block.language == "sh":
             wanted += [line for line in block.body.splitlines() if line.startswith("pinloop ")]
     assert run == sum(not left_out(code) for code in wanted)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
@@ -123,12 +124,26 @@ def load_trajectory(path: str | Path) -> Trajectory:
             "such files",
             source=source,
         ) from None
-    try:
+    with _refusing(source):
         header = validated(_Header, data, "")
         arrays = {name: members[name] for name in _ARRAYS}
         if header.format == _FORMAT and str(members["sha256"][()]) != _digest(text, arrays):
             raise BadValue("its content does not agree with its digest")
-        return _run(header, arrays)
+        loops = _loops(header.loops)
+    try:
+        robot = load(header.urdf.encode(), loops=loops, kinematics_only=True)
+    except LoadError as error:
+        problem = f"holds a robot that cannot be read: {error.problem}"
+        raise LoadError(problem, source=source) from None
+    with _refusing(source):
+        return _run(robot, header, arrays)
+
+
+@contextmanager
+def _refusing(source: str) -> Iterator[None]:
+    """Say of what is wrong in a file that it is no saved run."""
+    try:
+        yield
     except KeyError as error:
         raise LoadError(f"is not a saved run: it has no {error}", source=source) from None
     except LoadError as error:
@@ -175,9 +190,8 @@ def _array(raw: bytes) -> NDArray[Any]:
     return flat.reshape(shape, order="F" if fortran else "C").copy()
 
 
-def _run(header: _Header, arrays: Mapping[str, NDArray[Any]]) -> Trajectory:
+def _run(robot: Mechanism, header: _Header, arrays: Mapping[str, NDArray[Any]]) -> Trajectory:
     """The run that a file holds, checked as a whole."""
-    robot = load(header.urdf.encode(), loops=_loops(header.loops), kinematics_only=True)
     system = ModalSystem(robot)
     modes = tuple(_modes(header.modes, system))
     _check_arrays(robot, arrays, len(modes))

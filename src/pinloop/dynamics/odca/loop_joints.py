@@ -77,7 +77,8 @@ class LoopJoints:
         """Set the unit of each row."""
         self.scale = scale
         for k, loop in enumerate(self._robot.loops):
-            self._fill(k, loop.pair.selector(pin.SE3.Identity()))
+            if loop.pair.is_group:  # the others have no selector without a placement
+                self._fill(k, loop.pair.selector(pin.SE3.Identity()))
 
     def _fill(self, k: int, selector: Array) -> None:
         scale = self.scale[self.first[k] : self.first[k + 1]]
