@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
+from ...boundary.registry import origin
 from ...model.description import Coupling, Description, Drive, Joint
 from ...model.graph import SpanningTree
 from ..loopsfile import FORMAT
@@ -101,7 +102,7 @@ def _loop(joint: Joint) -> dict[str, Any]:
         key: list(value) if isinstance(value, tuple) else value
         for key, value in joint.pair.parameters.items()
     }
-    if where := joint.pair.defined_in():
+    if where := origin(type(joint.pair)):
         entry |= {"defined_in": where, "parameters": parameters}
     else:
         entry |= parameters

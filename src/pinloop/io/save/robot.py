@@ -18,6 +18,7 @@ import pinocchio as pin
 import yaml
 
 from ...boundary.files import as_path, write_text
+from ...boundary.registry import origin
 from ...boundary.xml import parse_xml
 from ...errors import BadValue, LoadError
 from ...model.description import GROUND, Body, Description, Geometry, Joint, Shape
@@ -237,7 +238,7 @@ class _Writer:
         if kind == "revolute" and "lower" not in limits:
             kind = "continuous"
         element = _add(root, "joint", name=joint.name, type=kind)
-        where = joint.pair.defined_in()
+        where = origin(type(joint.pair))
         if where:
             element.set("defined_in", where)
         for key, value in joint.pair.parameters.items():

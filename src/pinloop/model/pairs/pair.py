@@ -14,7 +14,6 @@ relative placements only, no robot.
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
@@ -24,6 +23,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ...boundary.registry import Registry, origin
 from ...errors import BadValue, PinloopError
 from .tree_joints import TreeJoint
 
@@ -44,9 +44,6 @@ __all__ = [
 Array = NDArray[np.float64]
 Number: TypeAlias = float | tuple[float, ...]
 """A parameter of a pair, as files hold it."""
-
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
-_OWN = __name__.partition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -135,7 +132,7 @@ class Pair(ABC):
         super().__init_subclass__(**kwargs)
         if "name" in vars(cls):
             for name in (cls.name, *cls.aliases):
-                _register(name, cls)
+                _PAIRS.enter(name, cls)
 
     # -- rows -------------------------------------------------------------------------------
 
@@ -240,40 +237,16 @@ class Pair(ABC):
         """How many axes a file has to give: 0, 1, or 2 if those of A and of B differ."""
         return len({feature.axis for feature in cls.features} - {""})
 
-    @classmethod
-    def defined_in(cls) -> str | None:
-        """``module:class`` of a pair that is not pinloop's own."""
-        if cls.__module__.partition(".")[0] == _OWN:
-            return None
-        return f"{cls.__module__}:{cls.__qualname__}"
-
 
 # -- pairs by name ----------------------------------------------------------------------------
 
-_CLASSES: dict[str, type[Pair]] = {}
+_PAIRS: Registry[Pair] = Registry("pair")
 """Every pair that has been defined, under its name and its aliases."""
-
-
-def _register(name: str, cls: type[Pair]) -> None:
-    """Enter a class under a name; a class that is defined anew replaces itself."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise BadValue(
-            f"the pair {cls.__qualname__} cannot be called {name!r} in files; take small letters, "
-            "digits and underscores, such as 'point_on_cylinder'"
-        )
-    other = _CLASSES.get(name)
-    same = ("__module__", "__qualname__")
-    if other is not None and any(getattr(other, key) != getattr(cls, key) for key in same):
-        raise BadValue(
-            f"the pair {cls.__qualname__} cannot be called '{name}': that is the pair "
-            f"{other.__qualname__} of {other.__module__}"
-        )
-    _CLASSES[name] = cls
 
 
 def own_names() -> tuple[str, ...]:
     """Names of pinloop's own pairs, without their aliases."""
-    return tuple(sorted(cls.name for cls in {*_CLASSES.values()} if not cls.defined_in()))
+    return tuple(sorted(cls.name for cls in _PAIRS if not origin(cls)))
 
 
 def pair_class(name: str, defined_in: str | None = None) -> type[Pair]:
@@ -281,27 +254,16 @@ def pair_class(name: str, defined_in: str | None = None) -> type[Pair]:
 
     Args:
         name: the name; case, and ``-`` or blanks for ``_``, do not matter.
-        defined_in: ``module:class`` of the pair, as a file says it, for the message: nothing that
-            a file names is ever imported.
+        defined_in: ``module:class`` of the pair, as a file says it, for the message.
 
     Raises:
         BadValue: there is no such pair; lists those that there are, or says what to import.
     """
-    key = str(name).strip().lower().replace("-", "_").replace(" ", "_")
-    if key in _CLASSES:
-        return _CLASSES[key]
-    if defined_in is None:
-        known = ", ".join(sorted(cls.name for cls in {*_CLASSES.values()}))
+    cls = _PAIRS.find(name, defined_in)
+    if cls is None:
+        known = ", ".join(sorted(cls.name for cls in _PAIRS))
         raise BadValue(f"unknown pair '{name}'; known pairs: {known}")
-    module, _, class_name = defined_in.partition(":")
-    if module == "__main__":
-        where, way_out = "the program that wrote the file", "define or import it"
-    else:
-        where, way_out = f"module '{module}'", f"import {module}"
-    raise BadValue(
-        f"pair '{name}' is the class {class_name} of {where}, which is not imported here; "
-        f"{way_out} before you load"
-    )
+    return cls
 
 
 def make_pair(name: str, **parameters: float | Iterable[float] | None) -> Pair:

@@ -28,12 +28,12 @@ from pinloop.model.mechanism import build
 from pinloop.model.pairs import Pair, make_pair
 from pinloop.safety.brakes.brakes import JointBrake
 
-from .pages import blocks
-from .pairs_by_hand import rate_along, slope
+from ..pages import blocks
+from ..pairs_by_hand import rate_along, slope
 
 Array = NDArray[np.float64]
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = {
     block.note.removeprefix("file: "): block.body
     for block in blocks((ROOT / "docs" / "extending.md").read_text(encoding="utf-8"))
