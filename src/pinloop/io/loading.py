@@ -27,6 +27,7 @@ from ..model.description import Description, constant
 from ..model.mechanism import Mechanism, build
 from .constraint_models import apply_constraint_models, split_loops
 from .entries import free_root
+from .formats import read_own_format
 from .gepetto import apply_gepetto
 from .loopsfile import LoopsFile, apply_loops
 from .mjcf.reader import read_mjcf
@@ -75,8 +76,9 @@ def load(
     refuse one whose mass matrix is singular, and say which links lack mass.
 
     Args:
-        source: path of a URDF, SDF, MJCF, Gepetto YAML or screw table; the text of one; a screw
-            table as a dict; a `pin.Model`; or a parsed ``URDF`` of urchin, yourdfpy or urdfpy.
+        source: path of a URDF, SDF, MJCF, Gepetto YAML, screw table or file in a `RobotFormat`;
+            the text of one; a screw table as a dict; a `pin.Model`; or a parsed ``URDF`` of
+            urchin, yourdfpy or urdfpy.
         loops: what closes the loops, if the source does not say: path or dict of a loops file or
             Gepetto YAML, or path of an SRDF; constraint models of Pinocchio, made for the
             `pin.Model` that is the source; or a list of these. Without it the files
@@ -240,6 +242,9 @@ def _from_text(
     text: str | bytes, name: str, path: Path | None, folders: list[str | Path], model: str | None
 ) -> Description:
     """Pick the reader by content."""
+    content, suffix = text.encode() if isinstance(text, str) else text, path.suffix if path else ""
+    if (own := read_own_format(content, name, suffix)) is not None:
+        return own
     if _is_xml(text) or (path is not None and path.suffix.lower() in _XML_SUFFIXES):
         root = parse_xml(text, name)
         if is_xacro(root):
