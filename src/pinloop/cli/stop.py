@@ -1,8 +1,8 @@
 """The commands `pinloop stop` and `pinloop brakes init`.
 
 Turns words into calls and results into text, files and exit codes; what is taken where nothing is
-said is chosen in `stopping.usual`. Exit codes of `stop`: 0 the robot is at rest and held, 1 it is
-not, 2 a mistake in what was asked.
+given is chosen in `stopping.defaults`. Exit codes of `stop`: 0 the robot is at rest and held, 1 it
+is not, 2 a mistake in what was asked.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ..safety.brakes.brakes import Brakes
 from ..safety.brakes.file import brakes_text
 from ..safety.stopping import Category1, Category2, JointTrajectory, StopResult, Trigger
 from ..safety.stopping import stop as compute_stop
+from ..safety.stopping.brake_times import Category
+from ..safety.stopping.defaults import default_brakes, default_pose, default_velocity
 from ..safety.stopping.export import document_text, write_csv, write_json
-from ..safety.stopping.schedule import Category
 from ..safety.stopping.stop_table import stop_table
-from ..safety.stopping.usual import usual_brakes, usual_pose, usual_velocity
 from ..show.terminal import complain, show, write
 from .completion import YAMLS, joints
 from .options import (
@@ -223,7 +223,7 @@ def brakes_for(machine: Mechanism, robot: Path, file: Path | None) -> tuple[Brak
                 source=str(file),
             )
         return _fitting(Brakes.from_yaml(file), machine), []
-    chosen, beside = usual_brakes(machine, robot)
+    chosen, beside = default_brakes(machine, robot)
     if beside:
         return _fitting(chosen, machine), [("", "found beside the robot")]
     return chosen, [
@@ -254,8 +254,8 @@ def _state(
             raise BadValue("'--at' is a time in a recording; add --trajectory FILE.csv")
         held = joint_values(machine, pose, "--pose")
         check_limits(machine, held, "--pose")
-        q, posed = usual_pose(machine, held)
-        v, moving = usual_velocity(machine, q, *speeds(machine, speed))
+        q, posed = default_pose(machine, held)
+        v, moving = default_velocity(machine, q, *speeds(machine, speed))
         return {"q": q, "v": v}, [("pose", posed), ("speed", moving)]
     if pose or speed:
         raise BadValue("'--trajectory' says where joints are and how they move: leave out --pose "

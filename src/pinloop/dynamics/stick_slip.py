@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ..errors import PinloopError
 from ..linalg.saddle import Saddle, factor_mass, solve_mass
 
-__all__ = ["Contacts", "Decision", "decide"]
+__all__ = ["Contacts", "Decision", "solve_stick_slip"]
 
 Array = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ class Decision:
     multipliers: Array
 
 
-def decide(M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts) -> Decision:
+def solve_stick_slip(M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts) -> Decision:
     """Decide all contacts together.
 
     Args:
@@ -128,14 +128,14 @@ def _with_common_inertia(
         inertia_up=contacts.inertia_up - common,
         inertia_down=contacts.inertia_down - common,
     )
-    made = decide(M, f, J, gamma, rest)
+    made = solve_stick_slip(M, f, J, gamma, rest)
     return replace(made, torque=made.torque - common * (made.a[at] - contacts.target))
 
 
 def _stuck(M: Array, f: Array, contacts: Contacts) -> tuple[Array, Array]:
     """Accelerations if all contacts stick and there are no rows, and the torques that this takes.
 
-    For the arguments see `decide`.
+    For the arguments see `solve_stick_slip`.
     """
     at = contacts.columns
     a, moves = np.zeros(len(f)), np.ones(len(f), dtype=bool)

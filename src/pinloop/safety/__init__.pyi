@@ -10,14 +10,14 @@ from .standards.fit import Fit, fit_brakes
 from .standards.minimum import MinimumDistance, minimum_distance
 from .standards.published import Measured, StoppingTable
 from .standards.separation import Separation, separation
-from .stopping.course import Standstill
+from .stopping.brake_times import Category0, Category1, Category2
 from .stopping.joint_stop import JointStop
-from .stopping.machine import Payload
 from .stopping.plan import Trigger
 from .stopping.point_stop import PointStop
+from .stopping.prepared_robot import Payload
 from .stopping.recorded import JointTrajectory
 from .stopping.result import StopResult
-from .stopping.schedule import Category0, Category1, Category2
+from .stopping.simulation import Standstill
 from .stopping.stop import single_faults, stop, worst_fault
 from .studies.sampling import Corners, Grid, Random, Sobol
 from .studies.space import Space

@@ -1,8 +1,8 @@
 """End stops of a run: joints hit the limits of their ranges, rest on them, are let go.
 
 All end stops that joints are at are decided together, twice: velocities after an impact, then which
-of them push. Both are Gauss' principle with one-sided rows (`gauss`): the first with momenta for
-forces. Whoever steps asks at the instants that the events here find.
+of them push. Both are Gauss' principle with one-sided rows (`stick_slip`): the first with momenta
+for forces. Whoever steps asks at the instants that the events here find.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dynamics import EquationsOfMotion
-from ..dynamics.stick_slip import Contacts, decide
+from ..dynamics.stick_slip import Contacts, solve_stick_slip
 from ..linalg.saddle import Saddle
 from .events import BoundEvent, Touch
 from .limits import JointEnd
@@ -166,7 +166,7 @@ class EndStopContacts:
         dead = np.zeros(len(push), dtype=bool)
         while (dying := self._dies_away(base, t, q, v, touched, still) & ~dead).any():
             dead |= dying
-            caught = decide(M, M @ v, J, -b, touched.contacts(held=dead))
+            caught = solve_stick_slip(M, M @ v, J, -b, touched.contacts(held=dead))
             v, push = caught.a, push + caught.torque
         return v, push
 
@@ -265,7 +265,7 @@ def _struck(
     push = np.zeros(len(touched.columns))
     for rebound in range(_REBOUNDS + 1):
         e = restitution if rebound < _REBOUNDS else 0.0
-        made = decide(M, M @ v, J, -b, touched.contacts())
+        made = solve_stick_slip(M, M @ v, J, -b, touched.contacts())
         before, after = v, made.a + e * (made.a - v)
         sticks = touched.columns[made.side == 0]
         after[sticks] = -e * before[sticks]
@@ -281,7 +281,7 @@ def _accelerations(
 ) -> tuple[Array, Array, Mask]:
     """Accelerations with the end stops on which joints rest, what these push, and who stays."""
     M, f, J, gamma, _ = base.system(t, q, v)
-    made = decide(M, f, J, gamma, touched.contacts(resting))
+    made = solve_stick_slip(M, f, J, gamma, touched.contacts(resting))
     torque, stays = np.zeros(len(resting)), np.zeros(len(resting), dtype=bool)
     torque[resting], stays[resting] = made.torque, made.side == 0
     return made.a, torque, stays

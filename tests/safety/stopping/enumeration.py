@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from pinloop.dynamics.stick_slip import Contacts, Decision, decide
+from pinloop.dynamics.stick_slip import Contacts, Decision, solve_stick_slip
 
 from ...screw_tables import Array
 
@@ -29,7 +29,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What `decide` takes."""
+    """What `solve_stick_slip` takes."""
 
     M: Array
     f: Array
@@ -37,8 +37,8 @@ class Problem:
     gamma: Array
     contacts: Contacts
 
-    def decide(self) -> Decision:
-        return decide(self.M, self.f, self.J, self.gamma, self.contacts)
+    def solve(self) -> Decision:
+        return solve_stick_slip(self.M, self.f, self.J, self.gamma, self.contacts)
 
     def with_rotors(self, inertia: Array) -> Problem:
         """The problem with these inertias behind the contacts, in both directions."""

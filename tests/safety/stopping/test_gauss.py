@@ -31,8 +31,8 @@ seeds = st.integers(0, 10**6)
 
 
 def found_by_brute_force(problem: Problem) -> list[tuple[int, ...]]:
-    """Assert that all combinations that fit have the accelerations of `decide`; return them."""
-    fitting, decision = survivors(problem), problem.decide()
+    """Assert that all combinations that fit have the accelerations that are found; return them."""
+    fitting, decision = survivors(problem), problem.solve()
     assert fitting
     for one in fitting:
         assert distance(problem, fitting[0].a, one.a) <= 1e-7
@@ -83,7 +83,7 @@ def test_one_freedom_sticks_until_the_work_of_all_brakes_is_exceeded(seed: int, 
     brakes = np.stack((u * p.contacts.low, u * p.contacts.high))
     most, least = u @ p.f + brakes.max(axis=0).sum(), u @ p.f + brakes.min(axis=0).sum()
     rate = (max(least, 0.0) + min(most, 0.0)) / (u @ p.M @ u)
-    decision = p.decide()
+    decision = p.solve()
     assert distance(p, decision.a, rate * u) <= 1e-9
     assert np.array_equal(decision.side, np.sign(rate * u))
     fulfils(p, decision)
@@ -100,7 +100,7 @@ def test_four_bar_with_a_brake_on_every_joint(factor: float) -> None:
     shares = np.array([0.5, 1.0, 2.0])
     limit = shares * abs(u @ f) / (np.abs(u) @ shares)
     problem = Problem(M, f, J, np.zeros(len(J)), friction(*(factor * limit)))
-    decision = problem.decide()
+    decision = problem.solve()
     rate = max(1 - factor, 0.0) * (u @ f) / (u @ M @ u)
     np.testing.assert_allclose(decision.a, rate * u, atol=1e-12)
     assert np.array_equal(decision.side, np.sign(rate * u))
@@ -170,7 +170,7 @@ def whole_numbers(draw: st.DrawFn) -> Problem:
 @settings(max_examples=150, deadline=None, derandomize=True)
 def test_in_fractions(problem: Problem) -> None:
     """All combinations that fit agree to the last digit; the side is the exact sign."""
-    decision, fitting = problem.decide(), exact_survivors(problem)
+    decision, fitting = problem.solve(), exact_survivors(problem)
     a, torque = next(iter(fitting.values()))
     assert all(other == (a, torque) for other in fitting.values())
     np.testing.assert_allclose(decision.a, [float(x) for x in a], rtol=0, atol=1e-11)
@@ -188,7 +188,7 @@ def test_in_fractions(problem: Problem) -> None:
 def test_problems_made_from_their_answer(seed: int, n: int) -> None:
     """More contacts than can be enumerated, a third of the pinned ones exactly at a bound."""
     problem, a, side = solved_problem(seed, n, n)
-    decision = problem.decide()
+    decision = problem.solve()
     assert distance(problem, decision.a, a) <= 1e-9
     assert np.array_equal(decision.side, side)
     fulfils(problem, decision)
@@ -221,7 +221,7 @@ def test_no_other_motion_is_better(seed: int) -> None:
     p, rng = random_problem(seed, 6, 6), np.random.default_rng(seed)
     bounded = np.isfinite(p.contacts.low) & np.isfinite(p.contacts.high)
     p = replace(p, contacts=chosen(p.contacts, bounded))
-    best, free, value = p.decide().a, allowed(p.J), objective(p)
+    best, free, value = p.solve().a, allowed(p.J), objective(p)
     directions = rng.normal(size=(1000, free.shape[1])) @ free.T
     lengths = np.sqrt(np.einsum("ki,ij,kj->k", directions, p.M, directions))
     size = np.sqrt(p.f @ np.linalg.solve(p.M, p.f) + best @ p.M @ best)
@@ -237,6 +237,6 @@ def test_accelerations_follow_the_forces(seed: int, n: int, change: float) -> No
     """(a1 - a2)' (f1 - f2) >= |a1 - a2|_M^2: no jump, no second solution, whatever sticks."""
     p, rng = solved_problem(seed, n, n)[0], np.random.default_rng(seed)
     df = change * rng.normal(size=n) * np.sqrt(np.diagonal(p.M))
-    da = replace(p, f=p.f + df).decide().a - p.decide().a
+    da = replace(p, f=p.f + df).solve().a - p.solve().a
     bound = df @ np.linalg.solve(p.M, df)
     assert da @ p.M @ da <= da @ df + 1e-9 * bound + 1e-18 * (p.f @ np.linalg.solve(p.M, p.f))

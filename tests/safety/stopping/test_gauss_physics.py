@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
 import pinloop as pl
-from pinloop.dynamics.stick_slip import Contacts, Decision, decide
+from pinloop.dynamics.stick_slip import Contacts, Decision, solve_stick_slip
 
 from ...screw_tables import Array
 from ...states import allowed
@@ -37,7 +37,7 @@ def serial(M: ArrayLike, f: ArrayLike, of: Contacts) -> Decision:
     """Decide without rows."""
     mass = np.atleast_2d(np.asarray(M, float))
     force = np.atleast_1d(np.asarray(f, float))
-    return decide(mass, force, np.zeros((0, len(mass))), np.zeros(0), of)
+    return solve_stick_slip(mass, force, np.zeros((0, len(mass))), np.zeros(0), of)
 
 
 def expect(decision: Decision, a: ArrayLike, torque: ArrayLike, side: ArrayLike) -> None:
@@ -107,7 +107,7 @@ def test_two_sliders_tied_by_a_rod(push: float, a: float) -> None:
         np.diag([1.0, 3.0]), np.array([push, 0]), np.array([[1.0, -1.0]]), np.zeros(1),
         friction(2.0, 5.0),
     )  # fmt: skip
-    decision = problem.decide()
+    decision = problem.solve()
     np.testing.assert_allclose(decision.a, a, rtol=0, atol=1e-13)
     assert decision.side.tolist() == [np.sign(a)] * 2
     assert decision.torque.sum() == pytest.approx(4 * a - push, abs=1e-12)
@@ -124,7 +124,7 @@ def test_strong_brake_on_a_short_lever(lever: float, push: float, a: float) -> N
     """Near a dead centre a brake of 2 N / lever does what one of 2 N does beside the 1 N there."""
     J = np.array([[lever, -1.0]])
     of = friction(1.0, 2.0 / lever)
-    decision = decide(np.eye(2), np.array([push, 0.0]), J, np.zeros(1), of)
+    decision = solve_stick_slip(np.eye(2), np.array([push, 0.0]), J, np.zeros(1), of)
     expected = a / (1 + lever**2) * np.array([1, lever])
     np.testing.assert_allclose(decision.a, expected, rtol=1e-9, atol=1e-9)
     assert decision.side.tolist() == [np.sign(a)] * 2
@@ -168,7 +168,7 @@ def test_coordinate_that_the_rows_prescribe(coordinate: float) -> None:
     """The contact has no say, but it has its torque, and the row carries it."""
     of = contacts(-2.0, 5.0, up=1.0, down=0.5)
     problem = Problem(np.eye(1) * 2, np.array([1.0]), np.eye(1), np.array([-coordinate]), of)
-    decision = problem.decide()
+    decision = problem.solve()
     assert decision.a[0] == pytest.approx(coordinate, abs=1e-14)
     assert decision.side.tolist() == [np.sign(coordinate)]
     if coordinate != 0:
@@ -185,7 +185,7 @@ def test_rounding_of_the_rows_is_not_motion(n: int) -> None:
     a = np.where(still, 0.0, 1e3 * rng.normal(size=n))
     of = contacts(np.full(still.sum(), -1.0), 1.0, columns=np.flatnonzero(still))
     M = random_mass(rng, n)
-    decision = Problem(M, np.zeros(n), mixing, -mixing @ a, of).decide()
+    decision = Problem(M, np.zeros(n), mixing, -mixing @ a, of).solve()
     np.testing.assert_allclose(decision.a, a, rtol=0, atol=1e-6)
     assert not decision.side.any()
 
@@ -195,7 +195,7 @@ def test_contacts_without_torque_change_nothing(low: float) -> None:
     p = random_problem(3, 5, 0)
     of = contacts(np.full(5, low), np.full(5, -low))
     expected = without_contacts(p)
-    decision = replace(p, contacts=of).decide()
+    decision = replace(p, contacts=of).solve()
     assert distance(p, decision.a, expected) <= 1e-10
     assert np.array_equal(decision.torque, np.zeros(5))
     assert np.array_equal(decision.side, np.sign(expected))
@@ -203,13 +203,13 @@ def test_contacts_without_torque_change_nothing(low: float) -> None:
 
 def test_nothing_pushes() -> None:
     p = redundant(2, 5, 2)
-    decision = replace(p, f=np.zeros(5)).decide()
+    decision = replace(p, f=np.zeros(5)).solve()
     assert not decision.a.any() and not decision.side.any()
 
 
 def test_no_contacts() -> None:
     p = random_problem(4, 4, 0)
-    decision = p.decide()
+    decision = p.solve()
     assert distance(p, decision.a, without_contacts(p)) <= 1e-10
     assert decision.torque.shape == decision.side.shape == (0,)
 
@@ -222,7 +222,7 @@ def test_teeth_that_contradict_the_rows(coupled: bool) -> None:
         J, gamma, target = np.array([[1.0, -1.0]]), np.zeros(1), np.array([0.0, 1.0])
     teeth = contacts([-INF, -INF], [INF, INF], target=target)
     with pytest.raises(pl.PinloopError, match="rows"):
-        decide(np.eye(2), np.zeros(2), J, gamma, teeth)
+        solve_stick_slip(np.eye(2), np.zeros(2), J, gamma, teeth)
 
 
 def test_strong_coupling_leaves_one_acceleration() -> None:
@@ -230,7 +230,7 @@ def test_strong_coupling_leaves_one_acceleration() -> None:
     M = np.array([[1.0, 1 - 1e-6], [1 - 1e-6, 1.0]])
     for push in np.random.default_rng(5).uniform(-3, 3, (40, 2)):
         problem = Problem(M, push, np.zeros((0, 2)), np.zeros(0), friction(1.0, 1.0))
-        fitting, decision = survivors(problem), problem.decide()
+        fitting, decision = survivors(problem), problem.solve()
         assert len(fitting) == 1 and fitting[0].side == tuple(decision.side.tolist())
         assert distance(problem, decision.a, fitting[0].a) <= 1e-10
 
@@ -248,7 +248,7 @@ def mirrored(p: Problem) -> Problem:
 @often
 def test_mirrored(seed: int, n: int) -> None:
     p = random_problem(seed, n, n)
-    one, other = p.decide(), mirrored(p).decide()
+    one, other = p.solve(), mirrored(p).solve()
     assert distance(p, one.a, -other.a) <= 1e-11
     assert np.array_equal(one.side, -other.side)
 
@@ -258,14 +258,14 @@ def test_mirrored(seed: int, n: int) -> None:
 def test_order_does_not_matter(seed: int, n: int) -> None:
     """Neither that of the contacts nor those of coordinates and rows."""
     p, rng = solved_problem(seed, n, n)[0], np.random.default_rng(seed)
-    one, order = p.decide(), rng.permutation(n)
-    shuffled = replace(p, contacts=chosen(p.contacts, order)).decide()
+    one, order = p.solve(), rng.permutation(n)
+    shuffled = replace(p, contacts=chosen(p.contacts, order)).solve()
     assert distance(p, one.a, shuffled.a) <= 1e-12
     assert np.array_equal(one.side[order], shuffled.side)
     rows, back = rng.permutation(len(p.J)), np.argsort(order)
     of = replace(p.contacts, columns=back[p.contacts.columns])
     moved = Problem(p.M[np.ix_(order, order)], p.f[order], p.J[rows][:, order], p.gamma[rows], of)
-    renamed = moved.decide()
+    renamed = moved.solve()
     assert distance(moved, one.a[order], renamed.a) <= 1e-9
     assert np.array_equal(one.side, renamed.side)
 
@@ -282,7 +282,10 @@ def test_units_do_not_matter(seed: int, n: int) -> None:
         c.inertia_up * own**2, c.inertia_down * own**2,
     )  # fmt: skip
     M, J = unit[:, None] * p.M * unit, rows[:, None] * p.J * unit
-    one, other = p.decide(), Problem(M, unit * p.f, J, rows * p.gamma, of).decide()
+    one, other = (
+        p.solve(),
+        Problem(M, unit * p.f, J, rows * p.gamma, of).solve(),
+    )
     assert distance(p, one.a, unit * other.a) <= 1e-7
     # A contact that only the rows hold at its target moves by rounding.
     clear = np.abs(one.a[c.columns] - c.target) > 1e-7 * np.abs(one.a).max()
@@ -294,8 +297,8 @@ def test_units_do_not_matter(seed: int, n: int) -> None:
 def test_rows_said_twice(seed: int, n: int) -> None:
     p = random_problem(seed, n, n)
     twice = replace(p, J=np.vstack((p.J, -2 * p.J)), gamma=np.r_[p.gamma, -2 * p.gamma])
-    assert distance(p, p.decide().a, twice.decide().a) <= 1e-8
-    fulfils(twice, twice.decide())
+    assert distance(p, p.solve().a, twice.solve().a) <= 1e-8
+    fulfils(twice, twice.solve())
 
 
 @given(seed=seeds, n=sizes)
@@ -313,7 +316,7 @@ def test_constant_torques_and_inertias_are_part_of_the_body(seed: int, n: int) -
     rotor[c.columns[plain]] = c.inertia_up[plain]
     push[c.columns[plain]] = (bound + c.inertia_up * c.target)[plain]
     merged = Problem(p.M + np.diag(rotor), p.f + push, p.J, p.gamma, chosen(c, ~plain))
-    assert distance(p, replace(p, contacts=c).decide().a, merged.decide().a) <= 1e-8
+    assert distance(p, replace(p, contacts=c).solve().a, merged.solve().a) <= 1e-8
 
 
 @given(seed=seeds, n=sizes)
@@ -327,8 +330,8 @@ def test_teeth_are_rows(seed: int, n: int) -> None:
     locked = np.vstack((p.J, np.eye(n)[:k])), np.r_[p.gamma, -a[:k]]
     expected = without_contacts(replace(p, J=locked[0], gamma=locked[1]))
     problem = replace(p, contacts=of)
-    assert distance(p, problem.decide().a, expected) <= 1e-7
-    fulfils(problem, problem.decide())
+    assert distance(p, problem.solve().a, expected) <= 1e-7
+    fulfils(problem, problem.solve())
 
 
 @pytest.mark.parametrize("inertia", [1e-300, 1e-18, 1e-13, 1e-9])
@@ -336,10 +339,10 @@ def test_a_rotor_too_light_to_matter(inertia: float) -> None:
     for seed in range(25):
         p = random_problem(seed, 5, 5)
         none, light = np.zeros(5), np.diagonal(p.M)[p.contacts.columns] * inertia
-        without = p.with_rotors(none).decide()
+        without = p.with_rotors(none).solve()
         tiny = p.with_rotors(light)
-        assert distance(p, without.a, tiny.decide().a) <= 1e-9 + 1e6 * inertia
-        fulfils(tiny, tiny.decide())
+        assert distance(p, without.a, tiny.solve().a) <= 1e-9 + 1e6 * inertia
+        fulfils(tiny, tiny.solve())
 
 
 def test_a_rotor_too_heavy_to_move() -> None:
@@ -347,9 +350,9 @@ def test_a_rotor_too_heavy_to_move() -> None:
         p = redundant(seed, 5, 2)
         heavy = np.full(5, 100.0) * np.diagonal(p.M)
         problem = p.with_rotors(heavy)
-        decision = problem.decide()
+        decision = problem.solve()
         assert distance(p, decision.a, np.zeros(5)) <= 1e-2
-        assert decision.side.any() == p.decide().side.any()  # whether anything moves
+        assert decision.side.any() == p.solve().side.any()  # whether anything moves
         fulfils(problem, decision)
 
 
@@ -359,6 +362,6 @@ def test_arguments_stay_as_they_are() -> None:
     copies = [array.copy() for array in arrays]
     for array in arrays:
         array.flags.writeable = False
-    decision = p.decide()
+    decision = p.solve()
     assert all(np.array_equal(a, b) for a, b in zip(arrays, copies, strict=True))
-    assert np.array_equal(decision.a, p.decide().a)
+    assert np.array_equal(decision.a, p.solve().a)

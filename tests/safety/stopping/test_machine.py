@@ -1,4 +1,4 @@
-"""Tests of `pinloop.safety.stopping.machine`: payload, mounting and rotors, in any order of
+"""Tests of `pinloop.safety.stopping.prepared_robot`: payload, mounting and rotors, in any order of
 asking.
 """
 
@@ -9,7 +9,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.safety.stopping.machine import loaded
+from pinloop.safety.stopping.prepared_robot import mount_robot
 
 from ...screw_tables import Array
 from ...states import robot
@@ -42,7 +42,7 @@ def test_rotors_mounting_and_payload_in_any_order(seed: int) -> None:
     rotors = [before, rng.uniform(0, 4, arm.nv), rng.uniform(0, 4, arm.nv)]
     cases = [(a, b, c) for a in range(3) for b in range(3) for c in range(2)]
     for a, b, c in (cases[k] for k in rng.permutation(len(cases))):
-        made = loaded(arm, rotors[a], PAYLOADS[b], GRAVITIES[c])
+        made = mount_robot(arm, rotors[a], PAYLOADS[b], GRAVITIES[c])
         q = np.linspace(-1, 1, arm.nv)
         M = np.triu(pin.crba(made.model, made.model.createData(), q))
         np.testing.assert_allclose(M, np.triu(expected(arm, rotors[a], PAYLOADS[b])), atol=1e-10)
@@ -50,4 +50,4 @@ def test_rotors_mounting_and_payload_in_any_order(seed: int) -> None:
         np.testing.assert_array_equal(made.model.gravity.linear, g)
         assert made.length == arm.length
     np.testing.assert_array_equal(arm.model.armature, before)
-    assert loaded(arm, before, None, None) is arm
+    assert mount_robot(arm, before, None, None) is arm

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.safety.stopping.course import Course
 from pinloop.safety.stopping.crossing import prolonged
 from pinloop.safety.stopping.moving_steps import moving_steps
+from pinloop.safety.stopping.simulation import StopSimulation
 
 from ...states import URDF
 from ...states import robot as loaded
 from .robots_to_stop import wild_stop
 
 
-def courses() -> list[Course]:
+def courses() -> list[StopSimulation]:
     """Courses of a looped robot and of arms, some with joints in space."""
     robot = loaded("palletizer")
     q = pl.assemble(robot, {"shoulder": 0.4})

@@ -11,10 +11,10 @@ import pytest
 
 import pinloop as pl
 from pinloop.model.description import GROUND
-from pinloop.safety.stopping.deciding import Moment, next_phase
 from pinloop.safety.stopping.phase import RELEASE, Phase, pinned_bounds
 from pinloop.safety.stopping.reference import Piece
-from pinloop.safety.stopping.stop import prepared
+from pinloop.safety.stopping.stick_slip import PhaseStart, decide_phase
+from pinloop.safety.stopping.stop import prepare_robot
 from pinloop.safety.stopping.stop_equations import StopEquations
 
 from ...screw_tables import Array, joint
@@ -35,7 +35,7 @@ class Drawn(NamedTuple):
     """An arm at an instant, with drives that follow, pull or have no power, and rising brakes."""
 
     equations: StopEquations
-    now: Moment
+    now: PhaseStart
     by: list[pl.safety.JointBrake]
 
 
@@ -56,11 +56,11 @@ def _drawn(seed: int) -> Drawn:
             drive_torque=rng.uniform(1, 80),
             short_circuit=rng.uniform(0, 2),
         )
-    machine = prepared(arm, pl.Brakes(entries, pl.safety.Chain()))
+    machine = prepare_robot(arm, pl.Brakes(entries, pl.safety.Chain()))
     reference = rng.choice([0.0, 1.0, -1.0], n)
     rate = rng.uniform(-3, 3, n) * (rng.random(n) < 0.5) * (reference != 0.0)
     elsewhere = np.where(rng.random(n) < 0.5, reference, rng.uniform(-2, 2, n))
-    now = Moment(
+    now = PhaseStart(
         t=0.0,
         q=rng.uniform(-3, 3, n),
         v=np.where(rng.random(n) < 0.6, 0.0, elsewhere),
@@ -71,8 +71,8 @@ def _drawn(seed: int) -> Drawn:
         limited=True,
         shorted=bool(rng.random() < 0.3),
         blocked=np.zeros(n, dtype=np.int64),
-        loose={},
-        turned={},
+        breaking_away={},
+        reversing_gears={},
     )
     return Drawn(StopEquations(machine.equations, machine.train), now, list(entries.values()))
 
@@ -84,7 +84,7 @@ def _through(S: float, way: float, efficiency: float) -> float:
 def _check_joint(drawn: Drawn, phase: Phase, k: int, a: Array, torque: float) -> None:
     """Compare the torque on a joint with the law of its brake, gear, friction and drive."""
     now, one = drawn.now, drawn.by[k]
-    v, pull = float(now.v[k]), float(phase.sliding.pull[k])
+    v, pull = float(now.v[k]), float(phase.sliding.saturated_drive_sign[k])
     part, rate = float(now.ramp[k]), float(now.piece.a(0.0)[k])
     # A rotor behind a gear without losses turns with the mass matrix.
     assert one.rotor_inertia is not None and one.drive_torque is not None
@@ -122,7 +122,7 @@ def test_decided_joints_obey_their_laws(first: int) -> None:
     for seed in range(first, first + 20):
         drawn = _drawn(seed)
         equations, now = drawn.equations, drawn.now
-        phase = next_phase(equations, now)
+        phase = decide_phase(equations, now)
         equations.enter(phase)
         a = equations.solve(0.0, now.q, now.v).a
         model = equations.equations.robot.model
@@ -137,8 +137,8 @@ def test_bounds_that_are_kept_for_a_phase(first: int) -> None:
     """They are those of every single instant, and of the phase that was entered last."""
     for seed in range(first, first + 20):
         equations, now, _ = _drawn(seed)
-        phases = [next_phase(equations, now)]
-        phases.append(next_phase(equations, now_with_more_brake(now)))
+        phases = [decide_phase(equations, now)]
+        phases.append(decide_phase(equations, now_with_more_brake(now)))
         for phase in (*phases, phases[0]):
             equations.enter(phase)
             for t, v in ((0.0, now.v), (0.05, 1.5 * now.v), (0.12, -now.v)):
@@ -153,30 +153,33 @@ def test_the_states_of_a_step_are_compared_with_the_bounds_all_at_once(first: in
     found = []
     for seed in range(first, first + 20):
         equations, now, _ = _drawn(seed)
-        phase = next_phase(equations, now)
+        phase = decide_phase(equations, now)
         equations.enter(phase)
-        power, worst = phase.power != 0.0, -np.inf
+        power, worst = phase.gear_power_sign != 0.0, -np.inf
         equations.acceleration(0.0, now.q, 30.0 * now.v)  # is not to count
         equations.forget()
-        assert equations.excess() == -np.inf
+        assert equations.bound_violation() == -np.inf
         for t, faster in ((0.0, 1.0), (0.05, 1.5), (0.12, -1.0)):
             equations.acceleration(t, now.q + 10 * t, faster * now.v)
             solved = equations.solve(t, now.q + 10 * t, faster * now.v)
             low, high = pinned_bounds(equations.train, phase, t, faster * now.v)
-            over = np.maximum(low - solved.pinned, solved.pinned - high) - RELEASE * phase.noise
+            over = (
+                np.maximum(low - solved.holding_torque, solved.holding_torque - high)
+                - RELEASE * phase.noise
+            )
             over = over[phase.pinned]
-            turned = -(phase.power * solved.behind)[power] - 1e-7
+            turned = -(phase.gear_power_sign * solved.gear_output)[power] - 1e-7
             worst = max([worst, *over, *turned])
-            assert equations.excess() == pytest.approx(worst, rel=1e-12, abs=1e-12)
+            assert equations.bound_violation() == pytest.approx(worst, rel=1e-12, abs=1e-12)
             single = equations.beyond(t, now.q + 10 * t, faster * now.v)
             assert single == pytest.approx(max([-np.inf, *over, *turned]), rel=1e-12, abs=1e-12)
         found.append(worst)
     assert max(found) > 0.1 and sum(np.isfinite(found)) > 10
 
 
-def now_with_more_brake(now: Moment) -> Moment:
+def now_with_more_brake(now: PhaseStart) -> PhaseStart:
     """The same instant with brakes that are further on."""
-    return Moment(**{**vars(now), "ramp": now.ramp + 0.4})
+    return PhaseStart(**{**vars(now), "ramp": now.ramp + 0.4})
 
 
 @pytest.mark.parametrize("excess", [-3.0, 0.0, 2.0])
@@ -196,15 +199,15 @@ def test_torques_of_tied_joints_are_shared_as_evenly_as_their_brakes_allow(
         couplings=[{"name": "tie", "joint": "b", "source": "a", "ratio": 1.0}],
     )  # fmt: skip
     by = brakes(a={"dynamic_torque": torques[0]}, b={"dynamic_torque": torques[1]})
-    machine = prepared(robot, by)
+    machine = prepare_robot(robot, by)
     equations = StopEquations(machine.equations, machine.train)
     none, no = np.zeros(2), np.zeros(2, dtype=bool)
     still = Piece(0.0, lambda t: none, lambda t: none)
-    now = Moment(
+    now = PhaseStart(
         0.0, robot.neutral, none, none + 1, none, still, no, False, False,
         none.astype(np.int64), {}, {},
     )  # fmt: skip
-    decided = next_phase(equations, now)
+    decided = decide_phase(equations, now)
     assert decided.stuck.all() == decided.redundant == (excess <= 0.0)
     at_rest = replace(decided.sliding, direction=none)
     stuck = replace(decided, sliding=at_rest, stuck=~no, redundant=True)
@@ -213,7 +216,7 @@ def test_torques_of_tied_joints_are_shared_as_evenly_as_their_brakes_allow(
     assert equations.beyond(0.0, now.q, none) == pytest.approx(excess / 2, abs=1e-9)
     way = -int(up)
     expected = {0: way, 1: way} if excess > 0.0 else {}
-    assert equations.loose(0.0, now.q, none) == expected
+    assert equations.breaking_away(0.0, now.q, none) == expected
 
 
 def test_bounds_of_a_drive_that_pulls_against_a_rising_brake() -> None:
@@ -221,16 +224,16 @@ def test_bounds_of_a_drive_that_pulls_against_a_rising_brake() -> None:
     drive, brake, dry, efficiency, ramp, slope = 10.0, 20.0, 20.0, 0.8, 0.3, 4.0
     numbers = {"side": "motor", "efficiency": efficiency, "dynamic_torque": brake,
                "coulomb": dry, "drive_torque": drive}  # fmt: skip
-    machine = prepared(slider(), on_axis(**numbers))
+    machine = prepare_robot(slider(), on_axis(**numbers))
     equations = StopEquations(machine.equations, machine.train)
     none, one = np.zeros(1), np.ones(1)
     ahead = Piece(0.0, lambda t: one, lambda t: none)
-    now = Moment(
+    now = PhaseStart(
         0.0, machine.robot.neutral, none, ramp * one, slope * one, ahead, np.ones(1, dtype=bool),
         True, False, none.astype(np.int64), {}, {},
     )  # fmt: skip
-    phase = next_phase(equations, now)
-    assert phase.stuck.tolist() == [True] and phase.sliding.pull.tolist() == [1.0]
+    phase = decide_phase(equations, now)
+    assert phase.stuck.tolist() == [True] and phase.sliding.saturated_drive_sign.tolist() == [1.0]
     equations.enter(phase)
     for t in (0.0, 0.04, 0.06, 0.12):
         hold = brake * (ramp + slope * t)
@@ -242,17 +245,17 @@ def test_bounds_of_a_drive_that_pulls_against_a_rising_brake() -> None:
 def test_power_at_its_turning_point_goes_on_as_it_was_found_to() -> None:
     """A wheel that coasts: nothing goes through its gear, so the sign of the power is not known."""
     numbers = {"side": "motor", "efficiency": 0.8, "rotor_inertia": 0.1}
-    machine = prepared(slider(), on_axis(**numbers))
+    machine = prepare_robot(slider(), on_axis(**numbers))
     equations = StopEquations(machine.equations, machine.train)
     none, one = np.zeros(1), np.ones(1)
     still = Piece(0.0, lambda t: none, lambda t: none)
     no, q = np.zeros(1, dtype=bool), machine.robot.neutral
     for turned in (-1, 1):
-        now = Moment(
+        now = PhaseStart(
             0.0, q, one, none, none, still, no, False, False, none.astype(np.int64), {},
             {0: turned},
         )  # fmt: skip
-        phase = next_phase(equations, now)
-        assert phase.power == turned
+        phase = decide_phase(equations, now)
+        assert phase.gear_power_sign == turned
         equations.enter(phase)
-        assert equations.turning(0.0, q, one) == {0: -turned}
+        assert equations.reversing_gears(0.0, q, one) == {0: -turned}

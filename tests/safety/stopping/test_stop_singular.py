@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.safety.stopping.course import Course
+from pinloop.safety.stopping.simulation import StopSimulation
 
 from ...mechanisms import COUPLER, CRANK, GROUND_BAR, ROCKER, four_bar, four_bar_q
 from ...screw_tables import build
@@ -65,7 +65,7 @@ def test_drives_that_go_on_into_a_dead_point_are_named(category: int, tmp_path: 
 
 def test_energy_that_no_tolerance_explains_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the guard: swings lose or gain tens of joules."""
-    monkeypatch.setattr(Course, "_loss", lambda *step: None)
+    monkeypatch.setattr(StopSimulation, "_loss", lambda *step: None)
     machine, doubtful = robot("spherical_fourbar"), 0
     brakes = pl.Brakes({"joint_1": pl.safety.JointBrake(kind="none")})
     for angle, rate in SWINGS:

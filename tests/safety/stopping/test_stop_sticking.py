@@ -15,10 +15,10 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.safety.stopping.deciding import Moment, next_phase
 from pinloop.safety.stopping.phase import Phase
 from pinloop.safety.stopping.reference import Piece
-from pinloop.safety.stopping.stop import prepared
+from pinloop.safety.stopping.stick_slip import PhaseStart, decide_phase
+from pinloop.safety.stopping.stop import prepare_robot
 from pinloop.safety.stopping.stop_equations import StopEquations
 
 from ...screw_tables import Array
@@ -189,7 +189,7 @@ def at_rest(n: int) -> Piece:
     return Piece(0.0, lambda t: np.zeros(n), lambda t: np.zeros(n))
 
 
-def drawn_moment(seed: int) -> tuple[StopEquations, Moment]:
+def drawn_moment(seed: int) -> tuple[StopEquations, PhaseStart]:
     """An arm at rest or with some joints at rest, and brakes that often just hold, or not at all.
 
     Half of the arms are symmetric. Bounds are zero, rise from zero, equal the load to the last
@@ -212,10 +212,10 @@ def drawn_moment(seed: int) -> tuple[StopEquations, Moment]:
         )
         for k, name in enumerate(arm.joints)
     }  # fmt: skip
-    machine = prepared(arm, pl.Brakes(by))
+    machine = prepare_robot(arm, pl.Brakes(by))
     stage = rng.integers(0, 3, n)  # not yet, just now, long since
     none = np.zeros(n)
-    now = Moment(
+    now = PhaseStart(
         0.0, q, v, np.where(stage == 2, 1.0, 0.0), np.where(stage == 1, 50.0, 0.0),
         at_rest(n), none > 0, False, False,
         np.zeros(n, dtype=np.int64), {}, {},
@@ -223,7 +223,7 @@ def drawn_moment(seed: int) -> tuple[StopEquations, Moment]:
     return StopEquations(machine.equations, machine.train), now
 
 
-def leaving(equations: StopEquations, phase: Phase, now: Moment) -> tuple[Array, Array]:
+def leaving(equations: StopEquations, phase: Phase, now: PhaseStart) -> tuple[Array, Array]:
     """What leaves rest: the acceleration in the direction declared, and how much of it is noise."""
     from_rest = (now.v == 0.0) & (phase.sliding.direction != 0.0)
     a = equations.solve(now.t, now.q, now.v).a
@@ -238,10 +238,10 @@ def test_what_is_decided_agrees_with_the_motion_after_it(first: int) -> None:
     stuck = left = 0
     for seed in range(first, first + 200):
         equations, now = drawn_moment(seed)
-        phase = next_phase(equations, now)
+        phase = decide_phase(equations, now)
         equations.enter(phase)
         assert equations.beyond(now.t, now.q, now.v) < 0.0
-        assert equations.loose(now.t, now.q, now.v) == {}
+        assert equations.breaking_away(now.t, now.q, now.v) == {}
         ahead, noise = leaving(equations, phase, now)
         assert np.all(ahead >= -2 * noise)
         stuck, left = stuck + int(phase.stuck.sum()), left + int((ahead > noise).sum())
@@ -252,7 +252,7 @@ def test_what_is_decided_agrees_with_the_motion_after_it(first: int) -> None:
 def test_what_nothing_grips_is_not_stuck(first: int) -> None:
     for seed in range(first, first + 200):
         equations, now = drawn_moment(seed)
-        phase = next_phase(equations, now)
+        phase = decide_phase(equations, now)
         grips = equations.train.grips(phase.sliding)
         assert not phase.stuck[~grips].any()
         resists = grips | (equations.train.efficiency < 1.0)
@@ -270,15 +270,15 @@ def test_noise_is_more_than_rounding_and_less_than_any_load() -> None:
             R = pin.Quaternion(*rng.normal(size=4)).normalized().matrix()
             arm = pl.from_screws(moved(table, R))
             by = brakes(**{name: {"dynamic_torque": 1e6} for name in arm.joints})
-            machine = prepared(arm, by)
+            machine = prepare_robot(arm, by)
             equations, none = StopEquations(machine.equations, machine.train), np.zeros(n)
-            now = Moment(
+            now = PhaseStart(
                 0.0, q, none, none + 1e-6, none, at_rest(n),
                 none > 0, False, False, np.zeros(n, dtype=np.int64), {}, {},
             )  # fmt: skip
-            phase = next_phase(equations, now)
+            phase = decide_phase(equations, now)
             equations.enter(replace(phase, stuck=none == 0))
-            loads.append(equations.solve(0.0, q, none).pinned)
+            loads.append(equations.solve(0.0, q, none).holding_torque)
             noise = phase.noise
         spread = np.ptp(loads, axis=0)
         assert np.all(spread < 0.3 * noise)
@@ -288,10 +288,10 @@ def test_noise_is_more_than_rounding_and_less_than_any_load() -> None:
 def test_a_joint_that_comes_back_at_once_is_held_for_that_instant() -> None:
     """Refuted, it sticks though its acceleration is more than nothing; others are as they were."""
     equations, now = drawn_moment(3)
-    phase = next_phase(equations, now)
+    phase = decide_phase(equations, now)
     free = np.flatnonzero((now.v == 0.0) & (phase.sliding.direction != 0.0))
     for column in free.tolist():
-        held = next_phase(equations, replace(now, refuted=frozenset({column})))
+        held = decide_phase(equations, replace(now, refuted=frozenset({column})))
         grips = bool(equations.train.grips(held.sliding)[column])
         assert held.stuck[column] == grips
         if not grips:  # a gear with losses that nothing holds: the other way, then

@@ -27,8 +27,8 @@ from ...tables.pages import html_of, markdown_of
 from ...tables.sheet import Sheet
 from ..brakes.brakes import Brakes
 from ..stopping import Payload, Standstill, StopResult
-from ..stopping.schedule import Category, as_category
-from ..stopping.stop import Machine
+from ..stopping.brake_times import Category, as_category
+from ..stopping.stop import PreparedRobot
 from ..studies.space import driven_joints
 from .axisstop import (
     AxisStop,
@@ -227,7 +227,7 @@ def annex_b(
 def _room(
     finder: Finder,
     settings: Settings,
-    heavy: Sequence[tuple[Machine, Category]],
+    heavy: Sequence[tuple[PreparedRobot, Category]],
     axis: str,
     full: float,
 ) -> float:

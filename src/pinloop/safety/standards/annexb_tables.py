@@ -11,7 +11,7 @@ from ...errors import printable
 from ...tables.number_format import Units, decimals, milliseconds, number, units_of
 from ...tables.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
 from ..stopping.assumptions import PLANNING_AID
-from ..stopping.schedule import Category1
+from ..stopping.brake_times import Category1
 from .annexb import AnnexB
 from .axisstop import AxisStop
 from .extension import Pose

@@ -19,9 +19,9 @@ from ...model.mechanism import Mechanism
 from ..brakes.brakes import Brakes
 from ..space.passed_limits import LimitPassed, joint_limits
 from ..stopping import Payload, Standstill, StopResult, Trigger
-from ..stopping.machine import tool_of
-from ..stopping.schedule import Category
-from ..stopping.stop import Machine, prepared, stopped
+from ..stopping.brake_times import Category
+from ..stopping.prepared_robot import tool_of
+from ..stopping.stop import PreparedRobot, prepare_robot, stop_prepared
 from ..studies.space import driven_joints
 from .extension import Point, Pose
 
@@ -122,19 +122,23 @@ class Settings:
             towards = flat_numbers(gravity, "gravity", 3)
         return Settings(brakes.for_robot(robot), towards, until, method or _METHOD, standstill)
 
-    def machine(self, robot: Mechanism, payload: Payload | None) -> Machine:
+    def machine(self, robot: Mechanism, payload: Payload | None) -> PreparedRobot:
         """The robot with a payload, prepared."""
-        return prepared(robot, self.brakes, payload, self.gravity)
+        return prepare_robot(robot, self.brakes, payload, self.gravity)
 
     def stop(
-        self, machine: Machine, category: Category, q: Array, axis: str, speed: float
+        self, machine: PreparedRobot, category: Category, q: Array, axis: str, speed: float
     ) -> StopResult:
         """Stop one axis while the other driven joints stand."""
         rates = dict.fromkeys(driven_joints(machine.robot), 0.0) | {axis: speed}
         v = consistent_velocity(machine.robot, q, rates)
-        return stopped(machine, Trigger(), category, q, v, self.until, self.method, self.standstill)
+        return stop_prepared(
+            machine, Trigger(), category, q, v, self.until, self.method, self.standstill
+        )
 
-    def way(self, machine: Machine, category: Category, q: Array, axis: str, speed: float) -> float:
+    def way(
+        self, machine: PreparedRobot, category: Category, q: Array, axis: str, speed: float
+    ) -> float:
         """How far an axis goes until it stands [rad, m]; 0 if that cannot be computed."""
         try:
             return self.stop(machine, category, q, axis, speed).joints[axis].excursion
@@ -143,7 +147,7 @@ class Settings:
 
     def axis_stop(
         self,
-        machine: Machine,
+        machine: PreparedRobot,
         category: Category,
         axis: str,
         pose: Pose,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ..brakes.brakes import Brakes, Chain, JointBrake
-from .course import Standstill
+from .brake_times import Category0, Category1, Category2
 from .joint_stop import JointStop
-from .machine import Payload
 from .plan import Trigger
 from .point_stop import PointStop
+from .prepared_robot import Payload
 from .recorded import JointTrajectory
 from .result import StopResult
-from .schedule import Category0, Category1, Category2
+from .simulation import Standstill
 from .stop import single_faults, stop, worst_fault
 
 __all__ = [

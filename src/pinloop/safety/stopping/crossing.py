@@ -25,8 +25,8 @@ __all__ = [
     "TURN",
     "Crossing",
     "Guard",
-    "Lookout",
     "Watched",
+    "WatchedCoordinates",
     "first_crossing",
     "first_passed",
     "prolonged",
@@ -60,14 +60,14 @@ class Watched:
 
     Args:
         column: velocity coordinate.
-        cell: its coordinate in q, if the angle is watched; None for the speed.
+        q_index: its coordinate in q, if the angle is watched; None for the speed.
         sign: see above.
         level: value at which something happens, or a function of time.
         name: what happens then.
     """
 
     column: int
-    cell: int | None
+    q_index: int | None
     sign: float
     level: float | Callable[[float], float]
     name: str
@@ -78,12 +78,12 @@ class Watched:
 
     def guard(self, t: float, q: Array, v: Array) -> float:
         """Positive until it happens."""
-        value = v[self.column] if self.cell is None else q[self.cell]
+        value = v[self.column] if self.q_index is None else q[self.q_index]
         return float(self.sign * (value - self.at(t)))
 
 
 @dataclass(frozen=True, eq=False)
-class Lookout:
+class WatchedCoordinates:
     """All coordinates that are watched in a phase.
 
     Args:
@@ -111,13 +111,13 @@ class Lookout:
     @cached_property
     def angles(self) -> list[int]:
         """Those of which the angle is watched."""
-        return [k for k, one in enumerate(self.joints) if one.cell is not None]
+        return [k for k, one in enumerate(self.joints) if one.q_index is not None]
 
     @cached_property
-    def cells(self) -> NDArray[np.intp]:
+    def q_indices(self) -> NDArray[np.intp]:
         """Place of these angles in q."""
-        cells = (one.cell for one in self.joints)
-        return np.array([cell for cell in cells if cell is not None], dtype=np.intp)
+        q_indices = (one.q_index for one in self.joints)
+        return np.array([q_index for q_index in q_indices if q_index is not None], dtype=np.intp)
 
     @cached_property
     def changing(self) -> list[int]:
@@ -129,7 +129,7 @@ class Lookout:
         h, p = step.t1 - step.t0, step.polynomial[:, self.columns]
         values = _SPEEDS @ p / h
         if self.angles:
-            values[:, self.angles] = step.q0[self.cells] + _WAYS @ p[:, self.angles]
+            values[:, self.angles] = step.q0[self.q_indices] + _WAYS @ p[:, self.angles]
         values -= self.levels
         for k in self.changing:
             values[:, k] -= [self.joints[k].at(step.t0 + part * h) for part in _PARTS]
@@ -152,7 +152,7 @@ class Crossing:
 
 
 def first_crossing(
-    step: Step, watched: Lookout, equations: StopEquations, excess: float, band: float
+    step: Step, watched: WatchedCoordinates, equations: StopEquations, violation: float, band: float
 ) -> Crossing | None:
     """The first thing that happens in a step.
 
@@ -160,11 +160,11 @@ def first_crossing(
         step: the step.
         watched: the coordinates to look at.
         equations: the equations, which know when their phase ends.
-        excess: how far beyond its end the phase may have been in the step.
+        violation: how far beyond its end the phase may have been in the step.
         band: how far beyond zero a guard that starts at zero must get to count.
     """
     found = _first_of_watched(step, watched, band)
-    ended = _first_beyond(step, equations, excess, step.t1 if found is None else found.t)
+    ended = _first_beyond(step, equations, violation, step.t1 if found is None else found.t)
     return found if ended is None else ended
 
 
@@ -178,15 +178,18 @@ def watched_joints(phase: Phase, train: Drivetrain, band: float) -> list[Watched
     """
     piece, found = phase.piece, []
     for column in (~phase.pinned).nonzero()[0].tolist():
-        way, pull = phase.sliding.direction[column], phase.sliding.pull[column]
+        way, drive_sign = (
+            phase.sliding.direction[column],
+            phase.sliding.saturated_drive_sign[column],
+        )
         name = train.names[column]
         if way:
             found.append(Watched(column, None, way, 0.0, f"{name} comes to rest"))
-        if pull:
+        if drive_sign:
             level = _component(piece.v, column)
-            found.append(Watched(column, None, -pull, level, f"{name} meets its drive"))
+            found.append(Watched(column, None, -drive_sign, level, f"{name} meets its drive"))
     # Friction and losses of what follows its drive turn round with it.
-    for column in (phase.follow & piece.wanders & train.dry).nonzero()[0].tolist():
+    for column in (phase.follow & piece.may_reverse & train.dry).nonzero()[0].tolist():
         for way in (-1.0, 1.0):
             if phase.sliding.direction[column] != -way:
                 name = f"{train.names[column]} turns round"
@@ -198,7 +201,7 @@ def _component(signal: Signal, column: int) -> Callable[[float], float]:
     return lambda t: float(signal(t)[column])
 
 
-def _first_of_watched(step: Step, watched: Lookout, band: float) -> Crossing | None:
+def _first_of_watched(step: Step, watched: WatchedCoordinates, band: float) -> Crossing | None:
     if not watched.joints:
         return None
     guards = watched.guards(step)
@@ -226,10 +229,10 @@ def _root(one: Watched, values: Array, step: Step, p: Array, band: float) -> flo
 
     # Of six numbers Python's sums are several times as fast as NumPy's.
     orders = range(1, 6)
-    if one.cell is None:
+    if one.q_index is None:
         powers = [k * c / h for k, c in zip(orders, p.tolist(), strict=True)]
     else:
-        powers = [float(step.q0[one.cell]), *p.tolist()]
+        powers = [float(step.q0[one.q_index]), *p.tolist()]
     powers.reverse()
 
     def value(s: float) -> float:
@@ -256,7 +259,7 @@ def _back_at_zero(one: Watched, p: Array, end: float) -> float:
     Between two samples it may have been positive: what has just left a tooth may fall back.
     """
     # The zero at the start is divided out: of the way, or of the speed, whose constant is nothing.
-    rest = p if one.cell is not None else (p * np.arange(1, 6))[1:]
+    rest = p if one.q_index is not None else (p * np.arange(1, 6))[1:]
     if not one.sign * rest[0] > 0.0:
         return 0.0
     roots = np.roots(rest[::-1])
@@ -265,11 +268,11 @@ def _back_at_zero(one: Watched, p: Array, end: float) -> float:
 
 
 def _first_beyond(
-    step: Step, equations: StopEquations, excess: float, end: float
+    step: Step, equations: StopEquations, violation: float, end: float
 ) -> Crossing | None:
     """Where what is pinned comes loose, or the power in a gear turns round, before ``end``."""
     way = float(np.abs(step.polynomial).sum())
-    if not (excess > 0.0 or way > TURN):
+    if not (violation > 0.0 or way > TURN):
         return None
 
     def passed(t: float) -> Array:

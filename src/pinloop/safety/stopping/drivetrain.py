@@ -24,7 +24,7 @@ from ...errors import BadValue
 from ...model.mechanism import Mechanism
 from ..brakes.brakes import Brakes, JointBrake
 
-__all__ = ["Drivetrain", "Law", "Sliding"]
+__all__ = ["Drivetrain", "Sliding", "SlidingTorques"]
 
 Array = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class Sliding:
 
     Args:
         direction: sign of the motion of each coordinate against the ground, 0 at rest.
-        pull: sign of the torque of a drive that cannot follow, 0 otherwise.
+        saturated_drive_sign: sign of the torque of a drive that cannot follow, 0 otherwise.
         start: time at which it begins [s].
         ramp: part of the brake torque at ``start``, 0 to 1, shape (nv,).
         slope: its rate [1/s].
@@ -47,7 +47,7 @@ class Sliding:
     """
 
     direction: Array
-    pull: Array
+    saturated_drive_sign: Array
     start: float | Array
     ramp: Array
     slope: Array
@@ -65,7 +65,7 @@ class Sliding:
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class SlidingTorques:
     """Torques while it is settled what slides and in which direction: functions of time and speed.
 
     Arrays of shape (2, nv) hold what acts at the joints themselves, and what acts through the
@@ -205,14 +205,17 @@ class Drivetrain:
 
     def dragged(self, sliding: Sliding) -> Array:
         """Torque of drives that cannot follow, at the joints and before losses [N m]."""
-        return np.asarray(sliding.pull * np.where(sliding.pull == 0.0, 0.0, self.drive(sliding)))
+        return np.asarray(
+            sliding.saturated_drive_sign
+            * np.where(sliding.saturated_drive_sign == 0.0, 0.0, self.drive(sliding))
+        )
 
-    def law(self, sliding: Sliding) -> Law:
+    def sliding_torques(self, sliding: Sliding) -> SlidingTorques:
         """The torques of everything that slides, as long as that stays so."""
         way = sliding.direction
         brakes = -way * self._sliding_brakes
         others = np.array([-way * self._coulomb, self.dragged(sliding)])
-        return Law(
+        return SlidingTorques(
             start=float(np.asarray(sliding.start)),
             rest=sliding.ramp * brakes + others,
             rate=sliding.slope * brakes if sliding.slope.any() else None,

@@ -28,8 +28,9 @@ from ...tables.number_format import units_of
 from ...version import __version__
 from ..brakes.brakes import Assumption, Brakes
 from .assumptions import PLANNING_AID
+from .brake_times import Category, Category0, Category1
 from .joint_stop import JointStop
-from .machine import payload_of
+from .prepared_robot import payload_of
 from .result import StopResult
 from .result_document import (
     FORMAT,
@@ -44,7 +45,6 @@ from .result_document import (
     StateRecord,
     ToolRecord,
 )
-from .schedule import Category, Category0, Category1
 from .series import series_of
 
 __all__ = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ...dynamics.stick_slip import Contacts, decide
+from ...dynamics.stick_slip import Contacts, solve_stick_slip
 from ...errors import PinloopError
 from ...linalg.saddle import Saddle
 from .phase import Phase
@@ -58,7 +58,7 @@ def holding(
     """
     train, blocked = equations.train, phase.blocked
     M, f, J, gamma, _ = equations.equations.system(t, q, np.zeros(equations.equations.robot.nv))
-    sliding = replace(phase.sliding, direction=0.0 * f, pull=0.0 * f)
+    sliding = replace(phase.sliding, direction=0.0 * f, saturated_drive_sign=0.0 * f)
     motor, joint = train.hold(t, sliding, 1, sliding.drives)
     hold = motor / train.efficiency + joint
     low = np.where(blocked & 1, -np.inf, -hold)
@@ -68,7 +68,9 @@ def holding(
     rotors = (train.lossy / train.efficiency)[at]
     load, held, balanced = np.zeros(len(f)), *np.zeros((2, len(f)), dtype=bool)
     try:
-        made = decide(M, f, J, gamma, Contacts(at, none, low[at], high[at], rotors, rotors))
+        made = solve_stick_slip(
+            M, f, J, gamma, Contacts(at, none, low[at], high[at], rotors, rotors)
+        )
     except PinloopError:
         if stands:
             raise

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...dynamics.stick_slip import Contacts, decide
+from ...dynamics.stick_slip import Contacts, solve_stick_slip
 from ...linalg.saddle import Saddle
 from ...simulation.modes import Mode
 from ...simulation.transitions import Transition
@@ -52,7 +52,9 @@ def impact(
     kept, rest = np.where(driven, v, 0.0)[at], np.zeros(len(at))
     low = np.where((blocked[at] & 1 > 0) | driven[at], -np.inf, 0.0)
     high = np.where((blocked[at] & 2 > 0) | driven[at], np.inf, 0.0)
-    made = decide(M, M @ v, J, np.zeros(len(J)), Contacts(at, kept, low, high, rest, rest))
+    made = solve_stick_slip(
+        M, M @ v, J, np.zeros(len(J)), Contacts(at, kept, low, high, rest, rest)
+    )
     v_plus = made.a
     dv = v_plus - v
     names = tuple(f"{'drive' if driven[column] else 'lock'}:{train.names[column]}" for column in at)

@@ -9,12 +9,12 @@ import numpy as np
 
 from ...boundary.arguments import public
 from ...simulation.limits import ends_seen_from, joint_ends
-from .course import Course
+from .brake_times import Category0
 from .holding import Holding
 from .impact import gear_impulses
+from .joint_travel import JointTravel
 from .loads import Loads
-from .schedule import Category0
-from .ways import Ways
+from .simulation import StopSimulation
 
 __all__ = ["JointStop", "joint_stop"]
 
@@ -87,7 +87,9 @@ class JointStop:
         return None if self.gear_limit is None else self.peak_gear_torque / self.gear_limit
 
 
-def joint_stop(course: Course, name: str, ways: Ways, loads: Loads, holding: Holding) -> JointStop:
+def joint_stop(
+    course: StopSimulation, name: str, ways: JointTravel, loads: Loads, holding: Holding
+) -> JointStop:
     """The numbers of one joint.
 
     Args:
@@ -101,7 +103,7 @@ def joint_stop(course: Course, name: str, ways: Ways, loads: Loads, holding: Hol
     since = float(ways.since[column])
     moves = bool(np.isnan(since))
     end = course.kept[-1].t if moves else since
-    begin, _ = course.clock.schedule.engagement(course.train)
+    begin, _ = course.clock.brake_times.engagement(course.train)
     acts = course.plan.chain.command
     if isinstance(course.plan.category, Category0) and course.train.has_brake[column]:
         acts = float(begin[column])
@@ -140,7 +142,7 @@ def joint_stop(course: Course, name: str, ways: Ways, loads: Loads, holding: Hol
     )
 
 
-def _beyond_limit(course: Course, name: str, ways: Ways) -> float:
+def _beyond_limit(course: StopSimulation, name: str, ways: JointTravel) -> float:
     """How far a joint gets beyond its limits; what is stored as cosine and sine has none."""
     at = course.robot.coordinates(name)
     if at.nq != at.nv:

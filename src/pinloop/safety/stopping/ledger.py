@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ...simulation.balance import Accuracy, step_worth
 from ...simulation.stabilization import Projection
-from .course import Course
 from .loads import Loads, small_energy
+from .simulation import StopSimulation
 
 __all__ = ["CLOSURE", "Ledger", "energies_at", "energy_ledger", "explained_error"]
 
@@ -76,7 +76,7 @@ class Ledger:
         return abs(self.error) / base
 
 
-def energy_ledger(course: Course, loads: Loads) -> Ledger:
+def energy_ledger(course: StopSimulation, loads: Loads) -> Ledger:
     """The ledger of a course that has ended, and of its loads."""
     first, last = course.kept[0], course.kept[-1]
     kinetic0, potential0 = energies_at(course, first.q, first.v)
@@ -93,13 +93,13 @@ def energy_ledger(course: Course, loads: Loads) -> Ledger:
     )
 
 
-def energies_at(course: Course, q: Array, v: Array) -> tuple[float, float]:
+def energies_at(course: StopSimulation, q: Array, v: Array) -> tuple[float, float]:
     """Kinetic energy with all rotors, and potential energy [J]."""
     kinetic, potential, _ = course.equations.equations.energies(0.0, q, v)
     return kinetic + 0.5 * float(v @ (course.train.lossy * v)), potential
 
 
-def explained_error(course: Course, ledger: Ledger) -> float:
+def explained_error(course: StopSimulation, ledger: Ledger) -> float:
     """Energy that a healthy stop may miss [J]: what the tolerances of its steps are worth.
 
     At most a share of the energy turned over: beside singular poses forces have no bound, nor has

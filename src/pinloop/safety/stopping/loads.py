@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...integrate import COARSE, FINE, Interpolation
-from .course import Course, Kept
 from .drivetrain import Drivetrain, Sliding
 from .moving_steps import Moving, Pieces, moving_steps
+from .simulation import StopSimulation, StoredState
 from .stop_equations import Solved
 
 __all__ = ["Loads", "loads_of", "small_energy"]
@@ -61,7 +61,7 @@ class Loads:
 _SINKS = ("brake", "dry friction", "viscous friction", "short circuit", "gear losses")
 
 
-def loads_of(course: Course) -> Loads:
+def loads_of(course: StopSimulation) -> Loads:
     """The loads of a course that has ended."""
     nv, simple = course.robot.nv, course.train.single
     moving = moving_steps(course)
@@ -96,7 +96,7 @@ def loads_of(course: Course) -> Loads:
     return Loads(speed, torque, gear, dict(zip(_SINKS, heat, strict=True)), drive)
 
 
-def small_energy(course: Course) -> float:
+def small_energy(course: StopSimulation) -> float:
     """A billionth of what lifting the robot by its length takes [J]."""
     model = course.robot.model
     mass = sum(inertia.mass for inertia in model.inertias)
@@ -111,7 +111,7 @@ class _Follower:
         moving: its steps in which something moves.
     """
 
-    def __init__(self, course: Course, moving: Moving) -> None:
+    def __init__(self, course: StopSimulation, moving: Moving) -> None:
         self._course, self._moving = course, moving
         self._solved: dict[tuple[int, float], Solved] = {}
         steps = moving.steps.tolist()
@@ -156,12 +156,12 @@ class _Follower:
             train, solved, follow.repeat(len(rule.points), axis=1).reshape(-1, v.shape[-1])
         )
         torque, gear = (values.reshape(v.shape) for values in torques)
-        a, behind, pinned = (
+        a, gear_output, holding = (
             np.array([getattr(one, name) for one in solved]).reshape(v.shape)
-            for name in ("a", "behind", "pinned")
+            for name in ("a", "gear_output", "holding_torque")
         )
-        behind = behind + np.where(follow, pinned, 0.0)
-        before = train.before_gear(behind, sliding.direction)
+        gear_output = gear_output + np.where(follow, holding, 0.0)
+        before = train.before_gear(gear_output, sliding.direction)
         shorted, dragged = train.shorted(v, sliding), train.dragged(sliding)
         drive = np.where(follow, train.driven(t, sliding, before, a) - shorted, dragged)
         brake = sliding.engaged(t) * (train.motor_brake[0] + train.joint_brake[0])
@@ -170,7 +170,7 @@ class _Follower:
             sliding.direction * train.friction(v),
             -train.viscous(v),
             -shorted,
-            before - behind,
+            before - gear_output,
             drive,
         ]
         powers = np.concatenate([one * v for one in taken], axis=-1)
@@ -190,7 +190,7 @@ class _Follower:
                 found.append(self._solved[row, part])
         return found
 
-    def _at_state(self, kept: Kept) -> Solved:
+    def _at_state(self, kept: StoredState) -> Solved:
         """The solution of the equations at a stored state."""
         if kept.solved is not None:
             return kept.solved
@@ -209,11 +209,13 @@ def _torques(
         solved: solutions of the equations, k of them.
         follow: masks of the coordinates that follow their drives, shape (k, nv).
     """
-    a, beside, behind, pinned = (np.array(values) for values in zip(*solved, strict=True))
+    a, joint_side, gear_output, holding = (np.array(values) for values in zip(*solved, strict=True))
     # The gear also turns the rotor of a gear without losses, which is in the mass matrix.
     # What the brake at the joint itself holds does not pass the gear.
-    held = np.where((train.joint_brake[1] > 0) & ~follow, 0.0, pinned)
-    return beside + behind + pinned, behind + held - (train.reflected - train.lossy) * a
+    held = np.where((train.joint_brake[1] > 0) & ~follow, 0.0, holding)
+    return joint_side + gear_output + holding, gear_output + held - (
+        train.reflected - train.lossy
+    ) * a
 
 
 def _stacked(sliding: list[Sliding]) -> Sliding:

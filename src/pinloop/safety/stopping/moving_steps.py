@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...integrate import Step, hermite, slope_powers, value_powers
-from .course import Course
 from .crossing import TURN
+from .simulation import StopSimulation
 
 __all__ = ["Moving", "Pieces", "moving_steps"]
 
@@ -58,7 +58,7 @@ class Moving:
             only nearly right.
     """
 
-    course: Course
+    course: StopSimulation
     steps: NDArray[np.intp]
     h: Array
     p: Array
@@ -102,7 +102,7 @@ class Moving:
         return [self.course.step(int(k)) for k in self.steps]
 
 
-def moving_steps(course: Course) -> Moving:
+def moving_steps(course: StopSimulation) -> Moving:
     """The steps of a course that has ended in which something moves."""
     kept, nv = course.kept, course.robot.nv
     steps = [

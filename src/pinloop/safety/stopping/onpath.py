@@ -13,12 +13,12 @@ from ...dynamics import EquationsOfMotion
 from ...errors import BadValue, PinloopError
 from ...integrate import FINE, MuntheKaas
 from ...simulation.stepping import StepFailed
-from .course import Course, Standstill
 from .drivetrain import Drivetrain
 from .phase import pinned_bounds
 from .plan import Plan
+from .simulation import Standstill, StopSimulation
 
-__all__ = ["held_on_path"]
+__all__ = ["hold_on_path"]
 
 Array = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ _STEPS = 16
 """Steps in which the path is looked at, at the least."""
 
 
-def held_on_path(
+def hold_on_path(
     equations: EquationsOfMotion,
     train: Drivetrain,
     plan: Plan,
@@ -67,7 +67,7 @@ def held_on_path(
         raise  # what somebody gave, not what drives or loops can do
     except (StepFailed, PinloopError) as error:
         # Loops may not be able to follow the path at all, however strong their drives are.
-        return plan, [(plan.schedule.command, f"the path could not be looked at: {error}")]
+        return plan, [(plan.brake_times.command, f"the path could not be looked at: {error}")]
 
 
 def _slowed(
@@ -79,7 +79,7 @@ def _slowed(
     q: Array,
     v: Array,
 ) -> tuple[Plan, list[tuple[float, str]]]:
-    """The plan with the shortest duration whose torques the drives have; see `held_on_path`."""
+    """The plan with the shortest duration whose torques the drives have; see `hold_on_path`."""
 
     def lacking(duration: float, part: float = 1.0) -> float:
         return _lacking_torque(equations, train, slower(duration), method, q, v, part)
@@ -89,7 +89,7 @@ def _slowed(
 
     if not lacks(plan.duration):
         return plan, []
-    command, long, fits = plan.schedule.command, plan.duration, False
+    command, long, fits = plan.brake_times.command, plan.duration, False
     while not fits:
         if long >= plan.longest:
             raise BadValue(
@@ -125,20 +125,22 @@ def _lacking_torque(
 
     Looked at is the first part of the time that it takes.
     """
-    end = plan.schedule.command + part * plan.duration
+    end = plan.brake_times.command + part * plan.duration
     longest = plan.duration / _STEPS
-    course = Course(equations, train, plan, method, Standstill(), limited=False, longest=longest)
+    course = StopSimulation(
+        equations, train, plan, method, Standstill(), limited=False, longest=longest
+    )
     course.go(q, v, end)
     worst = -np.inf
     for k, state in enumerate(course.kept):
         phase = course.phases[state.phase]
-        if state.t < plan.schedule.command or not phase.follow.any():
+        if state.t < plan.brake_times.command or not phase.follow.any():
             continue
         course.equations.enter(phase)
         limited = replace(phase, sliding=replace(phase.sliding, limited=True))
         over = []
         for t, q_t, v_t in _in_step(course, k):
-            torque = course.equations.solve(t, q_t, v_t).pinned
+            torque = course.equations.solve(t, q_t, v_t).holding_torque
             low, high = pinned_bounds(train, limited, t, v_t)
             over.append(np.concatenate([low - torque, torque - high])[np.tile(phase.follow, 2)])
         values = np.array(over)
@@ -148,7 +150,7 @@ def _lacking_torque(
     return worst
 
 
-def _in_step(course: Course, k: int) -> list[tuple[float, Array, Array]]:
+def _in_step(course: StopSimulation, k: int) -> list[tuple[float, Array, Array]]:
     """State k, or states from it to the next at the points of an interpolation."""
     one = course.kept[k]
     if k + 1 == len(course.kept) or course.kept[k + 1].t == one.t:

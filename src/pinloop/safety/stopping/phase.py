@@ -15,11 +15,11 @@ from .reference import Piece
 __all__ = [
     "RELEASE",
     "Phase",
+    "breakaway_directions",
     "gear_contacts",
     "in_the_way",
     "motor_bounds",
     "pinned_bounds",
-    "ways",
 ]
 
 Array = NDArray[np.float64]
@@ -38,7 +38,8 @@ class Phase:
         stuck: mask of the coordinates at rest that are held.
         follow: mask of the coordinates whose drive follows its reference.
         piece: the reference.
-        power: sign of the torque before each gear with losses that turns a rotor, 0 for others.
+        gear_power_sign: sign of the torque before each gear with losses that turns a rotor, 0 for
+            others.
         blocked: per coordinate the directions in which a tooth or stop blocks it: bit 1 up, bit 2
             down.
         mode: the stuck joints as locks.
@@ -50,7 +51,7 @@ class Phase:
     stuck: Mask
     follow: Mask
     piece: Piece
-    power: Array
+    gear_power_sign: Array
     blocked: NDArray[np.int64]
     mode: Mode
     noise: Array
@@ -106,11 +107,11 @@ def pinned_bounds(
     The least is what there is when the joint moves up, the largest when it moves down: the losses
     of a gear follow that. For the arguments see `motor_bounds`.
     """
-    low, high, beside = _holding(train, phase, t, v, kind)
+    low, high, joint_side = _holding(train, phase, t, v, kind)
     if train.has_losses:
-        up, down = ways(phase)
+        up, down = breakaway_directions(phase)
         low, high = train.through_gear(low, up), train.through_gear(high, down)
-    low, high = low - beside, high + beside
+    low, high = low - joint_side, high + joint_side
     if phase.blocked.any():
         low[..., (phase.blocked & 1) > 0] = -np.inf
         high[..., (phase.blocked & 2) > 0] = np.inf
@@ -122,8 +123,8 @@ def _holding(
 ) -> tuple[Array, Array, Array]:
     """Least and largest torque before the gears, and what holds at the joints beside them."""
     sliding, follow = phase.sliding, phase.follow
-    helping = phase.stuck & sliding.drives & (sliding.pull == 0.0)
-    hold, beside = train.hold(t, sliding, kind, helping)
+    helping = phase.stuck & sliding.drives & (sliding.saturated_drive_sign == 0.0)
+    hold, joint_side = train.hold(t, sliding, kind, helping)
     dragged = train.dragged(sliding)
     low, high = dragged - hold, dragged + hold
     if follow.any():
@@ -133,11 +134,11 @@ def _holding(
             rest = rest - train.lossy * phase.piece.rates(t)
         drive = train.drive(sliding)
         low, high = np.where(follow, rest - drive, low), np.where(follow, rest + drive, high)
-        beside = np.where(follow, 0.0, beside)
-    return low, high, beside
+        joint_side = np.where(follow, 0.0, joint_side)
+    return low, high, joint_side
 
 
-def ways(phase: Phase) -> tuple[Array, Array]:
+def breakaway_directions(phase: Phase) -> tuple[Array, Array]:
     """Direction of the motion if what pins a coordinate gives way upwards, and downwards."""
     one, direction = np.ones(len(phase.follow)), phase.sliding.direction
     return np.where(phase.follow, direction, one), np.where(phase.follow, direction, -one)

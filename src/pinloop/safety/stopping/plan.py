@@ -15,11 +15,11 @@ from ...dynamics import EquationsOfMotion
 from ...errors import BadValue
 from ...linalg.saddle import Saddle
 from ..brakes.brakes import Brakes, Chain
+from .brake_times import BrakeTimes, Category, Category0
 from .recorded import JointTrajectory
 from .reference import Piece, Reference, constant, on_path, ramps
-from .schedule import Category, Category0, Schedule
 
-__all__ = ["Plan", "Trigger", "planned"]
+__all__ = ["Plan", "Trigger", "make_plan"]
 
 Array = NDArray[np.float64]
 Signal = Callable[[float], Array]
@@ -50,14 +50,14 @@ class Trigger:
     controller: NotNegative | None = None
     drive_off: NotNegative | None = None
 
-    def chain(self, usual: Chain) -> Chain:
+    def chain(self, defaults: Chain) -> Chain:
         """The chain with what is given here."""
         given = {
             name: getattr(self, name)
             for name in ("sensor", "controller", "drive_off")
             if getattr(self, name) is not None
         }
-        return replace(usual, **given)
+        return replace(defaults, **given)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class Plan:
     Args:
         category: category of the stop.
         chain: from the signal to the command.
-        schedule: when brakes are commanded and power goes, as far as that is known at the signal.
+        brake_times: when brakes are commanded and power goes, as far as known at the signal.
         reference: what the drives follow.
         duration: how long they take from the command until all stand [s]; 0 without control.
         slower: gives the plan of a stop on the path that takes longer; None for others.
@@ -76,14 +76,14 @@ class Plan:
 
     category: Category
     chain: Chain
-    schedule: Schedule
+    brake_times: BrakeTimes
     reference: Reference
     duration: float = 0.0
     slower: Callable[[float], Plan] | None = None
     longest: float = np.inf
 
 
-def planned(
+def make_plan(
     equations: EquationsOfMotion,
     brakes: Brakes,
     trigger: Trigger,
@@ -104,18 +104,18 @@ def planned(
     chain = trigger.chain(brakes.chain)
     now = isinstance(category, Category0)
     command, off = chain.command, chain.command + chain.drive_off
-    schedule = Schedule(command, command if now else np.inf, off if now else np.inf)
+    brake_times = BrakeTimes(command, command if now else np.inf, off if now else np.inf)
     columns = _driven(equations, brakes, q0)
     follows = np.zeros(len(v0), dtype=bool)
     follows[list(columns.values())] = True
     start = np.where(follows, v0, 0.0)
     _check_length(trigger, off if now else command)
     slope, bend = _path(trigger, columns, start)
-    wanders = _wanders(trigger, columns, start)
-    first = Piece(0.0, slope, bend, wanders)
+    may_reverse = _reversible(trigger, columns, start)
+    first = Piece(0.0, slope, bend, may_reverse)
     # Without power nobody follows; a recorded motion need not be known any longer.
     nothing = constant(off, np.zeros(len(v0)))
-    plan = Plan(category, chain, schedule, Reference(follows, (first, nothing)))
+    plan = Plan(category, chain, brake_times, Reference(follows, (first, nothing)))
     if isinstance(category, Category0):
         return plan
     # At rest the spline through a recording leaves rounding.
@@ -133,7 +133,7 @@ def planned(
 
     def along(duration: float) -> Plan:
         _check_length(trigger, command + 0.5 * duration)
-        pieces = on_path(command, duration, slope, bend, wanders)
+        pieces = on_path(command, duration, slope, bend, may_reverse)
         reference = Reference(follows, (first, *pieces))
         return replace(plan, reference=reference, duration=duration, slower=along)
 
@@ -208,7 +208,7 @@ def _path(trigger: Trigger, columns: dict[str, int], v0: Array) -> tuple[Signal,
     )
 
 
-def _wanders(trigger: Trigger, columns: dict[str, int], v0: Array) -> NDArray[np.bool_]:
+def _reversible(trigger: Trigger, columns: dict[str, int], v0: Array) -> NDArray[np.bool_]:
     """Mask of the driven joints that do not stay where they are from the signal on."""
     mask, motion = np.zeros(len(v0), dtype=bool), trigger.motion
     if motion is not None:

@@ -26,14 +26,14 @@ class Piece:
         start: when it begins [s].
         v: velocity over time, shape (nv,).
         a: its rate, shape (nv,).
-        wanders: mask of the coordinates that may turn round in it, or start after a rest; False
+        may_reverse: mask of the coordinates that may turn round in it, or start after a rest; False
             if none does.
     """
 
     start: float
     v: Signal
     a: Signal
-    wanders: NDArray[np.bool_] | bool = False
+    may_reverse: NDArray[np.bool_] | bool = False
 
     def rates(self, t: float | Array) -> Array:
         """Rate of the velocity at a time, shape (nv,), or at several of shape (k, 1), (k, nv)."""
@@ -96,7 +96,7 @@ def on_path(
     duration: float,
     slope: Signal,
     bend: Signal,
-    wanders: NDArray[np.bool_] | bool = False,
+    may_reverse: NDArray[np.bool_] | bool = False,
 ) -> tuple[Piece, ...]:
     """Slow down along a path evenly: its parameter runs at 1 at first, at 0 at the end.
 
@@ -105,7 +105,7 @@ def on_path(
         duration: how long it takes [s].
         slope: first derivative of the path by its parameter, a function of the parameter.
         bend: second derivative.
-        wanders: see `Piece`.
+        may_reverse: see `Piece`.
     """
 
     def parameter(t: float) -> tuple[float, float]:
@@ -121,4 +121,4 @@ def on_path(
         return bend(s) * rate**2 - slope(s) / duration
 
     rest = 0.0 * slope(start)
-    return Piece(start, v, a, wanders), constant(start + duration, rest)
+    return Piece(start, v, a, may_reverse), constant(start + duration, rest)

@@ -22,19 +22,19 @@ from ..space.obstacles import Obstacle
 from ..space.passed_limits import LimitPassed, joint_limits
 from ..space.swept import swept_volume
 from ..space.volume import SweptVolume
-from .course import Course
+from .brake_times import Category, Category0
 from .holding import Holding, holding
 from .joint_stop import JointStop, joint_stop
+from .joint_travel import all_stand_since, measure_joint_travel
 from .ledger import Ledger, energy_ledger
 from .loads import Loads, loads_of
-from .machine import tool_of
 from .point_stop import PointStop, point_stop
+from .prepared_robot import tool_of
 from .result_document import Document
-from .schedule import Category, Category0
+from .simulation import StopSimulation
 from .stop_equations import StopTorque
-from .ways import all_stand_since, ways_of
 
-__all__ = ["StopResult", "made_result"]
+__all__ = ["StopResult", "make_result"]
 
 Outcome = Literal["stopped", "does not hold", "time-out"]
 
@@ -75,7 +75,7 @@ class StopResult:
     loads: Loads = field(repr=False)
     ledger: Ledger
     events: tuple[tuple[float, str], ...] = field(repr=False)
-    course: Course = field(repr=False)
+    course: StopSimulation = field(repr=False)
 
     def __repr__(self) -> str:
         return (
@@ -91,7 +91,7 @@ class StopResult:
     @cached_property
     def joints(self) -> dict[str, JointStop]:
         """Per joint with a brake entry, by name."""
-        ways = ways_of(self.course)
+        ways = measure_joint_travel(self.course)
         return {
             name: joint_stop(self.course, name, ways, self.loads, self.holding)
             for name in self.brakes.joints
@@ -220,7 +220,7 @@ class StopResult:
         return joint_limits(self.run, tolerance=tolerance)
 
 
-def made_result(course: Course, system: ModalSystem, stands: bool) -> StopResult:
+def make_result(course: StopSimulation, system: ModalSystem, stands: bool) -> StopResult:
     """The result of a course that has ended.
 
     Args:
@@ -252,16 +252,16 @@ def made_result(course: Course, system: ModalSystem, stands: bool) -> StopResult
     )
 
 
-def _reaction_time(course: Course) -> float:
+def _reaction_time(course: StopSimulation) -> float:
     """From the signal until the first brake or controlled deceleration acts [s]."""
     acting = course.train.has_brake
     if not isinstance(course.plan.category, Category0) or not acting.any():
         return course.plan.chain.command
-    begin, _ = course.clock.schedule.engagement(course.train)
+    begin, _ = course.clock.brake_times.engagement(course.train)
     return float(begin[acting].min())
 
 
-def _trajectory(course: Course, system: ModalSystem, outcome: str) -> Trajectory:
+def _trajectory(course: StopSimulation, system: ModalSystem, outcome: str) -> Trajectory:
     kept = course.kept
     # Every phase is a mode of its own, so that both states of each change are kept apart.
     return Trajectory(

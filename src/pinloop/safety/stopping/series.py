@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from ...errors import BadValue
 from ...model.workspace import create_data
-from .course import Course
 from .ledger import energies_at
 from .phase import Phase
 from .result import StopResult
+from .simulation import StopSimulation
 
 __all__ = ["Series", "series_of"]
 
@@ -109,7 +109,7 @@ def _instants(kept: Array, every: float | None) -> tuple[NDArray[np.intp], Array
 class _States:
     """States of a course between the stored ones; enters the phase that each is in."""
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, course: StopSimulation) -> None:
         self._course = course
 
     def at(self, k: int, t: float) -> tuple[Array, Array, Phase]:
@@ -122,7 +122,7 @@ class _States:
         return q, v, phase
 
 
-def _torques(course: Course, phase: Phase, t: float, q: Array, v: Array) -> Array:
+def _torques(course: StopSimulation, phase: Phase, t: float, q: Array, v: Array) -> Array:
     """All torques together, and those of brakes, friction and drives, shape (4, nv)."""
     train, sliding = course.train, phase.sliding
     solved = course.equations.solve(t, q, v)
@@ -132,10 +132,10 @@ def _torques(course: Course, phase: Phase, t: float, q: Array, v: Array) -> Arra
     drive = train.dragged(sliding) + train.shorted(v, sliding)
     follow, stuck = phase.follow, phase.stuck & ~phase.follow
     if follow.any():
-        before = train.before_gear(solved.behind + solved.pinned, way)
+        before = train.before_gear(solved.gear_output + solved.holding_torque, way)
         drive = np.where(follow, train.driven(t, sliding, before, solved.a), drive)
     if stuck.any():
-        parts = _shares(course, phase, t) * solved.pinned
+        parts = _shares(course, phase, t) * solved.holding_torque
         brake, friction, drive = (
             np.where(stuck, part, moving)
             for part, moving in zip(parts, (brake, friction, drive), strict=True)
@@ -143,12 +143,12 @@ def _torques(course: Course, phase: Phase, t: float, q: Array, v: Array) -> Arra
     return np.array([solved.torque, brake, friction, drive])
 
 
-def _shares(course: Course, phase: Phase, t: float) -> Array:
+def _shares(course: StopSimulation, phase: Phase, t: float) -> Array:
     """What brake, dry friction and drive could hold at rest, as parts of one, shape (3, nv)."""
     train, sliding = course.train, phase.sliding
     brake = sliding.engaged(t) * (train.motor_brake[1] / train.efficiency + train.joint_brake[1])
     brake = np.where(phase.blocked > 0, np.inf, brake)
-    powered = sliding.drives & (sliding.pull == 0.0)
+    powered = sliding.drives & (sliding.saturated_drive_sign == 0.0)
     drive = np.where(powered, train.drive(sliding) / train.efficiency, 0.0)
     able = np.array([brake, train.friction(np.zeros(len(brake))), drive])
     endless = np.isinf(able)

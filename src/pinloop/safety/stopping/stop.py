@@ -27,15 +27,22 @@ from ...simulation.modes import ModalSystem
 from ...simulation.start import consistent_start
 from ...simulation.stepping import StepFailed
 from ..brakes.brakes import Brakes
-from .course import Course, Standstill
+from .brake_times import Category, as_category
 from .drivetrain import Drivetrain
-from .machine import Payload, loaded
-from .onpath import held_on_path
-from .plan import Trigger, planned
-from .result import StopResult, made_result
-from .schedule import Category, as_category
+from .onpath import hold_on_path
+from .plan import Trigger, make_plan
+from .prepared_robot import Payload, mount_robot
+from .result import StopResult, make_result
+from .simulation import Standstill, StopSimulation
 
-__all__ = ["Machine", "prepared", "single_faults", "stop", "stopped", "worst_fault"]
+__all__ = [
+    "PreparedRobot",
+    "prepare_robot",
+    "single_faults",
+    "stop",
+    "stop_prepared",
+    "worst_fault",
+]
 
 Array = NDArray[np.float64]
 Measure = Callable[[StopResult], float]
@@ -90,15 +97,15 @@ def stop(
     """
     require_robot(robot)
     brakes = brakes if isinstance(brakes, Brakes) else Brakes.from_yaml(brakes)
-    machine = prepared(robot, brakes, payload, gravity, limits)
+    machine = prepare_robot(robot, brakes, payload, gravity, limits)
     trigger = Trigger() if trigger is None else trigger
-    return stopped(
+    return stop_prepared(
         machine, trigger, as_category(category), q, v, until, method or _METHOD, standstill
     )
 
 
 @dataclass(frozen=True, eq=False)
-class Machine:
+class PreparedRobot:
     """A robot ready to be stopped, any number of times.
 
     Args:
@@ -117,30 +124,30 @@ class Machine:
     ends: tuple[JointEnd, ...] = ()
 
 
-def prepared(
+def prepare_robot(
     robot: Mechanism,
     brakes: Brakes,
     payload: Payload | float | None = None,
     gravity: ArrayLike | None = None,
     limits: Literal["warn", "end stop"] = "warn",
-) -> Machine:
+) -> PreparedRobot:
     """Prepare a robot for stops; see `stop` for the arguments."""
     if limits not in ("warn", "end stop"):
         raise BadValue(f"limits of a stop is {limits!r}; give 'warn' or 'end stop'")
     brakes = brakes.for_robot(robot)
     train = Drivetrain(robot, brakes)
     # Rows that were chosen by sampling would have to be chosen again in the middle of a stop.
-    machine = with_all_rows(loaded(robot, train.reflected - train.lossy, payload, gravity))
+    machine = with_all_rows(mount_robot(robot, train.reflected - train.lossy, payload, gravity))
     system = ModalSystem(machine)
     equations = EquationsOfMotion(system.mechanism(frozenset()))
     if train.has_losses:
-        system = ModalSystem(loaded(equations.robot, train.reflected, None, None))
+        system = ModalSystem(mount_robot(equations.robot, train.reflected, None, None))
     ends = joint_ends(machine) if limits == "end stop" else ()
-    return Machine(machine, train, system, equations, tuple(x for x in ends if not x.axes))
+    return PreparedRobot(machine, train, system, equations, tuple(x for x in ends if not x.axes))
 
 
-def stopped(
-    machine: Machine,
+def stop_prepared(
+    machine: PreparedRobot,
     trigger: Trigger,
     category: Category,
     q: ArrayLike | None,
@@ -155,11 +162,11 @@ def stopped(
         raise BadValue(f"until is {until} s; it must be positive")
     with blaming_links(machine.robot):
         q0, v0 = _start(machine.robot, machine.equations, trigger, q, v)
-        plan = planned(machine.equations, machine.train.brakes, trigger, category, q0, v0)
-        plan, notes = held_on_path(machine.equations, machine.train, plan, method, q0, v0)
+        plan = make_plan(machine.equations, machine.train.brakes, trigger, category, q0, v0)
+        plan, notes = hold_on_path(machine.equations, machine.train, plan, method, q0, v0)
     ends = ends_seen_from(machine.ends, q0)
     require_within(machine.robot, ends, q0)
-    course = Course(machine.equations, machine.train, plan, method, standstill, ends=ends)
+    course = StopSimulation(machine.equations, machine.train, plan, method, standstill, ends=ends)
     course.log += notes
     reason = ""
     try:
@@ -169,7 +176,7 @@ def stopped(
     if not course.kept:
         raise PinloopError(reason)
     with blaming_links(machine.robot):
-        result = made_result(course, machine.system, stands)
+        result = make_result(course, machine.system, stands)
     if reason:
         raise StopFailed(
             f"the stop of robot '{machine.robot.name}' could not be computed beyond "

@@ -35,20 +35,20 @@ class Solved(NamedTuple):
 
     Args:
         a: acceleration, shape (nv,).
-        beside: torque of what acts at the joints themselves, shape (nv,).
-        behind: torque that the gears of what moves let through, shape (nv,).
-        pinned: torque of what pins a coordinate, shape (nv,); losses act beside it.
+        joint_side: torque of what acts at the joints themselves, shape (nv,).
+        gear_output: torque that the gears of what moves let through, shape (nv,).
+        holding_torque: torque of what pins a coordinate, shape (nv,); losses act beside it.
     """
 
     a: Array
-    beside: Array
-    behind: Array
-    pinned: Array
+    joint_side: Array
+    gear_output: Array
+    holding_torque: Array
 
     @property
     def torque(self) -> Array:
         """What brakes, friction and drives exert on the joints, shape (nv,)."""
-        return self.beside + self.behind + self.pinned
+        return self.joint_side + self.gear_output + self.holding_torque
 
 
 class StopEquations:
@@ -80,32 +80,34 @@ class StopEquations:
         self._entered = phase
         pinned = phase.pinned
         self._free, self._held = (~pinned).nonzero()[0], pinned.nonzero()[0]
-        self._rotors = phase.power.nonzero()[0]
+        self._rotors = phase.gear_power_sign.nonzero()[0]
         self._follows = bool(phase.follow.any())
-        self._law = self.train.law(phase.sliding)
-        for part in (self._law.rest, self._law.rate, self._law.viscous):
+        self._slide = self.train.sliding_torques(phase.sliding)
+        for part in (self._slide.rest, self._slide.rate, self._slide.viscous):
             if part is not None:
                 part[1, self._held] = 0.0  # what pins a coordinate acts instead, whatever it takes
         # What holds grows with its brake, and so linearly in time; not so if drives follow, or a
         # drive pulls against a brake through a gear with losses.
-        pulled = self.train.has_losses and bool((phase.sliding.pull[self._held] != 0.0).any())
-        self._linear = not self._follows and not pulled
+        saturated = self.train.has_losses and bool(
+            (phase.sliding.saturated_drive_sign[self._held] != 0.0).any()
+        )
+        self._linear = not self._follows and not saturated
         self._limits: tuple[Array, Array, Array | None, Array | None] | None = None
         n = len(pinned)
         self._free_free = self._free[:, None] * n + self._free
         self._free_held = self._free[:, None] * n + self._held
 
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
-        """Acceleration, shape (nv,); it is kept in mind for `excess`."""
+        """Acceleration, shape (nv,); it is kept in mind for `bound_violation`."""
         solved = self.last = self.solve(t, q, v)
         self._seen.append((t, v, solved))
         return solved.a
 
     def forget(self) -> None:
-        """Let `excess` look only at what comes from now on: steps look at their own stages."""
+        """Let `bound_violation` look at what comes from now on: steps look at their own stages."""
         self._seen.clear()
 
-    def excess(self, between: float = 0.0) -> float:
+    def bound_violation(self, between: float = 0.0) -> float:
         """How far the phase was beyond its end at all accelerations since `forget` [N m].
 
         Args:
@@ -117,12 +119,12 @@ class StopEquations:
         t, v, solved = zip(*self._seen, strict=True)
         passed: list[Array] = []
         if len(self._held):
-            torque = np.array([one.pinned for one in solved])
+            torque = np.array([one.holding_torque for one in solved])
             # Bounds that are linear in time do not ask for speeds.
             speeds = v[0] if self._linear else np.array(v)
             passed.append(self._out_of_bounds(np.array(t)[:, None], speeds, torque))
         if len(self._rotors):
-            passed.append(self._turned(np.array([one.behind for one in solved])) - _ROUNDING)
+            passed.append(self._turned(np.array([one.gear_output for one in solved])) - _ROUNDING)
         if not passed:
             return -np.inf
         every = np.concatenate(passed, axis=1)
@@ -135,27 +137,27 @@ class StopEquations:
         self.evaluations += 1
         phase = self.phase
         M, f, J, gamma, cap = self.equations.system(t, q, v)
-        beside, before = self._law.torques(t, v)
+        joint_side, before = self._slide.torques(t, v)
         a = np.zeros(len(v))
         if self._follows:
             a[phase.follow] = phase.piece.a(t)[phase.follow]
-        applied = f + beside
-        behind, rotors = before, self._rotors
+        applied = f + joint_side
+        gear_output, rotors = before, self._rotors
         if self.train.has_losses:
             gain = self._gain(before)
-            behind = gain * before
+            gear_output = gain * before
             heavier = (gain * self.train.lossy)[rotors]
             M[rotors, rotors] += heavier
-        loops = self._accelerate(M, applied + behind, J, gamma, cap, a)
+        loops = self._accelerate(M, applied + gear_output, J, gamma, cap, a)
         if len(rotors):
-            behind[rotors] -= heavier * a[rotors]
-        pinned = self._no_force
+            gear_output[rotors] -= heavier * a[rotors]
+        holding = self._no_force
         if len(self._held):
-            pinned = M @ a - applied
+            holding = M @ a - applied
             if len(J):
-                pinned -= loops
-            pinned[self._free] = 0.0
-        return Solved(a, beside, behind, pinned)
+                holding -= loops
+            holding[self._free] = 0.0
+        return Solved(a, joint_side, gear_output, holding)
 
     def bounds(self, t: float | Array, v: Array) -> tuple[Array, Array]:
         """Least and largest torque of what pins a coordinate, shape (nv,).
@@ -171,12 +173,12 @@ class StopEquations:
         low, high, low_rate, high_rate = self._limits
         if low_rate is None or high_rate is None:
             return low, high
-        later = t - self._law.start
+        later = t - self._slide.start
         return low + low_rate * later, high + high_rate * later
 
     def _limits_over_time(self) -> tuple[Array, Array, Array | None, Array | None]:
         """Bounds at the start of the phase, and their rates; None if they stay."""
-        start, rest = self._law.start, self._no_force
+        start, rest = self._slide.start, self._no_force
         now = pinned_bounds(self.train, self.phase, start, rest)
         if not self.phase.sliding.slope[self._held].any():
             return *now, None, None
@@ -199,12 +201,12 @@ class StopEquations:
         solved = self.solve(t, q, v)
         parts = [np.zeros(0)]
         if len(self._held):
-            over = self._out_of_bounds(t, v, solved.pinned)
+            over = self._out_of_bounds(t, v, solved.holding_torque)
             if self.phase.redundant and over.max() > 0.0:  # others may fit where these do not
                 over = self._out_of_bounds(t, v, self._balanced(t, q, v, solved))
             parts.append(over)
         if len(self._rotors):
-            parts.append(self._turned(solved.behind) - _ROUNDING)
+            parts.append(self._turned(solved.gear_output) - _ROUNDING)
         return np.concatenate(parts)
 
     def stiffest_damping(self, t: float, q: Array, v: Array) -> StiffDamping | None:
@@ -217,22 +219,22 @@ class StopEquations:
         M = M + np.diag(self.train.lossy)
         return fastest_decay(self.equations.robot, M, rows, parts)
 
-    def loose(self, t: float, q: Array, v: Array) -> dict[int, int]:
+    def breaking_away(self, t: float, q: Array, v: Array) -> dict[int, int]:
         """Pinned coordinates beyond their bounds, with the direction in which they will go."""
         solved = self.solve(t, q, v)
         low, high = self.bounds(t, v)
-        torque = self._balanced(t, q, v, solved) if self.phase.redundant else solved.pinned
+        torque = self._balanced(t, q, v, solved) if self.phase.redundant else solved.holding_torque
         noise = self.phase.noise
         falls, rises = torque - high > noise, low - torque > noise
         return {int(i): -1 if falls[i] else 1 for i in self._held if falls[i] or rises[i]}
 
-    def turning(self, t: float, q: Array, v: Array) -> dict[int, int]:
+    def reversing_gears(self, t: float, q: Array, v: Array) -> dict[int, int]:
         """Coordinates in whose gear the power turns round, with the new sign of its torque."""
         if not len(self._rotors):
             return {}
-        over = self._turned(self.solve(t, q, v).behind)
+        over = self._turned(self.solve(t, q, v).gear_output)
         return {
-            int(i): -int(self.phase.power[i])
+            int(i): -int(self.phase.gear_power_sign[i])
             for i, value in zip(self._rotors, over, strict=True)
             if value >= -1e-6
         }
@@ -247,13 +249,13 @@ class StopEquations:
         both = low - noise - torque, torque - high - noise
         return np.concatenate([one[..., self._held] for one in both], axis=-1)
 
-    def _turned(self, behind: Array) -> Array:
+    def _turned(self, gear_output: Array) -> Array:
         """How far the torque behind gears has passed zero, per gear that turns a rotor [N m]."""
-        return np.asarray(-(self.phase.power * behind)[..., self._rotors])
+        return np.asarray(-(self.phase.gear_power_sign * gear_output)[..., self._rotors])
 
     def _gain(self, before: Array) -> Array:
         """Torque behind the gears over that before them."""
-        power = self.phase.power
+        power = self.phase.gear_power_sign
         sign = np.where(power != 0.0, power, np.sign(before))
         return self.train.gain(sign, self.phase.sliding.direction)
 
@@ -269,8 +271,8 @@ class StopEquations:
         A = np.vstack([moves[finite[0]], -moves[finite[1]]])
         room = np.concatenate(
             [
-                (high - solved.pinned)[held][finite[0]],
-                (solved.pinned - low)[held][finite[1]],
+                (high - solved.holding_torque)[held][finite[0]],
+                (solved.holding_torque - low)[held][finite[1]],
             ]
         )
         # Unknown: the free part of the multipliers, and the largest excess, which is minimised; as
@@ -285,7 +287,7 @@ class StopEquations:
         )
         if best.x is None:
             raise PinloopError(f"the torques that hold the joints cannot be shared: {best.message}")
-        torque = solved.pinned.copy()
+        torque = solved.holding_torque.copy()
         torque[held] += moves @ best.x[:-1]
         return torque
 

@@ -11,10 +11,10 @@ from ...errors import printable
 from ...tables.number_format import Units, decimals, joint_value, milliseconds, number, units_of
 from ...tables.sheet import Block, Cell, Column, Facts, Grid, Mark, Notes, Sheet
 from .assumptions import PLANNING_AID, assumption_lines
+from .brake_times import Category1
 from .joint_stop import JointStop
-from .machine import payload_of
+from .prepared_robot import payload_of
 from .result import StopResult
-from .schedule import Category1
 
 __all__ = ["stop_table"]
 

@@ -114,9 +114,9 @@ class Teeth:
         for column, (lower, upper) in self._gaps.items():
             if not stuck[column]:
                 name = f"{self._train.names[column]} hits a tooth"
-                cell = self._cell(column)
-                found.append(Watched(column, cell, 1.0, lower, name))
-                found.append(Watched(column, cell, -1.0, upper, name))
+                q_index = self._q_index(column)
+                found.append(Watched(column, q_index, 1.0, lower, name))
+                found.append(Watched(column, q_index, -1.0, upper, name))
         for end in self._ends:
             if not stuck[end.column]:
                 way, level = float(-end.sign), end.level
@@ -126,13 +126,13 @@ class Teeth:
     def _gap(self, column: int, q: Array, v: Array) -> tuple[float, float]:
         """The teeth between which a pawl falls; it stays between them."""
         pitch, offset = float(self._train.pitch[column]), float(self._train.tooth[column])
-        place = (float(q[self._cell(column)]) - offset) / pitch
+        place = (float(q[self._q_index(column)]) - offset) / pitch
         below = round(place) if abs(place - round(place)) < 1e-9 else int(np.floor(place))
         if abs(place - round(place)) < 1e-9 and v[column] < 0.0:
             below -= 1  # on top of a tooth it goes where it moves
         return offset + pitch * below, offset + pitch * (below + 1)
 
-    def _cell(self, column: int) -> int:
+    def _q_index(self, column: int) -> int:
         """Place in q of a coordinate."""
         return int(self._train.robot.coordinates(self._train.names[column]).q.start)
 

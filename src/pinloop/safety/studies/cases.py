@@ -24,10 +24,10 @@ from ..brakes.brakes import Brakes
 from ..space.clearance import clearance
 from ..space.obstacles import Obstacle
 from ..stopping import Payload, Standstill, StopResult, Trigger
-from ..stopping.machine import tool_of
+from ..stopping.brake_times import Category
 from ..stopping.moving_steps import moving_steps
-from ..stopping.schedule import Category
-from ..stopping.stop import Machine, prepared, stopped
+from ..stopping.prepared_robot import tool_of
+from ..stopping.stop import PreparedRobot, prepare_robot, stop_prepared
 from .space import Space, Variable, driven_joints
 
 __all__ = ["CLEARANCE", "TOOL_PLACE", "Setup", "WorstCase", "columns", "joint_columns", "tool_way"]
@@ -93,7 +93,7 @@ class Setup:
             trigger = replace(trigger, motion=self.space.motion, at=values["instant"])
         else:
             q, v = self._state(machine.robot, values)
-        return stopped(
+        return stop_prepared(
             machine, trigger, self.category, q, v, self.until, self.method, self.standstill
         )
 
@@ -127,7 +127,7 @@ class Setup:
         robot = self.robot
         return regularize(robot) if robot.loops and robot.regularization is None else robot
 
-    def _machine(self, values: Values) -> Machine:
+    def _machine(self, values: Values) -> PreparedRobot:
         """The robot with the payload and the brakes of a case."""
         own = tuple(v for name, v in values.items() if name.split(".")[0] in _OF_MACHINE)
         # One is enough: cases that share a machine come together.
@@ -139,7 +139,7 @@ class Setup:
                     brakes = brakes.late(joint, value)
                 elif kind == "band":
                     brakes = brakes.at_band({joint: value})
-            machine = prepared(self._regular, brakes, self._load(values), self.gravity)
+            machine = prepare_robot(self._regular, brakes, self._load(values), self.gravity)
             self._ready.own, self._ready.machine = own, machine
         return self._ready.machine  # type: ignore[no-any-return]
 

@@ -30,7 +30,7 @@ from ...simulation.progress import case_bar
 from ..brakes.brakes import Brakes
 from ..space.obstacles import Obstacle, checked_obstacles
 from ..stopping import Payload, StopResult, Trigger
-from ..stopping.schedule import Category, as_category
+from ..stopping.brake_times import Category, as_category
 from .cases import CLEARANCE, Row, Setup, WorstCase, columns
 from .journal import Journal, read_rows
 from .manifest import manifest_of

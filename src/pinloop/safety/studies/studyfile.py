@@ -25,8 +25,8 @@ from ...model.mechanism import Mechanism
 from ..brakes.brakes import Brakes
 from ..space.obstacles import Obstacle, checked_obstacles
 from ..stopping import Category1, Category2, Payload, Trigger
-from ..stopping.schedule import Category
-from ..stopping.usual import usual_brakes
+from ..stopping.brake_times import Category
+from ..stopping.defaults import default_brakes
 from .sampling import Corners, Grid, Random, Sampling, Sobol
 from .space import Space
 
@@ -205,7 +205,7 @@ def read_study(path: str | Path, results: Path | None = None) -> PlannedStudy:
     file = document.read(StudyFile)
     robot = load(file.robot, loops=list(file.loops) or None, tolerance=file.tolerance)
     if file.brakes is None:
-        brakes, beside = usual_brakes(robot, file.robot)
+        brakes, beside = default_brakes(robot, file.robot)
     else:
         brakes, beside = Brakes.from_yaml(file.brakes), True
     with document.at("brakes"):

@@ -19,7 +19,7 @@ from ...io.documents import closed, schema_of
 from ...safety.space.obstacles import Obstacle
 from ...safety.stopping.assumptions import PLANNING_AID, assumptions_with
 from ...safety.stopping.export import brakes_record, category_record, robot_record, versions
-from ...safety.stopping.machine import tool_of
+from ...safety.stopping.prepared_robot import tool_of
 from ...safety.stopping.result_document import (
     BrakesRecord,
     CategoryRecord,

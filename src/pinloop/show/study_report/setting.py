@@ -9,9 +9,9 @@ import numpy as np
 
 from ...errors import printable
 from ...integrate import MuntheKaas
+from ...safety.stopping.brake_times import Category0, Category1
 from ...safety.stopping.ledger import CLOSURE
-from ...safety.stopping.machine import tool_of
-from ...safety.stopping.schedule import Category0, Category1
+from ...safety.stopping.prepared_robot import tool_of
 from ...safety.studies.cases import Setup
 from ...safety.studies.space import Variable
 from ...safety.studies.study import Study

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from ...safety.stopping.assumptions import PLANNING_AID, assumptions_with
-from ...safety.stopping.machine import tool_of
+from ...safety.stopping.prepared_robot import tool_of
 from ...safety.studies.study import Study
 from ...safety.studies.summary import SAMPLED
 from ...safety.studies.worst import WorstCase

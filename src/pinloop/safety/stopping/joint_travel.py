@@ -8,15 +8,15 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from .course import Course
+from .simulation import StopSimulation
 
-__all__ = ["Ways", "all_stand_since", "stand_since", "ways_of"]
+__all__ = ["JointTravel", "all_stand_since", "measure_joint_travel", "stand_since"]
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Ways:
+class JointTravel:
     """The ways of all velocity coordinates of a course [rad, m].
 
     Args:
@@ -29,7 +29,7 @@ class Ways:
         slips: how often each came loose again after it had stood, shape (nv,).
     """
 
-    course: Course
+    course: StopSimulation
     places: Array
     length: Array
     lowest: Array
@@ -51,7 +51,7 @@ class Ways:
         return place if times[k] == t else place + float(course.step(k).along(t)[column])
 
 
-def ways_of(course: Course) -> Ways:
+def measure_joint_travel(course: StopSimulation) -> JointTravel:
     """The ways of all coordinates of joints with one axis; of others they mean little."""
     kept = course.kept
     rates = np.array(course.psi).reshape(len(kept) - 1, course.robot.nv)
@@ -63,10 +63,10 @@ def ways_of(course: Course) -> Ways:
         length[column] += abs(there) + abs(rates[k, column] - there) - abs(rates[k, column])
         lowest[column] = min(lowest[column], places[k, column] + there)
         highest[column] = max(highest[column], places[k, column] + there)
-    return Ways(course, places, length, lowest, highest, stand_since(course), _slips(course))
+    return JointTravel(course, places, length, lowest, highest, stand_since(course), _slips(course))
 
 
-def stand_since(course: Course) -> Array:
+def stand_since(course: StopSimulation) -> Array:
     """Since when each coordinate has been slower than what counts as standing [s], shape (nv,).
 
     NaN where it has not.
@@ -78,14 +78,14 @@ def stand_since(course: Course) -> Array:
     return np.asarray(np.where(moves.any(axis=0), times[last + 1], times[0]))
 
 
-def _moves(course: Course, slow: Array | float) -> NDArray[np.bool_]:
+def _moves(course: StopSimulation, slow: Array | float) -> NDArray[np.bool_]:
     """At which states coordinates are faster than something, or slide though at zero, (k, nv)."""
     phases = [state.phase for state in course.kept]
     still = np.array([one.pinned | (one.sliding.direction == 0.0) for one in course.phases])
     return np.asarray((np.abs([state.v for state in course.kept]) > slow) | ~still[phases])
 
 
-def _slips(course: Course) -> NDArray[np.int64]:
+def _slips(course: StopSimulation) -> NDArray[np.int64]:
     """How often each coordinate moved after it had been stuck, shape (nv,)."""
     stuck = np.array([phase.stuck for phase in course.phases])[[one.phase for one in course.kept]]
     times = np.array([state.t for state in course.kept])
@@ -97,7 +97,7 @@ def _slips(course: Course) -> NDArray[np.int64]:
     return np.asarray((stood[:-1] & moved[1:]).sum(axis=0))
 
 
-def all_stand_since(course: Course) -> float:
+def all_stand_since(course: StopSimulation) -> float:
     """Since when all stand, of a course that has come to rest [s]."""
     found = stand_since(course)[course.simple]
     times = [float(time) for time in found if not np.isnan(time)]
@@ -106,7 +106,7 @@ def all_stand_since(course: Course) -> float:
     return max(times, default=0.0)
 
 
-def _turns(course: Course) -> NDArray[np.intp]:
+def _turns(course: StopSimulation) -> NDArray[np.intp]:
     """Steps and coordinates that turn round in them, shape (m, 2)."""
     v, times = np.array([state.v for state in course.kept]), [state.t for state in course.kept]
     fast = np.minimum(np.abs(v[:-1]), np.abs(v[1:])) > course.tiny
@@ -114,7 +114,7 @@ def _turns(course: Course) -> NDArray[np.intp]:
     return np.argwhere((v[:-1] * v[1:] < 0.0) & fast & lasts[:, None])
 
 
-def _turning(course: Course, k: int, column: int) -> float:
+def _turning(course: StopSimulation, k: int, column: int) -> float:
     """How far a coordinate has come in step k where it turns round."""
     step = course.step(k)
     t = float(scipy.optimize.brentq(lambda t: float(step(t)[1][column]), step.t0, step.t1))

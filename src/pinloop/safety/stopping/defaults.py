@@ -21,7 +21,7 @@ from ...model.workspace import create_data
 from ...tables.number_format import units_of
 from ..brakes.brakes import Brakes
 
-__all__ = ["brakes_beside", "usual_brakes", "usual_pose", "usual_velocity"]
+__all__ = ["brakes_beside", "default_brakes", "default_pose", "default_velocity"]
 
 Array = NDArray[np.float64]
 
@@ -36,7 +36,9 @@ _PULL = 1e-3
 # -- pose ---------------------------------------------------------------------------------------
 
 
-def usual_pose(robot: Mechanism, fixed: Mapping[str, ArrayLike] | None = None) -> tuple[Array, str]:
+def default_pose(
+    robot: Mechanism, fixed: Mapping[str, ArrayLike] | None = None
+) -> tuple[Array, str]:
     """A configuration that is assembled, and how it was chosen.
 
     Joints are at zero, or as near to it as a tenth of their range before their limits; then the
@@ -86,7 +88,7 @@ def _written(robot: Mechanism, name: str, value: ArrayLike, per: str = "") -> st
 # -- speed --------------------------------------------------------------------------------------
 
 
-def usual_velocity(
+def default_velocity(
     robot: Mechanism,
     q: Array,
     fraction: float | None = 1.0,
@@ -242,7 +244,7 @@ def brakes_beside(path: str | Path) -> Path | None:
     return None
 
 
-def usual_brakes(robot: Mechanism, path: str | Path) -> tuple[Brakes, bool]:
+def default_brakes(robot: Mechanism, path: str | Path) -> tuple[Brakes, bool]:
     """Brakes from the file beside a robot file, or guessed ones; and whether there is a file."""
     found = brakes_beside(path)
     if found is not None:

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from .brake_times import BrakeTimes, Category0, Category1
 from .drivetrain import Drivetrain
 from .plan import Plan
-from .schedule import Category0, Category1, Schedule
 
-__all__ = ["Timetable"]
+__all__ = ["PendingInstants"]
 
 
-class Timetable:
+class PendingInstants:
     """The instants of a stop, as far as they are known.
 
     Args:
@@ -21,7 +21,7 @@ class Timetable:
         train: delays and rises of the brakes.
 
     Attributes:
-        schedule: when brakes are commanded and power goes; infinite while not known.
+        brake_times: when brakes are commanded and power goes; infinite while not known.
         done: time up to which everything has happened [s].
     """
 
@@ -30,7 +30,7 @@ class Timetable:
         self._controlled = isinstance(plan.category, Category1)
         # The command to cut the power changes nothing yet: no phase begins with it.
         self._at_once = isinstance(plan.category, Category0)
-        self.schedule: Schedule = plan.schedule
+        self.brake_times: BrakeTimes = plan.brake_times
         self.done = -1.0
         self._breaks = self._all_breaks()
 
@@ -44,15 +44,15 @@ class Timetable:
         return self._breaks
 
     def _all_breaks(self) -> list[float]:
-        waiting = [] if np.isfinite(self.schedule.brake) else [self._limit]
-        instants = {*self.schedule.breaks(self._train), *self._plan.reference.starts, *waiting}
+        waiting = [] if np.isfinite(self.brake_times.brake) else [self._limit]
+        instants = {*self.brake_times.breaks(self._train), *self._plan.reference.starts, *waiting}
         if not self._at_once:
-            instants.add(self.schedule.command)
+            instants.add(self.brake_times.command)
         return sorted(instant for instant in instants if np.isfinite(instant))
 
     def passed(self, t: float) -> list[tuple[float, str]]:
         """What has come without changing anything, and has not been said."""
-        command = self.schedule.command
+        command = self.brake_times.command
         return [(command, "command")] if self._at_once and self.done < command <= t else []
 
     def due(self, t: float) -> list[float]:
@@ -62,7 +62,7 @@ class Timetable:
     def waiting(self, t: float) -> bool:
         """Whether something is still to come after ``t``."""
         later = any(instant > t for instant in self.breaks())
-        return later or (self._controlled and not np.isfinite(self.schedule.brake))
+        return later or (self._controlled and not np.isfinite(self.brake_times.brake))
 
     def brakes_due(self, t: float, *, stand: bool) -> list[str]:
         """Command the brakes of a controlled stop, if it is time; says why.
@@ -71,27 +71,27 @@ class Timetable:
             t: time [s].
             stand: whether the drives have brought all to rest.
         """
-        if not self._controlled or np.isfinite(self.schedule.brake):
+        if not self._controlled or np.isfinite(self.brake_times.brake):
             return []
         late = self._limit <= t
         if not stand and not late:
             return []
         full = (t + self._train.delay + self._train.rise)[self._train.has_brake].max(initial=t)
         off = t + self._plan.chain.drive_off if late else float(full)
-        self.schedule = replace(self.schedule, brake=t, off=off)
+        self.brake_times = replace(self.brake_times, brake=t, off=off)
         self._breaks = self._all_breaks()
         return ["time limit" if late else "drives stand"]
 
     def named(self, due: list[float]) -> list[str]:
         """What happens at some instants."""
-        begin, full = self.schedule.engagement(self._train)
+        begin, full = self.brake_times.engagement(self._train)
         names = []
         for instant in due:
-            if instant == self.schedule.command and not self._at_once:
+            if instant == self.brake_times.command and not self._at_once:
                 names.append("command")
-            elif instant in self._plan.reference.starts and 0 < instant != self.schedule.off:
+            elif instant in self._plan.reference.starts and 0 < instant != self.brake_times.off:
                 names.append("a ramp ends")
-            if instant == self.schedule.off:
+            if instant == self.brake_times.off:
                 names.append("power off")
             for column in np.flatnonzero(self._train.has_brake):
                 if begin[column] == instant:
@@ -105,4 +105,4 @@ class Timetable:
         """When brakes come in category 1 in any case [s]."""
         category = self._plan.category
         limit = category.time_limit if isinstance(category, Category1) else None
-        return np.inf if limit is None else self.schedule.command + limit
+        return np.inf if limit is None else self.brake_times.command + limit

@@ -17,7 +17,7 @@ from ...model.description import Joint, constant
 from ...model.mechanism import Mechanism, build
 from ...model.workspace import remembered
 
-__all__ = ["Payload", "loaded", "payload_of", "tool_of"]
+__all__ = ["Payload", "mount_robot", "payload_of", "tool_of"]
 
 Array = NDArray[np.float64]
 
@@ -59,7 +59,7 @@ def tool_of(robot: Mechanism) -> str:
     return str(deepest.name)
 
 
-def loaded(
+def mount_robot(
     robot: Mechanism, armature: Array, payload: Payload | float | None, gravity: ArrayLike | None
 ) -> Mechanism:
     """The robot with what it carries, as it is mounted, with its rotors.

@@ -8,9 +8,10 @@ What is decided agrees with the motion after it. Let ``e_i`` be the rounding err
 coordinate i (`Phase.noise`), M positive definite, and loads continuous within a phase, as they are
 where the rows keep their rank. Then, at the start of a phase:
 
-1. What sticks has its load at most ``e_i`` beyond its bounds, where `gauss` takes it for stuck; it
-   comes loose ``2 e_i`` beyond them (`RELEASE`). So it stays until its load has changed by ``e_i``:
-   for a positive time. A load that rests on its bound, but for rounding, never comes loose.
+1. What sticks has its load at most ``e_i`` beyond its bounds, where `solve_stick_slip` takes it for
+   stuck; it comes loose ``2 e_i`` beyond them (`RELEASE`). So it stays until its load has changed
+   by ``e_i``: for a positive time. A load that rests on its bound, but for rounding, never comes
+   loose.
 2. What leaves rest in direction s has, by Gauss' principle, an acceleration of sign s that is more
    than rounding: by continuity for a positive time, in which it moves away from rest.
 3. Where several loads pass their bounds by hardly more than rounding, the signs of 2 may be wrong.
@@ -32,15 +33,23 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ...dynamics.stick_slip import Contacts, decide
+from ...dynamics.stick_slip import Contacts, solve_stick_slip
 from ...linalg.saddle import Saddle, factor_mass, solve_mass
 from ...simulation.modes import Locked, Mode
 from .drivetrain import Drivetrain, Sliding
-from .phase import RELEASE, Phase, gear_contacts, in_the_way, motor_bounds, pinned_bounds, ways
+from .phase import (
+    RELEASE,
+    Phase,
+    breakaway_directions,
+    gear_contacts,
+    in_the_way,
+    motor_bounds,
+    pinned_bounds,
+)
 from .reference import Piece
 from .stop_equations import StopEquations
 
-__all__ = ["Moment", "next_phase"]
+__all__ = ["PhaseStart", "decide_phase"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -50,7 +59,7 @@ _NOISE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Moment:
+class PhaseStart:
     """What is known at the instant at which a phase begins.
 
     Args:
@@ -64,8 +73,8 @@ class Moment:
         limited: whether the torque of the drives is limited.
         shorted: whether the motors are shorted.
         blocked: directions blocked by teeth and stops, see `Phase`.
-        loose: coordinates that have just come loose, with the direction in which they go.
-        turned: coordinates in whose gear the power has just turned round, with the new sign.
+        breaking_away: those that have just come loose, with the direction in which they go.
+        reversing_gears: those in whose gear the power has just turned round, with the new sign.
         refuted: coordinates that came loose at this very instant, and came to rest at once.
     """
 
@@ -79,18 +88,18 @@ class Moment:
     limited: bool
     shorted: bool
     blocked: NDArray[np.int64]
-    loose: Mapping[int, int]
-    turned: Mapping[int, int]
+    breaking_away: Mapping[int, int]
+    reversing_gears: Mapping[int, int]
     refuted: frozenset[int] = frozenset()
 
 
-def next_phase(equations: StopEquations, now: Moment) -> Phase:
+def decide_phase(equations: StopEquations, now: PhaseStart) -> Phase:
     """Decide who sticks, who follows and who slides, all together."""
     train = equations.train
     M, f, J, gamma, _ = equations.equations.system(now.t, now.q, now.v)
     phase = _as_if_all_stuck(train, now)
     phase = replace(phase, noise=_noise(train, phase, now, (M, f, J)))
-    broken = dict(now.loose)
+    broken = dict(now.breaking_away)
     while True:
         contacts, force = _contacts(train, phase, now, f, broken)
         torque, side, reaction = _decided(M, force, J, gamma, contacts)
@@ -108,7 +117,7 @@ def next_phase(equations: StopEquations, now: Moment) -> Phase:
 
 
 def _noise(
-    train: Drivetrain, phase: Phase, now: Moment, system: tuple[Array, Array, Array]
+    train: Drivetrain, phase: Phase, now: PhaseStart, system: tuple[Array, Array, Array]
 ) -> Array:
     """Rounding error of what it takes to pin each coordinate [N m], shape (nv,).
 
@@ -116,8 +125,9 @@ def _noise(
     inertia that the tree lacks.
 
     By the backward error: all that acts has the size ``|f|`` in the metric of the inverse of M, and
-    that of the weight of all bodies, even where it cancels. `gauss` takes accelerations below a
-    part of it for none; with all others pinned, coordinate i then has ``M_ii`` times as much.
+    that of the weight of all bodies, even where it cancels. `solve_stick_slip` takes accelerations
+    below a part of it for none; with all others pinned, coordinate i then has ``M_ii`` times as
+    much.
     """
     M, f, J = system
     model, M = train.robot.model, factor_mass(M + np.diag(train.lossy), J)[0]
@@ -134,27 +144,27 @@ def _noise(
 def _decided(
     M: Array, f: Array, J: Array, gamma: Array, contacts: Contacts
 ) -> tuple[Array, NDArray[np.int64], Array]:
-    """Torque of each contact, its side, and the reactions of the rows, see `gauss.Decision`."""
+    """Torque of each contact, its side, and the reactions of the rows, see `Decision`."""
     limited = np.isfinite(contacts.low) | np.isfinite(contacts.high)
     if len(J) == 0 and not limited.any():  # nothing can move away, whatever it takes
         return np.zeros(len(limited)), np.zeros(len(limited), dtype=np.int64), np.zeros(0)
-    made = decide(M, f, J, gamma, contacts)
+    made = solve_stick_slip(M, f, J, gamma, contacts)
     return made.torque, made.side, made.multipliers
 
 
-def _as_if_all_stuck(train: Drivetrain, now: Moment) -> Phase:
+def _as_if_all_stuck(train: Drivetrain, now: PhaseStart) -> Phase:
     """The phase in which everything sticks that has no speed against ground or drive."""
     reference, rate = now.piece.v(now.t), now.piece.a(now.t)
     with_drive = now.drives & (now.v == reference)
     # A drive that stands still and shall stay so helps to hold, and so does one that presses its
     # joint against a stop; one that starts is followed.
-    follow = with_drive & ((reference != 0.0) | (rate != 0.0) | now.piece.wanders)
+    follow = with_drive & ((reference != 0.0) | (rate != 0.0) | now.piece.may_reverse)
     presses = (now.v == 0.0) & in_the_way(now.blocked, reference)
-    pull = np.where(now.drives & ~(with_drive | presses), np.sign(reference - now.v), 0.0)
+    drive_sign = np.where(now.drives & ~(with_drive | presses), np.sign(reference - now.v), 0.0)
     none = np.zeros(len(now.v))
     sliding = Sliding(
         none,
-        pull,
+        drive_sign,
         now.t,
         now.ramp,
         now.slope,
@@ -173,7 +183,7 @@ def _as_if_all_stuck(train: Drivetrain, now: Moment) -> Phase:
 
 
 def _contacts(
-    train: Drivetrain, phase: Phase, now: Moment, f: Array, broken: Mapping[int, int]
+    train: Drivetrain, phase: Phase, now: PhaseStart, f: Array, broken: Mapping[int, int]
 ) -> tuple[Contacts, Array]:
     """Contacts of what may stick and of gears with losses; and the forces of everything else."""
     t, v, sliding = now.t, now.v, phase.sliding
@@ -184,14 +194,14 @@ def _contacts(
         ends[:, fallen] = _ends(train, phase, t, v, kind=0)[:, fallen]
     low, high, up, down = ends
     target = np.where(phase.follow, now.piece.a(t), 0.0)
-    beside, before = train.law(sliding).torques(t, v)
+    joint_side, before = train.sliding_torques(sliding).torques(t, v)
     contacts = Contacts(at, target[at], low[at], high[at], up[at], down[at])
     if train.has_losses:
         gears = ((train.lossy > 0) & ~phase.pinned).nonzero()[0]
         contacts = _joined(contacts, gear_contacts(train, gears, before, sliding.direction))
         before[gears] = 0.0
     before[at] = 0.0
-    return contacts, f + beside + train.through_gear(before, sliding.direction)
+    return contacts, f + joint_side + train.through_gear(before, sliding.direction)
 
 
 def _ends(train: Drivetrain, phase: Phase, t: float, v: Array, kind: int) -> Array:
@@ -204,7 +214,9 @@ def _ends(train: Drivetrain, phase: Phase, t: float, v: Array, kind: int) -> Arr
         return np.array([*bounds, train.lossy, train.lossy])
     rotors = (
         train.lossy * train.gain(np.sign(end), way)
-        for end, way in zip(motor_bounds(train, phase, t, v, kind), ways(phase), strict=True)
+        for end, way in zip(
+            motor_bounds(train, phase, t, v, kind), breakaway_directions(phase), strict=True
+        )
     )
     return np.array([*bounds, *rotors])
 
@@ -231,7 +243,7 @@ def _just_loose(contacts: Contacts, column: int, torque: float, way: int, noise:
 def _settled(
     train: Drivetrain,
     phase: Phase,
-    now: Moment,
+    now: PhaseStart,
     contacts: Contacts,
     decided: tuple[Array, NDArray[np.int64]],
     broken: Mapping[int, int],
@@ -240,16 +252,19 @@ def _settled(
     if not (broken or train.has_losses or decided[1].any()):
         return replace(phase, mode=_locking(train, phase.stuck))
     stuck, follow = phase.stuck.copy(), phase.follow.copy()
-    direction, pull = phase.sliding.direction.copy(), phase.sliding.pull.copy()
-    power = np.zeros(len(direction))
+    direction, drive_sign = (
+        phase.sliding.direction.copy(),
+        phase.sliding.saturated_drive_sign.copy(),
+    )
+    gear_power = np.zeros(len(direction))
     # What holds a joint besides its gear has no part in the power that flows through that.
-    beside = np.where(stuck, train.hold(now.t, phase.sliding, 0, stuck)[1], 0.0)
+    joint_side = np.where(stuck, train.hold(now.t, phase.sliding, 0, stuck)[1], 0.0)
     low, high = pinned_bounds(train, phase, now.t, now.v)
     holds = train.grips(phase.sliding) | (low < high)
     for column, torque, side in zip(contacts.columns, *decided, strict=True):
         if not (stuck[column] or follow[column]):
             # Beyond the kink the rotor takes more than all else gives.
-            power[column] = -int(side) or now.turned.get(int(column), 1)
+            gear_power[column] = -int(side) or now.reversing_gears.get(int(column), 1)
             continue
         way = 0 if column in now.refuted else int(side)
         if way == 0 and int(column) in broken:
@@ -259,21 +274,23 @@ def _settled(
             way = -1 if column in now.refuted else 1
         if way == 0:
             continue
-        if now.drives[column] and pull[column] == 0.0:
-            pull[column] = -way
+        if now.drives[column] and drive_sign[column] == 0.0:
+            drive_sign[column] = -way
         if stuck[column]:
             direction[column] = way
         stuck[column] = follow[column] = False
         if train.lossy[column] > 0:
             # A joint that starts to move is dragged by its load, or by a drive at its limit.
-            behind = torque + way * beside[column]
-            power[column] = np.sign(behind) if abs(behind) > 1e-9 * (1.0 + abs(torque)) else -way
+            output = torque + way * joint_side[column]
+            gear_power[column] = (
+                np.sign(output) if abs(output) > 1e-9 * (1.0 + abs(torque)) else -way
+            )
     return replace(
         phase,
-        sliding=replace(phase.sliding, direction=direction, pull=pull),
+        sliding=replace(phase.sliding, direction=direction, saturated_drive_sign=drive_sign),
         stuck=stuck,
         follow=follow,
-        power=power,
+        gear_power_sign=gear_power,
         mode=_locking(train, stuck),
     )
 

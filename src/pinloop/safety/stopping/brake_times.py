@@ -15,7 +15,7 @@ from ...boundary.arguments import public
 from ...errors import BadValue
 from .drivetrain import Drivetrain
 
-__all__ = ["Category0", "Category1", "Category2", "Schedule", "as_category"]
+__all__ = ["BrakeTimes", "Category0", "Category1", "Category2", "as_category"]
 
 Array = NDArray[np.float64]
 
@@ -77,7 +77,7 @@ def as_category(category: int | Category) -> Category:
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule:
+class BrakeTimes:
     """Instants of a stop [s]; infinite while not known.
 
     Args:

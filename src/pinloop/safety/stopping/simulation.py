@@ -30,18 +30,18 @@ from ...simulation.stabilization import Projection, Projector
 from ...simulation.stepping import StepFailed, Stepper
 from ...simulation.tangents import obstacle
 from ...simulation.transitions import Transition
-from .crossing import Lookout, Watched, first_crossing, shortened, watched_joints
-from .deciding import Moment, next_phase
+from .crossing import Watched, WatchedCoordinates, first_crossing, shortened, watched_joints
 from .drivetrain import Drivetrain
 from .failures import CHATTER, INSTANT, explained
 from .impact import impact
+from .pending_instants import PendingInstants
 from .phase import Phase, in_the_way
 from .plan import Plan
+from .stick_slip import PhaseStart, decide_phase
 from .stop_equations import Solved, StopEquations
 from .teeth import Teeth
-from .timetable import Timetable
 
-__all__ = ["Course", "Kept", "Standstill"]
+__all__ = ["Standstill", "StopSimulation", "StoredState"]
 
 Array = NDArray[np.float64]
 State = tuple[Array, Array, Array]
@@ -56,7 +56,7 @@ _LOOK = 500
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class StoredState:
     """A state, and the phase that it is in; the solution of the equations, if it was at hand."""
 
     t: float
@@ -81,7 +81,7 @@ class Standstill:
     dwell: float = 0.1
 
 
-class Course:
+class StopSimulation:
     """A stop, from the signal on.
 
     Args:
@@ -108,7 +108,11 @@ class Course:
         longest: float = np.inf,
     ) -> None:
         self.robot, self.train, self.plan = equations.robot, train, plan
-        self.clock, self.standstill, self.limited = Timetable(plan, train), standstill, limited
+        self.clock, self.standstill, self.limited = (
+            PendingInstants(plan, train),
+            standstill,
+            limited,
+        )
         self.equations = StopEquations(equations, train)
         self.unheld = RobotManifold(self.robot)
         self.manifold = copy(self.unheld)
@@ -123,13 +127,13 @@ class Course:
             self._project,
             loss=self._loss,
         )
-        self.kept: list[Kept] = []
+        self.kept: list[StoredState] = []
         self.psi: list[Array] = []
         self.phases: list[Phase] = []
         self.transitions: list[Transition] = []
         self.log: list[tuple[float, str]] = []
         self.missed: list[float] = []  # instants at which nothing had come loose yet
-        self.refuted: frozenset[int] = frozenset()  # see `Moment`
+        self.refuted: frozenset[int] = frozenset()  # see `PhaseStart`
         self.teeth = Teeth(train, ends)
         self.stands_since: float | None = None
         self.crawls = ""  # what damping makes steps so short, if any
@@ -186,11 +190,11 @@ class Course:
             step, h_next = self.stepper.fixed(t, min(t + fixed, end), state), fixed
         else:
             longest = self.train.longest_step(state[1], state[2])
-            if t >= self.clock.schedule.command:
+            if t >= self.clock.brake_times.command:
                 longest = min(longest, self.longest)
             step, h_next = self.stepper.controlled(t, min(h, longest), end, state)
-        excess = equations.excess(between=1.0)
-        found = first_crossing(step, self.watched, equations, excess, self.tiny)
+        violation = equations.bound_violation(between=1.0)
+        found = first_crossing(step, self.watched, equations, violation, self.tiny)
         if found is None:
             self._keep(step.t1, step.q1, step.v1, step.a1, step.psi)
             self._look_for_motion(step)
@@ -209,18 +213,21 @@ class Course:
     def _end_phase(self, t: float, state: State) -> State:
         """What is pinned comes loose, or power turns round in gears; the state after it."""
         q, v, _ = state
-        loose, turned = self.equations.loose(t, q, v), self.equations.turning(t, q, v)
-        names = [f"{self.train.names[k]} comes loose" for k in loose]
-        names += [f"power turns round in the gear of {self.train.names[k]}" for k in turned]
+        breaking, reversing = (
+            self.equations.breaking_away(t, q, v),
+            self.equations.reversing_gears(t, q, v),
+        )
+        names = [f"{self.train.names[k]} comes loose" for k in breaking]
+        names += [f"power turns round in the gear of {self.train.names[k]}" for k in reversing]
         if names:
-            return self._begin(t, q, v, tuple(names), loose, turned)
+            return self._begin(t, q, v, tuple(names), breaking, reversing)
         self.missed.append(t)  # by a little: the next step finds the instant
         self._look_for_chatter(t)
         return state
 
     def _pass(self, t: float, q: Array, v: Array, one: Watched) -> State:
         """A speed or an angle passes the level at which it is watched; the state after it."""
-        if one.cell is not None:
+        if one.q_index is not None:
             v = self._hit(t, q, v, one.name, self.teeth.hit(one, t, q))
         elif not self.phase.follow[one.column]:  # else it is where its drive is
             v[one.column] = one.at(t)
@@ -259,10 +266,10 @@ class Course:
         q: Array,
         v: Array,
         events: tuple[str, ...],
-        loose: Mapping[int, int] = MappingProxyType({}),
-        turned: Mapping[int, int] = MappingProxyType({}),
+        breaking_away: Mapping[int, int] = MappingProxyType({}),
+        reversing_gears: Mapping[int, int] = MappingProxyType({}),
     ) -> State:
-        """Let a phase begin: decide all joints; returns the state in it."""
+        """Let a phase begin: solve_stick_slip all joints; returns the state in it."""
         self.log += [(t, name) for name in events]
         self._look_for_chatter(t)
         if not self.phases or t > self.phases[-1].sliding.start:
@@ -276,20 +283,32 @@ class Course:
         met = drives & (v != 0.0) & (np.abs(v - level) <= self.tiny)
         v[may_rest & (np.abs(v) <= self.tiny)] = 0.0
         v[met] = level[met]
-        ramp, slope = self.clock.schedule.ramp(self.train, t)
-        off = t >= self.clock.schedule.off
+        ramp, slope = self.clock.brake_times.ramp(self.train, t)
+        off = t >= self.clock.brake_times.off
         limited = self._limited(t)
-        now = Moment(
-            t, q, v, ramp, slope, piece, drives, limited, off, blocked, loose, turned, self.refuted
+        now = PhaseStart(
+            t,
+            q,
+            v,
+            ramp,
+            slope,
+            piece,
+            drives,
+            limited,
+            off,
+            blocked,
+            breaking_away,
+            reversing_gears,
+            self.refuted,
         )
-        self.phase = next_phase(self.equations, now)
+        self.phase = decide_phase(self.equations, now)
         self.teeth.leave(self.phase.stuck)
         self.equations.enter(self.phase)
         self.phases.append(self.phase)
         self.stepper.exact = self.phase.stuck
         self.manifold.hold(lock.joint for lock in self.phase.mode.locks)
         watched = watched_joints(self.phase, self.train, self.tiny)
-        self.watched = Lookout([*watched, *self.teeth.watched(self.phase.stuck)])
+        self.watched = WatchedCoordinates([*watched, *self.teeth.watched(self.phase.stuck)])
         if self.projector is not None:
             self.projector.lock(self.phase.pinned)
         before = v
@@ -316,17 +335,17 @@ class Course:
 
     def _drives(self, t: float) -> NDArray[np.bool_]:
         """Mask of the coordinates whose drive has power, and no tooth in its way."""
-        power, caught = t < self.clock.schedule.off, self.train.teeth & (self.teeth.blocked > 0)
+        power, caught = t < self.clock.brake_times.off, self.train.teeth & (self.teeth.blocked > 0)
         return np.asarray(self.plan.reference.follows & power & ~caught)
 
     def _limited(self, t: float) -> bool:
         """Whether the torque of the drives is limited: in a controlled stop."""
-        controlled = self.plan.category.number > 0 and t >= self.clock.schedule.command
+        controlled = self.plan.category.number > 0 and t >= self.clock.brake_times.command
         return self.limited and controlled
 
     def _engage_teeth(self, t: float, q: Array, v: Array) -> Array:
         """Let pawls fall whose time has come; velocity after those without play have caught."""
-        begin, _ = self.clock.schedule.engagement(self.train)
+        begin, _ = self.clock.brake_times.engagement(self.train)
         caught = self.teeth.fall(begin <= t, q, v)
         return self._hit(t, q, v, "teeth engage") if caught else v
 
@@ -444,4 +463,4 @@ class Course:
             self.psi.append(psi)
         last = self.equations.last
         solved = last if last is not None and last.a is a else None
-        self.kept.append(Kept(t, q.copy(), v.copy(), a, len(self.phases) - 1, solved))
+        self.kept.append(StoredState(t, q.copy(), v.copy(), a, len(self.phases) - 1, solved))
