@@ -22,7 +22,7 @@ from ..constraints.rows import Row, RowSet
 from ..errors import BadValue, PinloopError
 from ..linalg.saddle import RANK, Saddle
 from ..model.mechanism import Mechanism
-from ..model.workspace import WorkSpace
+from ..model.workspace import WorkSpace, create_data
 from .applied import AppliedForces
 from .forces import Force
 from .formulations import (
@@ -45,6 +45,8 @@ from .singularities import INFINITE, explained, general_rank, has_regular_mass, 
 __all__ = ["BodyMotion", "EquationsOfMotion", "Motion", "RightHandSide"]
 
 Array = NDArray[np.float64]
+System = tuple[Array, Array, Array, Array, int | None]
+"""See `EquationsOfMotion.system`."""
 
 _ASSEMBLED = 1e-9
 """Residual up to which a configuration counts as assembled: rad, characteristic lengths."""
@@ -345,7 +347,7 @@ class EquationsOfMotion:
             self._kinematics(data, q, v)
             return self._applied.dampings(t, q, v, data)
 
-    def system(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array, Array, int | None]:
+    def system(self, t: float, q: Array, v: Array) -> System:
         """What a formulation solves: ``M``, ``f``, ``J``, ``gamma``, largest possible rank.
 
         ``M a = f + J' lam``, ``J a + gamma = 0``, with the applied forces less ``nle`` in ``f``.
@@ -353,9 +355,18 @@ class EquationsOfMotion:
         with self.robot.workspace() as data:
             return self._system(data, t, q, v)
 
-    def _system(
-        self, data: pin.Data, t: float, q: Array, v: Array
-    ) -> tuple[Array, Array, Array, Array, int | None]:
+    def system_along_run(self) -> Callable[[float, Array, Array], System]:
+        """`system` for one run, in one thread, in a work space of its own."""
+        data = create_data(self._model)
+
+        def system(t: float, q: Array, v: Array) -> System:
+            if self._max_rank is None:
+                self.find_rank(t, q)
+            return self._system(data, t, q, v)
+
+        return system
+
+    def _system(self, data: pin.Data, t: float, q: Array, v: Array) -> System:
         """The same in a work space."""
         model = self._model
         if self._is_tree and not self.forces:

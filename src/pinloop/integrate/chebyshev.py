@@ -49,7 +49,7 @@ class Interpolation:
 
     def largest(self, values: Array) -> Array:
         """Largest sizes in the interval, between the points too: (..., n, m) to (..., m)."""
-        return np.maximum(self.highest(values)[1], self.highest(-values)[1])
+        return np.asarray(self.highest(np.stack([values, -values]))[1].max(axis=0))
 
     def highest(self, values: Array) -> tuple[Array, Array]:
         """Where polynomials are highest, as part of the interval, and how high.

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..boundary.arguments import public
 from ..boundary.checks import flat_numbers, require_kind
 from ..boundary.forwards import forward
+from ..boundary.pickling import stored_fields
 from ..errors import BadValue, SingularMass, UnknownName
 from .coordinates import JointCoordinates, joint_coordinates, linear_coordinates
 from .description import GROUND, Coupling, Description, Drive, Geometry
@@ -86,6 +87,8 @@ class Mechanism:
     given_length: float | None = None
     spaces: WorkSpaces = field(default_factory=WorkSpaces, repr=False)
     memory: Memory = field(default_factory=Memory, repr=False, init=False)
+
+    __getstate__ = stored_fields
 
     def __repr__(self) -> str:
         return (

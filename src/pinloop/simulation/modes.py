@@ -218,6 +218,11 @@ class ModalSystem:
         self._equations: dict[tuple[Mode, tuple[Force, ...]], EquationsOfMotion] = {}
         self._begun: set[Mode] = set()
 
+    def __getstate__(self) -> dict[str, object]:
+        """What is pickled: equations are built again when they are needed."""
+        built: dict[str, object] = {name: {} for name in ("_robots", "_chosen", "_equations")}
+        return self.__dict__ | built | {"_chooser": None}
+
     def check(self, mode: Mode) -> None:
         """Check that the robot has what a mode names."""
         for lock in mode.locks:

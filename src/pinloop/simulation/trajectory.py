@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..boundary.arguments import public
 from ..boundary.files import replace_text_file, require_pyarrow, write_file
 from ..boundary.forwards import forward
+from ..boundary.pickling import stored_fields
 from ..dynamics import EquationsOfMotion
 from ..dynamics.forces import Force
 from ..errors import BadValue, PinloopError
@@ -97,6 +98,8 @@ class Trajectory:
     rejected: int = 0
     accuracy: Accuracy | None = field(default=None, repr=False)
     limits_passed: tuple[LimitPassed, ...] = ()
+
+    __getstate__ = stored_fields
 
     def __repr__(self) -> str:
         return (

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import pinloop as pl
 from pinloop.safety.stopping.crossing import prolonged
-from pinloop.safety.stopping.moving_steps import moving_steps
 from pinloop.safety.stopping.simulation import StopSimulation
 
 from ...states import URDF
@@ -15,39 +16,48 @@ from ...states import robot as loaded
 from .robots_to_stop import wild_stop
 
 
-def courses() -> list[StopSimulation]:
-    """Courses of a looped robot and of arms, some with joints in space."""
+def simulations(monkeypatch: pytest.MonkeyPatch) -> list[StopSimulation]:
+    """Simulations of a looped robot and of arms, some with joints in space."""
     robot = loaded("palletizer")
     q = pl.assemble(robot, {"shoulder": 0.4})
     v = pl.consistent_velocity(robot, q, {"shoulder": 1.0, "elbow": 0.5})
-    found = [
-        pl.stop(robot, q, v, brakes=URDF / "palletizer.brakes.yaml", category=k) for k in (0, 1)
-    ]
+    run, found = StopSimulation.go, []
+
+    def go(self: StopSimulation, *arguments: Any) -> bool:
+        found.append(self)
+        return run(self, *arguments)
+
+    monkeypatch.setattr(StopSimulation, "go", go)
+    for category in (0, 1):
+        pl.stop(robot, q, v, brakes=URDF / "palletizer.brakes.yaml", category=category)
     for seed in (0, 3, 5):
         wild = wild_stop(seed)
-        found.append(pl.stop(wild.robot, wild.q, wild.v, brakes=wild.by, until=0.4))
-    return [one.course for one in found]
+        pl.stop(wild.robot, wild.q, wild.v, brakes=wild.by, until=0.4)
+    return found
 
 
 @pytest.mark.parametrize("part", [1e-8, -1e-8])
-def test_an_instant_more_is_as_good_as_the_step_taken_again(part: float) -> None:
+def test_an_instant_more_is_as_good_as_the_step_taken_again(
+    part: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """States, ways and accelerations are those that the method gives; speeds change at all."""
     seen = 0
-    for course in courses():
-        for k in moving_steps(course).steps[::4].tolist():
-            kept = course.kept[k]
-            course.phase = course.phases[kept.phase]
-            course.equations.enter(course.phase)
-            course.stepper.exact = course.phase.stuck
-            course.manifold.hold(lock.joint for lock in course.phase.mode.locks)
-            course.projector = None  # a correction of the loops is larger than an instant
-            h = course.kept[k + 1].t - kept.t
+    for simulation in simulations(monkeypatch):
+        pairs = zip(simulation.states, simulation.states[1:], strict=False)
+        moving = [(a, b) for a, b in pairs if b.t > a.t and (a.v.any() or b.v.any())]
+        for kept, behind in moving[::4]:
+            simulation.phase = simulation.phases[kept.phase]
+            simulation.equations.enter(simulation.phase)
+            simulation.stepper.exact = simulation.phase.stuck
+            simulation.manifold.hold(lock.joint for lock in simulation.phase.mode.locks)
+            simulation.projector = None  # a correction of the loops is larger than an instant
+            h = behind.t - kept.t
             start = kept.q, kept.v, kept.a
-            step = course.stepper.fixed(kept.t, kept.t + h, start)
+            step = simulation.stepper.fixed(kept.t, kept.t + h, start)
             end = step.t1 + part * h
             again, more = (
-                course.stepper.fixed(kept.t, end, start),
-                prolonged(course.stepper, course.equations, step, end),
+                simulation.stepper.fixed(kept.t, end, start),
+                prolonged(simulation.stepper, simulation.equations, step, end),
             )
             assert (more.t0, more.t1) == (kept.t, end)
             for name in ("q0", "v0", "a0"):
@@ -56,7 +66,7 @@ def test_an_instant_more_is_as_good_as_the_step_taken_again(part: float) -> None
                 given, expected = getattr(more, name), getattr(again, name)
                 size = max(1.0, float(np.abs(expected).max()))
                 np.testing.assert_allclose(given, expected, rtol=0, atol=3e-13 * size)
-            assert np.all(more.v1[course.phase.stuck] == 0.0)
+            assert np.all(more.v1[simulation.phase.stuck] == 0.0)
             change = abs(part) * h * np.abs(step.a1).max()
             seen += bool(np.abs(more.v1 - step.v1).max() > 0.5 * change > 1e-12)
     assert seen > 5

@@ -178,7 +178,7 @@ def test_deceleration_on_a_recorded_path_that_is_long_enough(
     one = result.joints["axis"]
     assert one.time == pytest.approx(0.1 + duration, rel=1e-5)
     assert one.angle == pytest.approx(1.5 * (0.1 + duration / 2), rel=1e-5)
-    said = [text for _, text in result.course.log if "path" in text]
+    said = [text for _, text in result.events if "path" in text]
     if times_longer < 1.0:
         assert not said
         return

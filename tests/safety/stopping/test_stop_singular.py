@@ -21,8 +21,10 @@ SINGULAR = "the loops come into a singular configuration"
 
 def turned_over(stop: pl.StopResult) -> float:
     """The largest energy of a stop [J]."""
-    ledger, equations = stop.ledger, stop.course.equations.equations
-    kinetic = max(0.5 * float(s.v @ equations.mass(s.q) @ s.v) for s in stop.course.kept)
+    ledger, equations = stop.ledger, stop.history.equations().equations
+    kinetic = max(
+        0.5 * float(v @ equations.mass(q) @ v) for q, v in zip(stop.run.q, stop.run.v, strict=True)
+    )
     return max(ledger.kinetic_before, ledger.heat, kinetic)
 
 

@@ -16,7 +16,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.safety.stopping.phase import Phase
-from pinloop.safety.stopping.reference import Piece
+from pinloop.safety.stopping.reference import EvenPiece, Piece
 from pinloop.safety.stopping.stick_slip import PhaseStart, decide_phase
 from pinloop.safety.stopping.stop import prepare_robot
 from pinloop.safety.stopping.stop_equations import StopEquations
@@ -112,9 +112,9 @@ def test_a_load_that_its_brake_just_holds(excess: float) -> None:
     load = 2.0 * G * 0.5
     by = brakes(axis={"dynamic_torque": load * (1.0 - excess)})
     stop = pl.stop(pendulum(), [0.0], [0.0], brakes=by, until=0.2)
-    assert len(stop.course.phases) <= 4
+    assert len(stop.history.phases) <= 4
     if abs(excess) >= 1e-9:  # nearer to the bound, either will do
-        slides = any(phase.sliding.direction.any() for phase in stop.course.phases)
+        slides = any(phase.sliding.direction.any() for phase in stop.history.phases)
         assert slides == (excess > 0)
 
 
@@ -145,7 +145,7 @@ def test_the_path_of_a_robot_that_hardly_moves_is_looked_at_in_few_steps(
     v = pl.consistent_velocity(mechanism, q, {mechanism.actuated[0]: speed})
     by = URDF / f"{robot}.brakes.yaml"
     stop = pl.stop(mechanism, q, v, brakes=by, category=pl.Category1(on_path=True))
-    assert stop.holds and len(stop.course.kept) < 200
+    assert stop.holds and len(stop.run.t) < 200
 
 
 def test_a_weak_drive_that_is_to_crawl_lets_its_load_go_once() -> None:
@@ -153,7 +153,7 @@ def test_a_weak_drive_that_is_to_crawl_lets_its_load_go_once() -> None:
     by = brakes(axis={"dynamic_torque": 30.0, "drive_torque": 5.0, "deceleration": 1e-10})
     stop = pl.stop(pendulum(), [0.0], [1e-11], brakes=by, category=pl.Category1(time_limit=0.05))
     falls = (2.0 * G * 0.5 - 5.0) / 0.6
-    assert stop.holds and len(stop.course.phases) < 12
+    assert stop.holds and len(stop.history.phases) < 12
     assert np.abs(stop.run.v).max() == pytest.approx(falls * 0.05, rel=1e-4)
 
 
@@ -186,7 +186,7 @@ def rod_axis(robot: pl.Mechanism, q: Array, name: str) -> Array:
 
 def at_rest(n: int) -> Piece:
     """What drives follow that stand still."""
-    return Piece(0.0, lambda t: np.zeros(n), lambda t: np.zeros(n))
+    return EvenPiece(0.0, np.zeros(n))
 
 
 def drawn_moment(seed: int) -> tuple[StopEquations, PhaseStart]:
@@ -253,7 +253,7 @@ def test_what_nothing_grips_is_not_stuck(first: int) -> None:
     for seed in range(first, first + 200):
         equations, now = drawn_moment(seed)
         phase = decide_phase(equations, now)
-        grips = equations.train.grips(phase.sliding)
+        grips = equations.train.grips(now.ramp, now.slope)
         assert not phase.stuck[~grips].any()
         resists = grips | (equations.train.efficiency < 1.0)
         assert not phase.sliding.direction[~resists].any()
@@ -292,7 +292,7 @@ def test_a_joint_that_comes_back_at_once_is_held_for_that_instant() -> None:
     free = np.flatnonzero((now.v == 0.0) & (phase.sliding.direction != 0.0))
     for column in free.tolist():
         held = decide_phase(equations, replace(now, refuted=frozenset({column})))
-        grips = bool(equations.train.grips(held.sliding)[column])
+        grips = bool(equations.train.grips(now.ramp, now.slope)[column])
         assert held.stuck[column] == grips
         if not grips:  # a gear with losses that nothing holds: the other way, then
             assert held.sliding.direction[column] in (-1.0, 1.0)

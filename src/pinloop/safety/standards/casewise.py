@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
 
@@ -18,9 +18,24 @@ from ..stopping import StopResult
 from ..studies.cases import Setup
 from ..studies.study import Study
 
-__all__ = ["Standing", "measured", "standing_cases"]
+__all__ = ["Standing", "measure_cases", "standing_cases"]
 
-T = TypeVar("T")
+
+class Distance(Protocol):
+    """A distance that a stop asks for."""
+
+    @property
+    def distance(self) -> float:
+        """The distance [m]."""
+        ...
+
+    @property
+    def simple(self) -> float:
+        """The same by its simple form [m]."""
+        ...
+
+
+D = TypeVar("D", bound=Distance)
 
 _TASKS = 4
 """Tasks per worker: cases take different times."""
@@ -92,16 +107,20 @@ def standing_cases(study: Study) -> Standing:
     return Standing(times, tuple(notes))
 
 
-def measured(
-    study: Study, cases: Sequence[int], measure: Callable[[StopResult], T], jobs: int
-) -> tuple[T, ...]:
-    """What each of some cases asks for, in parallel; the stops are made again.
+def measure_cases(
+    study: Study, cases: Sequence[int], measure: Callable[[StopResult], D], jobs: int
+) -> tuple[list[tuple[float, float]], D]:
+    """What each of some cases asks for, in parallel; the stops are made again, once.
 
     Args:
         study: the study.
         cases: numbers of the cases.
-        measure: what is wanted of a stop.
+        measure: what a stop asks for.
         jobs: number of processes; -1 for all cores.
+
+    Returns:
+        Each distance and its simple form [m], in the order of the cases; and the first of those
+        with the largest distance, with everything.
 
     Raises:
         BadValue: ``jobs`` is no number of processes, or a stop cannot be measured.
@@ -109,23 +128,28 @@ def measured(
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs == 0:
         raise BadValue(f"jobs is {jobs!r}; give a number of processes, or -1 for all cores")
     size = -(-len(cases) // (_TASKS * max(1, effective_n_jobs(jobs))))
-    found = Parallel(n_jobs=jobs)(
+    batches = Parallel(n_jobs=jobs)(
         delayed(_batch)(study.setup, [(case, study.values(case)) for case in part], measure)
         for part in (cases[k : k + size] for k in range(0, len(cases), size))
     )
-    return tuple(value for values in found for value in values)
+    pairs = [pair for pairs, _ in batches for pair in pairs]
+    return pairs, max((largest for _, largest in batches), key=lambda each: each.distance)
 
 
 def _batch(
     setup: Setup,
     cases: Sequence[tuple[int, Mapping[str, float]]],
-    measure: Callable[[StopResult], T],
-) -> list[T]:
+    measure: Callable[[StopResult], D],
+) -> tuple[list[tuple[float, float]], D]:
     """What a worker computes; a mistake is told with its case."""
-    found = []
+    pairs, largest = [], None
     for case, values in cases:
         try:
-            found.append(measure(setup.stop(values)))
+            distance = measure(setup.stop(values))
         except BadValue as error:
             raise BadValue(f"case {case} of the study: {error}") from None
-    return found
+        pairs.append((distance.distance, distance.simple))
+        if largest is None or distance.distance > largest.distance:
+            largest = distance
+    assert largest is not None, "a batch has at least one case"
+    return pairs, largest

@@ -28,7 +28,7 @@ from ..stopping import StopResult
 from ..stopping.assumptions import PLANNING_AID
 from ..studies.study import Study
 from .advance import Person, shapes_of, ways_towards
-from .casewise import measured, standing_cases
+from .casewise import measure_cases, standing_cases
 from .checked_input import at_least_zero, checked_stops
 from .protective import (
     STANDARD,
@@ -259,13 +259,12 @@ def separation(
 def _of_study(wanted: _Wanted, study: Study, jobs: int) -> Separation:
     """The largest distance of the cases of a study."""
     standing = standing_cases(study)
-    found = measured(study, standing.cases, wanted.distances, jobs)
-    number, more = _largest(found, "case", standing.cases)
+    pairs, worst = measure_cases(study, standing.cases, wanted.of, jobs)
+    number, more = _largest(pairs, "case", standing.cases)
     case = standing.cases[number]
-    worst = wanted.of(study.replay(case))
     return replace(
         worst,
-        distances=tuple(distance for distance, _ in found),
+        distances=tuple(distance for distance, _ in pairs),
         notes=(*standing.notes, *more, *worst.notes),
         case=case,
         cases=standing.cases,
@@ -306,11 +305,6 @@ class _Wanted:
     tolerance: float
     frames: Mapping[str, float]
     thickness: float | None
-
-    def distances(self, stop: StopResult) -> tuple[float, float]:
-        """S_p of one stop [m], and its simple form."""
-        found = self.of(stop)
-        return found.distance, found.simple
 
     def of(self, stop: StopResult) -> Separation:
         """The distance for one stop."""

@@ -42,7 +42,7 @@ _MOST_VALUES = 6
 def assumptions_of(result: StopResult) -> tuple[Assumption, ...]:
     """Every number of chain and brakes that a stop rests on, with its provenance."""
     # The robot that stopped has rotors behind gears with losses beside its mass matrix.
-    return assumptions_with(result.brakes, result.course.train.robot, result.chain)
+    return assumptions_with(result.brakes, result.history.train.robot, result.chain)
 
 
 def assumptions_with(brakes: Brakes, robot: Mechanism, chain: Chain) -> tuple[Assumption, ...]:
@@ -158,7 +158,7 @@ def warnings_of(result: StopResult) -> tuple[str, ...]:
 def _energy_missed(result: StopResult) -> Iterator[str]:
     """An energy balance that misses more than the tolerances explain."""
     ledger = result.ledger
-    missed, explained = abs(ledger.error), explained_error(result.course, ledger)
+    missed, explained = abs(ledger.error), explained_error(result.history, ledger)
     if not missed <= explained:
         yield (
             f"the energy balance is off by {missed:.3g} J, {missed / ledger.turned_over:.2g} of "
@@ -190,7 +190,7 @@ def _still_spinning(result: StopResult) -> Iterator[str]:
         return
     robot, v = result.robot, result.run.v[-1]
     speeds = {name: float(np.linalg.norm(v[robot.coordinates(name).v])) for name in robot.joints}
-    limit = result.course.standstill.speed
+    limit = result.history.slow
     spins = [n for n, x in speeds.items() if x > limit and robot.coordinates(n).nv > 1]
     if spins:
         fastest = max(speeds[name] for name in spins)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import scipy
@@ -47,7 +46,7 @@ _INSTANT = 1e-8
 _SAMPLES = 8
 """Parts of a step in which guards are looked at."""
 _CLOSE = 1e-7
-"""How closely polynomials follow torques and their bounds, absolutely [N m] and relatively."""
+"""How closely polynomials follow torques, as a part of these."""
 _HALVINGS = 20
 """How often a piece of a step is halved, at most, for polynomials to follow."""
 _PARTS = np.linspace(0.0, 1.0, _SAMPLES + 1)
@@ -82,7 +81,6 @@ class Watched:
         return float(self.sign * (value - self.at(t)))
 
 
-@dataclass(frozen=True, eq=False)
 class WatchedCoordinates:
     """All coordinates that are watched in a phase.
 
@@ -90,50 +88,27 @@ class WatchedCoordinates:
         joints: the coordinates, k of them.
     """
 
-    joints: Sequence[Watched]
-
-    @cached_property
-    def columns(self) -> NDArray[np.intp]:
-        """Velocity coordinate of each, shape (k,)."""
-        return np.array([one.column for one in self.joints], dtype=np.intp)
-
-    @cached_property
-    def signs(self) -> Array:
-        """Sign of each, shape (k,)."""
-        return np.array([one.sign for one in self.joints])
-
-    @cached_property
-    def levels(self) -> Array:
-        """Level of each, shape (k,); zero where it changes with time."""
-        levels = (one.level for one in self.joints)
-        return np.array([x if isinstance(x, float) else 0.0 for x in levels])
-
-    @cached_property
-    def angles(self) -> list[int]:
-        """Those of which the angle is watched."""
-        return [k for k, one in enumerate(self.joints) if one.q_index is not None]
-
-    @cached_property
-    def q_indices(self) -> NDArray[np.intp]:
-        """Place of these angles in q."""
-        q_indices = (one.q_index for one in self.joints)
-        return np.array([q_index for q_index in q_indices if q_index is not None], dtype=np.intp)
-
-    @cached_property
-    def changing(self) -> list[int]:
-        """Those whose level changes with time."""
-        return [k for k, one in enumerate(self.joints) if callable(one.level)]
+    def __init__(self, joints: Sequence[Watched]) -> None:
+        self.joints = joints
+        self._columns = np.array([joint.column for joint in joints], dtype=np.intp)
+        self._signs = np.array([joint.sign for joint in joints])
+        self._angles = [k for k, joint in enumerate(joints) if joint.q_index is not None]
+        indices = [joints[k].q_index for k in self._angles]
+        self._q_indices = np.array(indices, dtype=np.intp)
+        self._changing = [k for k, joint in enumerate(joints) if not isinstance(joint.level, float)]
+        levels = [joint.level for joint in joints]
+        self._levels = np.array([x if isinstance(x, float) else 0.0 for x in levels])
 
     def guards(self, step: Step) -> Array:
         """Their guards at even parts of a step, shape (parts + 1, k)."""
-        h, p = step.t1 - step.t0, step.polynomial[:, self.columns]
+        h, p = step.t1 - step.t0, step.polynomial[:, self._columns]
         values = _SPEEDS @ p / h
-        if self.angles:
-            values[:, self.angles] = step.q0[self.q_indices] + _WAYS @ p[:, self.angles]
-        values -= self.levels
-        for k in self.changing:
+        if self._angles:
+            values[:, self._angles] = step.q0[self._q_indices] + _WAYS @ p[:, self._angles]
+        values -= self._levels
+        for k in self._changing:
             values[:, k] -= [self.joints[k].at(step.t0 + part * h) for part in _PARTS]
-        return np.asarray(self.signs * values)
+        return np.asarray(self._signs * values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +258,8 @@ def _first_beyond(
         parts = [(part, np.inf) for part in np.linspace(0.0, 1.0, count)[1:].tolist()]
         bracket = _first_confirmed(passed, step.t0, end, parts)
     else:
-        bracket = first_passed(passed, step.t0, end, 1 + int(way / TURN))
+        pieces = 1 + int(way / TURN)
+        bracket = first_passed(passed, step.t0, end, pieces, equations.accuracy)
     if bracket is None:
         return None
 
@@ -301,7 +277,7 @@ def _first_beyond(
 
 
 def first_passed(
-    passed: Callable[[float], Array], start: float, end: float, pieces: int
+    passed: Callable[[float], Array], start: float, end: float, pieces: int, accuracy: Array
 ) -> tuple[float, float] | None:
     """Instants before and behind the one at which the first of some functions gets positive.
 
@@ -313,12 +289,13 @@ def first_passed(
         start: start of the interval [s]; a function may be at zero there.
         end: its end [s].
         pieces: number of pieces to begin with.
+        accuracy: how closely polynomials follow each function at least.
     """
     ends = np.linspace(start, end, pieces + 1)
     waiting = [(a, b, 0) for a, b in zip(ends[-2::-1], ends[:0:-1], strict=True)]
     while waiting:
         a, b, halvings = waiting.pop()
-        heights = _heights(passed, a, b, surely=halvings == _HALVINGS)
+        heights = _heights(passed, a, b, accuracy, surely=halvings == _HALVINGS)
         if heights is None:
             middle = 0.5 * (a + b)
             waiting += [(middle, b, halvings + 1), (a, middle, halvings + 1)]
@@ -330,7 +307,7 @@ def first_passed(
 
 
 def _heights(
-    passed: Callable[[float], Array], a: float, b: float, *, surely: bool
+    passed: Callable[[float], Array], a: float, b: float, accuracy: Array, *, surely: bool
 ) -> list[tuple[float, float]] | None:
     """Parts of a piece in order, and the largest of the polynomials there; [] if all are negative.
 
@@ -343,14 +320,15 @@ def _heights(
             values = np.empty((len(rule.points), coarse.shape[1]))
             values[::2] = coarse
             values[1::2] = [passed(a + (b - a) * part) for part in rule.points[1::2]]
-        bounded = values[:, np.isfinite(values).all(axis=0)]
+        finite = np.isfinite(values).all(axis=0)
+        bounded = values[:, finite]
         if not bounded.size:
             return []
         (places, tops), missed = rule.highest(bounded), rule.missed(bounded)
         below = tops + missed <= 0.0
         if below.all():
             return []
-        close = missed <= _CLOSE * (1.0 + np.abs(bounded).max(axis=0))
+        close = missed <= accuracy[finite] + _CLOSE * np.abs(bounded).max(axis=0)
         if (close | below).all() or (surely and rule is FINE):
             even = (rule.between @ bounded).max(axis=1)
             parts = np.concatenate([np.linspace(0.0, 1.0, len(even)), places])

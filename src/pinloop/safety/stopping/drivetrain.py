@@ -197,18 +197,21 @@ class Drivetrain:
         """Largest torque of the drives at the joints, before losses [N m]."""
         return np.where(sliding.limited, self.limit, np.inf)
 
-    def grips(self, sliding: Sliding) -> NDArray[np.bool_]:
-        """Mask of the coordinates that a brake or dry friction holds at rest, now or at once."""
-        acts = (sliding.ramp > 0.0) | (sliding.slope > 0.0)
+    def grips(self, ramp: Array, slope: Array) -> NDArray[np.bool_]:
+        """Mask of the coordinates that a brake or dry friction holds at rest, now or at once.
+
+        Args:
+            ramp: part of the brake torque, shape (nv,).
+            slope: its rate [1/s].
+        """
+        acts = (ramp > 0.0) | (slope > 0.0)
         brake = self.motor_brake[1] + self.joint_brake[1]
         return np.asarray((acts & (brake > 0.0)) | (self._coulomb + self._extra > 0.0))
 
     def dragged(self, sliding: Sliding) -> Array:
         """Torque of drives that cannot follow, at the joints and before losses [N m]."""
-        return np.asarray(
-            sliding.saturated_drive_sign
-            * np.where(sliding.saturated_drive_sign == 0.0, 0.0, self.drive(sliding))
-        )
+        sign = sliding.saturated_drive_sign
+        return np.asarray(sign * np.where(sign == 0.0, 0.0, self.drive(sliding)))
 
     def sliding_torques(self, sliding: Sliding) -> SlidingTorques:
         """The torques of everything that slides, as long as that stays so."""

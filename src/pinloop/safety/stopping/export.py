@@ -154,7 +154,7 @@ def as_document(result: StopResult, settings: Mapping[str, str] | None = None) -
         "disclaimer": PLANNING_AID,
         "versions": versions(),
         "settings": dict(settings or {}),
-        "robot": robot_record(result.course.train.robot),
+        "robot": robot_record(result.history.train.robot),
         "brakes": brakes_record(result.brakes, result.assumptions),
         "category": category_record(result.category),
         "chain": {
@@ -264,7 +264,7 @@ def category_record(category: Category) -> CategoryRecord:
 
 
 def _payload(result: StopResult) -> PayloadRecord | None:
-    load = payload_of(result.course.train.robot, result.robot)
+    load = payload_of(result.history.train.robot, result.robot)
     if load is None:
         return None
     return {

@@ -13,7 +13,7 @@ from ...linalg.saddle import Saddle
 from .phase import Phase
 from .stop_equations import StopEquations
 
-__all__ = ["Holding", "holding"]
+__all__ = ["Holding", "check_holding"]
 
 Array = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ class Holding:
         return bool(np.all(self.held | self.balanced))
 
 
-def holding(
+def check_holding(
     equations: StopEquations, phase: Phase, t: float, q: Array, *, stands: bool = True
 ) -> Holding:
     """Check statically what holds a robot.
@@ -57,7 +57,7 @@ def holding(
             it, and nothing counts as held.
     """
     train, blocked = equations.train, phase.blocked
-    M, f, J, gamma, _ = equations.equations.system(t, q, np.zeros(equations.equations.robot.nv))
+    M, f, J, gamma, _ = equations.system(t, q, np.zeros(equations.equations.robot.nv))
     sliding = replace(phase.sliding, direction=0.0 * f, saturated_drive_sign=0.0 * f)
     motor, joint = train.hold(t, sliding, 1, sliding.drives)
     hold = motor / train.efficiency + joint

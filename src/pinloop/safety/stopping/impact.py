@@ -18,7 +18,7 @@ from ...simulation.transitions import Transition
 from .drivetrain import Drivetrain
 from .stop_equations import StopEquations
 
-__all__ = ["gear_impulses", "impact"]
+__all__ = ["gear_impulse", "impact"]
 
 Array = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ def impact(
         events: what has happened.
     """
     train, rows = equations.train, equations.equations.rows
-    M, _, J, _, _ = equations.equations.system(t, q, v)
+    M, _, J, _, _ = equations.system(t, q, v)
     M = M + np.diag(train.lossy)  # losses have no time to act
     at = np.flatnonzero((blocked > 0) | driven)
     kept, rest = np.where(driven, v, 0.0)[at], np.zeros(len(at))
@@ -68,8 +68,8 @@ def impact(
     )  # fmt: skip
 
 
-def gear_impulses(train: Drivetrain, change: Transition, at_end: NDArray[np.bool_]) -> Array:
-    """Impulses that the gears carry in an impact, behind them, shape (nv,) [N m s].
+def gear_impulse(train: Drivetrain, change: Transition, column: int, *, at_end: bool) -> float:
+    """Impulse that the gear of a joint carries in an impact, behind it [N m s].
 
     With ``P`` the impulse of what blocks or drives a coordinate, its rotor of inertia ``I``
     (reflected) takes ``I dv``. Teeth and drives act at the motor's shaft: the link gets from them
@@ -79,14 +79,13 @@ def gear_impulses(train: Drivetrain, change: Transition, at_end: NDArray[np.bool
     Args:
         train: gears and rotors.
         change: the impact.
-        at_end: mask of the coordinates that hit an end stop, if they hit anything.
+        column: velocity coordinate of the joint.
+        at_end: whether it is an end stop that it hits, if it hits anything.
     """
-    carried = -train.reflected * (change.v_plus - change.v_minus)
-    for label, impulse in zip(change.labels, change.impulse, strict=True):
-        kind, _, name = label.partition(":")
-        column = train.columns.get(name)
-        if column is None or kind not in ("lock", "drive"):
-            continue
-        if kind == "drive" or (train.teeth[column] and not at_end[column]):
-            carried[column] += impulse
+    name = train.names[column]
+    carried = -float(train.reflected[column] * (change.v_plus - change.v_minus)[column])
+    if train.teeth[column] and not at_end and f"lock:{name}" in change.labels:
+        carried += float(change.impulse_of(f"lock:{name}").sum())
+    if f"drive:{name}" in change.labels:
+        carried += float(change.impulse_of(f"drive:{name}").sum())
     return carried

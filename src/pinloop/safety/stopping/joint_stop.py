@@ -10,11 +10,12 @@ import numpy as np
 from ...boundary.arguments import public
 from ...simulation.limits import ends_seen_from, joint_ends
 from .brake_times import Category0
+from .history import StopHistory
 from .holding import Holding
-from .impact import gear_impulses
+from .impact import gear_impulse
 from .joint_travel import JointTravel
 from .loads import Loads
-from .simulation import StopSimulation
+from .teeth import at_end_stop
 
 __all__ = ["JointStop", "joint_stop"]
 
@@ -88,66 +89,66 @@ class JointStop:
 
 
 def joint_stop(
-    course: StopSimulation, name: str, ways: JointTravel, loads: Loads, holding: Holding
+    history: StopHistory, name: str, travel: JointTravel, loads: Loads, holding: Holding
 ) -> JointStop:
     """The numbers of one joint.
 
     Args:
-        course: the course of the stop, which has ended.
+        history: the stop.
         name: name of the joint.
-        ways: how far the joints moved.
+        travel: how far the joints moved.
         loads: what they felt.
         holding: what holds them at the end.
     """
-    brake, column = course.train.brakes.joints[name], course.train.columns[name]
-    since = float(ways.since[column])
+    train, run = history.train, history.run
+    brake, column = train.brakes.joints[name], train.columns[name]
+    since = float(travel.since[column])
     moves = bool(np.isnan(since))
-    end = course.kept[-1].t if moves else since
-    begin, _ = course.clock.brake_times.engagement(course.train)
-    acts = course.plan.chain.command
-    if isinstance(course.plan.category, Category0) and course.train.has_brake[column]:
-        acts = float(begin[column])
+    end = float(run.t[-1]) if moves else since
+    acts = history.plan.chain.command
+    if isinstance(history.plan.category, Category0) and train.has_brake[column]:
+        acts = float(history.brake_times.engagement(train)[0][column])
     reaction = min(acts, end)
-    before, total = ways.until(column, reaction), float(ways.places[-1, column])
+    before, total = travel.until(column, reaction), float(travel.places[-1, column])
     lock = f"lock:{name}"
-    impulses = [
+    impulse = sum(
         abs(float(change.impulse_of(lock).sum()))
-        for change in course.transitions
+        for change in run.transitions
         if lock in change.labels
-    ]
-    in_gear = (
-        float(gear_impulses(course.train, change, course.teeth.at_end(change.q))[column])
-        for change in course.transitions
     )
-    shock = max(map(abs, in_gear), default=0.0) / brake.impact_time
+    shocks = [0.0]
+    for change in run.transitions:
+        at_end = at_end_stop(history.ends, column, change.q)
+        shocks.append(abs(gear_impulse(train, change, column, at_end=at_end)))
     return JointStop(
         name=name,
         reaction_time=reaction,
         braking_time=end - reaction,
         reaction_angle=before,
         braking_angle=total - before,
-        travel=float(ways.length[column]),
-        excursion=float(ways.largest[column]),
-        beyond_limit=_beyond_limit(course, name, ways),
+        travel=float(travel.length[column]),
+        excursion=float(travel.largest[column]),
+        beyond_limit=_beyond_limit(history, name, travel),
         peak_speed=float(loads.speed[column]),
-        impulse=sum(impulses),
+        impulse=float(impulse),
         peak_torque=float(loads.torque[column]),
-        peak_gear_torque=max(float(loads.gear[column]), shock),
+        peak_gear_torque=max(float(loads.gear[column]), max(shocks) / brake.impact_time),
         gear_limit=brake.peak_gear_torque,
         dissipated=float(sum(heat[column] for heat in loads.heat.values())),
-        slips=int(ways.slips[column]),
+        slips=int(travel.slips[column]),
         load=float(holding.load[column]),
         hold=float(holding.hold[column]),
         state="moving" if moves else "held" if holding.held[column] else "free",
     )
 
 
-def _beyond_limit(course: StopSimulation, name: str, ways: JointTravel) -> float:
+def _beyond_limit(history: StopHistory, name: str, travel: JointTravel) -> float:
     """How far a joint gets beyond its limits; what is stored as cosine and sine has none."""
-    at = course.robot.coordinates(name)
+    robot, q = history.robot, history.run.q[0]
+    at = robot.coordinates(name)
     if at.nq != at.nv:
         return 0.0
-    q, column = course.kept[0].q, at.v.start
-    farthest = {1: float(ways.highest[column]), -1: -float(ways.lowest[column])}
-    ends = ends_seen_from([end for end in joint_ends(course.robot) if end.column == column], q)
+    column = at.v.start
+    farthest = {1: float(travel.highest[column]), -1: -float(travel.lowest[column])}
+    ends = ends_seen_from([end for end in joint_ends(robot) if end.column == column], q)
     return max([0.0, *(end.beyond(q) + farthest[end.sign] for end in ends)])

@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from .simulation import StopSimulation
+from .history import StopHistory
 
 __all__ = ["JointTravel", "all_stand_since", "measure_joint_travel", "stand_since"]
 
@@ -17,10 +17,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class JointTravel:
-    """The ways of all velocity coordinates of a course [rad, m].
+    """The paths of all velocity coordinates in a stop [rad, m].
 
     Args:
-        course: the stop.
+        history: the stop.
         places: how far each coordinate has come at the stored states, shape (k, nv).
         length: way to and fro, shape (nv,).
         lowest: farthest place below the start, shape (nv,); not above 0.
@@ -29,7 +29,7 @@ class JointTravel:
         slips: how often each came loose again after it had stood, shape (nv,).
     """
 
-    course: StopSimulation
+    history: StopHistory
     places: Array
     length: Array
     lowest: Array
@@ -44,78 +44,77 @@ class JointTravel:
 
     def until(self, column: int, t: float) -> float:
         """How far a coordinate has come at a time, signed."""
-        course = self.course
-        times = [state.t for state in course.kept]
+        times = self.history.run.t
         k = int(np.searchsorted(times, t, side="right")) - 1
         place = float(self.places[k, column])
-        return place if times[k] == t else place + float(course.step(k).along(t)[column])
+        return place if times[k] == t else place + float(self.history.step(k).along(t)[column])
 
 
-def measure_joint_travel(course: StopSimulation) -> JointTravel:
-    """The ways of all coordinates of joints with one axis; of others they mean little."""
-    kept = course.kept
-    rates = np.array(course.psi).reshape(len(kept) - 1, course.robot.nv)
-    places = np.vstack([np.zeros(course.robot.nv), np.cumsum(rates, axis=0)])
+def measure_joint_travel(history: StopHistory) -> JointTravel:
+    """The paths of all coordinates of joints with one axis; of others they mean little."""
+    rates = history.run.psi
+    places = np.vstack([np.zeros(rates.shape[1]), np.cumsum(rates, axis=0)])
     length = np.abs(rates).sum(axis=0)
     lowest, highest = places.min(axis=0), places.max(axis=0)
-    for k, column in _turns(course):
-        there = _turning(course, int(k), int(column))
+    for k, column in _turns(history):
+        there = _turning_point(history, int(k), int(column))
         length[column] += abs(there) + abs(rates[k, column] - there) - abs(rates[k, column])
         lowest[column] = min(lowest[column], places[k, column] + there)
         highest[column] = max(highest[column], places[k, column] + there)
-    return JointTravel(course, places, length, lowest, highest, stand_since(course), _slips(course))
+    since, slips = stand_since(history), _slips(history)
+    return JointTravel(history, places, length, lowest, highest, since, slips)
 
 
-def stand_since(course: StopSimulation) -> Array:
+def stand_since(history: StopHistory) -> Array:
     """Since when each coordinate has been slower than what counts as standing [s], shape (nv,).
 
     NaN where it has not.
     """
     # What may stick stands once it sticks; what may not, once it is slow.
-    moves = _moves(course, np.where(course.train.dry, course.tiny, course.standstill.speed))
-    times = np.array([state.t for state in course.kept] + [np.nan])
+    moves = _moves(history, np.where(history.train.dry, history.tiny, history.slow))
+    times = np.append(history.run.t, np.nan)
     last = len(moves) - 1 - np.argmax(moves[::-1], axis=0)
     return np.asarray(np.where(moves.any(axis=0), times[last + 1], times[0]))
 
 
-def _moves(course: StopSimulation, slow: Array | float) -> NDArray[np.bool_]:
+def _moves(history: StopHistory, slow: Array | float) -> NDArray[np.bool_]:
     """At which states coordinates are faster than something, or slide though at zero, (k, nv)."""
-    phases = [state.phase for state in course.kept]
-    still = np.array([one.pinned | (one.sliding.direction == 0.0) for one in course.phases])
-    return np.asarray((np.abs([state.v for state in course.kept]) > slow) | ~still[phases])
+    still = [phase.pinned | (phase.sliding.direction == 0.0) for phase in history.phases]
+    slides = ~np.array(still)[history.run.mode]
+    return np.asarray((np.abs(history.run.v) > slow) | slides)
 
 
-def _slips(course: StopSimulation) -> NDArray[np.int64]:
+def _slips(history: StopHistory) -> NDArray[np.int64]:
     """How often each coordinate moved after it had been stuck, shape (nv,)."""
-    stuck = np.array([phase.stuck for phase in course.phases])[[one.phase for one in course.kept]]
-    times = np.array([state.t for state in course.kept])
-    lasts = np.append(np.diff(times) > 0.0, True)[:, None]  # not what ends as it begins
-    moves = _moves(course, course.tiny) & lasts
+    run = history.run
+    stuck = np.array([phase.stuck for phase in history.phases])[run.mode]
+    lasts = np.append(np.diff(run.t) > 0.0, True)[:, None]  # not what ends as it begins
+    moves = _moves(history, history.tiny) & lasts
     # What is neither stuck nor moves is as it was before.
-    known = np.maximum.accumulate(np.where(stuck | moves, np.arange(len(times))[:, None], 0))
+    known = np.maximum.accumulate(np.where(stuck | moves, np.arange(len(run.t))[:, None], 0))
     stood, moved = (np.take_along_axis(mask, known, axis=0) for mask in (stuck, moves))
     return np.asarray((stood[:-1] & moved[1:]).sum(axis=0))
 
 
-def all_stand_since(course: StopSimulation) -> float:
-    """Since when all stand, of a course that has come to rest [s]."""
-    found = stand_since(course)[course.simple]
-    times = [float(time) for time in found if not np.isnan(time)]
-    if not course.simple.all() and course.stands_since is not None:
-        times.append(course.stands_since)  # joints in space count as standing when frames are slow
-    return max(times, default=0.0)
+def all_stand_since(history: StopHistory) -> float:
+    """Since when all stand, of a stop that has come to rest [s]."""
+    simple = history.train.single
+    since = stand_since(history)[simple]
+    times = since[~np.isnan(since)].tolist()
+    if not simple.all() and history.slow_since is not None:
+        times.append(history.slow_since)  # joints in space stand when frames are slow
+    return float(max(times, default=0.0))
 
 
-def _turns(course: StopSimulation) -> NDArray[np.intp]:
+def _turns(history: StopHistory) -> NDArray[np.intp]:
     """Steps and coordinates that turn round in them, shape (m, 2)."""
-    v, times = np.array([state.v for state in course.kept]), [state.t for state in course.kept]
-    fast = np.minimum(np.abs(v[:-1]), np.abs(v[1:])) > course.tiny
-    lasts = np.diff(times) > 0.0
+    v, lasts = history.run.v, np.diff(history.run.t) > 0.0
+    fast = np.minimum(np.abs(v[:-1]), np.abs(v[1:])) > history.tiny
     return np.argwhere((v[:-1] * v[1:] < 0.0) & fast & lasts[:, None])
 
 
-def _turning(course: StopSimulation, k: int, column: int) -> float:
+def _turning_point(history: StopHistory, k: int, column: int) -> float:
     """How far a coordinate has come in step k where it turns round."""
-    step = course.step(k)
+    step = history.step(k)
     t = float(scipy.optimize.brentq(lambda t: float(step(t)[1][column]), step.t0, step.t1))
     return float(step.along(t)[column])

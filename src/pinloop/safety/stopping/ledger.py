@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from ...simulation.balance import Accuracy, step_worth
 from ...simulation.stabilization import Projection
+from .history import StopHistory
 from .loads import Loads, small_energy
-from .simulation import StopSimulation
+from .stop_equations import StopEquations
 
 __all__ = ["CLOSURE", "Ledger", "energies_at", "energy_ledger", "explained_error"]
 
@@ -76,48 +77,52 @@ class Ledger:
         return abs(self.error) / base
 
 
-def energy_ledger(course: StopSimulation, loads: Loads) -> Ledger:
-    """The ledger of a course that has ended, and of its loads."""
-    first, last = course.kept[0], course.kept[-1]
-    kinetic0, potential0 = energies_at(course, first.q, first.v)
-    kinetic1, potential1 = energies_at(course, last.q, last.v)
-    changes = course.transitions
+def energy_ledger(history: StopHistory, equations: StopEquations, loads: Loads) -> Ledger:
+    """The ledger of a stop and of its loads.
+
+    Args:
+        history: the stop.
+        equations: its equations.
+        loads: its loads.
+    """
+    run = history.run
+    kinetic0, potential0 = energies_at(equations, run.q[0], run.v[0])
+    kinetic1, potential1 = energies_at(equations, run.q[-1], run.v[-1])
     return Ledger(
         kinetic0,
         kinetic1,
         potential0 - potential1,
-        float(loads.drive.sum()) + sum(change.drive_work for change in changes),
+        float(loads.drive.sum()) + sum(change.drive_work for change in run.transitions),
         loads.heat,
-        sum(change.energy_loss for change in changes),
-        small_energy(course),
+        sum(change.energy_loss for change in run.transitions),
+        small_energy(history.robot),
     )
 
 
-def energies_at(course: StopSimulation, q: Array, v: Array) -> tuple[float, float]:
+def energies_at(equations: StopEquations, q: Array, v: Array) -> tuple[float, float]:
     """Kinetic energy with all rotors, and potential energy [J]."""
-    kinetic, potential, _ = course.equations.equations.energies(0.0, q, v)
-    return kinetic + 0.5 * float(v @ (course.train.lossy * v)), potential
+    kinetic, potential, _ = equations.equations.energies(0.0, q, v)
+    return kinetic + 0.5 * float(v @ (equations.train.lossy * v)), potential
 
 
-def explained_error(course: StopSimulation, ledger: Ledger) -> float:
+def explained_error(history: StopHistory, ledger: Ledger) -> float:
     """Energy that a healthy stop may miss [J]: what the tolerances of its steps are worth.
 
     At most a share of the energy turned over: beside singular poses forces have no bound, nor has
     what errors of the state are worth there. Of fixed steps no error is known.
     """
-    method, least = course.stepper.method, _NOTHING * ledger.small
-    if method.step is not None:
+    run, least = history.run, _NOTHING * ledger.small
+    if history.method.step is not None:
         return max(CLOSURE * ledger.turned_over, least)
-    accuracy = Accuracy(method, len(course.kept), Projection().tol)
-    lossy, system = course.train.lossy, course.equations.equations.system
+    accuracy = Accuracy(history.method, len(run.t), Projection().tol)
+    lossy, system = history.train.lossy, history.equations().equations.system
     worth = 0.0
-    for kept in course.kept[1:]:
-        if not (kept.v.any() or kept.a.any()):
+    for t, q, v, a in zip(run.t[1:], run.q[1:], run.v[1:], run.a[1:], strict=True):
+        if not (v.any() or a.any()):
             continue
-        M, f, *_ = system(kept.t, kept.q, kept.v)
-        inertia = M @ kept.a + lossy * kept.a
+        M, f, *_ = system(float(t), q, v)
+        inertia = M @ a + lossy * a
         # Brakes, drives and loops make the difference between what acts and what accelerates.
         forces = np.abs(f) + np.abs(inertia) + np.abs(inertia - f)
-        momenta = M @ kept.v + lossy * kept.v
-        worth += step_worth(course.robot, accuracy, kept.v, momenta, forces)
+        worth += step_worth(history.robot, accuracy, v, M @ v + lossy * v, forces)
     return max(min(worth, CLOSURE * ledger.turned_over), least)

@@ -14,19 +14,21 @@ coefficients are small.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...integrate import COARSE, FINE, Interpolation
+from ...model.mechanism import Mechanism
 from .drivetrain import Drivetrain, Sliding
-from .moving_steps import Moving, Pieces, moving_steps
-from .simulation import StopSimulation, StoredState
-from .stop_equations import Solved
+from .history import Pieces, StopHistory
+from .stop_equations import Solved, StopEquations
 
-__all__ = ["Loads", "loads_of", "small_energy"]
+__all__ = ["Loads", "measure_loads", "small_energy"]
 
 Array = NDArray[np.float64]
 
@@ -61,78 +63,96 @@ class Loads:
 _SINKS = ("brake", "dry friction", "viscous friction", "short circuit", "gear losses")
 
 
-def loads_of(course: StopSimulation) -> Loads:
-    """The loads of a course that has ended."""
-    nv, simple = course.robot.nv, course.train.single
-    moving = moving_steps(course)
+def measure_loads(
+    history: StopHistory, equations: StopEquations, solved: Sequence[Solved | None]
+) -> Loads:
+    """The loads in a stop.
+
+    Args:
+        history: the stop.
+        equations: its equations.
+        solved: their solutions at its states, where they are known.
+    """
+    nv, simple = history.robot.nv, history.train.single
+    moving = history.moving
     pieces = moving.pieces
-    follower = _Follower(course, moving)
+    follower = _Follower(history, equations, solved)
     peaks = follower.peaks_of_states()
-    small = small_energy(course)
-    floor = np.repeat([course.tiny, small, small], nv)
+    small = small_energy(history.robot)
+    floor = np.repeat([history.tiny, small, small], nv)
     work, whole = np.zeros((len(_SINKS) + 1) * nv), 0.0
-    for halving in range(_HALVINGS + 1):
-        for rule in (COARSE, FINE):
-            if len(pieces.rows) == 0:
-                break
-            sizes, powers = follower.follow(pieces, rule)
-            # Speeds of joints in space mean nothing per coordinate.
-            sizes[..., :nv] *= simple
-            times = (moving.h[pieces.rows] * pieces.width)[:, None]
-            whole = whole or max(float((times * (rule.weights @ np.abs(powers))).sum()), small)
-            largest, missed = rule.largest(sizes), rule.missed(sizes)
-            peaks = np.maximum(peaks, np.abs(sizes).max(axis=(0, 1)))
-            resolved = missed <= _PEAK * np.maximum(peaks, largest) + floor
-            done = (resolved | (largest + missed <= peaks + floor)).all(axis=1)
-            done &= (times * rule.missed(powers)).max(axis=1) <= _WORK * whole
-            if halving == _HALVINGS and rule is FINE:
-                done[:] = True
-            peaks = np.maximum(peaks, largest[done].max(axis=0, initial=0.0))
-            work += (times * (rule.weights @ powers))[done].sum(axis=0)
-            pieces = pieces.without(done)
-        pieces = pieces.halves()
+    for halving, rule in product(range(_HALVINGS + 1), (COARSE, FINE)):
+        if not pieces.rows.size:
+            break
+        sizes, powers = follower.follow(pieces, rule)
+        # Speeds of joints in space mean nothing per coordinate.
+        sizes[..., :nv] *= simple
+        times = (moving.h[pieces.rows] * pieces.width)[:, None]
+        whole = whole or max(float((times * (rule.weights @ np.abs(powers))).sum()), small)
+        largest, missed = rule.largest(sizes), rule.missed(sizes)
+        peaks = np.maximum(peaks, np.abs(sizes).max(axis=(0, 1)))
+        resolved = missed <= _PEAK * np.maximum(peaks, largest) + floor
+        done = (resolved | (largest + missed <= peaks + floor)).all(axis=1)
+        done &= (times * rule.missed(powers)).max(axis=1) <= _WORK * whole
+        if halving == _HALVINGS and rule is FINE:
+            done[:] = True
+        peaks = np.maximum(peaks, largest[done].max(axis=0, initial=0.0))
+        work += (times * (rule.weights @ powers))[done].sum(axis=0)
+        pieces = pieces.without(done)
+        if rule is FINE:
+            pieces = pieces.halves()
     speed, torque, gear = peaks.reshape(3, nv)
     *heat, drive = work.reshape(-1, nv)
     return Loads(speed, torque, gear, dict(zip(_SINKS, heat, strict=True)), drive)
 
 
-def small_energy(course: StopSimulation) -> float:
-    """A billionth of what lifting the robot by its length takes [J]."""
-    model = course.robot.model
-    mass = sum(inertia.mass for inertia in model.inertias)
-    return float(1e-9 * max(mass, 1e-9) * 9.81 * course.robot.length)
+def small_energy(robot: Mechanism) -> float:
+    """A billionth of what lifting a robot by its length takes [J]."""
+    mass = sum(inertia.mass for inertia in robot.model.inertias)
+    return float(1e-9 * max(mass, 1e-9) * 9.81 * robot.length)
 
 
 class _Follower:
-    """Evaluates speeds, torques and powers inside the steps of a course.
+    """Evaluates speeds, torques and powers inside the steps of a stop.
 
     Args:
-        course: the course, which has ended.
-        moving: its steps in which something moves.
+        history: the stop.
+        equations: its equations.
+        solved: their solutions at its states, where they are known.
     """
 
-    def __init__(self, course: StopSimulation, moving: Moving) -> None:
-        self._course, self._moving = course, moving
+    def __init__(
+        self, history: StopHistory, equations: StopEquations, solved: Sequence[Solved | None]
+    ) -> None:
+        self._history, self._equations = history, equations
+        self._at_states = [
+            known if known is not None else self._solve_at(k) for k, known in enumerate(solved)
+        ]
+        mode = history.run.mode.tolist()
         self._solved: dict[tuple[int, float], Solved] = {}
-        steps = moving.steps.tolist()
         # The state after a step is in the phase of the step; one at the start of a phase in the
         # next.
-        self._phases = [course.phases[course.kept[k].phase] for k in steps]
-        for row, k in enumerate(steps):
-            for part, kept in ((0.0, course.kept[k]), (1.0, course.kept[k + 1])):
-                if kept.solved is not None and kept.phase == course.kept[k].phase:
-                    self._solved[row, part] = kept.solved
-        self._starts = np.array([course.kept[k].t for k in steps])
-        self._sliding = _stacked([phase.sliding for phase in self._phases])
-        self._follow = np.array([phase.follow for phase in self._phases])
+        for row, k in enumerate(history.moving.steps.tolist()):
+            for part, state in ((0.0, k), (1.0, k + 1)):
+                if mode[state] == mode[k]:
+                    self._solved[row, part] = self._at_states[state]
+        numbers = history.run.mode[history.moving.steps]
+        self._phases = [history.phases[k] for k in numbers.tolist()]
+        self._sliding = _stack_sliding([phase.sliding for phase in history.phases]).at(numbers)
+        self._follow = np.array([phase.follow for phase in history.phases])[numbers]
+
+    def _solve_at(self, k: int) -> Solved:
+        """The solution of the equations at a stored state."""
+        run = self._history.run
+        self._equations.enter(self._history.phases[run.mode[k]])
+        return self._equations.solve(float(run.t[k]), run.q[k], run.v[k])
 
     def peaks_of_states(self) -> Array:
         """Largest speeds, torques and torques of gears at the states, shape (3 nv,)."""
-        course = self._course
-        follow = np.array([course.phases[kept.phase].follow for kept in course.kept])
-        solved = [self._at_state(kept) for kept in course.kept]
-        v = np.array([kept.v for kept in course.kept])
-        sizes = np.concatenate([v, *_torques(course.train, solved, follow)], axis=1)
+        history = self._history
+        follow = np.array([phase.follow for phase in history.phases])[history.run.mode]
+        solved = _stack_solved(self._at_states, history.run.v.shape)
+        sizes = np.concatenate([history.run.v, *_torques(history.train, solved, follow)], axis=1)
         return np.asarray(np.abs(sizes).max(axis=0))
 
     def follow(self, pieces: Pieces, rule: Interpolation) -> tuple[Array, Array]:
@@ -146,24 +166,17 @@ class _Follower:
             Speeds, torques and torques of the gears, shape (k, g, 3 nv), and powers by sink, those
             of the drives last, shape (k, g, 6 nv).
         """
-        train, rows = self._course.train, pieces.rows
+        train, rows, moving = self._history.train, pieces.rows, self._history.moving
         parts = pieces.parts(rule.points)
-        t = self._starts[rows, None] + parts * self._moving.h[rows, None]
-        q, v = self._moving.inside(rows, parts)
-        solved = self._solve(rows, parts, t, q, v)
+        t = moving.start[rows, None] + parts * moving.h[rows, None]
+        q, v = moving.inside(rows, parts)
+        solved = _stack_solved(self._solve(rows, parts, t, q, v), v.shape)
         sliding, follow, t = self._sliding.at(rows), self._follow[rows, None], t[..., None]
-        torques = _torques(
-            train, solved, follow.repeat(len(rule.points), axis=1).reshape(-1, v.shape[-1])
-        )
-        torque, gear = (values.reshape(v.shape) for values in torques)
-        a, gear_output, holding = (
-            np.array([getattr(one, name) for one in solved]).reshape(v.shape)
-            for name in ("a", "gear_output", "holding_torque")
-        )
-        gear_output = gear_output + np.where(follow, holding, 0.0)
+        torque, gear = _torques(train, solved, follow)
+        gear_output = solved.gear_output + np.where(follow, solved.holding_torque, 0.0)
         before = train.before_gear(gear_output, sliding.direction)
         shorted, dragged = train.shorted(v, sliding), train.dragged(sliding)
-        drive = np.where(follow, train.driven(t, sliding, before, a) - shorted, dragged)
+        drive = np.where(follow, train.driven(t, sliding, before, solved.a) - shorted, dragged)
         brake = sliding.engaged(t) * (train.motor_brake[0] + train.joint_brake[0])
         taken = [
             sliding.direction * brake,
@@ -180,45 +193,38 @@ class _Follower:
         self, rows: NDArray[np.intp], parts: Array, t: Array, q: Array, v: Array
     ) -> list[Solved]:
         """Solutions of the equations at states inside steps, in the order of these."""
-        equations, found = self._course.equations, []
+        equations, solutions = self._equations, []
         for at, row in enumerate(rows.tolist()):
             equations.enter(self._phases[row])
             for k, part in enumerate(parts[at].tolist()):
                 if (row, part) not in self._solved:
                     state = float(t[at, k]), q[at, k], v[at, k]
                     self._solved[row, part] = equations.solve(*state)
-                found.append(self._solved[row, part])
-        return found
-
-    def _at_state(self, kept: StoredState) -> Solved:
-        """The solution of the equations at a stored state."""
-        if kept.solved is not None:
-            return kept.solved
-        equations = self._course.equations
-        equations.enter(self._course.phases[kept.phase])
-        return equations.solve(kept.t, kept.q, kept.v)
+                solutions.append(self._solved[row, part])
+        return solutions
 
 
-def _torques(
-    train: Drivetrain, solved: list[Solved], follow: NDArray[np.bool_]
-) -> tuple[Array, Array]:
-    """Torques of all that acts at the joints, and those that the gears carry, shapes (k, nv).
+def _stack_solved(solved: Sequence[Solved], shape: tuple[int, ...]) -> Solved:
+    """Many solutions as one, of arrays of a shape (..., nv)."""
+    return Solved(*(np.array(values).reshape(shape) for values in zip(*solved, strict=True)))
+
+
+def _torques(train: Drivetrain, solved: Solved, follow: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Torques of all that acts at the joints, and those that the gears carry, shapes (..., nv).
 
     Args:
         train: brakes, gears, friction, drives.
-        solved: solutions of the equations, k of them.
-        follow: masks of the coordinates that follow their drives, shape (k, nv).
+        solved: solutions of the equations, of arrays of shape (..., nv).
+        follow: masks of the coordinates that follow their drives, shape (..., nv).
     """
-    a, joint_side, gear_output, holding = (np.array(values) for values in zip(*solved, strict=True))
     # The gear also turns the rotor of a gear without losses, which is in the mass matrix.
     # What the brake at the joint itself holds does not pass the gear.
-    held = np.where((train.joint_brake[1] > 0) & ~follow, 0.0, holding)
-    return joint_side + gear_output + holding, gear_output + held - (
-        train.reflected - train.lossy
-    ) * a
+    held = np.where((train.joint_brake[1] > 0) & ~follow, 0.0, solved.holding_torque)
+    gear = solved.gear_output + held - (train.reflected - train.lossy) * solved.a
+    return solved.torque, gear
 
 
-def _stacked(sliding: list[Sliding]) -> Sliding:
+def _stack_sliding(sliding: list[Sliding]) -> Sliding:
     """What stays the same in many phases, one after another along the first axis, (k, 1, nv)."""
 
     def stacked(values: list[Any]) -> Any:

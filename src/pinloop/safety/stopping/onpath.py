@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...dynamics import EquationsOfMotion
 from ...errors import BadValue, PinloopError
-from ...integrate import FINE, MuntheKaas
+from ...integrate import FINE, MuntheKaas, Step
 from ...simulation.stepping import StepFailed
 from .drivetrain import Drivetrain
 from .phase import pinned_bounds
@@ -26,8 +25,6 @@ _LONGEST = 64.0
 """How many times longer than asked is tried."""
 _ACCURACY = 1e-7
 """To what part of itself the duration is found."""
-_FIRST = 1 / 32, 1.0
-"""Parts of its time in which a path is looked at: most that ask too much do so early."""
 _STEPS = 16
 """Steps in which the path is looked at, at the least."""
 
@@ -58,11 +55,10 @@ def hold_on_path(
     Raises:
         BadValue: a recorded motion ends before the drives have brought the robot to rest on it.
     """
-    slower = plan.slower
-    if slower is None or not np.isfinite(train.limit[plan.reference.follows]).any():
+    if plan.longest == 0.0 or not np.isfinite(train.limit[plan.reference.follows]).any():
         return plan, []
     try:
-        return _slowed(equations, train, plan, slower, method, q, v)
+        return _Path(equations, train, plan, method, q, v).slowed()
     except BadValue:
         raise  # what somebody gave, not what drives or loops can do
     except (StepFailed, PinloopError) as error:
@@ -70,90 +66,81 @@ def hold_on_path(
         return plan, [(plan.brake_times.command, f"the path could not be looked at: {error}")]
 
 
-def _slowed(
-    equations: EquationsOfMotion,
-    train: Drivetrain,
-    plan: Plan,
-    slower: Callable[[float], Plan],
-    method: MuntheKaas,
-    q: Array,
-    v: Array,
-) -> tuple[Plan, list[tuple[float, str]]]:
-    """The plan with the shortest duration whose torques the drives have; see `hold_on_path`."""
+@dataclass(frozen=True, eq=False)
+class _Path:
+    """A stop on the path; see `hold_on_path` for the arguments."""
 
-    def lacking(duration: float, part: float = 1.0) -> float:
-        return _lacking_torque(equations, train, slower(duration), method, q, v, part)
+    equations: EquationsOfMotion
+    train: Drivetrain
+    plan: Plan
+    method: MuntheKaas
+    q: Array
+    v: Array
 
-    def lacks(duration: float) -> bool:
-        return any(lacking(duration, part) > 0.0 for part in _FIRST)
+    def slowed(self) -> tuple[Plan, list[tuple[float, str]]]:
+        """The plan with the shortest duration whose torques the drives have."""
+        plan = self.plan
+        if not self._lacks(plan.duration):
+            return plan, []
+        command, long, fits = plan.brake_times.command, plan.duration, False
+        while not fits:
+            if long >= plan.longest:
+                raise BadValue(
+                    f"the recorded motion ends too early: even with the deceleration on the path "
+                    f"reduced to {100.0 * plan.duration / long:.3g} %, which is as long as it is "
+                    "known for, the drives lack torque; let the signal come earlier, record "
+                    "longer, or take stronger drives"
+                )
+            short, long = long, min(2.0 * long, plan.longest)
+            if long > _LONGEST * plan.duration:
+                return plan, [(command, "the drives cannot hold the path, however slowly")]
+            fits = not self._lacks(long)
+        root = float(scipy.optimize.brentq(self._lacking_torque, short, long, rtol=_ACCURACY))
+        enough = min(root * (1.0 + 10 * _ACCURACY), plan.longest)
+        part = 100.0 * plan.duration / enough
+        text = f"deceleration on the path reduced to {part:.3g} % by the torque of the drives"
+        return plan.on_path(enough), [(command, text)]
 
-    if not lacks(plan.duration):
-        return plan, []
-    command, long, fits = plan.brake_times.command, plan.duration, False
-    while not fits:
-        if long >= plan.longest:
-            raise BadValue(
-                f"the recorded motion ends too early: even with the deceleration on the path "
-                f"reduced to {100.0 * plan.duration / long:.3g} %, which is as long as it is known "
-                "for, the drives lack torque; let the signal come earlier, record longer, or "
-                "take stronger drives"
-            )
-        short, long = long, min(2.0 * long, plan.longest)
-        if long > _LONGEST * plan.duration:
-            return plan, [(command, "the drives cannot hold the path, however slowly")]
-        fits = not lacks(long)
-    enough = float(scipy.optimize.brentq(lacking, short, long, rtol=_ACCURACY)) * (
-        1.0 + 10 * _ACCURACY
-    )
-    enough = min(enough, plan.longest)
-    part = 100.0 * plan.duration / enough
-    return slower(enough), [
-        (command, f"deceleration on the path reduced to {part:.3g} % by the torque of the drives")
-    ]
+    def _lacks(self, duration: float) -> bool:
+        """Whether the drives lack torque; nothing is looked at after they do."""
+        return self._lacking_torque(duration, whole=False) > 0.0
 
+    def _lacking_torque(self, duration: float, whole: bool = True) -> float:
+        """By how much the torques on the path pass those of the drives; negative if they do not.
 
-def _lacking_torque(
-    equations: EquationsOfMotion,
-    train: Drivetrain,
-    plan: Plan,
-    method: MuntheKaas,
-    q: Array,
-    v: Array,
-    part: float,
-) -> float:
-    """By how much the torques on the path pass those of the drives; negative if they do not.
+        Args:
+            duration: how long it takes [s].
+            whole: look at all of it; else only until the drives lack torque.
+        """
+        plan, worst = self.plan.on_path(duration), -np.inf
+        command = plan.brake_times.command
 
-    Looked at is the first part of the time that it takes.
-    """
-    end = plan.brake_times.command + part * plan.duration
-    longest = plan.duration / _STEPS
-    course = StopSimulation(
-        equations, train, plan, method, Standstill(), limited=False, longest=longest
-    )
-    course.go(q, v, end)
-    worst = -np.inf
-    for k, state in enumerate(course.kept):
-        phase = course.phases[state.phase]
-        if state.t < plan.brake_times.command or not phase.follow.any():
-            continue
-        course.equations.enter(phase)
-        limited = replace(phase, sliding=replace(phase.sliding, limited=True))
-        over = []
-        for t, q_t, v_t in _in_step(course, k):
-            torque = course.equations.solve(t, q_t, v_t).holding_torque
-            low, high = pinned_bounds(train, limited, t, v_t)
-            over.append(np.concatenate([low - torque, torque - high])[np.tile(phase.follow, 2)])
-        values = np.array(over)
-        values = values[:, np.isfinite(values).all(axis=0)]
-        tops = FINE.highest(values)[1] if len(over) > 1 else values
-        worst = max(worst, float(tops.max(initial=-np.inf)))
-    return worst
+        def look(step: Step) -> bool:
+            nonlocal worst
+            if step.t0 >= command:
+                worst = max(worst, _lacking_in_step(simulation, step))
+            return worst > 0.0 and not whole
+
+        simulation = StopSimulation(
+            self.equations, self.train, plan, self.method, Standstill(),
+            limited=False, longest=duration / _STEPS, enough=look,
+        )  # fmt: skip
+        simulation.go(self.q, self.v, command + duration)
+        return float(worst)
 
 
-def _in_step(course: StopSimulation, k: int) -> list[tuple[float, Array, Array]]:
-    """State k, or states from it to the next at the points of an interpolation."""
-    one = course.kept[k]
-    if k + 1 == len(course.kept) or course.kept[k + 1].t == one.t:
-        return [(one.t, one.q, one.v)]
-    step = course.step(k)
-    return [(t, *step(t)) for t in (step.t0 + (step.t1 - step.t0) * FINE.points).tolist()]
+def _lacking_in_step(simulation: StopSimulation, step: Step) -> float:
+    """By how much torques in a step pass those of the drives, see `_Path._lacking_torque`."""
+    phase = simulation.phase
+    if not phase.follow.any():
+        return -np.inf
+    limited = replace(phase, sliding=replace(phase.sliding, limited=True))
+    beyond = []
+    for t in (step.t0 + (step.t1 - step.t0) * FINE.points).tolist():
+        q, v = step(t)
+        torque = simulation.equations.solve(t, q, v).holding_torque
+        low, high = pinned_bounds(simulation.train, limited, t, v)
+        beyond.append(np.concatenate([low - torque, torque - high])[np.tile(phase.follow, 2)])
+    values = np.array(beyond)
+    values = values[:, np.isfinite(values).all(axis=0)]
+    return float(FINE.highest(values)[1].max(initial=-np.inf))

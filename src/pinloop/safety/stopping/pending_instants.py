@@ -93,7 +93,7 @@ class PendingInstants:
                 names.append("a ramp ends")
             if instant == self.brake_times.off:
                 names.append("power off")
-            for column in np.flatnonzero(self._train.has_brake):
+            for column in self._train.has_brake.nonzero()[0].tolist():
                 if begin[column] == instant:
                     names.append(f"brake of {self._train.names[column]} engages")
                 elif full[column] == instant:

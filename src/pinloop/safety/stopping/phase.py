@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ...dynamics.stick_slip import Contacts
 from ...simulation.modes import Mode
 from .drivetrain import Drivetrain, Sliding
-from .reference import Piece
+from .reference import Piece, rates_at
 
 __all__ = [
     "RELEASE",
@@ -131,7 +131,7 @@ def _holding(
         brake = train.motor_brake[0]
         rest = train.shorted(v, sliding) - sliding.direction * sliding.engaged(t) * brake
         if train.has_losses:
-            rest = rest - train.lossy * phase.piece.rates(t)
+            rest = rest - train.lossy * rates_at(phase.piece, t)
         drive = train.drive(sliding)
         low, high = np.where(follow, rest - drive, low), np.where(follow, rest + drive, high)
         joint_side = np.where(follow, 0.0, joint_side)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -17,12 +16,11 @@ from ...linalg.saddle import Saddle
 from ..brakes.brakes import Brakes, Chain
 from .brake_times import BrakeTimes, Category, Category0
 from .recorded import JointTrajectory
-from .reference import Piece, Reference, constant, on_path, ramps
+from .reference import EvenPiece, Piece, RecordedPiece, Reference, slow_joints
 
 __all__ = ["Plan", "Trigger", "make_plan"]
 
 Array = NDArray[np.float64]
-Signal = Callable[[float], Array]
 
 _ROUNDING = 1.0 - 1e-12
 """Sums of times are off by less."""
@@ -70,8 +68,8 @@ class Plan:
         brake_times: when brakes are commanded and power goes, as far as known at the signal.
         reference: what the drives follow.
         duration: how long they take from the command until all stand [s]; 0 without control.
-        slower: gives the plan of a stop on the path that takes longer; None for others.
-        longest: how long that may take, because a recorded motion ends [s].
+        longest: how long they may take on their path [s]: until a recorded motion ends; 0 if all
+            is not to stay on its path.
     """
 
     category: Category
@@ -79,8 +77,21 @@ class Plan:
     brake_times: BrakeTimes
     reference: Reference
     duration: float = 0.0
-    slower: Callable[[float], Plan] | None = None
-    longest: float = np.inf
+    longest: float = 0.0
+
+    def on_path(self, duration: float) -> Plan:
+        """The plan with all joints together on the path that they were on.
+
+        Args:
+            duration: how long it takes from the command until all stand [s].
+
+        Raises:
+            BadValue: a recorded motion ends before.
+        """
+        command = self.brake_times.command
+        slowing = self.reference.pieces[0].slowed(command, duration)
+        rest = EvenPiece(command + duration, np.zeros(len(self.reference.follows)))
+        return replace(self, reference=self.reference.stops_by(slowing, rest), duration=duration)
 
 
 def make_plan(
@@ -108,50 +119,32 @@ def make_plan(
     columns = _driven(equations, brakes, q0)
     follows = np.zeros(len(v0), dtype=bool)
     follows[list(columns.values())] = True
-    start = np.where(follows, v0, 0.0)
-    _check_length(trigger, off if now else command)
-    slope, bend = _path(trigger, columns, start)
-    may_reverse = _reversible(trigger, columns, start)
-    first = Piece(0.0, slope, bend, may_reverse)
+    first = _before_command(trigger, columns, np.where(follows, v0, 0.0))
+    if isinstance(first, RecordedPiece):
+        first.require_known(off if now else command)
+    rest = np.zeros(len(v0))
     # Without power nobody follows; a recorded motion need not be known any longer.
-    nothing = constant(off, np.zeros(len(v0)))
-    plan = Plan(category, chain, brake_times, Reference(follows, (first, nothing)))
+    reference = Reference(follows, (first, EvenPiece(off, rest)))
+    plan = Plan(category, chain, brake_times, reference)
     if isinstance(category, Category0):
         return plan
     # At rest the spline through a recording leaves rounding.
-    speed, times = slope(command), np.zeros(len(v0))
+    speed, times = first.v(command), np.zeros(len(v0))
     speed = np.where(np.abs(speed) > _STILL, speed, 0.0)
     for name, column in columns.items():
         if speed[column] != 0.0:
             times[column] = abs(speed[column]) / _deceleration(brakes, name, category.number)
-    longest = float(times.max(initial=0.0))
-    if longest == 0.0:
-        return replace(plan, reference=Reference(follows, (first, constant(command, 0.0 * v0))))
+    duration = float(times.max(initial=0.0))
+    if duration == 0.0:
+        return replace(plan, reference=reference.stops_by(EvenPiece(command, rest)))
     if not category.on_path:
-        pieces = ramps(command, speed, times)
-        return replace(plan, reference=Reference(follows, (first, *pieces)), duration=longest)
-
-    def along(duration: float) -> Plan:
-        _check_length(trigger, command + 0.5 * duration)
-        pieces = on_path(command, duration, slope, bend, may_reverse)
-        reference = Reference(follows, (first, *pieces))
-        return replace(plan, reference=reference, duration=duration, slower=along)
-
+        pieces = slow_joints(command, speed, times)
+        return replace(plan, reference=reference.stops_by(*pieces), duration=duration)
+    longest = np.inf
     if trigger.motion is not None:
         # Slowing down evenly the robot goes half as far on its path as at its speed.
-        known = 2.0 * (trigger.motion.end - trigger.at - command) * _ROUNDING
-        plan = replace(plan, longest=known)
-    return along(longest)
-
-
-def _check_length(trigger: Trigger, needed: float) -> None:
-    """Check that a recorded motion is known for as long as the robot follows it."""
-    motion = trigger.motion
-    if motion is not None and trigger.at + needed > motion.end:
-        raise BadValue(
-            f"the motion ends at {motion.end:.6g} s, but a signal at {trigger.at:.6g} s needs it "
-            f"until {trigger.at + needed:.6g} s; let the signal come earlier, or record longer"
-        )
+        longest = 2.0 * (trigger.motion.end - trigger.at - command) * _ROUNDING
+    return replace(plan, longest=longest).on_path(duration)
 
 
 def _driven(equations: EquationsOfMotion, brakes: Brakes, q: Array) -> dict[str, int]:
@@ -188,32 +181,14 @@ def _deceleration(brakes: Brakes, joint: str, category: int) -> float:
     return brake.deceleration
 
 
-def _path(trigger: Trigger, columns: dict[str, int], v0: Array) -> tuple[Signal, Signal]:
-    """First and second derivative of the driven joints by the time since the signal."""
+def _before_command(trigger: Trigger, columns: dict[str, int], v0: Array) -> Piece:
+    """What the driven joints do from the signal on."""
     motion = trigger.motion
     if motion is None:
-        rest = np.zeros_like(v0)
-        return lambda t: v0, lambda t: rest
+        return EvenPiece(0.0, v0)
     driven = [k for k, name in enumerate(motion.joints) if name in columns]
-    at = [columns[motion.joints[k]] for k in driven]
-
-    def spread(values: Array) -> Array:
-        full = np.zeros_like(v0)
-        full[at] = values[driven]
-        return full
-
-    return (
-        lambda t: spread(motion.rates(trigger.at + t)),
-        lambda t: spread(motion.accelerations(trigger.at + t)),
-    )
-
-
-def _reversible(trigger: Trigger, columns: dict[str, int], v0: Array) -> NDArray[np.bool_]:
-    """Mask of the driven joints that do not stay where they are from the signal on."""
-    mask, motion = np.zeros(len(v0), dtype=bool), trigger.motion
-    if motion is not None:
-        later = motion.values[max(int(np.searchsorted(motion.t, trigger.at)) - 1, 0) :]
-        for name, moves in zip(motion.joints, np.ptp(later, axis=0) > 0.0, strict=True):
-            if name in columns:
-                mask[columns[name]] = moves
-    return mask
+    at = np.array([columns[motion.joints[k]] for k in driven], dtype=np.intp)
+    reversing = np.zeros(len(v0), dtype=bool)
+    later = motion.values[max(int(np.searchsorted(motion.t, trigger.at)) - 1, 0) :]
+    reversing[at] = np.ptp(later, axis=0)[driven] > 0.0
+    return RecordedPiece(0.0, motion, trigger.at, np.array(driven, np.intp), at, reversing)

@@ -17,6 +17,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from ...boundary.arguments import public
+from ...boundary.pickling import stored_fields
 from ...errors import BadValue, LoadError, UnknownName
 from ...model.mechanism import Mechanism
 from .following import STRIDE, Follower
@@ -57,6 +58,8 @@ class JointTrajectory:
     values: Array
     units: tuple[str, ...] = ()
     source: str = ""
+
+    __getstate__ = stored_fields
 
     def __post_init__(self) -> None:
         if isinstance(self.joints, str) or not all(isinstance(n, str) for n in self.joints):

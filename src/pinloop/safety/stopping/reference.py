@@ -6,40 +6,161 @@ each joint by its own ramp, or all on the path that they were on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Piece", "Reference", "constant", "on_path", "ramps"]
+from ...errors import BadValue
+from .recorded import JointTrajectory
+
+__all__ = ["EvenPiece", "Piece", "RecordedPiece", "Reference", "rates_at", "slow_joints"]
 
 Array = NDArray[np.float64]
-Signal = Callable[[float], Array]
+Mask = NDArray[np.bool_]
+
+
+class Piece(Protocol):
+    """A smooth piece of a reference."""
+
+    @property
+    def start(self) -> float:
+        """When it begins [s]."""
+        ...
+
+    @property
+    def may_reverse(self) -> Mask:
+        """Mask of the coordinates that may turn round in it, or start after a rest, shape (nv,)."""
+        ...
+
+    def v(self, t: float) -> Array:
+        """Velocity, shape (nv,)."""
+        ...
+
+    def a(self, t: float) -> Array:
+        """Its rate, shape (nv,)."""
+        ...
+
+    def slowed(self, start: float, duration: float) -> Piece:
+        """The same path, on which the robot comes evenly to rest.
+
+        Args:
+            start: when it begins to slow down [s].
+            duration: how long it takes [s].
+
+        Raises:
+            BadValue: the path is not known for so long.
+        """
+        ...
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
-    """A smooth piece of a reference.
+class EvenPiece:
+    """Velocities that change evenly, or stay.
 
     Args:
         start: when it begins [s].
-        v: velocity over time, shape (nv,).
-        a: its rate, shape (nv,).
-        may_reverse: mask of the coordinates that may turn round in it, or start after a rest; False
-            if none does.
+        speeds: velocity there, shape (nv,).
+        rates: its rate, shape (nv,); None: it stays.
     """
 
     start: float
-    v: Signal
-    a: Signal
-    may_reverse: NDArray[np.bool_] | bool = False
+    speeds: Array
+    rates: Array | None = None
 
-    def rates(self, t: float | Array) -> Array:
-        """Rate of the velocity at a time, shape (nv,), or at several of shape (k, 1), (k, nv)."""
-        if not isinstance(t, np.ndarray):
-            return self.a(t)
-        return np.array([self.a(one) for one in t.ravel().tolist()])
+    @property
+    def may_reverse(self) -> Mask:
+        """No coordinate turns round: ramps end at rest."""
+        return np.zeros(len(self.speeds), dtype=bool)
+
+    def v(self, t: float) -> Array:
+        """See `Piece`."""
+        if self.rates is None:
+            return self.speeds
+        return self.speeds + self.rates * (t - self.start)
+
+    def a(self, t: float) -> Array:
+        """See `Piece`."""
+        return 0.0 * self.speeds if self.rates is None else self.rates
+
+    def slowed(self, start: float, duration: float) -> EvenPiece:
+        """See `Piece`."""
+        return EvenPiece(start, self.v(start), -self.v(start) / duration)
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedPiece:
+    """A recorded motion, as it is or slowed down evenly.
+
+    Slowed down, the robot is at time ``t`` where it would have been at the parameter
+    ``s = start + past - past^2 / (2 duration)`` of its path, with ``past = t - start``, and its
+    velocity is ``ds/dt = 1 - past / duration`` times what it would have been.
+
+    Args:
+        start: when it begins [s].
+        motion: the recording.
+        signal: when the signal comes, in the time of the recording [s].
+        joints: which of the recorded joints have a drive that follows, k of them.
+        columns: their velocity coordinates, shape (k,).
+        reversing: see `Piece.may_reverse`; also says how many coordinates there are.
+        duration: how long it takes to slow down [s]; infinite: the motion goes on as recorded.
+    """
+
+    start: float
+    motion: JointTrajectory
+    signal: float
+    joints: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    reversing: Mask
+    duration: float = np.inf
+
+    @property
+    def may_reverse(self) -> Mask:
+        """See `Piece`."""
+        return self.reversing
+
+    def v(self, t: float) -> Array:
+        """See `Piece`."""
+        s, rate = self._parameter(t)
+        return self._spread(self.motion.rates(self.signal + s)) * rate
+
+    def a(self, t: float) -> Array:
+        """See `Piece`."""
+        s, rate = self._parameter(t)
+        a = self._spread(self.motion.accelerations(self.signal + s)) * rate**2
+        if np.isinf(self.duration):
+            return a
+        return np.asarray(a - self._spread(self.motion.rates(self.signal + s)) / self.duration)
+
+    def slowed(self, start: float, duration: float) -> RecordedPiece:
+        """See `Piece`."""
+        # Slowing down evenly the robot goes half as far on its path as at its speed.
+        self.require_known(start + 0.5 * duration)
+        return replace(self, start=start, duration=duration)
+
+    def require_known(self, until: float) -> None:
+        """Check that the motion is recorded for as long as the robot follows it.
+
+        Args:
+            until: time since the signal [s].
+        """
+        if self.signal + until > self.motion.end:
+            raise BadValue(
+                f"the motion ends at {self.motion.end:.6g} s, but a signal at {self.signal:.6g} s "
+                f"needs it until {self.signal + until:.6g} s; let the signal come earlier, or "
+                "record longer"
+            )
+
+    def _parameter(self, t: float) -> tuple[float, float]:
+        """Parameter of the path, and its rate."""
+        past = t - self.start
+        return self.start + past - 0.5 * past**2 / self.duration, 1.0 - past / self.duration
+
+    def _spread(self, values: Array) -> Array:
+        full = np.zeros(len(self.reversing))
+        full[self.columns] = values[self.joints]
+        return full
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,27 +172,32 @@ class Reference:
         pieces: its smooth pieces in order; the last one goes on for ever.
     """
 
-    follows: NDArray[np.bool_]
+    follows: Mask
     pieces: tuple[Piece, ...]
 
     def at(self, t: float) -> Piece:
         """The piece that holds from ``t`` on."""
-        held = [piece for piece in self.pieces if piece.start <= t]
-        return held[-1] if held else self.pieces[0]
+        begun = [piece for piece in self.pieces if piece.start <= t]
+        return begun[-1] if begun else self.pieces[0]
 
     @property
     def starts(self) -> tuple[float, ...]:
         """Where pieces begin [s]."""
         return tuple(piece.start for piece in self.pieces)
 
-
-def constant(start: float, v: Array) -> Piece:
-    """Go on at the velocity ``v``."""
-    rest = np.zeros_like(v)
-    return Piece(start, lambda t: v, lambda t: rest)
+    def stops_by(self, *pieces: Piece) -> Reference:
+        """The reference with other pieces after its first."""
+        return replace(self, pieces=(self.pieces[0], *pieces))
 
 
-def ramps(start: float, v: Array, times: Array) -> tuple[Piece, ...]:
+def rates_at(piece: Piece, t: float | Array) -> Array:
+    """Rate of a reference at a time, shape (nv,), or at several of shape (k, 1), then (k, nv)."""
+    if not isinstance(t, np.ndarray):
+        return piece.a(t)
+    return np.array([piece.a(time) for time in t.ravel().tolist()])
+
+
+def slow_joints(start: float, v: Array, times: Array) -> tuple[Piece, ...]:
     """Bring every joint to rest at a constant deceleration of its own.
 
     Args:
@@ -85,40 +211,6 @@ def ramps(start: float, v: Array, times: Array) -> tuple[Piece, ...]:
     def piece(begin: float) -> Piece:
         running = moving & (ends > begin)
         a = np.where(running, -v / np.where(running, times, 1.0), 0.0)
-        offset = np.where(running, v, 0.0)
-        return Piece(begin, lambda t: offset + a * (t - start), lambda t: a)
+        return EvenPiece(begin, np.where(running, v, 0.0) + a * (begin - start), a)
 
     return tuple(piece(begin) for begin in sorted({start, *ends[moving].tolist()}))
-
-
-def on_path(
-    start: float,
-    duration: float,
-    slope: Signal,
-    bend: Signal,
-    may_reverse: NDArray[np.bool_] | bool = False,
-) -> tuple[Piece, ...]:
-    """Slow down along a path evenly: its parameter runs at 1 at first, at 0 at the end.
-
-    Args:
-        start: when the robot begins to slow down [s].
-        duration: how long it takes [s].
-        slope: first derivative of the path by its parameter, a function of the parameter.
-        bend: second derivative.
-        may_reverse: see `Piece`.
-    """
-
-    def parameter(t: float) -> tuple[float, float]:
-        past = t - start
-        return start + past - 0.5 * past**2 / duration, 1.0 - past / duration
-
-    def v(t: float) -> Array:
-        s, rate = parameter(t)
-        return slope(s) * rate
-
-    def a(t: float) -> Array:
-        s, rate = parameter(t)
-        return bend(s) * rate**2 - slope(s) / duration
-
-    rest = 0.0 * slope(start)
-    return Piece(start, v, a, may_reverse), constant(start + duration, rest)

@@ -8,10 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from ...boundary.arguments import public
 from ...boundary.forwards import forward
+from ...boundary.pickling import stored_fields
 from ...model.mechanism import Mechanism
 from ...simulation.modes import ModalSystem
 from ...simulation.trajectory import Trajectory
@@ -23,22 +22,22 @@ from ..space.passed_limits import LimitPassed, joint_limits
 from ..space.swept import swept_volume
 from ..space.volume import SweptVolume
 from .brake_times import Category, Category0
-from .holding import Holding, holding
+from .history import StopHistory
+from .holding import Holding, check_holding
 from .joint_stop import JointStop, joint_stop
 from .joint_travel import all_stand_since, measure_joint_travel
 from .ledger import Ledger, energy_ledger
-from .loads import Loads, loads_of
+from .loads import Loads, measure_loads
 from .point_stop import PointStop, point_stop
 from .prepared_robot import tool_of
 from .result_document import Document
 from .simulation import StopSimulation
-from .stop_equations import StopTorque
 
 __all__ = ["StopResult", "make_result"]
 
 Outcome = Literal["stopped", "does not hold", "time-out"]
 
-_REMARKS, _EXPORT = "safety.stopping.assumptions", "safety.stopping.export"
+_ASSUMPTIONS, _EXPORT = "safety.stopping.assumptions", "safety.stopping.export"
 
 
 @public
@@ -60,7 +59,7 @@ class StopResult:
         loads: the largest speeds, torques and energies, joint by joint.
         ledger: where the energy went.
         events: time and name of everything that happened.
-        course: phases and states, for whoever needs the details.
+        history: phases and all that they rest on, for whoever needs the details.
     """
 
     robot: Mechanism
@@ -75,7 +74,9 @@ class StopResult:
     loads: Loads = field(repr=False)
     ledger: Ledger
     events: tuple[tuple[float, str], ...] = field(repr=False)
-    course: StopSimulation = field(repr=False)
+    history: StopHistory = field(repr=False)
+
+    __getstate__ = stored_fields
 
     def __repr__(self) -> str:
         return (
@@ -91,22 +92,22 @@ class StopResult:
     @cached_property
     def joints(self) -> dict[str, JointStop]:
         """Per joint with a brake entry, by name."""
-        ways = measure_joint_travel(self.course)
+        travel = measure_joint_travel(self.history)
         return {
-            name: joint_stop(self.course, name, ways, self.loads, self.holding)
+            name: joint_stop(self.history, name, travel, self.loads, self.holding)
             for name in self.brakes.joints
         }
 
     @cached_property
     def assumptions(self) -> tuple[Assumption, ...]:
         """Every number of chain and brakes that the stop rests on, with its provenance."""
-        rows: tuple[Assumption, ...] = forward(_REMARKS, "assumptions_of", self)
+        rows: tuple[Assumption, ...] = forward(_ASSUMPTIONS, "assumptions_of", self)
         return rows
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What is odd about the stop or its numbers, one sentence each."""
-        sentences: tuple[str, ...] = forward(_REMARKS, "warnings_of", self)
+        sentences: tuple[str, ...] = forward(_ASSUMPTIONS, "warnings_of", self)
         return sentences
 
     def table(self) -> Sheet:
@@ -220,64 +221,42 @@ class StopResult:
         return joint_limits(self.run, tolerance=tolerance)
 
 
-def make_result(course: StopSimulation, system: ModalSystem, stands: bool) -> StopResult:
-    """The result of a course that has ended.
+def make_result(simulation: StopSimulation, system: ModalSystem, stands: bool) -> StopResult:
+    """The result of a simulation that has ended.
 
     Args:
-        course: the course.
+        simulation: the simulation.
         system: equations by mode of the robot with all its rotors.
         stands: whether all stand.
     """
-    last = course.kept[-1]
-    held = holding(course.equations, course.phases[-1], last.t, last.q, stands=stands)
+    equations, last = simulation.equations, simulation.states[-1]
+    held = check_holding(equations, simulation.phases[-1], last.t, last.q, stands=stands)
     outcome: Outcome = "stopped" if stands and held.all_held else "time-out"
     if not held.all_held:
         outcome = "does not hold"
-    run = _trajectory(course, system, outcome)  # first: it tells what the motion alone took
-    since, loads = all_stand_since(course) if stands else None, loads_of(course)
+    history = simulation.history(system, outcome)
+    loads = measure_loads(history, equations, [state.solved for state in simulation.states])
     return StopResult(
-        robot=course.robot,
-        brakes=course.train.brakes,
-        category=course.plan.category,
-        chain=course.plan.chain,
-        run=run,
+        robot=history.robot,
+        brakes=history.train.brakes,
+        category=history.plan.category,
+        chain=history.plan.chain,
+        run=history.run,
         outcome=outcome,
-        stopping_time=last.t if since is None else since,
-        reaction_time=_reaction_time(course),
+        stopping_time=all_stand_since(history) if stands else last.t,
+        reaction_time=_reaction_time(history),
         holding=held,
         loads=loads,
-        ledger=energy_ledger(course, loads),
-        events=tuple(sorted(course.log, key=lambda event: event[0])),
-        course=course,
+        ledger=energy_ledger(history, equations, loads),
+        events=history.run.events,
+        history=history,
     )
 
 
-def _reaction_time(course: StopSimulation) -> float:
+def _reaction_time(history: StopHistory) -> float:
     """From the signal until the first brake or controlled deceleration acts [s]."""
-    acting = course.train.has_brake
-    if not isinstance(course.plan.category, Category0) or not acting.any():
-        return course.plan.chain.command
-    begin, _ = course.clock.brake_times.engagement(course.train)
+    acting = history.train.has_brake
+    if not isinstance(history.plan.category, Category0) or not acting.any():
+        return history.plan.chain.command
+    begin, _ = history.brake_times.engagement(history.train)
     return float(begin[acting].min())
-
-
-def _trajectory(course: StopSimulation, system: ModalSystem, outcome: str) -> Trajectory:
-    kept = course.kept
-    # Every phase is a mode of its own, so that both states of each change are kept apart.
-    return Trajectory(
-        robot=system.robot,
-        t=np.array([state.t for state in kept]),
-        q=np.array([state.q for state in kept]),
-        v=np.array([state.v for state in kept]),
-        a=np.array([state.a for state in kept]),
-        psi=np.array(course.psi).reshape(-1, system.robot.nv),
-        mode=np.array([state.phase for state in kept], dtype=np.int64),
-        modes=tuple(phase.mode for phase in course.phases),
-        message=outcome,
-        system=system,
-        forces=tuple((StopTorque(course.equations, phase),) for phase in course.phases),
-        transitions=tuple(course.transitions),
-        events=tuple(sorted(course.log, key=lambda event: event[0])),
-        evaluations=course.equations.evaluations,
-        rejected=course.stepper.rejected,
-    )

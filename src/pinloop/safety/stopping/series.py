@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from ...errors import BadValue
 from ...model.workspace import create_data
+from .drivetrain import Drivetrain
 from .ledger import energies_at
 from .phase import Phase
 from .result import StopResult
-from .simulation import StopSimulation
+from .stop_equations import StopEquations
 
 __all__ = ["Series", "series_of"]
 
@@ -69,21 +70,21 @@ def series_of(result: StopResult, every: float | None = 1e-3) -> Series:
             these have two rows with the same time, before and after; of even times it is the
             state after.
     """
-    course = result.course
+    history, robot = result.history, result.robot
     stored, times = _instants(result.run.t, every)
-    robot = course.robot
-    states = _States(course)
+    equations = history.equations()
     q, v = np.zeros((len(times), robot.nq)), np.zeros((len(times), robot.nv))
     torques = np.zeros((4, len(times), robot.nv))
     energies = np.zeros((2, len(times)))
-    for row, (k, t) in enumerate(zip(stored, times, strict=True)):
-        q[row], v[row], phase = states.at(int(k), float(t))
-        torques[:, row] = _torques(course, phase, float(t), q[row], v[row])
-        energies[:, row] = energies_at(course, q[row], v[row])
-    tool, speed = _way(result, q, v)
-    return Series(
-        times, q, v, torques[0], torques[1], torques[2], torques[3], tool, speed, *energies
-    )
+    for row, (k, t) in enumerate(zip(stored.tolist(), times.tolist(), strict=True)):
+        run = history.run
+        q[row], v[row] = (run.q[k], run.v[k]) if t == run.t[k] else history.step(k)(t)
+        equations.enter(history.phases[run.mode[k]])
+        torques[:, row] = _torques(equations, t, q[row], v[row])
+        energies[:, row] = energies_at(equations, q[row], v[row])
+    tool, speed = _tool_path(result, q, v)
+    torque, brake, friction, drive = torques
+    return Series(times, q, v, torque, brake, friction, drive, tool, speed, *energies)
 
 
 def _instants(kept: Array, every: float | None) -> tuple[NDArray[np.intp], Array]:
@@ -106,26 +107,10 @@ def _instants(kept: Array, every: float | None) -> tuple[NDArray[np.intp], Array
     return np.searchsorted(kept, times, side="right") - 1, times
 
 
-class _States:
-    """States of a course between the stored ones; enters the phase that each is in."""
-
-    def __init__(self, course: StopSimulation) -> None:
-        self._course = course
-
-    def at(self, k: int, t: float) -> tuple[Array, Array, Phase]:
-        """State at ``t``, at or after stored state k, and its phase."""
-        course = self._course
-        kept = course.kept[k]
-        phase = course.phases[kept.phase]
-        course.equations.enter(phase)
-        q, v = (kept.q, kept.v) if t == kept.t else course.step(k)(t)
-        return q, v, phase
-
-
-def _torques(course: StopSimulation, phase: Phase, t: float, q: Array, v: Array) -> Array:
+def _torques(equations: StopEquations, t: float, q: Array, v: Array) -> Array:
     """All torques together, and those of brakes, friction and drives, shape (4, nv)."""
-    train, sliding = course.train, phase.sliding
-    solved = course.equations.solve(t, q, v)
+    train, phase = equations.train, equations.phase
+    sliding, solved = phase.sliding, equations.solve(t, q, v)
     engaged, way = sliding.engaged(t), sliding.direction
     brake = -way * engaged * (train.motor_brake[0] + train.joint_brake[0])
     friction = train.viscous(v) - way * train.friction(v)
@@ -135,7 +120,7 @@ def _torques(course: StopSimulation, phase: Phase, t: float, q: Array, v: Array)
         before = train.before_gear(solved.gear_output + solved.holding_torque, way)
         drive = np.where(follow, train.driven(t, sliding, before, solved.a), drive)
     if stuck.any():
-        parts = _shares(course, phase, t) * solved.holding_torque
+        parts = _shares(train, phase, t) * solved.holding_torque
         brake, friction, drive = (
             np.where(stuck, part, moving)
             for part, moving in zip(parts, (brake, friction, drive), strict=True)
@@ -143,9 +128,9 @@ def _torques(course: StopSimulation, phase: Phase, t: float, q: Array, v: Array)
     return np.array([solved.torque, brake, friction, drive])
 
 
-def _shares(course: StopSimulation, phase: Phase, t: float) -> Array:
+def _shares(train: Drivetrain, phase: Phase, t: float) -> Array:
     """What brake, dry friction and drive could hold at rest, as parts of one, shape (3, nv)."""
-    train, sliding = course.train, phase.sliding
+    sliding = phase.sliding
     brake = sliding.engaged(t) * (train.motor_brake[1] / train.efficiency + train.joint_brake[1])
     brake = np.where(phase.blocked > 0, np.inf, brake)
     powered = sliding.drives & (sliding.saturated_drive_sign == 0.0)
@@ -158,7 +143,7 @@ def _shares(course: StopSimulation, phase: Phase, t: float) -> Array:
     return np.asarray(able / np.where(whole > 0, whole, 1.0))
 
 
-def _way(result: StopResult, q: Array, v: Array) -> tuple[Array, Array]:
+def _tool_path(result: StopResult, q: Array, v: Array) -> tuple[Array, Array]:
     """Places and speeds of the tool."""
     model, frame = result.robot.model, result.robot.frame_id(result.tool)
     data = create_data(model)

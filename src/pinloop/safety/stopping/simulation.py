@@ -8,8 +8,7 @@ change each, cannot do.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from copy import copy
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -25,23 +24,26 @@ from ...integrate import MuntheKaas, Step
 from ...model.workspace import create_data
 from ...simulation.limits import JointEnd
 from ...simulation.manifold import RobotManifold
+from ...simulation.modes import ModalSystem
 from ...simulation.speedloss import SpeedLoss, VelocityShift, speed_loss
 from ...simulation.stabilization import Projection, Projector
 from ...simulation.stepping import StepFailed, Stepper
 from ...simulation.tangents import obstacle
+from ...simulation.trajectory import Trajectory
 from ...simulation.transitions import Transition
 from .crossing import Watched, WatchedCoordinates, first_crossing, shortened, watched_joints
 from .drivetrain import Drivetrain
 from .failures import CHATTER, INSTANT, explained
+from .history import StopHistory
 from .impact import impact
 from .pending_instants import PendingInstants
 from .phase import Phase, in_the_way
 from .plan import Plan
 from .stick_slip import PhaseStart, decide_phase
-from .stop_equations import Solved, StopEquations
+from .stop_equations import Solved, StopEquations, StopTorque
 from .teeth import Teeth
 
-__all__ = ["Standstill", "StopSimulation", "StoredState"]
+__all__ = ["Standstill", "StopSimulation"]
 
 Array = NDArray[np.float64]
 State = tuple[Array, Array, Array]
@@ -57,14 +59,30 @@ _LOOK = 500
 
 @dataclass(frozen=True, eq=False)
 class StoredState:
-    """A state, and the phase that it is in; the solution of the equations, if it was at hand."""
+    """A state, and the phase that it is in.
+
+    Args:
+        t: time [s].
+        q: configuration, shape (nq,).
+        v: velocity, shape (nv,).
+        a: acceleration, shape (nv,).
+        psi: step in the algebra that leads to it, shape (nv,).
+        phase: number of the phase.
+        solved: solution of the equations there; None if it was not at hand.
+    """
 
     t: float
     q: Array
     v: Array
     a: Array
+    psi: Array
     phase: int
     solved: Solved | None = None
+
+    @property
+    def state(self) -> tuple[float, Array, Array]:
+        """Time, configuration, velocity."""
+        return self.t, self.q, self.v
 
 
 @public
@@ -93,6 +111,7 @@ class StopSimulation:
         limited: whether the torque of the drives is limited in a controlled stop.
         ends: position limits that are end stops.
         longest: longest step from the command on [s].
+        enough: asked after each step whether the rest does not matter.
     """
 
     def __init__(
@@ -106,6 +125,7 @@ class StopSimulation:
         limited: bool = True,
         ends: Sequence[JointEnd] = (),
         longest: float = np.inf,
+        enough: Callable[[Step], bool] | None = None,
     ) -> None:
         self.robot, self.train, self.plan = equations.robot, train, plan
         self.clock, self.standstill, self.limited = (
@@ -114,8 +134,7 @@ class StopSimulation:
             limited,
         )
         self.equations = StopEquations(equations, train)
-        self.unheld = RobotManifold(self.robot)
-        self.manifold = copy(self.unheld)
+        self.manifold = RobotManifold(self.robot)
         rows = equations.rows
         self.projector = Projector(equations, Projection(), None, self.manifold) if rows else None
         # Whether a step ends beside a bifurcation is not looked at: stops may end in flat poses.
@@ -127,8 +146,7 @@ class StopSimulation:
             self._project,
             loss=self._loss,
         )
-        self.kept: list[StoredState] = []
-        self.psi: list[Array] = []
+        self.states: list[StoredState] = []
         self.phases: list[Phase] = []
         self.transitions: list[Transition] = []
         self.log: list[tuple[float, str]] = []
@@ -139,7 +157,8 @@ class StopSimulation:
         self.crawls = ""  # what damping makes steps so short, if any
         self.tiny = 0.0
         self.simple = train.single
-        self.longest = longest
+        self.longest, self._enough = longest, enough
+        self._over = False
         model = self.robot.model
         self.data = create_data(model)
         kinds = pin.FrameType.JOINT, pin.FrameType.OP_FRAME
@@ -151,7 +170,7 @@ class StopSimulation:
             return self._run(q, v, until)
         except StepFailed as failure:
             regular = 1.0 if self.projector is None else self.projector.regularity
-            last = (self.kept[-1].t, self.kept[-1].q, self.kept[-1].v) if self.kept else None
+            last = self.states[-1].state if self.states else None
             raise explained(failure, self.equations, self.stepper.method, regular, last) from None
 
     def _run(self, q: Array, v: Array, until: float) -> bool:
@@ -162,7 +181,7 @@ class StopSimulation:
         if hit or self.teeth.blocked.any():
             q, v, a = self._begin(t, q, self._hit(t, q, v, ", ".join(hit)), tuple(hit))
         h = self.stepper.first_step(v, a, until)
-        while t < until:
+        while t < until and not self._over:
             changed = self._timed(t, q, v)
             if changed is not None:
                 q, v, a = changed
@@ -172,7 +191,7 @@ class StopSimulation:
             end = min([until, *(instant for instant in self.clock.breaks() if instant > t)])
             if self._rests(v, a):
                 t = end  # nothing moves before something changes
-                self._keep(t, q, v, a, np.zeros(self.robot.nv))
+                self._store(t, q, v, a, np.zeros(self.robot.nv))
                 continue
             self._look_for_stiffness(t, q, v, h, until - t)
             t, q, v, a, h = self._step(t, h, end, (q, v, a))
@@ -196,13 +215,11 @@ class StopSimulation:
         violation = equations.bound_violation(between=1.0)
         found = first_crossing(step, self.watched, equations, violation, self.tiny)
         if found is None:
-            self._keep(step.t1, step.q1, step.v1, step.a1, step.psi)
-            self._look_for_motion(step)
+            self._store_step(step)
             return step.t1, step.q1, step.v1, step.a1, h_next
         if found.t > t:
             step, reached = shortened(self.stepper, equations, step, found, self.tiny)
-            self._keep(step.t1, step.q1, step.v1, step.a1, step.psi)
-            self._look_for_motion(step)
+            self._store_step(step)
             if not reached:
                 return step.t1, step.q1, step.v1, step.a1, h_next
             t, state = step.t1, (step.q1, step.v1, step.a1)
@@ -315,7 +332,7 @@ class StopSimulation:
         q, v, _ = self._project(t, q, v)
         self._require_kept(t, q, before, v)
         a = self.equations.acceleration(t, q, v)
-        self._keep(t, q, v, a, 0.0 * v)
+        self._store(t, q, v, a, 0.0 * v)
         return q, v, a
 
     def _timed(self, t: float, q: Array, v: Array) -> State | None:
@@ -397,7 +414,7 @@ class StopSimulation:
 
     def _look_for_stiffness(self, t: float, q: Array, v: Array, h: float, left: float) -> None:
         """Warn, once, where damping makes the steps so short that the stop crawls."""
-        if self.crawls or left < MANY * h or len(self.kept) % _LOOK != _LOOK - 1:
+        if self.crawls or left < MANY * h or len(self.states) % _LOOK != _LOOK - 1:
             return
         found = self.equations.stiffest_damping(t, q, v)
         message = found and crawl_message(found, self.stepper.method, left, h)
@@ -426,23 +443,6 @@ class StopSimulation:
             for k in self.points
         )
 
-    def step(self, k: int) -> Step:
-        """The step from state k to the next, for what lies between them."""
-        one, two = self.kept[k], self.kept[k + 1]
-        # Not the manifold of the run, which holds the joints that are stuck at the end.
-        return Step(
-            self.unheld,
-            one.t,
-            two.t,
-            one.q,
-            one.v,
-            one.a,
-            self.psi[k],
-            two.q,
-            two.v,
-            two.a,
-        )
-
     def _look_for_chatter(self, t: float) -> None:
         recent = [name for time, name in self.log if t - time <= INSTANT]
         missed = sum(t - time <= INSTANT for time in self.missed)
@@ -458,9 +458,55 @@ class StopSimulation:
                 )
             raise StepFailed(text, "chatter")
 
-    def _keep(self, t: float, q: Array, v: Array, a: Array, psi: Array) -> None:
-        if self.kept:
-            self.psi.append(psi)
+    # -- what is stored -----------------------------------------------------------------------
+
+    def _store_step(self, step: Step) -> None:
+        self._store(step.t1, step.q1, step.v1, step.a1, step.psi)
+        self._look_for_motion(step)
+        self._over = self._enough is not None and self._enough(step)
+
+    def _store(self, t: float, q: Array, v: Array, a: Array, psi: Array) -> None:
         last = self.equations.last
         solved = last if last is not None and last.a is a else None
-        self.kept.append(StoredState(t, q.copy(), v.copy(), a, len(self.phases) - 1, solved))
+        state = StoredState(t, q.copy(), v.copy(), a, psi, len(self.phases) - 1, solved)
+        self.states.append(state)
+
+    def history(self, system: ModalSystem, message: str) -> StopHistory:
+        """What has happened, as data.
+
+        Args:
+            system: equations by mode of the robot with all its rotors.
+            message: how it has ended.
+        """
+        states = self.states
+        run = Trajectory(
+            robot=system.robot,
+            t=np.array([state.t for state in states]),
+            q=np.array([state.q for state in states]),
+            v=np.array([state.v for state in states]),
+            a=np.array([state.a for state in states]),
+            psi=np.array([state.psi for state in states])[1:],
+            # Every phase is a mode of its own, so that both states of each change are kept apart.
+            mode=np.array([state.phase for state in states]),
+            modes=tuple(phase.mode for phase in self.phases),
+            message=message,
+            system=system,
+            forces=tuple((StopTorque(self.train, phase),) for phase in self.phases),
+            transitions=tuple(self.transitions),
+            events=tuple(sorted(self.log, key=lambda event: event[0])),
+            evaluations=self.equations.evaluations,
+            rejected=self.stepper.rejected,
+        )
+        return StopHistory(
+            robot=self.robot,
+            train=self.train,
+            plan=self.plan,
+            brake_times=self.clock.brake_times,
+            run=run,
+            phases=tuple(self.phases),
+            ends=self.teeth.ends,
+            method=self.stepper.method,
+            tiny=self.tiny,
+            slow=self.standstill.speed,
+            slow_since=self.stands_since,
+        )

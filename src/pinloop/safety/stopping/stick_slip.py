@@ -18,7 +18,10 @@ where the rows keep their rank. Then, at the start of a phase:
    Then a coordinate is back at rest at the very instant at which it left. It is *refuted*, and
    sticks for that instant. So at one instant a coordinate leaves rest once and is held once, and
    after at most two decisions per coordinate time goes on.
-4. What nothing grips, neither brake nor dry friction nor drive, takes no part: such a joint is
+4. The power in a gear with losses that turns a rotor has one sign in a phase. The phase ends when
+   the torque behind the gear has the other one by ``2 e_i``, and that is its sign in the next
+   phase, which hence lasts until the torque has changed by ``4 e_i``: for a positive time.
+5. What nothing grips, neither brake nor dry friction nor drive, takes no part: such a joint is
    free. Whether it rests means nothing for its torques, and its speed may pass zero at any time.
 
 The one exception is a configuration in which the rows lose rank, where loads are not continuous.
@@ -96,48 +99,53 @@ class PhaseStart:
 def decide_phase(equations: StopEquations, now: PhaseStart) -> Phase:
     """Decide who sticks, who follows and who slides, all together."""
     train = equations.train
-    M, f, J, gamma, _ = equations.equations.system(now.t, now.q, now.v)
+    M, f, J, gamma, _ = equations.system(now.t, now.q, now.v)
     phase = _as_if_all_stuck(train, now)
-    phase = replace(phase, noise=_noise(train, phase, now, (M, f, J)))
+    ends = _ends(train, phase, now.t, now.v, kind=1)
     broken = dict(now.breaking_away)
     while True:
-        contacts, force = _contacts(train, phase, now, f, broken)
+        contacts, force = _contacts(train, phase, now, f, ends, broken)
         torque, side, reaction = _decided(M, force, J, gamma, contacts)
         new = {
-            int(column): int(way)
-            for column, way in zip(contacts.columns, side, strict=True)
-            if way and phase.pinned[column] and not {int(column)} & (broken.keys() | now.refuted)
+            column: way
+            for column, way in zip(contacts.columns.tolist(), side.tolist(), strict=True)
+            if way and phase.pinned[column] and column not in broken and column not in now.refuted
         }
         if not new:
             break
         broken |= new
-    settled = _settled(train, phase, now, contacts, (torque, side), broken)
-    settled = replace(settled, noise=phase.noise + _NOISE * np.abs(J).T @ np.abs(reaction))
+    noise = _noise(equations, (M, f, J), ends[:2], reaction)
+    settled = _settled(train, phase, now, contacts, (torque, side), broken, noise)
     return _marked_redundant(settled, M + np.diag(train.lossy), J)
 
 
 def _noise(
-    train: Drivetrain, phase: Phase, now: PhaseStart, system: tuple[Array, Array, Array]
+    equations: StopEquations,
+    system: tuple[Array, Array, Array],
+    bounds: Array,
+    reaction: Array,
 ) -> Array:
     """Rounding error of what it takes to pin each coordinate [N m], shape (nv,).
-
-    ``system`` is the mass matrix, the forces and the rows; the rows only where they stand in for
-    inertia that the tree lacks.
 
     By the backward error: all that acts has the size ``|f|`` in the metric of the inverse of M, and
     that of the weight of all bodies, even where it cancels. `solve_stick_slip` takes accelerations
     below a part of it for none; with all others pinned, coordinate i then has ``M_ii`` times as
     much.
+
+    Args:
+        equations: equations of the stop.
+        system: the mass matrix, the forces and the rows; the rows only where they stand in for
+            inertia that the tree lacks.
+        bounds: least and largest torque of what pins a coordinate, shape (2, nv).
+        reaction: multipliers of the rows, shape (m,).
     """
     M, f, J = system
-    model, M = train.robot.model, factor_mass(M + np.diag(train.lossy), J)[0]
+    M = factor_mass(M + np.diag(equations.train.lossy), J)[0]
     inverse = solve_mass(M, np.column_stack([np.eye(len(f)), f]))
     alone = np.sqrt(inverse.diagonal())
-    mass = sum(inertia.mass for inertia in model.inertias)
-    weight = np.sqrt(mass) * np.linalg.norm(model.gravity.linear)
-    acting = np.sqrt(abs(f @ inverse[:, -1])) + alone @ np.abs(f) + weight
-    bounds = np.abs(pinned_bounds(train, phase, now.t, now.v))
-    held = np.where(np.isfinite(bounds), bounds, 0.0).max(axis=0)
+    acting = np.sqrt(abs(f @ inverse[:, -1])) + alone @ np.abs(f) + equations.weight
+    held = np.where(np.isfinite(bounds), np.abs(bounds), 0.0).max(axis=0)
+    held += np.abs(J).T @ np.abs(reaction)
     return np.asarray(_NOISE * (M.diagonal() * alone * acting + held))
 
 
@@ -161,9 +169,14 @@ def _as_if_all_stuck(train: Drivetrain, now: PhaseStart) -> Phase:
     follow = with_drive & ((reference != 0.0) | (rate != 0.0) | now.piece.may_reverse)
     presses = (now.v == 0.0) & in_the_way(now.blocked, reference)
     drive_sign = np.where(now.drives & ~(with_drive | presses), np.sign(reference - now.v), 0.0)
-    none = np.zeros(len(now.v))
+    # Where nothing resists, direction and rest mean nothing: such a joint is free.
+    resists = train.grips(now.ramp, now.slope) | (train.efficiency < 1.0)
+    stuck = (now.v == 0.0) & (resists | with_drive | (now.blocked > 0)) & ~follow
+    direction = np.where(resists & ~stuck, np.sign(now.v), 0.0)
+    if follow.any():
+        direction[follow] = np.where(reference != 0.0, np.sign(reference), np.sign(rate))[follow]
     sliding = Sliding(
-        none,
+        direction,
         drive_sign,
         now.t,
         now.ramp,
@@ -172,25 +185,24 @@ def _as_if_all_stuck(train: Drivetrain, now: PhaseStart) -> Phase:
         now.limited,
         now.shorted,
     )
-    # Where nothing resists, direction and rest mean nothing: such a joint is free.
-    resists = train.grips(sliding) | (train.efficiency < 1.0)
-    stuck = (now.v == 0.0) & (resists | with_drive | (now.blocked > 0)) & ~follow
-    direction = np.where(resists & ~stuck, np.sign(now.v), 0.0)
-    if follow.any():
-        direction[follow] = np.where(reference != 0.0, np.sign(reference), np.sign(rate))[follow]
-    sliding = replace(sliding, direction=direction)
-    return Phase(sliding, stuck, follow, now.piece, none, now.blocked, _mode(()), none)
+    power, noise = np.zeros((2, len(now.v)))
+    return Phase(sliding, stuck, follow, now.piece, power, now.blocked, _mode(()), noise)
 
 
 def _contacts(
-    train: Drivetrain, phase: Phase, now: PhaseStart, f: Array, broken: Mapping[int, int]
+    train: Drivetrain,
+    phase: Phase,
+    now: PhaseStart,
+    f: Array,
+    ends: Array,
+    broken: Mapping[int, int],
 ) -> tuple[Contacts, Array]:
     """Contacts of what may stick and of gears with losses; and the forces of everything else."""
     t, v, sliding = now.t, now.v, phase.sliding
     at = phase.pinned.nonzero()[0]
-    ends = _ends(train, phase, t, v, kind=1)
     fallen = [column for column in broken if phase.stuck[column]]
     if fallen:
+        ends = ends.copy()
         ends[:, fallen] = _ends(train, phase, t, v, kind=0)[:, fallen]
     low, high, up, down = ends
     target = np.where(phase.follow, now.piece.a(t), 0.0)
@@ -230,12 +242,11 @@ def _joined(one: Contacts, other: Contacts) -> Contacts:
     )
 
 
-def _just_loose(contacts: Contacts, column: int, torque: float, way: int, noise: float) -> int:
-    """The direction of a contact that has come loose, though its acceleration is nothing yet.
+def _just_loose(contacts: Contacts, k: int, torque: float, way: int, noise: float) -> int:
+    """The direction of contact k, which has come loose, though its acceleration is nothing yet.
 
     Zero if its torque is no longer at its bound.
     """
-    k = int(np.flatnonzero(contacts.columns == column)[0])
     end = float(contacts.low[k] if way > 0 else contacts.high[k])
     return way if abs(torque - end) <= RELEASE * noise else 0
 
@@ -247,31 +258,28 @@ def _settled(
     contacts: Contacts,
     decided: tuple[Array, NDArray[np.int64]],
     broken: Mapping[int, int],
+    noise: Array,
 ) -> Phase:
     """The phase in which those that broke away slide."""
-    if not (broken or train.has_losses or decided[1].any()):
-        return replace(phase, mode=_locking(train, phase.stuck))
-    stuck, follow = phase.stuck.copy(), phase.follow.copy()
-    direction, drive_sign = (
-        phase.sliding.direction.copy(),
-        phase.sliding.saturated_drive_sign.copy(),
-    )
-    gear_power = np.zeros(len(direction))
+    torque, side = decided
+    if not (broken or train.has_losses or side.any()):
+        return replace(phase, noise=noise, mode=_locking(train, phase.stuck))
+    stuck, follow, gear_power = phase.stuck.copy(), phase.follow.copy(), np.zeros(len(noise))
+    sliding = phase.sliding
+    direction, drive_sign = sliding.direction.copy(), sliding.saturated_drive_sign.copy()
     # What holds a joint besides its gear has no part in the power that flows through that.
-    joint_side = np.where(stuck, train.hold(now.t, phase.sliding, 0, stuck)[1], 0.0)
-    low, high = pinned_bounds(train, phase, now.t, now.v)
-    holds = train.grips(phase.sliding) | (low < high)
-    for column, torque, side in zip(contacts.columns, *decided, strict=True):
+    joint_side = np.where(stuck, train.hold(now.t, sliding, 0, stuck)[1], 0.0)
+    grips = train.grips(now.ramp, now.slope)
+    for k, column in enumerate(contacts.columns.tolist()):
         if not (stuck[column] or follow[column]):
             # Beyond the kink the rotor takes more than all else gives.
-            gear_power[column] = -int(side) or now.reversing_gears.get(int(column), 1)
+            gear_power[column] = -int(side[k]) or now.reversing_gears.get(column, 1)
             continue
-        way = 0 if column in now.refuted else int(side)
-        if way == 0 and int(column) in broken:
-            noise = float(phase.noise[column])
-            way = _just_loose(contacts, int(column), float(torque), broken[int(column)], noise)
-        if way == 0 and not holds[column]:  # a gear with losses goes either way
-            way = -1 if column in now.refuted else 1
+        way = 0 if column in now.refuted else int(side[k])
+        if way == 0 and column in broken:
+            way = _just_loose(contacts, k, float(torque[k]), broken[column], float(noise[column]))
+        if way == 0 and not (grips[column] or contacts.low[k] < contacts.high[k]):
+            way = -1 if column in now.refuted else 1  # a gear with losses goes either way
         if way == 0:
             continue
         if now.drives[column] and drive_sign[column] == 0.0:
@@ -281,17 +289,17 @@ def _settled(
         stuck[column] = follow[column] = False
         if train.lossy[column] > 0:
             # A joint that starts to move is dragged by its load, or by a drive at its limit.
-            output = torque + way * joint_side[column]
-            gear_power[column] = (
-                np.sign(output) if abs(output) > 1e-9 * (1.0 + abs(torque)) else -way
-            )
+            output = torque[k] + way * joint_side[column]
+            large = abs(output) > RELEASE * noise[column]
+            gear_power[column] = np.sign(output) if large else -way
     return replace(
         phase,
-        sliding=replace(phase.sliding, direction=direction, saturated_drive_sign=drive_sign),
+        sliding=replace(sliding, direction=direction, saturated_drive_sign=drive_sign),
         stuck=stuck,
         follow=follow,
         gear_power_sign=gear_power,
         mode=_locking(train, stuck),
+        noise=noise,
     )
 
 
@@ -308,7 +316,7 @@ def _mode(locked: tuple[str, ...]) -> Mode:
 
 def _marked_redundant(phase: Phase, M: Array, J: Array) -> Phase:
     """The phase, knowing whether the torques of what is pinned are unique."""
-    pinned = np.flatnonzero(phase.pinned)
+    pinned = phase.pinned.nonzero()[0]
     if len(J) == 0 or len(pinned) == 0:
         return phase
     rows = np.vstack([J, np.eye(J.shape[1])[pinned]])

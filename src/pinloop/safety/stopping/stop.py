@@ -166,21 +166,23 @@ def stop_prepared(
         plan, notes = hold_on_path(machine.equations, machine.train, plan, method, q0, v0)
     ends = ends_seen_from(machine.ends, q0)
     require_within(machine.robot, ends, q0)
-    course = StopSimulation(machine.equations, machine.train, plan, method, standstill, ends=ends)
-    course.log += notes
+    simulation = StopSimulation(
+        machine.equations, machine.train, plan, method, standstill, ends=ends
+    )
+    simulation.log += notes
     reason = ""
     try:
-        stands = course.go(q0, v0, until)
+        stands = simulation.go(q0, v0, until)
     except (StepFailed, PinloopError) as error:
         reason, stands = f"{error}{blamed_links(error, machine.robot)}", False
-    if not course.kept:
+    if not simulation.states:
         raise PinloopError(reason)
     with blaming_links(machine.robot):
-        result = make_result(course, machine.system, stands)
+        result = make_result(simulation, machine.system, stands)
     if reason:
         raise StopFailed(
             f"the stop of robot '{machine.robot.name}' could not be computed beyond "
-            f"t = {course.kept[-1].t:.6g} s: {reason}",
+            f"t = {simulation.states[-1].t:.6g} s: {reason}",
             result,
         )
     return result

@@ -21,13 +21,14 @@ from ...linalg.saddle import Saddle, solve_mass
 from ...model.mechanism import Mechanism
 from .drivetrain import Drivetrain
 from .phase import RELEASE, Phase, pinned_bounds
+from .prepared_robot import mount_robot
 
 __all__ = ["Solved", "StopEquations", "StopTorque"]
 
 Array = NDArray[np.float64]
 
-_ROUNDING = 1e-7
-"""Torque in a gear that is no power in the wrong direction yet [N m]."""
+_NOTHING = 1e5
+"""How many times its rounding what ends a phase need not be followed more closely."""
 
 
 class Solved(NamedTuple):
@@ -57,13 +58,21 @@ class StopEquations:
     Args:
         equations: equations of the robot with its loops, without forces.
         train: brakes, gears, friction, drives.
+
+    Attributes:
+        weight: size of the weight of all bodies in the metric of the inverse of the mass matrix.
     """
 
     def __init__(self, equations: EquationsOfMotion, train: Drivetrain) -> None:
         self.equations, self.train = equations, train
+        self.system = equations.system_along_run()
         self.evaluations = 0
         self._seen: list[tuple[float, Array, Solved]] = []
         self._no_force = np.zeros(equations.robot.nv)
+        self._has_losses = train.has_losses
+        model = equations.robot.model
+        mass = sum(inertia.mass for inertia in model.inertias)
+        self.weight = float(np.sqrt(mass) * np.linalg.norm(model.gravity.linear))
         self._entered: Phase | None = None
         self.last: Solved | None = None  # what was solved for the latest acceleration
 
@@ -81,6 +90,8 @@ class StopEquations:
         pinned = phase.pinned
         self._free, self._held = (~pinned).nonzero()[0], pinned.nonzero()[0]
         self._rotors = phase.gear_power_sign.nonzero()[0]
+        columns = np.concatenate([self._held, self._held, self._rotors])
+        self._slack = RELEASE * phase.noise[columns]
         self._follows = bool(phase.follow.any())
         self._slide = self.train.sliding_torques(phase.sliding)
         for part in (self._slide.rest, self._slide.rate, self._slide.viscous):
@@ -114,47 +125,41 @@ class StopEquations:
             between: how much farther it may have been between them, as a part of what lies between
                 the least and the largest value.
         """
-        if not self._seen:
+        if not self._seen or not self._slack.size:
             return -np.inf
         t, v, solved = zip(*self._seen, strict=True)
-        passed: list[Array] = []
-        if len(self._held):
-            torque = np.array([one.holding_torque for one in solved])
-            # Bounds that are linear in time do not ask for speeds.
-            speeds = v[0] if self._linear else np.array(v)
-            passed.append(self._out_of_bounds(np.array(t)[:, None], speeds, torque))
-        if len(self._rotors):
-            passed.append(self._turned(np.array([one.gear_output for one in solved])) - _ROUNDING)
-        if not passed:
-            return -np.inf
-        every = np.concatenate(passed, axis=1)
-        every = every[:, np.isfinite(every.max(axis=0))]  # what is bounded
+        _, _, output, torque = (np.array(values) for values in zip(*solved, strict=True))
+        # Bounds that are linear in time do not ask for speeds.
+        speeds = v[0] if self._linear else np.array(v)
+        every = self._violations(np.array(t)[:, None], speeds, torque, output)
         top = every.max(axis=0)
-        return float((top + between * (top - every.min(axis=0))).max(initial=-np.inf))
+        bounded = np.isfinite(top)
+        top = top[bounded]
+        spread = top - every.min(axis=0)[bounded]
+        return float((top + between * spread).max(initial=-np.inf))
 
     def solve(self, t: float, q: Array, v: Array) -> Solved:
         """Acceleration and torques."""
         self.evaluations += 1
-        phase = self.phase
-        M, f, J, gamma, cap = self.equations.system(t, q, v)
+        M, f, J, gamma, cap = self.system(t, q, v)
         joint_side, before = self._slide.torques(t, v)
-        a = np.zeros(len(v))
+        a = self._no_force.copy()
         if self._follows:
-            a[phase.follow] = phase.piece.a(t)[phase.follow]
+            a[self.phase.follow] = self.phase.piece.a(t)[self.phase.follow]
         applied = f + joint_side
         gear_output, rotors = before, self._rotors
-        if self.train.has_losses:
+        if self._has_losses:
             gain = self._gain(before)
             gear_output = gain * before
             heavier = (gain * self.train.lossy)[rotors]
             M[rotors, rotors] += heavier
         loops = self._accelerate(M, applied + gear_output, J, gamma, cap, a)
-        if len(rotors):
+        if rotors.size:
             gear_output[rotors] -= heavier * a[rotors]
         holding = self._no_force
-        if len(self._held):
+        if self._held.size:
             holding = M @ a - applied
-            if len(J):
+            if J.size:
                 holding -= loops
             holding[self._free] = 0.0
         return Solved(a, joint_side, gear_output, holding)
@@ -199,22 +204,25 @@ class StopEquations:
     def passed(self, t: float, q: Array, v: Array) -> Array:
         """How far each of the things that end the phase is from doing so [N m], see `beyond`."""
         solved = self.solve(t, q, v)
-        parts = [np.zeros(0)]
-        if len(self._held):
-            over = self._out_of_bounds(t, v, solved.holding_torque)
-            if self.phase.redundant and over.max() > 0.0:  # others may fit where these do not
-                over = self._out_of_bounds(t, v, self._balanced(t, q, v, solved))
-            parts.append(over)
-        if len(self._rotors):
-            parts.append(self._turned(solved.gear_output) - _ROUNDING)
-        return np.concatenate(parts)
+        torque, output = solved.holding_torque, solved.gear_output
+        violations = self._violations(t, v, torque, output)
+        if self.phase.redundant and violations[: 2 * len(self._held)].max() > 0.0:
+            # Others may fit where these do not.
+            torque = self._balanced(t, q, v, solved)
+            violations = self._violations(t, v, torque, output)
+        return violations
+
+    @property
+    def accuracy(self) -> Array:
+        """What of each of these is nothing [N m]; far more than its rounding."""
+        return np.asarray(_NOTHING * self._slack)
 
     def stiffest_damping(self, t: float, q: Array, v: Array) -> StiffDamping | None:
         """What brings the fastest motion of what is not pinned to rest; None without damping."""
         parts = self.train.dampings(self.phase.sliding)
         if not parts:
             return None
-        M, _, J, _, _ = self.equations.system(t, q, v)
+        M, _, J, _, _ = self.system(t, q, v)
         rows = np.vstack([self.equations.rows.scale[:, None] * J, np.eye(len(v))[self._held]])
         M = M + np.diag(self.train.lossy)
         return fastest_decay(self.equations.robot, M, rows, parts)
@@ -232,26 +240,21 @@ class StopEquations:
         """Coordinates in whose gear the power turns round, with the new sign of its torque."""
         if not len(self._rotors):
             return {}
-        over = self._turned(self.solve(t, q, v).gear_output)
-        return {
-            int(i): -int(self.phase.gear_power_sign[i])
-            for i, value in zip(self._rotors, over, strict=True)
-            if value >= -1e-6
-        }
+        sign, noise = self.phase.gear_power_sign, self.phase.noise
+        reverse = -sign * self.solve(t, q, v).gear_output
+        return {int(i): -int(sign[i]) for i in self._rotors if reverse[i] > noise[i]}
 
-    def _out_of_bounds(self, t: float | Array, v: Array, torque: Array) -> Array:
-        """How far torques of what is pinned are beyond their bounds, at one instant or several.
+    def _violations(self, t: float | Array, v: Array, torque: Array, output: Array) -> Array:
+        """How far torques are beyond what ends the phase, at one instant or several [N m].
 
-        Those beyond the lower ones first, then those beyond the upper ones.
+        Those of what is pinned beyond their lower bounds, then those beyond their upper ones, then
+        those behind gears that turn a rotor beyond zero.
         """
         low, high = self.bounds(t, v)
-        noise = RELEASE * self.phase.noise
-        both = low - noise - torque, torque - high - noise
-        return np.concatenate([one[..., self._held] for one in both], axis=-1)
-
-    def _turned(self, gear_output: Array) -> Array:
-        """How far the torque behind gears has passed zero, per gear that turns a rotor [N m]."""
-        return np.asarray(-(self.phase.gear_power_sign * gear_output)[..., self._rotors])
+        held, sign = self._held, self.phase.gear_power_sign
+        parts = [(low - torque)[..., held], (torque - high)[..., held]]
+        parts.append((-sign * output)[..., self._rotors])
+        return np.asarray(np.concatenate(parts, axis=-1) - self._slack)
 
     def _gain(self, before: Array) -> Array:
         """Torque behind the gears over that before them."""
@@ -296,19 +299,19 @@ class StopEquations:
     ) -> Array:
         """Solve for the coordinates that are not pinned, fill ``a``, return ``J' lam``."""
         free, held = self._free, self._held
-        if len(J) == 0:
-            if len(held) == 0:
+        if not J.size:
+            if not held.size:
                 a[:] = solve_mass(M, f)
-            elif len(free):
+            elif free.size:
                 rest = f[free]
                 if self._follows:  # what is stuck has no acceleration
                     rest -= M.take(self._free_held) @ a[held]
                 a[free] = solve_mass(M.take(self._free_free), rest)
             return self._no_force
-        if len(held) == 0:
+        if not held.size:
             a[:], lam = Saddle(M, J, self.equations.rows.scale, max_rank=cap).solve(f, -gamma)
             return J.T @ lam
-        if len(free) == 0:
+        if not free.size:
             return self._no_force
         given = a[held]
         rest = f[free] - M.take(self._free_held) @ given
@@ -325,27 +328,32 @@ class StopTorque(Force):
     reaction of the lock is that torque.
 
     Args:
-        equations: the equations of the stop.
+        train: brakes, gears, friction, drives.
         phase: the phase.
     """
 
-    equations: StopEquations
+    train: Drivetrain
     phase: Phase
 
     def bind(self, robot: Mechanism) -> BoundForce:
         """The force on the robot of the trajectory, whose mass matrix has all rotors."""
-        return _BoundStopTorque(self)
+        return _BoundStopTorque(self, robot)
 
 
 class _BoundStopTorque(BoundForce):
-    def __init__(self, given: StopTorque) -> None:
-        self.name, self._given = "brakes, friction, drives", given
+    def __init__(self, given: StopTorque, robot: Mechanism) -> None:
+        self.name, self._given, self._robot = "brakes, friction, drives", given, robot
+        train = given.train
+        # In the stop, rotors behind gears with losses are torques; in a trajectory they are masses.
+        robot = mount_robot(robot, train.reflected - train.lossy, None, None)
+        self._equations = StopEquations(EquationsOfMotion(robot), train)
+        self._equations.enter(given.phase)
+
+    def __reduce__(self) -> tuple[type[_BoundStopTorque], tuple[StopTorque, Mechanism]]:
+        return _BoundStopTorque, (self._given, self._robot)
 
     def torque(self, t: float, q: Array, v: Array, data: pin.Data) -> Array:
-        equations, phase = self._given.equations, self._given.phase
-        equations.enter(phase)
-        solved = equations.solve(t, q, v)
-        # In the stop, rotors behind gears with losses are torques; in a trajectory they are masses.
-        torque = solved.torque + equations.train.lossy * solved.a
-        torque[phase.stuck] = 0.0
+        solved = self._equations.solve(t, q, v)
+        torque = solved.torque + self._given.train.lossy * solved.a
+        torque[self._given.phase.stuck] = 0.0
         return torque

@@ -113,7 +113,7 @@ def _power(result: StopResult) -> str:
 
 
 def _payload(result: StopResult) -> str:
-    load = payload_of(result.course.train.robot, result.robot)
+    load = payload_of(result.history.train.robot, result.robot)
     if load is None:
         return "none"
     centre = ", ".join(f"{1e3 * x:.4g}" for x in np.round(np.asarray(load.com), 9) + 0.0)

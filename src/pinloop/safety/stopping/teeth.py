@@ -11,7 +11,7 @@ from ...simulation.limits import JointEnd
 from .crossing import Watched
 from .drivetrain import Drivetrain
 
-__all__ = ["Teeth"]
+__all__ = ["Teeth", "at_end_stop"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -35,7 +35,7 @@ class Teeth:
     """
 
     def __init__(self, train: Drivetrain, ends: Sequence[JointEnd] = ()) -> None:
-        self._train, self._ends = train, tuple(ends)
+        self._train, self.ends = train, tuple(ends)
         self._struck = np.full(len(train.teeth), -np.inf)
         self._fallen = np.zeros(len(train.teeth), dtype=bool)
         self._tight = np.zeros(len(train.teeth), dtype=bool)
@@ -68,7 +68,7 @@ class Teeth:
             tiny: speeds that count as zero.
         """
         hit = []
-        for end in self._ends:
+        for end in self.ends:
             rate = end.sign * v[end.column]
             if end.beyond(q) >= -_AT and rate >= -tiny:
                 self.blocked[end.column] |= 1 if end.sign > 0 else 2
@@ -91,18 +91,12 @@ class Teeth:
             The directions in which joints are blocked during the impact; both for the latter.
         """
         self.blocked[one.column] |= 1 if one.sign < 0 else 2
-        for end in self._ends:
+        for end in self.ends:
             if end.beyond(q) >= -_AT:
                 self.blocked[end.column] |= 1 if end.sign > 0 else 2
         back = (self.blocked > 0) & (t - self._struck < _AT_ONCE)
         self._struck[one.column] = t
         return np.where(back, 3, self.blocked)
-
-    def at_end(self, q: Array) -> Mask:
-        """Mask of the coordinates that are at an end stop."""
-        mask = np.zeros(len(self.blocked), dtype=bool)
-        mask[[end.column for end in self._ends if end.beyond(q) >= -_AT]] = True
-        return mask
 
     def leave(self, stuck: Mask) -> None:
         """Joints that are not stuck have left their tooth, if it has play."""
@@ -117,7 +111,7 @@ class Teeth:
                 q_index = self._q_index(column)
                 found.append(Watched(column, q_index, 1.0, lower, name))
                 found.append(Watched(column, q_index, -1.0, upper, name))
-        for end in self._ends:
+        for end in self.ends:
             if not stuck[end.column]:
                 way, level = float(-end.sign), end.level
                 found.append(Watched(end.column, end.cell, way, level, _named(end)))
@@ -135,6 +129,11 @@ class Teeth:
     def _q_index(self, column: int) -> int:
         """Place in q of a coordinate."""
         return int(self._train.robot.coordinates(self._train.names[column]).q.start)
+
+
+def at_end_stop(ends: Sequence[JointEnd], column: int, q: Array) -> bool:
+    """Whether a coordinate is at one of some end stops."""
+    return any(end.column == column and end.beyond(q) >= -_AT for end in ends)
 
 
 def _named(end: JointEnd) -> str:

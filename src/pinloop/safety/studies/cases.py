@@ -25,7 +25,6 @@ from ..space.clearance import clearance
 from ..space.obstacles import Obstacle
 from ..stopping import Payload, Standstill, StopResult, Trigger
 from ..stopping.brake_times import Category
-from ..stopping.moving_steps import moving_steps
 from ..stopping.prepared_robot import tool_of
 from ..stopping.stop import PreparedRobot, prepare_robot, stop_prepared
 from .space import Space, Variable, driven_joints
@@ -214,7 +213,7 @@ def _numbers(stop: StopResult) -> Row:
     """Everything of a stop that a study keeps."""
     tool = tool_of(stop.robot)
     travel, speed = tool_way(stop, tool)
-    place = stop.robot.placement(stop.course.kept[0].q, tool).translation.tolist()
+    place = stop.robot.placement(stop.run.q[0], tool).translation.tolist()
     row: Row = {
         "outcome": stop.outcome,
         "stopping_time_s": stop.stopping_time,
@@ -234,24 +233,23 @@ def _numbers(stop: StopResult) -> Row:
 def tool_way(stop: StopResult, frame: str) -> tuple[float, float]:
     """Length of the way of a frame's origin [m], and its largest speed [m/s].
 
-    The speed is followed over the dense output, on the pieces of `Moving`.
+    The speed is followed over the dense output, on the pieces of `MovingSteps`.
 
     Args:
         stop: the stop.
         frame: body or frame.
     """
     model, index = stop.robot.model, stop.robot.frame_id(frame)
-    data, course = create_data(model), stop.course
+    data, moving = create_data(model), stop.history.moving
 
     def speed(q: ArrayLike, v: ArrayLike) -> float:
         pin.forwardKinematics(model, data, q, v)
         return math.hypot(*pin.getFrameVelocity(model, data, index, pin.LOCAL).linear)
 
-    moving = moving_steps(course)
     rows, _, width = pieces = moving.pieces
     states = zip(*moving.inside(rows, pieces.parts(FINE.points)), strict=True)
     inside = np.array([[speed(*one) for one in zip(*some, strict=True)] for some in states])
-    stored = [speed(one.q, one.v) for one in course.kept if one.v.any()]
+    stored = [speed(*state) for state in zip(stop.run.q, stop.run.v, strict=True) if state[1].any()]
     if not len(rows):
         return 0.0, max([0.0, *stored])
     travel = float((moving.h[rows] * width) @ (inside @ FINE.weights))

@@ -1,0 +1,16 @@
+"""What of a value is pickled and copied: what it was made from, not what was derived from it."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+__all__ = ["stored_fields"]
+
+
+def stored_fields(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass, without what it has cached, for use as ``__getstate__``.
+
+    So reading a frozen value changes neither its pickle nor its copies.
+    """
+    return {field.name: getattr(value, field.name) for field in fields(value)}

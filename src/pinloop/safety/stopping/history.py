@@ -1,0 +1,186 @@
+"""What happened in a stop, as data: its states, its phases, and what lies inside its steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...boundary.pickling import stored_fields
+from ...dynamics import EquationsOfMotion
+from ...integrate import MuntheKaas, Step, hermite, slope_powers, value_powers
+from ...model.mechanism import Mechanism
+from ...simulation.limits import JointEnd
+from ...simulation.manifold import RobotManifold
+from ...simulation.trajectory import Trajectory
+from .brake_times import BrakeTimes
+from .crossing import TURN
+from .drivetrain import Drivetrain
+from .phase import Phase
+from .plan import Plan
+from .stop_equations import StopEquations
+
+__all__ = ["MovingSteps", "Pieces", "StopHistory"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class StopHistory:
+    """A stop that has been computed, phase by phase.
+
+    Args:
+        robot: the robot that stopped, without the rotors behind gears with losses, which are
+            torques here.
+        train: brakes, gears, friction, drives.
+        plan: what the drives followed.
+        brake_times: when brakes were commanded and power went.
+        run: states over time; the number of its mode is that of the phase.
+        phases: the phases, one after another.
+        ends: position limits that are end stops.
+        method: integrator.
+        tiny: speeds below it count as zero [rad/s, m/s].
+        slow: speeds below it count as standing [rad/s, m/s].
+        slow_since: since when nothing was faster than that [s]; None if something is.
+    """
+
+    robot: Mechanism
+    train: Drivetrain
+    plan: Plan
+    brake_times: BrakeTimes
+    run: Trajectory
+    phases: tuple[Phase, ...]
+    ends: tuple[JointEnd, ...]
+    method: MuntheKaas
+    tiny: float
+    slow: float
+    slow_since: float | None
+
+    __getstate__ = stored_fields
+
+    def equations(self) -> StopEquations:
+        """New equations of motion of the robot that stopped."""
+        return StopEquations(EquationsOfMotion(self.robot), self.train)
+
+    def step(self, k: int) -> Step:
+        """The step from state k to the next, for what lies between them."""
+        run = self.run
+        # Not on the manifold of the phase, which holds what is stuck to the last bit.
+        return Step(
+            self._manifold,
+            float(run.t[k]),
+            float(run.t[k + 1]),
+            run.q[k],
+            run.v[k],
+            run.a[k],
+            run.psi[k],
+            run.q[k + 1],
+            run.v[k + 1],
+            run.a[k + 1],
+        )
+
+    @cached_property
+    def _manifold(self) -> RobotManifold:
+        return RobotManifold(self.robot)
+
+    @cached_property
+    def moving(self) -> MovingSteps:
+        """The steps in which something moves."""
+        run, robot = self.run, self.robot
+        lasts = np.diff(run.t) > 0.0
+        moves = run.v[:-1].any(axis=1) | run.v[1:].any(axis=1) | run.psi.any(axis=1)
+        steps = (lasts & moves).nonzero()[0]
+        length = run.t[steps + 1] - run.t[steps]
+        h = length[:, None]
+        p = hermite(
+            run.psi[steps], h * run.v[steps], h * run.v[steps + 1],
+            h * h * run.a[steps], h * h * run.a[steps + 1],
+        )  # fmt: skip
+        dense = None if robot.nq == robot.nv else tuple(map(self.step, steps.tolist()))
+        turns = ~robot.is_translation
+        return MovingSteps(steps, run.t[steps], length, run.q[steps], p, turns, dense)
+
+
+class Pieces(NamedTuple):
+    """Pieces of steps.
+
+    Args:
+        rows: the step of each, by its place among those that move, shape (k,).
+        start: where each begins, as part of the step, shape (k,).
+        width: how long it is, as part of the step, shape (k,).
+    """
+
+    rows: NDArray[np.intp]
+    start: Array
+    width: Array
+
+    def parts(self, points: Array) -> Array:
+        """Parts of the steps at points of all pieces, from 0 to 1, shape (k, g)."""
+        return self.start[:, None] + self.width[:, None] * points
+
+    def without(self, some: NDArray[np.bool_]) -> Pieces:
+        """All but some."""
+        return Pieces(self.rows[~some], self.start[~some], self.width[~some])
+
+    def halves(self) -> Pieces:
+        """All of them, halved."""
+        half = 0.5 * self.width
+        starts = np.concatenate([self.start, self.start + half])
+        return Pieces(np.tile(self.rows, 2), starts, np.tile(half, 2))
+
+
+@dataclass(frozen=True, eq=False)
+class MovingSteps:
+    """Steps in which something moves, k of them.
+
+    Args:
+        steps: number of the state at which each starts, shape (k,).
+        start: when each starts [s], shape (k,).
+        h: how long each takes [s], shape (k,).
+        q: configuration at which each starts, shape (k, nq).
+        p: coefficients of the way in each, shape (5, k, nv); of joints that are no vector space
+            only nearly right.
+        turns: mask of the coordinates that are angles, shape (nv,).
+        dense: the steps, with what they know of curved joints; None if no joint is curved.
+    """
+
+    steps: NDArray[np.intp]
+    start: Array
+    h: Array
+    q: Array
+    p: Array
+    turns: NDArray[np.bool_]
+    dense: tuple[Step, ...] | None
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """The steps, cut so short that all joints together turn by little in each piece."""
+        ways = np.abs(self.p).sum(axis=0)  # a bound, to and fro
+        counts = np.maximum(np.ceil(ways[:, self.turns].sum(axis=1) / TURN), 1.0).astype(np.intp)
+        rows = np.repeat(np.arange(len(counts)), counts)
+        place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return Pieces(rows, place / counts[rows], 1.0 / counts[rows])
+
+    def inside(self, rows: NDArray[np.intp], parts: Array) -> tuple[Array, Array]:
+        """Configurations and velocities inside some of the steps.
+
+        Args:
+            rows: the steps, by their place in ``steps``, shape (m,).
+            parts: the parts of each, from 0 to 1, shape (m, g).
+
+        Returns:
+            Shapes (m, g, nq) and (m, g, nv).
+        """
+        if self.dense is None:
+            p = self.p[:, rows]
+            q = self.q[rows, None] + np.einsum("kgp,pkn->kgn", value_powers(parts), p)
+            rates = np.einsum("kgp,pkn->kgn", slope_powers(parts), p)
+            return q, np.asarray(rates / self.h[rows, None, None])
+        states = [
+            self.dense[row].inside(some) for row, some in zip(rows.tolist(), parts, strict=True)
+        ]
+        q = np.array([q for q, _ in states]).reshape(*parts.shape, self.q.shape[1])
+        return q, np.array([v for _, v in states]).reshape(*parts.shape, self.p.shape[2])
