@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -93,7 +94,8 @@ class PinInSlot(Pair):
         return np.array([turning[1] - bent, turning[2], -twice[1], twice[0]])
 '''
 
-MODULES = {"grooves": PAGE["grooves.py"], "slots": SLOTS}
+MODULES = {name.removesuffix(".py"): body for name, body in PAGE.items() if name.endswith(".py")}
+MODULES |= {"slots": SLOTS}
 
 
 @pytest.fixture
@@ -211,44 +213,66 @@ def states(robot: pl.Mechanism) -> tuple[Array, Array]:
     return q, pl.consistent_velocity(robot, q, {"shoulder": 0.7})
 
 
+def goes_all_the_way(
+    robot: pl.Mechanism, folder: Path, *, lock: str, same: Callable[[pl.Mechanism], object] = repr,
+    method: pl.MuntheKaas | None = None, **options: Any,
+) -> pl.simulation.Trajectory:  # fmt: skip
+    """Take a robot through load, save, load, simulate, lock, stop, pickle and replay.
+
+    Args:
+        robot: the robot.
+        folder: where files are written.
+        lock: joint that is locked after half of the run.
+        same: checks a robot that came back.
+        method: integrator of the run and of the stop.
+        options: what else `simulate` takes.
+    """
+    loaded = pl.load(robot.save(folder / "own.urdf"))
+    assert loaded.warnings == robot.warnings
+    for other in (loaded, pl.load(loaded.save(folder / "twice.urdf")), again(robot)):
+        same(other)
+    q = pl.assemble(loaded)
+    v = pl.consistent_velocity(loaded, q, {loaded.actuated[0]: 0.7})
+    method = method or pl.MuntheKaas()
+    locking = [pl.lock(lock, at=0.2)]
+    run = pl.simulate(loaded, q, v, until=0.4, events=locking, method=method, **options)
+    assert run.transitions[0].energy_loss >= -1e-12
+    assert np.abs(run.closure()).max(initial=0.0) < 1e-9
+    energy, before = run.energy(), run.t < 0.2
+    turned_over = max(np.ptp(values) for values in (energy.kinetic, energy.potential))
+    assert np.abs(energy.error[before]).max() < 1e-5 * turned_over
+    read = pl.simulation.load_trajectory(run.save(folder / "run.npz"))
+    for other in (read, again(run)):
+        assert np.array_equal(other.q, run.q)
+        same(other.robot)
+    assert lock in read.save_html(folder / "run.html").read_text(encoding="utf-8")
+    brake = JointBrake(side="joint", dynamic_torque=2000.0)
+    stop = pl.stop(loaded, q, v, brakes=pl.Brakes(dict.fromkeys(loaded.actuated, brake)),
+                   method=method)  # fmt: skip
+    assert stop.ledger.relative_error < 1e-4
+    assert stop.save_html(folder / "stop.html").stat().st_size > 100_000
+    return run
+
+
+def again(thing: Any) -> Any:
+    """What comes out of a pickle."""
+    return pickle.loads(pickle.dumps(thing))
+
+
 @every_robot
 def test_a_pair_of_ones_own_goes_all_the_way(
     source: str, make: Maker, module: Loader, tmp_path: Path
 ) -> None:
     robot = make(module(source))
-    q, v = states(robot)
-    # Load, save, load.
-    loaded = pl.load(robot.save(tmp_path / "own.urdf"))
-    assert loaded.warnings == robot.warnings
-    assert_same_robot(robot, loaded)
-    assert_same_robot(robot, pl.load(loaded.save(tmp_path / "twice.urdf")))
-    # Simulate, lock.
-    run = pl.simulate(loaded, q, v, until=0.4, events=[pl.lock("elbow", at=0.2)])
-    assert run.transitions[0].energy_loss >= -1e-12
-    assert np.abs(run.closure()).max() < 1e-9
-    energy, before = run.energy(), run.t < 0.2
-    assert np.abs(energy.error[before]).max() < 1e-6 * energy.kinetic.max()
-    # All formulations see the same pair.
-    for formulation in (pl.Projected(), pl.Voronets(), pl.ODCA()):
-        other = pl.EquationsOfMotion(loaded, formulation=formulation).motion(0.0, q, v)
-        np.testing.assert_allclose(other.a, pl.EquationsOfMotion(loaded).motion(0.0, q, v).a,
-                                   rtol=1e-8, atol=1e-8)  # fmt: skip
-    # The run in a file, pickled, replayed.
-    read = pl.simulation.load_trajectory(run.save(tmp_path / "run.npz"))
-    assert np.array_equal(read.q, run.q) and own_pair(read.robot) == own_pair(robot)
-    again = pickle.loads(pickle.dumps(run))
-    assert np.array_equal(again.q, run.q) and own_pair(again.robot) == own_pair(robot)
-    assert_same_robot(robot, pickle.loads(pickle.dumps(robot)))
-    page = read.save_html(tmp_path / "run.html").read_text(encoding="utf-8")
-    assert "own" in page
-    # Stop.
-    brakes = pl.Brakes(
-        {name: JointBrake(side="joint", dynamic_torque=60.0) for name in ("shoulder", "elbow")}
+    run = goes_all_the_way(
+        robot, tmp_path, lock="elbow", same=lambda other: assert_same_robot(robot, other)
     )
-    stop = pl.stop(loaded, q, v, brakes=brakes)
-    assert stop.ledger.relative_error < 1e-6
-    stop.save_html(tmp_path / "stop.html")
-    assert pl.diagnose(pl.regularize(loaded)).assembled
+    q, v = run.q[0], run.v[0]
+    augmented = pl.EquationsOfMotion(robot).motion(0.0, q, v)
+    for formulation in (pl.Projected(), pl.Voronets(), pl.ODCA()):
+        motion = pl.EquationsOfMotion(robot, formulation=formulation).motion(0.0, q, v)
+        np.testing.assert_allclose(motion.a, augmented.a, rtol=1e-8, atol=1e-8)
+    assert pl.diagnose(pl.regularize(robot)).assembled
 
 
 @every_robot
@@ -401,3 +425,52 @@ def test_a_screw_table_takes_a_pair_of_ones_own(module: Loader) -> None:
              "point": [0, 0.5, 0], "axis": [0, 0, 1], "parameters": {"bend": [0, 0.1]}}  # fmt: skip
     robot = pl.from_screws({"bodies": [body], "joints": [joint]})
     assert own_pair(robot) == pairs.PinInSlot((0.0, 0.1))
+
+
+# -- forces, formulations, integrators, formats -----------------------------------------------
+
+
+def palletizer(folder: Path) -> pl.Mechanism:
+    return pl.load(ROOT / "urdf" / "palletizer.urdf")
+
+
+def denavit_hartenberg(folder: Path) -> pl.Mechanism:
+    table = folder / "arm.csv"
+    table.write_text(PAGE["arm.csv"], encoding="utf-8")
+    return pl.load(table)
+
+
+KINDS: dict[str, tuple[str, Callable[[Path], pl.Mechanism], str, Callable[[Any], Any]]] = {
+    "force": ("magnets", palletizer, "shoulder", lambda own: {
+        "forces": [own.Magnet("tool0", (1.0, 0.5, 2.0), 900.0)]}),
+    "formulation": ("nullspace", palletizer, "shoulder", lambda own: {
+        "formulation": own.NullSpace()}),
+    "integrator": ("ralston", palletizer, "shoulder", lambda own: {
+        "method": pl.MuntheKaas(own.ralston, step=1e-3)}),
+    "format": ("denavit", denavit_hartenberg, "elbow", lambda own: {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_thing_of_ones_own_goes_all_the_way(kind: str, module: Loader, tmp_path: Path) -> None:
+    """The same motion as without it where it should not matter, and another one where it should."""
+    source, make, lock, options = KINDS[kind]
+    own = module(source)
+    robot = make(tmp_path)
+    run = goes_all_the_way(robot, tmp_path, lock=lock, **options(own))
+    plain = goes_all_the_way(robot, tmp_path, lock=lock)
+    difference = np.abs(run.q[-1] - plain.q[-1]).max()
+    assert difference > 1e-3 if kind == "force" else difference < 1e-5
+
+
+def test_a_mistake_in_a_file_of_ones_own_format_has_its_place(
+    module: Loader, tmp_path: Path
+) -> None:
+    own = module("denavit")
+    table = tmp_path / "arm.csv"
+    table.write_text(PAGE["arm.csv"].replace("0.5,0,0.0,6.0", "half,0,0.0,6.0"))
+    with pytest.raises(LoadError, match=r"arm\.csv:3: joint 'shoulder': .*'half'"):
+        pl.load(table)
+    own.DenavitHartenberg.read = lambda self, content, source: [][1]
+    with pytest.raises(LoadError, match="the robot format denavit_hartenberg failed on it: IndexE"):
+        pl.load(PAGE["arm.csv"])
