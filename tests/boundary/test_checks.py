@@ -64,8 +64,8 @@ def test_stops(robot: pl.Mechanism, arguments: dict[str, Any], message: str) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"space": 3}, r"space is 3 \(int\); give a pl\.Space"),
-        ({"sampling": 16}, r"sampling is 16 \(int\); give for example pl\.Sobol\(64\)"),
+        ({"space": 3}, r"space is 3 \(int\); give a pl\.safety\.Space"),
+        ({"sampling": 16}, r"sampling is 16 \(int\); give for example pl\.safety\.Sobol\(64\)"),
         ({"sampling": "sobol"}, r"sampling is 'sobol' \(str\)"),
     ],
 )

@@ -11,7 +11,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinloop.boundary.yaml import read_yaml, validated
+from pinloop.boundary.schema import read_data
+from pinloop.boundary.yaml import read_yaml
 from pinloop.errors import LoadError, PinloopError, UnknownName
 from pinloop.io.entries import locate
 from pinloop.io.loopsfile import LoopsFile, apply_loops, json_schema
@@ -56,14 +57,14 @@ gravity: [0, -9.81, 0]
 def apply(text: str, description: Description | None = None) -> Description:
     chain = open_chain() if description is None else description
     return apply_loops(
-        chain, validated(LoopsFile, read_yaml(text, "x.loops.yaml"), "x.loops.yaml"), "x"
+        chain, read_data(LoopsFile, read_yaml(text, "x.loops.yaml"), "x.loops.yaml"), "x"
     )
 
 
 def loop(**entry: Any) -> Description:
     """The open chain with one loop between the world and the rocker."""
     entry = {"name": "l", "a": {"body": "world"}, "b": {"body": "rocker"}} | entry
-    return apply_loops(open_chain(), validated(LoopsFile, {"loops": [entry]}, "dict"), "dict")
+    return apply_loops(open_chain(), read_data(LoopsFile, {"loops": [entry]}, "dict"), "dict")
 
 
 def test_everything_is_added() -> None:
@@ -316,7 +317,7 @@ def test_bad_loop(change: dict[str, Any], words: str) -> None:
         ("couplings: [{name: wrist, polynomials: {wrist: [0, 1]}}]", "'wrist' is there twice"),
         ("couplings: [{name: c, joint: ball, source: wrist, ratio: 1}]", "has 3 degrees of free"),
         ("cycles: 3", "cycles is not a known key"),
-        ("loops:\n- name: x\n  pair: revolt", None),
+        ("loops:\n- name: x\n  pair: revolt\n  a: {body: rocker}\n  b: {body: hand}", None),
     ],
 )
 def test_bad_file(text: str, words: str | None) -> None:
@@ -374,7 +375,7 @@ def test_mutated_documents(data: st.DataObject) -> None:
         if not paths(document):
             break
     try:
-        robot = apply_loops(open_chain(), validated(LoopsFile, document, "dict"), "dict")
+        robot = apply_loops(open_chain(), read_data(LoopsFile, document, "dict"), "dict")
     except PinloopError:
         return
     for joint in robot.joints:

@@ -14,8 +14,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pinloop.boundary.schema import read_data
 from pinloop.boundary.xml import parse_xml
-from pinloop.boundary.yaml import read_yaml, validated
+from pinloop.boundary.yaml import read_yaml
 from pinloop.errors import BadValue, LoadError
 from pinloop.io.loading import load
 from pinloop.io.loopsfile import LoopsFile, apply_loops
@@ -57,7 +58,7 @@ def reread(path: Path) -> Description:
     root = parse_xml(path.read_bytes(), path.name)
     tree = read_urdf(root, resolve=make_resolver(folder))
     loops = read_yaml((folder / f"{stem}.loops.yaml").read_bytes(), f"{stem}.loops.yaml")
-    robot = apply_loops(tree, validated(LoopsFile, loops, "loops"), "loops")
+    robot = apply_loops(tree, read_data(LoopsFile, loops, "loops"), "loops")
     check_description(robot)
     return robot
 
@@ -448,7 +449,7 @@ def test_document_is_a_loops_file(tmp_path: Path) -> None:
     robot = full_robot(tmp_path)
     document = loops_document(robot)
     assert yaml.safe_load(yaml.safe_dump(document)) == document
-    assert validated(LoopsFile, document, "d").actuated == ("elbow", "shoulder")
+    assert read_data(LoopsFile, document, "d").actuated == ("elbow", "shoulder")
     assert document["couplings"][0] == {
         "name": "belt", "joint": "elbow", "source": "shoulder", "ratio": -1 / 3, "offset": 0.1,
     }  # fmt: skip

@@ -12,9 +12,9 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+import jsonschema
 import numpy as np
 import pytest
-from pydantic import TypeAdapter
 
 import pinloop as pl
 from pinloop.cli import main as cli
@@ -28,7 +28,7 @@ from pinloop.show.study_report.distributions import histogram
 from pinloop.show.study_report.influence import binned, share_explained
 from pinloop.show.study_report.maps import hexagons
 from pinloop.show.study_report.obstacle_surfaces import outline, surface
-from pinloop.show.study_report.report_manifest import Manifest, json_schema
+from pinloop.show.study_report.report_manifest import json_schema
 from pinloop.show.study_report.results import results_of
 
 from ..safety.stopping.robots_to_stop import Z, made, solid
@@ -369,7 +369,7 @@ def test_the_manifest_is_in_the_page_and_beside_it(study: pl.Study, tmp_path: Pa
     beside = json.loads((tmp_path / "m.html.manifest.json").read_text(encoding="utf-8"))
     inside = re.search(r'id="manifest">(.*?)</script>', path.read_text("utf-8"), re.DOTALL)
     assert inside is not None and json.loads(inside[1]) == beside
-    TypeAdapter(Manifest).validate_python(beside, strict=True)
+    jsonschema.Draft202012Validator(json_schema()).validate(beside)
     assert beside["sampling"] == {"method": "sobol", "arguments": {"count": 64, "seed": 0}}
     assert beside["resume"] == json.loads(Path(f"{study.path}.manifest.json").read_text("utf-8"))
 

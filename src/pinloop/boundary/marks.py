@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import math
+import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+from ..errors import BadValue
 from ..units import TIMES, in_units
 from .files import no_such_file
 
@@ -23,6 +25,7 @@ __all__ = [
     "Direction",
     "Duration",
     "Instant",
+    "Misfit",
     "Name",
     "NotNegative",
     "Positive",
@@ -33,6 +36,19 @@ __all__ = [
     "finite",
     "nonempty",
 ]
+
+
+class Misfit(BadValue):
+    """What `__post_init__` of a dataclass refuses because of one of its fields.
+
+    Args:
+        key: the field.
+        problem: what is wrong with it.
+    """
+
+    def __init__(self, key: str, problem: str) -> None:
+        super().__init__(f"{key}: {problem}")
+        self.key, self.problem = key, problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +114,10 @@ class Bound:
 
 
 BOUNDS: Mapping[str, Bound] = {
-    "least": Bound("at least", "greater than or equal to", "minimum", float.__ge__),
-    "above": Bound("above", "greater than", "exclusiveMinimum", float.__gt__),
-    "most": Bound("at most", "less than or equal to", "maximum", float.__le__),
-    "below": Bound("below", "less than", "exclusiveMaximum", float.__lt__),
+    "least": Bound("at least", "greater than or equal to", "minimum", operator.ge),
+    "above": Bound("above", "greater than", "exclusiveMinimum", operator.gt),
+    "most": Bound("at most", "less than or equal to", "maximum", operator.le),
+    "below": Bound("below", "less than", "exclusiveMaximum", operator.lt),
 }
 
 

@@ -42,7 +42,7 @@ from ..errors import (
     shown,
 )
 from .files import read_bytes
-from .marks import INTERNAL, As, Check, Name, Range, Short
+from .marks import INTERNAL, As, Check, Misfit, Name, Range, Short
 from .yaml import has_item, line_of, read_yaml
 
 __all__ = ["Document", "Key", "keys_of", "label_of", "parted", "read_data"]
@@ -270,12 +270,20 @@ class _Reader:
         return value
 
     def _either(self, parts: tuple[Any, ...], value: Any, place: Place) -> Any:
-        """One of several types: the first whose shape is that of the value."""
+        """One of several types: the first that has the shape of the value and takes it."""
         if value is None and NoneType in parts:
             return None
         kinds = [part for part in parts if part is not NoneType]
-        alike = (part for part in kinds if _shape(value) == _full_form(parted(part)[0]))
-        return self.read(next(alike, kinds[0]), value, place)
+        alike = [part for part in kinds if _shape(value) == _full_form(parted(part)[0])]
+        before, problems = len(self.problems), []
+        for part in alike or kinds[:1]:
+            result = self.read(part, value, place)
+            if len(self.problems) == before:
+                return result
+            problems.append(self.problems[before:])
+            del self.problems[before:]
+        self.problems += problems[0]
+        return None
 
     def _table(self, kind: Any, value: Any, place: Place) -> Any:
         if not isinstance(value, Mapping):
@@ -297,6 +305,8 @@ class _Reader:
             return None
         try:
             return kind(**found)
+        except Misfit as error:
+            return self._refuse((*place, error.key), found.get(error.key), error.problem)
         except ValueError as error:
             return self._add(place, f": {error}")
 
@@ -305,12 +315,13 @@ class _Reader:
             return self._refuse(place, value, "expected a list")
         if parts[-1] is Ellipsis:
             parts = (parts[0],) * len(value)
-        elif len(value) < len(parts):
-            return self._refuse(place, value, "it has too few items")
-        elif len(value) > len(parts):
-            return self._refuse(place, value, f"{len(value)} items where {len(parts)} are needed")
-        items = zip(parts, value, strict=True)
-        return tuple(self.read(part, item, (*place, k)) for k, (part, item) in enumerate(items))
+        before, items = len(self.problems), zip(parts, value, strict=False)
+        read = tuple(self.read(part, item, (*place, k)) for k, (part, item) in enumerate(items))
+        if len(value) != len(parts) and len(self.problems) == before:
+            few = "it has too few items"
+            many = f"{len(value)} items where {len(parts)} are needed"
+            return self._refuse(place, value, few if len(value) < len(parts) else many)
+        return read
 
     def _dict(self, parts: tuple[Any, ...], value: Any, place: Place) -> Any:
         if not isinstance(value, Mapping):

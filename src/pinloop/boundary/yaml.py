@@ -1,42 +1,20 @@
-"""YAML text to plain data that knows its lines, and plain data to checked models.
+"""YAML text to plain data that knows its lines; whatever is wrong is one `LoadError` with its line.
 
-Knows no robot. Every reader of YAML or of tables gets its data through `read_yaml` and `validated`,
-which turn whatever is wrong into one `LoadError` with file, line, key and value.
+Knows no robot. `schema` makes values of the data.
 """
 
 from __future__ import annotations
 
 import codecs
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
-from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
 
 from ..errors import LoadError, shown
-from .files import no_such_file
 
-__all__ = [
-    "Direction",
-    "Name",
-    "Number",
-    "Vector3",
-    "YamlList",
-    "YamlMap",
-    "check_files",
-    "has_item",
-    "line_of",
-    "read_yaml",
-    "validated",
-]
-
-Model = TypeVar("Model", bound=BaseModel)
+__all__ = ["YamlList", "YamlMap", "has_item", "line_of", "read_yaml"]
 
 _MAP = "tag:yaml.org,2002:map"
 _SEQUENCE = "tag:yaml.org,2002:seq"
@@ -55,21 +33,6 @@ _MOST_VALUES = 300_000
 
 _DEEPEST = 100
 """Levels of tables and lists in each other."""
-
-_LARGEST = 1e30
-"""No length, mass or inertia is larger; products of a few such numbers stay finite."""
-
-_WORDS = {
-    "model_type": "a table of keys and values",
-    "dict_type": "a table of keys and values",
-    "list_type": "a list",
-    "tuple_type": "a list",
-    "string_type": "a text (quotes make one)",
-    "string_too_short": "a text that is not empty",
-    "invalid_key": "a text as key (quotes make one)",
-    "float_parsing": "a number",
-    "float_type": "a number",
-}
 
 
 class YamlMap(dict[Any, Any]):
@@ -269,35 +232,6 @@ def _line(event: Any) -> int:
     return int(event.start_mark.line) + 1
 
 
-def validated(model: type[Model], data: object, source: str) -> Model:
-    """Check ``data`` against a model.
-
-    Args:
-        model: the pydantic model.
-        data: what `read_yaml` returned, or dicts and lists of the caller; NumPy arrays and
-            numbers are welcome.
-        source: file name or kind of input, for messages.
-
-    Raises:
-        LoadError: names the first key that does not fit, its value and what is expected.
-    """
-    try:
-        return model.model_validate(_plain(data))
-    except ValidationError as error:
-        # A misspelt key is also a missing one: the misspelling is the better explanation.
-        problems = sorted(
-            error.errors(include_url=False),
-            key=lambda problem: problem["type"] != "extra_forbidden",
-        )
-        text = _sentence(model, data, problems[0])
-        if len(problems) > 1:
-            text += f" (and {len(problems) - 1} more)"
-        line = line_of(data, problems[0]["loc"])
-        raise LoadError(text, source=source, line=line) from None
-    except RecursionError:
-        raise LoadError("the data are nested too deeply", source=source) from None
-
-
 def line_of(data: object, path: Sequence[int | str]) -> int | None:
     """Line of the deepest value on ``path`` that `read_yaml` has placed, or None.
 
@@ -316,140 +250,9 @@ def line_of(data: object, path: Sequence[int | str]) -> int | None:
     return line
 
 
-def check_files(
-    data: object, source: str, files: Iterable[tuple[Sequence[int | str], Path]]
-) -> None:
-    """Check that the files which a document names are there.
-
-    Args:
-        data: what `read_yaml` returned.
-        source: name of the document.
-        files: where the document names a file, and its path.
-
-    Raises:
-        LoadError: one is not there; says the line that names it, and what may be meant.
-    """
-    for place, path in files:
-        if not path.exists():
-            raise LoadError(
-                f"{path}: {no_such_file(path)}", source=source, line=line_of(data, place)
-            )
-
-
-def _plain(data: object) -> object:
-    """The same data without NumPy."""
-    if isinstance(data, Mapping):
-        return {key: _plain(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_plain(value) for value in data]
-    if isinstance(data, np.ndarray | np.generic):
-        return data.tolist()
-    return data
-
-
-def _sentence(model: type[BaseModel], data: object, problem: ErrorDetails) -> str:
-    """One sentence for one problem that pydantic found."""
-    kind, path = problem["type"], problem["loc"]
-    if kind == "missing" and isinstance(path[-1], int):
-        # The list ends before the item that is missing; its input is the list.
-        where = _path(data, path[:-1], missing=False)
-        return f"{where} is {shown(problem['input'])}: it has too few items"
-    where = _path(data, path, missing=kind == "missing")
-    if kind == "missing":
-        field = _fields_at(model, path[:-1]).get(str(path[-1]))
-        meaning = field.description if field is not None else None
-        return f"{where} is missing" + (f": {meaning}" if meaning else "")
-    if kind == "extra_forbidden":
-        known = list(_fields_at(model, path[:-1]))
-        close = get_close_matches(str(path[-1]), known, n=1)
-        hint = f"did you mean '{close[0]}'?" if close else f"known keys: {', '.join(known)}"
-        return f"{where} is not a known key; {hint}"
-    context = problem.get("ctx", {})
-    if kind == "value_error":
-        expected = str(context["error"])
-        if isinstance(problem["input"], dict):
-            return f"{where}: {expected}"
-    elif kind in ("too_long", "too_short"):
-        expected = f"{context['actual_length']} items where "
-        expected += f"{context.get('max_length', context.get('min_length'))} are needed"
-    else:
-        message = problem["msg"].removeprefix("Input should be ")
-        if kind.startswith(("greater", "less")):
-            message = f"a number {message}"
-        expected = f"expected {_WORDS.get(kind, message)}"
-    return f"{where} is {shown(problem['input'])}: {expected}"
-
-
-def _path(data: object, path: Sequence[int | str], *, missing: bool) -> str:
-    """``("loops", 2, "pair")`` as ``loops[2].pair``, without what is not in the data."""
-    text = ""
-    here: Any = data
-    for depth, step in enumerate(path):
-        if has_item(here, step):
-            here = here[step]
-        elif not (missing and depth == len(path) - 1):
-            # Steps that pydantic adds to tell variants and keys apart.
-            continue
-        text += f"[{step}]" if isinstance(step, int) else f".{step}"
-    return text.removeprefix(".") or "the document"
-
-
 def has_item(data: Any, step: int | str) -> bool:
     """Whether ``data[step]`` exists, of tables, lists and arrays."""
     if isinstance(data, Mapping):
         return step in data
     listed = isinstance(data, list | tuple) or (isinstance(data, np.ndarray) and data.ndim > 0)
     return listed and isinstance(step, int) and step < len(data)
-
-
-def _fields_at(model: type[BaseModel], path: Sequence[int | str]) -> dict[str, FieldInfo]:
-    """Fields of the model that checks the value at ``path``."""
-    fields = model.model_fields
-    for step in path:
-        if isinstance(step, str) and step in fields:
-            inner = _model_in(fields[step].annotation)
-            fields = inner.model_fields if inner is not None else {}
-    return fields
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """The model inside of lists, optionals and the like."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    models = (_model_in(argument) for argument in get_args(annotation))
-    return next((model for model in models if model is not None), None)
-
-
-def _number(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("expected a number, not yes or no")
-    if isinstance(value, int) and abs(value) > _LARGEST:
-        raise ValueError(f"expected a number of at most {_LARGEST:g}")
-    return value
-
-
-def _reasonable(value: float) -> float:
-    if not math.isfinite(value):
-        raise ValueError("expected a finite number")
-    if abs(value) > _LARGEST:
-        raise ValueError(f"expected a number of at most {_LARGEST:g}")
-    return value
-
-
-def _nonzero(vector: tuple[float, float, float]) -> tuple[float, float, float]:
-    if math.hypot(*vector) < 1e-9:
-        raise ValueError("a zero vector has no direction")
-    return vector
-
-
-Number = Annotated[float, BeforeValidator(_number), AfterValidator(_reasonable)]
-"""A finite number; texts such as ``1e-3``, which YAML 1.1 takes for words, are numbers too."""
-
-Vector3 = tuple[Number, Number, Number]
-"""Three finite numbers."""
-
-Direction = Annotated[Vector3, AfterValidator(_nonzero)]
-"""Three finite numbers that do not vanish together; of any length."""
-
-Name = Annotated[str, Field(min_length=1)]
-"""A text that is not empty."""

@@ -9,17 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NotRequired, cast
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
-from typing_extensions import TypedDict  # pydantic needs it below Python 3.12
 
 from ..assembly.search import is_outside
+from ..boundary.json_schema import json_schema_of
 from ..constraints.closure import Constraints
 from ..errors import LoopNotClosed, printable
-from ..io.documents import closed, schema_of
 from ..model.mechanism import Mechanism
 from ..model.reduction import LoopReduction, Regularization
 from ..regularization.branches import branch_signs
@@ -283,7 +282,6 @@ def _cuts(report: Regularization) -> Grid:
     return Grid("Other cuts", columns, tuple(rows))
 
 
-@closed
 class JointRecord(TypedDict):
     """A joint of an assembled robot; the value and its units only if it has one axis."""
 
@@ -296,7 +294,6 @@ class JointRecord(TypedDict):
     moved: float
 
 
-@closed
 class AssemblyDocument(TypedDict):
     """An assembled configuration, or the nearest one and why it is not closed."""
 
@@ -311,7 +308,6 @@ class AssemblyDocument(TypedDict):
     joints: dict[str, JointRecord]
 
 
-@closed
 class CutRecord(TypedDict):
     """What another joint of the loop would give as the cut."""
 
@@ -321,7 +317,6 @@ class CutRecord(TypedDict):
     mobility: int
 
 
-@closed
 class LoopRecord(TypedDict):
     """The reduction of one loop; rows kept = selection times the rows of the pair."""
 
@@ -338,7 +333,6 @@ class LoopRecord(TypedDict):
     alternatives: list[CutRecord]
 
 
-@closed
 class RegularizationDocument(TypedDict):
     """The rows that are sufficient everywhere."""
 
@@ -365,4 +359,4 @@ DOCUMENTS: Mapping[str, Any] = {
 
 def json_schema(name: str) -> dict[str, Any]:
     """Return the JSON schema of a document of `DOCUMENTS`."""
-    return schema_of(DOCUMENTS[name])
+    return json_schema_of(DOCUMENTS[name])

@@ -5,31 +5,22 @@ Loops files, screw tables and Gepetto's YAML are read with it. Knows no file for
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
 
-from ..boundary.yaml import Direction, Name, Number
+from ..boundary.marks import As, Direction, Misfit, Name, Short
 from ..errors import BadValue, LoadError, UnknownName
 from ..model.description import GROUND, Coupling, Description, Joint
-from ..model.pairs import PAIR_NAMES, Pair, align_z, make_pair, pair_class
+from ..model.pairs import Pair, align_z, make_pair, pair_class
 
 __all__ = [
     "CouplingEntry",
-    "Entry",
     "LimitsEntry",
     "PairEntry",
     "free_root",
@@ -52,46 +43,31 @@ _WORLD = (GROUND, "world", "universe")
 """Names of the ground, unless a body is called so."""
 
 
-class Entry(BaseModel):
-    """A table whose keys are all known."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class PairEntry(Entry):
+@dataclass(frozen=True, kw_only=True)
+class PairEntry:
     """A pair with its axes and parameters, as loops file and screw table write it."""
 
-    defined_in: Name | None = Field(
-        None, description="Python class of a pair that is not pinloop's own, as module:class"
-    )
-    pair: Name = Field(
-        description="name of the pair", json_schema_extra={"examples": list(PAIR_NAMES)}
-    )
-    axis: Direction | None = Field(None, description="axis of the pair")
-    axis2: Direction | None = Field(None, description="second axis (universal only)")
-    pitch: Number | None = Field(None, description="advance per radian [m/rad] (helical only)")
-    length: Number | None = Field(None, description="length [m] (rod only)")
-    parameters: dict[Name, Number | tuple[Number, ...]] = Field(
-        {}, description="parameters of a pair that is not pinloop's own"
-    )
+    defined_in: Annotated[
+        Name | None, "Python class of a pair that is not pinloop's own, as module:class"
+    ] = None
+    pair: Annotated[Name, "name of the pair"]
+    axis: Annotated[Direction | None, "axis of the pair"] = None
+    axis2: Annotated[Direction | None, "second axis (universal only)"] = None
+    pitch: Annotated[float | None, "advance per radian [m/rad] (helical only)"] = None
+    length: Annotated[float | None, "length [m] (rod only)"] = None
+    parameters: Annotated[
+        Mapping[Name, float | tuple[float, ...]], "parameters of a pair that is not pinloop's own"
+    ] = field(default_factory=dict)
 
-    @field_validator("pair")
-    @classmethod
-    def _known_pair(cls, name: str, info: ValidationInfo) -> str:
+    def __post_init__(self) -> None:
         try:
-            pair_class(name, info.data.get("defined_in"))
+            two_axes = self.pair_class.axis_count() == 2
         except BadValue as error:
-            raise ValueError(str(error)) from None
-        return name
-
-    @model_validator(mode="after")
-    def _second_axis(self) -> PairEntry:
-        two_axes = self.pair_class.axis_count() == 2
+            raise Misfit("pair", str(error)) from None
         if self.axis2 is not None and not two_axes:
-            raise ValueError(f"a {self.pair_class.name} pair has no axis2; leave it out")
+            raise BadValue(f"a {self.pair_class.name} pair has no axis2; leave it out")
         if self.axis2 is None and two_axes:
-            raise ValueError(f"a {self.pair_class.name} pair needs its second axis: axis2")
-        return self
+            raise BadValue(f"a {self.pair_class.name} pair needs its second axis: axis2")
 
     @property
     def pair_class(self) -> type[Pair]:
@@ -100,52 +76,44 @@ class PairEntry(Entry):
 
     def make_pair(self, measured: Mapping[str, float] | None = None) -> Pair:
         """Build the pair; what is ``measured`` is used where the entry gives no parameter."""
-        given = {"pitch": self.pitch, "length": self.length} | self.parameters
+        given = {"pitch": self.pitch, "length": self.length, **self.parameters}
         given = {key: value for key, value in given.items() if value is not None}
         return make_pair(self.pair, **{**(measured or {}), **given})
 
 
-def _per_dof(value: object) -> object:
-    """One number stands for a list of one."""
-    return (value,) if isinstance(value, str | int | float) else value
-
-
-def _limit(value: object) -> object:
+def _limit(value: object) -> float:
     if isinstance(value, bool):
         raise ValueError("expected a number, not yes or no")
-    return value
-
-
-def _not_nan(value: float) -> float:
-    if value != value:
+    try:
+        limit = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError("expected a number") from None
+    if math.isnan(limit):
         raise ValueError("expected a number")
-    return value
+    return limit
 
 
-_Limits = Annotated[
-    tuple[Annotated[float, BeforeValidator(_limit), AfterValidator(_not_nan)], ...],
-    BeforeValidator(_per_dof, json_schema_input_type=float | list[float]),
-]
+_Limit = Annotated[float, As(Any, _limit, {"type": "number"})]
+_Limits = Annotated[tuple[_Limit, ...], Short(_Limit, lambda limit: (limit,))]
 """A number or one per degree of freedom; infinite ones are welcome."""
 
 
-class LimitsEntry(Entry):
+@dataclass(frozen=True, kw_only=True)
+class LimitsEntry:
     """Limits of a joint, a number or one per degree of freedom."""
 
-    lower: _Limits = Field((), description="lower position limit [rad, m]")
-    upper: _Limits = Field((), description="upper position limit [rad, m]")
-    velocity: _Limits = Field((), description="largest speed [rad/s, m/s]")
-    effort: _Limits = Field((), description="largest torque or force [N m, N]")
+    lower: Annotated[_Limits, "lower position limit [rad, m]"] = ()
+    upper: Annotated[_Limits, "upper position limit [rad, m]"] = ()
+    velocity: Annotated[_Limits, "largest speed [rad/s, m/s]"] = ()
+    effort: Annotated[_Limits, "largest torque or force [N m, N]"] = ()
 
-    @model_validator(mode="after")
-    def _ordered(self) -> LimitsEntry:
+    def __post_init__(self) -> None:
         if self.lower and self.upper and len(self.lower) != len(self.upper):
             raise ValueError("needs as many lower limits as upper ones")
         if any(low > high for low, high in zip(self.lower, self.upper, strict=False)):
             raise ValueError(f"lower limit {self.lower} is above upper limit {self.upper}")
         if any(value < 0 for value in (*self.effort, *self.velocity)):
             raise ValueError("effort and velocity limits must not be negative")
-        return self
 
     def values(self, dof: int) -> dict[str, Any]:
         """Limits as a joint with ``dof`` degrees of freedom keeps them.
@@ -166,20 +134,21 @@ class LimitsEntry(Entry):
         }
 
 
-class CouplingEntry(Entry):
+@dataclass(frozen=True, kw_only=True)
+class CouplingEntry:
     """A gear, rack or cam: ``joint = ratio * source + offset``, or a sum of polynomials = 0."""
 
-    name: Name = Field(description="name of the coupling, unique among couplings and joints")
-    joint: Name | None = Field(None, description="joint that follows")
-    source: Name | None = Field(None, description="joint that is followed")
-    ratio: Number | None = Field(None, description="joint motion per source motion")
-    offset: Number | None = Field(None, description="joint position at source zero, 0 by default")
-    polynomials: dict[Name, tuple[Number, ...]] | None = Field(
-        None, description="per joint the coefficients, constant first; their sum vanishes"
-    )
+    name: Annotated[Name, "name of the coupling, unique among couplings and joints"]
+    joint: Annotated[Name | None, "joint that follows"] = None
+    source: Annotated[Name | None, "joint that is followed"] = None
+    ratio: Annotated[float | None, "joint motion per source motion"] = None
+    offset: Annotated[float | None, "joint position at source zero, 0 by default"] = None
+    polynomials: Annotated[
+        Mapping[Name, tuple[float, ...]] | None,
+        "per joint the coefficients, constant first; their sum vanishes",
+    ] = None
 
-    @model_validator(mode="after")
-    def _one_form(self) -> CouplingEntry:
+    def __post_init__(self) -> None:
         linear = (self.joint, self.source, self.ratio)
         if self.polynomials is None:
             if any(value is None for value in linear):
@@ -190,7 +159,6 @@ class CouplingEntry(Entry):
             raise ValueError("has 'polynomials' beside 'joint', 'source', 'ratio' or 'offset'")
         elif not any(c for row in self.polynomials.values() for c in row[1:]):
             raise ValueError("needs a joint with a coefficient beyond the constant one")
-        return self
 
     def make(self) -> Coupling:
         """Build the coupling row."""

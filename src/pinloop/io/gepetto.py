@@ -7,14 +7,16 @@ revolutes with crossing axes. Old files give parts of names (``name_mot: mot``) 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from types import NoneType
 from typing import Annotated, Any
 
 import numpy as np
 import pinocchio as pin
-from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from ..boundary.yaml import Name, line_of, validated
+from ..boundary.marks import Name, Short
+from ..boundary.schema import keys_of, read_data
+from ..boundary.yaml import line_of
 from ..errors import LoadError, UnknownName, suggestion
 from ..model.description import Body, Description, Joint
 from ..model.pairs import align_z, make_pair
@@ -23,17 +25,15 @@ from .entries import known_joints, locate, need_unique
 __all__ = ["apply_gepetto"]
 
 
-def _listed(value: object) -> object:
-    return () if value is None else value
+_nothing = Short(NoneType, lambda value: () if value is None else value)
+_Names = Annotated[tuple[Name, ...], _nothing]
 
 
-_Names = Annotated[tuple[Name, ...], BeforeValidator(_listed)]
+@dataclass(frozen=True, kw_only=True)
+class _GepettoFile:
+    """What is read of the file."""
 
-
-class _GepettoFile(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-    closed_loop: Annotated[tuple[tuple[Name, Name], ...], BeforeValidator(_listed)]
+    closed_loop: Annotated[tuple[tuple[Name, Name], ...], _nothing]
     type: tuple[Name, ...] | None = None
     name_mot: tuple[Name, ...] | None = None
     rotule_name: Name | None = None
@@ -59,13 +59,14 @@ def apply_gepetto(description: Description, data: dict[str, Any], source: str) -
     old_motors = data.get("name_mot") if isinstance(data, dict) else None
     if isinstance(old_motors, str):
         motors = [j.name for j in description.joints if old_motors in j.name]
-        file = validated(_GepettoFile, {**data, "name_mot": motors}, source)
+        file = read_data(_GepettoFile, {**data, "name_mot": motors}, source, extra=True)
     else:
-        file = validated(_GepettoFile, data, source)
+        file = read_data(_GepettoFile, data, source, extra=True)
     warnings = [
         f"{_place(source, data, key)}: key '{key}' is not read"
-        f"{suggestion(key, _GepettoFile.model_fields)}"
-        for key in file.model_extra or {}
+        f"{suggestion(key, keys_of(_GepettoFile))}"
+        for key in data
+        if key not in keys_of(_GepettoFile)
     ]
     loops = _loops(description, file, data, source, warnings)
     description = _replaced_joints(description, file, data, source, warnings)

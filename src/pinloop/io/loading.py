@@ -20,8 +20,9 @@ from numpy.typing import ArrayLike
 from ..assembly.rounding import with_exact_geometry, written_tolerance
 from ..boundary.arguments import public
 from ..boundary.files import read_bytes
+from ..boundary.schema import read_data
 from ..boundary.xml import LARGEST, Element, parse_xml
-from ..boundary.yaml import read_yaml, validated
+from ..boundary.yaml import read_yaml
 from ..errors import BadValue, LoadError, UnknownName
 from ..model.description import Description, constant
 from ..model.mechanism import Mechanism, build
@@ -324,7 +325,7 @@ def _apply(description: Description, extra: Any) -> Description:
     data = extra if isinstance(extra, dict) else dict(extra)
     if "closed_loop" in data:
         return apply_gepetto(description, data, name)
-    return apply_loops(description, validated(LoopsFile, data, name), name)
+    return apply_loops(description, read_data(LoopsFile, data, name), name)
 
 
 def _apply_xml(description: Description, root: Element) -> Description:

@@ -6,22 +6,21 @@ What the file may say is the model `LoopsFile`, whose JSON schema is part of the
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pinocchio as pin
-from pydantic import Field, field_validator, model_validator
 
+from ..boundary.json_schema import json_schema_of
+from ..boundary.marks import Check, Direction, Name, NotNegative, Vector3
 from ..boundary.xml import pose_rpy
-from ..boundary.yaml import Direction, Name, Number, Vector3
 from ..errors import BadValue, LoadError, UnknownName
 from ..model.description import Coordinates, Description, Drive, Joint, constant
 from ..model.pairs import align_z
-from .documents import NotNegative, schema_of
 from .entries import (
     CouplingEntry,
-    Entry,
     LimitsEntry,
     PairEntry,
     known_joints,
@@ -48,22 +47,21 @@ FORMAT: Literal["pinloop-loops-1"] = "pinloop-loops-1"
 """Version tag of the loops file."""
 
 
-class FrameEntry(Entry):
+@dataclass(frozen=True, kw_only=True)
+class FrameEntry:
     """A frame on a body. The placement is relative to what is named.
 
     A joint's name means the frame of its child body.
     """
 
-    body: Name | None = Field(None, description="body, or 'ground'; either this or 'frame'")
-    frame: Name | None = Field(None, description="named frame, body or joint")
-    xyz: Vector3 = Field((0.0, 0.0, 0.0), description="position [m]")
-    rpy: Vector3 = Field((0.0, 0.0, 0.0), description="roll, pitch, yaw about fixed axes [rad]")
+    body: Annotated[Name | None, "body, or 'ground'; either this or 'frame'"] = None
+    frame: Annotated[Name | None, "named frame, body or joint"] = None
+    xyz: Annotated[Vector3, "position [m]"] = (0.0, 0.0, 0.0)
+    rpy: Annotated[Vector3, "roll, pitch, yaw about fixed axes [rad]"] = (0.0, 0.0, 0.0)
 
-    @model_validator(mode="after")
-    def _one_name(self) -> FrameEntry:
+    def __post_init__(self) -> None:
         if (self.body is None) == (self.frame is None):
             raise ValueError("needs either 'body' or 'frame', with the name of one")
-        return self
 
     @property
     def name(self) -> str:
@@ -71,86 +69,89 @@ class FrameEntry(Entry):
         return self.body or self.frame or ""
 
 
-class LossesEntry(Entry):
+@dataclass(frozen=True, kw_only=True)
+class LossesEntry:
     """Losses and rotor of a joint, one value per degree of freedom."""
 
-    damping: tuple[Number, ...] = Field((), description="viscous damping [N m s/rad, N s/m]")
-    friction: tuple[Number, ...] = Field((), description="dry friction [N m, N]")
-    armature: tuple[Number, ...] = Field((), description="reflected rotor inertia [kg m^2, kg]")
+    damping: Annotated[tuple[float, ...], "viscous damping [N m s/rad, N s/m]"] = ()
+    friction: Annotated[tuple[float, ...], "dry friction [N m, N]"] = ()
+    armature: Annotated[tuple[float, ...], "reflected rotor inertia [kg m^2, kg]"] = ()
 
 
+@dataclass(frozen=True, kw_only=True)
 class LoopEntry(PairEntry):
     """A joint that closes a loop between frames A and B."""
 
-    name: Name = Field(description="name of the joint, unique")
-    a: FrameEntry = Field(description="frame A")
-    b: FrameEntry = Field(description="frame B")
-    axis: Direction | None = Field(
-        None, description="axis, expressed in both A and B (universal: in A); 0 0 1 by default"
-    )
-    axis2: Direction | None = Field(
-        None, description="second axis, expressed in B (universal only)"
-    )
-    cut: bool | None = Field(
-        True, description="true: always cut; null: free choice; false: in the tree if possible"
-    )
-    coordinates: Coordinates = Field(
-        "", description="variant of the coordinates, should the joint come into the tree"
-    )
-    limits: LimitsEntry | None = Field(None, description="limits, likewise")
-    losses: LossesEntry | None = Field(None, description="damping, friction, armature, likewise")
+    name: Annotated[Name, "name of the joint, unique"]
+    a: Annotated[FrameEntry, "frame A"]
+    b: Annotated[FrameEntry, "frame B"]
+    axis: Annotated[
+        Direction | None, "axis, expressed in both A and B (universal: in A); 0 0 1 by default"
+    ] = None
+    axis2: Annotated[Direction | None, "second axis, expressed in B (universal only)"] = None
+    cut: Annotated[
+        bool | None, "true: always cut; null: free choice; false: in the tree if possible"
+    ] = True
+    coordinates: Annotated[
+        Coordinates, "variant of the coordinates, should the joint come into the tree"
+    ] = ""
+    limits: Annotated[LimitsEntry | None, "limits, likewise"] = None
+    losses: Annotated[LossesEntry | None, "damping, friction, armature, likewise"] = None
 
-    @model_validator(mode="after")
-    def _buildable(self) -> LoopEntry:
+    def __post_init__(self) -> None:
+        super().__post_init__()
         try:
             pair = self.make_pair()
         except BadValue as error:
             raise ValueError(str(error)) from None
         if self.axis is not None and not pair.axis_count():
             raise ValueError(f"a {pair.name} pair has no axis; leave it out")
-        return self
 
 
-class DriveEntry(Entry):
+def _turns(reduction: float) -> None:
+    if reduction == 0:
+        raise BadValue("a motor with reduction 0 does not turn")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriveEntry:
     """Gear and rotor of a joint."""
 
-    reduction: Number = Field(1.0, description="motor turns per joint turn [-] (sliding: rad/m)")
-    rotor_inertia: NotNegative | None = Field(
-        None, description="inertia of the rotor, motor side [kg m^2]"
-    )
-
-    @field_validator("reduction")
-    @classmethod
-    def _turns(cls, value: float) -> float:
-        if value == 0:
-            raise ValueError("a motor with reduction 0 does not turn")
-        return value
+    reduction: Annotated[
+        float, Check(_turns, {}), "motor turns per joint turn [-] (sliding: rad/m)"
+    ] = 1.0
+    rotor_inertia: Annotated[NotNegative | None, "inertia of the rotor, motor side [kg m^2]"] = None
 
 
-class LoopsFile(Entry):
+@dataclass(frozen=True, kw_only=True)
+class LoopsFile:
     """Loop joints, couplings and actuation of a robot whose tree another file describes."""
 
-    format: Literal["pinloop-loops-1"] = Field(FORMAT, description="version of this format")
-    loops: tuple[LoopEntry, ...] = Field((), description="joints that close loops")
-    couplings: tuple[CouplingEntry, ...] = Field((), description="gears, racks, cams")
-    actuated: tuple[Name, ...] | None = Field(None, description="joints with a motor, all of them")
-    passive: tuple[Name, ...] = Field((), description="joints without a motor")
-    cut: tuple[Name, ...] = Field((), description="joints to cut; other loop joints become free")
-    free: tuple[Name, ...] = Field((), description="joints that may be cut or not, as is best")
-    reversed: tuple[Name, ...] = Field(
-        (), description="joints that the tree's file tells from the child's side: turned back here"
+    format: Annotated[Literal["pinloop-loops-1"], "version of this format"] = FORMAT
+    loops: Annotated[tuple[LoopEntry, ...], "joints that close loops"] = ()
+    couplings: Annotated[tuple[CouplingEntry, ...], "gears, racks, cams"] = ()
+    actuated: Annotated[tuple[Name, ...] | None, "joints with a motor, all of them"] = None
+    passive: Annotated[tuple[Name, ...], "joints without a motor"] = ()
+    cut: Annotated[tuple[Name, ...], "joints to cut; other loop joints become free"] = ()
+    free: Annotated[tuple[Name, ...], "joints that may be cut or not, as is best"] = ()
+    reversed: Annotated[
+        tuple[Name, ...],
+        "joints that the tree's file tells from the child's side: turned back here",
+    ] = ()
+    order: Annotated[tuple[Name, ...], "order of the joints; the others follow"] = ()
+    drives: Annotated[Mapping[Name, DriveEntry], "gear and rotor per joint"] = field(
+        default_factory=dict
     )
-    order: tuple[Name, ...] = Field((), description="order of the joints; the others follow")
-    drives: dict[Name, DriveEntry] = Field({}, description="gear and rotor per joint")
-    limits: dict[Name, LimitsEntry] = Field(
-        {}, description="limits per joint instead of those in the tree's file; infinite: none"
-    )
-    gravity: Vector3 | None = Field(None, description="gravity [m/s^2]")
+    limits: Annotated[
+        Mapping[Name, LimitsEntry],
+        "limits per joint instead of those in the tree's file; infinite: none",
+    ] = field(default_factory=dict)
+    gravity: Annotated[Vector3 | None, "gravity [m/s^2]"] = None
 
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON schema of the loops file."""
-    return schema_of(LoopsFile)
+    return json_schema_of(LoopsFile)
 
 
 def apply_loops(description: Description, loops: LoopsFile, source: str) -> Description:
@@ -233,7 +234,7 @@ def _loop_joint(description: Description, entry: LoopEntry, source: str) -> Join
         coordinates=entry.coordinates,
     )
     if entry.losses is not None:
-        joint = replace(joint, **entry.losses.model_dump())
+        joint = replace(joint, **asdict(entry.losses))
     return _limited(joint, entry.limits, source)
 
 

@@ -9,15 +9,16 @@ mass and inertia. In the reference configuration all body frames coincide with t
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
-from pydantic import Field, field_validator, model_validator
 
-from ..boundary.yaml import Direction, Name, Number, Vector3, line_of, validated
+from ..boundary.marks import Check, Direction, Name, NotNegative, Vector3, nonempty
+from ..boundary.schema import read_data
+from ..boundary.yaml import line_of
 from ..errors import BadValue, LoadError, UnknownName
 from ..model.description import (
     GROUND,
@@ -31,7 +32,6 @@ from ..model.description import (
 from ..model.pairs import Pair, align_z
 from .entries import (
     CouplingEntry,
-    Entry,
     LimitsEntry,
     PairEntry,
     known_joints,
@@ -45,20 +45,17 @@ from .mjcf.inertia import Moments
 __all__ = ["ScrewTable", "read_screws"]
 
 Array = NDArray[np.float64]
-Tensor = tuple[Vector3, Vector3, Vector3]
 
 _ROUNDING = 1e-5
 """Relative error of inertia tensors that a table of few digits brings."""
 
 
-def physical_inertia(rows: Tensor | None) -> Tensor | None:
+def physical_inertia(rows: Rows) -> None:
     """Check rows of an inertia tensor; one with a single moment is for motion in a plane.
 
     Raises:
         ValueError: no body has such a tensor.
     """
-    if rows is None:
-        return None
     tensor = np.array(rows)
     size = float(np.abs(tensor).max())
     if np.abs(tensor - tensor.T).max() > _ROUNDING * size:
@@ -72,23 +69,21 @@ def physical_inertia(rows: Tensor | None) -> Tensor | None:
             f"{principal} violate the triangle inequality, no body has them; is the tensor "
             "about the centre of mass?"
         )
-    return rows
 
 
-class PieceEntry(Entry):
+Rows = tuple[Vector3, Vector3, Vector3]
+Tensor = Annotated[Rows, Check(physical_inertia, {})]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PieceEntry:
     """A piece of mass: all values in world axes, in the reference configuration."""
 
-    mass: Number = Field(ge=0, description="mass [kg]")
-    com: Vector3 = Field(description="centre of mass [m]")
-    inertia: Tensor | None = Field(
-        None,
-        description="rows of the inertia about the centre of mass [kg m^2], 0 by default",
-    )
-
-    @field_validator("inertia")
-    @classmethod
-    def _physical(cls, rows: Tensor | None) -> Tensor | None:
-        return physical_inertia(rows)
+    mass: Annotated[NotNegative, "mass [kg]"]
+    com: Annotated[Vector3, "centre of mass [m]"]
+    inertia: Annotated[
+        Tensor | None, "rows of the inertia about the centre of mass [kg m^2], 0 by default"
+    ] = None
 
     def moments(self) -> Moments:
         """The piece as moments in world axes."""
@@ -96,38 +91,30 @@ class PieceEntry(Entry):
         return Moments(self.mass, np.array(self.com), (tensor + tensor.T) / 2)
 
 
-class ScrewBody(Entry):
+def _not_ground(name: str) -> None:
+    if name == GROUND:
+        raise BadValue("the ground is there already and has no mass; leave it out")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScrewBody:
     """A body: all values in world axes, in the reference configuration.
 
     Mass, centre and inertia, or several pieces of these; without any the body has no mass.
     """
 
-    name: Name = Field(description="name of the body, unique, not 'ground'")
-    mass: Number | None = Field(None, ge=0, description="mass [kg]")
-    com: Vector3 | None = Field(None, description="centre of mass [m]")
-    inertia: Tensor | None = Field(None, description="as that of a piece; a point mass by default")
-    pieces: tuple[PieceEntry, ...] = Field((), description="further pieces of mass")
+    name: Annotated[Name, Check(_not_ground, {}), "name of the body, unique, not 'ground'"]
+    mass: Annotated[NotNegative | None, "mass [kg]"] = None
+    com: Annotated[Vector3 | None, "centre of mass [m]"] = None
+    inertia: Annotated[Tensor | None, "as that of a piece; a point mass by default"] = None
+    pieces: Annotated[tuple[PieceEntry, ...], "further pieces of mass"] = ()
 
-    @field_validator("name")
-    @classmethod
-    def _not_ground(cls, name: str) -> str:
-        if name == GROUND:
-            raise ValueError("the ground is there already and has no mass; leave it out")
-        return name
-
-    @field_validator("inertia")
-    @classmethod
-    def _physical(cls, rows: Tensor | None) -> Tensor | None:
-        return physical_inertia(rows)
-
-    @model_validator(mode="after")
-    def _complete(self) -> ScrewBody:
+    def __post_init__(self) -> None:
         given = [key for key in ("com", "inertia") if getattr(self, key) is not None]
         if self.mass is None and given:
             raise ValueError(f"has {' and '.join(given)}, but no mass")
         if self.mass and self.com is None:
             raise ValueError("has a mass; it needs its centre, too: com")
-        return self
 
     def moments(self) -> Moments:
         """All of its mass, in world axes."""
@@ -137,28 +124,30 @@ class ScrewBody(Entry):
         return Moments.total(piece.moments() for piece in (own, *self.pieces))
 
 
-class FrameEntry(Entry):
+@dataclass(frozen=True, kw_only=True)
+class FrameEntry:
     """A named frame on a body, for springs, dampers, forces and loops of a run."""
 
-    name: Name = Field(description="name of the frame, unique among bodies, joints and frames")
-    body: Name = Field(description="body that carries it, or 'ground'")
-    point: Vector3 = Field(description="where it is in the reference configuration [m]")
-    axis: Direction | None = Field(None, description="direction of its z axis; that of the world")
+    name: Annotated[Name, "name of the frame, unique among bodies, joints and frames"]
+    body: Annotated[Name, "body that carries it, or 'ground'"]
+    point: Annotated[Vector3, "where it is in the reference configuration [m]"]
+    axis: Annotated[Direction | None, "direction of its z axis; that of the world"] = None
 
 
+@dataclass(frozen=True, kw_only=True)
 class ScrewJoint(PairEntry):
     """A joint: axis and point in world axes, in the reference configuration."""
 
-    name: Name = Field(description="name of the joint, unique")
-    parent: Name = Field(description="body on one side, or 'ground'")
-    child: Name = Field(description="body on the other side")
-    point: Vector3 | None = Field(None, description="point on the axis, of a rod on the parent [m]")
-    point2: Vector3 | None = Field(None, description="end of a rod on the child [m]")
-    cut: bool = Field(False, description="true: this joint closes a loop")
-    limits: LimitsEntry | None = Field(None, description="lower, upper, effort, velocity")
+    name: Annotated[Name, "name of the joint, unique"]
+    parent: Annotated[Name, "body on one side, or 'ground'"]
+    child: Annotated[Name, "body on the other side"]
+    point: Annotated[Vector3 | None, "point on the axis, of a rod on the parent [m]"] = None
+    point2: Annotated[Vector3 | None, "end of a rod on the child [m]"] = None
+    cut: Annotated[bool, "true: this joint closes a loop"] = False
+    limits: Annotated[LimitsEntry | None, "lower, upper, effort, velocity"] = None
 
-    @model_validator(mode="after")
-    def _complete(self) -> ScrewJoint:
+    def __post_init__(self) -> None:
+        super().__post_init__()
         pair = self.pair_class
         kind = pair.name
         if self.parent == self.child:
@@ -182,19 +171,19 @@ class ScrewJoint(PairEntry):
                 square_axes(np.array(self.axis), np.array(self.axis2))
             except BadValue as error:
                 raise ValueError(str(error)) from None
-        return self
 
 
-class ScrewTable(Entry):
+@dataclass(frozen=True, kw_only=True)
+class ScrewTable:
     """A mechanism in its assembled reference configuration."""
 
-    name: Name = Field("mechanism", description="name of the mechanism")
-    gravity: Vector3 = Field((0.0, 0.0, -9.81), description="gravity [m/s^2]")
-    bodies: tuple[ScrewBody, ...] = Field(min_length=1, description="the bodies")
-    joints: tuple[ScrewJoint, ...] = Field(min_length=1, description="the joints")
-    actuated: tuple[Name, ...] | None = Field(None, description="joints with a motor")
-    couplings: tuple[CouplingEntry, ...] = Field((), description="gears, racks, cams")
-    frames: tuple[FrameEntry, ...] = Field((), description="named frames on bodies")
+    name: Annotated[Name, "name of the mechanism"] = "mechanism"
+    gravity: Annotated[Vector3, "gravity [m/s^2]"] = (0.0, 0.0, -9.81)
+    bodies: Annotated[tuple[ScrewBody, ...], nonempty, "the bodies"]
+    joints: Annotated[tuple[ScrewJoint, ...], nonempty, "the joints"]
+    actuated: Annotated[tuple[Name, ...] | None, "joints with a motor"] = None
+    couplings: Annotated[tuple[CouplingEntry, ...], "gears, racks, cams"] = ()
+    frames: Annotated[tuple[FrameEntry, ...], "named frames on bodies"] = ()
 
 
 def read_screws(data: dict[str, Any], source: str) -> Description:
@@ -212,7 +201,7 @@ def read_screws(data: dict[str, Any], source: str) -> Description:
     Raises:
         LoadError: what is wrong in the table.
     """
-    table = validated(ScrewTable, data, source)
+    table = read_data(ScrewTable, data, source)
     need_unique([body.name for body in table.bodies], "body", source)
     names = [joint.name for joint in table.joints] + [row.name for row in table.couplings]
     need_unique(names, "joint or coupling", source)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import TypedDict  # pydantic needs it below Python 3.12
 
+from ..boundary.json_schema import json_schema_of
 from ..errors import PinloopError, printable
-from ..io.documents import closed, schema_of
 from ..model.mechanism import Mechanism
 from ..simulation.analysis import EnergyBalance
 from ..simulation.modes import locked_columns
@@ -266,7 +265,6 @@ def _impulses(robot: Mechanism, made: Transition) -> Grid:
     return Grid(printable(f"Impulses of {events} at {made.t:.6g} s"), columns, tuple(rows))
 
 
-@closed
 class EventRecord(TypedDict):
     """Something that happened."""
 
@@ -274,7 +272,6 @@ class EventRecord(TypedDict):
     name: str
 
 
-@closed
 class ImpulseRecord(TypedDict):
     """Impulse of a constraint row; its unit is empty if the row mixes forces and moments."""
 
@@ -284,7 +281,6 @@ class ImpulseRecord(TypedDict):
     determined: bool
 
 
-@closed
 class TransitionRecord(TypedDict):
     """A change of what is locked or open."""
 
@@ -298,7 +294,6 @@ class TransitionRecord(TypedDict):
     impulses: list[ImpulseRecord]
 
 
-@closed
 class EnergyRecord(TypedDict):
     """Energies, and work done on the robot by each force."""
 
@@ -309,7 +304,6 @@ class EnergyRecord(TypedDict):
     largest_error_J: float
 
 
-@closed
 class StateRecord(TypedDict):
     """Coordinates [rad, m] and rates [rad/s, m/s] by joint."""
 
@@ -317,7 +311,6 @@ class StateRecord(TypedDict):
     v: Coordinates
 
 
-@closed
 class RunDocument(TypedDict):
     """A run in a few numbers. ``failure`` says why it could not go on; null if it could.
 
@@ -346,4 +339,4 @@ class RunDocument(TypedDict):
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON schema of the document."""
-    return schema_of(RunDocument)
+    return json_schema_of(RunDocument)

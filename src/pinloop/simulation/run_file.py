@@ -11,23 +11,23 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from zipfile import ZipFile
 
 import numpy as np
 import pinocchio as pin
 import yaml
 from numpy.typing import NDArray
-from pydantic import NonNegativeInt
 
 from ..boundary.arguments import public
 from ..boundary.files import as_path, read_bytes, write_file
-from ..boundary.yaml import Name, Number, read_yaml, validated
+from ..boundary.marks import Name, Range
+from ..boundary.schema import read_data
+from ..boundary.yaml import read_yaml
 from ..errors import BadValue, LoadError, PinloopError
-from ..io.entries import Entry
 from ..io.loading import load
 from ..io.save.robot import loops_document, write_urdf
 from ..model.mechanism import Mechanism
@@ -42,29 +42,32 @@ _ARRAYS = ("t", "q", "v", "a", "psi", "mode")
 _LARGEST = 2**30
 """Bytes of a file, and of all that is in it when it is unpacked."""
 _LONGEST_HEADER = 10_000
+_Count = Annotated[int, Range(least=0)]
 _UNIT = 1e-6
 """How far a quaternion may be from unit length: runs keep them to some 1e-15."""
 
 
-class _ModeEntry(Entry):
+@dataclass(frozen=True, kw_only=True)
+class _ModeEntry:
     """A mode; locks are a joint, its locked axes, and the end stop that it lies on."""
 
     locks: tuple[tuple[Name, tuple[Name, ...], Literal["", "lower", "upper"] | bool], ...]
     opened: tuple[Name, ...]
-    rows: tuple[NonNegativeInt, ...] = ()
+    rows: tuple[_Count, ...] = ()
 
 
-class _Header(Entry):
+@dataclass(frozen=True, kw_only=True)
+class _Header:
     """All of a run that is no array."""
 
     format: Literal["pinloop-trajectory-1", "pinloop-trajectory-2"]
     urdf: str
     loops: str
     message: str
-    evaluations: NonNegativeInt
-    rejected: NonNegativeInt
+    evaluations: _Count
+    rejected: _Count
     modes: tuple[_ModeEntry, ...]
-    events: tuple[tuple[Number, str], ...]
+    events: tuple[tuple[float, str], ...]
     limits_passed: tuple[LimitPassed, ...] = ()
 
 
@@ -125,7 +128,7 @@ def load_trajectory(path: str | Path) -> Trajectory:
             source=source,
         ) from None
     with _refusing(source):
-        header = validated(_Header, data, "")
+        header = read_data(_Header, data, "")
         arrays = {name: members[name] for name in _ARRAYS}
         if header.format == _FORMAT and str(members["sha256"][()]) != _digest(text, arrays):
             raise BadValue("its content does not agree with its digest")

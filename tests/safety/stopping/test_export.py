@@ -8,14 +8,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pinocchio as pin
 import pytest
 import scipy
-from pydantic import TypeAdapter
 
 import pinloop as pl
-from pinloop.safety.stopping.result_document import Document, json_schema
+from pinloop.safety.stopping.result_document import json_schema
 
 from .robots_to_stop import LATE, arm_stop, on_axis, pendulum, wheel
 from .robots_to_stop import stop as stopped
@@ -26,12 +26,12 @@ URDF = ROOT / "urdf"
 
 def test_the_document_keeps_to_its_schema(tmp_path: Path) -> None:
     """Robots with loops, teeth and payload, stops of all categories, too."""
-    adapter = TypeAdapter(Document)
+    schema = jsonschema.Draft202012Validator(json_schema())
     tooth = stopped(pendulum(), -0.5, on_axis(kind="tooth"))
     controlled = arm_stop(category=pl.Category1(on_path=True, time_limit=1.5), payload=3.0)
     for k, result in enumerate((arm_stop(), tooth, controlled)):
         data = json.loads(result.save_json(tmp_path / f"{k}.json", stamp=k == 1).read_text())
-        adapter.validate_python(data, strict=True)
+        schema.validate(data)
         assert data == json.loads(json.dumps(result.as_dict())) | (
             {"created": data["created"]} if k == 1 else {}
         )

@@ -6,12 +6,11 @@ it where the description of a value says so.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NotRequired
+import re
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from pydantic import Field
-from typing_extensions import TypedDict  # pydantic needs it below Python 3.12
-
-from ...io.documents import closed, schema_of
+from ...boundary.json_schema import json_schema_of
+from ...boundary.marks import Check
 
 __all__ = [
     "FORMAT",
@@ -31,63 +30,59 @@ FORMAT: Literal["pinloop-stop-1"] = "pinloop-stop-1"
 """Version tag of the document."""
 
 Numbers = list[float]
-Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
-@closed
+def _hexadecimal(digest: str) -> None:
+    if not re.fullmatch("[0-9a-f]{64}", digest):
+        raise ValueError("expected 64 hexadecimal digits")
+
+
+Digest = Annotated[str, Check(_hexadecimal, {"pattern": "^[0-9a-f]{64}$"})]
+
+
 class ParameterRecord(TypedDict):
     """A parameter of a brake file, with its provenance."""
 
-    value: Annotated[
-        float | str | None, Field(description="null: docs/brakes.md tells what nothing stands for")
-    ]
+    value: Annotated[float | str | None, "null: docs/brakes.md tells what nothing stands for"]
     unit: str
     source: Literal["measured", "datasheet", "robot", "assumed"]
-    given: Annotated[bool, Field(description="false: the default, which nobody gave")]
+    given: Annotated[bool, "false: the default, which nobody gave"]
     note: NotRequired[str]
 
 
-@closed
 class RobotRecord(TypedDict):
     """What was stopped, without its payload."""
 
     name: str
-    file: Annotated[str | None, Field(description="null: it did not come from a file")]
-    sha256: Annotated[Digest | None, Field(description="of the file, when this was written")]
+    file: Annotated[str | None, "null: it did not come from a file"]
+    sha256: Annotated[Digest | None, "of the file, when this was written"]
     content_sha256: Annotated[
         Digest | None,
-        Field(
-            description="of bodies, joints and loops as they were computed with, whatever files "
-            "they came from; null: a name of the robot fits into no URDF"
-        ),
+        "of bodies, joints and loops as they were computed with, whatever files "
+        "they came from; null: a name of the robot fits into no URDF",
     ]
 
 
-@closed
 class BrakesRecord(TypedDict):
     """Brakes, gears, friction and drives; parameters without effect are left out."""
 
     robot: str
     file: str | None
-    sha256: Annotated[Digest | None, Field(description="of the file, when this was written")]
+    sha256: Annotated[Digest | None, "of the file, when this was written"]
     faults: list[str]
     chain: dict[str, ParameterRecord]
     joints: dict[str, dict[str, ParameterRecord]]
 
 
-@closed
 class PayloadRecord(TypedDict):
     """What the robot carried."""
 
     frame: str
     mass_kg: float
-    com_m: Annotated[Numbers, Field(description="centre of mass in the frame")]
-    inertia_kg_m2: Annotated[
-        list[Numbers], Field(description="about the centre of mass, axes of the frame")
-    ]
+    com_m: Annotated[Numbers, "centre of mass in the frame"]
+    inertia_kg_m2: Annotated[list[Numbers], "about the centre of mass, axes of the frame"]
 
 
-@closed
 class CategoryRecord(TypedDict):
     """Category of the stop."""
 
@@ -96,7 +91,6 @@ class CategoryRecord(TypedDict):
     time_limit_s: NotRequired[float | None]
 
 
-@closed
 class ChainRecord(TypedDict):
     """From the signal to the command, as it was computed with."""
 
@@ -106,7 +100,6 @@ class ChainRecord(TypedDict):
     command_s: float
 
 
-@closed
 class StateRecord(TypedDict):
     """A state, joint by joint [rad, m, rad/s, m/s]; joints in space have several coordinates."""
 
@@ -114,7 +107,6 @@ class StateRecord(TypedDict):
     v: dict[str, Numbers]
 
 
-@closed
 class JointRecord(TypedDict):
     """The stop of a joint; its units are ``unit`` and ``torque_unit``."""
 
@@ -126,23 +118,22 @@ class JointRecord(TypedDict):
     reaction_angle: float
     braking_angle: float
     angle: float
-    travel: Annotated[float, Field(description="distance covered, in both directions")]
-    excursion: Annotated[float, Field(description="largest distance from the start")]
+    travel: Annotated[float, "distance covered, in both directions"]
+    excursion: Annotated[float, "largest distance from the start"]
     peak_speed: float
     impulse: float
     peak_torque: float
     peak_gear_torque: float
-    gear_limit: Annotated[float | None, Field(description="null: not known")]
-    gear_use: Annotated[float | None, Field(description="null: the limit is not known")]
+    gear_limit: Annotated[float | None, "null: not known"]
+    gear_use: Annotated[float | None, "null: the limit is not known"]
     dissipated_J: float
     slips: int
     load: float
-    hold: Annotated[float | None, Field(description="null: infinite, a tooth holds it")]
-    margin: Annotated[float | None, Field(description="null: infinite")]
+    hold: Annotated[float | None, "null: infinite, a tooth holds it"]
+    margin: Annotated[float | None, "null: infinite"]
     state: Literal["held", "free", "moving"]
 
 
-@closed
 class ToolRecord(TypedDict):
     """The path of the tool."""
 
@@ -156,7 +147,6 @@ class ToolRecord(TypedDict):
     peak_speed_m_per_s: float
 
 
-@closed
 class LedgerRecord(TypedDict):
     """Energies in and out."""
 
@@ -164,15 +154,14 @@ class LedgerRecord(TypedDict):
     potential_drop_J: float
     drive_work_J: float
     dissipated_J: Annotated[
-        dict[str, dict[str, float]], Field(description="per sink and joint, all coordinates of it")
+        dict[str, dict[str, float]], "per sink and joint, all coordinates of it"
     ]
     impacts_J: float
     kinetic_after_J: float
-    error_J: Annotated[float, Field(description="energy balance error, in minus out")]
+    error_J: Annotated[float, "energy balance error, in minus out"]
     relative_error: float
 
 
-@closed
 class EventRecord(TypedDict):
     """Something that happened."""
 
@@ -180,23 +169,22 @@ class EventRecord(TypedDict):
     what: str
 
 
-@closed
 class Document(TypedDict):
     """A computed stop of a robot: what went in, what came out. A planning aid, no certificate."""
 
     format: Literal["pinloop-stop-1"]
     disclaimer: str
-    created: NotRequired[Annotated[str, Field(description="only if asked for; UTC, ISO 8601")]]
+    created: NotRequired[Annotated[str, "only if asked for; UTC, ISO 8601"]]
     versions: dict[str, str]
-    settings: Annotated[dict[str, str], Field(description="further facts, as they were given")]
+    settings: Annotated[dict[str, str], "further facts, as they were given"]
     robot: RobotRecord
     brakes: BrakesRecord
     category: CategoryRecord
     chain: ChainRecord
     payload: PayloadRecord | None
     gravity_m_per_s2: Numbers
-    signal: Annotated[StateRecord, Field(description="state when the signal came")]
-    end: Annotated[StateRecord, Field(description="state at the end")]
+    signal: Annotated[StateRecord, "state when the signal came"]
+    end: Annotated[StateRecord, "state at the end"]
     outcome: Literal["stopped", "does not hold", "time-out"]
     stopping_time_s: float
     reaction_time_s: float
@@ -209,4 +197,4 @@ class Document(TypedDict):
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON schema of the document."""
-    return schema_of(Document)
+    return json_schema_of(Document)

@@ -8,14 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import numpy as np
-from pydantic import Field
-from typing_extensions import TypedDict  # pydantic needs it below Python 3.12
 
+from ...boundary.json_schema import json_schema_of
 from ...errors import BadValue
-from ...io.documents import closed, schema_of
 from ...safety.space.obstacles import Obstacle
 from ...safety.stopping.assumptions import PLANNING_AID, assumptions_with
 from ...safety.stopping.export import brakes_record, category_record, robot_record, versions
@@ -41,26 +39,23 @@ FORMAT: Literal["pinloop-study-manifest-1"] = "pinloop-study-manifest-1"
 """Version tag of the document."""
 
 
-@closed
 class VariableRecord(TypedDict):
     """Something that varies between the cases, or is kept fixed: then both ends are equal."""
 
     name: str
-    column: Annotated[str, Field(description="column of the results")]
+    column: Annotated[str, "column of the results"]
     low: float
     high: float
     unit: str
 
 
-@closed
 class SamplingRecord(TypedDict):
     """Which cases there are."""
 
     method: str
-    arguments: Annotated[dict[str, Any], Field(description="counts and the seed, as in Python")]
+    arguments: Annotated[dict[str, Any], "counts and the seed, as in Python"]
 
 
-@closed
 class MotionRecord(TypedDict):
     """The recorded motion whose instants are looked at."""
 
@@ -68,30 +63,27 @@ class MotionRecord(TypedDict):
     samples: int
     start_s: float
     end_s: float
-    sha256: Annotated[Digest, Field(description="of joints, times and values")]
+    sha256: Annotated[Digest, "of joints, times and values"]
 
 
-@closed
 class ObstacleRecord(TypedDict):
     """What stands around the robot."""
 
     name: str
-    low_m: Annotated[Numbers, Field(description="corner of the box around it, in the world")]
+    low_m: Annotated[Numbers, "corner of the box around it, in the world"]
     high_m: Numbers
-    sha256: Annotated[Digest, Field(description="of its points and triangles in the world")]
+    sha256: Annotated[Digest, "of its points and triangles in the world"]
 
 
-@closed
 class ResultsRecord(TypedDict):
     """The rows."""
 
     file: str
-    sha256: Annotated[Digest, Field(description="of the file, when this was written")]
-    cases: Annotated[int, Field(description="number of rows")]
-    size: Annotated[int, Field(description="number of cases of the whole study")]
+    sha256: Annotated[Digest, "of the file, when this was written"]
+    cases: Annotated[int, "number of rows"]
+    size: Annotated[int, "number of cases of the whole study"]
 
 
-@closed
 class Manifest(TypedDict):
     """A study of stops: what went in. Sampled; a planning aid, no certificate."""
 
@@ -99,26 +91,26 @@ class Manifest(TypedDict):
     disclaimer: str
     versions: dict[str, str]
     robot: RobotRecord
-    tool: Annotated[str, Field(description="frame that is taken for the tool")]
-    brakes: Annotated[BrakesRecord, Field(description="in the middle of their bands")]
+    tool: Annotated[str, "frame that is taken for the tool"]
+    brakes: Annotated[BrakesRecord, "in the middle of their bands"]
     variables: list[VariableRecord]
     sampling: SamplingRecord
     category: CategoryRecord
     chain: ChainRecord
     payload: Annotated[
         PayloadRecord | None,
-        Field(description="null: none, or that of the variables as a point at the tool"),
+        "null: none, or that of the variables as a point at the tool",
     ]
-    gravity_m_per_s2: Annotated[Numbers | None, Field(description="null: that of the robot's file")]
+    gravity_m_per_s2: Annotated[Numbers | None, "null: that of the robot's file"]
     until_s: float
-    method: Annotated[str, Field(description="integrator with its tolerances")]
-    standstill: Annotated[str, Field(description="what counts as standing still")]
+    method: Annotated[str, "integrator with its tolerances"]
+    standstill: Annotated[str, "what counts as standing still"]
     motion: NotRequired[MotionRecord]
     obstacles: list[ObstacleRecord]
     results: ResultsRecord
     resume: Annotated[
         dict[str, Any],
-        Field(description="the manifest beside the results, by which a study knows them again"),
+        "the manifest beside the results, by which a study knows them again",
     ]
 
 
@@ -182,7 +174,7 @@ def manifest_document(study: Study) -> Manifest:
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON schema of the document."""
-    return schema_of(Manifest)
+    return json_schema_of(Manifest)
 
 
 def _payload(setup: Setup) -> PayloadRecord | None:
