@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import pinloop as pl
 from pinloop.model.description import NamedFrame
 from pinloop.model.mechanism import build
-from pinloop.show.scene.lighter import lighter
+from pinloop.show.scene.decimation import lighter
 from pinloop.show.scene.motion import frame_times, standing_spans
 from pinloop.show.scene.player import make_player
 from pinloop.show.scene.replay import Layer, Trace, make_replay

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from numpy.typing import NDArray
 
 from pinloop.show.scene.commands import Command
-from pinloop.show.scene.stage import stage
+from pinloop.show.scene.lighting import stage
 
 from .scenes import Played, moved
 

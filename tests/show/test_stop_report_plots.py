@@ -10,10 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from pinloop.show.stop_report.bars import Lane, Part, Span, Stack, lanes, stacks
+from pinloop.show.plots.bars import Lane, Part, Span, Stack, lanes, stacks
+from pinloop.show.plots.svg import Curve, Instant, Plot, label_width, ticks
 from pinloop.show.stop_report.instants import merged
-from pinloop.show.stop_report.markup import Markup, element, joined
-from pinloop.show.stop_report.plots import Curve, Instant, Plot, label_width, ticks
+from pinloop.tables.markup import Markup, element, joined
 
 numbers = st.floats(-1e3, 1e3)
 

@@ -21,9 +21,9 @@ from pinloop.cli import main as cli
 from pinloop.model.description import GROUND
 from pinloop.safety.space.obstacles import Obstacle
 from pinloop.safety.stopping.assumptions import PLANNING_AID
+from pinloop.show.plots.shapes import color_of
 from pinloop.show.stop_report.stop_replay import motion_of
 from pinloop.show.study_report import write_report
-from pinloop.show.study_report.chart_shapes import color_of
 from pinloop.show.study_report.distributions import histogram
 from pinloop.show.study_report.influence import binned, share_explained
 from pinloop.show.study_report.maps import hexagons

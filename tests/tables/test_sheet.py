@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from pinloop.errors import printable
-from pinloop.tables.sheet import Cell, Column, Facts, Grid, Notes, Sheet
+from pinloop.tables.report import Cell, Column, Facts, Grid, Notes, Sheet
 
 COLUMNS = (
     Column("joint", right=False),

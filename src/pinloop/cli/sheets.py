@@ -23,7 +23,7 @@ from ..model.mechanism import Mechanism
 from ..model.reduction import LoopReduction, Regularization
 from ..regularization.branches import branch_signs
 from ..tables.number_format import SLIDING, joint_value, number, shown_coordinate, units_of
-from ..tables.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
+from ..tables.report import Block, Cell, Column, Facts, Grid, Notes, Sheet
 
 __all__ = [
     "DOCUMENTS",

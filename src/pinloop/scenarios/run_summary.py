@@ -20,7 +20,7 @@ from ..simulation.modes import locked_columns
 from ..simulation.trajectory import Trajectory
 from ..simulation.transitions import Transition
 from ..tables.number_format import number, shown_coordinate, units_of
-from ..tables.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
+from ..tables.report import Block, Cell, Column, Facts, Grid, Notes, Sheet
 
 __all__ = ["RunDocument", "as_document", "json_schema", "run_table"]
 

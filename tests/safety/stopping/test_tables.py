@@ -12,7 +12,7 @@ import pytest
 import pinloop as pl
 from pinloop.safety.brakes.joint_brake import Source
 from pinloop.tables.number_format import decimals, milliseconds, number
-from pinloop.tables.sheet import Grid, Sheet
+from pinloop.tables.report import Grid, Sheet
 
 from .robots_to_stop import (
     arm_table,

@@ -23,8 +23,8 @@ from ...boundary.forwards import forward
 from ...errors import BadValue
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism
-from ...tables.pages import html_of, markdown_of
-from ...tables.sheet import Sheet
+from ...tables.html import html_of, markdown_of
+from ...tables.report import Sheet
 from ..brakes.brakes import Brakes
 from ..stopping import Payload, Standstill, StopResult
 from ..stopping.brake_times import Category, as_category

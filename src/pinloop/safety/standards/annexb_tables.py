@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import printable
 from ...tables.number_format import Units, decimals, milliseconds, number, units_of
-from ...tables.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
+from ...tables.report import Block, Cell, Column, Facts, Grid, Notes, Sheet
 from ..stopping.assumptions import PLANNING_AID
 from ..stopping.brake_times import Category1
 from .annexb import AnnexB

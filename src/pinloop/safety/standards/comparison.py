@@ -9,7 +9,7 @@ from typing import Any
 from ...boundary.arguments import public
 from ...errors import BadValue, printable
 from ...tables.number_format import SLIDING, TURNING, Units, decimals, number, units_of
-from ...tables.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
+from ...tables.report import Block, Cell, Column, Facts, Grid, Notes, Sheet
 from ..stopping import StopResult
 from ..stopping.assumptions import PLANNING_AID
 from .published import Measured, StoppingTable

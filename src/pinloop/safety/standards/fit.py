@@ -13,7 +13,7 @@ import numpy as np
 from ...boundary.arguments import public
 from ...errors import BadValue, PinloopWarning, printable
 from ...model.mechanism import Mechanism
-from ...tables.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
+from ...tables.report import Block, Cell, Column, Facts, Grid, Notes, Sheet
 from ..brakes.brakes import Brakes
 from ..stopping.assumptions import PLANNING_AID
 from .axisfit import FITTABLE, AxisFit, Fitted, Solution

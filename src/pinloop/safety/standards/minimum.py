@@ -13,7 +13,7 @@ from typing import Any
 from ...boundary.arguments import public
 from ...errors import BadValue, printable
 from ...tables.number_format import milliseconds
-from ...tables.sheet import Cell, Facts, Notes, Sheet
+from ...tables.report import Cell, Facts, Notes, Sheet
 from ..stopping import StopResult
 from ..stopping.assumptions import PLANNING_AID
 from ..studies.study import Study

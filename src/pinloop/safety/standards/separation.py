@@ -22,7 +22,7 @@ from ...boundary.arguments import public
 from ...boundary.checks import flat_numbers, unit_vector
 from ...errors import BadValue, printable
 from ...tables.number_format import milliseconds
-from ...tables.sheet import Block, Cell, Facts, Notes, Sheet
+from ...tables.report import Block, Cell, Facts, Notes, Sheet
 from ..space.body_pieces import positive
 from ..stopping import StopResult
 from ..stopping.assumptions import PLANNING_AID

@@ -13,7 +13,7 @@ from pathlib import Path
 from ...boundary.files import replace_text_file
 from ...errors import printable
 from ...tables.number_format import number
-from ...tables.sheet import Cell, Column, Facts, Grid, Mark
+from ...tables.report import Cell, Column, Facts, Grid, Mark
 
 __all__ = ["Row", "Term", "term_grids", "term_rows", "write_terms"]
 

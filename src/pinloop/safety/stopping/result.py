@@ -14,7 +14,7 @@ from ...boundary.pickling import stored_fields
 from ...model.mechanism import Mechanism
 from ...simulation.modes import ModalSystem
 from ...simulation.trajectory import Trajectory
-from ...tables.sheet import Sheet
+from ...tables.report import Sheet
 from ..brakes.brakes import Assumption, Brakes, Chain
 from ..space.clearance import Approach, SelfCollisions, clearance, self_collisions
 from ..space.obstacles import Obstacle

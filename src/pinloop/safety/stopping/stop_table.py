@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import printable
 from ...tables.number_format import Units, decimals, joint_value, milliseconds, number, units_of
-from ...tables.sheet import Block, Cell, Column, Facts, Grid, Mark, Notes, Sheet
+from ...tables.report import Block, Cell, Column, Facts, Grid, Mark, Notes, Sheet
 from .assumptions import PLANNING_AID, assumption_lines
 from .brake_times import Category1
 from .joint_stop import JointStop

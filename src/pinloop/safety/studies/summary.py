@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...errors import printable
 from ...tables.number_format import decimals, number, units_of
-from ...tables.sheet import Block, Cell, Column, Facts, Grid, Notes, Sheet
+from ...tables.report import Block, Cell, Column, Facts, Grid, Notes, Sheet
 from ..stopping.assumptions import PLANNING_AID
 from .cases import CLEARANCE, Setup, joint_columns
 from .manifest import manifest_of

@@ -96,7 +96,7 @@ def drawn(
         raise BadValue(f"there is nothing to draw for '{title}'; name at least one joint")
     try:
         figure: Figure = forward(
-            "show.plots.picture", "picture", title, columns, span, merged(events, span)
+            "show.plots.figure", "picture", title, columns, span, merged(events, span)
         )
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from .arrows import Arrow, round_scale
 from .commands import Command, packed, phong, set_object
-from .lighter import lighter
+from .decimation import lighter
+from .lighting import stage
 from .motion import Motion, frame_times, mode_spans, modes_at, opened_spans, standing_spans
 from .scene import Node, Scene, make_scene
 from .solids import Color, Solid, cone, cylinder, facets, tube
-from .stage import stage
 
 __all__ = ["FORCE", "MESH_BYTES", "MOMENT", "Layer", "Replay", "Trace", "make_replay"]
 

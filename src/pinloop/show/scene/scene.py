@@ -21,10 +21,10 @@ from ...model.description import GROUND, Geometry
 from ...model.mechanism import LoopJoint, Mechanism
 from ...model.workspace import create_data
 from .commands import Command, phong, set_object, set_property, set_transform
+from .lighting import stage
 from .meshes import MeshFiles
 from .skeleton import LOOP, Piece, joint_symbol, loop_symbols, skeleton, stick
 from .solids import Color, Solid, primitive
-from .stage import stage
 
 __all__ = ["MARK", "Node", "Part", "Scene", "make_scene"]
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ...tables.markup import Markup, element, joined
 from ...tables.number_format import decimals, listed, milliseconds, number, units_of
-from .markup import Markup, element, joined
 
 if TYPE_CHECKING:
     from ...safety.stopping.joint_stop import JointStop

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...tables.number_format import listed
-from .plots import Instant, shortened
+from ..plots.svg import Instant, shortened
 
 if TYPE_CHECKING:
     from ...safety.stopping.result import StopResult

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from ...safety.stopping.assumptions import PLANNING_AID
 from ...safety.stopping.export import as_document
 from ...safety.stopping.stop_table import stop_table
-from ...tables.sheet import Facts, Grid
-from .bars import Stack, lanes, stacks
+from ...tables.markup import Content, Markup, element
+from ...tables.report import Facts, Grid
+from ..plots.bars import Stack, lanes, stacks
 from .headline import badge, cards
 from .instants import Clock, clock_of, instants
-from .markup import Content, Markup, element
 from .parts import asset, assumptions_section, document, figure, keys, made_at, section
 from .stop_curves import Curves, curves_of, energy_stacks, heat_stacks, joint_lanes
 from .stop_replay import Motion, motion_of

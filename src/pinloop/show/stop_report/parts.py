@@ -8,9 +8,9 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from ...safety.brakes.brakes import Assumption
+from ...tables.markup import Content, Markup, element, joined
+from ..plots.svg import Plot
 from ..scene.html import policy
-from .markup import Content, Markup, element, joined
-from .plots import Plot
 from .tables import chain_table, notes_of, parameter_tables, provenance_counts
 
 if TYPE_CHECKING:

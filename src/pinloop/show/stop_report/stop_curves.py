@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from ...safety.stopping.series import Series, series_of
 from ...tables.number_format import Units, units_of
+from ..plots.bars import Lane, Part, Span, Stack
+from ..plots.svg import DASHES, PALETTE, Curve, Plot
 from ..scene.motion import standing_spans
-from .bars import Lane, Part, Span, Stack
 from .instants import Clock, instants, instants_of_joint, merged, shown_until
-from .plots import DASHES, PALETTE, Curve, Plot
 
 if TYPE_CHECKING:
     from ...safety.stopping.joint_stop import JointStop

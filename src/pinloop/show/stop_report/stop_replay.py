@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...safety.space.swept import SweptVolume, swept_volume
+from ...tables.markup import Markup, element, joined
 from ...tables.number_format import number
 from ..scene.motion import frame_times
 from ..scene.player import Player, SharedCommands, make_player
 from ..scene.replay import MESH_BYTES, Layer, Trace, make_replay
 from .instants import shown_until
-from .markup import Markup, element, joined
 
 if TYPE_CHECKING:
     from ...safety.stopping.result import StopResult

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ...safety.brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS, quantity
-from ...tables.sheet import Cell, Facts, Grid, column_runs, heading_over, heading_under
+from ...tables.markup import Markup, element, joined
+from ...tables.report import Cell, Facts, Grid, column_runs, heading_over, heading_under
 from .instants import Clock, happenings
-from .markup import Markup, element, joined
 
 if TYPE_CHECKING:
     from ...safety.brakes.brakes import Assumption, Brakes

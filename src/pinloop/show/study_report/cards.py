@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from ...errors import printable
 from ...safety.studies.study import Study
+from ...tables.markup import Markup, element, joined
 from ...tables.number_format import listed, number
 from ..stop_report.headline import card
-from ..stop_report.markup import Markup, element, joined
 from .distributions import case_link
 from .quantities import Told
 from .results import Results, joints_beyond

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from ...tables.markup import Markup, element, joined
 from ...tables.number_format import decimals, number
-from ..stop_report.markup import Markup, element, joined
+from ..plots.shapes import Bars
+from ..plots.svg import Curve, Instant, Plot
 from ..stop_report.parts import figure, section
-from ..stop_report.plots import Curve, Instant, Plot
-from .chart_shapes import Bars
 from .quantities import Told
 
 __all__ = ["case_link", "distributions_section", "histogram", "histogram_plot"]

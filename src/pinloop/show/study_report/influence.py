@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from ...errors import printable
 from ...safety.studies.space import Variable
-from ..stop_report.markup import Markup, element, joined
+from ...tables.markup import Markup, element, joined
+from ..plots.shapes import Band, Dots
+from ..plots.svg import Curve, Plot
 from ..stop_report.parts import figure, section
-from ..stop_report.plots import Curve, Plot
-from .chart_shapes import Band, Dots
 from .quantities import VARIED, Told, shown_unit
 from .results import Results
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from ...errors import printable
 from ...safety.space.obstacles import Obstacle
-from ..stop_report.markup import Markup, element
+from ...tables.markup import Markup, element
+from ..plots.shapes import Hexagons, Outline, Spots, color_of, color_scale
+from ..plots.svg import Plot, Scale, Shape
 from ..stop_report.parts import figure, section
-from ..stop_report.plots import Plot, Scale, Shape
-from .chart_shapes import Hexagons, Outline, Spots, color_of, color_scale
 from .obstacle_surfaces import outline
 from .quantities import Told
 from .results import Results

@@ -10,10 +10,10 @@ from ...safety.stopping import StopResult
 from ...safety.studies.space import Variable
 from ...safety.studies.study import Study
 from ...safety.studies.worst import WorstCase, known_criteria
+from ...tables.markup import Markup, element, joined
 from ...tables.number_format import decimals, milliseconds, number, units_of
-from ...tables.sheet import Cell, Column, Grid
+from ...tables.report import Cell, Column, Grid
 from ..scene.player import Player, SharedCommands
-from ..stop_report.markup import Markup, element, joined
 from ..stop_report.parts import section
 from ..stop_report.stop_replay import motion_of
 from ..stop_report.tables import grid_table

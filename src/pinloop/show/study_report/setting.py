@@ -16,9 +16,9 @@ from ...safety.studies.cases import Setup
 from ...safety.studies.space import Variable
 from ...safety.studies.study import Study
 from ...safety.studies.summary import beyond_text
+from ...tables.markup import Markup, element, joined
 from ...tables.number_format import listed, units_of
-from ...tables.sheet import Cell, Column, Facts, Grid
-from ..stop_report.markup import Markup, element, joined
+from ...tables.report import Cell, Column, Facts, Grid
 from ..stop_report.parts import section
 from ..stop_report.tables import facts_table, grid_table
 from .distributions import case_link

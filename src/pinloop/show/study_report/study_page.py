@@ -12,7 +12,7 @@ from ...safety.stopping.prepared_robot import tool_of
 from ...safety.studies.study import Study
 from ...safety.studies.summary import SAMPLED
 from ...safety.studies.worst import WorstCase
-from ..stop_report.markup import Content, Markup, element
+from ...tables.markup import Content, Markup, element
 from ..stop_report.parts import asset, assumptions_section, document, made_at, section
 from .cards import badge, cards
 from .distributions import distributions_section

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..stop_report.markup import Markup, element, joined
-from ..stop_report.plots import Scale, ticks
+from ...tables.markup import Markup, element, joined
+from .svg import Scale, ticks
 
 __all__ = ["Band", "Bars", "Dots", "Hexagons", "Outline", "Spots", "color_of", "color_scale"]
 

@@ -14,8 +14,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..plots.marks import DASHES, PALETTE, Instant, placed, shortened_to
-from .markup import Markup, element, joined
+from ...tables.markup import Markup, element, joined
+from .marks import DASHES, PALETTE, Instant, placed, shortened_to
 
 __all__ = [
     "DASHES",

@@ -150,7 +150,7 @@ class Sheet:
         return _Framed(self)
 
     def _repr_html_(self) -> str:
-        html: str = forward("tables.pages", "page_of", self)
+        html: str = forward("tables.html", "page_of", self)
         return html
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .markup import Markup, element
-from .plots import Instant, label_width, shortened, ticks
+from ...tables.markup import Markup, element
+from .svg import Instant, label_width, shortened, ticks
 
 __all__ = ["Lane", "Part", "Span", "Stack", "lanes", "stacks"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from ...errors import printable
+from ..errors import printable
 
 __all__ = ["Content", "Markup", "element", "joined"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from .sheet import (
+from .report import (
     Block,
     Cell,
     Column,
