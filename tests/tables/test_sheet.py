@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from pinloop.errors import printable
-from pinloop.tables.report import Cell, Column, Facts, Grid, Notes, Sheet
+from pinloop.tables.report import Cell, Column, KeyValues, Notes, Report, Table
 
 COLUMNS = (
     Column("joint", right=False),
@@ -22,19 +22,19 @@ COLUMNS = (
 )
 
 
-def grid(*names: str, title: str = "Joints") -> Grid:
+def grid(*names: str, title: str = "Joints") -> Table:
     rows = tuple(
         (Cell(n), Cell(f"{k}.5"), Cell(f"1{k}"), Cell(f"2{k}"), Cell(f"3{k}"), Cell("held"))
         for k, n in enumerate(names)
     )
-    return Grid(title, COLUMNS, rows)
+    return Table(title, COLUMNS, rows)
 
 
-def sheet(*blocks: Facts | Grid | Notes, closing: str = "") -> Sheet:
-    return Sheet(Cell("title", "good"), blocks, closing)
+def report(*blocks: KeyValues | Table | Notes, closing: str = "") -> Report:
+    return Report(Cell("title", "good"), blocks, closing)
 
 
-def shown(thing: Sheet, width: int, *, colours: bool = False) -> str:
+def shown(thing: Report, width: int, *, colours: bool = False) -> str:
     stream = io.StringIO()
     console = Console(
         file=stream,
@@ -51,7 +51,7 @@ def shown(thing: Sheet, width: int, *, colours: bool = False) -> str:
 
 
 def test_a_table_as_text() -> None:
-    assert str(sheet(grid("a", "longer"))) == (
+    assert str(report(grid("a", "longer"))) == (
         "title\n"
         "\n"
         "Joints\n"
@@ -63,27 +63,29 @@ def test_a_table_as_text() -> None:
 
 
 def test_headings_of_one_line_where_nothing_stands_over_them() -> None:
-    block = Grid("Energy", (Column("", right=False), Column("[J]")), ((Cell("in"), Cell("12.5")),))
-    assert str(sheet(block)).splitlines()[2:] == ["Energy", "       [J]", "  in  12.5"]
+    block = Table("Energy", (Column("", right=False), Column("[J]")), ((Cell("in"), Cell("12.5")),))
+    assert str(report(block)).splitlines()[2:] == ["Energy", "       [J]", "  in  12.5"]
 
 
 def test_a_wide_common_heading_makes_room_for_itself() -> None:
     both = (Column("a", "m", "a long heading"), Column("b", "m", "a long heading"))
     rows = ((Cell("r"), Cell("1"), Cell("2")),)
-    block = Grid("x", (Column("n", right=False), *both), rows)
-    over, under, row = str(sheet(block)).splitlines()[3:]
+    block = Table("x", (Column("n", right=False), *both), rows)
+    over, under, row = str(report(block)).splitlines()[3:]
     assert over.strip() == "a long heading [m]"
     assert len(over) == len(under) == len(row)
 
 
 def test_facts_are_wrapped_beside_their_names() -> None:
-    text = sheet(Facts("Stop", (("a", Cell("one two three four")), ("bcd", Cell("x"))))).text(23)
+    text = report(KeyValues("Stop", (("a", Cell("one two three four")), ("bcd", Cell("x"))))).text(
+        23
+    )
     assert text.splitlines()[2:] == ["Stop", "  a    one two three", "       four", "  bcd  x"]
 
 
 def test_notes_are_wrapped_and_hyphens_and_units_are_not_torn() -> None:
     item = "the file six-axis-arm.yaml says 12\N{NO-BREAK SPACE}N\N{NO-BREAK SPACE}m of it"
-    text = sheet(Notes("Notes", (item, "short"))).text(26)
+    text = report(Notes("Notes", (item, "short"))).text(26)
     assert text.splitlines()[3:] == [
         "  - the file",
         "    six-axis-arm.yaml says",
@@ -93,13 +95,13 @@ def test_notes_are_wrapped_and_hyphens_and_units_are_not_torn() -> None:
 
 
 def test_the_closing_sentence_stands_below() -> None:
-    assert str(sheet(Notes("N", ("x",)), closing="the end")).endswith("  - x\n\nthe end")
+    assert str(report(Notes("N", ("x",)), closing="the end")).endswith("  - x\n\nthe end")
 
 
 @pytest.mark.parametrize("width", [18, 24, 30, 46])
 def test_narrow_text_cuts_a_table_and_repeats_the_names(width: int) -> None:
     block = grid("alpha", "beta")
-    lines = sheet(block).text(width).splitlines()[3:]
+    lines = report(block).text(width).splitlines()[3:]
     assert max(map(len, lines)) <= width
     for row in block.rows:
         own = [line.split() for line in lines if line.split()[:1] == [row[0].text]]
@@ -109,14 +111,14 @@ def test_narrow_text_cuts_a_table_and_repeats_the_names(width: int) -> None:
 
 def test_names_too_long_for_a_terminal_go_on_below() -> None:
     name = "abcdefghijklmnopqrstuvwxyz"
-    lines = sheet(grid(name)).text(30).splitlines()[3:]
+    lines = report(grid(name)).text(30).splitlines()[3:]
     assert max(map(len, lines)) <= 30
     pieces = [line.split()[0] for line in lines if line.split() and line.split()[0] in name]
     assert "".join(pieces) == name * (lines.count("") + 1)
 
 
 def test_wide_letters_keep_columns_in_line() -> None:
-    lines = str(sheet(grid("関節", "abcd"))).splitlines()[-2:]
+    lines = str(report(grid("関節", "abcd"))).splitlines()[-2:]
     # Two letters of East Asian width take the room of four.
     assert [line.index("held") for line in lines] == [40 - 2, 40]
 
@@ -131,7 +133,7 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
 @pytest.mark.parametrize("width", [30, 60, 200])
 def test_frames_fit_and_are_alike(width: int) -> None:
     block = grid("alpha", "beta")
-    lines = shown(sheet(Facts("Stop", (("a", Cell("b")),)), block), width).splitlines()
+    lines = shown(report(KeyValues("Stop", (("a", Cell("b")),)), block), width).splitlines()
     frame = 4 + len("joint  start  reaction  total  slips  state")
     assert lines[0] == "title"
     # No wider than what is in them: the longest row, two blanks and a line on both sides.
@@ -143,14 +145,14 @@ def test_frames_fit_and_are_alike(width: int) -> None:
 
 
 def test_colours_tell_good_from_bad() -> None:
-    marked = Grid("G", (Column("n", right=False), Column("x")), ((Cell("r"), Cell("9", "bad")),))
-    text = shown(sheet(marked, Notes("W", ("careful",), "caution")), 80, colours=True)
+    marked = Table("G", (Column("n", right=False), Column("x")), ((Cell("r"), Cell("9", "bad")),))
+    text = shown(report(marked, Notes("W", ("careful",), "caution")), 80, colours=True)
     assert "\x1b[1;32mtitle" in text and "\x1b[1;31m9" in text and "\x1b[33mcareful" in text
 
 
 def test_names_are_not_taken_for_markup() -> None:
-    assert "[red]x[/red]" in shown(sheet(grid("[red]x[/red]", title="[bold]T[/bold]")), 80)
-    assert "[bold]T[/bold]" in shown(sheet(grid("a", title="[bold]T[/bold]")), 80)
+    assert "[red]x[/red]" in shown(report(grid("[red]x[/red]", title="[bold]T[/bold]")), 80)
+    assert "[bold]T[/bold]" in shown(report(grid("a", title="[bold]T[/bold]")), 80)
 
 
 # -- notebook -------------------------------------------------------------------------------
@@ -183,7 +185,7 @@ class Read(HTMLParser):
 
 def test_a_notebook_shows_the_same_table() -> None:
     block = grid("a<b>&", "c")
-    page = sheet(block, Notes("N", ("x < y",)), closing="end & out")._repr_html_()
+    page = report(block, Notes("N", ("x < y",)), closing="end & out")._repr_html_()
     read = Read()
     read.feed(page)
     assert read.open == []

@@ -23,7 +23,7 @@ from ..model.mechanism import Mechanism
 from ..model.reduction import LoopReduction, Regularization
 from ..regularization.branches import branch_signs
 from ..tables.number_format import SLIDING, joint_value, number, shown_coordinate, units_of
-from ..tables.report import Block, Cell, Column, Facts, Grid, Notes, Sheet
+from ..tables.report import Block, Cell, Column, KeyValues, Notes, Report, Table
 
 __all__ = [
     "DOCUMENTS",
@@ -115,8 +115,8 @@ def _joint_document(made: Assembled, joint: str) -> JointRecord:
     return found
 
 
-def assembly_table(made: Assembled) -> Sheet:
-    """An assembled configuration as a sheet."""
+def assembly_table(made: Assembled) -> Report:
+    """An assembled configuration as a report."""
     robot = made.robot
     closed = made.error is None
     columns = (
@@ -136,8 +136,8 @@ def assembly_table(made: Assembled) -> Sheet:
     ]
     if closed and (robot.loops or robot.couplings):
         facts.append(("branch", Cell(_branch(made.branch))))
-    blocks: tuple[Block, ...] = (Facts("Closure", tuple(facts)), Grid("Joints", columns, rows))
-    return Sheet(Cell(printable(f"{robot.name}: {state.text}"), state.mark), blocks)
+    blocks: tuple[Block, ...] = (KeyValues("Closure", tuple(facts)), Table("Joints", columns, rows))
+    return Report(Cell(printable(f"{robot.name}: {state.text}"), state.mark), blocks)
 
 
 def _joint_row(made: Assembled, joint: str) -> tuple[Cell, ...]:
@@ -200,8 +200,8 @@ def reduction_document(robot: Mechanism) -> RegularizationDocument:
     return cast(RegularizationDocument, found)
 
 
-def reduction_table(robot: Mechanism) -> Sheet:
-    """The report of a regularized robot as a sheet."""
+def reduction_table(robot: Mechanism) -> Report:
+    """The report of a regularized robot as a report."""
     report = _report(robot)
     everywhere = report.by_geometry or report
     rows = f"{everywhere.rows} kept"
@@ -216,13 +216,13 @@ def reduction_table(robot: Mechanism) -> Sheet:
     if report.sampled_rows is not None:
         facts.append(("sampled", _sampled(report)))
     facts += [("undecided", Cell(printable(text), "caution")) for text in report.undecided]
-    blocks: list[Block] = [Facts("Rows", tuple(facts))]
+    blocks: list[Block] = [KeyValues("Rows", tuple(facts))]
     if report.loops:
         blocks += [_loops(report), Notes("Why", tuple(_why(loop) for loop in everywhere.loops))]
     if any(loop.alternatives for loop in report.loops):
         blocks.append(_cuts(report))
     title = f"{robot.name}: {report.full_rows} rows, {rows}"
-    return Sheet(Cell(printable(title), "title"), tuple(blocks))
+    return Report(Cell(printable(title), "title"), tuple(blocks))
 
 
 def _sampled(report: Regularization) -> Cell:
@@ -237,7 +237,7 @@ def _sampled(report: Regularization) -> Cell:
     )
 
 
-def _loops(report: Regularization) -> Grid:
+def _loops(report: Regularization) -> Table:
     columns = (
         Column("loop, cut at", right=False),
         Column("pair", right=False),
@@ -249,7 +249,7 @@ def _loops(report: Regularization) -> Grid:
     for loop in report.loops:
         cells = (loop.loop, loop.pair, str(loop.full_rows), str(loop.rows), loop.root)
         rows.append(tuple(Cell(printable(cell)) for cell in cells))
-    return Grid("Loops", columns, tuple(rows))
+    return Table("Loops", columns, tuple(rows))
 
 
 def _why(loop: LoopReduction) -> str:
@@ -264,7 +264,7 @@ def _why(loop: LoopReduction) -> str:
     return f"{could}; {rows} what is impossible anyway."
 
 
-def _cuts(report: Regularization) -> Grid:
+def _cuts(report: Regularization) -> Table:
     """What other joints would give as cuts."""
     columns = (
         Column("instead of", right=False),
@@ -279,7 +279,7 @@ def _cuts(report: Regularization) -> Grid:
             numbers = (other.rows, other.total_rows, other.mobility)
             cells = (printable(loop.loop), printable(other.joint), *map(str, numbers))
             rows.append(tuple(Cell(cell) for cell in cells))
-    return Grid("Other cuts", columns, tuple(rows))
+    return Table("Other cuts", columns, tuple(rows))
 
 
 class JointRecord(TypedDict):

@@ -1,4 +1,4 @@
-"""What came out of a run: a document for programs and a sheet for people. Computes no motion.
+"""What came out of a run: a document for programs and a report for people. Computes no motion.
 
 The document has SI units, in the names where they do not depend on the joint.
 """
@@ -20,7 +20,7 @@ from ..simulation.modes import locked_columns
 from ..simulation.trajectory import Trajectory
 from ..simulation.transitions import Transition
 from ..tables.number_format import number, shown_coordinate, units_of
-from ..tables.report import Block, Cell, Column, Facts, Grid, Notes, Sheet
+from ..tables.report import Block, Cell, Column, KeyValues, Notes, Report, Table
 
 __all__ = ["RunDocument", "as_document", "json_schema", "run_table"]
 
@@ -137,8 +137,8 @@ def _state_document(run: Trajectory, index: int) -> StateRecord:
 # -- for people -----------------------------------------------------------------------------------
 
 
-def run_table(run: Trajectory, failure: str = "") -> Sheet:
-    """A run as a sheet.
+def run_table(run: Trajectory, failure: str = "") -> Report:
+    """A run as a report.
 
     Args:
         run: the run, or a part of it.
@@ -157,7 +157,7 @@ def run_table(run: Trajectory, failure: str = "") -> Sheet:
         blocks.append(Notes("Warnings", tuple(map(printable, run.warnings)), "caution"))
     if failure:
         blocks.append(Notes("Why", (printable(failure),), "bad"))
-    return Sheet(Cell(printable(title), "bad" if short else "title"), tuple(blocks))
+    return Report(Cell(printable(title), "bad" if short else "title"), tuple(blocks))
 
 
 def _ended(run: Trajectory, failure: str) -> str:
@@ -169,7 +169,7 @@ def _ended(run: Trajectory, failure: str) -> str:
     return run.message.partition(" at ")[0]
 
 
-def _facts(run: Trajectory) -> Facts:
+def _facts(run: Trajectory) -> KeyValues:
     steps = int(np.count_nonzero(np.diff(run.t) > 0))
     entries = [
         ("time", Cell(f"{run.t[0]:g} to {run.t[-1]:.6g} s")),
@@ -194,10 +194,10 @@ def _facts(run: Trajectory) -> Facts:
                 ),
             )
         )
-    return Facts("Run", tuple(entries))
+    return KeyValues("Run", tuple(entries))
 
 
-def _states(run: Trajectory) -> Grid:
+def _states(run: Trajectory) -> Table:
     """First and last state of every joint."""
     robot = run.robot
     columns = (
@@ -217,10 +217,10 @@ def _states(run: Trajectory) -> Grid:
         per = f"{unit}, {unit}/s" if at.nv == 1 else f"{unit}; SI/s"
         cells = (printable(joint), start, end, rate, per)
         rows.append(tuple(Cell(cell) for cell in cells))
-    return Grid("Joints at start and end", columns, tuple(rows))
+    return Table("Joints at start and end", columns, tuple(rows))
 
 
-def _events(run: Trajectory) -> Grid:
+def _events(run: Trajectory) -> Table:
     """Everything that happened, with what a change of the mode cost."""
     columns = (
         Column("event", right=False),
@@ -235,7 +235,7 @@ def _events(run: Trajectory) -> Grid:
         mark: Any = "caution" if regular == "singular" else ""
         cells = (Cell(printable(name)), Cell(f"{t:.6g}"), Cell(lost), Cell(regular, mark))
         rows.append(cells[: len(columns)])
-    return Grid("Events", columns, tuple(rows))
+    return Table("Events", columns, tuple(rows))
 
 
 def _adds_rows(made: Transition) -> bool:
@@ -249,7 +249,7 @@ def _change_at(changes: Sequence[Transition], t: float, name: str) -> Transition
     return next((made for made in changes if made.t == t and name in made.events), None)
 
 
-def _impulses(robot: Mechanism, made: Transition) -> Grid:
+def _impulses(robot: Mechanism, made: Transition) -> Table:
     """Impulses of a change of the mode."""
     columns = (
         Column("constraint", right=False),
@@ -262,7 +262,7 @@ def _impulses(robot: Mechanism, made: Transition) -> Grid:
         cells = (printable(label), f"{impulse:.5g}", _impulse_unit(robot, made, label))
         rows.append((*(Cell(cell) for cell in cells), Cell("yes" if unique else "no")))
     events = ", ".join(made.events)
-    return Grid(printable(f"Impulses of {events} at {made.t:.6g} s"), columns, tuple(rows))
+    return Table(printable(f"Impulses of {events} at {made.t:.6g} s"), columns, tuple(rows))
 
 
 class EventRecord(TypedDict):

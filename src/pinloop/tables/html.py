@@ -9,11 +9,11 @@ from .report import (
     Block,
     Cell,
     Column,
-    Facts,
-    Grid,
+    KeyValues,
     Mark,
     Notes,
-    Sheet,
+    Report,
+    Table,
     column_runs,
     heading_over,
     heading_under,
@@ -30,27 +30,27 @@ th, td { border: 1px solid #c8ccd2; padding: 0.2em 0.6em; }
 th { background: #f2f4f7; }"""
 
 
-def html_of(sheet: Sheet) -> str:
+def html_of(report: Report) -> str:
     """A page of its own: needs no other file and no network."""
     return "\n".join(
         [
             "<!DOCTYPE html>",
             '<html lang="en">',
-            f'<head><meta charset="utf-8"><title>{escape(sheet.title.text)}</title>',
+            f'<head><meta charset="utf-8"><title>{escape(report.title.text)}</title>',
             f"<style>\n{_STYLE}\n</style></head>",
-            f"<body>\n{page_of(sheet)}\n</body>",
+            f"<body>\n{page_of(report)}\n</body>",
             "</html>\n",
         ]
     )
 
 
-def page_of(sheet: Sheet) -> str:
+def page_of(report: Report) -> str:
     """The HTML of a sheet: an element to be put into a page."""
-    parts = [f'<div style="{_PAGE}">', _element("h3", sheet.title.text, sheet.title.mark)]
-    for block in sheet.blocks:
+    parts = [f'<div style="{_PAGE}">', _element("h3", report.title.text, report.title.mark)]
+    for block in report.blocks:
         parts += [_element("h4", block.title), _html_block(block)]
-    if sheet.closing:
-        parts.append(_element("p", sheet.closing))
+    if report.closing:
+        parts.append(_element("p", report.closing))
     return "\n".join([*parts, "</div>"])
 
 
@@ -64,7 +64,7 @@ def _element(tag: str, text: str, mark: Mark = "", side: str = "") -> str:
 def _html_block(block: Block) -> str:
     if isinstance(block, Notes):
         return f"<ul>{''.join(_element('li', item, block.mark) for item in block.items)}</ul>"
-    if isinstance(block, Facts):
+    if isinstance(block, KeyValues):
         rows = (
             _element("th", label, side="left") + _element("td", cell.text, cell.mark, "left")
             for label, cell in block.entries
@@ -73,7 +73,7 @@ def _html_block(block: Block) -> str:
     return _html_grid(block)
 
 
-def _html_grid(grid: Grid) -> str:
+def _html_grid(grid: Table) -> str:
     first, *others = grid.columns
     upper = "<th></th>" + "".join(
         f'<th colspan="{len(run)}" style="text-align: center">{over}</th>'
@@ -87,7 +87,7 @@ def _html_grid(grid: Grid) -> str:
     return f"<table><thead><tr>{upper}</tr><tr>{lower}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _html_row(grid: Grid, row: Iterable[Cell]) -> str:
+def _html_row(grid: Table, row: Iterable[Cell]) -> str:
     return "".join(
         _element("td", cell.text, cell.mark, _side(column))
         for column, cell in zip(grid.columns, row, strict=True)
@@ -98,26 +98,26 @@ def _side(column: Column) -> str:
     return "right" if column.right else "left"
 
 
-def markdown_of(sheet: Sheet) -> str:
+def markdown_of(report: Report) -> str:
     """The sheet with tables as GitHub reads them; a heading over several columns is in each."""
-    parts = [f"# {_safe(sheet.title.text)}"]
-    for block in sheet.blocks:
+    parts = [f"# {_safe(report.title.text)}"]
+    for block in report.blocks:
         parts += [f"## {_safe(block.title)}", _markdown_block(block)]
-    if sheet.closing:
-        parts.append(_safe(sheet.closing))
+    if report.closing:
+        parts.append(_safe(report.closing))
     return "\n\n".join(parts) + "\n"
 
 
 def _markdown_block(block: Block) -> str:
     if isinstance(block, Notes):
         return "\n".join(f"- {_safe(item)}" for item in block.items)
-    if isinstance(block, Facts):
+    if isinstance(block, KeyValues):
         rows = [[label, cell.text] for label, cell in block.entries]
         return _markdown_table([Column("", right=False)] * 2, ["", ""], rows)
     return _markdown_grid(block)
 
 
-def _markdown_grid(grid: Grid) -> str:
+def _markdown_grid(grid: Table) -> str:
     heads = []
     for column in grid.columns:
         words = " ".join(word for word in (column.group, column.heading) if word)

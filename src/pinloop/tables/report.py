@@ -26,11 +26,11 @@ __all__ = [
     "Block",
     "Cell",
     "Column",
-    "Facts",
-    "Grid",
+    "KeyValues",
     "Mark",
     "Notes",
-    "Sheet",
+    "Report",
+    "Table",
     "column_runs",
     "heading_over",
     "heading_under",
@@ -85,7 +85,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Grid:
+class Table:
     """A table; its first column names the rows."""
 
     title: str
@@ -94,7 +94,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Facts:
+class KeyValues:
     """Names and what they are, a line each."""
 
     title: str
@@ -110,11 +110,11 @@ class Notes:
     mark: Mark = ""
 
 
-Block = Facts | Grid | Notes
+Block = KeyValues | Table | Notes
 
 
 @dataclass(frozen=True)
-class Sheet:
+class Report:
     """Blocks under a title. `print` it, give it to rich, or let a notebook show it.
 
     Args:
@@ -161,16 +161,16 @@ class Sheet:
 class _Framed:
     """A sheet as rich shows it: each block in a frame, all frames of one width."""
 
-    sheet: Sheet
+    report: Report
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
 
         room = max(20, options.max_width - _FRAME)
-        bodies = [_lines(block, room) for block in self.sheet.blocks]
+        bodies = [_lines(block, room) for block in self.report.blocks]
         widest = max((_length(line) for lines in bodies for line in lines), default=0)
-        widest = max([widest, *(_cells(block.title) + 2 for block in self.sheet.blocks)])
-        yield Text(self.sheet.title.text, style=_STYLES.get(self.sheet.title.mark, "bold"))
-        for block, lines in zip(self.sheet.blocks, bodies, strict=True):
+        widest = max([widest, *(_cells(block.title) + 2 for block in self.report.blocks)])
+        yield Text(self.report.title.text, style=_STYLES.get(self.report.title.mark, "bold"))
+        for block, lines in zip(self.report.blocks, bodies, strict=True):
             body = Text("\n", no_wrap=False).join(_styled(line) for line in lines)
             yield Panel(
                 body,
@@ -180,8 +180,8 @@ class _Framed:
                 border_style="dim",
                 width=min(widest, room) + _FRAME,
             )
-        if self.sheet.closing:
-            sentence = "\n".join(_wrapped(self.sheet.closing, min(widest, room)))
+        if self.report.closing:
+            sentence = "\n".join(_wrapped(self.report.closing, min(widest, room)))
             yield Text(sentence, style=_STYLES["caution"])
 
 
@@ -192,14 +192,14 @@ def _styled(line: Line) -> Any:
 
 def _lines(block: Block, width: int | None) -> list[Line]:
     """A block without its title, line by line."""
-    if isinstance(block, Grid):
+    if isinstance(block, Table):
         return _grid_lines(block, width)
-    if isinstance(block, Facts):
+    if isinstance(block, KeyValues):
         return _facts_lines(block, width)
     return _notes_lines(block, width)
 
 
-def _facts_lines(block: Facts, width: int | None) -> list[Line]:
+def _facts_lines(block: KeyValues, width: int | None) -> list[Line]:
     column = max((_cells(label) for label, _ in block.entries), default=0)
     lines: list[Line] = []
     for label, cell in block.entries:
@@ -233,7 +233,7 @@ def _wrapped(text: str, width: int | None, indent: int = 0) -> list[str]:
     return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines] or [""]
 
 
-def _grid_lines(grid: Grid, width: int | None) -> list[Line]:
+def _grid_lines(grid: Table, width: int | None) -> list[Line]:
     """A table, cut into several where it is too wide."""
     widths = [_column_width(grid, k) for k in range(len(grid.columns))]
     for run in column_runs(grid):
@@ -249,14 +249,14 @@ def _grid_lines(grid: Grid, width: int | None) -> list[Line]:
     return lines
 
 
-def _column_width(grid: Grid, k: int) -> int:
+def _column_width(grid: Table, k: int) -> int:
     column = grid.columns[k]
     unit = f"[{column.unit}]" if column.unit and not column.group else ""
     texts = [column.heading, unit, *(row[k].text for row in grid.rows)]
     return max(_cells(text) for text in texts)
 
 
-def column_runs(grid: Grid) -> list[list[int]]:
+def column_runs(grid: Table) -> list[list[int]]:
     """Columns under a common heading, or one column each, without the first."""
     numbered = list(enumerate(grid.columns))[1:]
     keys = groupby(numbered, key=lambda item: item[1].group or item[0])
@@ -267,7 +267,7 @@ def _run_width(run: Sequence[int], widths: list[int]) -> int:
     return sum(widths[k] for k in run) + _GAP * (len(run) - 1)
 
 
-def heading_over(grid: Grid, run: Sequence[int]) -> str:
+def heading_over(grid: Table, run: Sequence[int]) -> str:
     """Heading over a run of columns."""
     column = grid.columns[run[0]]
     if column.group:
@@ -280,7 +280,7 @@ def heading_under(column: Column) -> str:
     return f"[{column.unit}]" if column.unit and not column.group else column.heading
 
 
-def _cut(grid: Grid, widths: list[int], width: int | None) -> list[list[list[int]]]:
+def _cut(grid: Table, widths: list[int], width: int | None) -> list[list[list[int]]]:
     """The runs of columns of each table that fits into a width."""
     runs = column_runs(grid)
     if width is not None:
@@ -297,7 +297,7 @@ def _cut(grid: Grid, widths: list[int], width: int | None) -> list[list[list[int
     return parts
 
 
-def _torn(grid: Grid, run: list[int], widths: list[int], width: int) -> list[list[int]]:
+def _torn(grid: Table, run: list[int], widths: list[int], width: int) -> list[list[int]]:
     """A run of columns, column by column if it is too wide by itself."""
     if len(run) == 1 or widths[0] + _GAP + _run_width(run, widths) <= width:
         return [run]
@@ -306,7 +306,7 @@ def _torn(grid: Grid, run: list[int], widths: list[int], width: int) -> list[lis
     return [[k] for k in run]
 
 
-def _part_lines(grid: Grid, runs: list[list[int]], widths: list[int]) -> list[Line]:
+def _part_lines(grid: Table, runs: list[list[int]], widths: list[int]) -> list[Line]:
     """One table: headings, then rows."""
     gap = " " * _GAP
     upper, lower = " " * widths[0], _padded(grid.columns[0].heading, widths[0])
@@ -332,7 +332,7 @@ def _part_lines(grid: Grid, runs: list[list[int]], widths: list[int]) -> list[Li
     return lines
 
 
-def _aligned(grid: Grid, k: int, text: str, widths: list[int]) -> str:
+def _aligned(grid: Table, k: int, text: str, widths: list[int]) -> str:
     fill = " " * (widths[k] - _cells(text))
     return fill + text if grid.columns[k].right else text + fill
 

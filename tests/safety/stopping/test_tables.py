@@ -12,7 +12,7 @@ import pytest
 import pinloop as pl
 from pinloop.safety.brakes.joint_brake import Source
 from pinloop.tables.number_format import decimals, milliseconds, number
-from pinloop.tables.report import Grid, Sheet
+from pinloop.tables.report import Report, Table
 
 from .robots_to_stop import (
     arm_table,
@@ -31,16 +31,16 @@ URDF = Path(__file__).parents[3] / "urdf"
 CHAIN = pl.safety.Chain(sensor=0.02, controller=0.03, drive_off=0.01)
 
 
-def grid_of(table: Sheet, title: str) -> dict[str, list[str]]:
+def grid_of(table: Report, title: str) -> dict[str, list[str]]:
     """Rows of the table whose title begins so, by their first cell."""
     (block,) = (b for b in table.blocks if b.title.startswith(title))
-    assert isinstance(block, Grid)
+    assert isinstance(block, Table)
     return {row[0].text: [cell.text for cell in row[1:]] for row in block.rows}
 
 
-def columns_of(table: Sheet, title: str) -> list[tuple[str, str, str]]:
+def columns_of(table: Report, title: str) -> list[tuple[str, str, str]]:
     (block,) = (b for b in table.blocks if b.title.startswith(title))
-    assert isinstance(block, Grid)
+    assert isinstance(block, Table)
     return [(column.group, column.heading, column.unit) for column in block.columns]
 
 

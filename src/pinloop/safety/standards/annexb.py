@@ -24,7 +24,7 @@ from ...errors import BadValue
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism
 from ...tables.html import html_of, markdown_of
-from ...tables.report import Sheet
+from ...tables.report import Report
 from ..brakes.brakes import Brakes
 from ..stopping import Payload, Standstill, StopResult
 from ..stopping.brake_times import Category, as_category
@@ -91,10 +91,10 @@ class AnnexB:
         return f"<AnnexB of '{self.robot.name}': {len(self.stops)} stops of {len(self.axes)} axes>"
 
     def __str__(self) -> str:
-        return str(self.sheet())
+        return str(self.report())
 
     def _repr_html_(self) -> str:
-        return self.sheet()._repr_html_()
+        return self.report()._repr_html_()
 
     def select(self, **wanted: Any) -> tuple[AxisStop, ...]:
         """Return the stops with the wanted attributes, e.g. ``axis="joint_1", category=0``."""
@@ -110,7 +110,7 @@ class AnnexB:
         (category,) = (one for one in self.categories if one.number == stop.category)
         return self.settings.stop(machine, category, stop.pose.q, stop.axis, stop.speed)
 
-    def table(self, category: int, axis: str | None = None) -> Sheet:
+    def table(self, category: int, axis: str | None = None) -> Report:
         """The tables of a category: rows are speeds, columns extensions, one block per payload.
 
         Args:
@@ -121,13 +121,13 @@ class AnnexB:
             raise BadValue(f"category {category!r} was not asked for; there are {[*self.shares]}")
         if axis is not None and axis not in self.axes:
             raise BadValue(f"axis '{axis}' was not asked for; there are {', '.join(self.axes)}")
-        sheet: Sheet = forward(_TABLES, "table_sheet", self, category, axis)
-        return sheet
+        report: Report = forward(_TABLES, "table_report", self, category, axis)
+        return report
 
-    def sheet(self) -> Sheet:
+    def report(self) -> Report:
         """All tables, and below them poses and definitions."""
-        sheet: Sheet = forward(_TABLES, "whole_sheet", self)
-        return sheet
+        report: Report = forward(_TABLES, "whole_report", self)
+        return report
 
     def rows(self) -> list[dict[str, str | float]]:
         """The stops, a row each, units in the names."""
@@ -145,11 +145,11 @@ class AnnexB:
 
     def to_markdown(self, path: str | Path | None = None) -> str:
         """All tables, poses and definitions as Markdown; written to a file if one is given."""
-        return _written(markdown_of(self.sheet()), path)
+        return _written(markdown_of(self.report()), path)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """All tables, poses and definitions as a page; written to a file if one is given."""
-        return _written(html_of(self.sheet()), path)
+        return _written(html_of(self.report()), path)
 
 
 @public

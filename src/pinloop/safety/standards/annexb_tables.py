@@ -9,14 +9,14 @@ import numpy as np
 
 from ...errors import printable
 from ...tables.number_format import Units, decimals, milliseconds, number, units_of
-from ...tables.report import Block, Cell, Column, Facts, Grid, Notes, Sheet
+from ...tables.report import Block, Cell, Column, KeyValues, Notes, Report, Table
 from ..stopping.assumptions import PLANNING_AID
 from ..stopping.brake_times import Category1
 from .annexb import AnnexB
 from .axisstop import AxisStop
 from .extension import Pose
 
-__all__ = ["csv_rows", "table_sheet", "whole_sheet"]
+__all__ = ["csv_rows", "table_report", "whole_report"]
 
 Numbers = list[list[float]]
 
@@ -28,15 +28,15 @@ _CATEGORIES = {
 }
 
 
-def table_sheet(annex: AnnexB, category: int, axis: str | None = None) -> Sheet:
+def table_report(annex: AnnexB, category: int, axis: str | None = None) -> Report:
     """The tables of a category, for one axis or all; see `AnnexB.table`."""
     axes = annex.axes if axis is None else (axis,)
     what = f"stops of category {category}" + ("" if axis is None else f", axis {axis}")
     title = Cell(printable(f"{annex.robot.name}: {what}"))
-    return Sheet(title, tuple(_tables(annex, category, axes)), PLANNING_AID)
+    return Report(title, tuple(_tables(annex, category, axes)), PLANNING_AID)
 
 
-def whole_sheet(annex: AnnexB) -> Sheet:
+def whole_report(annex: AnnexB) -> Report:
     """All tables, and below them poses and definitions."""
     blocks: list[Block] = [_facts(annex)]
     for category in annex.shares:
@@ -45,7 +45,7 @@ def whole_sheet(annex: AnnexB) -> Sheet:
     if remarks := tuple(map(printable, _remarks(annex))):
         blocks.append(Notes("Remarks", remarks, "caution"))
     title = Cell(printable(f"{annex.robot.name}: computed stopping times and distances"))
-    return Sheet(title, tuple(blocks), PLANNING_AID)
+    return Report(title, tuple(blocks), PLANNING_AID)
 
 
 def csv_rows(annex: AnnexB) -> list[dict[str, str | float]]:
@@ -105,7 +105,7 @@ def _tables(annex: AnnexB, category: int, axes: Sequence[str]) -> Iterator[Block
         yield _summary(annex, category, names, units)
 
 
-def _summary(annex: AnnexB, category: int, axes: Sequence[str], units: Units) -> Grid:
+def _summary(annex: AnnexB, category: int, axes: Sequence[str], units: Units) -> Table:
     """One stop per axis, split into reaction and braking."""
     (share,) = annex.shares[category]
     found = {stop.axis: stop for stop in annex.select(category=category)}
@@ -124,10 +124,10 @@ def _summary(annex: AnnexB, category: int, axes: Sequence[str], units: Units) ->
         Column("outcome", right=False),
     )
     title = f"Category {category}: {_percent(share)} of speed, extension and payload"
-    return Grid(title, columns, tuple(rows))
+    return Table(title, columns, tuple(rows))
 
 
-def _grid(annex: AnnexB, category: int, axis: str, share: float) -> Grid:
+def _grid(annex: AnnexB, category: int, axis: str, share: float) -> Table:
     """Speeds down, extensions across, for one payload."""
     shares, units = annex.shares[category], units_of(annex.robot, axis)
     found = {
@@ -152,7 +152,7 @@ def _grid(annex: AnnexB, category: int, axis: str, share: float) -> Grid:
         *(Column(head, "ms", "stopping time") for head in heads),
     )
     load = f"payload {_percent(share)} ({share * annex.payload.mass:.4g} kg)"
-    return Grid(printable(f"Category {category}, axis {axis}, {load}"), columns, tuple(rows))
+    return Table(printable(f"Category {category}, axis {axis}, {load}"), columns, tuple(rows))
 
 
 def _thirds(stop: AxisStop | None, first: str, whole: str, factor: float) -> list[float]:
@@ -191,7 +191,7 @@ def _known(value: float) -> str | float:
 # -- below the tables -------------------------------------------------------------------------
 
 
-def _facts(annex: AnnexB) -> Facts:
+def _facts(annex: AnnexB) -> KeyValues:
     load, settings = annex.payload, annex.settings
     centre = ", ".join(f"{1e3 * x:.4g}" for x in np.asarray(load.com, dtype=float) + 0.0)
     chain = settings.brakes.chain
@@ -207,10 +207,10 @@ def _facts(annex: AnnexB) -> Facts:
     ]
     facts = [(name, Cell(printable(text))) for name, text in entries]
     facts += [("fault", Cell(printable(fault), "caution")) for fault in settings.brakes.faults]
-    return Facts("Robot", tuple(facts))
+    return KeyValues("Robot", tuple(facts))
 
 
-def _poses(annex: AnnexB) -> Grid:
+def _poses(annex: AnnexB) -> Table:
     """The poses at the signal."""
     columns = (
         Column("axis", right=False),
@@ -232,7 +232,7 @@ def _poses(annex: AnnexB) -> Grid:
                     Cell(printable(", ".join(_values(annex, pose)))),
                 )
             )
-    return Grid("Poses at the signal", columns, tuple(rows))
+    return Table("Poses at the signal", columns, tuple(rows))
 
 
 def _values(annex: AnnexB, pose: Pose) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 from ...boundary.arguments import public
 from ...errors import BadValue, printable
 from ...tables.number_format import SLIDING, TURNING, Units, decimals, number, units_of
-from ...tables.report import Block, Cell, Column, Facts, Grid, Notes, Sheet
+from ...tables.report import Block, Cell, Column, KeyValues, Notes, Report, Table
 from ..stopping import StopResult
 from ..stopping.assumptions import PLANNING_AID
 from .published import Measured, StoppingTable
@@ -121,7 +121,7 @@ class Comparison:
     def __str__(self) -> str:
         return str(self.table())
 
-    def table(self, facts: Iterable[tuple[str, str]] = ()) -> Sheet:
+    def table(self, facts: Iterable[tuple[str, str]] = ()) -> Report:
         """The comparison for reading.
 
         Args:
@@ -129,9 +129,9 @@ class Comparison:
         """
         entries = [("published", self.source), *facts] if self.source else list(facts)
         said = tuple((name, Cell(printable(text))) for name, text in entries)
-        blocks: list[Block] = [Facts("Stops", said)] if said else []
+        blocks: list[Block] = [KeyValues("Stops", said)] if said else []
         title = f"{self.robot or 'robot'}: computed and published stops"
-        return Sheet(Cell(printable(title)), (*blocks, *self.blocks()), PLANNING_AID)
+        return Report(Cell(printable(title)), (*blocks, *self.blocks()), PLANNING_AID)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -204,7 +204,7 @@ def _compared(measured: Measured, result: StopResult) -> Compared:
 # -- for reading --------------------------------------------------------------------------------
 
 
-def _grid(rows: Sequence[Compared], units: Units) -> Grid:
+def _grid(rows: Sequence[Compared], units: Units) -> Table:
     """A table of axes with the same units."""
     way, pair = units.factor, ("computed", "published")
     columns = (
@@ -231,7 +231,7 @@ def _grid(rows: Sequence[Compared], units: Units) -> Grid:
         [Cell(row.outcome, "good" if row.outcome == "stopped" else "bad") for row in rows],
     ]
     what = "turn" if units is TURNING else "slide"
-    return Grid(f"Axes that {what}", columns, tuple(zip(*cells, strict=True)))
+    return Table(f"Axes that {what}", columns, tuple(zip(*cells, strict=True)))
 
 
 Reading = Callable[[Compared], float | None]

@@ -13,7 +13,7 @@ import numpy as np
 from ...boundary.arguments import public
 from ...errors import BadValue, PinloopWarning, printable
 from ...model.mechanism import Mechanism
-from ...tables.report import Block, Cell, Column, Facts, Grid, Notes, Sheet
+from ...tables.report import Block, Cell, Column, KeyValues, Notes, Report, Table
 from ..brakes.brakes import Brakes
 from ..stopping.assumptions import PLANNING_AID
 from .axisfit import FITTABLE, AxisFit, Fitted, Solution
@@ -48,7 +48,7 @@ class Fit:
     def __str__(self) -> str:
         return str(self.table())
 
-    def table(self, facts: Iterable[tuple[str, str]] = ()) -> Sheet:
+    def table(self, facts: Iterable[tuple[str, str]] = ()) -> Report:
         """The fit for reading.
 
         Args:
@@ -57,12 +57,12 @@ class Fit:
         source = self.comparison.source
         entries = [("fitted to", source), *facts] if source else list(facts)
         said = tuple((name, Cell(printable(text))) for name, text in entries)
-        blocks: list[Block] = [Facts("Fit", said)] if said else []
+        blocks: list[Block] = [KeyValues("Fit", said)] if said else []
         blocks += [_grid(self.parameters), *self.comparison.blocks()]
         if self.warnings:
             blocks.append(Notes("Warnings", tuple(map(printable, self.warnings)), "caution"))
         title = Cell(printable(f"{self.comparison.robot or 'robot'}: brakes fitted to stops"))
-        return Sheet(title, tuple(blocks), PLANNING_AID)
+        return Report(title, tuple(blocks), PLANNING_AID)
 
     def as_dict(self) -> dict[str, Any]:
         """Parameters, comparison and warnings, as JSON takes them; errors not known are None."""
@@ -189,7 +189,7 @@ def _checked(table: StoppingTable, brakes: Brakes, parameters: Sequence[str]) ->
     return names
 
 
-def _grid(parameters: Sequence[Fitted]) -> Grid:
+def _grid(parameters: Sequence[Fitted]) -> Table:
     """The parameters for reading."""
     columns = (
         Column("joint", right=False),
@@ -205,7 +205,7 @@ def _grid(parameters: Sequence[Fitted]) -> Grid:
         )
         for one in parameters
     ]  # fmt: skip
-    return Grid("Fitted parameters", columns, tuple(rows))
+    return Table("Fitted parameters", columns, tuple(rows))
 
 
 def _error_cell(one: Fitted) -> Cell:

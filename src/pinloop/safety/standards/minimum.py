@@ -13,7 +13,7 @@ from typing import Any
 from ...boundary.arguments import public
 from ...errors import BadValue, printable
 from ...tables.number_format import milliseconds
-from ...tables.report import Cell, Facts, Notes, Sheet
+from ...tables.report import Cell, KeyValues, Notes, Report
 from ..stopping import StopResult
 from ..stopping.assumptions import PLANNING_AID
 from ..studies.study import Study
@@ -60,7 +60,7 @@ class MinimumDistance:
         """S [m]."""
         return sum(term.value for term in self.terms)
 
-    def table(self) -> Sheet:
+    def table(self) -> Report:
         """Every term with its value, its formula and where it comes from."""
         facts = [
             ("S", Cell(f"{1e3 * self.distance:.1f} mm")),
@@ -69,10 +69,10 @@ class MinimumDistance:
         ]
         if self.case is not None:
             facts.append(("study", Cell(f"case {self.case}, the longest stopping time")))
-        return Sheet(
+        return Report(
             Cell(f"Minimum distance: {1e3 * self.distance:.0f} mm"),
             (
-                Facts("Case", tuple(facts)),
+                KeyValues("Case", tuple(facts)),
                 *term_grids(self.terms, self._total, both=False),
                 Notes("Assumptions", tuple(map(printable, self.notes)), "caution"),
             ),

@@ -22,7 +22,7 @@ from ...boundary.arguments import public
 from ...boundary.checks import flat_numbers, unit_vector
 from ...errors import BadValue, printable
 from ...tables.number_format import milliseconds
-from ...tables.report import Block, Cell, Facts, Notes, Sheet
+from ...tables.report import Block, Cell, KeyValues, Notes, Report
 from ..space.body_pieces import positive
 from ..stopping import StopResult
 from ..stopping.assumptions import PLANNING_AID
@@ -106,7 +106,7 @@ class Separation:
         """S_p in its simple form, with the largest speeds [m]."""
         return sum(term.simple for term in self.terms)
 
-    def table(self) -> Sheet:
+    def table(self) -> Report:
         """Every term with its value, its formula and where it comes from."""
         stop = self.stop
         facts = [
@@ -128,13 +128,13 @@ class Separation:
         elif count > 1:
             facts.append(("stops", Cell(f"{count}; this is the one with the largest distance")))
         blocks: list[Block] = [
-            Facts("Case", tuple(facts)),
+            KeyValues("Case", tuple(facts)),
             *term_grids(self.terms, self._total, both=True),
         ]
         if self.notes:
             blocks.append(Notes("Assumptions", tuple(map(printable, self.notes)), "caution"))
         title = Cell(f"Protective separation distance: {1e3 * self.distance:.0f} mm")
-        return Sheet(title, tuple(blocks), PLANNING_AID)
+        return Report(title, tuple(blocks), PLANNING_AID)
 
     def rows(self) -> list[Row]:
         """The terms and their sum, a row each, units in the names."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from ...boundary.files import replace_text_file
 from ...errors import printable
 from ...tables.number_format import number
-from ...tables.report import Cell, Column, Facts, Grid, Mark
+from ...tables.report import Cell, Column, KeyValues, Mark, Table
 
 __all__ = ["Row", "Term", "term_grids", "term_rows", "write_terms"]
 
@@ -41,7 +41,7 @@ class Term:
     source: str
 
 
-def term_grids(terms: Sequence[Term], total: Term, *, both: bool) -> tuple[Grid, Facts]:
+def term_grids(terms: Sequence[Term], total: Term, *, both: bool) -> tuple[Table, KeyValues]:
     """The terms for reading: their values and meanings, and how each was computed from what.
 
     Args:
@@ -62,7 +62,7 @@ def term_grids(terms: Sequence[Term], total: Term, *, both: bool) -> tuple[Grid,
         (term.symbol, Cell(printable(f"{term.formula} [{term.source}]")))
         for term in (*terms, total)
     )
-    return Grid("Terms", tuple(columns), tuple(rows)), Facts("Formulas", origins)
+    return Table("Terms", tuple(columns), tuple(rows)), KeyValues("Formulas", origins)
 
 
 def term_rows(terms: Sequence[Term], total: Term) -> list[Row]:

@@ -14,7 +14,7 @@ from ...boundary.pickling import stored_fields
 from ...model.mechanism import Mechanism
 from ...simulation.modes import ModalSystem
 from ...simulation.trajectory import Trajectory
-from ...tables.report import Sheet
+from ...tables.report import Report
 from ..brakes.brakes import Assumption, Brakes, Chain
 from ..space.clearance import Approach, SelfCollisions, clearance, self_collisions
 from ..space.obstacles import Obstacle
@@ -110,10 +110,10 @@ class StopResult:
         sentences: tuple[str, ...] = forward(_ASSUMPTIONS, "warnings_of", self)
         return sentences
 
-    def table(self) -> Sheet:
+    def table(self) -> Report:
         """Everything that counts, for reading: print it, or let rich or a notebook show it."""
-        sheet: Sheet = forward("safety.stopping.stop_table", "stop_table", self)
-        return sheet
+        report: Report = forward("safety.stopping.stop_table", "stop_table", self)
+        return report
 
     def as_dict(self) -> Document:
         """Everything that went in and came out, as `save_json` writes it."""

@@ -1,4 +1,4 @@
-"""The table of a stop: what it says; how it looks is in `sheet`."""
+"""The table of a stop: what it says; how it looks is in `tables`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import printable
 from ...tables.number_format import Units, decimals, joint_value, milliseconds, number, units_of
-from ...tables.report import Block, Cell, Column, Facts, Grid, Mark, Notes, Sheet
+from ...tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report, Table
 from .assumptions import PLANNING_AID, assumption_lines
 from .brake_times import Category1
 from .joint_stop import JointStop
@@ -30,7 +30,7 @@ _CATEGORIES = {
 }
 
 
-def stop_table(result: StopResult, facts: Iterable[tuple[str, str]] = ()) -> Sheet:
+def stop_table(result: StopResult, facts: Iterable[tuple[str, str]] = ()) -> Report:
     """The table of a stop.
 
     Args:
@@ -47,7 +47,7 @@ def stop_table(result: StopResult, facts: Iterable[tuple[str, str]] = ()) -> She
         blocks.append(Notes("Warnings", tuple(map(printable, result.warnings)), "caution"))
     assumed = assumption_lines(result.assumptions, result.category.number)
     blocks.append(Notes("Assumptions and sources", assumed))
-    return Sheet(_title(result), tuple(blocks), PLANNING_AID)
+    return Report(_title(result), tuple(blocks), PLANNING_AID)
 
 
 _KINDS = {"deg": "turn", "mm": "slide"}
@@ -74,7 +74,7 @@ def _title(result: StopResult) -> Cell:
     return Cell(f"{name}: NOT STOPPED within {time}", "bad")
 
 
-def _headline(result: StopResult, facts: Iterable[tuple[str, str]]) -> Facts:
+def _headline(result: StopResult, facts: Iterable[tuple[str, str]]) -> KeyValues:
     """Category, times, and what was stopped."""
     chain, brakes = result.chain, result.brakes
     reaction = min(result.reaction_time, result.stopping_time)
@@ -102,7 +102,7 @@ def _headline(result: StopResult, facts: Iterable[tuple[str, str]]) -> Facts:
     ]
     entries += [(name, Cell(printable(text))) for name, text in facts]
     entries += [("fault", Cell(printable(fault), "caution")) for fault in brakes.faults]
-    return Facts("Stop", tuple(entries))
+    return KeyValues("Stop", tuple(entries))
 
 
 def _power(result: StopResult) -> str:
@@ -166,7 +166,7 @@ def _rows(joints: Sequence[JointStop], parts: Sequence[_Part]) -> list[list[Cell
     return rows
 
 
-def _ways(result: StopResult, joints: Sequence[JointStop], units: Units, which: str) -> Grid:
+def _ways(result: StopResult, joints: Sequence[JointStop], units: Units, which: str) -> Table:
     """Times and ways of joints, from the signal on."""
     robot, q0 = result.robot, result.run.q[0]
     way = "angle" if units.way == "deg" else "displacement"
@@ -191,10 +191,10 @@ def _ways(result: StopResult, joints: Sequence[JointStop], units: Units, which: 
         parts.append(_Part((Column("travel", units.way),), (lambda j: j.travel,), units.factor))
     columns = [Column("joint", right=False), *(column for part in parts for column in part.columns)]
     rows = tuple(tuple(row) for row in _rows(joints, parts))
-    return Grid(f"Joints{which}: time and {way} from the signal", tuple(columns), rows)
+    return Table(f"Joints{which}: time and {way} from the signal", tuple(columns), rows)
 
 
-def _loads(result: StopResult, joints: Sequence[JointStop], units: Units, which: str) -> Grid:
+def _loads(result: StopResult, joints: Sequence[JointStop], units: Units, which: str) -> Table:
     """Speeds, torques, energies, and what holds at the end."""
     robot, v0 = result.robot, result.run.v[0]
     speed, force = f"{units.way}/s", "torque" if units.torque == "N m" else "force"
@@ -219,7 +219,7 @@ def _loads(result: StopResult, joints: Sequence[JointStop], units: Units, which:
     rows = _rows(joints, parts)
     for row, joint in zip(rows, joints, strict=True):
         row += [_gear(joint), Cell(str(joint.slips)), _margin(joint), _state(joint)]
-    return Grid(f"Joints{which}: loads and holding", tuple(columns), tuple(map(tuple, rows)))
+    return Table(f"Joints{which}: loads and holding", tuple(columns), tuple(map(tuple, rows)))
 
 
 def _gear(joint: JointStop) -> Cell:
@@ -245,7 +245,7 @@ def _state(joint: JointStop) -> Cell:
 # -- tool and energy ----------------------------------------------------------------------------
 
 
-def _tool(result: StopResult) -> Grid:
+def _tool(result: StopResult) -> Table:
     """The path of the tool."""
     point = result.point()
     ways = [point.reaction_length, point.braking_length, point.length, point.displacement]
@@ -260,10 +260,10 @@ def _tool(result: StopResult) -> Grid:
     places = decimals(lengths, most=3)
     cells = [Cell(printable(point.frame)), *(Cell(number(x, places)) for x in lengths)]
     cells.append(Cell(number(speed, decimals([speed], most=3))))
-    return Grid("Tool", columns, (tuple(cells),))
+    return Table("Tool", columns, (tuple(cells),))
 
 
-def _energy(result: StopResult) -> Grid:
+def _energy(result: StopResult) -> Table:
     """The ledger line by line, with what is missing in it."""
     ledger = result.ledger
     given = [
@@ -282,4 +282,4 @@ def _energy(result: StopResult) -> Grid:
         for name, value in entries
     ]
     rows.append((Cell("energy balance error"), Cell(f"{ledger.error:.1e}")))
-    return Grid("Energy", (Column("", right=False), Column("[J]")), tuple(rows))
+    return Table("Energy", (Column("", right=False), Column("[J]")), tuple(rows))

@@ -1,6 +1,6 @@
 """A study in a few numbers: outcomes, and how times and distances are distributed.
 
-Also the table of worst cases. How a table looks is in `stopping.sheet`.
+Also the table of worst cases. How a table looks is in `tables`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...errors import printable
 from ...tables.number_format import decimals, number, units_of
-from ...tables.report import Block, Cell, Column, Facts, Grid, Notes, Sheet
+from ...tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report, Table
 from ..stopping.assumptions import PLANNING_AID
 from .cases import CLEARANCE, Setup, joint_columns
 from .manifest import manifest_of
@@ -222,7 +222,7 @@ def worst_document(worst: Mapping[str, WorstCase]) -> dict[str, Any]:
 # -- tables ---------------------------------------------------------------------------------------
 
 
-def summary_table(study: Study, summary: Summary) -> Sheet:
+def summary_table(study: Study, summary: Summary) -> Report:
     """The table of a study.
 
     Args:
@@ -230,7 +230,7 @@ def summary_table(study: Study, summary: Summary) -> Sheet:
         summary: what came out.
     """
     fine = study.complete and not summary.not_stopped and not summary.beyond
-    mark = "good" if fine else "bad"
+    mark: Mark = "good" if fine else "bad"
     name = printable(study.setup.robot.name)
     title = f"{name}: {summary.stopped} of {study.done} cases stopped and hold"
     if summary.beyond:
@@ -248,7 +248,7 @@ def summary_table(study: Study, summary: Summary) -> Sheet:
         more = len(summary.reasons) - len(shown)
         notes += [f"{more} other reasons are in the results"] if more else []
         blocks.append(Notes("Failed cases", tuple(notes), "caution"))
-    return Sheet(Cell(title, mark), tuple(blocks), f"{SAMPLED} {PLANNING_AID}")  # type: ignore[arg-type]
+    return Report(Cell(title, mark), tuple(blocks), f"{SAMPLED} {PLANNING_AID}")
 
 
 def _beyond_notes(setup: Setup, summary: Summary) -> tuple[str, ...]:
@@ -266,7 +266,7 @@ def beyond_text(setup: Setup, one: Beyond) -> str:
     )
 
 
-def _facts(study: Study, summary: Summary) -> Facts:
+def _facts(study: Study, summary: Summary) -> KeyValues:
     setup = study.setup
     moving = [one for one in setup.variables if one.varies]
     entries = [
@@ -280,7 +280,7 @@ def _facts(study: Study, summary: Summary) -> Facts:
         ("varies", Cell(", ".join(printable(one.name) for one in moving) or "nothing")),
         ("results", Cell(printable(str(study.path)))),
     ]
-    return Facts("Study", tuple(entries))
+    return KeyValues("Study", tuple(entries))
 
 
 def _named(setup: Setup, column: str) -> tuple[str, str, float]:
@@ -300,7 +300,7 @@ def _named(setup: Setup, column: str) -> tuple[str, str, float]:
     )
 
 
-def _distributions(setup: Setup, summary: Summary) -> Grid:
+def _distributions(setup: Setup, summary: Summary) -> Table:
     rows = []
     for one in summary.distributions:
         what, unit, factor = _named(setup, one.column)
@@ -312,10 +312,10 @@ def _distributions(setup: Setup, summary: Summary) -> Grid:
         Column("", right=False),
         *(Column(heading) for heading in ("median", "95 %", "worst sampled", "case")),
     )
-    return Grid("Distribution over the cases that stopped and hold", columns, tuple(rows))
+    return Table("Distribution over the cases that stopped and hold", columns, tuple(rows))
 
 
-def worst_table(setup: Setup, worst: Mapping[str, WorstCase]) -> Sheet:
+def worst_table(setup: Setup, worst: Mapping[str, WorstCase]) -> Report:
     """The table of worst cases, with the values of what varies.
 
     Args:
@@ -329,19 +329,19 @@ def worst_table(setup: Setup, worst: Mapping[str, WorstCase]) -> Sheet:
         cells = [Cell(number(value, decimals(values, most=3))) for value in values]
         rows.append((Cell(f"{printable(name)} [{unit}]"), *cells, Cell(str(one.evaluations))))
     columns = tuple(Column(heading) for heading in ("found", "worst sampled", "stops made"))
-    results = Grid("Worst cases", (Column("", right=False), *columns), tuple(rows))
+    results = Table("Worst cases", (Column("", right=False), *columns), tuple(rows))
     places = []
     for variable in (one for one in setup.variables if one.varies):
         unit = f" [{variable.unit}]" if variable.unit else ""
         cells = [Cell(f"{one.values[variable.name]:.5g}") for one in worst.values()]
         places.append((Cell(f"{printable(variable.name)}{unit}"), *cells))
-    where = Grid(
+    where = Table(
         "Where they are",
         (Column("", right=False), *(Column(printable(name)) for name in worst)),
         tuple(places),
     )
     title = Cell(f"{printable(setup.robot.name)}: worst cases of {len(worst)} criteria", "title")
-    return Sheet(title, (results, where), f"{SAMPLED} {PLANNING_AID}")
+    return Report(title, (results, where), f"{SAMPLED} {PLANNING_AID}")
 
 
 _UNITS = {

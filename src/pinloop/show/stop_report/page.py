@@ -9,7 +9,7 @@ from ...safety.stopping.assumptions import PLANNING_AID
 from ...safety.stopping.export import as_document
 from ...safety.stopping.stop_table import stop_table
 from ...tables.markup import Content, Markup, element
-from ...tables.report import Facts, Grid
+from ...tables.report import KeyValues, Table
 from ..plots.bars import Stack, lanes, stacks
 from .headline import badge, cards
 from .instants import Clock, clock_of, instants
@@ -61,8 +61,8 @@ def _sections(
     result: StopResult, clock: Clock, motion: Motion, facts: Iterable[tuple[str, str]]
 ) -> Iterator[Markup]:
     """The sections of the page; what tables say is what the table of the stop says."""
-    sheet = stop_table(result, facts)
-    grids = [block for block in sheet.blocks if isinstance(block, Grid)]
+    report = stop_table(result, facts)
+    grids = [block for block in report.blocks if isinstance(block, Table)]
     alone = {grid.title: grid for grid in grids if grid.title in ("Tool", "Energy")}
     curves = curves_of(result, clock)
     yield cards(result)
@@ -70,7 +70,7 @@ def _sections(
         items = (element("li", warning) for warning in result.warnings)
         yield section("Warnings", "warnings", element("ul", *items))
     yield section("Replay", "replay", Markup(motion.player.markup), motion.remarks)
-    stated = (facts_table(block) for block in sheet.blocks if isinstance(block, Facts))
+    stated = (facts_table(block) for block in report.blocks if isinstance(block, KeyValues))
     yield section("What was stopped", "setting", *stated)
     yield section(
         "Joints", "joints",
@@ -96,7 +96,7 @@ def _sections(
     yield assumptions_section(result.assumptions, result.brakes)
 
 
-def _of(grids: dict[str, Grid], title: str) -> list[Grid]:
+def _of(grids: dict[str, Table], title: str) -> list[Table]:
     return [grids[title]] if title in grids else []
 
 

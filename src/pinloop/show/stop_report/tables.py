@@ -1,4 +1,4 @@
-"""Tables of a report: the blocks of a sheet, events, and every number with its provenance."""
+"""Tables of a report: the blocks of a report, events, and every number with its provenance."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...safety.brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS, quantity
 from ...tables.markup import Markup, element, joined
-from ...tables.report import Cell, Facts, Grid, column_runs, heading_over, heading_under
+from ...tables.report import Cell, KeyValues, Table, column_runs, heading_over, heading_under
 from .instants import Clock, happenings
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ SOURCES = {
 """Letter and words for where a number comes from."""
 
 
-def facts_table(facts: Facts) -> Markup:
+def facts_table(facts: KeyValues) -> Markup:
     """Names and what they are, under a heading that says so."""
     rows = (
         element("tr", element("th", name, scope="row"), _cell(cell)) for name, cell in facts.entries
@@ -46,7 +46,7 @@ def facts_table(facts: Facts) -> Markup:
     return _table(facts.title, "facts", element("tbody", *rows), titled=False)
 
 
-def grid_table(grid: Grid, *, titled: bool = True) -> Markup:
+def grid_table(grid: Table, *, titled: bool = True) -> Markup:
     """A table with headings over groups of columns.
 
     Args:
@@ -227,5 +227,5 @@ def _cell(cell: Cell, side: str | None = None) -> Markup:
     return element("td", cell.text, class_=classes or None)
 
 
-def _side(grid: Grid, k: int) -> str | None:
+def _side(grid: Table, k: int) -> str | None:
     return "right" if grid.columns[k].right else None

@@ -12,7 +12,7 @@ from ...safety.studies.study import Study
 from ...safety.studies.worst import WorstCase, known_criteria
 from ...tables.markup import Markup, element, joined
 from ...tables.number_format import decimals, milliseconds, number, units_of
-from ...tables.report import Cell, Column, Grid
+from ...tables.report import Cell, Column, Table
 from ..scene.player import Player, SharedCommands
 from ..stop_report.parts import section
 from ..stop_report.stop_replay import motion_of
@@ -228,7 +228,7 @@ def _table(case: Replayed, study: Study) -> Markup:
     columns = [Column("joint", right=False), *(Column(VARIED[kind]) for kind in kinds)]
     ends = ("moves", "at rest after", *(("impulse",) if struck else ()), "gear, at most")
     columns += [Column(text) for text in ends]
-    return grid_table(Grid("Joint by joint", tuple(columns), tuple(rows)), titled=False)
+    return grid_table(Table("Joint by joint", tuple(columns), tuple(rows)), titled=False)
 
 
 def _value(variable: Variable | None, values: Mapping[str, float]) -> str:

@@ -18,7 +18,7 @@ from ...safety.studies.study import Study
 from ...safety.studies.summary import beyond_text
 from ...tables.markup import Markup, element, joined
 from ...tables.number_format import listed, units_of
-from ...tables.report import Cell, Column, Facts, Grid
+from ...tables.report import Cell, Column, KeyValues, Table
 from ..stop_report.parts import section
 from ..stop_report.tables import facts_table, grid_table
 from .distributions import case_link
@@ -51,11 +51,11 @@ def _ranges(setup: Setup) -> Markup:
             (Cell(printable(name)), *(_range(of.get((kind, name))) for kind in kinds))
             for name in joints
         )
-        table = grid_table(Grid("What varied, joint by joint", columns, rows), titled=False)
+        table = grid_table(Table("What varied, joint by joint", columns, rows), titled=False)
         found += [element("h3", "Joint by joint"), table]
     others = tuple((VARIED[one.kind], _range(one)) for one in variables if not one.joint)
     if others:
-        found += [element("h3", "Beside that"), facts_table(Facts("Beside that", others))]
+        found += [element("h3", "Beside that"), facts_table(KeyValues("Beside that", others))]
     fixed = any(not one.varies for one in variables)
     text = "What varied together: every case has its own value of each range."
     text += " A single number was the same in all cases." if fixed else ""
@@ -71,7 +71,7 @@ def _range(variable: Variable | None) -> Cell:
     return Cell(f"{text} {unit}".rstrip())
 
 
-def _facts(study: Study) -> Facts:
+def _facts(study: Study) -> KeyValues:
     setup = study.setup
     chain = setup.trigger.chain(setup.brakes.chain)
     category = setup.category
@@ -101,7 +101,7 @@ def _facts(study: Study) -> Facts:
             ("motion", f"recorded, {len(motion.t)} samples over {motion.duration:g} s")
         )  # fmt: skip
     entries.append(("results", printable(str(study.path))))
-    return Facts("The same in all cases", tuple((name, Cell(text)) for name, text in entries))
+    return KeyValues("The same in all cases", tuple((name, Cell(text)) for name, text in entries))
 
 
 def _method(method: MuntheKaas) -> str:
