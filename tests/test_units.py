@@ -6,7 +6,19 @@ import math
 
 import pytest
 
-from pinloop.units import ANGLES, LENGTHS, MASSES, TIMES, in_units, listed, rates
+from pinloop.units import (
+    ANGLES,
+    LENGTHS,
+    MASSES,
+    TIMES,
+    column_name,
+    column_unit,
+    in_units,
+    listed,
+    rates,
+    shown_unit,
+    split_column,
+)
 
 
 @pytest.mark.parametrize(
@@ -36,3 +48,42 @@ def test_what_is_no_angle(word: str) -> None:
 
 def test_names_of_units() -> None:
     assert listed(rates(ANGLES)) == "rad/s, deg/s"
+
+
+@pytest.mark.parametrize(
+    ("words", "unit", "name"),
+    [
+        (("joint_1", "peak_torque"), "N m", "joint_1_peak_torque_N_m"),
+        (("a", "impulse"), "N m s", "a_impulse_N_m_s"),
+        (("a", "impulse"), "N s", "a_impulse_N_s"),
+        (("a", "speed"), "rad/s", "a_speed_rad_per_s"),
+        (("rail_m", "position"), "m", "rail_m_position_m"),
+        (("", "payload"), "kg", "payload_kg"),
+        (("t",), "s", "t_s"),
+        (("lift_N", "position"), "mm", "lift_N_position_mm"),
+    ],
+)
+def test_names_of_columns(words: tuple[str, ...], unit: str, name: str) -> None:
+    assert column_name(*words, unit=unit) == name
+    assert split_column(name) == ("_".join(filter(None, words)), unit)
+    assert column_unit(name) == unit
+
+
+def test_columns_without_a_unit() -> None:
+    assert column_name("joint_1", "band") == "joint_1_band"
+    assert split_column("joint_1_slips") == ("joint_1_slips", "")
+
+
+@pytest.mark.parametrize(
+    ("unit", "shown", "factor"),
+    [
+        ("rad/s", "deg/s", 180 / math.pi),
+        ("m", "mm", 1e3),
+        ("s", "ms", 1e3),
+        ("N m s", "N m s", 1.0),
+        ("kg", "kg", 1.0),
+        ("", "", 1.0),
+    ],
+)
+def test_units_that_tables_show(unit: str, shown: str, factor: float) -> None:
+    assert shown_unit(unit) == (shown, factor)

@@ -1,4 +1,8 @@
-"""Numbers with units, as people write them: ``30deg``, ``200mm``, ``800ms``. Knows no robot."""
+"""Units: numbers as people write them, units that tables show, names of columns. Knows no robot.
+
+A column of a file is called ``name_quantity_unit``: ``joint_1_peak_torque_N_m``. Its numbers are in
+SI units; files from others may have any unit of `UNITS`.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +16,53 @@ __all__ = [
     "MASSES",
     "PARTS",
     "TIMES",
+    "UNITS",
+    "column_name",
+    "column_unit",
     "in_units",
     "length_scale",
     "listed",
     "rates",
+    "shown_unit",
+    "split_column",
 ]
 
-ANGLES: Mapping[str, float] = {"": 1.0, "rad": 1.0, "deg": math.pi / 180}
-LENGTHS: Mapping[str, float] = {"": 1.0, "m": 1.0, "mm": 1e-3}
-MASSES: Mapping[str, float] = {"": 1.0, "kg": 1.0, "g": 1e-3, "t": 1e3}
-PARTS: Mapping[str, float] = {"": 1.0, "%": 0.01}
-TIMES: Mapping[str, float] = {"": 1.0, "s": 1.0, "ms": 1e-3}
+_DEGREE = math.pi / 180
+UNITS: Mapping[str, tuple[str, float]] = {
+    "rad": ("rad", 1.0),
+    "mrad": ("rad", 1e-3),
+    "radians": ("rad", 1.0),
+    "deg": ("rad", _DEGREE),
+    "degrees": ("rad", _DEGREE),
+    "°": ("rad", _DEGREE),
+    "m": ("m", 1.0),
+    "cm": ("m", 1e-2),
+    "mm": ("m", 1e-3),
+    "s": ("s", 1.0),
+    "sec": ("s", 1.0),
+    "ms": ("s", 1e-3),
+    "us": ("s", 1e-6),
+    "µs": ("s", 1e-6),
+    "μs": ("s", 1e-6),
+    "ns": ("s", 1e-9),
+    "kg": ("kg", 1.0),
+    "g": ("kg", 1e-3),
+    "t": ("kg", 1e3),
+    "%": ("", 0.01),
+}
+"""The SI unit and the size of every unit that is read."""
+
+
+def _sizes(*units: str) -> Mapping[str, float]:
+    """Sizes of some units; that without a name is the SI unit."""
+    return {"": 1.0} | {unit: UNITS[unit][1] for unit in units}
+
+
+ANGLES = _sizes("rad", "deg")
+LENGTHS = _sizes("m", "mm")
+MASSES = _sizes("kg", "g", "t")
+PARTS = _sizes("%")
+TIMES = _sizes("s", "ms")
 
 _NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\d\s]*)\s*")
 
@@ -40,12 +80,6 @@ def in_units(word: str, units: Mapping[str, float]) -> float | None:
     return float(match[1]) * units[match[2]]
 
 
-def length_scale(length: float) -> tuple[float, str]:
-    """How many per metre, and the name, of the unit in which a small length is easy to read."""
-    scales = ((1e-4, 1e3, "mm"), (1e-7, 1e6, "um"), (0.0, 1e9, "nm"))
-    return next((scale, name) for least, scale, name in scales if abs(length) >= least)
-
-
 def rates(units: Mapping[str, float]) -> dict[str, float]:
     """Units of a rate, from those of what changes."""
     return {f"{unit}/s" if unit else "": size for unit, size in units.items()}
@@ -54,3 +88,55 @@ def rates(units: Mapping[str, float]) -> dict[str, float]:
 def listed(units: Mapping[str, float]) -> str:
     """Names of units, as sentences have them."""
     return ", ".join(unit for unit in units if unit)
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+_SHOWN = {"rad": ("deg", 180.0 / math.pi), "m": ("mm", 1e3), "s": ("ms", 1e3)}
+
+
+def shown_unit(unit: str) -> tuple[str, float]:
+    """The unit in which tables show what is computed in an SI unit, and the factor to it."""
+    base, per, rest = unit.partition("/")
+    name, factor = _SHOWN.get(base, (base, 1.0))
+    return f"{name}{per}{rest}", factor
+
+
+def length_scale(length: float) -> tuple[float, str]:
+    """How many per metre, and the name, of the unit in which a small length is easy to read."""
+    scales = ((1e-4, 1e3, "mm"), (1e-7, 1e6, "um"), (0.0, 1e9, "nm"))
+    return next((scale, name) for least, scale, name in scales if abs(length) >= least)
+
+
+# -- columns --------------------------------------------------------------------------------------
+
+_RATES = [f"{unit}/s" for unit in ("rad", "deg", "m", "mm")]
+_SPELLED = {
+    unit.replace("/", "_per_").replace(" ", "_"): unit
+    for unit in (*_RATES, "N m s", "N m", "N s", "rad", "deg", "mm", "m", "ms", "s", "kg", "N", "J")
+}
+"""Units by how names of columns spell them, none ahead of one that ends as it does."""
+
+
+def column_name(*words: str, unit: str = "") -> str:
+    """Name of a column: ``name_quantity_unit``.
+
+    Args:
+        words: what the number belongs to, and the quantity; what is empty is left out.
+        unit: its unit, such as "rad/s"; empty if it has none.
+    """
+    spelled = unit.replace("/", "_per_").replace(" ", "_")
+    return "_".join(filter(None, (*words, spelled)))
+
+
+def split_column(name: str) -> tuple[str, str]:
+    """The name of a column without its unit, and the unit; empty if it names none."""
+    for spelled, unit in _SPELLED.items():
+        if name.endswith(f"_{spelled}"):
+            return name.removesuffix(f"_{spelled}"), unit
+    return name, ""
+
+
+def column_unit(name: str) -> str:
+    """The unit in the name of a column."""
+    return split_column(name)[1]

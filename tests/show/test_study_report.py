@@ -111,12 +111,12 @@ def test_histograms_count_the_rows(study: pl.Study, text: str) -> None:
 def test_the_worst_case_is_replayed_as_its_row_says(study: pl.Study, text: str) -> None:
     rows, page = cells(study), Page(text)
     worst = max(rows, key=lambda row: float(row["stopping_time_s"]))
-    speed, late = (DEG * float(worst["speed_axis_rad_per_s"]), 1e3 * float(worst["delay_axis_s"]))
+    speed, late = (DEG * float(worst["axis_speed_rad_per_s"]), 1e3 * float(worst["axis_delay_s"]))
     head, row = page.tables["Joint by joint"]
     shown = dict(zip(head, row, strict=True))
     assert float(shown["speed"].split()[0]) == pytest.approx(speed, rel=1e-3)
     assert float(shown["later brake"].split()[0]) == pytest.approx(late, rel=1e-2)
-    time, angle = wheels.stopping(speed / DEG, late / 1e3, float(worst["band_axis"]))
+    time, angle = wheels.stopping(speed / DEG, late / 1e3, float(worst["axis_band"]))
     assert shown["moves"] == f"{four(DEG * angle)[:5]} deg"
     assert float(shown["at rest after"].split()[0]) == pytest.approx(1e3 * time, rel=1e-3)
     assert f'id="case-{worst["case"]}"' in text
@@ -265,7 +265,7 @@ def test_long_stops_take_no_more_frames(study: pl.Study) -> None:
 def test_results_are_read_as_they_are(study: pl.Study) -> None:
     results, rows = results_of(study), cells(study)
     assert results.cases.tolist() == list(range(64))
-    for name in ("stopping_time_s", "band_axis", "tool_z_m"):
+    for name in ("stopping_time_s", "axis_band", "tool_z_m"):
         assert results.columns[name].tolist() == [float(row[name]) for row in rows]
 
 

@@ -256,10 +256,10 @@ def test_tables_have_a_column_with_the_mode(tmp_path: Path) -> None:
     run = arm()
     with run.to_csv(tmp_path / "run.csv").open(encoding="utf-8") as file:
         rows = list(csv.reader(file))
-    assert rows[0][-1] == "mode" and rows[0][0] == "t [s]"
+    assert rows[0][-1] == "mode" and rows[0][0] == "t_s"
     assert [int(float(row[-1])) for row in rows[1:]] == run.mode.tolist()
     assert [float(row[0]) for row in rows[1:]] == run.t.tolist()
-    column = rows[0].index("v.j2 [rad/s]")
+    column = rows[0].index("j2_velocity_rad_per_s")
     assert [float(row[column]) for row in rows[1:]] == run.v[:, 1].tolist()
 
 

@@ -195,9 +195,9 @@ def test_columns_have_units() -> None:
     machine = robot("prrr3")
     columns = short(machine, losses=False).columns()
     names = list(columns)
-    assert names[0] == "t [s]" and names[-1] == "mode"
-    assert "q.slide_x [m]" in names and "v.slide_x [m/s]" in names
-    assert "q.hinge_x1 [rad]" in names and "v.hinge_x1 [rad/s]" in names
+    assert names[0] == "t_s" and names[-1] == "mode"
+    assert "slide_x_position_m" in names and "slide_x_velocity_m_per_s" in names
+    assert "hinge_x1_position_rad" in names and "hinge_x1_velocity_rad_per_s" in names
     assert len(names) == 2 + 2 * machine.nv
 
 
@@ -205,15 +205,22 @@ def test_columns_of_joints_with_several_coordinates() -> None:
     machine = robot("floating-four-bar")
     run = short(machine)
     columns = run.columns()
-    places = [f"q.float.{k} [m]" for k in range(3)] + [f"q.float.{k} [-]" for k in range(3, 7)]
-    rates = [f"v.float.{k} [m/s]" for k in range(3)] + [f"v.float.{k} [rad/s]" for k in (3, 4, 5)]
-    assert [n for n in columns if ".float." in n] == places + rates
-    np.testing.assert_array_equal(columns["q.float.2 [m]"], run.q[:, 2])
-    np.testing.assert_array_equal(columns["v.float.5 [rad/s]"], run.v[:, 5])
-    plane = short(one_body("planar")).columns()
-    assert [n for n in plane if n.startswith("q.")] == [
-        "q.joint.0 [m]", "q.joint.1 [m]", "q.joint.2 [-]", "q.joint.3 [-]"
+    places = [f"float_position_{k}_m" for k in range(3)]
+    places += [f"float_position_{k}" for k in range(3, 7)]
+    rates = [f"float_velocity_{k}_m_per_s" for k in range(3)]
+    rates += [f"float_velocity_{k}_rad_per_s" for k in (3, 4, 5)]
+    assert [n for n in columns if n.startswith("float_")] == places + rates
+    np.testing.assert_array_equal(columns["float_position_2_m"], run.q[:, 2])
+    np.testing.assert_array_equal(columns["float_velocity_5_rad_per_s"], run.v[:, 5])
+    plane = short(one_body("planar"))
+    own = plane.columns()
+    assert [n for n in own if n.startswith("joint_position")] == [
+        "joint_position_0_m", "joint_position_1_m", "joint_position_2_rad"
     ]  # fmt: skip
+    # The angle, stored as cosine and sine, goes on beyond half a turn.
+    angle = own["joint_position_2_rad"]
+    np.testing.assert_allclose(np.column_stack([np.cos(angle), np.sin(angle)]), plane.q[:, 2:])
+    np.testing.assert_allclose(np.diff(angle) / np.diff(plane.t), plane.v[:-1, 2], rtol=1e-3)
 
 
 @pytest.mark.parametrize("name", ["prrr3", "rssr", "palletizer"])
@@ -226,8 +233,9 @@ def test_csv_holds_all_digits(name: str, tmp_path: Path) -> None:
     assert header == list(run.columns()) and len(set(header)) == len(header)
     table = np.array(rows, dtype=float)
     np.testing.assert_array_equal(table[:, 0], run.t)
-    np.testing.assert_array_equal(table[:, 1 : 1 + machine.nq], run.q)
-    np.testing.assert_array_equal(table[:, 1 + machine.nq : -1], run.v)
+    kinds = np.array(["_position" in name for name in header[1:-1]])
+    np.testing.assert_array_equal(table[:, 1:-1][:, kinds], run.q)
+    np.testing.assert_array_equal(table[:, 1:-1][:, ~kinds], run.v)
     assert not table[:, -1].any()
 
 
@@ -251,4 +259,4 @@ def test_parquet_gets_the_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert run.to_parquet(tmp_path / "run.parquet") == tmp_path / "run.parquet"
     (table,) = written.values()
     assert list(table) == list(run.columns())
-    np.testing.assert_array_equal(table["q.j2 [rad]"], run.q[:, 1])
+    np.testing.assert_array_equal(table["j2_position_rad"], run.q[:, 1])

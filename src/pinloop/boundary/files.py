@@ -8,6 +8,7 @@ are written to and never replaced.
 from __future__ import annotations
 
 import os
+import re
 import select
 import shutil
 import stat
@@ -185,7 +186,7 @@ def write_text(path: str | Path, text: str) -> Path:
     return write_file(path, lambda file: file.write(text.encode()))
 
 
-def may_replace(path: Path, mark: bytes) -> bool:
+def may_replace(path: Path, mark: bytes | re.Pattern[bytes]) -> bool:
     """Whether a file is not there, is empty, or was written by pinloop, as a mark in it tells.
 
     Args:
@@ -198,7 +199,10 @@ def may_replace(path: Path, mark: bytes) -> bool:
         with path.open("rb") as file:
             head = file.read(_ENDS)
             file.seek(max(0, path.stat().st_size - _ENDS))
-            return not head or mark in head or mark in file.read()
+            tail = file.read()
+            if isinstance(mark, bytes):
+                mark = re.compile(re.escape(mark))
+            return not head or any(map(mark.search, (head, tail)))
     except OSError as error:
         raise not_written(path, error) from None
 

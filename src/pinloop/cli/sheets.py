@@ -159,7 +159,7 @@ def _joint_row(made: Assembled, joint: str) -> tuple[Cell, ...]:
     limits = ""
     if at.nq == 1 and (math.isfinite(low) or math.isfinite(high)):
         limits = " to ".join(_limit(units.factor * end) for end in (low, high))
-    cells = [printable(joint), number(value, 6), units.si, shown, units.way, away]
+    cells = [printable(joint), number(value, 6), units.si, shown, units.shown, away]
     return (*(Cell(cell) for cell in cells), Cell(limits, "bad" if outside else ""))
 
 

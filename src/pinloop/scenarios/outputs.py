@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -46,10 +47,10 @@ _NEEDS = {"parquet": "pyarrow", "plot": "matplotlib"}
 """Module that a kind needs, called like its package."""
 
 
-_MARKS = {
+_MARKS: Mapping[str, bytes | re.Pattern[bytes]] = {
     "npz": b"robot.npy",
-    "csv": b"t [s],",
-    "parquet": b"t [s]",
+    "csv": re.compile(rb"\A(t_s|t \[s\]),"),  # the latter in earlier versions
+    "parquet": re.compile(rb"\x03t_s|\x05t \[s\]"),  # with the length of the name
     "html": b"pinloop",
     "plot": b"pinloop",
     "summary": b'"format": "pinloop-run-',

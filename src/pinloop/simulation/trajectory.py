@@ -25,6 +25,7 @@ from ..dynamics.forces import Force
 from ..errors import BadValue, PinloopError
 from ..integrate import Step
 from ..model.mechanism import Mechanism
+from ..units import column_name
 from .analysis import (
     EnergyBalance,
     LockReaction,
@@ -42,7 +43,15 @@ from .manifold import RobotManifold
 from .modes import ModalSystem, Mode
 from .transitions import Transition
 
-__all__ = ["State", "Trajectory", "columns", "write_csv", "write_parquet"]
+__all__ = [
+    "State",
+    "Trajectory",
+    "columns",
+    "joint_columns",
+    "joint_positions",
+    "write_csv",
+    "write_parquet",
+]
 
 Array = NDArray[np.float64]
 
@@ -351,22 +360,54 @@ def columns(
         v: velocities, shape (k, nv).
         mode: numbers of the modes, shape (k,).
     """
-    table: dict[str, Array] = {"t [s]": t}
+    table: dict[str, Array] = {"t_s": t}
     for name in robot.joints:
-        at = robot.coordinates(name)
-        # Of a joint with a quaternion, or a cosine and sine, the translations come first.
-        lengths = int(np.sum(robot.is_translation[at.v]))
-        for k, label in enumerate(_labels(at.nq)):
-            plain = "m" if k < lengths else "-"
-            unit = _unit(robot, at.v.start + k) if at.nq == at.nv else plain
-            table[f"q.{name}{label} [{unit}]"] = q[:, at.q.start + k]
-    for name in robot.joints:
-        at = robot.coordinates(name)
-        for k, label in enumerate(_labels(at.nv)):
-            unit = _unit(robot, at.v.start + k)
-            table[f"v.{name}{label} [{unit}/s]"] = v[:, at.v.start + k]
-    table["mode"] = mode.astype(float)
-    return table
+        table |= joint_columns(robot, name, q, v)
+    return table | {"mode": mode.astype(float)}
+
+
+def joint_columns(robot: Mechanism, joint: str, q: Array, v: Array) -> dict[str, Array]:
+    """Coordinates and velocities of a joint by the names of their columns.
+
+    Args:
+        robot: the robot.
+        joint: name of the joint.
+        q: configurations, shape (k, nq).
+        v: velocities, shape (k, nv).
+    """
+    at = robot.coordinates(joint)
+    units, positions = joint_positions(robot, joint, q)
+    rates = ["m/s" if linear else "rad/s" for linear in robot.is_translation[at.v]]
+    return {
+        column_name(joint, quantity, str(k) if len(kinds) > 1 else "", unit=unit): values[:, k]
+        for quantity, kinds, values in (
+            ("position", units, positions),
+            ("velocity", rates, v[:, at.v]),
+        )
+        for k, unit in enumerate(kinds)
+    }
+
+
+def joint_positions(robot: Mechanism, joint: str, q: Array) -> tuple[list[str], Array]:
+    """Coordinates of a joint for people: their units, and values of shape (k, number of units).
+
+    An angle that is stored as cosine and sine is an angle here, over more than a turn if it made
+    one; components of a quaternion, after the translations of the joint, have the unit "".
+
+    Args:
+        robot: the robot.
+        joint: name of the joint.
+        q: configurations, shape (k, nq).
+    """
+    at = robot.coordinates(joint)
+    units = ["m" if linear else "rad" for linear in robot.is_translation[at.v]]
+    values, lengths = q[:, at.q], units.count("m")
+    if at.nq == at.nv:
+        return units, values
+    if at.nv - lengths > 1:
+        return ["m"] * lengths + [""] * (at.nq - lengths), values
+    angle = np.unwrap(np.arctan2(values[:, lengths + 1], values[:, lengths]))
+    return units, np.column_stack([values[:, :lengths], angle])
 
 
 def write_csv(table: dict[str, Array], path: str | Path) -> Path:
@@ -383,14 +424,6 @@ def write_parquet(table: dict[str, Array], path: str | Path) -> Path:
     pyarrow, parquet = require_pyarrow("or use to_csv")
     content = pyarrow.table(table)
     return write_file(path, lambda file: parquet.write_table(content, file))
-
-
-def _labels(count: int) -> list[str]:
-    return [""] if count == 1 else [f".{k}" for k in range(count)]
-
-
-def _unit(robot: Mechanism, column: int) -> str:
-    return "m" if robot.is_translation[column] else "rad"
 
 
 def _rows(cells: Iterable[Array]) -> Iterator[list[str]]:

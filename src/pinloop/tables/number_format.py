@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.mechanism import Mechanism
+from ..units import shown_unit
 
 __all__ = [
     "SLIDING",
@@ -33,20 +34,20 @@ class Units:
     """Units of a joint with one axis.
 
     Args:
-        way: unit in which its way is shown.
+        shown: unit in which tables show its coordinate.
         factor: from SI to that.
-        torque: unit of its torque.
-        si: unit in which its way is computed.
+        torque: unit of its torque or force.
+        si: unit in which its coordinate is computed.
     """
 
-    way: str
+    shown: str
     factor: float
     torque: str
     si: str
 
 
-TURNING = Units("deg", 180.0 / math.pi, "N m", "rad")
-SLIDING = Units("mm", 1000.0, "N", "m")
+TURNING = Units(*shown_unit("rad"), "N m", "rad")
+SLIDING = Units(*shown_unit("m"), "N", "m")
 
 
 def units_of(robot: Mechanism, joint: str) -> Units:
@@ -56,8 +57,8 @@ def units_of(robot: Mechanism, joint: str) -> Units:
 
 def joint_value(robot: Mechanism, joint: str, q: Iterable[float]) -> float:
     """Coordinate of a joint with one axis [rad, m], also if it is stored as cosine and sine."""
-    cells = list(q)[robot.coordinates(joint).q]
-    return math.atan2(cells[1], cells[0]) if len(cells) == 2 else float(cells[0])
+    values = list(q)[robot.coordinates(joint).q]
+    return math.atan2(values[1], values[0]) if len(values) == 2 else float(values[0])
 
 
 def shown_coordinate(robot: Mechanism, joint: str, q: NDArray[np.float64]) -> tuple[str, str]:
@@ -65,7 +66,7 @@ def shown_coordinate(robot: Mechanism, joint: str, q: NDArray[np.float64]) -> tu
     at = robot.coordinates(joint)
     if at.nv == 1:
         units = units_of(robot, joint)
-        return number(units.factor * joint_value(robot, joint, q), 3), units.way
+        return number(units.factor * joint_value(robot, joint, q), 3), units.shown
     linear = robot.is_translation[at.v]
     kinds = ["m"] * bool(linear.any()) + ["rad" if at.nq == at.nv else "-"] * bool(not linear.all())
     return ", ".join(number(float(x), 4) for x in q[at.q]), ", ".join(kinds)

@@ -291,7 +291,7 @@ def test_files(tmp_path: Path) -> None:
         assert float(row["stopping_time_s"]) == stop.time
         assert float(row["stopping_distance_rad"]) == stop.distance
         assert row["stopping_distance_m"] == ""
-        assert float(row["axis_rad"]) == stop.pose.q[0]
+        assert float(row["axis_pose_rad"]) == stop.pose.q[0]
         assert (row["outcome"], float(row["payload_kg"])) == ("stopped", stop.mass)
     page = found.to_html(tmp_path / "stops.html")
     assert (tmp_path / "stops.html").read_text(encoding="utf-8") == page

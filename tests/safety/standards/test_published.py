@@ -32,7 +32,7 @@ def test_a_table_in_degrees_and_milliseconds(tmp_path: Path) -> None:
     path = written(
         tmp_path,
         "\ufeff# a remark, with a comma\n"
-        "joint , speed_deg_per_s,time_ms,angle_deg,payload_kg,category,note,pose_elbow_deg\n"
+        "joint , speed_deg_per_s,time_ms,angle_deg,payload_kg,category,note,elbow_pose_deg\n"
         "\n"
         "pan,-90,250,45,5,1,first,-30\n"
         "lift,180,,22.5,,,,\n",
@@ -58,9 +58,9 @@ def test_a_table_in_si_units(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("head", "cells", "speed", "way"),
     [
-        ("speed_m_per_s,distance_m,pose_b_m", "2,0.25,0.1", 2.0, 0.25),
+        ("speed_m_per_s,distance_m,b_pose_m", "2,0.25,0.1", 2.0, 0.25),
         ("speed_mm_per_s,distance_mm,pose_b_mm", "2000,250,100", 2.0, 0.25),
-        ("speed_m_per_s,distance_mm,pose_b_m", "2,250,0.1", 2.0, 0.25),
+        ("speed_m_per_s,distance_mm,pose_b_m", "2,250,0.1", 2.0, 0.25),  # as columns were called
     ],
 )
 def test_axes_that_slide(tmp_path: Path, head: str, cells: str, speed: float, way: float) -> None:

@@ -106,8 +106,15 @@ def test_only_the_joints_that_are_asked_for(tmp_path: Path) -> None:
         read(tmp_path, text, ["arm"])
 
 
-def test_coordinates_of_a_saved_run(tmp_path: Path) -> None:
-    text = "t [s],q.a [rad],q.b [m],v.a [rad/s],v.b [m/s],mode\n0,1,2,9,9,0\n1,3,4,9,9,0\n"
+FORMER_RUN = "t [s],q.a [rad],q.b [m],v.a [rad/s],v.b [m/s],mode\n0,1,2,9,9,0\n1,3,4,9,9,0\n"
+RUN = (
+    "t_s,a_position_rad,a_velocity_rad_per_s,b_position_m,b_velocity_m_per_s,mode\n"
+    "0,1,9,2,9,0\n1,3,9,4,9,0\n"
+)
+
+
+@pytest.mark.parametrize("text", [RUN, FORMER_RUN], ids=["now", "former"])
+def test_coordinates_of_a_saved_run(tmp_path: Path, text: str) -> None:
     for joints in (["a", "b"], None):
         motion = read(tmp_path, text, joints)
         assert motion.joints == ("a", "b") and motion.units == ("rad", "m")

@@ -67,18 +67,18 @@ def test_a_case_is_the_stop_that_its_values_say(arm: pl.Mechanism, setup: Setup)
     assert row["case"] == 7.0 and row["outcome"] == by_hand.outcome and row["reason"] == ""
     assert row["stopping_time_s"] == by_hand.stopping_time
     assert row["reaction_time_s"] == by_hand.reaction_time
-    assert row["energy_J"] == by_hand.ledger.kinetic_before
+    assert row["kinetic_energy_J"] == by_hand.ledger.kinetic_before
     for name, joint in by_hand.joints.items():
         assert row[f"{name}_time_s"] == joint.time
         assert row[f"{name}_reaction_rad"] == joint.reaction_angle
         assert row[f"{name}_braking_rad"] == joint.braking_angle
         assert row[f"{name}_excursion_rad"] == joint.excursion
         assert row[f"{name}_peak_speed_rad_per_s"] == joint.peak_speed
-        assert row[f"{name}_peak_torque_Nm"] == joint.peak_torque
-        assert row[f"{name}_peak_gear_torque_Nm"] == joint.peak_gear_torque
+        assert row[f"{name}_peak_torque_N_m"] == joint.peak_torque
+        assert row[f"{name}_peak_gear_torque_N_m"] == joint.peak_gear_torque
         assert row[f"{name}_margin"] == joint.margin
         assert row[f"{name}_slips"] == joint.slips
-    for name, column in (("pose.joint_4", "pose_joint_4_rad"), ("payload", "payload_kg")):
+    for name, column in (("pose.joint_4", "joint_4_pose_rad"), ("payload", "payload_kg")):
         assert row[column] == values[name]
     # The way of the tool by chords, a tenth of a millisecond each.
     point = by_hand.point(every=1e-4)

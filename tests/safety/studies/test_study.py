@@ -47,19 +47,19 @@ def test_every_case_is_the_closed_form() -> None:
     assert [row["case"] for row in rows] == list(range(32))
     for row in rows:
         speed, late, band = (
-            float(row[name]) for name in ("speed_axis_rad_per_s", "delay_axis_s", "band_axis")
+            float(row[name]) for name in ("axis_speed_rad_per_s", "axis_delay_s", "axis_band")
         )
         time, angle = wheels.stopping(speed, late, band)
         assert row["stopping_time_s"] == pytest.approx(time, rel=1e-7)
         assert row["axis_excursion_rad"] == pytest.approx(angle, rel=1e-6, abs=1e-9)
-        assert row["energy_J"] == pytest.approx(speed**2, rel=1e-12)
+        assert row["kinetic_energy_J"] == pytest.approx(speed**2, rel=1e-12)
 
 
 def test_corners_of_bands_speeds_and_delays() -> None:
     space = replace(wheels.SPACE, pose={"axis": 0.0})
     study = wheels.study(pl.safety.Corners(), space=space)
     ends = product((-wheels.FASTEST, wheels.FASTEST), (0.0, 0.04), (-1.0, 1.0))
-    found = zip(*map(study.column, ("speed_axis_rad_per_s", "delay_axis_s", "band_axis")),
+    found = zip(*map(study.column, ("axis_speed_rad_per_s", "axis_delay_s", "axis_band")),
                 strict=True)  # fmt: skip
     assert list(found) == list(ends)
     times = [wheels.stopping(*corner)[0] for corner in
@@ -90,7 +90,7 @@ def test_replay_and_worst() -> None:
     worst = study.worst("axis_excursion_rad")
     assert angles[worst] == angles.max()
     assert study.replay(worst).joints["axis"].excursion == angles[worst]
-    assert study.values(worst)["speed.axis"] == study.column("speed_axis_rad_per_s")[worst]
+    assert study.values(worst)["speed.axis"] == study.column("axis_speed_rad_per_s")[worst]
     assert repr(study).startswith("<Study of ") and "20 of 20 cases" in repr(study)
     with pytest.raises(pl.BadValue, match="there is no case 20; the study has cases 0 to 19"):
         study.replay(20)

@@ -10,6 +10,7 @@ import numpy as np
 from ...errors import printable
 from ...tables.number_format import Units, decimals, milliseconds, number, units_of
 from ...tables.report import Block, Cell, Column, KeyValues, Notes, Report, Table
+from ...units import column_name
 from ..stopping.assumptions import PLANNING_AID
 from ..stopping.brake_times import Category1
 from .annexb import AnnexB
@@ -84,7 +85,7 @@ def _csv_row(annex: AnnexB, stop: AxisStop) -> dict[str, str | float]:
         "last": stop.last,
     }
     for name, value in stop.pose.joints.items():
-        row[f"{name}_{units_of(annex.robot, name).si}"] = value
+        row[column_name(name, "pose", unit=units_of(annex.robot, name).si)] = value
     return row
 
 
@@ -118,8 +119,8 @@ def _summary(annex: AnnexB, category: int, axes: Sequence[str], units: Units) ->
         rows.append((Cell(printable(axis)), speed, *way, *time, _outcome(stop)))
     columns = (
         Column("axis", right=False),
-        Column("speed", f"{units.way}/s"),
-        *(Column(part, units.way, "stopping distance") for part in _THIRDS),
+        Column("speed", f"{units.shown}/s"),
+        *(Column(part, units.shown, "stopping distance") for part in _THIRDS),
         *(Column(part, "ms", "stopping time") for part in _THIRDS),
         Column("outcome", right=False),
     )
@@ -139,7 +140,9 @@ def _grid(annex: AnnexB, category: int, axis: str, share: float) -> Table:
     times = _cells([[_part(stop, "time", 1e3) for stop in row] for row in table])
     rows = []
     for speed, row, way, time in zip(shares, table, ways, times, strict=True):
-        name = f"{_percent(speed)} ({units.factor * speed * annex.speeds[axis]:.4g} {units.way}/s)"
+        name = (
+            f"{_percent(speed)} ({units.factor * speed * annex.speeds[axis]:.4g} {units.shown}/s)"
+        )
         shown = [
             cell if stop is None or stop.outcome == "stopped" else _outcome(stop)
             for stop, cell in zip(row, way, strict=True)
@@ -148,7 +151,7 @@ def _grid(annex: AnnexB, category: int, axis: str, share: float) -> Table:
     heads = [f"ext. {_percent(extension)}" for extension in shares]
     columns = (
         Column("speed", right=False),
-        *(Column(head, units.way, "stopping distance") for head in heads),
+        *(Column(head, units.shown, "stopping distance") for head in heads),
         *(Column(head, "ms", "stopping time") for head in heads),
     )
     load = f"payload {_percent(share)} ({share * annex.payload.mass:.4g} kg)"
@@ -238,7 +241,7 @@ def _poses(annex: AnnexB) -> Table:
 def _values(annex: AnnexB, pose: Pose) -> Iterator[str]:
     for name, value in pose.joints.items():
         units = units_of(annex.robot, name)
-        yield f"{name} {number(units.factor * value, 1)} {units.way}"
+        yield f"{name} {number(units.factor * value, 1)} {units.shown}"
 
 
 def _definitions(annex: AnnexB) -> Iterator[str]:
@@ -258,7 +261,7 @@ def _definitions(annex: AnnexB) -> Iterator[str]:
         "by their drives, and by their brakes when these have come"
     )
     speeds = ", ".join(
-        f"{axis} {units.factor * speed:.4g} {units.way}/s"
+        f"{axis} {units.factor * speed:.4g} {units.shown}/s"
         for axis, speed in annex.speeds.items()
         for units in [units_of(annex.robot, axis)]
     )
@@ -273,7 +276,7 @@ def _definitions(annex: AnnexB) -> Iterator[str]:
         yield (
             f"axis {axis}: between {number(1e3 * extension.least, 1)} and "
             f"{number(1e3 * extension.largest, 1)} mm by moving {', '.join(extension.varied)}, "
-            f"with room for another {number(units.factor * extension.room, 1)} {units.way}"
+            f"with room for another {number(units.factor * extension.room, 1)} {units.shown}"
         )
     yield (
         "of all poses with an extension: that in which the axis moves the payload downwards most "
@@ -323,7 +326,7 @@ def _limits(annex: AnnexB) -> Iterator[str]:
         at, amount = annex.robot.coordinates(joint), f"{by:.3g}"
         if at.nv == 1:
             units = units_of(annex.robot, joint)
-            amount = f"{number(units.factor * by, 1)} {units.way}"
+            amount = f"{number(units.factor * by, 1)} {units.shown}"
         yield (
             f"axis {axis}: {which} the {side} limit of joint '{joint}' by {amount} at most; end "
             "stops are not part of the computation"

@@ -69,7 +69,7 @@ class Compared:
         row, units = self.measured, TURNING if self.unit == TURNING.si else SLIDING
         found = []
         if abs(self.speed - row.speed) > _SAME_SPEED * abs(row.speed):
-            speeds = [f"{units.factor * v:.4g} {units.way}/s" for v in (self.speed, row.speed)]
+            speeds = [f"{units.factor * v:.4g} {units.shown}/s" for v in (self.speed, row.speed)]
             found.append(
                 f"axis '{row.joint}' moves at {speeds[0]} in the computed stop, at {speeds[1]} in "
                 "the table: their times and distances are not comparable"
@@ -209,11 +209,11 @@ def _grid(rows: Sequence[Compared], units: Units) -> Table:
     way, pair = units.factor, ("computed", "published")
     columns = (
         Column("axis", right=False),
-        Column("speed", f"{units.way}/s"),
+        Column("speed", f"{units.shown}/s"),
         Column("payload", "kg"),
         *(Column(which, "ms", "stopping time") for which in pair),
         Column("difference", "%"),
-        *(Column(which, units.way, "stopping distance") for which in pair),
+        *(Column(which, units.shown, "stopping distance") for which in pair),
         Column("difference", "%"),
         *(Column(which, "", "d / (v0 t)") for which in pair),
         Column("outcome", right=False),

@@ -13,30 +13,28 @@ from pathlib import Path
 
 from ...boundary.csv import read_table_rows
 from ...errors import LoadError
+from ...units import UNITS, column_name
 
 __all__ = ["StopRow", "read_stops"]
 
-_DEG = math.pi / 180
+_ANGLES, _LENGTHS = ("rad", "deg"), ("m", "mm")
 _QUANTITIES = {
     "speed": {
-        "speed_rad_per_s": ("rad", 1.0),
-        "speed_deg_per_s": ("rad", _DEG),
-        "speed_m_per_s": ("m", 1.0),
-        "speed_mm_per_s": ("m", 1e-3),
+        column_name("speed", unit=f"{unit}/s"): UNITS[unit] for unit in (*_ANGLES, *_LENGTHS)
     },
-    "time": {"time_s": ("", 1.0), "time_ms": ("", 1e-3)},
+    "time": {column_name("time", unit=unit): ("", UNITS[unit][1]) for unit in ("s", "ms")},
     "angle": {
-        "angle_rad": ("rad", 1.0),
-        "angle_deg": ("rad", _DEG),
-        "distance_m": ("m", 1.0),
-        "distance_mm": ("m", 1e-3),
+        column_name(word, unit=unit): UNITS[unit]
+        for word, units in (("angle", _ANGLES), ("distance", _LENGTHS))
+        for unit in units
     },
 }
 """Columns of each quantity: the SI unit of the joint that they tell, and the factor to it."""
 _OTHERS = ("joint", "payload_kg", "category", "note")
 _KNOWN = (*_OTHERS, *(name for columns in _QUANTITIES.values() for name in columns))
-_POSE = re.compile(r"pose_(?P<joint>.+)_(?P<unit>rad|deg|mm|m)")
-_POSE_UNITS = {"rad": ("rad", 1.0), "deg": ("rad", _DEG), "m": ("m", 1.0), "mm": ("m", 1e-3)}
+_POSE = re.compile(r"(?P<joint>.+)_pose_(?P<unit>rad|deg|mm|m)")
+_FORMER_POSE = re.compile(r"pose_(?P<joint>.+)_(?P<unit>rad|deg|mm|m)")
+"""How columns of poses were called in earlier versions."""
 
 
 @dataclass(frozen=True)
@@ -95,14 +93,19 @@ def _check_names(names: Sequence[str], source: str, line: int) -> None:
             source=source, line=line,
         )  # fmt: skip
     for name in filter(None, names):
-        if name not in _KNOWN and not _POSE.fullmatch(name):
+        if name not in _KNOWN and not _pose_column(name):
             raise LoadError(
-                f"has the column '{name}'; known are {', '.join(_KNOWN)}, and pose_<joint>_deg, "
-                "_rad, _m or _mm",
+                f"has the column '{name}'; known are {', '.join(_KNOWN)}, and "
+                "<joint>_pose_deg, _rad, _m or _mm",
                 source=source, line=line,
             )  # fmt: skip
         if names.count(name) > 1:
             raise LoadError(f"has the column '{name}' twice", source=source, line=line)
+
+
+def _pose_column(name: str) -> re.Match[str] | None:
+    """The joint and the unit of a column with a coordinate of the pose; None if it is another."""
+    return _POSE.fullmatch(name) or _FORMER_POSE.fullmatch(name)
 
 
 class _Line:
@@ -154,12 +157,12 @@ class _Line:
         """Coordinates of joints."""
         found: dict[str, float] = {}
         for column in self.cells:
-            match = _POSE.fullmatch(column)
+            match = None if column in _KNOWN else _pose_column(column)
             if match is None:
                 continue
             if match["joint"] in found:
                 raise self.wrong(f"gives the pose of joint '{match['joint']}' twice")
-            unit, factor = _POSE_UNITS[match["unit"]]
+            unit, factor = UNITS[match["unit"]]
             self.note(match["joint"], unit)
             found[match["joint"]] = factor * self.number_in(column)
         return found

@@ -209,7 +209,7 @@ def _limits_passed(result: StopResult) -> Iterator[str]:
 def _limit_sentence(result: StopResult, passed: LimitPassed) -> str:
     robot = result.robot
     units = units_of(robot, passed.joint)
-    unit = units.way + ("/s" if passed.kind == "velocity" else "")
+    unit = units.shown + ("/s" if passed.kind == "velocity" else "")
     values = [units.factor * value for value in (passed.limit, passed.by)]
     if robot.coordinates(passed.joint).nv > 1:  # several coordinates: no common unit
         unit, values = "in SI units", [passed.limit, passed.by]

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +24,9 @@ from ...errors import BadValue
 from ...io.save.robot import loops_document, write_urdf
 from ...model.description import Description
 from ...model.mechanism import Mechanism
+from ...simulation.trajectory import joint_columns
 from ...tables.number_format import units_of
+from ...units import column_name
 from ...version import __version__
 from ..brakes.brakes import Assumption, Brakes
 from .assumptions import PLANNING_AID
@@ -82,16 +84,18 @@ def columns_of(result: StopResult, every: float | None = 1e-3) -> dict[str, Arra
     robot, series = result.robot, series_of(result, every)
     table: dict[str, Array] = {"t_s": series.t}
     for name in robot.joints:
-        table |= dict(_motion(robot, name, series.q, series.v))
+        table |= joint_columns(robot, name, series.q, series.v)
         if name not in result.brakes.joints:
             continue
-        column = robot.coordinates(name).v.start
-        kind = "force_N" if robot.is_translation[column] else "torque_N_m"
+        column, unit = robot.coordinates(name).v.start, units_of(robot, name).torque
+        kind = "torque" if unit == "N m" else "force"
+        parts = {
+            "": series.torque, "brake": series.brake, "friction": series.friction,
+            "drive": series.drive,
+        }  # fmt: skip
         table |= {
-            f"{name}_{kind}": series.torque[:, column],
-            f"{name}_brake_{kind}": series.brake[:, column],
-            f"{name}_friction_{kind}": series.friction[:, column],
-            f"{name}_drive_{kind}": series.drive[:, column],
+            column_name(name, part, kind, unit=unit): values[:, column]
+            for part, values in parts.items()
         }
     table |= {f"tool_{axis}_m": series.tool[:, k] for k, axis in enumerate("xyz")}
     return table | {
@@ -99,26 +103,6 @@ def columns_of(result: StopResult, every: float | None = 1e-3) -> dict[str, Arra
         "kinetic_energy_J": series.kinetic,
         "potential_energy_J": series.potential,
     }
-
-
-def _motion(robot: Mechanism, name: str, q: Array, v: Array) -> Iterator[tuple[str, Array]]:
-    """Coordinates and velocities of a joint."""
-    at = robot.coordinates(name)
-    units = ["m" if sliding else "rad" for sliding in robot.is_translation[at.v]]
-    labels = [""] if at.nv == 1 else [f"_{k}" for k in range(at.nv)]
-    if at.nv == 1:
-        angle = q[:, at.q.start]
-        if at.nq == 2:  # cosine and sine
-            angle = np.unwrap(np.arctan2(q[:, at.q.start + 1], angle))
-        yield f"{name}_position_{units[0]}", angle
-    else:
-        # Of a joint with a quaternion the translations come first.
-        plain = units if at.nq == at.nv else [unit for unit in units if unit == "m"]
-        for k in range(at.nq):
-            unit = f"_{plain[k]}" if k < len(plain) else ""
-            yield f"{name}_position_{k}{unit}", q[:, at.q.start + k]
-    for k, (label, unit) in enumerate(zip(labels, units, strict=True)):
-        yield f"{name}_velocity{label}_{unit}_per_s", v[:, at.v.start + k]
 
 
 # -- document -----------------------------------------------------------------------------------

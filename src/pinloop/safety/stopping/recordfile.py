@@ -15,24 +15,15 @@ from numpy.typing import NDArray
 
 from ...boundary.csv import TableRow, read_table_rows
 from ...errors import BadValue, LoadError, UnknownName
+from ...units import UNITS
 
 __all__ = ["RecordTable", "read_table"]
 
 Array = NDArray[np.float64]
 
 _TIME_NAMES = {"t", "time", "timestamp"}
-_TIME_UNITS = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
-_UNITS = {
-    "rad": ("rad", 1.0),
-    "mrad": ("rad", 1e-3),
-    "radians": ("rad", 1.0),
-    "deg": ("rad", np.pi / 180),
-    "degrees": ("rad", np.pi / 180),
-    "°": ("rad", np.pi / 180),
-    "m": ("m", 1.0),
-    "cm": ("m", 1e-2),
-    "mm": ("m", 1e-3),
-}
+_TIME_UNITS = {name: size for name, (si, size) in UNITS.items() if si == "s"}
+_UNITS = {name: unit for name, unit in UNITS.items() if unit[0] in ("rad", "m")}
 _BRACKETS = re.compile(r"(?P<name>.*?)\s*(?:\[(?P<square>[^\]]*)\]|\((?P<round>[^)]*)\))")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 
@@ -169,10 +160,10 @@ def _columns(
 def _own_titles(titles: Sequence[str]) -> dict[int, str]:
     """Coordinates in a table that pinloop wrote, by place, titled like those of others.
 
-    `Trajectory.to_csv` puts ``q.`` before them and ends with the mode; the table of a stop has
-    ``_position_`` and ``_velocity_`` for each. Nothing if it is neither.
+    The tables of runs and stops have ``_position_`` and ``_velocity_`` for each; that of a run had
+    ``q.`` before coordinates in earlier versions, and ends with the mode. Nothing if it is neither.
     """
-    if "mode" in titles:
+    if "mode" in titles and any(title.startswith("q.") for title in titles):
         return {k: title[2:] for k, title in enumerate(titles) if title.startswith("q.")}
     parted = ((k, *title.rpartition("_position_")) for k, title in enumerate(titles))
     return {
@@ -197,10 +188,11 @@ def _as_joint(index: int, title: str, joints: Sequence[str] | None) -> _Column |
     """The column as one of a joint; None if it is not among those that are asked for."""
     name, unit = _parted(title, _UNITS)
     if joints is not None:
-        # The names that are asked for decide what is a name and what a unit. `Trajectory.to_csv`
-        # writes q. before coordinates.
-        ways = [(title, ""), (name, unit), (name.removeprefix("q."), unit)]
-        known = [way for way in ways if way[0] in joints and way[1].lower() in ("", *_UNITS)]
+        # The names that are asked for decide what is a name and what a unit. Our own tables write
+        # _position behind the name, and wrote q. before it.
+        bare = (name.removesuffix("_position"), name.removeprefix("q."))
+        pairs = [(title, ""), (name, unit), *((text, unit) for text in bare)]
+        known = [pair for pair in pairs if pair[0] in joints and pair[1].lower() in ("", *_UNITS)]
         if not known:
             return None
         name, unit = known[0]

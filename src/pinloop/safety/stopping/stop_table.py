@@ -40,7 +40,7 @@ def stop_table(result: StopResult, facts: Iterable[tuple[str, str]] = ()) -> Rep
     joints = list(result.joints.values())
     blocks: list[Block] = [_headline(result, facts)]
     for sort, units in _sorts(result, joints):
-        which = "" if len(sort) == len(joints) else f" that {_KINDS[units.way]}"
+        which = "" if len(sort) == len(joints) else f" that {_KINDS[units.shown]}"
         blocks += [_ways(result, sort, units, which), _loads(result, sort, units, which)]
     blocks += [_tool(result), _energy(result)]
     if result.warnings:
@@ -169,11 +169,13 @@ def _rows(joints: Sequence[JointStop], parts: Sequence[_Part]) -> list[list[Cell
 def _ways(result: StopResult, joints: Sequence[JointStop], units: Units, which: str) -> Table:
     """Times and ways of joints, from the signal on."""
     robot, q0 = result.robot, result.run.q[0]
-    way = "angle" if units.way == "deg" else "displacement"
+    way = "angle" if units.shown == "deg" else "displacement"
     thirds = ("reaction", "braking", "total")
     parts = [
         _Part(
-            (Column("start", units.way),), (lambda j: joint_value(robot, j.name, q0),), units.factor
+            (Column("start", units.shown),),
+            (lambda j: joint_value(robot, j.name, q0),),
+            units.factor,
         ),
         _Part(
             tuple(Column(part, "ms", "time") for part in thirds),
@@ -181,14 +183,14 @@ def _ways(result: StopResult, joints: Sequence[JointStop], units: Units, which: 
             1e3,
         ),
         _Part(
-            tuple(Column(part, units.way, way) for part in thirds),
+            tuple(Column(part, units.shown, way) for part in thirds),
             (lambda j: j.reaction_angle, lambda j: j.braking_angle, lambda j: j.angle),
             units.factor,
         ),
     ]
     longest = max((joint.travel for joint in joints), default=0.0)
     if any(joint.travel - abs(joint.angle) > _DETOUR * longest for joint in joints):
-        parts.append(_Part((Column("travel", units.way),), (lambda j: j.travel,), units.factor))
+        parts.append(_Part((Column("travel", units.shown),), (lambda j: j.travel,), units.factor))
     columns = [Column("joint", right=False), *(column for part in parts for column in part.columns)]
     rows = tuple(tuple(row) for row in _rows(joints, parts))
     return Table(f"Joints{which}: time and {way} from the signal", tuple(columns), rows)
@@ -197,7 +199,7 @@ def _ways(result: StopResult, joints: Sequence[JointStop], units: Units, which: 
 def _loads(result: StopResult, joints: Sequence[JointStop], units: Units, which: str) -> Table:
     """Speeds, torques, energies, and what holds at the end."""
     robot, v0 = result.robot, result.run.v[0]
-    speed, force = f"{units.way}/s", "torque" if units.torque == "N m" else "force"
+    speed, force = f"{units.shown}/s", "torque" if units.torque == "N m" else "force"
     parts = [
         _Part(
             (Column("signal", speed, "speed"), Column("peak", speed, "speed")),

@@ -20,6 +20,8 @@ from ...integrate import FINE, MuntheKaas
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
 from ...regularization.regularize import regularize
+from ...tables.number_format import units_of
+from ...units import column_name
 from ..brakes.brakes import Brakes
 from ..space.clearance import clearance
 from ..space.obstacles import Obstacle
@@ -168,26 +170,26 @@ TOOL_PLACE = ("tool_x_m", "tool_y_m", "tool_z_m")
 
 
 _OF_JOINT = {
-    "time": "time_s",
-    "reaction_angle": "reaction_{angle}",
-    "braking_angle": "braking_{angle}",
-    "excursion": "excursion_{angle}",
-    "beyond_limit": "beyond_limit_{angle}",
-    "peak_speed": "peak_speed_{angle}_per_s",
-    "peak_torque": "peak_torque_{torque}",
-    "peak_gear_torque": "peak_gear_torque_{torque}",
-    "impulse": "impulse_{torque}s",
-    "slips": "slips",
-    "margin": "margin",
+    "time": ("time", "s"),
+    "reaction_angle": ("reaction", "{angle}"),
+    "braking_angle": ("braking", "{angle}"),
+    "excursion": ("excursion", "{angle}"),
+    "beyond_limit": ("beyond_limit", "{angle}"),
+    "peak_speed": ("peak_speed", "{angle}/s"),
+    "peak_torque": ("peak_torque", "{torque}"),
+    "peak_gear_torque": ("peak_gear_torque", "{torque}"),
+    "impulse": ("impulse", "{torque} s"),
+    "slips": ("slips", ""),
+    "margin": ("margin", ""),
 }
-"""What is kept of a `JointStop`, and how its columns are called."""
+"""What is kept of a `JointStop`: the quantity in the names of columns, and its unit."""
 
 
 def columns(setup: Setup) -> list[str]:
     """Names of the columns of all rows, with units."""
     found = ["case", *(one.column for one in setup.variables), "outcome", "reason"]
     found += ["stopping_time_s", "reaction_time_s", "tool_travel_m", "tool_peak_speed_m_per_s"]
-    found += [*TOOL_PLACE, "energy_J", "ledger_error"]
+    found += [*TOOL_PLACE, "kinetic_energy_J", "ledger_error"]
     found += [CLEARANCE] if setup.obstacles else []
     for name in setup.brakes.joints:
         found += joint_columns(setup.robot, name).values()
@@ -196,17 +198,13 @@ def columns(setup: Setup) -> list[str]:
 
 def joint_columns(robot: Mechanism, joint: str) -> dict[str, str]:
     """The columns of a joint, by the attribute of `JointStop` that stands in each."""
-    angle, torque = units(robot, joint)
+    units = units_of(robot, joint)
     return {
-        attribute: f"{joint}_{column.format(angle=angle, torque=torque)}"
-        for attribute, column in _OF_JOINT.items()
+        attribute: column_name(
+            joint, quantity, unit=unit.format(angle=units.si, torque=units.torque)
+        )
+        for attribute, (quantity, unit) in _OF_JOINT.items()
     }
-
-
-def units(robot: Mechanism, joint: str) -> tuple[str, str]:
-    """Units of the position and of the torque or force of a joint, as in column names."""
-    linear = robot.is_translation[robot.coordinates(joint).v.start]
-    return ("m", "N") if linear else ("rad", "Nm")
 
 
 def _numbers(stop: StopResult) -> Row:
@@ -221,7 +219,7 @@ def _numbers(stop: StopResult) -> Row:
         "tool_travel_m": travel,
         "tool_peak_speed_m_per_s": speed,
         **dict(zip(TOOL_PLACE, place, strict=True)),
-        "energy_J": stop.ledger.kinetic_before,
+        "kinetic_energy_J": stop.ledger.kinetic_before,
         "ledger_error": stop.ledger.relative_error,
     }
     for name, joint in stop.joints.items():

@@ -12,6 +12,7 @@ import csv
 import io
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -123,8 +124,7 @@ class Journal:
                 f"'{self.path}' exists, but its manifest '{self.beside.name}' cannot be read "
                 f"({error}); move the results away to start anew"
             ) from error
-        if not isinstance(before, dict):
-            before = {}
+        before = _with_present_names(before, self._manifest) if isinstance(before, dict) else {}
         for key in dict.fromkeys([*self._manifest, *before]):
             if before.get(key) != self._manifest.get(key):
                 raise PinloopError(
@@ -181,7 +181,7 @@ def _records(path: Path, names: Sequence[str]) -> Iterator[tuple[bytes, list[str
         titles = next(csv.reader([file.readline().decode()]), [])
         if titles == list(names):
             raise ValueError("its rows have no checksums, as an earlier version wrote them")
-        if titles != [*names, _CHECKSUM]:
+        if len(titles) != len(names) + 1 or not all(map(_is_called, titles, [*names, _CHECKSUM])):
             raise ValueError("its columns are not those of this study")
         for count, line in enumerate(file):
             if not line.endswith(b"\n"):
@@ -195,6 +195,35 @@ def _records(path: Path, names: Sequence[str]) -> Iterator[tuple[bytes, list[str
             if len(cells) != len(names) or int(cells[0]) != count:
                 raise ValueError(f"line {count + 2} is not case {count}")
             yield line, cells
+
+
+# -- names of columns in files of earlier versions ----------------------------------------------
+
+_FORMER = (
+    (re.compile(r"(.+)_(pose|speed|delay|band)(_(?:rad|m)(?:_per_s)?|_s|)"), r"\2_\1\3"),
+    (re.compile(r"(.+)_N_m_s"), r"\1_Nms"),
+    (re.compile(r"(.+)_N_m"), r"\1_Nm"),
+    (re.compile(r"(.+)_N_s"), r"\1_Ns"),
+    (re.compile("kinetic_energy_J"), "energy_J"),
+)
+
+
+def _is_called(title: str, name: str) -> bool:
+    """Whether a column has a name, or what that was in earlier versions."""
+    former = (
+        pattern.sub(form, name) for pattern, form in _FORMER if pattern.fullmatch(name) is not None
+    )
+    return title == name or title == next(former, name)
+
+
+def _with_present_names(before: dict[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest with its variables called as they are today."""
+    variables, present = before.get("variables"), now.get("variables")
+    if not isinstance(variables, list) or not isinstance(present, list):
+        return before
+    pairs = zip(variables, present, strict=False)
+    renamed = [[to[0], *of[1:]] if _is_called(str(of[0]), to[0]) else of for of, to in pairs]
+    return before | {"variables": renamed + variables[len(present) :]}
 
 
 def _line(cells: Sequence[str]) -> bytes:

@@ -18,6 +18,7 @@ from ...boundary.arguments import public
 from ...boundary.marks import As
 from ...errors import BadValue, UnknownName
 from ...model.mechanism import Mechanism
+from ...units import column_name
 from ..brakes.brakes import Brakes, Chain
 from ..stopping import JointTrajectory
 
@@ -53,9 +54,8 @@ class Variable:
 
     @property
     def column(self) -> str:
-        """Name of the column of a table, with the unit: "pose_joint_1_rad"."""
-        words = [self.kind, self.joint, self.unit.replace("/", "_per_")]
-        return "_".join(word for word in words if word)
+        """Name of the column of a table, with the unit: "joint_1_pose_rad"."""
+        return column_name(self.joint, self.kind, unit=self.unit)
 
     @property
     def varies(self) -> bool:

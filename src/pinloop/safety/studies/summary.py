@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ...errors import printable
 from ...tables.number_format import decimals, number, units_of
 from ...tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report, Table
+from ...units import column_unit, shown_unit
 from ..stopping.assumptions import PLANNING_AID
 from .cases import CLEARANCE, Setup, joint_columns
 from .manifest import manifest_of
@@ -35,7 +36,6 @@ __all__ = [
     "distribution_of",
     "summarised",
     "summary_table",
-    "unit_of_column",
     "worst_document",
     "worst_table",
 ]
@@ -239,7 +239,7 @@ def summary_table(study: Study, summary: Summary) -> Report:
         title += f"; {study.size - study.done} of {study.size} are still to be done"
     blocks: list[Block] = [_facts(study, summary)]
     if summary.distributions:
-        blocks.append(_distributions(study.setup, summary))
+        blocks.append(_distributions(summary))
     if summary.beyond:
         blocks.append(Notes("Beyond limits", _beyond_notes(study.setup, summary), "caution"))
     if summary.reasons:
@@ -257,11 +257,11 @@ def _beyond_notes(setup: Setup, summary: Summary) -> tuple[str, ...]:
 
 def beyond_text(setup: Setup, one: Beyond) -> str:
     """What happens to a joint that gets beyond its limits, in one sentence."""
-    shown = units_of(setup.robot, one.joint)
-    far = shown.factor * one.worst
+    units = units_of(setup.robot, one.joint)
+    far = units.factor * one.worst
     return (
         f"joint '{printable(one.joint)}' gets beyond its limits in {one.count} of the cases, by up "
-        f"to {number(far, decimals([far], most=3))} {shown.way} in case {one.case}; no end stop "
+        f"to {number(far, decimals([far], most=3))} {units.shown} in case {one.case}; no end stop "
         "holds it there"
     )
 
@@ -283,27 +283,23 @@ def _facts(study: Study, summary: Summary) -> KeyValues:
     return KeyValues("Study", tuple(entries))
 
 
-def _named(setup: Setup, column: str) -> tuple[str, str, float]:
+_OF_ROBOT = {
+    "stopping_time_s": "stopping time", "tool_travel_m": "tool path", CLEARANCE: "clearance",
+}  # fmt: skip
+
+
+def _named(column: str) -> tuple[str, str, float]:
     """What a column is, its unit in tables, and the factor from SI."""
-    if column == "stopping_time_s":
-        return "stopping time", "ms", 1e3
-    if column == "tool_travel_m":
-        return "tool path", "mm", 1e3
-    if column == CLEARANCE:
-        return "clearance", "mm", 1e3
+    unit = column_unit(column)
     name, _, _ = column.rpartition("_excursion_")
-    joint = units_of(setup.robot, name)
-    return (
-        f"{'angle' if joint.si == 'rad' else 'travel'} of {printable(name)}",
-        joint.way,
-        joint.factor,
-    )
+    of_joint = f"{'angle' if unit == 'rad' else 'travel'} of {printable(name)}"
+    return (_OF_ROBOT.get(column, of_joint), *shown_unit(unit))
 
 
-def _distributions(setup: Setup, summary: Summary) -> Table:
+def _distributions(summary: Summary) -> Table:
     rows = []
     for one in summary.distributions:
-        what, unit, factor = _named(setup, one.column)
+        what, unit, factor = _named(one.column)
         values = [factor * value for value in (one.median, one.most, one.worst)]
         places = decimals(values, most=3)
         cells = [Cell(number(value, places)) for value in values]
@@ -324,7 +320,7 @@ def worst_table(setup: Setup, worst: Mapping[str, WorstCase]) -> Report:
     """
     rows = []
     for name, one in worst.items():
-        unit, factor = unit_of_column(one.column)
+        unit, factor = shown_unit(column_unit(one.column))
         values = (factor * one.value, factor * one.sampled)
         cells = [Cell(number(value, decimals(values, most=3))) for value in values]
         rows.append((Cell(f"{printable(name)} [{unit}]"), *cells, Cell(str(one.evaluations))))
@@ -342,19 +338,3 @@ def worst_table(setup: Setup, worst: Mapping[str, WorstCase]) -> Report:
     )
     title = Cell(f"{printable(setup.robot.name)}: worst cases of {len(worst)} criteria", "title")
     return Report(title, (results, where), f"{SAMPLED} {PLANNING_AID}")
-
-
-_UNITS = {
-    "s": ("ms", 1e3),
-    "m": ("mm", 1e3),
-    "rad": ("deg", 180.0 / math.pi),
-    "Nm": ("N m", 1.0),
-    "N": ("N", 1.0),
-    "Nms": ("N m s", 1.0),
-    "Ns": ("N s", 1.0),
-}
-
-
-def unit_of_column(column: str) -> tuple[str, float]:
-    """Unit in tables of a column of results, and the factor from SI."""
-    return _UNITS[column.rpartition("_")[2]]

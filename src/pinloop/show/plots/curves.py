@@ -16,6 +16,7 @@ from ...model.mechanism import Mechanism
 from ...simulation.analysis import EnergyBalance
 from ...simulation.limits import LimitPassed
 from ...simulation.modes import ModalSystem, Mode
+from ...simulation.trajectory import joint_positions
 from .panels import MOST_LINES, Line
 
 __all__ = ["Coordinate", "Fine", "Run", "coordinates", "few", "fine", "lines_by_unit", "velocities"]
@@ -134,18 +135,8 @@ def coordinates(robot: Mechanism, joint: str, states: Fine) -> list[Coordinate]:
 
     What is stored as cosine and sine is shown as an angle, over more than a turn if it made one.
     """
-    at = robot.coordinates(joint)
-    cells = states.q[:, at.q]
-    lengths = int(np.sum(robot.is_translation[at.v]))
-    if at.nq == at.nv:
-        units = ["m" if linear else "rad" for linear in robot.is_translation[at.v]]
-    elif at.nv - lengths == 1:
-        angle = np.unwrap(np.arctan2(cells[:, lengths + 1], cells[:, lengths]))
-        cells = np.column_stack([cells[:, :lengths], angle])
-        units = ["m"] * lengths + ["rad"]
-    else:
-        units = ["m"] * lengths + ["-"] * (at.nq - lengths)
-    return list(_named(joint, units, cells))
+    units, values = joint_positions(robot, joint, states.q)
+    return list(_named(joint, [unit or "-" for unit in units], values))
 
 
 def velocities(robot: Mechanism, joint: str, states: Fine) -> list[Coordinate]:

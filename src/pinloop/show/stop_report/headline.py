@@ -89,7 +89,7 @@ def _tool(point: PointStop) -> Markup:
 
 def _worst(result: StopResult, joints: list[JointStop]) -> Markup:
     """The joint that moves farthest, and the one that stands last."""
-    turning = [j for j in joints if units_of(result.robot, j.name).way == "deg"]
+    turning = [j for j in joints if units_of(result.robot, j.name).shown == "deg"]
     sort = turning or joints
     worst = max(sort, key=lambda joint: abs(joint.angle))
     last = max(joints, key=lambda joint: joint.time)
@@ -103,7 +103,7 @@ def _worst(result: StopResult, joints: list[JointStop]) -> Markup:
         text += f" and comes to rest last, after {milliseconds(last.time)}"
     else:
         text += f"; {last.name} comes to rest last, after {milliseconds(last.time)}"
-    return card("worst joint", number(value, decimals([value], most=3)), units.way, text)
+    return card("worst joint", number(value, decimals([value], most=3)), units.shown, text)
 
 
 def _holding(result: StopResult, joint: JointStop) -> Markup:

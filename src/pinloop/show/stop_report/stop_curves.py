@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...safety.stopping.series import Series, series_of
+from ...simulation.trajectory import joint_positions
 from ...tables.number_format import Units, units_of
 from ..plots.bars import Lane, Part, Span, Stack
 from ..plots.svg import DASHES, PALETTE, Curve, Plot
@@ -92,17 +93,17 @@ class _Maker:
 
     def positions(self, names: Sequence[str], units: Units) -> Plot:
         """Change of position since the signal."""
-        word = "angle" if units.way == "deg" else "position"
+        word = "angle" if units.shown == "deg" else "position"
         changes = [units.factor * self._moved(name) for name in names]
         return self._plot(
-            f"Change of {word} since the signal", f"change of {word} [{units.way}]",
+            f"Change of {word} since the signal", f"change of {word} [{units.shown}]",
             self._curves(names, changes),
         )  # fmt: skip
 
     def velocities(self, names: Sequence[str], units: Units) -> Plot:
         """Velocities."""
         values = [units.factor * self.series.v[:, self._column(name)] for name in names]
-        unit = f"{units.way}/s"
+        unit = f"{units.shown}/s"
         return self._plot("Velocity", f"velocity [{unit}]", self._curves(names, values))
 
     def torques(self, name: str) -> Plot:
@@ -163,11 +164,8 @@ class _Maker:
 
     def _moved(self, name: str) -> Array:
         """Change of a joint's coordinate since the signal, shape (k,)."""
-        cells = self.series.q[:, self.result.robot.coordinates(name).q]
-        angle = cells[:, 0]
-        if cells.shape[1] == 2:  # cosine and sine
-            angle = np.unwrap(np.arctan2(cells[:, 1], cells[:, 0]))
-        return np.asarray(angle - angle[0])
+        _, positions = joint_positions(self.result.robot, name, self.series.q)
+        return np.asarray(positions[:, 0] - positions[0, 0])
 
 
 def _dense(result: StopResult) -> Series:

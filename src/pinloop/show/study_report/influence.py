@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from ...errors import printable
 from ...safety.studies.space import Variable
 from ...tables.markup import Markup, element, joined
+from ...units import shown_unit
 from ..plots.shapes import Band, Dots
 from ..plots.svg import Curve, Plot
 from ..stop_report.parts import figure, section
-from .quantities import VARIED, Told, shown_unit
+from .quantities import VARIED, Told
 from .results import Results
 
 __all__ = ["Binned", "binned", "influence_section", "share_explained"]
@@ -226,7 +227,7 @@ def _plots(
 
 
 def _plot(column: Array, one: Told, variable: Variable) -> Plot:
-    unit, factor = shown_unit(variable)
+    unit, factor = shown_unit(variable.unit)
     x, y = factor * column, one.shown
     found = binned(x, y)
     nearest = one.quantity.kind == "clearance"

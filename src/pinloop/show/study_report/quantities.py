@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from ...errors import printable
 from ...safety.studies.cases import CLEARANCE, Setup
-from ...safety.studies.space import Variable
-from ...safety.studies.summary import Distribution, distribution_of, unit_of_column
+from ...safety.studies.summary import Distribution, distribution_of
 from ...safety.studies.worst import criteria
 from ...tables.number_format import decimals, number
+from ...units import column_unit, shown_unit
 from .results import Results
 
-__all__ = ["VARIED", "Quantity", "Told", "quantities", "shown_unit", "told"]
+__all__ = ["VARIED", "Quantity", "Told", "quantities", "told"]
 
 Array = NDArray[np.float64]
 Kind = Literal["time", "travel", "clearance", "angle", "impulse", "gear"]
@@ -37,15 +37,6 @@ _NAMES = {
     "clearance": "clearance",
     "impulse": "impulse at {}",
     "gear": "gear torque of {}",
-}
-_SHOWN = {
-    "rad": ("deg", 180.0 / np.pi),
-    "rad/s": ("deg/s", 180.0 / np.pi),
-    "m": ("mm", 1e3),
-    "m/s": ("mm/s", 1e3),
-    "s": ("ms", 1e3),
-    "kg": ("kg", 1.0),
-    "": ("", 1.0),
 }
 
 
@@ -124,7 +115,7 @@ def quantities(setup: Setup) -> list[Quantity]:
     found = []
     for criterion, column in criteria(setup).items():
         kind, _, joint = criterion.partition(":")
-        unit, factor = unit_of_column(column)
+        unit, factor = shown_unit(column_unit(column))
         way = "angle of {}" if unit == "deg" else "travel of {}"
         name = _NAMES.get(kind, way).format(printable(joint))
         found.append(Quantity(criterion, kind, joint, column, name, unit, factor))  # type: ignore[arg-type]
@@ -147,8 +138,3 @@ def told(results: Results, setup: Setup) -> Mapping[str, Told]:
             spread = distribution_of(one.column, values, cases)
             found[one.criterion] = Told(one, values, cases, spread)
     return found
-
-
-def shown_unit(variable: Variable) -> tuple[str, float]:
-    """Unit in which a variable is shown, and the factor from SI to it."""
-    return _SHOWN[variable.unit]

@@ -13,12 +13,13 @@ from ...safety.studies.worst import WorstCase, known_criteria
 from ...tables.markup import Markup, element, joined
 from ...tables.number_format import decimals, milliseconds, number, units_of
 from ...tables.report import Cell, Column, Table
+from ...units import shown_unit
 from ..scene.player import Player, SharedCommands
 from ..stop_report.parts import section
 from ..stop_report.stop_replay import motion_of
 from ..stop_report.tables import grid_table
 from .obstacle_surfaces import obstacle_layers
-from .quantities import VARIED, Told, quantities, shown_unit
+from .quantities import VARIED, Told, quantities
 from .results import Results
 
 __all__ = ["Replayed", "Replays", "chosen", "replays_section"]
@@ -215,7 +216,7 @@ def _table(case: Replayed, study: Study) -> Markup:
             way = units.factor * joint.excursion
             use = joint.gear_use
             cells += [
-                f"{number(way, decimals([way], most=2))} {units.way}",
+                f"{number(way, decimals([way], most=2))} {units.shown}",
                 milliseconds(joint.time),
                 f"{joint.impulse:.4g} {units.torque} s" if joint.impulse else "",
                 f"{joint.peak_gear_torque:.4g} {units.torque}"
@@ -234,7 +235,7 @@ def _table(case: Replayed, study: Study) -> Markup:
 def _value(variable: Variable | None, values: Mapping[str, float]) -> str:
     if variable is None or variable.name not in values:
         return ""
-    unit, factor = shown_unit(variable)
+    unit, factor = shown_unit(variable.unit)
     value = factor * values[variable.name]
     return f"{number(value, decimals([value], most=2, digits=4))} {unit}".rstrip()
 

@@ -19,10 +19,11 @@ from ...safety.studies.summary import beyond_text
 from ...tables.markup import Markup, element, joined
 from ...tables.number_format import listed, units_of
 from ...tables.report import Cell, Column, KeyValues, Table
+from ...units import shown_unit
 from ..stop_report.parts import section
 from ..stop_report.tables import facts_table, grid_table
 from .distributions import case_link
-from .quantities import VARIED, Told, shown_unit
+from .quantities import VARIED, Told
 from .replayed import Replayed
 from .results import Failure, Results, joints_beyond
 
@@ -65,7 +66,7 @@ def _ranges(setup: Setup) -> Markup:
 def _range(variable: Variable | None) -> Cell:
     if variable is None:
         return Cell("")
-    unit, factor = shown_unit(variable)
+    unit, factor = shown_unit(variable.unit)
     low, high = factor * variable.low, factor * variable.high
     text = f"{low:.4g}{_TO}{high:.4g}" if variable.varies else f"{low:.4g}"
     return Cell(f"{text} {unit}".rstrip())
