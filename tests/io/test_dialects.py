@@ -227,7 +227,8 @@ def test_links_and_joints_that_only_gazebo_knows() -> None:
     index = robot.coordinates("slide").q
     limits = robot.model.lowerPositionLimit[index], robot.model.upperPositionLimit[index]
     assert limits == (0.0, np.inf)
-    (warning,) = robot.warnings
+    warning, rigid = robot.warnings
+    assert "'turn' can be closed, but cannot move" in rigid
     assert "<joint name='turn'> has no <screw_thread_pitch>; SDF's default of 1 m/turn" in warning
     assert robot.loops[0].pair.parameters["pitch"] == pytest.approx(1 / (2 * np.pi))
 

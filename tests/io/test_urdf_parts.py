@@ -213,7 +213,7 @@ def test_an_element_that_is_not_understood_is_named(
 ) -> None:
     path = tmp_path / "odd.urdf"
     path.write_text(text)
-    (warning,) = pl.load(path).warnings
+    warning, *_ = pl.load(path).warnings
     assert warning.startswith(f"odd.urdf:{line}:") and f"<{tag}>" in warning and parent in warning
 
 

@@ -6,10 +6,10 @@ order, from any thread, and after pickling. Work space is taken for one evaluati
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -357,14 +357,7 @@ class EquationsOfMotion:
 
     def system_along_run(self) -> Callable[[float, Array, Array], System]:
         """`system` for one run, in one thread, in a work space of its own."""
-        data = create_data(self._model)
-
-        def system(t: float, q: Array, v: Array) -> System:
-            if self._max_rank is None:
-                self.find_rank(t, q)
-            return self._system(data, t, q, v)
-
-        return system
+        return partial(self._system, create_data(self._model))
 
     def _system(self, data: pin.Data, t: float, q: Array, v: Array) -> System:
         """The same in a work space."""

@@ -22,8 +22,8 @@ from pinloop.safety.stopping.export import columns_of
 from pinloop.safety.stopping.simulation import StopSimulation
 from pinloop.safety.stopping.stop_equations import StopEquations
 
-from ..states import URDF
-from ..states import robot as loaded
+from ...states import URDF
+from ...states import robot as loaded
 from .robots_to_stop import lift_with_beam, on_axis, wheel
 
 Result = pl.StopResult

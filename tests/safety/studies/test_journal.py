@@ -17,7 +17,7 @@ import pinloop as pl
 from pinloop.safety.studies.journal import Journal, read_rows
 from pinloop.safety.studies.studyfile import read_study
 
-from ..states import URDF
+from ...states import URDF
 
 NAMES = ["case", "x", "outcome", "reason", "y"]
 MANIFEST: dict[str, Any] = {"robot": "wheel", "sampling": "Sobol(count=8, seed=0)", "until": 10.0}
