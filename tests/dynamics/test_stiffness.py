@@ -1,6 +1,7 @@
-"""Damping that explicit steps cannot follow is told, with its joint, before a run crawls.
+"""Damping that explicit steps cannot follow goes exactly into the step, or is named with its joint.
 
-Oracles: closed forms of one hinge, finite differences of torques and accelerations, counted steps.
+Oracles: closed forms of one hinge, finite differences of torques and accelerations, counted steps,
+and explicit steps of high accuracy.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import pinloop as pl
 from pinloop.dynamics.forces import Force
 from pinloop.dynamics.stiffness import stiffest_damping
 from pinloop.integrate.tableaux import get_tableau
+from pinloop.model.description import GROUND
 
 from .. import screw_tables as tables
-from ..mechanisms import four_bar
+from ..mechanisms import TURN, X, four_bar
+from ..screw_tables import joint
 from ..states import allowed, moving, one_body, robot
 
 MOMENT = 0.1
@@ -103,9 +106,9 @@ def test_stability_limits_are_those_of_the_textbook(method: str, limit: float) -
 
 
 def test_a_run_that_would_crawl_says_so_at_its_start() -> None:
-    machine = hinge(damping=1e6)
+    machine, method = hinge(damping=1e6), pl.MuntheKaas(exact_damping=False)
     with pytest.warns(pl.PinloopWarning) as caught:
-        run = pl.simulate(machine, np.zeros(1), np.ones(1), until=1e-3)
+        run = pl.simulate(machine, np.zeros(1), np.ones(1), until=1e-3, method=method)
     (warning,) = caught
     message = str(warning.message)
     assert warning.filename == __file__
@@ -127,14 +130,23 @@ def test_a_run_that_begins_to_crawl_says_so_then() -> None:
     equations = pl.EquationsOfMotion(machine, forces=[friction])
     found = stiffest_damping(equations, 0.0, np.zeros(1), np.full(1, 0.5))
     assert found is None
+    start, standstill = (np.zeros(1), np.full(1, 0.5)), 0.5 * MOMENT / 50.0
     with pytest.raises(pl.SimulationFailed, match="'joint friction' of joint 'joint'") as caught:
-        pl.simulate(machine, np.zeros(1), np.full(1, 0.5), until=0.01, forces=[friction])
-    assert caught.value.trajectory.t[-1] == pytest.approx(0.5 * MOMENT / 50.0, rel=0.1)
+        pl.simulate(
+            machine, *start, until=0.01, forces=[friction],
+            method=pl.MuntheKaas(exact_damping=False),
+        )  # fmt: skip
+    assert caught.value.trajectory.t[-1] == pytest.approx(standstill, rel=0.1)
+    # By default it goes on from there, at rest.
+    run = pl.simulate(machine, *start, until=0.01, forces=[friction])
+    assert run.message == "done" and not run.warnings
+    assert run.q[-1, 0] == pytest.approx(0.5 * 0.5 * standstill, rel=1e-4)
+    assert abs(run.v[-1, 0]) < 1e-9 and len(run.t) < 1500
 
 
 @pytest.mark.filterwarnings("ignore::pinloop.PinloopWarning")
 def test_a_state_that_becomes_infinite_is_told_with_the_joint() -> None:
-    method = pl.MuntheKaas("rk4", step=1e-4)
+    method = pl.MuntheKaas("rk4", step=1e-4, exact_damping=False)
     with pytest.raises(pl.SimulationFailed) as caught:
         pl.simulate(hinge(damping=1e6), np.zeros(1), np.ones(1), until=0.1, method=method)
     message = str(caught.value)
@@ -152,6 +164,95 @@ def test_damping_beyond_all_steps_is_no_singular_mass(damping: float) -> None:
         pl.simulate(machine, q, v, until=1e-3)
     message = str(caught.value)
     assert "mass matrix" not in message and "'joint damping' of joint" in message
+
+
+@pytest.mark.parametrize("method", [pl.MuntheKaas(), pl.MuntheKaas("rk4", step=1e-5)])
+@pytest.mark.parametrize("damping", [1e6, 1e7, 1e9])
+def test_a_hinge_in_thick_oil(damping: float, method: pl.MuntheKaas) -> None:
+    """``v = v0 exp(-t / tau)``, and it turns by ``v0 tau``: in a few dozens of steps."""
+    run = pl.simulate(hinge(damping=damping), np.zeros(1), np.ones(1), until=2e-3, method=method)
+    tau = MOMENT / damping
+    gone = np.exp(-run.t / tau)
+    np.testing.assert_allclose(run.v[:, 0], gone, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(run.q[:, 0], tau * (1 - gone), rtol=1e-7, atol=1e-16)
+    assert len(run.t) <= (250 if method.step else 60)
+    if method.step is None:
+        balance = run.energy()
+        assert np.abs(balance.error).max() < 1e-6 * balance.kinetic[0] and not run.warnings
+
+
+@pytest.mark.parametrize("name", ["four-bar", "palletizer", "bennett", "every-pair"])
+def test_it_is_the_motion_of_explicit_steps(name: str) -> None:
+    machine = robot(name)
+    q, v = moving(machine, 2)
+    forces = [
+        pl.forces.JointDamping({joint: 50.0 + 20 * k for k, joint in enumerate(machine.joints)}),
+        pl.forces.JointFriction(0.3, dict.fromkeys(machine.joints, 2.0)),
+        pl.forces.Damper(machine.bodies[-1], "ground", 3.0),
+    ]
+    ends = [
+        pl.simulate(
+            machine,
+            q,
+            v,
+            until=0.05,
+            forces=forces,
+            method=pl.MuntheKaas(rtol=tolerance, atol=tolerance, exact_damping=exact),
+        )
+        for tolerance, exact in ((1e-10, False), (1e-9, True))
+    ]
+    assert [run.accuracy.method.exact_damping for run in ends if run.accuracy] == [False, True]
+    unit = np.where(machine.is_translation, machine.length, 1.0)
+    apart = machine.difference(ends[0].q[-1], ends[1].q[-1]) / unit
+    assert np.abs(apart).max() < 1e-8
+    np.testing.assert_allclose(ends[1].v[-1] / unit, ends[0].v[-1] / unit, rtol=0, atol=1e-7)
+    balance = ends[1].energy()
+    assert np.abs(balance.error).max() < 1e-6 * float(np.abs(balance.kinetic).max())
+    assert not ends[1].warnings
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", range(3))
+def test_fingers_with_the_damping_and_friction_of_public_hands(seed: int) -> None:
+    """Links of grams, damping from 0.1 to 7, friction from 0.01 to 5: it runs, without a word."""
+    rng = np.random.default_rng(seed)
+    links = [GROUND, "palm", "first", "second", "tip"]
+    finger = tables.table("finger", *[
+        joint(f"j{k}", "revolute", links[k], links[k + 1], 0.04 * k * X, TURN) for k in range(4)
+    ])  # fmt: skip
+    for k, body in enumerate(finger["bodies"]):
+        body["mass"], body["inertia"] = 0.02, 4e-6 * np.eye(3)
+        body["com"] = (0.04 * k + 0.02) * X
+    machine = tables.build(finger)
+    machine.model.damping = np.exp(rng.uniform(np.log(0.1), np.log(7.0), machine.nv))
+    machine.model.upperDryFrictionLimit = np.exp(rng.uniform(np.log(0.01), np.log(5.0), machine.nv))
+    push = pl.Torque(machine.joints[1], 0.02)
+    run = pl.simulate(machine, machine.neutral, until=0.2, forces=[push])
+    assert run.message == "done" and not run.warnings and len(run.t) < 2000
+    # Without inertia: friction, damping and the push hold each other.
+    for k in range(len(run.t) // 2, len(run.t), 20):
+        equations = run.equations[k]
+        _, f, _, _, _ = equations.system(float(run.t[k]), run.q[k], run.v[k])
+        assert np.abs(f).max() < 1e-3
+
+
+def test_locked_joints_stay_where_they_are() -> None:
+    machine = robot("six-axis-arm")
+    first, *others = machine.joints
+    v = np.eye(machine.nv)[1]
+    run = pl.simulate(
+        machine, machine.neutral, v, until=0.1, mode=pl.Mode([first]),
+        forces=[pl.forces.JointDamping(dict.fromkeys([first, *others], 1e8))],
+    )  # fmt: skip
+    at = machine.coordinates(first)
+    assert run.accuracy is not None and run.accuracy.method.exact_damping
+    assert not run.v[:, at.v].any() and np.ptp(run.q[:, at.q]) == 0.0
+
+
+def test_a_method_that_cannot_warns() -> None:
+    method = pl.MuntheKaas("dop853")
+    with pytest.warns(pl.PinloopWarning, match="has a time constant of 1e-07 s"):
+        pl.simulate(hinge(damping=1e6), np.zeros(1), np.ones(1), until=1.7e-3, method=method)
 
 
 @pytest.mark.parametrize(

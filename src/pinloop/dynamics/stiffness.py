@@ -1,4 +1,4 @@
-"""Damping that explicit steps cannot follow: how fast the fastest motion dies away, and why.
+"""Damping that explicit steps cannot follow: how fast motions die away, and why the fastest does.
 
 With the damping ``D = -d tau / d v`` of all forces and motions ``v = F u`` that the rows allow,
 disturbances of the velocity die away as the eigenvectors of ``F'DF x = rate F'MF x`` do. An
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..assembly.search import null_space
-from ..integrate import MuntheKaas
+from ..integrate import Decay, MuntheKaas
 from ..model.mechanism import Mechanism
 from .equations import EquationsOfMotion
 
@@ -23,6 +23,7 @@ __all__ = [
     "MANY",
     "StiffDamping",
     "crawl_message",
+    "decay_at",
     "fastest_decay",
     "is_too_stiff",
     "limit_message",
@@ -107,6 +108,24 @@ def stiffest_damping(
         return None
     M, _, J, _, _ = equations.system(t, q, v)
     return fastest_decay(equations.robot, M, equations.rows.scale[:, None] * J, parts)
+
+
+def decay_at(
+    equations: EquationsOfMotion, t: float, q: Array, v: Array, locked: NDArray[np.bool_]
+) -> Decay:
+    """How velocities die away by damping alone, as it is at a state.
+
+    Args:
+        equations: equations of motion.
+        t: time [s].
+        q: configuration, shape (nq,).
+        v: velocity, shape (nv,).
+        locked: mask of the velocity coordinates that stay zero to the last bit, shape (nv,).
+    """
+    D = np.sum([np.zeros((len(v), len(v))), *equations.dampings(t, q, v).values()], axis=0)
+    F = null_space(equations.rows.scale[:, None] * equations.terms(t, q, v)[0])
+    F[locked] = 0.0
+    return Decay(F @ np.linalg.pinv(F.T @ equations.mass(q) @ F, hermitian=True) @ F.T, D)
 
 
 def fastest_decay(

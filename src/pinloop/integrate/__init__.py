@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .chebyshev import COARSE, FINE, Interpolation
+from .decay import Decay, attempt_with_decay
 from .munthe_kaas import Attempt, Manifold, MuntheKaas, Stages, Step, StepControl
 from .quintic import NODES, WEIGHTS, hermite, slope_powers, value_powers
 from .tableaux import METHODS, Tableau, get_tableau
@@ -14,6 +15,7 @@ __all__ = [
     "NODES",
     "WEIGHTS",
     "Attempt",
+    "Decay",
     "Interpolation",
     "Manifold",
     "MuntheKaas",
@@ -21,6 +23,7 @@ __all__ = [
     "Step",
     "StepControl",
     "Tableau",
+    "attempt_with_decay",
     "get_tableau",
     "hermite",
     "slope_powers",

@@ -22,7 +22,15 @@ from ..errors import BadValue
 from .quintic import hermite, slope_powers, value_powers
 from .tableaux import METHODS, Tableau, get_tableau
 
-__all__ = ["Attempt", "Manifold", "MuntheKaas", "Stages", "Step", "StepControl"]
+__all__ = [
+    "Attempt",
+    "Manifold",
+    "MuntheKaas",
+    "RightHandSide",
+    "Stages",
+    "Step",
+    "StepControl",
+]
 
 Array = NDArray[np.float64]
 RightHandSide = Callable[[float, Array, Array], Array]
@@ -163,6 +171,8 @@ class MuntheKaas:
         atol: tolerated absolute error: rad and rad/s, lengths in characteristic lengths.
         smallest: smallest step [s]; below it a run fails.
         largest: largest step [s].
+        exact_damping: take damping exactly into the steps, which then need not be short where it is
+            strong; by default where a run would crawl or diverge without. Not of "dop853".
     """
 
     name: Annotated[
@@ -173,6 +183,7 @@ class MuntheKaas:
     atol: Positive = 1e-8
     smallest: Duration = 1e-12
     largest: Annotated[float, As(Duration | None, _or_infinite)] = np.inf
+    exact_damping: bool | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, Tableau) and self.name not in METHODS:
@@ -188,6 +199,11 @@ class MuntheKaas:
             )
         if not (self.rtol >= 0 and self.atol > 0):
             raise BadValue(f"rtol is {self.rtol} and atol is {self.atol}; they must be positive")
+        if self.exact_damping and not self.tableau.goes_ahead:
+            raise BadValue(
+                f"method '{self.tableau.name}' cannot take damping exactly into its steps: some of "
+                "its stages go back in time; leave exact_damping out, or take 'dopri5'"
+            )
 
     @property
     def tableau(self) -> Tableau:

@@ -73,6 +73,12 @@ class Tableau:
         return table
 
     @cached_property
+    def goes_ahead(self) -> bool:
+        """Whether no stage uses one that is later in time: what decays would grow backwards."""
+        later = self.c[:, None] < self.c
+        return not np.any(later & (self.a != 0.0)) and bool(np.all(self.c <= 1.0))
+
+    @cached_property
     def looks_ahead(self) -> bool:
         """Whether an error estimate needs the derivative at the end of the step."""
         return bool(np.any(self.error_weights[:, -1] != 0.0))

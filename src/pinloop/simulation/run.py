@@ -17,12 +17,13 @@ from ..dynamics.singularities import INFINITE
 from ..dynamics.stiffness import (
     MANY,
     crawl_message,
+    decay_at,
     is_too_stiff,
     limit_message,
     stiffest_damping,
 )
 from ..errors import NotFinite, PinloopError, PinloopWarning, SimulationFailed
-from ..integrate import MuntheKaas, Step
+from ..integrate import Decay, MuntheKaas, Step
 from ..model.mechanism import blamed_links
 from .balance import Accuracy
 from .endstops import EndStopContacts
@@ -94,6 +95,8 @@ class Run:
             self._regularity,
             None if stabilization is None else self._loss,
         )
+        if method.exact_damping:
+            self.stepper.decay = self._decay
         own = contacts.events if contacts else []
         self.watcher = Watcher([*events, *own], self.start)
         self.evaluations = self.projected = self.steps = 0
@@ -291,16 +294,30 @@ class Run:
         return self._settled(t, q, v)
 
     def _look_for_stiffness(self, t: float, q: Array, v: Array, h: float) -> None:
-        """Warn, once, where damping makes explicit steps so short that the run crawls."""
+        """Take damping exactly into the steps where without it they fail, or the run crawls.
+
+        Warn, once, where the method cannot.
+        """
         self._state = t, q, v
-        if not self._warned:
-            found = stiffest_damping(self.equations, t, q, v)
-            message = found and crawl_message(found, self.method, self.until - t, h)
-            if message:
-                self._warned = True
-                name = self.system.robot.name
-                message = f"robot '{name}' at t = {t:.6g} s: {message}"
-                warnings.warn(message, PinloopWarning, stacklevel=6)
+        method = self.method
+        if method.exact_damping or self._warned or self.stepper.decay is not None:
+            return
+        found = stiffest_damping(self.equations, t, q, v)
+        if found is None:
+            return
+        message = crawl_message(found, method, self.until - t, h)
+        if method.exact_damping is None and method.tableau.goes_ahead:
+            if message or (method.step is not None and is_too_stiff(found, method)):
+                self.stepper.decay = self._decay
+        elif message:
+            self._warned = True
+            name = self.system.robot.name
+            message = f"robot '{name}' at t = {t:.6g} s: {message}"
+            warnings.warn(message, PinloopWarning, stacklevel=6)
+
+    def _decay(self, t: float, q: Array, v: Array) -> Decay:
+        """How velocities die away in the current mode."""
+        return decay_at(self.equations, t, q, v, self.locked)
 
     def _why(self, reason: str) -> str:
         """What else is to be said of a step that failed: the damping that it could not follow."""
@@ -444,7 +461,11 @@ class Run:
             events=tuple(self.log),
             evaluations=self.evaluations + self.stepper.evaluations,
             rejected=self.stepper.rejected,
-            accuracy=Accuracy(self.method, self.steps, self._slack),
+            accuracy=Accuracy(
+                replace(self.method, exact_damping=self.stepper.decay is not None),
+                self.steps,
+                self._slack,
+            ),
             limits_passed=self.passing.passed,
         )
 

@@ -13,7 +13,15 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..errors import NotFinite, PinloopError, SingularMass
-from ..integrate import Attempt, MuntheKaas, Stages, Step, StepControl
+from ..integrate import (
+    Attempt,
+    Decay,
+    MuntheKaas,
+    Stages,
+    Step,
+    StepControl,
+    attempt_with_decay,
+)
 from ..model.mechanism import Mechanism
 from .manifold import RobotManifold
 from .speedloss import SpeedLoss, VelocityShift
@@ -98,6 +106,8 @@ class Stepper:
             step and the velocities; None if it does not. Not looked at by default.
 
     Attributes:
+        decay: how velocities die away, a function of t, q, v, where that goes exactly into the
+            steps; None where it does not.
         exact: mask of the velocity coordinates whose steps in the algebra are zero to the last bit.
         evaluations: how often the right-hand side was asked for.
         rejected: number of rejected steps.
@@ -116,6 +126,7 @@ class Stepper:
         self.method, self.manifold = method, manifold
         self.exact = np.zeros(robot.nv, dtype=bool)
         self.rejected = 0
+        self.decay: Callable[[float, Array, Array], Decay] | None = None
         self._model = robot.model
         self._project = project
         self.evaluations = 0
@@ -137,7 +148,7 @@ class Stepper:
 
     def fixed(self, t: float, t_next: float, state: State) -> Step:
         """One step to a given time, whatever its error."""
-        attempt = self._attempt(t, t_next - t, state)
+        attempt = self._attempt(t, t_next - t, state, self._decay_at(t, state))
         step = self._finish(t, t_next, state, attempt)
         self._require_small_shift(step, attempt.v)
         return step
@@ -149,7 +160,7 @@ class Stepper:
         squared and more. Smaller steps only come nearer; one that ends elsewhere passes. Of the
         ends that are tried the one farthest off is taken.
         """
-        method, first = self.method, 0.0
+        method, first, decay = self.method, 0.0, self._decay_at(t, state)
         others = iter(_OTHER_ENDS)
         best: _Ended | None = None
         trouble: PinloopError | None = None
@@ -168,7 +179,7 @@ class Stepper:
                     "step too small",
                 )
             first = first or t_next - t
-            attempt, error, trouble = self._tried(t, t_next - t, state)
+            attempt, error, trouble = self._tried(t, t_next - t, state, decay)
             other = None
             if attempt is not None and error <= 1.0:  # not if it is NaN
                 step = self._finish(t, t_next, state, attempt)
@@ -228,21 +239,28 @@ class Stepper:
             advice = "start farther off a singular pose; a prescribed motion needs its true rates"
         raise StepFailed(f"{found} at t = {step.t1:.6g} s; {advice}", "speed taken")
 
+    def _decay_at(self, t: float, state: State) -> Decay | None:
+        return None if self.decay is None else self.decay(t, state[0], state[1])
+
     def _tried(
-        self, t: float, h: float, state: State
+        self, t: float, h: float, state: State, decay: Decay | None
     ) -> tuple[Attempt | None, float, PinloopError | None]:
         """A step and its error; NaN, and why, if a stage was so far off that numbers gave out.
 
         In a step that is far too long even a mass matrix may lose its definiteness to rounding.
         """
         try:
-            attempt = self._attempt(t, h, state)
+            attempt = self._attempt(t, h, state, decay)
         except (NotFinite, SingularMass) as trouble:
             return None, np.nan, trouble
         return attempt, self._control.error(attempt.errors, state[1], attempt.v), None
 
-    def _attempt(self, t: float, h: float, state: State) -> Attempt:
+    def _attempt(self, t: float, h: float, state: State, decay: Decay | None) -> Attempt:
         self.evaluations += self._stages
+        if decay is not None:
+            return attempt_with_decay(
+                self.method, self.manifold, self._acceleration, t, h, state, decay
+            )
         return self.method.attempt(self.manifold, self._acceleration, t, h, state, self._work)
 
     def _finish(self, t: float, t_next: float, state: State, attempt: Attempt) -> Step:
