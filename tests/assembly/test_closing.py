@@ -11,7 +11,8 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.assembly.search import TOLERANCE, Problem, nearby_assembly, search
+from pinloop.assembly.search import Problem, nearby_assembly, search
+from pinloop.tolerances import CLOSED
 
 from .. import mechanisms as m
 from .. import motion_by_hand as hand
@@ -51,7 +52,7 @@ def test_search_slides_along_limits() -> None:
     for _ in range(50):
         start = hand.angles(robot, exact) + rng.uniform(-1, 1, 3)
         q, error = search(problem, start, seed=0, restarts=0)
-        found += error < TOLERANCE
+        found += error < CLOSED
         for name, (low, high) in ranges.items():
             assert low <= hand.at(robot, q, name) <= high
     assert found >= 45

@@ -76,6 +76,13 @@ def test_opposite_sides_of_a_parallelogram_are_equal() -> None:
     assert np.abs(values).max() < 1e-15
 
 
+def test_opposite_sides_of_bennetts_linkage_are_equal() -> None:
+    # Whichever side of the other an axis is on: gaps have no sign.
+    cluster = cluster_of(robot_called("bennett"))
+    kinds = sorted(rule.kind for rule in equalities_of(cluster.robot, cluster.ends, 1e-9))
+    assert kinds == ["angle"] * 2 + ["foot"] * 4 + ["gap"] * 2
+
+
 def test_sides_that_differ_are_not_equal() -> None:
     points: list[Array] = [
         np.array(p, float) for p in ([0, 0, 0], [0, 0, 1], [2, 0, 1.5], [3, 0, 0])

@@ -18,17 +18,10 @@ from ..boundary.checks import flat_numbers, require_kind, require_whole
 from ..constraints.closure import Constraints
 from ..errors import BadValue, InconsistentVelocity, LoopNotClosed, PinloopWarning
 from ..model.mechanism import Mechanism, require_robot
+from ..tolerances import CLOSED, COINCIDENT, CONSISTENT, CONTRADICTION, LEAST_SQUARES
 from ..units import length_scale
 from .rounding import describe_remedy
-from .search import (
-    TOLERANCE,
-    Problem,
-    approach,
-    is_at_limit,
-    outside_limits,
-    rows_of,
-    search,
-)
+from .search import Problem, approach, is_at_limit, outside_limits, rows_of, search
 
 __all__ = ["assemble", "consistent_velocity"]
 
@@ -39,8 +32,6 @@ _LISTED = 4
 """How many open loops a message names."""
 _SHOWN = 0.2
 """Part of a gap from which on its share along an axis is named."""
-_CLOSED = 1e-12
-"""A gap that is smaller, in m or rad, is rounding: a message calls it 0."""
 _ALONE = 12
 """Up to so many loops each is tried by itself, to find out which one is wrong."""
 
@@ -114,10 +105,10 @@ def _with_motors(problem: Problem, start: Array, seed: int) -> Array | None:
     motors = tuple(name for name in problem.robot.actuated if name not in problem.held)
     if problem.held and not problem.targets:
         q, error = search(replace(problem, held=(*problem.held, *motors)), start, seed, restarts=0)
-        if error < TOLERANCE:
+        if error < CLOSED:
             return q
     q, error = search(problem, start, seed, restarts=_RESTARTS)
-    if error >= TOLERANCE:
+    if error >= CLOSED:
         return None
     return approach(problem, q, motors, start) if problem.held and not problem.targets else q
 
@@ -131,10 +122,10 @@ def _nearest(problem: Problem, wanted: tuple[str, ...], start: Array, seed: int)
     robot = problem.robot
     neutral = _with_held(problem, robot.neutral, start)
     ends = [search(problem, q, seed, restarts=0) for q in (start, neutral)]
-    closed = [q for q, error in ends if error < TOLERANCE]
+    closed = [q for q, error in ends if error < CLOSED]
     if not closed:
         q, error = search(problem, start, seed, restarts=_RESTARTS)
-        if error >= TOLERANCE:
+        if error >= CLOSED:
             return None
         closed = [q]
     nearest = min(
@@ -166,7 +157,7 @@ def _moved_text(problem: Problem, wanted: tuple[str, ...], start: Array, q: Arra
     values = ", ".join(
         f"'{name}' is at {_value(robot, name, q)} instead of {_value(robot, name, start)}"
         for name in wanted
-        if _distance(problem, (name,), q, start) > 1e-12
+        if _distance(problem, (name,), q, start) > COINCIDENT
     )
     blocking = [name for name in _at_limits(problem, q) if name not in wanted]
     reason = "the loops allow no nearer ones"
@@ -207,7 +198,7 @@ def consistent_velocity(
     require_robot(robot)
     q = robot.checked_configuration(q)
     problem = Problem(robot, Constraints(robot, full=True), (), {}, limits=False)
-    if np.linalg.norm(problem.residual(q)) > 1e-6:
+    if np.linalg.norm(problem.residual(q)) > CONSISTENT:
         raise LoopNotClosed(
             f"{_gaps(problem, q)}; assemble the robot first",
             q=q,
@@ -223,16 +214,18 @@ def consistent_velocity(
     moving, wanted = _twist_rows(robot, q, twists, scale)
     jacobian = np.vstack([problem.jacobian(q), moving])
     values = np.concatenate([np.zeros(len(jacobian) - len(moving)), wanted])
-    rest, *_ = np.linalg.lstsq(jacobian[:, ~held], values - jacobian @ (given / scale), rcond=1e-10)
+    rest, *_ = np.linalg.lstsq(
+        jacobian[:, ~held], values - jacobian @ (given / scale), rcond=LEAST_SQUARES
+    )
     v = given.copy()
     v[~held] = rest * scale[~held]
     left = jacobian @ (v / scale) - values
     largest = max(1.0, *(float(np.max(np.abs(x), initial=0.0)) for x in (given / scale, wanted)))
-    if np.linalg.norm(left) > 1e-8 * largest:
+    if np.linalg.norm(left) > CONTRADICTION * largest:
         asked = ", ".join(f"'{name}' at {x!s}" for name, x in [*rates.items(), *twists.items()])
         gaps = np.abs(left[: len(left) - len(moving)])
         problem_text = "they contradict each other"
-        if gaps.max(initial=0.0) > 1e-8 * largest:
+        if gaps.max(initial=0.0) > CONTRADICTION * largest:
             worst = problem.constraints.labels[int(np.argmax(gaps))]
             problem_text = f"row '{worst}' would open at {gaps.max():.3g} per second"
         raise InconsistentVelocity(
@@ -314,7 +307,7 @@ def _gap(
     residual: Array, angular: NDArray[np.bool_], labels: Sequence[str], length: float
 ) -> tuple[float, str]:
     """Size of a gap without unit, and what it is in mm and degrees, along and about which axes."""
-    residual = np.where(np.abs(residual) < _CLOSED, 0.0, residual)
+    residual = np.where(np.abs(residual) < COINCIDENT, 0.0, residual)
     shift, turn = (float(np.linalg.norm(residual[part])) for part in (~angular, angular))
     scale, unit = length_scale(shift)
     texts = []
@@ -351,7 +344,7 @@ def _blockers(problem: Problem, start: Array, seed: int) -> tuple[str, tuple[str
 
     def closes(**changes: object) -> Array | None:
         q, error = search(replace(problem, **changes), start, seed, restarts=_RESTARTS // 4)  # type: ignore[arg-type]
-        return q if error < TOLERANCE else None
+        return q if error < CLOSED else None
 
     alone = not problem.held and not problem.targets
     itself = None if alone else closes(held=(), targets={})
@@ -387,7 +380,7 @@ def _misfit(problem: Problem, remedy: str) -> str:
         for name in names:
             single = problem.robot.without_loops([other for other in names if other != name])
             alone = Problem(single, Constraints(single, full=True), (), {}, problem.limits)
-            if search(alone, single.neutral, seed=0, restarts=2)[1] >= TOLERANCE:
+            if search(alone, single.neutral, seed=0, restarts=2)[1] >= CLOSED:
                 bad.append(name)
     which = ""
     if bad and len(bad) < len(names):

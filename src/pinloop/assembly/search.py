@@ -17,9 +17,17 @@ from numpy.typing import NDArray
 
 from ..constraints.closure import Constraints
 from ..model.mechanism import Mechanism
+from ..tolerances import (
+    AT_LIMIT,
+    CLOSED,
+    GRAM_RANK,
+    IDLE_WEIGHT,
+    LAST_BITS,
+    SCALED_NOISE,
+    SCALED_RANK,
+)
 
 __all__ = [
-    "TOLERANCE",
     "Problem",
     "approach",
     "is_at_limit",
@@ -40,17 +48,9 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-TOLERANCE = 1e-10
-"""Residual below which a configuration counts as assembled (lengths over the robot's length)."""
 _ITERATIONS = 80
 _REACHES = (0.5, 0.1, 0.02)
 """Lengths of random motions, radians and characteristic lengths."""
-_RANK = 1e-8
-_NOISE = 1e-9
-_IDLE = 1e-6
-"""Weight of motions that bring no wanted joint nearer."""
-_SAME = 1e-9
-"""What a value may be beyond a limit by the last bits of a computation [rad, m]."""
 _COARSE = 1e-3
 """Part of a limit beyond which few digits are no excuse."""
 
@@ -124,7 +124,7 @@ def rows_of(robot: Mechanism, joints: tuple[str, ...]) -> NDArray[np.bool_]:
 
 
 def search(
-    problem: Problem, start: Array, seed: int, restarts: int, enough: float = TOLERANCE
+    problem: Problem, start: Array, seed: int, restarts: int, enough: float = CLOSED
 ) -> tuple[Array, float]:
     """Best configuration from the start and, if need be, from random ones around it.
 
@@ -168,13 +168,13 @@ def approach(problem: Problem, q: Array, joints: tuple[str, ...], goal: Array) -
     for _ in range(_ITERATIONS):
         miss = gap(q)
         step, gain = _nearer(problem, q, wanted, miss)
-        if np.max(np.abs(step), initial=0.0) < _NOISE * problem.robot.length:
+        if np.max(np.abs(step), initial=0.0) < SCALED_NOISE * problem.robot.length:
             break
         size = 1.0
         while size > 1e-4:
             trial, error = _descend(problem, _moved(problem, q, size * step))
             closer = np.sum(gap(trial) ** 2) < np.sum(miss**2) - 1e-4 * size * gain
-            if error < TOLERANCE and closer:
+            if error < CLOSED and closer:
                 break
             size /= 2
         else:
@@ -199,7 +199,7 @@ def _nearer(
     bounded = np.isfinite(room) & ~np.tile(problem.still[j], 2)
     inward = np.vstack([motions[j], -motions[j]])[bounded]
     amounts = _least_squares_within(
-        np.vstack([motions[wanted], _IDLE * np.eye(basis.shape[1])]),
+        np.vstack([motions[wanted], IDLE_WEIGHT * np.eye(basis.shape[1])]),
         np.concatenate([miss, np.zeros(basis.shape[1])]),
         inward,
         -np.maximum(room[bounded], 0.0),
@@ -237,7 +237,7 @@ def _descend(problem: Problem, q: Array) -> tuple[Array, float]:
     residual = problem.residual(q)
     error = float(np.linalg.norm(residual))
     for _ in range(_ITERATIONS):
-        if error < 1e-14:
+        if error < LAST_BITS:
             break
         step = _step(problem, q, residual, error)
         gained = False
@@ -276,7 +276,7 @@ def _step(problem: Problem, q: Array, residual: Array, error: float) -> Array:
     for _ in range(problem.robot.nv):
         J = jacobian[:, free]
         gram = J @ J.T + min(error**2, 1e-2) * np.eye(len(J)) * max(1.0, np.sum(J**2) / len(J))
-        multiplier, *_ = np.linalg.lstsq(gram, -residual, rcond=1e-15)
+        multiplier, *_ = np.linalg.lstsq(gram, -residual, rcond=GRAM_RANK)
         step = np.zeros(problem.robot.nv)
         step[free] = J.T @ multiplier
         step *= problem.column_scale
@@ -312,7 +312,7 @@ def limit_slack(limit: float) -> float:
     digits = repr(float(limit))
     places = digits.partition(".")[2]
     digit = 0.5 * 10.0 ** -len(places) if "e" not in digits else 0.0
-    return max(_SAME, min(digit, _COARSE * abs(limit)))
+    return max(AT_LIMIT, min(digit, _COARSE * abs(limit)))
 
 
 def is_outside(value: float, low: float, high: float) -> bool:
@@ -322,7 +322,7 @@ def is_outside(value: float, low: float, high: float) -> bool:
 
 def is_at_limit(value: Array, low: Array, high: Array) -> NDArray[np.bool_]:
     """Whether coordinates are at a limit: the number itself, where the search stops them."""
-    return np.asarray((value < low + _SAME) | (value > high - _SAME))
+    return np.asarray((value < low + AT_LIMIT) | (value > high - AT_LIMIT))
 
 
 def outside_limits(
@@ -397,7 +397,7 @@ def nearby_assembly(
     motion *= rng.uniform(0.2 * reach, reach) / max(np.abs(motion))
     start = pin.integrate(robot.model, q, motion * problem.column_scale)
     closed, error = _descend(problem, start)
-    return closed if error < TOLERANCE else None
+    return closed if error < CLOSED else None
 
 
 def moved_away(
@@ -430,11 +430,11 @@ def numerical_rank(values: Array) -> int:
     """Rank from the singular values of a scaled Jacobian.
 
     Relative to the largest one, but rows that are all idle leave rounding noise only: what is
-    smaller than `_NOISE` of one radian per radian is zero in any case.
+    smaller than `SCALED_NOISE` of one radian per radian is zero in any case.
     """
     if values.size == 0:
         return 0
-    return int(np.sum(values > max(_RANK * float(values[0]), _NOISE)))
+    return int(np.sum(values > max(SCALED_RANK * float(values[0]), SCALED_NOISE)))
 
 
 def singular_values(matrix: Array) -> Array:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BadValue, shown
+from ..tolerances import NO_DIRECTION
 
 __all__ = ["flat_numbers", "require_kind", "require_whole", "unit_vector"]
 
@@ -45,7 +46,7 @@ def unit_vector(vector: ArrayLike, what: str) -> Array:
     except (TypeError, ValueError):
         raise BadValue(f"{what} is {shown(vector)}; it must be a direction of 3 numbers") from None
     size = float(np.linalg.norm(values))
-    if values.shape != (3,) or not np.isfinite(size) or size < 1e-12:
+    if values.shape != (3,) or not np.isfinite(size) or size < NO_DIRECTION:
         raise BadValue(f"{what} is {shown(vector)}; it must be a direction of 3 numbers")
     return values / size
 

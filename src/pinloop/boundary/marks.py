@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ..errors import BadValue
+from ..tolerances import NO_DIRECTION
 from ..units import TIMES, in_units
 from .files import no_such_file
 
@@ -176,7 +177,7 @@ def _filled(value: Any) -> None:
 
 
 def _nonzero(vector: Sequence[float]) -> None:
-    if math.hypot(*vector) < 1e-9:
+    if math.hypot(*vector) < NO_DIRECTION:
         raise ValueError("a zero vector has no direction")
 
 

@@ -15,6 +15,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..errors import LoadError, UnknownName
+from ..tolerances import NO_DIRECTION
 
 __all__ = ["LARGEST", "Element", "parse_xml", "pose_of", "pose_rpy"]
 
@@ -144,7 +145,7 @@ class Element:
     def unit_vector(self, values: Array, what: str = "axis") -> Array:
         """Normalise ``values``; an error if they vanish."""
         largest = float(np.max(np.abs(values)))
-        if largest < 1e-9:
+        if largest < NO_DIRECTION:
             raise self.error(
                 f"has a zero {what} ({', '.join(f'{v:g}' for v in values)}); give it a direction"
             )

@@ -17,6 +17,7 @@ from ..boundary.arguments import public
 from ..boundary.checks import unit_vector
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
+from ..tolerances import DIFFERENCE_STEP, NO_DIRECTION
 from .rows import BoundRow, Row, Terms
 
 __all__ = ["AngularMomentum", "NoSlip", "Pfaffian", "Prescribed", "Rolling"]
@@ -120,7 +121,7 @@ class _BoundRolling(BoundRow):
         up = n - (n @ axle) * axle
         up_rate = -(n @ axle_rate) * axle - (n @ axle) * axle_rate
         size = float(np.linalg.norm(up))
-        if size < 1e-9:
+        if size < NO_DIRECTION:
             raise BadValue("a rolling wheel lies flat on the plane: its contact is not a point")
         direction = up / size
         turn = (up_rate - (direction @ up_rate) * direction) / size
@@ -266,7 +267,7 @@ class _BoundPfaffian(BoundRow):
         if given is not None:
             gamma = _result(self._row.name, (len(A),), lambda: np.atleast_1d(given(q, v)))
         else:
-            step = 1e-6 / max(1.0, float(np.abs(v).max(initial=0.0)))
+            step = DIFFERENCE_STEP / max(1.0, float(np.abs(v).max(initial=0.0)))
             ahead, behind = (
                 self.matrix(pin.integrate(self._model, q, s * v)) for s in (step, -step)
             )

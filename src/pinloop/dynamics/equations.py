@@ -20,9 +20,10 @@ from ..boundary.arguments import public
 from ..constraints.closure import Constraints
 from ..constraints.rows import Row, RowSet
 from ..errors import BadValue, PinloopError
-from ..linalg.saddle import RANK, Saddle
+from ..linalg.saddle import Saddle
 from ..model.mechanism import Mechanism
 from ..model.workspace import WorkSpace, create_data
+from ..tolerances import ASSEMBLED, RANK
 from .applied import AppliedForces
 from .forces import Force
 from .formulations import (
@@ -48,8 +49,6 @@ Array = NDArray[np.float64]
 System = tuple[Array, Array, Array, Array, int | None]
 """See `EquationsOfMotion.system`."""
 
-_ASSEMBLED = 1e-9
-"""Residual up to which a configuration counts as assembled: rad, characteristic lengths."""
 _DERIVED = ("rank", "max_rank", "_constraint_dynamics")
 
 
@@ -161,7 +160,7 @@ class EquationsOfMotion:
             if self._home is not None:
                 raise
             return None  # rows of the user's need not exist at the neutral configuration
-        if np.linalg.norm((self.rows.scale * residual)[: len(self.rows.loops)]) > _ASSEMBLED:
+        if np.linalg.norm((self.rows.scale * residual)[: len(self.rows.loops)]) > ASSEMBLED:
             return None
         return general_rank(
             self.robot, q, J, self.rows.scale, self.mass, lambda q: self.closure(t, q)[0]

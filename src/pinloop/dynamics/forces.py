@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..boundary.arguments import public
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
+from ..tolerances import COINCIDENT
 
 __all__ = [
     "PD",
@@ -394,7 +395,7 @@ class _Line:
         """Distance of the points and its gradient ``J``, shape (nv,)."""
         between = self._b.position(data) - self._a.position(data)
         distance = float(np.linalg.norm(between))
-        direction = between / distance if distance > 1e-12 else np.zeros(3)
+        direction = between / distance if distance > COINCIDENT else np.zeros(3)
         return distance, np.asarray(direction @ (self._b.jacobian(data) - self._a.jacobian(data)))
 
 

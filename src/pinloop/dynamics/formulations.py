@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from ..boundary.arguments import public
 from ..constraints.rows import RowSet
 from ..errors import SingularMass
-from ..linalg.saddle import RANK, Saddle, factor_mass
+from ..linalg.saddle import Saddle, factor_mass
+from ..tolerances import RANK
 from .partition import dependent_coordinates
 
 __all__ = [
@@ -232,7 +233,7 @@ class _BoundVoronets(BoundFormulation):
         F[dependent], drift[dependent] = met[:, :-1], met[:, -1]
         du = _solve(F.T @ M @ F, F.T @ (f - M @ drift))
         a = F @ du + drift
-        lam = np.linalg.lstsq(rows.T, M @ a - f, rcond=1e-9)[0]
+        lam = np.linalg.lstsq(rows.T, M @ a - f, rcond=RANK)[0]
         return a, self._scale * lam
 
 

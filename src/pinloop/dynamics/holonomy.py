@@ -14,6 +14,7 @@ from ..boundary.arguments import public
 from ..constraints.rows import Row, RowSet
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
+from ..tolerances import HOLONOMIC, SLOPE_STEP
 
 __all__ = ["Holonomy", "holonomic"]
 
@@ -44,7 +45,7 @@ class Holonomy:
 
 @public
 def holonomic(
-    robot: Mechanism, rows: Sequence[Row], q: ArrayLike, *, tolerance: float = 1e-6
+    robot: Mechanism, rows: Sequence[Row], q: ArrayLike, *, tolerance: float = HOLONOMIC
 ) -> Holonomy:
     """Evaluate the object of non-holonomy of a robot's loops and further rows.
 
@@ -88,7 +89,7 @@ def _jacobian(rows: RowSet, q: Array) -> Array:
         return np.asarray(rows.scale[:, None] * rows.terms(0.0, q, rest, data)[0])
 
 
-def _slope(rows: RowSet, q: Array, motion: Array, step: float = 1e-5) -> Array:
+def _slope(rows: RowSet, q: Array, motion: Array, step: float = SLOPE_STEP) -> Array:
     """Derivative of the Jacobian along a motion, by central differences on the manifold."""
     model = rows.robot.model
     ahead = _jacobian(rows, pin.integrate(model, q, step * motion))

@@ -15,6 +15,7 @@ from ..errors import BadValue, InconsistentVelocity
 from ..linalg.saddle import from_upper
 from ..model.mechanism import Mechanism
 from ..regularization.sampled_redundancy import renew_rows
+from ..tolerances import CONSISTENT, LEAST_SQUARES, RANK
 from .equations import EquationsOfMotion
 from .forces import Force
 from .holonomy import group_bracket
@@ -67,7 +68,7 @@ def inverse_dynamics(
     for label, rest in (("velocity", J @ v - b), ("acceleration", J @ a + gamma)):
         size = max(1.0, float(np.abs(v).max(initial=0.0)) ** 2, float(np.abs(a).max(initial=0.0)))
         left = float(np.linalg.norm(scale * rest))
-        if left > 1e-6 * size:
+        if left > CONSISTENT * size:
             raise InconsistentVelocity(
                 f"robot '{robot.name}': the rows do not allow this {label}; they are violated by "
                 f"{left:.3g}",
@@ -81,12 +82,12 @@ def inverse_dynamics(
         load = np.array(pin.rnea(robot.model, data, q, v, a))
     load -= equations.force(t, q, v)
     reach = F.T[:, columns]
-    if np.linalg.matrix_rank(reach, tol=1e-9) < F.shape[1]:
+    if np.linalg.matrix_rank(reach, tol=RANK) < F.shape[1]:
         raise BadValue(
             f"robot '{robot.name}' has {F.shape[1]} degrees of freedom here, which the actuated "
             f"joints {', '.join(map(repr, names))} do not determine; name more joints in actuated="
         )
-    return np.asarray(np.linalg.lstsq(reach, F.T @ load, rcond=1e-10)[0])
+    return np.asarray(np.linalg.lstsq(reach, F.T @ load, rcond=LEAST_SQUARES)[0])
 
 
 def _columns(robot: Mechanism, joint: str) -> range:

@@ -10,14 +10,12 @@ from numpy.typing import NDArray
 
 from ..boundary.arguments import public
 from ..linalg.lapack import lapack
-from ..linalg.saddle import RANK, Saddle
+from ..linalg.saddle import Saddle
+from ..tolerances import LAST_BITS, RANK
 
 __all__ = ["dependent_coordinates", "relative_projections"]
 
 Array = NDArray[np.float64]
-
-_VANISHED = 1e-14
-"""What is left of a direction that the directions before contain."""
 
 
 @public
@@ -63,7 +61,7 @@ def dependent_coordinates(
         return np.zeros(0, dtype=np.intp), np.zeros(0)
     size = np.sqrt(np.diagonal(saddle.mass))
     factor, order, rank, _ = lapack().dpstrf(
-        saddle.constraint_metric() / np.outer(size, size), tol=_VANISHED, lower=1
+        saddle.constraint_metric() / np.outer(size, size), tol=LAST_BITS, lower=1
     )
     rank = min(int(rank), saddle.rank)
     return order[:rank].astype(np.intp) - 1, np.diagonal(factor)[:rank] ** 2

@@ -29,28 +29,23 @@ from ..linalg.saddle import Saddle, factor_mass, from_upper, solve_mass
 from ..model.mechanism import Mechanism
 from ..model.pairs import Pair
 from ..model.workspace import WorkSpace, remembered
+from ..tolerances import CLOSED, ENTRY_NOISE, HELD_ROW, PIVOT_KEPT, SAME
 
 __all__ = ["ConstraintDynamics", "HeldRows", "assembled_home", "constraint_dynamics"]
 
 Array = NDArray[np.float64]
 
-_FREE, _HELD = 1e20, 1e-20
+_FREE, _HELD = 1e20, HELD_ROW
 """Damping of a row that is let go, whose multiplier vanishes, and of one that is held; over the
 smallest entry of ``J M^-1 J'``."""
-_GOOD, _BAD = 1e-3, 1e-5
+_GOOD, _BAD = 1e-3, PIVOT_KEPT
 """A pivot over its row's entry in ``J M^-1 J'`` is the part of the row that the rows before do not
 contain: least ones for rows to be chosen, and to be held on to."""
 _WORSE = 0.3
 """Part of what it was below which a pivot makes a choice of rows stale: where loops are open, in
 the stages of a step, the rows that are let go stray by its inverse root."""
-_CLOSED = 1e-10
-"""Residual of loops that are closed: rad, characteristic lengths."""
-_NOISE = 1e-10
-"""Entries below this part of the largest one count as zero: the row vanishes."""
 _HOMES = 4
 """Configurations that are tried until there is a good choice of rows."""
-_EQUAL = 1e-9
-"""Relative difference of accelerations that are the same."""
 
 
 class _LoopModels(NamedTuple):
@@ -207,7 +202,7 @@ class ConstraintDynamics:
             pin.log6(state.c1Mc2).vector[rows]
             for state, rows in zip(states, self._loops.held, strict=True)
         ]
-        return float(np.abs(self._loops.units * np.concatenate(gaps)).max()) < _CLOSED
+        return float(np.abs(self._loops.units * np.concatenate(gaps)).max()) < CLOSED
 
     def _gram(self, q: Array, data: pin.Data) -> Array:
         """``J M^-1 J'`` of all rows of the pairs at a configuration.
@@ -268,7 +263,7 @@ def assembled_home(robot: Mechanism) -> Array | None:
     """The assembled configuration next to the neutral one, shape (nq,); None if none is found."""
     problem = Problem(robot, Constraints(robot, full=True), (), {}, limits=False)
     home, error = search(problem, robot.neutral, seed=0, restarts=_HOMES)
-    return home if error < _CLOSED else None
+    return home if error < CLOSED else None
 
 
 def _homes(robot: Mechanism) -> Iterator[Array]:
@@ -296,7 +291,7 @@ def _independent(gram: Array, rank: int) -> NDArray[np.intp] | None:
     if rank == len(gram):
         return np.arange(rank)
     sizes = np.diagonal(gram).copy()
-    sizes[sizes < _NOISE * sizes.max()] = np.inf
+    sizes[sizes < ENTRY_NOISE * sizes.max()] = np.inf
     chosen: list[int] = []
     for _ in range(rank):
         left = np.diagonal(gram) / sizes
@@ -336,7 +331,7 @@ def _agrees(solver: ConstraintDynamics, held: HeldRows, rows: RowSet, q: Array) 
     robot.spaces.free.append(space)
     if a is None:
         return None
-    return float(np.abs(a / unit - exact).max()) < _EQUAL * float(np.abs(exact).max())
+    return float(np.abs(a / unit - exact).max()) < SAME * float(np.abs(exact).max())
 
 
 @remembered

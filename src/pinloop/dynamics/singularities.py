@@ -12,6 +12,7 @@ from ..assembly.search import nearby_assembly
 from ..errors import NotFinite
 from ..linalg.saddle import Saddle
 from ..model.mechanism import Mechanism
+from ..tolerances import THIN_BODY
 
 __all__ = ["INFINITE", "explained", "general_rank", "has_regular_mass", "infinite_state"]
 
@@ -64,7 +65,9 @@ def has_regular_mass(model: pin.Model) -> bool:
         return False
     bodies = list(model.inertias)[1:]
     least = [np.linalg.eigvalsh(body.inertia)[[0, -1]] for body in bodies]
-    return all(body.mass > 0.0 for body in bodies) and all(low > 1e-9 * high for low, high in least)
+    return all(body.mass > 0.0 for body in bodies) and all(
+        low > THIN_BODY * high for low, high in least
+    )
 
 
 def explained(error: Exception, t: float, q: Array, v: Array) -> Exception:

@@ -25,15 +25,11 @@ from numpy.typing import NDArray
 
 from ..errors import PinloopError
 from ..linalg.saddle import Saddle, factor_mass, solve_mass
+from ..tolerances import LAST_BITS, RESPONSE_RANK, STICTION_NOISE
 
 __all__ = ["Contacts", "Decision", "solve_stick_slip"]
 
 Array = NDArray[np.float64]
-
-_TINY = 1e-13
-"""Rounding, as a fraction of what there is before the rows take their share."""
-_DEPENDENT = 1e-11
-"""Eigenvalues of the response, that of a contact without rows being one, that count as zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +189,7 @@ def _in_the_box(
         size: root of twice the energy of acceleration, for what is rounding.
     """
     k = len(offset)
-    light = 1e-14 / alone**2
+    light = LAST_BITS / alone**2
     up, down = contacts.inertia_up, contacts.inertia_down
     ahead, behind = (up > light).nonzero()[0], (down > light).nonzero()[0]
     unit, H, of = 1.0 / alone, G, np.arange(k)
@@ -209,7 +205,7 @@ def _in_the_box(
     x = _box_minimum(unit[:, None] * H * unit, unit * offset, lower, upper, size)
     torque = np.asarray(np.bincount(of, weights=x * unit, minlength=k), dtype=np.float64)
     rate = offset[:k] + G @ torque
-    noise = 10 * _TINY * alone * (size + float(alone @ np.abs(torque)))
+    noise = 10 * STICTION_NOISE * alone * (size + float(alone @ np.abs(torque)))
     sticks = ((lower < x) & (x < upper))[:k] | (np.abs(rate) <= noise)
     return torque, np.where(sticks, 0, np.sign(rate)).astype(np.int64)
 
@@ -224,7 +220,7 @@ def _box_minimum(H: Array, g: Array, lower: Array, upper: Array, size: float) ->
         gain = np.where(x <= lower, -slope, slope)  # a bound variable can go one way only
         gain[free | (lower == upper)] = -np.inf
         worst = int(np.argmax(gain))
-        if gain[worst] <= _TINY * (size + np.abs(x).sum()):
+        if gain[worst] <= STICTION_NOISE * (size + np.abs(x).sum()):
             return x
         free[worst] = True
     raise PinloopError(
@@ -242,11 +238,11 @@ def _minimum_of_free(
         slope = (H @ x + g)[at]
         values, vectors = np.linalg.eigh(H.take(at, 0).take(at, 1))
         along = vectors.T @ slope
-        solid = values > _DEPENDENT
+        solid = values > RESPONSE_RANK
         step = -vectors[:, solid] @ (along[solid] / values[solid])
         loose = vectors[:, ~solid] @ along[~solid]
         reach = 1.0
-        if np.abs(loose).max(initial=0.0) > 10 * _DEPENDENT * (size + np.abs(x).sum()):
+        if np.abs(loose).max(initial=0.0) > 10 * RESPONSE_RANK * (size + np.abs(x).sum()):
             step, reach = -loose, np.inf  # downhill without end, until a bound is met
         ends, room = np.where(step > 0.0, upper[at], lower[at]), np.full(len(at), np.inf)
         np.divide(ends - x[at], step, out=room, where=step != 0.0)

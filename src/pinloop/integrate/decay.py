@@ -20,6 +20,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from ..tolerances import UNDAMPED
 from .munthe_kaas import Attempt, Manifold, MuntheKaas, RightHandSide
 from .quintic import hermite, slope_powers, value_powers
 
@@ -29,8 +30,6 @@ Array = NDArray[np.float64]
 
 _TERMS = 20
 """Terms of the series of the functions for arguments up to 1."""
-_UNDAMPED = 1e-15
-"""Damping over the largest that is rounding."""
 
 
 def decay_functions(z: Array) -> Array:
@@ -69,7 +68,7 @@ class Decay:
 
     def __init__(self, G: Array, D: Array) -> None:
         values, vectors = np.linalg.eigh(0.5 * (D + D.T))
-        damped = values > _UNDAMPED * max(float(values.max(initial=0.0)), 0.0)
+        damped = values > UNDAMPED * max(float(values.max(initial=0.0)), 0.0)
         root = (vectors[:, damped] * np.sqrt(values[damped])).T
         rates, U = np.linalg.eigh(root @ G @ root.T)
         self.rates = np.maximum(rates, 0.0)

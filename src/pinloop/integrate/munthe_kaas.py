@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..boundary.arguments import public
 from ..boundary.marks import As, Duration, NotNegative, Positive
 from ..errors import BadValue
+from ..tolerances import DIFFERENCE_STEP, INTEGRATION, LEAST_ERROR, LEAST_STEP
 from .quintic import hermite, slope_powers, value_powers
 from .tableaux import METHODS, Tableau, get_tableau
 
@@ -126,7 +127,7 @@ class Step:
         size = float(np.abs(rate).max(initial=0.0))
         if size == 0.0:
             return self._rate(psi, a)
-        eps = 1e-6 / size
+        eps = DIFFERENCE_STEP / size
         turned = self._rate(psi + eps * rate, v) - self._rate(psi - eps * rate, v)
         return self._rate(psi, a) + turned / (2 * eps)
 
@@ -179,9 +180,9 @@ class MuntheKaas:
         str | Tableau, As(Literal["euler", "heun", "rk4", "bs32", "dopri5", "dop853"])
     ] = "dopri5"
     step: Duration | None = None
-    rtol: NotNegative = 1e-8
-    atol: Positive = 1e-8
-    smallest: Duration = 1e-12
+    rtol: NotNegative = INTEGRATION
+    atol: Positive = INTEGRATION
+    smallest: Duration = LEAST_STEP
     largest: Annotated[float, As(Duration | None, _or_infinite)] = np.inf
     exact_damping: bool | None = None
 
@@ -346,7 +347,7 @@ class StepControl:
 
     def factor(self, error: float, *, accepted: bool) -> float:
         """By how much to change the step."""
-        error = max(error, 1e-10)
+        error = max(error, LEAST_ERROR)
         if not accepted:
             return float(max(0.2, 0.9 * error ** (-self._alpha - self._beta)))
         factor = 0.9 * error**-self._alpha * self._last**self._beta

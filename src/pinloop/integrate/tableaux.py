@@ -15,6 +15,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ..errors import BadValue
+from ..tolerances import SAME
 
 __all__ = ["METHODS", "Tableau", "get_tableau"]
 
@@ -51,7 +52,7 @@ class Tableau:
                 f"tableau '{self.name}': a has shape {self.a.shape}; it must be strictly lower "
                 f"triangular and {self.stages} x {self.stages}, as b has {self.stages} weights"
             )
-        if abs(float(self.b.sum()) - 1.0) > 1e-9:
+        if abs(float(self.b.sum()) - 1.0) > SAME:
             raise BadValue(f"tableau '{self.name}': the weights b add up to {self.b.sum():.6g}, "
                            "not to 1")  # fmt: skip
         for weights in self.errors:
@@ -95,7 +96,7 @@ class Tableau:
             coefficients.append(float(self.b @ power))
             power = self.a @ power
         x = 1e-3 * np.arange(2000 * self.stages**2 + 2)
-        beyond = np.abs(np.polynomial.polynomial.polyval(-x, coefficients)) > 1.0 + 1e-9
+        beyond = np.abs(np.polynomial.polynomial.polyval(-x, coefficients)) > 1.0 + SAME
         return float(x[np.argmax(beyond) - 1])
 
     @property

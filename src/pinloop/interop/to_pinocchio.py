@@ -29,6 +29,7 @@ from ..errors import BadValue
 from ..model.description import Geometry, Shape
 from ..model.mechanism import LoopJoint, Mechanism
 from ..model.tree import build_model
+from ..tolerances import SAME
 
 coal = lazy_loader.load("coal")
 
@@ -157,7 +158,7 @@ def _kept_rows(robot: Mechanism, loop: LoopJoint) -> Array | None:
     selection = np.eye(loop.pair.rows) if report is None else report.selection(loop.name)
     first, *others = (selection @ selector for selector in loop.pair.sample_selectors)
     # Of a universal pair the last row, that of the angle between the axes, turns with the bodies.
-    if any(np.any(np.abs(other - first) > 1e-9) for other in others):
+    if any(np.any(np.abs(other - first) > SAME) for other in others):
         return None
     return np.asarray(first)
 
@@ -176,7 +177,7 @@ def _one_point(kept: Array, directions: Array) -> Array | None:
         shift = np.linalg.lstsq(np.column_stack(columns), angular.ravel(), rcond=None)[0]
         point = directions @ shift
     missed = angular + linear @ pin.skew(point)
-    return point if np.max(np.abs(missed)) < 1e-9 else None
+    return point if np.max(np.abs(missed)) < SAME else None
 
 
 def _tied(

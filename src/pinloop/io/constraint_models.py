@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ..errors import BadValue, LoadError
 from ..model.description import Description, Joint
 from ..model.pairs import align_z, make_pair
+from ..tolerances import COINCIDENT, NO_DIRECTION, SAME
 from .pinmodel import body_names
 
 __all__ = ["apply_constraint_models", "split_loops"]
@@ -186,7 +187,7 @@ def _at_rest(model: Any) -> bool:
     if isinstance(model, pin.RigidConstraintModel):
         motions = model.desired_contact_velocity, model.desired_contact_acceleration
         moving = any(np.any(motion.vector) for motion in motions)
-        return model.desired_contact_placement.isIdentity(1e-12) and not moving
+        return model.desired_contact_placement.isIdentity(COINCIDENT) and not moving
     return not any(
         np.any(values)
         for values in (
@@ -225,7 +226,7 @@ def _hinge(one: _Held, other: _Held) -> _Held | None:
     along_a = other.frame_a.translation - one.frame_a.translation
     along_b = other.frame_b.translation - one.frame_b.translation
     apart, wanted = float(np.linalg.norm(along_a)), float(np.linalg.norm(along_b))
-    if min(apart, wanted) < 1e-9 or not np.isclose(apart, wanted, rtol=1e-9, atol=0):
+    if min(apart, wanted) < NO_DIRECTION or not np.isclose(apart, wanted, rtol=SAME, atol=0):
         return None
     frames = _along(one.frame_a, along_a / apart), _along(one.frame_b, along_b / wanted)
     return _Held(one.name, "revolute", one.a, one.b, *frames)
@@ -233,6 +234,6 @@ def _hinge(one: _Held, other: _Held) -> _Held | None:
 
 def _along(frame: pin.SE3, axis: Array) -> pin.SE3:
     """The frame, turned so that its z axis is along ``axis``; as it is if that is so already."""
-    if np.allclose(frame.rotation[:, 2], axis, rtol=0, atol=1e-12):
+    if np.allclose(frame.rotation[:, 2], axis, rtol=0, atol=COINCIDENT):
         return frame
     return pin.SE3(align_z(axis), np.array(frame.translation))

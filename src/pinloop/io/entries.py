@@ -18,6 +18,7 @@ from ..boundary.marks import As, Direction, Misfit, Name, Short
 from ..errors import BadValue, LoadError, UnknownName
 from ..model.description import GROUND, Coupling, Description, Joint
 from ..model.pairs import Pair, align_z, make_pair, pair_class
+from ..tolerances import NO_DIRECTION
 
 __all__ = [
     "CouplingEntry",
@@ -246,7 +247,7 @@ def universal_axes(first: Array, second: Array) -> Array:
     z = first / np.linalg.norm(first)
     second = second / np.linalg.norm(second)
     x = second - (second @ z) * z
-    if np.linalg.norm(x) < 1e-9:
+    if np.linalg.norm(x) < NO_DIRECTION:
         return align_z(z)
     x /= np.linalg.norm(x)
     return np.column_stack([x, np.cross(z, x), z])

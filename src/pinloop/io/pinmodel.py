@@ -26,6 +26,7 @@ from ..model.description import (
     coordinate_count,
 )
 from ..model.pairs import PAIR_NAMES, Pair, align_z, make_pair, pair_class
+from ..tolerances import COINCIDENT, ROTATION_DUST
 from .entries import square_axes
 
 __all__ = ["body_names", "read_model"]
@@ -97,7 +98,7 @@ def body_names(model: pin.Model) -> list[str]:
     """
     names = [GROUND] + [""] * (model.njoints - 1)
     for frame in model.frames:
-        own = frame.type == pin.FrameType.BODY and frame.placement.isIdentity(1e-12)
+        own = frame.type == pin.FrameType.BODY and frame.placement.isIdentity(COINCIDENT)
         if own and frame.parentJoint > 0:
             names[frame.parentJoint] = names[frame.parentJoint] or frame.name
     for index in range(1, model.njoints):
@@ -185,7 +186,7 @@ def _axis(kind: object, short: str) -> Array:
     alone.addJoint(0, kind, pin.SE3.Identity(), short)
     column = pin.computeJointJacobian(alone, pin.Data(alone), pin.neutral(alone), 1).ravel()
     axis = np.array(column[:3] if short.startswith("JointModelP") else column[3:])
-    axis[np.abs(axis) < 1e-15] = 0.0
+    axis[np.abs(axis) < ROTATION_DUST] = 0.0
     return axis
 
 

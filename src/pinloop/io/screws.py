@@ -30,6 +30,7 @@ from ..model.description import (
     coordinate_count,
 )
 from ..model.pairs import Pair, align_z
+from ..tolerances import NEGATIVE_MOMENT, TENSOR_DIGITS
 from .entries import (
     CouplingEntry,
     LimitsEntry,
@@ -46,9 +47,6 @@ __all__ = ["ScrewTable", "read_screws"]
 
 Array = NDArray[np.float64]
 
-_ROUNDING = 1e-5
-"""Relative error of inertia tensors that a table of few digits brings."""
-
 
 def physical_inertia(rows: Rows) -> None:
     """Check rows of an inertia tensor; one with a single moment is for motion in a plane.
@@ -58,13 +56,13 @@ def physical_inertia(rows: Rows) -> None:
     """
     tensor = np.array(rows)
     size = float(np.abs(tensor).max())
-    if np.abs(tensor - tensor.T).max() > _ROUNDING * size:
+    if np.abs(tensor - tensor.T).max() > TENSOR_DIGITS * size:
         raise ValueError("an inertia tensor is symmetric")
     least, middle, largest = (float(m) for m in np.linalg.eigvalsh((tensor + tensor.T) / 2))
     principal = f"principal moments {least:.6g}, {middle:.6g}, {largest:.6g} kg m^2"
-    if least < -1e-10 * size:
+    if least < -NEGATIVE_MOMENT * size:
         raise ValueError(f"{principal} must not be negative")
-    if middle > _ROUNDING * size and least + middle < largest * (1 - _ROUNDING):
+    if middle > TENSOR_DIGITS * size and least + middle < largest * (1 - TENSOR_DIGITS):
         raise ValueError(
             f"{principal} violate the triangle inequality, no body has them; is the tensor "
             "about the centre of mass?"
@@ -302,7 +300,7 @@ def _apart(
     pair = entry.make_pair(measured)
     for key, value in measured.items():
         given = pair.parameters[key]
-        if isinstance(given, float) and abs(given - value) > _ROUNDING * abs(given):
+        if isinstance(given, float) and abs(given - value) > TENSOR_DIGITS * abs(given):
             warnings.append(
                 f"{source}: {pair.name} '{entry.name}' has {key} {given}{pair.unit(key)}, but its "
                 f"points give {value:.9g}{pair.unit(key)}; the mechanism is open there"

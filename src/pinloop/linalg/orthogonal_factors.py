@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..tolerances import RANK, ROW_NOISE
 from .dense import inverse, orthonormal
-from .saddle import NOISE, RANK, count_independent
+from .saddle import count_independent
 
 __all__ = ["Factors", "factorize", "factorize_singular"]
 
@@ -78,7 +79,7 @@ def factorize_singular(
         return _singular(W, inner, caps)
     # 1 / |Z| is at most the least singular value, |W_i| at least the largest one.
     largest = np.linalg.norm(W[:, :, :inner], axis=(1, 2))
-    limit = _SURE * np.maximum(RANK * largest, NOISE)
+    limit = _SURE * np.maximum(RANK * largest, ROW_NOISE)
     bad = ~(limit * np.linalg.norm(factors.root, axis=(1, 2)) < 1.0)
     if caps is not None:
         bad |= caps < inner

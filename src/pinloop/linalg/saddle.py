@@ -23,12 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BadValue, NotFinite, PinloopError, SingularMass
+from ..tolerances import LIGHT, RANK, ROW_NOISE, SINGULAR_MASS, WELL_CONDITIONED
 from .dense import orthonormal
 from .lapack import lapack, triangular, triangular_vector
 
 __all__ = [
-    "NOISE",
-    "RANK",
     "Saddle",
     "count_independent",
     "factor_mass",
@@ -38,17 +37,6 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-
-_WELL_CONDITIONED = 1e-9
-"""Reciprocal condition of ``J M^-1 J'`` down to which its Cholesky factor is used."""
-NOISE = 1e-12
-"""Rounding noise of rows of size one."""
-_LIGHT = 1e-8
-"""Part of a coordinate's inertia, left after the coordinates before it, at which to look closer."""
-_SINGULAR = 1e-13
-"""Least eigenvalue of a mass matrix with ones on its diagonal that is rounding."""
-RANK = 1e-9
-"""Singular values of ``L^-1 J'`` below this fraction of the largest one count as zero."""
 
 
 class Saddle:
@@ -92,7 +80,7 @@ class Saddle:
         self._Y = _forward(self._L, self._rows.T)
         # Of a few numbers Python's min is several times as fast as NumPy's.
         lightest = min(1.0, *M.diagonal().tolist()) if len(M) else 1.0
-        self._floor = NOISE / math.sqrt(lightest) if floor is None else floor
+        self._floor = ROW_NOISE / math.sqrt(lightest) if floor is None else floor
         self._S: Array | None = None
         if self._Y.size and self._max_rank >= len(J):
             # For matrices of this size the method takes half as long as the operator.
@@ -100,7 +88,7 @@ class Saddle:
             size = float(lapack().dlange("1", gram))
             factor, info = lapack().dpotrf(gram, lower=1)
             inverse = lapack().dpocon(factor, size, uplo="L")[0] if info == 0 else 0.0
-            if inverse > max(_WELL_CONDITIONED, tolerance**2) and inverse * size > self._floor**2:
+            if inverse > max(WELL_CONDITIONED, tolerance**2) and inverse * size > self._floor**2:
                 self._S = factor
 
     @property
@@ -119,7 +107,7 @@ class Saddle:
         V = self._singular[2]
         # Zero where the row takes part in no dependency: the null space of Y is orthogonal to V.
         outside = 1.0 - np.sum(V**2, axis=0) if len(V) else np.ones(rows)
-        return np.asarray(outside < 1e-9)
+        return np.asarray(outside < RANK)
 
     @property
     def dependencies(self) -> Array:
@@ -210,9 +198,9 @@ def factor_mass(M: Array, rows: Array) -> tuple[Array, Array, float]:
     weight = float(np.trace(M)) / size if size > 0 else 0.0
     whole = M + weight * square
     # Of bodies that are light but not massless both will do: what is better conditioned is better.
-    if weight > 0 and _least_eigenvalue(whole) > max(least, _SINGULAR):
+    if weight > 0 and _least_eigenvalue(whole) > max(least, SINGULAR_MASS):
         return whole, lapack().dpotrf(whole, lower=1, clean=1)[0], weight
-    if least > _SINGULAR:
+    if least > SINGULAR_MASS:
         return M, L, 0.0
     raise mass_error(M, light + 1)
 
@@ -224,7 +212,7 @@ def _factored(M: Array) -> tuple[Array, int | None]:
         return L, abs(int(info)) - 1
     own, whole = L.diagonal().tolist(), M.diagonal().tolist()
     for number, (root, inertia) in enumerate(zip(own, whole, strict=True)):
-        if not root * root > _LIGHT * inertia:
+        if not root * root > LIGHT * inertia:
             return L, number
     return L, None
 
@@ -239,7 +227,7 @@ def _least_eigenvalue(M: Array) -> float:
 
 
 def count_independent(
-    values: Sequence[float], most: int, tolerance: float = RANK, floor: float = NOISE
+    values: Sequence[float], most: int, tolerance: float = RANK, floor: float = ROW_NOISE
 ) -> int:
     """Rank of rows: the one decision which of them are independent, for every formulation.
 

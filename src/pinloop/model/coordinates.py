@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..boundary.checks import flat_numbers
 from ..errors import BadValue
+from ..tolerances import PURE_TRANSLATION
 
 __all__ = ["JointCoordinates", "joint_coordinates", "linear_coordinates"]
 
@@ -77,5 +78,7 @@ def linear_coordinates(model: pin.Model) -> NDArray[np.bool_]:
         joint.calc(moved, neutral)
         # Pinocchio drops an axis of length one: nv = 1 gives shape (6,).
         twists = np.reshape(moved.S, (6, -1))
-        linear[joint.idx_v : joint.idx_v + joint.nv] = np.linalg.norm(twists[3:], axis=0) < 1e-12
+        linear[joint.idx_v : joint.idx_v + joint.nv] = (
+            np.linalg.norm(twists[3:], axis=0) < PURE_TRANSLATION
+        )
     return linear

@@ -21,6 +21,7 @@ from ..boundary.checks import flat_numbers, require_kind
 from ..boundary.forwards import forward
 from ..boundary.pickling import stored_fields
 from ..errors import BadValue, SingularMass, UnknownName
+from ..tolerances import ROTATION, SAME_PLACE
 from .coordinates import JointCoordinates, joint_coordinates, linear_coordinates
 from .description import GROUND, Coupling, Description, Drive, Geometry
 from .graph import Cluster, FundamentalLoop, SpanningTree, clusters
@@ -190,7 +191,7 @@ class Mechanism:
         if len(points) == 0:
             return 1.0
         spread = float(np.sqrt(np.mean(np.sum((points - points.mean(axis=0)) ** 2, axis=1))))
-        return spread if spread > 1e-9 else 1.0
+        return spread if spread > SAME_PLACE else 1.0
 
     @cached_property
     def clusters(self) -> tuple[Cluster, ...]:
@@ -267,7 +268,7 @@ class Mechanism:
         """Return ``q`` as an array after checking its length, its numbers and its quaternions."""
         self._no_table(q, "a configuration", "robot.configuration(...), or pl.assemble for loops")
         array = flat_numbers(q, f"a configuration of robot '{self.name}'", self.nq)
-        if not pin.isNormalized(self.model, array, 1e-6):
+        if not pin.isNormalized(self.model, array, ROTATION):
             raise BadValue(
                 f"the configuration of robot '{self.name}' has a quaternion or a cosine and sine "
                 "that is not of unit length; use robot.configuration or pin.normalize"

@@ -14,6 +14,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..linalg.saddle import from_upper
+from ..tolerances import MOTION_SHARE, SINGULAR_MASS
 from .description import GROUND, Body, Description, Joint
 from .graph import SpanningTree, TreeEdge, spanning_tree
 from .pairs import TreeJoint
@@ -97,7 +98,7 @@ def _cuttable(tree: SpanningTree, model: pin.Model, missing: Array, bound: set[s
     idle = {
         name
         for name, joint in list(zip(model.names, model.joints, strict=True))[1:]
-        if np.abs(missing[joint.idx_v : joint.idx_v + joint.nv]).max() > 1e-6
+        if np.abs(missing[joint.idx_v : joint.idx_v + joint.nv]).max() > MOTION_SHARE
     }
     distances: dict[str, int] = {}
     for cut, loop in zip(tree.cuts, tree.loops, strict=True):
@@ -133,7 +134,7 @@ def _massless_directions(model: pin.Model) -> Array:
     size = np.sqrt(np.maximum(np.diagonal(M), 0.0))
     size[size <= 0] = 1.0
     values, vectors = np.linalg.eigh(M / np.outer(size, size))
-    return np.asarray(vectors[:, values < 1e-13])
+    return np.asarray(vectors[:, values < SINGULAR_MASS])
 
 
 def build_model(description: Description, tree: SpanningTree) -> pin.Model:

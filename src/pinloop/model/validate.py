@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..boundary.remarks import Remarks, listed
 from ..errors import LoadError
+from ..tolerances import GYRATION, MOMENT_DUST, POINT_MASS, ROTATION, SAME, TINY, TRIANGLE
 from .description import GROUND, Body, Description, Joint, coordinate_count
 from .graph import SpanningTree
 
@@ -123,7 +124,7 @@ def _check_body(body: Body, source: str) -> None:
     if body.mass < 0:
         raise refuse(f"has negative mass {body.mass} kg; it must be >= 0")
     scale = float(np.max(np.abs(body.inertia)))
-    if not np.allclose(body.inertia, body.inertia.T, rtol=0, atol=1e-9 * scale):
+    if not np.allclose(body.inertia, body.inertia.T, rtol=0, atol=SAME * scale):
         raise refuse("has an inertia that is not symmetric")
 
 
@@ -170,7 +171,7 @@ def _check_placement(where: str, placement: pin.SE3, source: str) -> None:
     if not np.all(np.isfinite(matrix)):
         raise LoadError(f"{where} has a placement that is not finite", source=source)
     rotation = matrix[:3, :3]
-    if np.abs(rotation @ rotation.T - np.eye(3)).max() > 1e-6 or np.linalg.det(rotation) < 0:
+    if np.abs(rotation @ rotation.T - np.eye(3)).max() > ROTATION or np.linalg.det(rotation) < 0:
         raise LoadError(f"{where} has a placement that is not a rotation", source=source)
 
 
@@ -331,7 +332,7 @@ def _moments(inertia: Array) -> str:
 def _has_negative_moment(body: Body) -> bool:
     moments = np.linalg.eigvalsh(body.inertia)
     # Below a radius of gyration of a micrometre, a sign is rounding.
-    return bool(moments[0] < -1e-9 * moments[2] - 1e-12 * body.mass - 1e-15)
+    return bool(moments[0] < -SAME * moments[2] - GYRATION * body.mass - MOMENT_DUST)
 
 
 def _links_of(model: pin.Model) -> dict[int, list[str]]:
@@ -352,8 +353,8 @@ def _moving_masses(model: pin.Model) -> Iterator[tuple[int, str]]:
         low, middle, high = np.linalg.eigvalsh(inertia.inertia)
         if inertia.mass == 0 and high <= 0:
             yield index, _MASSLESS
-        elif low <= 1e-12 * max(high, 1e-300):
+        elif low <= POINT_MASS * max(high, TINY):
             # A point mass is admissible as long as something gives every joint inertia.
             yield index, _NOT_DEFINITE
-        elif high > (1 + 1e-6) * (low + middle):
+        elif high > (1 + TRIANGLE) * (low + middle):
             yield index, _IMPOSSIBLE

@@ -13,14 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..constraints.closure import Constraints
 from ..model.mechanism import Mechanism
+from ..tolerances import Regularity
 from .regularize import regularize
 
 __all__ = ["branch_signs"]
 
 Array = NDArray[np.float64]
-
-_SINGULAR = 1e-9
-"""Ratio of singular values below which a block counts as singular."""
 
 
 def branch_signs(robot: Mechanism, q: ArrayLike) -> dict[str, int] | None:
@@ -89,6 +87,6 @@ def _pattern(robot: Mechanism, rows: Constraints) -> NDArray[np.bool_]:
 
 def _sign(block: Array) -> int:
     values = np.linalg.svd(block, compute_uv=False)
-    if values[-1] <= _SINGULAR * values[0]:
+    if values[-1] <= Regularity.SINGULAR * values[0]:
         return 0
     return int(np.linalg.slogdet(block)[0])

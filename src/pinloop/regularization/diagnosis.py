@@ -30,16 +30,12 @@ from ..constraints.closure import Constraints
 from ..errors import LoopNotClosed, printable
 from ..model.description import Rounding
 from ..model.mechanism import Mechanism, require_robot
+from ..tolerances import MOTION_SHARE, PLACEHOLDER_MASS, Regularity
 from .regularize import count_rows
 
 __all__ = ["Diagnosis", "LoopSummary", "diagnose"]
 
 Array = NDArray[np.float64]
-
-_BARELY = 1e-2
-"""Singular values of rows below this part of the largest one may be errors of the drawing."""
-_ELSEWHERE = 1e-4
-"""Motions shorter than this lead nowhere: rounding lets closed loops move so far."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +230,7 @@ def diagnose(robot: Mechanism, *, samples: int = 6, seed: int = 0) -> Diagnosis:
     ranks = tuple(jacobian_rank(jacobian) for jacobian in jacobians)
     if assembled and ranks[0] < robot.nv and len(constraints):
         away = [np.abs(robot.difference(q, other)).max() for other in configurations[1:]]
-        if max(away, default=0.0) < _ELSEWHERE:
+        if max(away, default=0.0) < Regularity.ELSEWHERE:
             warnings.append(
                 f"the loops leave {robot.nv - ranks[0]} degrees of freedom at first order, but no "
                 "closed configuration was found beside the assembled one: it may be a singular "
@@ -290,7 +286,7 @@ def _held_by_rounding(robot: Mechanism, q: Array, jacobian: Array) -> list[str]:
     held = values[: numerical_rank(values)]
     rigid = rigid_loops(Problem(robot, Constraints(robot, full=True), (), {}, limits=False), q)
     sentences = [describe_rigid(robot, rigid)] if rigid else []
-    if rigid or (held.size and held[-1] <= _BARELY * held[0]):
+    if rigid or (held.size and held[-1] <= Regularity.BARELY_HELD * held[0]):
         remedy = describe_remedy(robot)
         if remedy is not None:
             sentences.append(
@@ -368,7 +364,7 @@ def _idle(robot: Mechanism, rows: list[Array]) -> tuple[tuple[str, ...], int]:
     null = null_space(best[:, bound]).T
     moving = ~held & ~bound
     dof = len(null) + int(np.sum(moving))
-    moving[bound] = np.linalg.norm(null, axis=0) > 1e-6
+    moving[bound] = np.linalg.norm(null, axis=0) > MOTION_SHARE
     return tuple(n for n in robot.joints if moving[robot.coordinates(n).v].any()), dof
 
 
@@ -379,7 +375,7 @@ def _odd_masses(robot: Mechanism) -> list[str]:
     found = []
     for frame in robot.model.frames:
         mass = masses[frame.parentJoint]
-        if frame.type == pin.FrameType.JOINT and 0 < mass < 1e-6 * heaviest:
+        if frame.type == pin.FrameType.JOINT and 0 < mass < PLACEHOLDER_MASS * heaviest:
             found.append(
                 f"what joint '{frame.name}' carries weighs {mass:.2g} kg, a millionth of the "
                 "heaviest link or less: a placeholder?"

@@ -21,7 +21,8 @@ from ..model.graph import Cluster, clusters
 from ..model.mechanism import Mechanism
 from ..model.pairs import Pair
 from ..model.tree import TreeKinematics
-from ..spatial.lie import TOLERANCE, Subspace, identify, span
+from ..spatial.lie import Subspace, identify, span
+from ..tolerances import LAST_BITS, RANK, SELECTION_DUST
 from .motion_algebras import Algebras, MotionNetwork
 
 __all__ = ["Bound", "Edge", "Reference", "process", "process_cluster", "selection"]
@@ -339,7 +340,7 @@ def _orthonormal_rows(seen: Array, pair: Pair, length: float, rank: int | None) 
     directions, values, _ = np.linalg.svd(scale[:, None] * seen, full_matrices=False)
     if rank is None:
         # As `span` decides for groups: twists are of size one.
-        rank = int(np.sum(values > TOLERANCE * max(1.0, float(values[0]))))
+        rank = int(np.sum(values > RANK * max(1.0, float(values[0]))))
     if rank == pair.rows:
         return np.eye(pair.rows)
 
@@ -348,8 +349,8 @@ def _orthonormal_rows(seen: Array, pair: Pair, length: float, rank: int | None) 
     rows = scipy.linalg.qr(basis @ basis.T, pivoting=True)[0][:, :rank].T
     # The singular values leave rounding of numbers without unit, the QR of those with units.
     sizes = np.abs(rows) * scale
-    rounding = sizes < 1e-13 * sizes.max(axis=1, keepdims=True, initial=0.0)
-    rows[rounding | (np.abs(rows) < 1e-14)] = 0.0
+    rounding = sizes < SELECTION_DUST * sizes.max(axis=1, keepdims=True, initial=0.0)
+    rows[rounding | (np.abs(rows) < LAST_BITS)] = 0.0
     largest = rows[np.arange(rank), np.argmax(np.abs(rows), axis=1)]
     rows *= np.sign(largest)[:, None]
     return np.asarray(rows[np.lexsort((np.argmax(np.abs(rows), axis=1),))])

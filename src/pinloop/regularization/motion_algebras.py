@@ -15,15 +15,10 @@ from collections.abc import Callable, Iterable, Set
 
 import numpy as np
 
-from ..spatial.lie import EVERYTHING, NOTHING, TOLERANCE, Subspace, identify, span
+from ..spatial.lie import EVERYTHING, NOTHING, Subspace, identify, span
+from ..tolerances import EQUAL_SPACES
 
 __all__ = ["Algebras", "MotionNetwork"]
-
-
-_EQUAL = 0.1 * TOLERANCE
-"""Subspaces whose projectors differ by less are the same. Less than makes a direction independent
-(`span`): what is taken for equal must not add to a sum. Planes of linkages that hang on each other
-are no more parallel than their file has digits."""
 
 
 class Algebras:
@@ -42,7 +37,7 @@ class Algebras:
         projector = space.projector
         bucket = self._numbers.setdefault((np.round(projector, 6) + 0.0).tobytes(), [])
         for number in bucket:
-            if np.abs(self._spaces[number].projector - projector).max() < _EQUAL:
+            if np.abs(self._spaces[number].projector - projector).max() < EQUAL_SPACES:
                 return number
         bucket.append(len(self._spaces))
         self._spaces.append(space)

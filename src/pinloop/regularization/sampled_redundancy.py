@@ -23,6 +23,7 @@ from ..boundary.arguments import public
 from ..constraints.closure import Constraints
 from ..errors import BadValue
 from ..model.mechanism import Mechanism, require_robot
+from ..tolerances import ASSEMBLED, PIVOT_TIE, Regularity
 
 __all__ = ["RowChooser", "drop_sampled", "renew_rows", "with_all_rows", "with_rows"]
 
@@ -34,13 +35,6 @@ _STALE = 0.3
 """Least singular value of held rows, over that of all rows, below which others are looked for."""
 _BETTER = 2.0
 """By how much others must be better to be held instead: a choice is not given up for nothing."""
-_TIE = 1e-6
-"""Relative difference of pivots that are equal; of these the first row is taken."""
-_CHECKED = 1e-9
-"""Closure residual up to which a configuration closed without a row keeps that row: rad and
-characteristic lengths."""
-_ELSEWHERE = 1e-4
-"""Motions shorter than this lead nowhere: rounding lets closed loops move so far."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +190,7 @@ def drop_sampled(robot: Mechanism, q: Array, samples: int, seed: int) -> Mechani
     chosen = [_best_rows(block, jacobians) for block in chooser.blocks]
     kept: dict[int, str] = {}
     for number, block in enumerate(chooser.blocks):
-        stays = travel[block.columns].max(initial=0.0) < _ELSEWHERE
+        stays = travel[block.columns].max(initial=0.0) < Regularity.ELSEWHERE
         if stays and len(chosen[number]) < len(block.rows):
             kept[number] = "its joints do not move, so that there is nothing to sample"
     residual = 0.0
@@ -268,7 +262,7 @@ def _pivots(J: Array, rank: int) -> Places:
     left, chosen = J.copy(), list[int]()
     for _ in range(rank):
         sizes = np.einsum("ij,ij->i", left, left)
-        best = int(np.argmax(sizes >= (1 - _TIE) * sizes.max()))
+        best = int(np.argmax(sizes >= (1 - PIVOT_TIE) * sizes.max()))
         chosen.append(best)
         direction = left[best] / np.sqrt(sizes[best])
         left -= np.outer(left @ direction, direction)
@@ -307,7 +301,7 @@ def _failures(
     for _ in range(samples):
         held = chooser.renewed(held, place)
         moved = moved_away(
-            with_rows(robot, held), place, rng, full=False, accept=lambda q: gap(q) <= _CHECKED
+            with_rows(robot, held), place, rng, full=False, accept=lambda q: gap(q) <= ASSEMBLED
         )
         if moved is None:
             reduced = (k for k, b in enumerate(chooser.blocks) if not set(b.rows) <= set(held))
@@ -331,7 +325,7 @@ def _failures_at(chooser: RowChooser, held: Places, whole: Problem, q: Array) ->
         rank, held_rank = (
             numerical_rank(singular_values(_part(J, rows, block))) for rows in (block.rows, mine)
         )
-        if gap > _CHECKED:
+        if gap > ASSEMBLED:
             failed[number] = f"without some of them the loops open by {gap:.1e}"
         elif rank != len(mine) or held_rank != rank:
             failed[number] = (

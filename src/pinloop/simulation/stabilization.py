@@ -18,7 +18,8 @@ from ..dynamics import EquationsOfMotion
 from ..dynamics.partition import dependent_coordinates
 from ..errors import BadValue
 from ..linalg.lapack import lapack
-from ..linalg.saddle import RANK, Saddle
+from ..linalg.saddle import Saddle
+from ..tolerances import RANK
 from .manifold import RobotManifold
 
 __all__ = ["Projection", "Projector"]

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..assembly.assemble import assemble
-from ..assembly.search import TOLERANCE
 from ..dynamics import EquationsOfMotion
 from ..errors import InconsistentVelocity, LoopNotClosed
 from ..linalg.saddle import Saddle
+from ..tolerances import CLOSED
 from .stabilization import Projection, Projector
 from .tangents import obstacle
 
@@ -17,7 +17,7 @@ __all__ = ["consistent_start"]
 
 Array = NDArray[np.float64]
 
-_CLOSED = 1e-3 * TOLERANCE
+_CLOSED = 1e-3 * CLOSED
 """Residual of a start configuration that is left as it is, in the same units."""
 _CONSISTENT = 1e-6
 """Residual of a start state up to which it is projected silently: rad, characteristic lengths."""

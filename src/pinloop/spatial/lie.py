@@ -13,12 +13,11 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
+from ..tolerances import PITCH, RANK, SAME, TINY
+
 __all__ = ["EVERYTHING", "NOTHING", "MotionGroupName", "Subspace", "bracket", "identify", "span"]
 
 Array = NDArray[np.float64]
-
-TOLERANCE = 1e-9
-"""Singular values below this fraction of the largest one count as zero."""
 
 
 def bracket(X: ArrayLike, Y: ArrayLike) -> Array:
@@ -62,14 +61,14 @@ class Subspace:
         # What both complements annihilate.
         outside = np.vstack([np.eye(6) - self.projector, np.eye(6) - other.projector])
         _, values, directions = np.linalg.svd(outside)
-        return Subspace(directions[values < TOLERANCE * 10].T.copy())
+        return Subspace(directions[values < RANK * 10].T.copy())
 
     def contains(self, vectors: ArrayLike) -> bool:
         """Whether every column of ``vectors``, shape (6,) or (6, n), lies in the subspace."""
         columns = np.asarray(vectors, dtype=float).reshape(6, -1)
         rest = columns - self.projector @ columns
-        scale = max(float(np.abs(columns).max(initial=0.0)), 1e-300)
-        return bool(np.abs(rest).max(initial=0.0) <= 100 * TOLERANCE * scale)
+        scale = max(float(np.abs(columns).max(initial=0.0)), TINY)
+        return bool(np.abs(rest).max(initial=0.0) <= 100 * RANK * scale)
 
     def same(self, other: Subspace) -> bool:
         """Whether two subspaces are equal."""
@@ -128,8 +127,8 @@ def span(vectors: ArrayLike, scale: float | None = None) -> Subspace:
     if columns.shape[1] == 0:
         return NOTHING
     directions, values, _ = np.linalg.svd(columns, full_matrices=False)
-    largest = max(float(values[0]) if scale is None else max(scale, float(values[0])), 1e-300)
-    return Subspace(directions[:, values > TOLERANCE * largest])
+    largest = max(float(values[0]) if scale is None else max(scale, float(values[0])), TINY)
+    return Subspace(directions[:, values > RANK * largest])
 
 
 NOTHING = Subspace(np.zeros((6, 0)))
@@ -175,7 +174,7 @@ class MotionGroupName:
 
 def _direction(axis: tuple[float, float, float]) -> str:
     for name, unit in zip("xyz", np.eye(3), strict=True):
-        if np.allclose(axis, unit, atol=1e-9):
+        if np.allclose(axis, unit, atol=SAME):
             return name
     return _point(axis)
 
@@ -254,7 +253,7 @@ def _about_one_axis(space: Subspace, translations: Subspace, length: float) -> M
     twist = twist * float(np.sign(twist[3:] @ axis))
     pitch = float(twist[:3] @ axis) * length
     point = np.cross(axis, twist[:3]) * length
-    bent = abs(pitch) > 1e-7 * length
+    bent = abs(pitch) > PITCH * length
     screw = pitch if bent else None
     direction = _triple(axis)
     if translations.dim == 0:

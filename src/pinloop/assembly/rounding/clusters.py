@@ -17,7 +17,8 @@ from ...constraints.closure import Constraints
 from ...model.description import GROUND, Joint, Side
 from ...model.graph import clusters
 from ...model.mechanism import Mechanism, build
-from ..search import TOLERANCE, Problem, jacobian_rank
+from ...tolerances import CLOSED
+from ..search import Problem, jacobian_rank
 
 __all__ = ["LoopCluster", "LoopGroup", "loop_groups", "rigid_loops"]
 
@@ -117,7 +118,7 @@ def rigid_loops(problem: Problem, q: Array) -> list[str]:
     residual, jacobian, rigid = problem.residual(q), problem.jacobian(q), set[str]()
     for group in loop_groups(problem.robot):
         rows, columns = group.part(problem)
-        is_closed = float(np.linalg.norm(residual[rows])) < TOLERANCE
+        is_closed = float(np.linalg.norm(residual[rows])) < CLOSED
         if is_closed and 0 < len(columns) == jacobian_rank(jacobian[np.ix_(rows, columns)]):
             rigid |= group.loops
     return [loop.name for loop in problem.robot.loops if loop.name in rigid]

@@ -13,7 +13,8 @@ from ...errors import BadValue, LoopNotClosed
 from ...model.description import Joint, Rounding
 from ...model.mechanism import Mechanism, build
 from ...model.workspace import remembered
-from ..search import TOLERANCE, Problem, jacobian_rank, search, singular_values
+from ...tolerances import CLOSED, FITTED, FITTED_ZERO
+from ..search import Problem, jacobian_rank, search, singular_values
 from .clusters import LoopCluster, loop_groups, rigid_loops
 from .digits import DEFAULT_TOLERANCE
 from .fitting import Fit, fit_frames, walk
@@ -23,12 +24,6 @@ __all__ = ["describe_remedy", "describe_rigid", "fitted", "with_exact_geometry"]
 
 Array = NDArray[np.float64]
 
-_CLOSED = 1e-12
-"""Residual up to which loops are closed as they are."""
-_ZERO = 1e-11
-"""Singular values of rows that depend on each other exactly stay below this."""
-_CLOSED_ANYWHERE = 1e-10
-"""Residual up to which loops count as closed at configurations that were not fitted."""
 _MARGIN = 10.0
 """How much more than its frames a loop may be off: errors of several frames add up."""
 _STIFF = 0.1
@@ -96,7 +91,7 @@ def fitted(robot: Mechanism, tolerance: float) -> Mechanism:
     changed = _rebuilt(robot, fits, tolerance, "was fitted") if fits else robot
     left = Problem(changed, Constraints(changed, full=True), (), {}, limits=False)
     q, error = search(left, robot.neutral, seed=0, restarts=_RESTARTS)
-    if error > TOLERANCE:
+    if error > CLOSED:
         raise LoopNotClosed(
             f"robot '{robot.name}': no change of its joint frames by up to {tolerance:g} rad and "
             f"lengths of the robot closes its loops; {error:.2g} is left",
@@ -160,7 +155,7 @@ def _fits(problem: Problem, q: Array, tolerance: float, floor: float) -> list[Fi
         for start in _starts(cluster, group.configuration(cluster, q), near):
             fit = _meant(cluster, start, tolerance, floor)
             if fit is not None:
-                fits += [fit] if fit.size > _CLOSED else []
+                fits += [fit] if fit.size > FITTED else []
                 break
     return fits
 
@@ -189,8 +184,8 @@ def _ranks(residual: Array, jacobian: Array, tolerance: float) -> range:
     values = singular_values(jacobian)
     unit = max(1.0, float(values.max(initial=0.0)))
     stiff = int(np.sum(values > min(_MARGIN * tolerance, _STIFF) * unit))
-    rank = int(np.sum(values > _ZERO * unit))
-    if np.linalg.norm(residual) > _CLOSED:
+    rank = int(np.sum(values > FITTED_ZERO * unit))
+    if np.linalg.norm(residual) > FITTED:
         # Loops that are open may also be rigid.
         rank = min(rank, len(residual) - 1) + 1
     columns = jacobian.shape[1]
@@ -226,7 +221,7 @@ def _fit(cluster: LoopCluster, q: Array, rank: int, limit: float) -> Fit | None:
     opening = max(float(np.linalg.norm(cluster.residual(place))) for place in places)
     reach = limit if opening > limit else allowed
     soft = [singular_values(cluster.jacobian(place))[rank:] for place in places]
-    if max(opening, float(np.max(soft, initial=0.0))) < _CLOSED_ANYWHERE:
+    if max(opening, float(np.max(soft, initial=0.0))) < CLOSED:
         return Fit(cluster, np.zeros((len(cluster.frames), 6)))
     for rules in _rules(cluster, limit, reach):
         fit = _closing_fit(cluster, places, rank, reach, rules, None)
@@ -269,7 +264,7 @@ def _closing_fit(
     """The least change with which the loops close where it was fitted, and elsewhere."""
     fit = fit_frames(cluster, places, rank, limit, rules, home)
     rng = np.random.default_rng(1)
-    if fit is None or not walk(fit.cluster, places[-1], rank, _CLOSED_ANYWHERE, rng):
+    if fit is None or not walk(fit.cluster, places[-1], rank, CLOSED, rng):
         return None
     return fit
 

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...linalg.lapack import least_change
+from ...tolerances import BEST_FIT, FITTED, LEAST_DAMPING, RANK, TINY
 from .clusters import LoopCluster
 from .rules import Rule, equations
 
@@ -36,14 +37,6 @@ _CAUTION = 20.0
 """How many times the first residual a singular value must be to be told from rounding at once."""
 _GAIN = 0.3
 """A step that leaves more than this part of the residual shows that smaller ones must be seen."""
-_THRESHOLD = 1e-9
-"""Singular values below this part of the largest one are rounding in any case."""
-_DAMPING = 1e-9
-"""Least damping of the configurations' steps."""
-_CLOSED = 3e-15
-"""Residual at which nothing is left to be gained."""
-_DONE = 1e-12
-"""Residual at which a fit that gains no more has succeeded."""
 _ITERATIONS = 30
 _SHARE = 0.15
 """Configurations whose rows are less independent than this part of the best are passed over."""
@@ -110,13 +103,13 @@ def _close(cluster: LoopCluster, q: Array, rank: int) -> tuple[Array, float, flo
         U, values, V = np.linalg.svd(jacobian)
         seen = U.T @ residual
         error = float(np.linalg.norm(seen[:rank]))
-        if error < _DONE:
+        if error < FITTED:
             least = float(values[rank - 1]) if rank else 1.0
             return q, float(np.linalg.norm(seen[rank:])), least
         stiff = values[:rank]
         damping = min(error**2, 1e-2) * max(1.0, float(values[0]) ** 2)
         step = -V[:rank].T @ (stiff / (stiff**2 + damping) * seen[:rank])
-        q = cluster.stepped(q, step * min(1.0, _REACH / np.abs(step).max(initial=1e-300)))
+        q = cluster.stepped(q, step * min(1.0, _REACH / np.abs(step).max(initial=TINY)))
     return None
 
 
@@ -175,18 +168,18 @@ def fit_frames(
             break
         threshold = threshold or _CAUTION * error
         if best is not None and error > _GAIN * best[0]:
-            if best[0] < _DONE or threshold <= _THRESHOLD:
+            if best[0] < FITTED or threshold <= RANK:
                 break
-            threshold = max(threshold / 10, _THRESHOLD)
+            threshold = max(threshold / 10, RANK)
         if best is None or error < best[0]:
             best = error, fit
-        if error < _CLOSED:
+        if error < BEST_FIT:
             break
-        change, steps = _step(terms, obeyed, rank, threshold, max(error, _DAMPING) ** 2)
+        change, steps = _step(terms, obeyed, rank, threshold, max(error, LEAST_DAMPING) ** 2)
         shift = shift + change
         here = cluster.moved(shift)
         places = [here.stepped(q, step) for q, step in zip(places, steps, strict=True)]
-    if best is None or best[0] > _DONE or best[1].size > limit:
+    if best is None or best[0] > FITTED or best[1].size > limit:
         return None
     return best[1]
 

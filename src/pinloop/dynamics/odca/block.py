@@ -19,14 +19,13 @@ from ...errors import SingularMass
 from ...linalg.dense import backward, cholesky, forward, solve
 from ...linalg.saddle import from_upper
 from ...model.workspace import create_data
+from ...tolerances import THIN_MASS
 
 __all__ = ["Block", "Shared", "is_unsteady"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-_THIN = 1e-9
-"""Pivot or eigenvalue of the mass matrix, of one with a unit diagonal, that may be none."""
 _STEADY = ("FreeFlyer", "Spherical", "Planar", "Translation")
 """Joints with several axes whose motion map is constant in the joint frame."""
 _NOTHING = np.finfo(float).tiny
@@ -100,7 +99,7 @@ class Block:
         own = [(number, self._model.joints[number]) for number in self._ids.values()]
         self._unsteady = [(number, joint.idx_v) for number, joint in own if is_unsteady(joint)]
         inertias = [np.linalg.eigvalsh(model.inertias[k + 1].matrix()) for k in self.bodies]
-        solid = all(values[0] > _THIN**2 * values[-1] for values in inertias)
+        solid = all(values[0] > THIN_MASS**2 * values[-1] for values in inertias)
         # Axes of a joint that fall together take inertia from coordinates too.
         self._sure = solid and all(joint.nv == 1 for joint in joints)
 
@@ -242,7 +241,7 @@ class Block:
         # A coordinate without inertia borrows that of the others.
         unit = 1.0 / np.sqrt(np.where(diagonal > _NOTHING, diagonal, diagonal.max(initial=1e-3)))
         values, V = np.linalg.eigh(unit[:, None] * whole * unit)
-        for k in np.flatnonzero(values < _THIN):
+        for k in np.flatnonzero(values < THIN_MASS):
             direction = V[:, k] / unit
             whole += np.outer(direction, direction)
             self.loans.append((direction, 1.0))
@@ -252,7 +251,7 @@ class Block:
 
     def _is_regular(self, M: Array) -> bool:
         pivots = np.diagonal(self._factor)
-        return bool(np.all(pivots**2 > _THIN * np.diagonal(M)))
+        return bool(np.all(pivots**2 > THIN_MASS * np.diagonal(M)))
 
     # -- forces and motion --------------------------------------------------------------------
 

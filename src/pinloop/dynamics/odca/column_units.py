@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ...model.mechanism import Mechanism
 from ...spatial.batched import adjoint
+from ...tolerances import THIN_BODY
 from .blocks import Blocks
 from .cuts import CutJoints
 from .loop_joints import LoopJoints
@@ -20,9 +21,6 @@ __all__ = ["units"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-
-_THIN = 1e-9
-"""Principal inertia, over the largest, below which a body counts as if it had more."""
 
 
 def units(robot: Mechanism, blocks: Blocks, cuts: CutJoints, loops: LoopJoints) -> None:
@@ -66,6 +64,6 @@ def _inverse_inertias(inertia: Array, length: float) -> Array:
     values, vectors = np.linalg.eigh(unit[:, None] * inertia * unit)
     typical = float(np.mean(values[:, -1]))
     size = np.maximum(values[:, -1:], 1e-3 * typical)
-    values = np.where(values < _THIN * size, size, values)
+    values = np.where(values < THIN_BODY * size, size, values)
     vectors = vectors * unit[:, None]
     return np.asarray((vectors / values[:, None, :]) @ vectors.transpose(0, 2, 1))

@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 
 from ...errors import SingularMass
 from ...spatial.batched import apply, apply_transposed
+from ...tolerances import RANK, TINY
 from .block import is_unsteady
 from .blocks import Blocks
 
 __all__ = ["CutJoints"]
 
 Array = NDArray[np.float64]
-
-_LOCKED = 1e-9
-"""Singular value of a motion map, over the largest, at which its coordinates are not enough."""
 
 
 class CutJoints:
@@ -102,10 +100,10 @@ class CutJoints:
         for k in joints:
             U, values, V = np.linalg.svd(maps[k])
             dof = len(values)
-            if values[-1] < _LOCKED * values[0]:
+            if values[-1] < RANK * values[0]:
                 raise SingularMass(
                     "the mass matrix is not positive definite: coordinates of a joint turn about "
-                    f"the same axis (condition {values[0] / max(values[-1], 1e-300):.1e})"
+                    f"the same axis (condition {values[0] / max(values[-1], TINY):.1e})"
                 )
             self._duals[k, :, :dof] = (U[:, :dof] / values) @ V
             self._complements[k] = np.asarray(U[:, dof:])

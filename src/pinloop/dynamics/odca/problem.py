@@ -14,17 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import SingularMass
+from ...tolerances import RESPONSE_RANK, WITHOUT_MASS
 from .handles import Handles
 from .held import Coordinates
 
 __all__ = ["Answer", "Load", "Problem"]
 
 Array = NDArray[np.float64]
-
-_WITHOUT_MASS = 1e-12
-"""Inertia of a motion, over that on loan, below which it has none of its own."""
-_DEPENDENT = 1e-11
-"""Response of a bordered row, over that of its bodies alone, below which it is redundant."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +146,7 @@ class _Border:
         self._matrix = matrix
         roots = np.sqrt([amount for _, _, amount in self._loans])
         own = -matrix[:k, :k] * roots[:, None] * roots
-        if k and not np.linalg.eigvalsh(0.5 * (own + own.T))[0] > _WITHOUT_MASS:
+        if k and not np.linalg.eigvalsh(0.5 * (own + own.T))[0] > WITHOUT_MASS:
             raise SingularMass(
                 "the mass matrix is not positive definite: some body moves without mass or "
                 "inertia, or coordinates of a joint turn about the same axis"
@@ -161,7 +157,7 @@ class _Border:
         self._from_loans = np.linalg.solve(matrix[:k, :k], matrix[:k])
         schur = matrix[k:, k:] - matrix[k:, :k] @ self._from_loans[:, k:]
         self._inverse = (
-            np.linalg.pinv(schur / np.outer(unit, unit), rcond=_DEPENDENT, hermitian=True)
+            np.linalg.pinv(schur / np.outer(unit, unit), rcond=RESPONSE_RANK, hermitian=True)
             / np.outer(unit, unit)
             if len(self._rows)
             else np.zeros((0, 0))

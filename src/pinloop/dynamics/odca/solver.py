@@ -19,6 +19,7 @@ from ...constraints.rows import RowSet
 from ...errors import BadValue
 from ...model.mechanism import Mechanism
 from ...spatial.batched import apply
+from ...tolerances import ASSEMBLED
 from ..formulations import BoundStateFormulation, FurtherRows, StateFormulation
 from .blocks import Blocks
 from .column_units import units
@@ -33,8 +34,6 @@ __all__ = ["ODCA", "ArticulatedSolver"]
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-_CLOSED = 1e-9
-"""Residual up to which a configuration counts as assembled (lengths over the robot's length)."""
 _ITERATIONS = 20
 _NONE = np.zeros(0, dtype=np.intp)
 _NEIGHBOURS, _REACH = 4, 0.05
@@ -204,7 +203,7 @@ class ArticulatedSolver(BoundStateFormulation):
 
     def _is_closed(self) -> bool:
         residual = self.loops.residual() / self.loops.scale
-        return bool(np.linalg.norm(residual) <= _CLOSED * max(1.0, self._robot.length))
+        return bool(np.linalg.norm(residual) <= ASSEMBLED * max(1.0, self._robot.length))
 
     # -- velocities and positions -------------------------------------------------------------
 

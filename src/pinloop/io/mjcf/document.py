@@ -17,6 +17,7 @@ from ...boundary.files import read_bytes
 from ...boundary.remarks import Remarks
 from ...boundary.xml import LARGEST, Element, parse_xml
 from ...errors import suggestion
+from ...tolerances import NO_DIRECTION
 
 __all__ = ["ACTUATORS", "EQUALITIES", "Compiler", "Document", "Names", "open_file"]
 
@@ -307,7 +308,7 @@ def turn_z(z: Array) -> Array:
     """Shortest rotation that takes (0, 0, 1) to the unit vector ``z``; to -z, about x."""
     axis = np.array([-z[1], z[0], 0.0])
     sine = float(np.linalg.norm(axis))
-    axis = axis / sine if sine > 1e-10 else np.array([1.0, 0.0, 0.0])
+    axis = axis / sine if sine > NO_DIRECTION else np.array([1.0, 0.0, 0.0])
     return np.asarray(pin.exp3(axis * np.arctan2(sine, z[2])))
 
 

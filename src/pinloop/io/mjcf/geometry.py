@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ...boundary.xml import Element
 from ...errors import BadValue
 from ...model.description import GROUND, Geometry, Shape
+from ...tolerances import SAME
 from .document import Document, Names, descendants, quaternion, turn_z
 from .inertia import (
     Moments,
@@ -65,7 +66,7 @@ class Mesh:
         """
         stretch = self.turn @ np.diag(self.scale) @ self.turn.T
         diagonal = np.diag(stretch)
-        if not np.allclose(stretch, np.diag(diagonal), atol=1e-9 * np.abs(diagonal).max()):
+        if not np.allclose(stretch, np.diag(diagonal), atol=SAME * np.abs(diagonal).max()):
             return None
         offset = -np.diag(self.scale) @ self.turn.T @ self.shift
         size = (float(diagonal[0]), float(diagonal[1]), float(diagonal[2]))

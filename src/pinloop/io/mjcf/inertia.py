@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ...boundary.meshes import read_mesh_parts
 from ...model.description import Shape
+from ...tolerances import COMPLEX_STEP, LAST_BITS
 
 trimesh = lazy_loader.load("trimesh")
 
@@ -63,7 +64,9 @@ class Moments:
         moments = np.maximum(moments, inertia)
         if balance and moments[0] + moments[1] < moments[2]:
             moments = np.full(3, moments.mean())
-        changed = not np.allclose(moments, np.linalg.eigvalsh(self.inertia), rtol=1e-14, atol=0.0)
+        changed = not np.allclose(
+            moments, np.linalg.eigvalsh(self.inertia), rtol=LAST_BITS, atol=0.0
+        )
         own = turned(axes, np.diag(moments)) if changed else self.inertia
         return Moments(max(self.mass, mass), self.com, own)
 
@@ -106,7 +109,7 @@ def primitive_moments(shape: Shape, *, shell: bool = False) -> Moments:
         volume, moments = _solid(shape.kind, size)
         return Moments(float(volume), np.zeros(3), np.diag(moments))
     growth = {"box": (2.0,), "cylinder": (1.0, 2.0), "capsule": (1.0, 0.0)}.get(shape.kind, (1.0,))
-    step = 1e-30  # in the imaginary direction, where a derivative has no difference to round
+    step = COMPLEX_STEP  # in the imaginary direction, where a derivative has no difference to round
     volume, moments = _solid(shape.kind, size + 1j * step * np.array(growth))
     area, moments = float(volume.imag) / step, moments.imag / step
     if shape.kind == "ellipsoid":

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ...model.description import Joint
 from ...model.pairs import align_z
+from ...tolerances import ROTATION_DUST
 
 __all__ = ["UrdfPoses", "axes_of_loop", "urdf_poses"]
 
@@ -76,6 +77,6 @@ def _turned(rotation: Array) -> pin.SE3:
 
 def _settled(placement: pin.SE3) -> pin.SE3:
     """The placement, without a rotation that is only rounding."""
-    if np.abs(placement.rotation - np.eye(3)).max() < 1e-15:
+    if np.abs(placement.rotation - np.eye(3)).max() < ROTATION_DUST:
         return pin.SE3(np.eye(3), placement.translation)
     return placement

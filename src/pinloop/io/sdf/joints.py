@@ -18,6 +18,7 @@ from ...boundary.remarks import Remarks, listed
 from ...boundary.xml import Element
 from ...model.description import Coupling, Joint
 from ...model.pairs import Pair, Revolute, align_z, make_pair
+from ...tolerances import PARALLEL
 from ..entries import ordered, unlimited
 from .scope import Frame, Scope
 from .source import truth
@@ -343,7 +344,7 @@ def _angle(
             continue
         base = placement(reference if forward else link)
         z = base.rotation @ joint.frame_parent.rotation[:, 2]
-        if abs(z @ axis) > 1 - 1e-6:
+        if abs(z @ axis) > 1 - PARALLEL:
             return joint.name, float(np.sign(z @ axis)) * (1.0 if forward else -1.0)
     return None
 

@@ -20,6 +20,7 @@ from ...boundary.xml import Element, pose_of, pose_rpy
 from ...errors import BadValue
 from ...model.description import GROUND, Coupling, Description, Joint
 from ...model.pairs import Pair, align_z, make_pair, pair_class
+from ...tolerances import SAME_PLACE
 from ..tree_placements import link_of, moving_path, reference_placements
 
 __all__ = [
@@ -377,7 +378,9 @@ def _joined(description: Description, one: tuple[str, pin.SE3], other: tuple[str
 
     def same(body: str, frame: pin.SE3, end: tuple[str, pin.SE3]) -> bool:
         # The axes of a pair may be turned against the frame it was asked for.
-        return body == end[0] and np.allclose(frame.translation, end[1].translation, atol=1e-9)
+        return body == end[0] and np.allclose(
+            frame.translation, end[1].translation, atol=SAME_PLACE
+        )
 
     for joint in description.joints:
         ends = (joint.parent, joint.frame_parent), (joint.child, joint.frame_child)

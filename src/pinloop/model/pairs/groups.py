@@ -14,6 +14,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ...tolerances import NO_PITCH
 from .pair import DIRECTION, NOTHING, POINT, Pair, Symbol, SymbolSolid
 from .tree_joints import CIRCLE, axis_joint, body_joint, composite, product_joint
 
@@ -21,8 +22,6 @@ __all__ = ["MotionGroup"]
 
 Array = NDArray[np.float64]
 
-_NO_PITCH = 1e-12
-"""A thread finer than this [m/rad] is none: turns cannot be counted by the advance."""
 
 _AXIS = {"x": 0, "y": 1, "z": 2}
 _TWIST_LABELS = ("v_x", "v_y", "v_z", "w_x", "w_y", "w_z")
@@ -66,7 +65,7 @@ class MotionGroup(Pair):
             # The angle about z that maximises trace(Rz' R).
             (xx, xy, _), (yx, yy, _), _ = T.rotation.tolist()
             angle = math.atan2(yx - xy, xx + yy)
-            if abs(pitch) > _NO_PITCH:
+            if abs(pitch) > NO_PITCH:
                 # A screw may have made whole turns: those that fit the advance are meant.
                 turns = (T.translation[2] / pitch - angle) / (2 * math.pi)
                 angle += 2 * math.pi * round(turns)

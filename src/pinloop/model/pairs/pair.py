@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from ...boundary.registry import Registry, origin
 from ...errors import BadValue, PinloopError
+from ...tolerances import ROW_NOISE
 from .tree_joints import TreeJoint
 
 __all__ = [
@@ -194,7 +195,7 @@ class Pair(ABC):
             return None
         turns = np.vstack([np.zeros((1, 3)), *(pin.skew(axis) for axis in w.T)])
         _, values, directions = np.linalg.svd(turns)
-        held = directions[np.append(values, np.zeros(3 - len(values))) < 1e-12].T
+        held = directions[np.append(values, np.zeros(3 - len(values))) < ROW_NOISE].T
         return np.asarray(held * np.where(held.sum(axis=0) < 0, -1.0, 1.0))
 
     @property

@@ -13,17 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...assembly.assemble import assemble, consistent_velocity
-from ...assembly.search import (
-    TOLERANCE,
-    Problem,
-    nearby_assembly,
-    null_space,
-    outside_limits,
-    search,
-)
+from ...assembly.search import Problem, nearby_assembly, null_space, outside_limits, search
 from ...constraints.closure import Constraints
 from ...errors import InconsistentVelocity, LoopNotClosed
 from ...model.mechanism import Mechanism
+from ...tolerances import CLOSED
 
 __all__ = ["STRIDE", "Follower"]
 
@@ -178,7 +172,7 @@ class Follower:
             at = self._robot.coordinates(name)
             start[at.q] = goal[at.q]
         found, error = search(replace(self._problem, held=held), start, seed=0, restarts=0)
-        return found if error < TOLERANCE else None
+        return found if error < CLOSED else None
 
     def _assembled(self, q: Array, values: Mapping[str, float], time: float) -> Array:
         """Any assembly with the recorded values; an error that says what is in the way."""

@@ -12,10 +12,11 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ...assembly.search import TOLERANCE, Problem, limited_coordinates, rows_of, search
+from ...assembly.search import Problem, limited_coordinates, rows_of, search
 from ...constraints.closure import Constraints
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
+from ...tolerances import CLOSED
 
 __all__ = ["Driven", "Lever"]
 
@@ -100,7 +101,7 @@ class Driven:
                 q[cell.q] = cell.part(value)
             if self._bound:
                 q, error = search(self._problem, q, 0, restarts=0)
-                if error >= TOLERANCE:
+                if error >= CLOSED:
                     return False
             self.q = q
         return True

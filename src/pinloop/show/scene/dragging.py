@@ -13,7 +13,6 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ...assembly.search import (
-    TOLERANCE,
     Problem,
     jacobian_rank,
     limited_coordinates,
@@ -26,6 +25,7 @@ from ...constraints.closure import Constraints
 from ...model.coordinates import JointCoordinates
 from ...model.mechanism import Mechanism
 from ...model.tree import coordinate_names
+from ...tolerances import CLOSED
 
 __all__ = ["Dragged", "Slider"]
 
@@ -101,7 +101,7 @@ class Dragged:
     def is_closed(self) -> bool:
         """Whether all loops are closed."""
         problem = self._problem((), limits=False)
-        return bool(np.linalg.norm(problem.residual(self.q)) < TOLERANCE)
+        return bool(np.linalg.norm(problem.residual(self.q)) < CLOSED)
 
     def move(self, slider: Slider, value: float) -> str:
         """Drag a joint towards a value [rad, m] as far as the loops stay closed.
@@ -142,7 +142,7 @@ class Dragged:
         q[at.q] = _coordinates(values, at)
         found, error = search(problem, q, seed=0, restarts=0)
         change = pin.difference(robot.model, self.q, found) / problem.column_scale
-        return found if error < TOLERANCE and np.max(np.abs(change)) < _LEAP else None
+        return found if error < CLOSED and np.max(np.abs(change)) < _LEAP else None
 
     def _move_open(self, joint: str, goal: Array) -> str:
         """Move a joint of a robot whose loops are open; close them if that is possible now."""
@@ -150,7 +150,7 @@ class Dragged:
         self.q = self.q.copy()
         self.q[at.q] = _coordinates(goal, at)
         found, error = search(self._problem((joint,), limits=True), self.q, seed=0, restarts=0)
-        if error < TOLERANCE:
+        if error < CLOSED:
             self.q = found
             return ""
         return "the loops are open: joints move one by one"
