@@ -7,9 +7,11 @@ With it `pinloop.model.coordinates`, `pinloop.boundary.checks` and the payloads 
 
 from __future__ import annotations
 
+import copy
 import pickle
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,8 @@ from .. import mechanisms as m
 from .. import motion_by_hand as hand
 from .. import screw_tables as tables
 from ..screw_tables import Array
+
+ROOT = Path(__file__).parents[2]
 
 UNIT = pin.SE3.Identity()
 HALF = np.sqrt(0.5)
@@ -378,3 +382,27 @@ def test_loops_can_be_taken_out_without_touching_the_tree() -> None:
     np.testing.assert_array_equal(hand.mass_matrix(opened, q), hand.mass_matrix(robot, q))
     with pytest.raises(pl.UnknownName, match=r"no loop joint 'close3'.*'close1'"):
         robot.without_loops(["close1", "close3"])
+
+
+def test_a_pickle_is_the_same_whatever_was_asked_of_the_robot() -> None:
+    robot = pl.regularize(pl.load(ROOT / "urdf" / "palletizer.urdf"))
+    before = pickle.dumps(robot)
+    q = pl.assemble(robot)
+    pl.diagnose(robot)
+    pl.EquationsOfMotion(robot).motion(0.0, q, np.zeros(robot.nv))
+    assert (robot.length, robot.clusters, robot.is_translation.any()) and robot.actuated
+    assert pickle.dumps(robot) == before
+    assert pickle.dumps(pickle.loads(before)) == before
+
+
+def test_arrays_of_a_robot_cannot_be_written_to_nor_can_a_copys() -> None:
+    inertia = np.eye(3)
+    plate = Body("plate", 1.0, np.zeros(3), inertia)
+    inertia[0, 0] = 7.0
+    np.testing.assert_array_equal(plate.inertia, np.eye(3))
+    robot = pl.regularize(pl.load(ROOT / "urdf" / "palletizer.urdf"))
+    for one in (robot, pickle.loads(pickle.dumps(robot)), copy.copy(robot)):
+        assert one.regularization is not None
+        arrays = [one.gravity, one.is_translation, one.regularization.loops[0].selection]
+        arrays += [value for body in one.description.bodies for value in (body.com, body.inertia)]
+        assert not any(array.flags.writeable for array in arrays)

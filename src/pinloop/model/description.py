@@ -15,6 +15,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
+from ..boundary.pickling import construct_again
 from ..units import length_scale
 from .pairs import Pair
 
@@ -74,6 +75,12 @@ class Body:
     com: Array = field(default_factory=lambda: constant(np.zeros(3)))
     inertia: Array = field(default_factory=lambda: constant(np.zeros((3, 3))))
     place: tuple[str, int] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "com", constant(self.com))
+        object.__setattr__(self, "inertia", constant(self.inertia))
+
+    __reduce__ = construct_again
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,3 +297,8 @@ class Description:
     warnings: tuple[str, ...] = ()
     source: str = ""
     rounding: Rounding | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gravity", constant(self.gravity))
+
+    __reduce__ = construct_again

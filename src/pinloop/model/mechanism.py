@@ -208,7 +208,9 @@ class Mechanism:
     @cached_property
     def is_translation(self) -> NDArray[np.bool_]:
         """Per velocity coordinate, whether it is a linear one [m/s], shape (nv,)."""
-        return linear_coordinates(self.model)
+        mask = linear_coordinates(self.model)
+        mask.setflags(write=False)
+        return mask
 
     def workspace(self) -> Lease:
         """Work space of Pinocchio for a ``with`` block, to which nobody else writes meanwhile."""
@@ -218,10 +220,10 @@ class Mechanism:
 
     def coordinates(self, joint: str) -> JointCoordinates:
         """Where tree joint ``joint`` stands in q and v."""
-        found = self._coordinates.get(joint)
-        if found is None:
-            raise self._unknown_joint(joint)
-        return found
+        try:
+            return self._coordinates[joint]
+        except KeyError:
+            raise self._unknown_joint(joint) from None
 
     @cached_property
     def _coordinates(self) -> dict[str, JointCoordinates]:
@@ -230,8 +232,10 @@ class Mechanism:
 
     def _unknown_joint(self, joint: str) -> BadValue | UnknownName:
         if joint in {loop.name for loop in self.loops}:
-            return BadValue(f"joint '{joint}' closes a loop of robot '{self.name}': it has no "
-                            "coordinate of its own")  # fmt: skip
+            return BadValue(
+                f"joint '{joint}' closes a loop of robot '{self.name}': it has no coordinate of "
+                "its own"
+            )
         if joint in {edge.joint.name for edge in self.tree.edges}:
             return BadValue(
                 f"joint '{joint}' of robot '{self.name}' is fixed: it has no coordinate"
@@ -346,12 +350,12 @@ class Mechanism:
         for name in gone:
             if name not in known:
                 raise UnknownName("loop joint", name, known, self.name)
-        kept = tuple(joint for joint in self.description.joints if joint.name not in gone)
+        joints = tuple(joint for joint in self.description.joints if joint.name not in gone)
         actuated = self.description.actuated
         if actuated is not None:
             actuated = tuple(name for name in actuated if name not in gone)
         drives = tuple(drive for drive in self.description.drives if drive.joint not in gone)
-        changed = replace(self.description, joints=kept, actuated=actuated, drives=drives)
+        changed = replace(self.description, joints=joints, actuated=actuated, drives=drives)
         return replace(build(changed, kinematics_only=True), given_length=self.length)
 
     def absolute(self, space: Space = "auto") -> Mechanism:

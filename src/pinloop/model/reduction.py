@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..boundary.arguments import public
+from ..boundary.pickling import construct_again
+from .description import constant
 
 __all__ = ["CutAlternative", "LoopReduction", "Regularization"]
 
@@ -63,6 +65,11 @@ class LoopReduction:
     selection: Array
     alternatives: tuple[CutAlternative, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "selection", constant(self.selection))
+
+    __reduce__ = construct_again
+
     @property
     def rows(self) -> int:
         """Rows that are left."""
@@ -105,7 +112,7 @@ class Regularization:
 
     def selection(self, loop: str) -> Array:
         """``U`` of a loop, shape (rows, rows of its pair)."""
-        return next(found.selection for found in self.loops if found.loop == loop)
+        return next(entry.selection for entry in self.loops if entry.loop == loop)
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain values, for JSON."""
