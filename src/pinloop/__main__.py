@@ -1,6 +1,16 @@
-"""``python -m pinloop``: the command line. Nothing else lives here."""
+"""The commands ``pinloop`` and ``python -m pinloop``; Ctrl-C is handled before large imports."""
 
-from .cli.main import main
+from importlib import import_module
+
+from .cli.interrupts import quiet_interrupts
+
+
+def main() -> None:
+    """Run the command line of this process and exit."""
+    with quiet_interrupts():
+        command_line = import_module("pinloop.cli.main")
+    command_line.main()
+
 
 if __name__ == "__main__":
     main()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
@@ -278,6 +280,32 @@ def test_an_interrupt_is_not_a_traceback(
     monkeypatch.setattr(module, where, interrupted)
     assert cli.run(["check", robot]) == 130
     assert capsys.readouterr() == ("", "")
+
+
+INTERRUPTING = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == MODULE:
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupting())
+from pinloop.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "module", ["pinloop.cli.main", "typer", "rich", "pinocchio", "pinloop.cli.model", "scipy"]
+)
+def test_an_interrupt_of_an_import_says_nothing(robot: str, module: str) -> None:
+    program = INTERRUPTING.replace("MODULE", repr(module))
+    done = subprocess.run(
+        [sys.executable, "-c", program, "check", robot], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_a_defect_is_not_taken_for_an_answer(

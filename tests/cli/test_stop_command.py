@@ -370,7 +370,7 @@ def test_an_interrupt_is_not_a_traceback(
 
 def started(*words: str, **more: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "pinloop.cli.main", *words],
+        [sys.executable, "-m", "pinloop", *words],
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **more},
     )
 

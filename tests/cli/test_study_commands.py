@@ -176,7 +176,7 @@ def test_on_a_terminal(
 def test_interrupted_and_gone_on_with(folder: Path) -> None:
     path = written(folder, sampling={"method": "random", "count": 3000})
     process = subprocess.Popen(
-        [sys.executable, "-m", "pinloop.cli.main", "study", path],
+        [sys.executable, "-m", "pinloop", "study", path],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     results, end = folder / "beam.study.csv", time.monotonic() + 60

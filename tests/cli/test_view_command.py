@@ -103,7 +103,7 @@ def test_view_tells_which_mesh_it_cannot_read(tmp_path: Path, capsys: Captured) 
 @contextmanager
 def program(*words: str, **more: object) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "pinloop.cli.main", *words],
+        [sys.executable, "-m", "pinloop", *words],
         **{
             "stdout": subprocess.PIPE,
             "stderr": subprocess.PIPE,

@@ -25,11 +25,12 @@ from typer.main import get_command, get_group
 from ..errors import PinloopError, PinloopWarning, SimulationFailed, StopFailed
 from ..show.terminal import ReaderGone, complain, show_warning, write
 from ..version import __version__
+from .interrupts import INTERRUPTED, quiet_interrupts
 
 __all__ = ["app", "main", "run"]
 
 _FAILED, _MISTAKE = 1, 2
-_DEFECT, _INTERRUPTED, _UNREAD = 70, 130, 141
+_DEFECT, _UNREAD = 70, 141
 
 _MODULES = {
     "check": "model",
@@ -54,7 +55,8 @@ class _LazyCommands(UserDict[str, Any]):
     def __getitem__(self, name: str) -> Any:
         command = self.data[name]
         if isinstance(command, str):
-            module = import_module(f".{command}", __package__)
+            with quiet_interrupts():
+                module = import_module(f".{command}", __package__)
             command = self.data[name] = get_group(module.app).commands[name]
         return command
 
@@ -102,7 +104,7 @@ def run(arguments: Sequence[str]) -> int:
     except (PinloopError, typer.TyperException) as error:
         return _failed(error, as_json=_prints_json(arguments))
     except (KeyboardInterrupt, typer.Abort):
-        return _INTERRUPTED
+        return INTERRUPTED
     except ReaderGone:
         return _UNREAD
     except Exception:
@@ -145,7 +147,3 @@ def _root(
         raise typer.Exit
     if context.invoked_subcommand is None:
         write(context.get_help(), rendered=True)
-
-
-if __name__ == "__main__":
-    main()
