@@ -289,10 +289,10 @@ class _Reader:
         if not isinstance(value, Mapping):
             return self._refuse(place, value, "expected a table of keys and values")
         before, keys = len(self.problems), keys_of(kind)
-        found = {}
+        values = {}
         for name, key in keys.items():
             if name in value:
-                found[name] = self.read(key.kind, value[name], (*place, name))
+                values[name] = self.read(key.kind, value[name], (*place, name))
             elif key.required:
                 meaning = f": {key.meaning}" if key.meaning else ""
                 self._add((*place, name), f" is missing{meaning}")
@@ -304,9 +304,9 @@ class _Reader:
         if len(self.problems) > before:
             return None
         try:
-            return kind(**found)
+            return kind(**values)
         except Misfit as error:
-            return self._refuse((*place, error.key), found.get(error.key), error.problem)
+            return self._refuse((*place, error.key), values.get(error.key), error.problem)
         except ValueError as error:
             return self._add(place, f": {error}")
 
@@ -326,13 +326,13 @@ class _Reader:
     def _dict(self, parts: tuple[Any, ...], value: Any, place: Place) -> Any:
         if not isinstance(value, Mapping):
             return self._refuse(place, value, "expected a table of keys and values")
-        found = {}
+        table = {}
         for name, item in value.items():
             if not isinstance(name, str) or not name:
                 self._refuse((*place, name), name, "expected a text as key (quotes make one)")
             else:
-                found[name] = self.read(parts[1], item, (*place, name))
-        return found
+                table[name] = self.read(parts[1], item, (*place, name))
+        return table
 
     def _refuse(self, place: Place, value: Any, expected: str) -> None:
         self._add(place, f" is {shown(value)}: {expected}")

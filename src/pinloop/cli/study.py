@@ -118,7 +118,7 @@ def worst(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Search the worst cases of a study: from its worst samples uphill, for each criterion.
+    """Search the worst cases of a study: from its worst samples on, for each criterion.
 
     The study is made first, as far as it is not done yet. Sampled, not guaranteed.
     """

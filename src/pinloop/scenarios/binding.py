@@ -111,18 +111,18 @@ class BoundScenario:
         self, table: Mapping[str, Sequence[Quantity]], *place: Key, rates: bool = False
     ) -> dict[str, list[float]]:
         """Coordinates or rates by joint [rad, m; per s]."""
-        found = {}
+        table_of_values = {}
         for joint, quantities in table.items():
             here = (*place, joint)
             with self.at(*here):
                 at = self.robot.coordinates(joint)
-                values = [self.value(joint, one, *here, rate=rates) for one in quantities]
+                values = [self.value(joint, quantity, *here, rate=rates) for quantity in quantities]
                 if rates and len(values) != at.nv:
                     raise BadValue(f"joint '{joint}' has {at.nv} rates, not {len(values)}")
                 if not rates:
                     at.part(values)  # says so if there are too many or too few
-                found[joint] = values
-        return found
+                table_of_values[joint] = values
+        return table_of_values
 
 
 # -- forces ---------------------------------------------------------------------------------------
@@ -134,26 +134,26 @@ def forces_of(entry: ForcesEntry, scenario: BoundScenario) -> list[Force]:
     Raises:
         LoadError: the robot does not have what they act on.
     """
-    found: list[Force] = []
+    forces: list[Force] = []
     for kind in ("pd", "torque", "joint_spring"):
         for joint, item in getattr(entry, kind).items():
             place = ("forces", kind, joint)
             with scenario.at(*place):
-                found.append(_at_joint(joint, item, scenario, *place))
-                found[-1].bind(scenario.robot)
+                forces.append(_at_joint(joint, item, scenario, *place))
+                forces[-1].bind(scenario.robot)
     if entry.joint_damping:
         _check_joints(entry.joint_damping, scenario, "forces", "joint_damping")
-        found.append(JointDamping(entry.joint_damping))
+        forces.append(JointDamping(entry.joint_damping))
     if friction := entry.joint_friction:
         place = ("forces", "joint_friction", "coefficients")
         _check_joints(friction.coefficients, scenario, *place)
-        found.append(JointFriction(friction.speed, friction.coefficients))
+        forces.append(JointFriction(friction.speed, friction.coefficients))
     for kind in ("spring", "damper", "point_force"):
         for k, item in enumerate(getattr(entry, kind)):
             with scenario.at("forces", kind, k):
-                found.append(_between(item))
-                found[-1].bind(scenario.robot)
-    return found
+                forces.append(_between(item))
+                forces[-1].bind(scenario.robot)
+    return forces
 
 
 def _at_joint(
@@ -207,13 +207,13 @@ def events_of(
         LoadError: the robot does not have what they name, or they are outside the run.
     """
     system = ModalSystem(scenario.robot, regularization=False)
-    found: list[Event | JointLimits] = []
+    events: list[Event | JointLimits] = []
     for k, entry in enumerate(entries):
         with scenario.at("events", k):
             event = _event(entry, scenario, k)
             bind_events(system, [event], 0.0, until)
-            found.append(event)
-    return found
+            events.append(event)
+    return events
 
 
 def _event(entry: EventEntry, scenario: BoundScenario, index: int) -> Event | JointLimits:

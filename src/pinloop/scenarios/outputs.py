@@ -105,7 +105,7 @@ def check_output(output: Output, taken: Iterable[Path]) -> None:
         )
     if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise BadValue(f"'{path}' cannot be written: permission denied")
-    if os.path.realpath(path) in {os.path.realpath(one) for one in taken}:
+    if os.path.realpath(path) in {os.path.realpath(other) for other in taken}:
         raise BadValue(f"'{path}' is a file that is used already; name another")
     module = _NEEDS.get(kind, "")
     if module and find_spec(module) is None:

@@ -212,7 +212,7 @@ def _outputs(file: Scenario, scenario: BoundScenario, force: bool) -> tuple[Outp
     """The files to write; refuses before the run what would fail after it."""
     path = scenario.document.path
     taken = [path, file.robot.file, *file.robot.loops]
-    found: list[Output] = []
+    outputs: list[Output] = []
     for kind in ("npz", "csv", "parquet", "html", "plot", "summary"):
         given = getattr(file.outputs, kind)
         for target in given if isinstance(given, tuple) else (given,):
@@ -220,8 +220,8 @@ def _outputs(file: Scenario, scenario: BoundScenario, force: bool) -> tuple[Outp
                 continue
             output = Output(kind, target)
             with scenario.at("outputs", kind):
-                check_output(output, [*taken, *(other.path for other in found)])
+                check_output(output, [*taken, *(other.path for other in outputs)])
                 if not force:
                     check_named(output, path.parent)
-            found.append(output)
-    return tuple(found)
+            outputs.append(output)
+    return tuple(outputs)

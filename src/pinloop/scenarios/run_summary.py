@@ -58,7 +58,7 @@ def as_document(run: Trajectory, written: Iterable[Path] = (), failure: str = ""
         "closure_residual": float(run.closure().max()),
         "energy": None if energy is None else _energy_document(energy),
         "events": [{"t_s": float(t), "name": name} for t, name in run.events],
-        "transitions": [_transition_document(run.robot, made) for made in run.transitions],
+        "transitions": [_transition_document(run.robot, change) for change in run.transitions],
         "modes": [str(mode) for mode in run.modes],
         "first": _state_document(run, 0),
         "last": _state_document(run, -1),
@@ -84,21 +84,21 @@ def _energy_document(energy: EnergyBalance) -> EnergyRecord:
     }
 
 
-def _transition_document(robot: Mechanism, made: Transition) -> TransitionRecord:
-    rows = zip(made.labels, made.impulse, made.determined, strict=True)
+def _transition_document(robot: Mechanism, change: Transition) -> TransitionRecord:
+    rows = zip(change.labels, change.impulse, change.determined, strict=True)
     return {
-        "t_s": float(made.t),
-        "events": list(made.events),
-        "before": str(made.before),
-        "after": str(made.after),
-        "energy_loss_J": float(made.energy_loss),
-        "drive_work_J": float(made.drive_work),
-        "regular": bool(made.regular),
+        "t_s": float(change.t),
+        "events": list(change.events),
+        "before": str(change.before),
+        "after": str(change.after),
+        "energy_loss_J": float(change.energy_loss),
+        "drive_work_J": float(change.drive_work),
+        "regular": bool(change.regular),
         "impulses": [
             {
                 "row": label,
                 "impulse": float(impulse),
-                "unit": _impulse_unit(robot, made, label),
+                "unit": _impulse_unit(robot, change, label),
                 "determined": bool(unique),
             }
             for label, impulse, unique in rows
@@ -106,9 +106,9 @@ def _transition_document(robot: Mechanism, made: Transition) -> TransitionRecord
     }
 
 
-def _impulse_unit(robot: Mechanism, made: Transition, label: str) -> Literal["N s", "N m s", ""]:
+def _impulse_unit(robot: Mechanism, change: Transition, label: str) -> Literal["N s", "N m s", ""]:
     """Unit of the impulse of a row; empty if it has parts of both kinds."""
-    for lock in made.after.locks:
+    for lock in change.after.locks:
         if label == lock.label or label.startswith(f"{lock.label}."):
             columns = locked_columns(robot, lock)
             linear = {bool(robot.is_translation[column]) for column in columns}
@@ -120,11 +120,11 @@ def _impulse_unit(robot: Mechanism, made: Transition, label: str) -> Literal["N 
 
 def _coordinates(robot: Mechanism, x: Array, *, speed: bool = False) -> dict[str, list[float]]:
     """Coordinates or rates by joint, SI units."""
-    found = {}
+    values = {}
     for name in robot.joints:
         at = robot.coordinates(name)
-        found[name] = [float(value) for value in x[at.v if speed else at.q]]
-    return found
+        values[name] = [float(value) for value in x[at.v if speed else at.q]]
+    return values
 
 
 def _state_document(run: Trajectory, index: int) -> StateRecord:
@@ -149,8 +149,8 @@ def run_table(run: Trajectory, failure: str = "") -> Report:
     blocks: list[Block] = [_facts(run), _states(run)]
     if run.events:
         blocks.append(_events(run))
-    jumps = [made for made in run.transitions if _adds_rows(made)]
-    blocks += [_impulses(run.robot, made) for made in jumps[:_MOST]]
+    jumps = [change for change in run.transitions if _adds_rows(change)]
+    blocks += [_impulses(run.robot, change) for change in jumps[:_MOST]]
     if max(len(run.events), len(run.transitions)) > _MOST:
         blocks.append(Notes("More", (f"Only the first {_MOST} events are shown; --json has all.",)))
     if run.warnings:
@@ -229,27 +229,27 @@ def _events(run: Trajectory) -> Table:
     )
     rows = []
     for t, name in run.events[:_MOST]:
-        made = _change_at(run.transitions, t, name)
-        lost = "" if made is None else f"{made.energy_loss if _adds_rows(made) else 0:.4g}"
-        regular = "" if made is None else "regular" if made.regular else "singular"
+        change = _change_at(run.transitions, t, name)
+        lost = "" if change is None else f"{change.energy_loss if _adds_rows(change) else 0:.4g}"
+        regular = "" if change is None else "regular" if change.regular else "singular"
         mark: Any = "caution" if regular == "singular" else ""
         cells = (Cell(printable(name)), Cell(f"{t:.6g}"), Cell(lost), Cell(regular, mark))
         rows.append(cells[: len(columns)])
     return Table("Events", columns, tuple(rows))
 
 
-def _adds_rows(made: Transition) -> bool:
+def _adds_rows(change: Transition) -> bool:
     """Whether something was locked or closed: what only lets go needs no impulse."""
-    return not (set(made.after.locks) <= set(made.before.locks)) or bool(
-        made.before.opened - made.after.opened
+    return not (set(change.after.locks) <= set(change.before.locks)) or bool(
+        change.before.opened - change.after.opened
     )
 
 
 def _change_at(changes: Sequence[Transition], t: float, name: str) -> Transition | None:
-    return next((made for made in changes if made.t == t and name in made.events), None)
+    return next((change for change in changes if change.t == t and name in change.events), None)
 
 
-def _impulses(robot: Mechanism, made: Transition) -> Table:
+def _impulses(robot: Mechanism, change: Transition) -> Table:
     """Impulses of a change of the mode."""
     columns = (
         Column("constraint", right=False),
@@ -258,11 +258,13 @@ def _impulses(robot: Mechanism, made: Transition) -> Table:
         Column("unique", right=False),
     )
     rows = []
-    for label, impulse, unique in zip(made.labels, made.impulse, made.determined, strict=True):
-        cells = (printable(label), f"{impulse:.5g}", _impulse_unit(robot, made, label))
+    for label, impulse, unique in zip(
+        change.labels, change.impulse, change.determined, strict=True
+    ):
+        cells = (printable(label), f"{impulse:.5g}", _impulse_unit(robot, change, label))
         rows.append((*(Cell(cell) for cell in cells), Cell("yes" if unique else "no")))
-    events = ", ".join(made.events)
-    return Table(printable(f"Impulses of {events} at {made.t:.6g} s"), columns, tuple(rows))
+    events = ", ".join(change.events)
+    return Table(printable(f"Impulses of {events} at {change.t:.6g} s"), columns, tuple(rows))
 
 
 class EventRecord(TypedDict):

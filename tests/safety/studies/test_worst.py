@@ -12,7 +12,7 @@ import pytest
 import pinloop as pl
 from pinloop.safety.space.obstacles import Obstacle
 from pinloop.safety.studies.cases import Setup
-from pinloop.safety.studies.worst import criteria, uphill
+from pinloop.safety.studies.worst import criteria, pattern_search
 
 from ...states import URDF
 from . import wheels
@@ -223,21 +223,21 @@ def test_criteria_of_sliding_joints() -> None:
     study = pl.study(wheels.carriages(), wheels.CARRIAGES_BRAKES, wheels.CARRIAGES_SPACE,
                      pl.safety.Random(1), jobs=1)  # fmt: skip
     assert criteria(study.setup)["angle:b"] == "b_excursion_m"
-    assert criteria(study.setup)["impulse:a"] == "a_impulse_Ns"
+    assert criteria(study.setup)["impulse:a"] == "a_impulse_N_s"
     assert set(criteria(study.setup).values()) <= set(study.names)
 
 
 # -- the search by itself -------------------------------------------------------------------------
 
 
-def test_uphill_counts_and_keeps_inside() -> None:
+def test_pattern_search_counts_and_keeps_inside() -> None:
     asked: list[np.ndarray[Any, Any]] = []
 
     def size(x: Any) -> float:
         asked.append(x.copy())
         return -float(np.sum((x - [0.3, 2.0, -1.0]) ** 2))
 
-    best, x, count = uphill(size, np.array([0.5, 0.5, 0.5]), 500)
+    best, x, count = pattern_search(size, np.array([0.5, 0.5, 0.5]), 500)
     assert count == len(asked) < 500
     assert np.all(np.array(asked) >= 0) and np.all(np.array(asked) <= 1)
     assert x == pytest.approx([0.3, 1.0, 0.0], abs=1e-3) and tuple(x[1:]) == (1.0, 0.0)
@@ -245,38 +245,38 @@ def test_uphill_counts_and_keeps_inside() -> None:
 
 
 @pytest.mark.parametrize("budget", [1, 2, 3, 7, 20])
-def test_uphill_keeps_to_its_budget(budget: int) -> None:
+def test_pattern_search_keeps_to_its_budget(budget: int) -> None:
     asked = []
 
     def size(x: Any) -> float:
         asked.append(x)
         return float(x[0] * x[1])
 
-    best, x, count = uphill(size, np.array([0.4, 0.6]), budget)
+    best, x, count = pattern_search(size, np.array([0.4, 0.6]), budget)
     assert count == len(asked) <= budget
     assert best == float(x[0] * x[1]) >= 0.24
 
 
 @pytest.mark.parametrize(("low", "high", "start"), [(1.0, 0.4, 0.7), (0.4, 1.0, 0.3)])
-def test_uphill_looks_at_both_ends_first(low: float, high: float, start: float) -> None:
+def test_pattern_search_looks_at_both_ends_first(low: float, high: float, start: float) -> None:
     """A valley lies before the higher end; the lower one is near."""
 
     def size(x: Any) -> float:
         return float(max(low - 3 * x[0], high - 3 * (1 - x[0])))
 
-    best, x, _ = uphill(size, np.array([start]), 40)
+    best, x, _ = pattern_search(size, np.array([start]), 40)
     assert best == 1.0 and x[0] == (0.0 if low > high else 1.0)
 
 
-def test_uphill_halves_its_steps() -> None:
+def test_pattern_search_halves_its_steps() -> None:
     """Nine halvings from a quarter to a thousandth: four stops and the pattern each, not more."""
-    best, x, count = uphill(lambda x: -float((x[0] - 0.47) ** 2), np.array([0.1]), 500)
+    best, x, count = pattern_search(lambda x: -float((x[0] - 0.47) ** 2), np.array([0.1]), 500)
     assert x[0] == pytest.approx(0.47, abs=1e-3) and best <= 0 and count < 45
 
 
-def test_uphill_around_what_is_not_allowed() -> None:
+def test_pattern_search_around_what_is_not_allowed() -> None:
     def size(x: Any) -> float:
         return -np.inf if x[0] > 0.7 else float(x[0] + x[1])
 
-    best, x, _ = uphill(size, np.array([0.1, 0.1]), 200)
+    best, x, _ = pattern_search(size, np.array([0.1, 0.1]), 200)
     assert best == pytest.approx(1.7, abs=2e-3) and x[0] <= 0.7

@@ -202,14 +202,14 @@ class Brakes:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Numbers that are possible but suspicious, one sentence each."""
-        found = [
+        sentences = [
             f"chain: {name} is {value:g} s, more than half a second; times are in seconds"
             for name in CHAIN_PARAMETERS
             if (value := getattr(self.chain, name)) > _LONG
         ]
         for name, brake in self.joints.items():
-            found += [f"joint '{name}': {sentence}" for sentence in _suspicions(brake)]
-        return tuple(found)
+            sentences += [f"joint '{name}': {sentence}" for sentence in _suspicions(brake)]
+        return tuple(sentences)
 
     def assumptions(self, robot: Mechanism | None = None) -> tuple[Assumption, ...]:
         """Every number that a stop rests on, chain first, with its provenance.
@@ -263,25 +263,29 @@ class Brakes:
 
 def _suspicions(brake: JointBrake) -> list[str]:
     """What is suspicious about the numbers of one joint."""
-    found = []
+    sentences = []
     ratio = brake.gear_ratio
     if ratio < 1:
-        found.append(f"gear_ratio is {ratio:g}; it is motor turns per joint turn, mostly above 1")
+        sentences.append(
+            f"gear_ratio is {ratio:g}; it is motor turns per joint turn, mostly above 1"
+        )
     if brake.efficiency < 0.3:
-        found.append(f"efficiency is {brake.efficiency:g}; it is a fraction, mostly above 0.3")
+        sentences.append(f"efficiency is {brake.efficiency:g}; it is a fraction, mostly above 0.3")
     if brake.kind == "none":
-        return found
+        return sentences
     if brake.kind == "friction" and brake.static == 0:
-        found.append("has a friction brake without torque; write kind: none if it has no brake")
+        sentences.append("has a friction brake without torque; write kind: none if it has no brake")
     if brake.kind == "friction" and brake.static > 2 * brake.dynamic_torque:
-        found.append(
+        sentences.append(
             f"static_torque is {brake.static:g}, more than twice dynamic_torque "
             f"({brake.dynamic_torque:g}); 1.0 to 1.3 times is usual"
         )
     for name, value in (("delay", brake.delay), ("rise", brake.rise)):
         if value > _LONG:
-            found.append(f"{name} is {value:g} s, more than half a second; times are in seconds")
-    return found
+            sentences.append(
+                f"{name} is {value:g} s, more than half a second; times are in seconds"
+            )
+    return sentences
 
 
 def _assumption(

@@ -283,7 +283,7 @@ class Chain:
 
 def _parameters_of(kind: type[JointBrake | Chain]) -> FrozenTable[Parameter]:
     """The parameters among the fields of a class."""
-    found = {}
+    parameters = {}
     for name, key in keys_of(kind).items():
         bare, marks = parted(key.kind)
         for mark in marks:
@@ -293,10 +293,10 @@ def _parameters_of(kind: type[JointBrake | Chain]) -> FrozenTable[Parameter]:
                 marks += tuple(more for _, others in inner for more in others)
                 words = get_args(bare) if bare in (Kind, Side) else ()
                 limits = next((m for m in marks if isinstance(m, Range)), Range())
-                found[name] = replace(
+                parameters[name] = replace(
                     mark, meaning=key.meaning, default=key.default, words=words, limits=limits
                 )
-    return FrozenTable(found)
+    return FrozenTable(parameters)
 
 
 JOINT_PARAMETERS = _parameters_of(JointBrake)

@@ -106,7 +106,7 @@ class Setup:
             values: value of every variable, by name.
         """
         row: Row = {"case": float(number)}
-        row |= {one.column: float(values[one.name]) for one in self.variables}
+        row |= {variable.column: float(values[variable.name]) for variable in self.variables}
         try:
             stop = self.stop(values)
             near = {CLEARANCE: self.clearance(stop)} if self.obstacles else {}
@@ -120,7 +120,7 @@ class Setup:
 
     def clearance(self, stop: StopResult) -> float:
         """How near a stop comes to the obstacles [m]; 0 if it touches one."""
-        return min(one.distance for one in clearance(stop.run, self.obstacles).values())
+        return min(nearest.distance for nearest in clearance(stop.run, self.obstacles).values())
 
     @cached_property
     def _regular(self) -> Mechanism:
@@ -187,13 +187,13 @@ _OF_JOINT = {
 
 def columns(setup: Setup) -> list[str]:
     """Names of the columns of all rows, with units."""
-    found = ["case", *(one.column for one in setup.variables), "outcome", "reason"]
-    found += ["stopping_time_s", "reaction_time_s", "tool_travel_m", "tool_peak_speed_m_per_s"]
-    found += [*TOOL_PLACE, "kinetic_energy_J", "ledger_error"]
-    found += [CLEARANCE] if setup.obstacles else []
+    names = ["case", *(variable.column for variable in setup.variables), "outcome", "reason"]
+    names += ["stopping_time_s", "reaction_time_s", "tool_travel_m", "tool_peak_speed_m_per_s"]
+    names += [*TOOL_PLACE, "kinetic_energy_J", "ledger_error"]
+    names += [CLEARANCE] if setup.obstacles else []
     for name in setup.brakes.joints:
-        found += joint_columns(setup.robot, name).values()
-    return found
+        names += joint_columns(setup.robot, name).values()
+    return names
 
 
 def joint_columns(robot: Mechanism, joint: str) -> dict[str, str]:

@@ -158,15 +158,15 @@ def read_cells(path: Path, names: Sequence[str], count: int) -> Iterator[list[st
         names: names of its columns.
         count: number of rows.
     """
-    found = 0
+    read = 0
     try:
         for _, cells in _records(path, names):
-            if found == count:
+            if read == count:
                 return
             yield cells
-            found += 1
-        if found < count:
-            raise ValueError(f"it has {found} rows, not {count}")
+            read += 1
+        if read < count:
+            raise ValueError(f"it has {read} rows, not {count}")
     except (OSError, ValueError, csv.Error) as error:
         raise unreadable(path, error) from error
 

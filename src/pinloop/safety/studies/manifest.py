@@ -34,7 +34,7 @@ def manifest_of(setup: Setup, sampling: Sampling) -> dict[str, Any]:
         "robot": setup.robot.name,
         "robot_sha256": _robot(setup.robot),
         "brakes_sha256": _digest(setup.brakes.joints, setup.brakes.chain),
-        "variables": [[one.column, one.low, one.high] for one in setup.variables],
+        "variables": [[item.column, item.low, item.high] for item in setup.variables],
         "sampling": repr(sampling),
         "category": repr(setup.category),
         "payload": _payload(setup),
@@ -44,7 +44,7 @@ def manifest_of(setup: Setup, sampling: Sampling) -> dict[str, Any]:
         "until": setup.until,
         "method": repr(setup.method),
         "standstill": repr(setup.standstill),
-        "obstacles": {one.name: _obstacle(one) for one in setup.obstacles},
+        "obstacles": {item.name: _obstacle(item) for item in setup.obstacles},
     }
 
 

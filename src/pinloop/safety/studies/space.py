@@ -109,18 +109,18 @@ class Space:
             UnknownName: a joint that the robot does not have.
             BadValue: a range that makes no sense.
         """
-        found: list[Variable] = []
+        variables: list[Variable] = []
         if self.motion is None:
             if self.instant is not None:
                 raise BadValue(
                     "instant is given without a motion; give motion=pl.safety.JointTrajectory"
                 )
-            found += self._poses(robot) + self._speeds(robot)
+            variables += self._poses(robot) + self._speeds(robot)
         else:
-            found.append(self._instant(brakes.chain if chain is None else chain))
+            variables.append(self._instant(brakes.chain if chain is None else chain))
         if self.payload is not None:
-            found.append(_variable("payload", "", self.payload, "kg"))
-        found += [
+            variables.append(_variable("payload", "", self.payload, "kg"))
+        variables += [
             _variable("delay", _braked(brakes, name), extent, "s")
             for name, extent in self.delay.items()
         ]
@@ -131,13 +131,13 @@ class Space:
             variable = _variable("band", _braked(brakes, name), extent, "")
             if not -1.0 <= variable.low <= variable.high <= 1.0:
                 raise BadValue(f"the band of '{name}' is {extent!r}; it must be within -1 and 1")
-            found.append(variable)
-        return tuple(found)
+            variables.append(variable)
+        return tuple(variables)
 
     def _poses(self, robot: Mechanism) -> list[Variable]:
         lower, upper = robot.model.lowerPositionLimit, robot.model.upperPositionLimit
         given = _of_driven(robot, self.pose or {}, "pose")
-        found = []
+        variables = []
         for name in driven_joints(robot):
             at = robot.coordinates(name)
             i = at.q.start
@@ -159,14 +159,14 @@ class Space:
                     f"pose of '{name}' goes from {variable.low:g} to {variable.high:g} {unit}, "
                     f"beyond its limits of {lower[i]:g} to {upper[i]:g}; stay within them"
                 )
-            found.append(variable)
-        return found
+            variables.append(variable)
+        return variables
 
     def _speeds(self, robot: Mechanism) -> list[Variable]:
         top = robot.model.upperVelocityLimit
         per_joint = isinstance(self.speed, Mapping)
         given = _of_driven(robot, self.speed, "speed") if isinstance(self.speed, Mapping) else {}
-        found = []
+        variables = []
         for name in driven_joints(robot):
             column = robot.coordinates(name).v.start
             limit = float(top[column])
@@ -181,8 +181,8 @@ class Space:
                     f"speed={{'{name}': (-1.0, 1.0)}} in rad/s or m/s"
                 )
             unit = "m/s" if robot.is_translation[column] else "rad/s"
-            found.append(_variable("speed", name, extent, unit))
-        return found
+            variables.append(_variable("speed", name, extent, unit))
+        return variables
 
     def _instant(self, chain: Chain) -> Variable:
         motion = self.motion

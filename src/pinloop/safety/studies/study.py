@@ -96,10 +96,10 @@ class Study:
 
     def outcomes(self) -> dict[str, int]:
         """How many cases ended how."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for row in self.rows():
-            found[str(row["outcome"])] = found.get(str(row["outcome"]), 0) + 1
-        return found
+            counts[str(row["outcome"])] = counts.get(str(row["outcome"]), 0) + 1
+        return counts
 
     def values(self, case: int) -> dict[str, float]:
         """Values of the variables of a case."""
@@ -282,19 +282,24 @@ def _batch(setup: Setup, first: int, values: Sequence[dict[str, float]]) -> list
 
 def _varying(setup: Setup) -> tuple[str, ...]:
     """Names of the variables that vary."""
-    return tuple(one.name for one in setup.variables if one.varies)
+    return tuple(variable.name for variable in setup.variables if variable.varies)
 
 
 def _values(setup: Setup, sampling: Sampling, first: int, last: int) -> list[dict[str, float]]:
     """Values of all variables for consecutive cases."""
     names, variables = _varying(setup), setup.variables
-    found = []
+    cases = []
     for point in sampling.block(names, first, last).tolist():
         share = dict(zip(names, point, strict=True))
-        found.append(
-            {one.name: one.at(share[one.name]) if one.varies else one.low for one in variables}
+        cases.append(
+            {
+                variable.name: variable.at(share[variable.name])
+                if variable.varies
+                else variable.low
+                for variable in variables
+            }
         )
-    return found
+    return cases
 
 
 def _checked_size(setup: Setup, sampling: Sampling, jobs: int) -> int:
@@ -323,14 +328,14 @@ def _checked_size(setup: Setup, sampling: Sampling, jobs: int) -> int:
 def _warn_of_speeds(setup: Setup) -> None:
     """Speeds above the limits of the robot are no mistake, but worth a word."""
     top = setup.robot.model.upperVelocityLimit
-    for one in setup.variables:
-        if one.kind == "speed":
-            limit = float(top[setup.robot.coordinates(one.joint).v.start])
-            fastest = max(abs(one.low), abs(one.high))
+    for variable in setup.variables:
+        if variable.kind == "speed":
+            limit = float(top[setup.robot.coordinates(variable.joint).v.start])
+            fastest = max(abs(variable.low), abs(variable.high))
             if fastest > limit * (1 + 1e-9) > 0:
                 warnings.warn(
-                    f"speeds of joint '{one.joint}' go to {fastest:g} {one.unit}, above its limit "
-                    f"of {limit:g}",
+                    f"speeds of joint '{variable.joint}' go to {fastest:g} {variable.unit}, above "
+                    f"its limit of {limit:g}",
                     PinloopWarning,
                     stacklevel=4,
                 )

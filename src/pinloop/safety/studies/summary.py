@@ -137,12 +137,12 @@ def summarised(study: Study) -> Summary:
         elif row["reason"]:
             reasons[str(row["reason"])] = reasons.get(str(row["reason"]), 0) + 1
     table = np.array(numbers).reshape(len(cases), len(columns))
-    found = []
+    distributions = []
     for name, values in zip(columns, table.T if cases else (), strict=False):
-        found.append(distribution_of(name, values, np.array(cases)))
+        distributions.append(distribution_of(name, values, np.array(cases)))
     ordered = sorted(reasons.items(), key=lambda item: -item[1])
     beyond = tuple(Beyond(name, len(over[name]), *max(over[name])) for name in over)
-    return Summary(outcomes, dict(ordered), tuple(found), beyond)
+    return Summary(outcomes, dict(ordered), tuple(distributions), beyond)
 
 
 def beyond_columns(setup: Setup) -> dict[str, str]:
@@ -166,8 +166,8 @@ def distribution_of(column: str, values: Array, cases: NDArray[np.int64]) -> Dis
 
 def _columns(setup: Setup) -> list[str]:
     """What is summed up."""
-    found = ["stopping_time_s", "tool_travel_m", *([CLEARANCE] if setup.obstacles else [])]
-    return found + [joint_columns(setup.robot, name)["excursion"] for name in setup.brakes.joints]
+    names = ["stopping_time_s", "tool_travel_m", *([CLEARANCE] if setup.obstacles else [])]
+    return names + [joint_columns(setup.robot, name)["excursion"] for name in setup.brakes.joints]
 
 
 def as_document(study: Study, summary: Summary) -> dict[str, Any]:
@@ -189,17 +189,17 @@ def as_document(study: Study, summary: Summary) -> dict[str, Any]:
         "outcomes": dict(summary.outcomes),
         "reasons": dict(summary.reasons),
         "distributions": {
-            one.column: {
-                "median": one.median,
-                "95_percent": one.most,
-                "worst_sampled": one.worst,
-                "case": one.case,
+            item.column: {
+                "median": item.median,
+                "95_percent": item.most,
+                "worst_sampled": item.worst,
+                "case": item.case,
             }
-            for one in summary.distributions
+            for item in summary.distributions
         },
         "beyond_limits": {
-            one.joint: {"cases": one.count, "worst_sampled": one.worst, "case": one.case}
-            for one in summary.beyond
+            item.joint: {"cases": item.count, "worst_sampled": item.worst, "case": item.case}
+            for item in summary.beyond
         },
         "manifest": json.loads(json.dumps(manifest_of(study.setup, study.sampling))),
     }
@@ -209,13 +209,13 @@ def worst_document(worst: Mapping[str, WorstCase]) -> dict[str, Any]:
     """Worst cases as JSON has them."""
     return {
         name: {
-            "column": one.column,
-            "value": one.value if math.isfinite(one.value) else None,
-            "worst_sampled": one.sampled if math.isfinite(one.sampled) else None,
-            "evaluations": one.evaluations,
-            "values": dict(one.values),
+            "column": case.column,
+            "value": case.value if math.isfinite(case.value) else None,
+            "worst_sampled": case.sampled if math.isfinite(case.sampled) else None,
+            "evaluations": case.evaluations,
+            "values": dict(case.values),
         }
-        for name, one in worst.items()
+        for name, case in worst.items()
     }
 
 
@@ -252,23 +252,23 @@ def summary_table(study: Study, summary: Summary) -> Report:
 
 
 def _beyond_notes(setup: Setup, summary: Summary) -> tuple[str, ...]:
-    return tuple(beyond_text(setup, one) for one in summary.beyond)
+    return tuple(beyond_text(setup, joint) for joint in summary.beyond)
 
 
-def beyond_text(setup: Setup, one: Beyond) -> str:
+def beyond_text(setup: Setup, beyond: Beyond) -> str:
     """What happens to a joint that gets beyond its limits, in one sentence."""
-    units = units_of(setup.robot, one.joint)
-    far = units.factor * one.worst
+    units = units_of(setup.robot, beyond.joint)
+    far = units.factor * beyond.worst
     return (
-        f"joint '{printable(one.joint)}' gets beyond its limits in {one.count} of the cases, by up "
-        f"to {number(far, decimals([far], most=3))} {units.shown} in case {one.case}; no end stop "
-        "holds it there"
+        f"joint '{printable(beyond.joint)}' gets beyond its limits in {beyond.count} of the cases, "
+        f"by up to {number(far, decimals([far], most=3))} {units.shown} in case {beyond.case}; no "
+        "end stop holds it there"
     )
 
 
 def _facts(study: Study, summary: Summary) -> KeyValues:
     setup = study.setup
-    moving = [one for one in setup.variables if one.varies]
+    moving = [variable for variable in setup.variables if variable.varies]
     entries = [
         ("cases", Cell(f"{study.done} of {study.size}, {study.sampling!r}")),
         *(
@@ -277,7 +277,7 @@ def _facts(study: Study, summary: Summary) -> KeyValues:
         ),
         ("category", Cell(str(setup.category.number))),
         ("brakes", Cell(printable(setup.brakes.source or "given in Python"))),
-        ("varies", Cell(", ".join(printable(one.name) for one in moving) or "nothing")),
+        ("varies", Cell(", ".join(printable(variable.name) for variable in moving) or "nothing")),
         ("results", Cell(printable(str(study.path)))),
     ]
     return KeyValues("Study", tuple(entries))
@@ -298,12 +298,12 @@ def _named(column: str) -> tuple[str, str, float]:
 
 def _distributions(summary: Summary) -> Table:
     rows = []
-    for one in summary.distributions:
-        what, unit, factor = _named(one.column)
-        values = [factor * value for value in (one.median, one.most, one.worst)]
+    for spread in summary.distributions:
+        what, unit, factor = _named(spread.column)
+        values = [factor * value for value in (spread.median, spread.most, spread.worst)]
         places = decimals(values, most=3)
         cells = [Cell(number(value, places)) for value in values]
-        rows.append((Cell(f"{what} [{unit}]"), *cells, Cell(str(one.case))))
+        rows.append((Cell(f"{what} [{unit}]"), *cells, Cell(str(spread.case))))
     columns = (
         Column("", right=False),
         *(Column(heading) for heading in ("median", "95 %", "worst sampled", "case")),
@@ -319,17 +319,17 @@ def worst_table(setup: Setup, worst: Mapping[str, WorstCase]) -> Report:
         worst: worst cases by criterion.
     """
     rows = []
-    for name, one in worst.items():
-        unit, factor = shown_unit(column_unit(one.column))
-        values = (factor * one.value, factor * one.sampled)
+    for name, case in worst.items():
+        unit, factor = shown_unit(column_unit(case.column))
+        values = (factor * case.value, factor * case.sampled)
         cells = [Cell(number(value, decimals(values, most=3))) for value in values]
-        rows.append((Cell(f"{printable(name)} [{unit}]"), *cells, Cell(str(one.evaluations))))
+        rows.append((Cell(f"{printable(name)} [{unit}]"), *cells, Cell(str(case.evaluations))))
     columns = tuple(Column(heading) for heading in ("found", "worst sampled", "stops made"))
     results = Table("Worst cases", (Column("", right=False), *columns), tuple(rows))
     places = []
-    for variable in (one for one in setup.variables if one.varies):
+    for variable in (case for case in setup.variables if case.varies):
         unit = f" [{variable.unit}]" if variable.unit else ""
-        cells = [Cell(f"{one.values[variable.name]:.5g}") for one in worst.values()]
+        cells = [Cell(f"{case.values[variable.name]:.5g}") for case in worst.values()]
         places.append((Cell(f"{printable(variable.name)}{unit}"), *cells))
     where = Table(
         "Where they are",

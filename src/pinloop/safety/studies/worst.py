@@ -1,4 +1,4 @@
-"""The worst cases: from the worst samples of a study uphill, for each criterion by itself.
+"""The worst cases: from the worst samples of a study on, for each criterion by itself.
 
 The worst case of time, of angle, of travel and of impulse are usually different cases. Found by
 sampling and local search: sampled, not guaranteed.
@@ -22,7 +22,7 @@ from ...errors import BadValue, UnknownName
 from .cases import CLEARANCE, Setup, WorstCase, joint_columns
 from .study import Study
 
-__all__ = ["WorstCase", "criteria", "known_criteria", "uphill", "worst_case"]
+__all__ = ["WorstCase", "criteria", "known_criteria", "pattern_search", "worst_case"]
 
 Array = NDArray[np.float64]
 
@@ -36,15 +36,15 @@ def criteria(setup: Setup) -> dict[str, str]:
     Args:
         setup: what all cases of a study have in common.
     """
-    found = {"time": "stopping_time_s", "travel": "tool_travel_m"}
+    columns = {"time": "stopping_time_s", "travel": "tool_travel_m"}
     if setup.obstacles:
-        found["clearance"] = CLEARANCE
+        columns["clearance"] = CLEARANCE
     for name in setup.brakes.joints:
         of = joint_columns(setup.robot, name)
-        found[f"angle:{name}"] = of["excursion"]
-        found[f"impulse:{name}"] = of["impulse"]
-        found[f"gear:{name}"] = of["peak_gear_torque"]
-    return found
+        columns[f"angle:{name}"] = of["excursion"]
+        columns[f"impulse:{name}"] = of["impulse"]
+        columns[f"gear:{name}"] = of["peak_gear_torque"]
+    return columns
 
 
 @public
@@ -58,7 +58,7 @@ def worst_case(
 ) -> dict[str, WorstCase]:
     """Search the worst cases of a study's space.
 
-    From the worst samples each search goes uphill in the space, first to both ends of every range:
+    From the worst samples each search goes on in the space, first to both ends of every range:
     a weaker brake is not always worse. Cases that do not end with the robot at rest and held
     are another finding, and left out here.
 
@@ -81,15 +81,15 @@ def worst_case(
     if wanted is None:
         known = {name: column for name, column in known.items() if _matters(name, sizes[name])}
     tasks = [(name, case) for name in known for case in _worst_of(sizes[name], starts)]
-    climbs = Parallel(n_jobs=jobs)(
-        delayed(_climb)(study.setup, study.values(case), known[name], evaluations)
+    searches = Parallel(n_jobs=jobs)(
+        delayed(_search_from)(study.setup, study.values(case), known[name], evaluations)
         for name, case in tasks
     )
-    found: dict[str, WorstCase] = {}
+    cases: dict[str, WorstCase] = {}
     for name, column in known.items():
-        own = [climb for (of, _), climb in zip(tasks, climbs, strict=True) if of == name]
-        size, values, _ = max(own, key=lambda climb: climb[0])
-        found[name] = WorstCase(
+        own = [search for (of, _), search in zip(tasks, searches, strict=True) if of == name]
+        size, values, _ = max(own, key=lambda search: search[0])
+        cases[name] = WorstCase(
             name,
             column,
             abs(size),
@@ -98,7 +98,7 @@ def worst_case(
             study.setup.stop(values),
             sum(count for _, _, count in own),
         )
-    return found
+    return cases
 
 
 def known_criteria(setup: Setup, wanted: Sequence[str] | None) -> dict[str, str]:
@@ -132,13 +132,13 @@ def _size(row: Mapping[str, float | str], column: str) -> float:
 
 def _samples(study: Study, known: Mapping[str, str]) -> dict[str, Array]:
     """Sizes of the samples per criterion."""
-    found: dict[str, list[float]] = {name: [] for name in known}
+    samples: dict[str, list[float]] = {name: [] for name in known}
     for row in study.rows():
         for name, column in known.items():
-            found[name].append(_size(row, column))
-    if not any(np.isfinite(sizes).any() for sizes in found.values()):
+            samples[name].append(_size(row, column))
+    if not any(np.isfinite(sizes).any() for sizes in samples.values()):
         raise BadValue("no case of the study stopped: there is none to start from")
-    return {name: np.array(sizes) for name, sizes in found.items()}
+    return {name: np.array(sizes) for name, sizes in samples.items()}
 
 
 def _matters(name: str, sizes: Array) -> bool:
@@ -152,33 +152,33 @@ def _worst_of(sizes: Array, count: int) -> list[int]:
     return [int(case) for case in usable[order[:count]]]
 
 
-def _climb(
+def _search_from(
     setup: Setup, values: Mapping[str, float], column: str, evaluations: int
 ) -> tuple[float, dict[str, float], int]:
-    """Uphill from one case; the size reached, its case, and the number of stops made."""
-    moving = [one for one in setup.variables if one.varies]
-    low = np.array([one.low for one in moving])
-    span = np.array([one.high - one.low for one in moving])
-    start = (np.array([values[one.name] for one in moving]) - low) / span
+    """Search from one case on; the size reached, its case, and the number of stops made."""
+    moving = [variable for variable in setup.variables if variable.varies]
+    low = np.array([variable.low for variable in moving])
+    span = np.array([variable.high - variable.low for variable in moving])
+    start = (np.array([values[variable.name] for variable in moving]) - low) / span
 
     def case(x: Array) -> dict[str, float]:
         if np.array_equal(x, start):
             return dict(values)  # to the last digit
         places = zip(moving, x.tolist(), strict=True)
-        return {**values, **{one.name: one.at(share) for one, share in places}}
+        return {**values, **{variable.name: variable.at(share) for variable, share in places}}
 
     def size(x: Array) -> float:
-        found = _size(setup.row(0, case(x)), column)
-        return -np.inf if np.isnan(found) else found
+        value = _size(setup.row(0, case(x)), column)
+        return -np.inf if np.isnan(value) else value
 
-    best, x, count = uphill(size, start, evaluations)
+    best, x, count = pattern_search(size, start, evaluations)
     return best, case(x), count
 
 
-def uphill(
+def pattern_search(
     size: Callable[[Array], float], start: Array, evaluations: int
 ) -> tuple[float, Array, int]:
-    """Go uphill from a point: first to both ends of every coordinate, then by smaller steps.
+    """Search from a point: first to both ends of every coordinate, then by smaller steps.
 
     Args:
         size: what is to become large; minus infinity where it is not allowed.
@@ -188,24 +188,24 @@ def uphill(
     Returns:
         The largest size found, where it is, and how often it was asked for.
     """
-    climb = _Climb(size, np.clip(start, 0.0, 1.0), evaluations)
-    for k in range(len(climb.x)):
+    search = _PatternSearch(size, np.clip(start, 0.0, 1.0), evaluations)
+    for k in range(len(search.x)):
         for end in (0.0, 1.0):
-            climb.try_coordinate(k, end)
+            search.try_coordinate(k, end)
     step = _STEP
-    while step >= _SMALLEST and climb.left > 0:
-        before, old = climb.best, climb.x
-        for k in range(len(climb.x)):
-            if not climb.try_coordinate(k, climb.x[k] + step):
-                climb.try_coordinate(k, climb.x[k] - step)
-        if climb.best > before:
-            climb.try_point(2.0 * climb.x - old)  # the same way again
+    while step >= _SMALLEST and search.left > 0:
+        before, old = search.best, search.x
+        for k in range(len(search.x)):
+            if not search.try_coordinate(k, search.x[k] + step):
+                search.try_coordinate(k, search.x[k] - step)
+        if search.best > before:
+            search.try_point(2.0 * search.x - old)  # the same way again
         else:
             step /= 2.0
-    return climb.best, climb.x, evaluations - climb.left
+    return search.best, search.x, evaluations - search.left
 
 
-class _Climb:
+class _PatternSearch:
     """The best point so far."""
 
     def __init__(self, size: Callable[[Array], float], x: Array, evaluations: int) -> None:
