@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..dynamics import EquationsOfMotion
 from ..integrate import MuntheKaas
 from ..model.mechanism import Mechanism
+from ..tolerances import ENERGY_ROUNDING
 from .analysis import Dense, EnergyBalance
 
 __all__ = ["Accuracy", "Course", "balance_warning", "explained_error", "step_worth", "turned_over"]
@@ -23,8 +24,6 @@ Array = NDArray[np.float64]
 
 _FIXED = 1e-2
 """Part of the energy turned over that runs with fixed steps may miss: their error is not known."""
-_ROUNDING = 1e-15
-"""Part of the energy that rounding takes or makes per step."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def balance_warning(course: Course, balance: EnergyBalance) -> str:
 def explained_error(course: Course, balance: EnergyBalance) -> Array:
     """Energy that a healthy run may miss at each state [J], shape (k,)."""
     steps, runs = course.accuracy.steps, max(int(np.count_nonzero(np.diff(course.t))), 1)
-    explained = np.full(len(course.t), _ROUNDING * steps * _size(balance))
+    explained = np.full(len(course.t), ENERGY_ROUNDING * steps * _size(balance))
     fixed = course.accuracy.method.step is not None
     if fixed:
         explained += _FIXED * turned_over(balance)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..dynamics import EquationsOfMotion
 from ..dynamics.stick_slip import Contacts, solve_stick_slip
 from ..linalg.saddle import Saddle
+from ..tolerances import AT_LIMIT, HELD_SHARE, LOW_BOUNCE, NO_PULL, NO_SPEED
 from .events import BoundEvent, Touch
 from .limits import JointEnd
 from .modes import Locked, ModalSystem, Mode
@@ -26,18 +27,8 @@ __all__ = ["EndStopContacts"]
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-_AT = 1e-9
-"""What is nearer to its end stop than this is there: rad, characteristic lengths."""
-_LOW = 1e-10
-"""A bounce that does not rise by this ends at rest: rad, characteristic lengths."""
-_STILL = 1e-12
-"""Speeds below this, over the largest, are zero."""
 _REBOUNDS = 100
 """So often end stops that are hit together may throw joints at each other before all is lost."""
-_DEPENDENT = 1e-9
-"""Share of an end stop in moving its joint below which others hold it already."""
-_PULL = 1e-10
-"""Part of the forces below which a pull is rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +92,7 @@ class EndStopContacts:
         return [
             end
             for end in self._ends
-            if end.beyond(q) >= -_AT * self._unit[end.column]
+            if end.beyond(q) >= -AT_LIMIT * self._unit[end.column]
             and not mode.holds(end.joint, end.axes)
         ]
 
@@ -130,7 +121,7 @@ class EndStopContacts:
         if before.without_contacts != wanted:
             start = v + Saddle(M, J, base.rows.scale).project(b - J @ v)
             start[self._system.locked(wanted)] = 0.0
-        still = _STILL * max(1.0, float(np.abs(v).max(initial=0.0)))
+        still = NO_SPEED * max(1.0, float(np.abs(v).max(initial=0.0)))
         hit = touched.inward(start) < -still
         v_plus, push = self._after_impact(base, (t, q, start), (M, J, b), touched, still)
         pushing, implied = self._pushing(base, t, q, v_plus, touched, still)
@@ -183,7 +174,7 @@ class EndStopContacts:
         a = touched.inward(_accelerations(base, t, q, v, touched, ~flying)[0])
         rise = np.full(len(rate), np.inf)
         np.divide(rate**2, -2.0 * a, out=rise, where=a < 0.0)
-        return np.asarray(flying & (rise <= _LOW * self._unit[touched.columns]))
+        return np.asarray(flying & (rise <= LOW_BOUNCE * self._unit[touched.columns]))
 
     def _pushing(
         self, base: EquationsOfMotion, t: float, q: Array, v: Array, touched: _Touched, still: float
@@ -196,7 +187,7 @@ class EndStopContacts:
         resting = touched.inward(v) <= still
         _, torque, sticks = _accelerations(base, t, q, v, touched, resting)
         M, f, J, _, _ = base.system(t, q, v)
-        self._noise = _PULL * float(np.abs(f).max(initial=0.0)) + _STILL
+        self._noise = NO_PULL * float(np.abs(f).max(initial=0.0)) + NO_SPEED
         at = np.flatnonzero(sticks)
         way = np.where(torque != 0.0, np.sign(torque), np.where(touched.up, 1.0, -1.0))
         needed = _independent(M, J, base.rows.scale, touched.columns[at], torque[at], way[at])
@@ -300,7 +291,7 @@ def _independent(
     x, left = np.abs(torque) * np.sqrt(free), np.arange(len(columns))
     while len(left):
         values, vectors = np.linalg.eigh(H[np.ix_(left, left)])
-        if values[0] > _DEPENDENT:
+        if values[0] > HELD_SHARE:
             break
         without = vectors[:, 0]  # pushes that move nothing
         if without.max() < -without.min():

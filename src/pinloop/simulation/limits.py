@@ -20,6 +20,7 @@ from ..errors import BadValue
 from ..integrate import Step, hermite
 from ..model.mechanism import Mechanism
 from ..model.tree import coordinate_names
+from ..tolerances import LIMIT_PASSED, REAL_ROOT, SAME
 
 __all__ = [
     "JointEnd",
@@ -34,11 +35,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-_NOTICED = 1e-6
-"""What is passed by less does not count: a joint that rests on its limit [rad, m]."""
-_SAME = 1e-9
-"""Excess by which one instant must surpass another to count as the worse one [rad, m]."""
-_REACH = 1.0 + 1e-9
+_REACH = 1.0 + SAME
 
 
 @dataclass(frozen=True)
@@ -171,7 +168,7 @@ class LimitWatch:
         self._levels = np.array([end.level for end in ends], dtype=float)
         self._by = self._signs * (q[self._cells] - self._levels)
         self._worst = np.full(len(ends), t)
-        self._first = np.where(self._by > _NOTICED, t, np.inf)
+        self._first = np.where(self._by > LIMIT_PASSED, t, np.inf)
 
     def look(self, step: Step) -> None:
         """Take account of a step."""
@@ -181,7 +178,7 @@ class LimitWatch:
         # The argument of the polynomials is at most 1.
         ways = self._signs * _polynomials(step, self._columns)
         most = start + _REACH * np.abs(ways).sum(axis=0)
-        for k in np.flatnonzero((most > _NOTICED) & (most > self._by)):
+        for k in np.flatnonzero((most > LIMIT_PASSED) & (most > self._by)):
             self._look_closer(int(k), np.r_[start[k], ways[:, k]][::-1], step)
 
     def _look_closer(self, k: int, powers: Array, step: Step) -> None:
@@ -189,11 +186,13 @@ class LimitWatch:
         h = step.t1 - step.t0
         for s in (*unit_roots(np.polyder(powers)), 1.0):
             value = float(np.polyval(powers, s))
-            if value > self._by[k] + _SAME:
+            if value > self._by[k] + SAME:
                 self._by[k], self._worst[k] = value, step.t0 + s * h
-        if self._by[k] > _NOTICED and not np.isfinite(self._first[k]):
-            cuts = [0.0, *unit_roots(powers - np.r_[np.zeros(5), _NOTICED]), 1.0]
-            beyond = [a for a, b in pairwise(cuts) if np.polyval(powers, (a + b) / 2) > _NOTICED]
+        if self._by[k] > LIMIT_PASSED and not np.isfinite(self._first[k]):
+            cuts = [0.0, *unit_roots(powers - np.r_[np.zeros(5), LIMIT_PASSED]), 1.0]
+            beyond = [
+                a for a, b in pairwise(cuts) if np.polyval(powers, (a + b) / 2) > LIMIT_PASSED
+            ]
             self._first[k] = min([step.t0 + s * h for s in beyond], default=self._worst[k])
 
     @property
@@ -251,5 +250,5 @@ def _length(linear: bool, value: float) -> str:
 def unit_roots(powers: NDArray[np.floating[Any]]) -> list[float]:
     """Real roots inside (0, 1), rising; highest power first."""
     roots = np.roots(powers)
-    real = roots.real[np.abs(roots.imag) < 1e-9]
+    real = roots.real[np.abs(roots.imag) < REAL_ROOT]
     return sorted(float(root) for root in real if 0.0 < root < 1.0)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
+from ..tolerances import SAME
 from .trajectory import Trajectory
 
 __all__ = ["EveryStep", "Recording", "Samples", "States", "sampled"]
@@ -26,8 +27,6 @@ Inside = Callable[[float], tuple[Array, Array, Array]]
 
 _MOST = 1e7
 """States at equal intervals of a run."""
-_NEAR = 1e-9
-"""A sample nearer than this part of the interval to a change or an end is left out."""
 
 
 class States(NamedTuple):
@@ -155,7 +154,7 @@ class Samples:
             return
         while (time := self._start + self._number * self._every) <= t:
             self._number += 1
-            if time > self._fixed + _NEAR * self._every:
+            if time > self._fixed + SAME * self._every:
                 self._append(time, *((q, v, a) if time == t else inside(time)), mode)
 
     @property
@@ -173,7 +172,7 @@ class Samples:
         if self._latest is None:
             return
         t, last = self._latest[0], self._table.last
-        if last is not None and last > self._fixed and last >= t - _NEAR * self._every:
+        if last is not None and last > self._fixed and last >= t - SAME * self._every:
             self._table.count -= 1
         self._append(*self._latest)
         self._latest, self._fixed = None, t

@@ -25,6 +25,7 @@ from ..dynamics.stiffness import (
 from ..errors import NotFinite, PinloopError, PinloopWarning, SimulationFailed
 from ..integrate import Decay, MuntheKaas, Step
 from ..model.mechanism import blamed_links
+from ..tolerances import CHATTER, DUE, SAME, TORN, WHOLE_STEPS
 from .balance import Accuracy
 from .endstops import EndStopContacts
 from .events import BoundEvent, CloseLoop, Stop, Touch
@@ -45,8 +46,6 @@ __all__ = ["Run"]
 Array = NDArray[np.float64]
 Report = Callable[[float], None]
 
-_TORN = 1e-6
-"""Closure residual of the full rows at which loops count as torn."""
 _WATCHED = 8
 """Loops stay torn once they are: it is enough to look at every eighth step, and at the end."""
 _CORRECTIONS = 3
@@ -205,7 +204,7 @@ class Run:
 
     def _look_for_chatter(self, t: float, events: list[BoundEvent]) -> None:
         self.happened += [(t, event.label) for event in events]
-        instant = 1e-6 * (self.until - self.start)
+        instant = CHATTER * (self.until - self.start)
         times = (time for time, _ in reversed(self.happened))
         recent = [*takewhile(lambda time: t - time <= instant, times)]
         if len(recent) > _CHATTER:
@@ -252,7 +251,7 @@ class Run:
             end = min(self.until, self.watcher.next_time())
             if self.method.step is not None:
                 planned = self.start + (count + 1) * self.method.step
-                if end - planned < 1e-9 * self.method.step:
+                if end - planned < SAME * self.method.step:
                     planned = end
                 step = self.stepper.fixed(t, min(planned, end), (q, v, a))
                 # Steps that events cut short do not count: t_k = t0 + k h.
@@ -278,7 +277,7 @@ class Run:
             self._along.advance(q)
             self._keep(t, q, v, a, step)
             a = self._renew_rows(t, q, v, a)
-            due += self.watcher.due(t + 1e-13 * abs(t))
+            due += self.watcher.due(t + DUE * abs(t))
             t, q, v, a, stopped = self._happen(t, q, v, a, due)
             report(t)
         self._watch_loops(q)
@@ -334,7 +333,7 @@ class Run:
 
     def _whole_steps(self, t: float) -> int:
         """Fixed steps up to a time; times far from zero carry the rounding of the start."""
-        return int(np.floor((t - self.start) / (self.method.step or np.inf) + 1e-6))
+        return int(np.floor((t - self.start) / (self.method.step or np.inf) + WHOLE_STEPS))
 
     def _happen(
         self, t: float, q: Array, v: Array, a: Array, due: list[BoundEvent]
@@ -424,7 +423,7 @@ class Run:
         if self.watch is None or self.projector is None:
             return
         residual = self.equations.residual_of(self.watch, q)
-        if np.linalg.norm(residual) > _TORN * max(1.0, self.system.robot.length):
+        if np.linalg.norm(residual) > TORN * max(1.0, self.system.robot.length):
             names = self.watch.by_name(residual)
             worst = max(names, key=lambda name: names[name])
             raise StepFailed(

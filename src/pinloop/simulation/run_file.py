@@ -31,6 +31,7 @@ from ..errors import BadValue, LoadError, PinloopError
 from ..io.loading import load
 from ..io.save.robot import loops_document, write_urdf
 from ..model.mechanism import Mechanism
+from ..tolerances import ROTATION
 from .limits import LimitPassed
 from .modes import Locked, ModalSystem, Mode
 from .trajectory import Trajectory
@@ -43,8 +44,6 @@ _LARGEST = 2**30
 """Bytes of a file, and of all that is in it when it is unpacked."""
 _LONGEST_HEADER = 10_000
 _Count = Annotated[int, Range(least=0)]
-_UNIT = 1e-6
-"""How far a quaternion may be from unit length: runs keep them to some 1e-15."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,5 +260,5 @@ def _check_arrays(robot: Mechanism, arrays: Mapping[str, NDArray[Any]], modes: i
         raise BadValue("its times go back")
     if arrays["mode"].min() < 0 or arrays["mode"].max() >= modes:
         raise BadValue(f"'mode' names modes beyond the {modes} that there are")
-    if not all(pin.isNormalized(robot.model, q, _UNIT) for q in arrays["q"]):
+    if not all(pin.isNormalized(robot.model, q, ROTATION) for q in arrays["q"]):
         raise BadValue("'q' has quaternions, or cosines and sines, that are not of unit length")

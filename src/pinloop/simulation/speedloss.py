@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dynamics import EquationsOfMotion
+from ..tolerances import SPEED_ROUNDING
 
 __all__ = ["SpeedLoss", "VelocityShift", "speed_loss"]
 
@@ -21,8 +22,6 @@ Array = NDArray[np.float64]
 _MOST = 100.0
 """So many errors of a controlled step may be projected away. Healthy runs need 1, those that pass
 a bifurcation 10."""
-_FINEST = 1e-10
-"""Part of the velocities that is rounding, however fine the tolerances are."""
 _COARSE = 1e-3
 """Part of the speed that a projection may take after a fixed step that changes none."""
 
@@ -102,7 +101,7 @@ def speed_loss(
     allowed = _MOST * math.sqrt(float(np.diagonal(M) @ error**2))
     if shift.tolerance is None:
         allowed = max(allowed, size(shift.before - shift.start), _COARSE * speed)
-    if taken <= max(allowed, _FINEST * speed):
+    if taken <= max(allowed, SPEED_ROUNDING * speed):
         return None
     J, b, _ = equations.terms(t, q, shift.before)
     missed = np.abs(equations.rows.scale * (J @ shift.before - b))

@@ -19,7 +19,7 @@ from ..dynamics.partition import dependent_coordinates
 from ..errors import BadValue
 from ..linalg.lapack import lapack
 from ..linalg.saddle import Saddle
-from ..tolerances import RANK
+from ..tolerances import CONTRADICTION, DRIFT, GRAM_NOISE, RANK, Regularity
 from .manifold import RobotManifold
 
 __all__ = ["Projection", "Projector"]
@@ -30,18 +30,8 @@ _Closure = tuple[Array, Array, Array]
 """``J``, ``b`` and the residual of all rows, in units that compare."""
 
 _ITERATIONS = 25
-_REACHABLE = 1e-8
-"""Residual at which rows count as not to be met: rad, characteristic lengths; for velocities per
-unit of the largest one."""
-_WORSE, _SINGULAR = 0.7, 1e-5
-"""Dependent coordinates are chosen again when the share of their block falls below this part of
-what it was, and each time where it is below this."""
 _CURVED = 1e-3
 """Part of a position error that rows besides the chosen ones may be left off: they are curved."""
-_DEPENDENT = 1e-12
-"""Pivots of ``J J'`` below this part of the largest are rounding."""
-_BESIDE = 0.1
-"""Regularity below which a state counts as beside a bifurcation."""
 _BIFURCATION = (
     "rows that depend on each other elsewhere do not here: this is where the mechanism branches; "
     "start from a state that does not pass it, or regularize the loops"
@@ -61,7 +51,7 @@ class Projection:
             names of the joints that shall be corrected.
     """
 
-    tol: float = 1e-11
+    tol: float = DRIFT
     coordinates: Literal["optimal", "mass"] | Sequence[str] = "optimal"
 
     def __post_init__(self) -> None:
@@ -181,7 +171,7 @@ class Projector:
         factor, _, found, _ = lapack().dpstrf(J.dot(J.T), lower=1)
         pivots = factor.diagonal()[:found]
         if len(self._free) < J.shape[1]:  # what is locked may leave fewer independent
-            rank = min(rank, int((pivots > _DEPENDENT * pivots.max(initial=0.0)).sum()))
+            rank = min(rank, int((pivots > GRAM_NOISE * pivots.max(initial=0.0)).sum()))
         if rank > self._independent:
             self._independent, self._best = rank, 0.0
         rank = self._independent
@@ -199,9 +189,10 @@ class Projector:
         """
         self._look(here[0])
         tol = self._projection.tol
-        allowed, left = tol, 1e-2 * tol
-        if self.regularity < _BESIDE:
-            allowed, left = 1e-3 * tol, 1e-5 * tol
+        allowed = tol
+        if self.regularity < Regularity.NEAR:
+            allowed = 1e-3 * tol
+        left = 1e-2 * allowed
         J, residual = self._of_positions(here)
         error = _norm(residual)
         if error <= allowed:
@@ -218,7 +209,7 @@ class Projector:
             # Rows that others contain on the manifold only move with what is left of the position.
             if error < left or (error < 0.3 * allowed and self._holds_all("position")):
                 break
-        if not error <= 10 * max(tol, _REACHABLE):
+        if not error <= 10 * max(tol, CONTRADICTION):
             raise BadValue(
                 f"the rows cannot be closed at t = {t:.6g} s: a residual of {error:.1e} is left; "
                 + self._advice()
@@ -250,10 +241,10 @@ class Projector:
         left = _norm(rest + J @ shift)
         # Even past singularities only rounding is left. More is left of a run that has strayed from
         # its branch there: it must stop before the rows take its speed away.
-        if not left <= _REACHABLE * max(1.0, float(np.abs(v).max())):
+        if not left <= CONTRADICTION * max(1.0, float(np.abs(v).max())):
             raise BadValue(
                 f"no velocity meets the rows at t = {t:.6g} s: a residual of {left:.1e} is left; "
-                + (_BIFURCATION if self.regularity < _BESIDE else self._advice())
+                + (_BIFURCATION if self.regularity < Regularity.NEAR else self._advice())
             )
         return v, True
 
@@ -319,7 +310,7 @@ def _met(block: _Block, J: Array, b: Array, slack: float) -> Array | None:
     not, the rows contradict each other.
     """
     lu, pivots, share = _factored(J, block.rows, block.columns)
-    if share < max(_WORSE * block.share, _SINGULAR):
+    if share < max(Regularity.WORSE * block.share, Regularity.WORST):
         return None
     found = lapack().dgetrs(lu, pivots, b[block.rows])[0]
     if len(b) > len(found) and _norm(J[:, block.columns] @ found - b) > slack:

@@ -9,7 +9,7 @@ from ..assembly.assemble import assemble
 from ..dynamics import EquationsOfMotion
 from ..errors import InconsistentVelocity, LoopNotClosed
 from ..linalg.saddle import Saddle
-from ..tolerances import CLOSED
+from ..tolerances import CLOSED, CONSISTENT, CONTRADICTION
 from .stabilization import Projection, Projector
 from .tangents import obstacle
 
@@ -19,8 +19,6 @@ Array = NDArray[np.float64]
 
 _CLOSED = 1e-3 * CLOSED
 """Residual of a start configuration that is left as it is, in the same units."""
-_CONSISTENT = 1e-6
-"""Residual of a start state up to which it is projected silently: rad, characteristic lengths."""
 _TURNED, _AMPLIFIED = 1e-3, 1e3
 """Part of the speed that is projected away silently, and how often the residual that may be."""
 
@@ -54,7 +52,7 @@ def _closed(
     gap, full = residual[: len(rows.loops)], rows.whole
     if full is not rows.loops:
         gap = equations.residual_of(full, q)
-    if np.linalg.norm(np.where(full.angular, 1.0, 1 / robot.length) * gap) > _CONSISTENT:
+    if np.linalg.norm(np.where(full.angular, 1.0, 1 / robot.length) * gap) > CONSISTENT:
         raise LoopNotClosed(
             f"robot '{robot.name}': the start configuration is not assembled (residual "
             f"{np.linalg.norm(gap):.3g}); start from pl.assemble(robot, q), which this error "
@@ -67,7 +65,7 @@ def _closed(
         return q, J, b
     closed = Projection(tol=_CLOSED, coordinates="mass")
     near, _ = Projector(equations, closed, locked).position(t, q)
-    if off > _CONSISTENT:
+    if off > CONSISTENT:
         raise LoopNotClosed(
             f"robot '{robot.name}': the rows contradict the start configuration (residual "
             f"{off:.3g}); start where prescribed motions start",
@@ -93,14 +91,14 @@ def _allowed(
         shift = Saddle(equations.mass(q)[np.ix_(free, free)], J[:, free], rows.scale)
         near[free] += shift.project(b - J @ near)
     left, off = (float(np.linalg.norm(missed(one))) for one in (near, v))
-    if left > 1e-8 * size:
+    if left > CONTRADICTION * size:
         raise InconsistentVelocity(
             f"robot '{robot.name}': the rows contradict each other at the start: no velocity "
             "meets them all; take one out",
             v=near,
             residual=left,
         )
-    if off > _CONSISTENT * size:
+    if off > CONSISTENT * size:
         worst = rows.labels[int(np.argmax(np.abs(missed(v))))]
         raise InconsistentVelocity(
             f"robot '{robot.name}': the start velocity violates row '{worst}' (residual "

@@ -23,6 +23,7 @@ from ..integrate import (
     attempt_with_decay,
 )
 from ..model.mechanism import Mechanism
+from ..tolerances import PROJECTED_TRIFLE, TIME_SUM, Regularity
 from .manifold import RobotManifold
 from .speedloss import SpeedLoss, VelocityShift
 
@@ -33,16 +34,11 @@ State = tuple[Array, Array, Array]
 """Configuration, velocity, acceleration."""
 
 
-_NEAR, _BESIDE, _CLOSE, _AT = 0.1, 1e-2, 1e-4, 1e-6
-"""Regularity of the rows below which a step starts near a bifurcation; below which it had better
-not end, and should not; and below which rounding decides how the motion goes on."""
 _OTHER_ENDS = (1.3, 1.7, 0.7, 0.4)
 """Sizes to try instead, over the first one."""
 _FARTHER = 4.0
 """By how much an end must be more regular than the best before for yet another to be tried, if the
 best is not close."""
-_TRIFLE = 1e-6
-"""Part of the largest velocity that a projection may take after a fixed step, come what may."""
 _TRIES = 300
 """Rejected steps beside a bifurcation after which a run does not pass it: those that do need few,
 others come nearer and nearer."""
@@ -166,7 +162,7 @@ class Stepper:
         trouble: PinloopError | None = None
         while True:
             h = min(h, method.largest)
-            last = t + h >= end - 1e-12 * max(abs(t), h)
+            last = t + h >= end - TIME_SUM * max(abs(t), h)
             t_next = end if last else t + h
             if t_next - t < method.smallest and (first > 0.0 or not last):
                 if best is not None:
@@ -187,14 +183,14 @@ class Stepper:
                 farther = best is None or regular > _FARTHER * best.regular
                 if best is None or regular > best.regular:
                     best = _Ended(regular, step, error, h, last, attempt.v)
-                more = regular < _BESIDE and (farther or best.regular < _CLOSE)
+                more = regular < Regularity.BESIDE and (farther or best.regular < Regularity.CLOSE)
                 other = next(others, None) if more else None
-            elif best is not None or self._regular < _NEAR:
+            elif best is not None or self._regular < Regularity.NEAR:
                 other = next(others, None)
             if best is not None and other is None:
                 return self._settled(best)
             self.rejected += 1
-            if self._regular < _BESIDE:
+            if self._regular < Regularity.BESIDE:
                 self._tries += 1
                 if self._tries > _TRIES:
                     raise _branching(t)
@@ -207,10 +203,10 @@ class Stepper:
     def _settled(self, made: _Ended) -> tuple[Step, float]:
         """The step that is taken, and the size of the next one."""
         step = made.step
-        if made.regular < _AT:
+        if made.regular < Regularity.AT:
             raise _branching(step.t1)
         self._require_small_shift(step, made.v, made.regular)
-        if made.regular > _NEAR:
+        if made.regular > Regularity.NEAR:
             self._tries = 0
         self._regular = made.regular
         factor = self._control.factor(made.error, accepted=True)
@@ -225,13 +221,15 @@ class Stepper:
         fixed = self.method.step is not None
         # Most often the largest number settles it; of a few, Python's max is faster than NumPy's.
         moved = max(map(abs, (step.v1 - before).tolist()))
-        if moved <= (_TRIFLE * max(map(abs, before.tolist())) if fixed else self._control.finest):
+        if moved <= (
+            PROJECTED_TRIFLE * max(map(abs, before.tolist())) if fixed else self._control.finest
+        ):
             return
         tolerance = None if fixed else self._control.tolerance(step.v0, before)
         found = self._loss(step, VelocityShift(step.v0, before, step.v1, tolerance))
         if found is None:
             return
-        if regular < _NEAR:
+        if regular < Regularity.NEAR:
             advice = f"the mechanism branches here, and {_ROUNDING}"
         elif fixed:
             advice = "take a smaller step, or start farther off a singular pose"

@@ -14,15 +14,12 @@ from numpy.typing import NDArray
 
 from ..dynamics import EquationsOfMotion
 from ..linalg.saddle import Saddle
+from ..tolerances import CONSISTENT, RANK, SAME
 
 __all__ = ["Obstacle", "obstacle"]
 
 Array = NDArray[np.float64]
 
-_SOLVABLE = 1e-6
-"""Part of the terms of ``J a + gamma = 0`` that may be left: what velocities may be off, too."""
-_ROUNDING = 1e-9
-"""Part of a velocity that may be left where a jump stops it."""
 _ITERATIONS = 50
 _SLOWEST = 1e-2
 """Part of the speed below which the way to a tangent counts as the way to rest."""
@@ -81,9 +78,9 @@ def obstacle(
     missed = left.T @ (left @ (rows.scale * gamma))
     speed, size = float(np.linalg.norm(v / unit)), max(1.0, float(np.linalg.norm(scaled)))
     if before is not None:
-        speed = max(speed, _ROUNDING * float(np.linalg.norm(before / unit)))
+        speed = max(speed, SAME * float(np.linalg.norm(before / unit)))
     terms = size * speed**2 + float(np.linalg.norm(rows.scale * gamma))
-    allowed = _SOLVABLE * terms
+    allowed = CONSISTENT * terms
     residual = float(np.linalg.norm(missed))
     if residual <= allowed:
         return None
@@ -112,5 +109,5 @@ def _tangent(defect: Callable[[Array], Array], null: Array, v: Array, allowed: f
             return u if np.linalg.norm(u) > _SLOWEST * np.linalg.norm(v) else np.zeros(len(v))
         # The defect is of second order in velocities: differences of any size are exact.
         slope = np.column_stack([(defect(u + w) - defect(u - w)) / 2 for w in null.T])
-        u = u - null @ np.linalg.lstsq(slope, left, rcond=1e-9)[0]
+        u = u - null @ np.linalg.lstsq(slope, left, rcond=RANK)[0]
     return np.zeros(len(v))

@@ -25,6 +25,7 @@ from ..dynamics.forces import Force
 from ..errors import BadValue, PinloopError
 from ..integrate import Step
 from ..model.mechanism import Mechanism
+from ..tolerances import LAST_BITS
 from ..units import column_name
 from .analysis import (
     EnergyBalance,
@@ -157,7 +158,7 @@ class Trajectory:
             times = np.atleast_1d(np.asarray(t, dtype=float))
         except (TypeError, ValueError):
             raise BadValue(f"time {t!r} is not made of numbers") from None
-        slack = 1e-14 * max(abs(self.t[0]), abs(self.t[-1]))  # sums of times are rounded
+        slack = LAST_BITS * max(abs(self.t[0]), abs(self.t[-1]))  # sums of times are rounded
         outside = ~((times >= self.t[0] - slack) & (times <= self.t[-1] + slack))
         if times.ndim != 1 or times.size == 0 or outside.any():
             what = f"time {times[outside][0]:.9g} s" if outside.any() else "no time"

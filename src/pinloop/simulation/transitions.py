@@ -16,6 +16,7 @@ from ..dynamics import Augmented, EquationsOfMotion, Formulation, Projected, Vor
 from ..errors import BadValue, InconsistentVelocity, PinloopWarning
 from ..linalg.saddle import Saddle
 from ..model.mechanism import Mechanism
+from ..tolerances import ACTIVATED, CONSISTENT, CONTRADICTION, RANK
 from .modes import ModalSystem, Mode
 
 __all__ = [
@@ -132,7 +133,7 @@ def transition(
     before, after = (system.renewed(mode, q) for mode in (before, after))
     J, b, _ = system.equations(before).terms(0.0, q, v)
     off = float(np.linalg.norm(J @ v - b))
-    if off > 1e-6 * max(1.0, float(np.abs(v).max(initial=0.0))):
+    if off > CONSISTENT * max(1.0, float(np.abs(v).max(initial=0.0))):
         raise InconsistentVelocity(
             f"robot '{robot.name}': this is no velocity of the mode before ({before}): its rows "
             f"are violated by {off:.3g}",
@@ -219,7 +220,9 @@ def warn_if_singular(system: ModalSystem, made: Transition, left: float) -> None
         made: the transition.
         left: residual of the rows at the velocity after.
     """
-    if made.regular and left <= 1e-8 * max(1.0, float(np.abs(made.v_minus).max(initial=0.0))):
+    if made.regular and left <= CONTRADICTION * max(
+        1.0, float(np.abs(made.v_minus).max(initial=0.0))
+    ):
         return
     warnings.warn(
         f"robot '{system.robot.name}' at t = {made.t:.6g} s: the change from mode '{made.before}' "
@@ -247,7 +250,7 @@ def _jump(
     wanted = (scale * (b - J @ v))[~persistent]
     # Activated rows that depend on persistent ones leave rounding noise, which is no row.
     size = float(np.linalg.norm(J2 @ np.linalg.solve(M, J2.T), 2)) if len(J2) else 0.0
-    floor = 1e-8 * np.sqrt(size)
+    floor = ACTIVATED * np.sqrt(size)
     if isinstance(form, Projected):
         plus = Saddle(M, J1)
         N1 = np.eye(len(M)) - np.column_stack([plus.project(column) for column in J1.T])
@@ -256,7 +259,7 @@ def _jump(
         F = null_space(J1)
         du, _ = Saddle(F.T @ M @ F, J2 @ F, floor=floor).solve(np.zeros(F.shape[1]), wanted)
         dv = F @ du
-    impulse = np.linalg.lstsq((scale[:, None] * J).T, M @ dv, rcond=1e-9)[0]
+    impulse = np.linalg.lstsq((scale[:, None] * J).T, M @ dv, rcond=RANK)[0]
     return dv, scale * impulse
 
 

@@ -13,6 +13,7 @@ from ..constraints.closure import Constraints
 from ..errors import BadValue, PinloopError
 from ..integrate import Step
 from ..model.mechanism import Mechanism
+from ..tolerances import GUARD_BAND, GUARD_ROUNDING, LAST_BITS, LEAVING, ROOT_SHARE, SAME
 from .events import Action, BoundEvent, CloseLoop, Event, JointLimits, Lock, Report, Stop, Unlock
 from .limits import JointEnd, joint_ends, unit_roots
 from .modes import ModalSystem, Mode
@@ -23,9 +24,7 @@ Array = NDArray[np.float64]
 
 _PARTS = np.arange(1, 9) / 8
 """Parts of a step at which guards are looked at, so that pairs of zeros are not missed."""
-_SAFELY = 1.0 + 1e-9
-_ROUNDING = 1e-12
-"""How far a one-sided guard that starts at zero may be beyond it without having passed."""
+_SAFELY = 1.0 + SAME
 
 
 def bind_events(
@@ -117,12 +116,12 @@ def stop_at(system: ModalSystem, end: JointEnd) -> BoundEvent:
 
     def leaving(t: float, q: Array, v: Array) -> bool:
         rate = end.sign * v[end.column]
-        if end.beyond(q) < -1e-9 or rate < -1e-9:
+        if end.beyond(q) < -LEAVING or rate < -LEAVING:
             return False
-        if rate > 1e-9:
+        if rate > LEAVING:
             return True
         a = system.equations(system.current).acceleration(t, q, v)
-        return bool(end.sign * a[end.column] > 1e-9)
+        return bool(end.sign * a[end.column] > LEAVING)
 
     return replace(_reach(end, Stop(end.name)), at_once=leaving)
 
@@ -174,7 +173,7 @@ class Watcher:
         """Remember how far from zero the guards are whose events are about to happen."""
         for k, event in enumerate(self._guarded):
             if k in self._crossed or any(event is one for one in happening):
-                self._band[k] = 10 * abs(_value(event, t, q, v)) + 1e-10 * self._size[k]
+                self._band[k] = 10 * abs(_value(event, t, q, v)) + GUARD_BAND * self._size[k]
 
     def look(self, mode: Mode, t: float, q: Array, v: Array) -> None:
         """See on which side the guards are at the start of a run or after a change."""
@@ -187,7 +186,7 @@ class Watcher:
             if event.one_sided:
                 beyond = event.direction * value
                 self._sides[k] = -event.direction
-                self._band[k] = 2 * beyond + _ROUNDING if beyond >= 0.0 else -1.0
+                self._band[k] = 2 * beyond + GUARD_ROUNDING if beyond >= 0.0 else -1.0
                 continue
             if value == 0.0:
                 # The change has put it there, or the run starts there: no zero to be found.
@@ -244,7 +243,7 @@ class Watcher:
             counting = [k for k, found in roots.items() if self._counts(k, *found, dense)]
             if counting:
                 first = min(roots[k][0] for k in counting)
-                near = first + 1e-10 * max(1.0, abs(first))
+                near = first + GUARD_BAND * max(1.0, abs(first))
                 self._crossed = {k for k, (root, _) in roots.items() if root <= near}
                 for k in self._crossed:
                     self._sides[k] = roots[k][1]
@@ -361,6 +360,6 @@ def _root(event: BoundEvent, t0: float, t1: float, side0: float, dense: Step) ->
         return t0
     return float(
         scipy.optimize.brentq(
-            value, t0, t1, xtol=1e-14 * max(1.0, abs(t1)), rtol=8.9e-16, maxiter=1000
+            value, t0, t1, xtol=LAST_BITS * max(1.0, abs(t1)), rtol=ROOT_SHARE, maxiter=1000
         )
     )
