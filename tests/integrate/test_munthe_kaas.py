@@ -99,6 +99,10 @@ class Turns:
     def integrate(self, q: Array, step: Array) -> Array:
         return np.asarray(q @ expm(hand.skew(step)))
 
+    def dexp(self, q: Array, psi: Array, rate: Array) -> Array:
+        columns = [dexp_inv_series("ball joint", psi, unit) for unit in np.eye(3)]
+        return np.asarray(np.linalg.solve(np.column_stack(columns), rate))
+
     def dexp_inv(self, q: Array, psi: Array, v: Array) -> Array:
         return dexp_inv_series("ball joint", psi, v)
 

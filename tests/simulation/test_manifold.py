@@ -34,6 +34,7 @@ def test_cosine_and_sine_are_a_vector_space_for_steps() -> None:
     q, psi, v = pin.normalize(robot.model, rng.normal(size=robot.nq)), *rng.normal(size=(2, 5))
     rate = manifold.dexp_inv(q, psi, v)
     np.testing.assert_array_equal(rate[:2], v[:2])
+    np.testing.assert_allclose(manifold.dexp(q, psi, rate), v, rtol=0, atol=1e-14)
     # The ball by finite differences: where q (+) psi goes with velocity v, psi goes with rate.
     eps = 1e-6
     ahead = pin.integrate(robot.model, pin.integrate(robot.model, q, psi), eps * v)

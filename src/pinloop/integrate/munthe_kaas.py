@@ -50,6 +50,10 @@ class Manifold(Protocol):
         """Return ``q (+) step``."""
         ...
 
+    def dexp(self, q: Array, psi: Array, rate: Array) -> Array:
+        """Velocity of ``q (+) psi`` when ``psi`` changes at a rate: ``dexp(-psi) rate``."""
+        ...
+
     def dexp_inv(self, q: Array, psi: Array, v: Array) -> Array:
         """Rate of ``psi`` when ``q (+) psi`` moves with velocity ``v``: ``dexpinv(-psi) v``."""
         ...
@@ -89,7 +93,7 @@ class Step:
         s, p = (t - self.t0) / h, self.polynomial
         psi, slope = value_powers(s) @ p, slope_powers(s) @ p
         q = self.manifold.integrate(self.q0, psi)
-        return q, slope / h if self.manifold.flat else self._velocity(psi, slope / h)
+        return q, slope / h if self.manifold.flat else self.manifold.dexp(self.q0, psi, slope / h)
 
     def inside(self, parts: Array) -> tuple[Array, Array]:
         """States at parts of the step, from 0 to 1: shapes (k, nq) and (k, nv)."""
@@ -130,11 +134,6 @@ class Step:
         eps = DIFFERENCE_STEP / size
         turned = self._rate(psi + eps * rate, v) - self._rate(psi - eps * rate, v)
         return self._rate(psi, a) + turned / (2 * eps)
-
-    def _velocity(self, psi: Array, rate: Array) -> Array:
-        """Velocity whose algebra rate is ``rate``: ``dexp(-psi) rate``, by inverting columns."""
-        columns = np.column_stack([self._rate(psi, unit) for unit in np.eye(len(rate))])
-        return np.asarray(np.linalg.solve(columns, rate))
 
 
 @dataclass(frozen=True, eq=False)

@@ -65,6 +65,14 @@ class RobotManifold:
             moved[self._held] = q[self._held]
         return moved
 
+    def dexp(self, q: Array, psi: Array, rate: Array) -> Array:
+        """``dexp(-psi) rate``: the right Jacobian of the exponential map."""
+        if self.flat:
+            return rate
+        at, v = self._bent, rate.copy()
+        v[at] = pin.dIntegrate(self._model, q, psi, pin.ARG1)[at, at] @ rate[at]
+        return v
+
     def dexp_inv(self, q: Array, psi: Array, v: Array) -> Array:
         """``dexpinv(-psi) v``: solve with the right Jacobian of the exponential map."""
         if self.flat:

@@ -25,6 +25,7 @@ from .robots_to_stop import (
     brakes,
     made,
     on_axis,
+    pendulum,
     slider,
     solid,
 )
@@ -283,3 +284,29 @@ def test_power_at_its_turning_point_goes_on_as_it_was_found_to() -> None:
         assert phase.gear_power_sign == turned
         equations.enter(phase)
         assert equations.reversing_gears(0.0, q, one) == {}
+
+
+# -- other units ----------------------------------------------------------------------------------
+
+
+def _swings(size: float) -> pl.StopResult:
+    """A pendulum whose gear with losses is driven by it, then drives it; masses times a size."""
+    brake = {
+        "side": "motor", "efficiency": 0.7, "rotor_inertia": 0.3 * size,
+        "dynamic_torque": 1.1 * size, "rise": 0.4, "viscous": 0.02 * size, "coulomb": 0.02 * size,
+    }  # fmt: skip
+    robot = pendulum(2.0 * size, 0.5, 0.6 * size)
+    return pl.stop(robot, [0.9], [-1.0], brakes=on_axis(**brake))
+
+
+@pytest.mark.parametrize("size", [1e-8, 1e-3, 1e3, 1e8])
+def test_gears_turn_round_alike_in_robots_of_any_mass(size: float) -> None:
+    """Masses, inertias and torques times a number: the same motion, at the same times."""
+    small, usual = _swings(size), _swings(1.0)
+    turns = [name for _, name in usual.events if "turns round" in name]
+    assert len(turns) >= 1
+    assert [name for _, name in small.events] == [name for _, name in usual.events]
+    np.testing.assert_allclose(
+        [t for t, _ in small.events], [t for t, _ in usual.events], rtol=0, atol=1e-8
+    )
+    assert small.ledger.heat == pytest.approx(size * usual.ledger.heat, rel=1e-7)

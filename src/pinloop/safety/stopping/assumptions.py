@@ -177,7 +177,9 @@ def _not_held(result: StopResult) -> Iterator[str]:
         )
     for name, joint in result.joints.items():
         torque = units_of(result.robot, name).torque
-        if abs(joint.load) > joint.hold:
+        if result.holding.falling[result.robot.coordinates(name).v].any():
+            yield f"nothing holds joint '{name}': it is balanced, and the least push lets it fall"
+        elif abs(joint.load) > joint.hold:
             yield (
                 f"joint '{name}' is not held: holding takes {_digits(abs(joint.load))} {torque}, "
                 f"its brake, friction and drive hold {_digits(joint.hold)} {torque}"

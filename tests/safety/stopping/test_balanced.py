@@ -1,0 +1,78 @@
+"""What nothing holds: it stays where it hangs, and falls from where it is balanced."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+import scipy
+
+import pinloop as pl
+from pinloop.safety.stopping.holding import gravity_stiffness
+from pinloop.safety.stopping.stop import prepare_robot
+from pinloop.safety.stopping.stop_equations import StopEquations
+
+from ...screw_tables import Array
+from ...states import robot as loaded
+from .robots_to_stop import brakes, on_axis, pendulum, two_links, wheel
+
+UP = np.pi / 2
+"""Beams and links lie along x at zero, and positive angles raise them."""
+
+
+@pytest.mark.parametrize(("angle", "outcome"), [(-UP, "stopped"), (UP, "does not hold")])
+def test_a_pendulum_without_brake_hangs_or_falls(angle: float, outcome: str) -> None:
+    stop = pl.stop(pendulum(), [angle], [0.0], brakes=on_axis(kind="none"))
+    assert stop.outcome == outcome
+    falls = [text for text in stop.warnings if "least push" in text]
+    assert len(falls) == (outcome != "stopped")
+
+
+def test_a_wheel_without_brake_stays_anywhere() -> None:
+    stop = pl.stop(wheel(), [0.3], [0.0], brakes=on_axis(kind="none"))
+    assert stop.outcome == "stopped"
+
+
+@pytest.mark.parametrize(("fold", "outcome"), [(0.0, "does not hold"), (np.pi, "stopped")])
+def test_a_link_on_a_held_one_hangs_or_falls(fold: float, outcome: str) -> None:
+    by = brakes(j1={"dynamic_torque": 500.0}, j2={"kind": "none"})
+    stop = pl.stop(two_links(), [UP, fold], [0.0, 0.0], brakes=by)
+    assert stop.outcome == outcome
+    assert stop.holding.held.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_stiffness_is_the_second_derivative_of_the_energy(sign: float) -> None:
+    """Of a four-bar in its lowest and its highest pose; the energy knows nothing of reactions."""
+    robot = loaded("four-bar")
+    crank = robot.joints[0]
+    model, data = robot.model, robot.model.createData()
+
+    def at(angle: float, guess: Array) -> Array:
+        return pl.assemble(robot, robot.configuration({crank: angle}, guess), {crank: angle})
+
+    def energy(angle: float, guess: Array) -> float:
+        return float(pin.computePotentialEnergy(model, data, at(angle, guess)))
+
+    poses = {0.0: pl.assemble(robot, {crank: 0.0})}
+    for angle in np.linspace(0.0, 2 * np.pi, 200).tolist():  # the crank turns all the way round
+        poses[angle] = at(angle, list(poses.values())[-1])
+    start = min(poses, key=lambda angle: sign * energy(angle, poses[angle]))
+    near = poses[start]
+    best = scipy.optimize.minimize_scalar(
+        lambda angle: sign * energy(angle, near), (start - 0.03, start + 0.03), tol=1e-10
+    )
+    angle, h = float(best.x), 1e-3
+    middle, *sides = (energy(angle + x, near) for x in (0.0, h, -h))
+    bend = (sum(sides) - 2 * middle) / h**2
+    machine = prepare_robot(robot, pl.Brakes.template(robot))
+    q = at(angle, near)
+    J = machine.equations.terms(0.0, q, np.zeros(robot.nv))[0]
+    motions = scipy.linalg.null_space(J, rcond=1e-9)
+    gravity = pin.computeGeneralizedGravity(model, data, q)
+    lam = np.linalg.lstsq(J.T, gravity, rcond=1e-9)[0]
+    equations = StopEquations(machine.equations, machine.train)
+    expected = bend * motions[robot.coordinates(crank).v.start] ** 2
+    made = gravity_stiffness(equations, q, motions, lam)
+    assert sign * bend > 0.1
+    np.testing.assert_allclose(made[0], expected, rtol=1e-4)
