@@ -24,6 +24,7 @@ from ..model.reduction import LoopReduction, Regularization
 from ..regularization.branches import branch_signs
 from ..tables.number_format import SLIDING, joint_value, number, shown_coordinate, units_of
 from ..tables.report import Block, Cell, Column, KeyValues, Notes, Report, Table
+from ..tolerances import STILL
 
 __all__ = [
     "DOCUMENTS",
@@ -40,8 +41,6 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _SIGNS = {1: "+", -1: "-", 0: "0 (singular)"}
-_STILL = 1e-9
-"""A joint that moved less than this [rad, m] has not moved."""
 
 
 # -- assemble -------------------------------------------------------------------------------------
@@ -74,7 +73,7 @@ class Assembled:
         """How far a joint went from where the search began [rad, m]."""
         step = pin.difference(self.robot.model, self.start, self.q)
         away = float(np.linalg.norm(step[self.robot.coordinates(joint).v]))
-        return away if away > _STILL else 0.0
+        return away if away > STILL else 0.0
 
     @property
     def branch(self) -> dict[str, int] | None:

@@ -21,6 +21,7 @@ from ..simulation.trajectory import Trajectory
 from ..simulation.transitions import Transition
 from ..tables.number_format import number, shown_coordinate, units_of
 from ..tables.report import Block, Cell, Column, KeyValues, Notes, Report, Table
+from ..tolerances import GOOD_CLOSURE
 
 __all__ = ["RunDocument", "as_document", "json_schema", "run_table"]
 
@@ -180,7 +181,7 @@ def _facts(run: Trajectory) -> KeyValues:
     ]
     if run.robot.loops or run.robot.couplings:
         largest = float(run.closure().max())
-        mark: Any = "good" if largest < 1e-8 else "caution"
+        mark: Any = "good" if largest < GOOD_CLOSURE else "caution"
         entries.append(("closure", Cell(f"residual at most {largest:.1e} m, rad", mark)))
     energy = _energy(run)
     if energy is not None:

@@ -14,8 +14,8 @@ import pytest
 
 import pinloop as pl
 from pinloop.safety.space.clearance import clearance, self_collisions
-from pinloop.safety.space.nearest import TOUCH
 from pinloop.safety.space.obstacles import Obstacle
+from pinloop.tolerances import TOUCH
 
 from ...states import robot
 from .moving_bodies import LENGTH, SPEED, THICK, X_AXIS, at, ball, chain, fling, rod, shape, swing

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from pinloop.safety.space.nearest import ACCURACY, TOUCH, first_touch, least
+from pinloop.safety.space.nearest import first_touch, least
+from pinloop.tolerances import DISTANCE_ERROR, TOUCH
 
 from ...screw_tables import Array
 
@@ -81,5 +82,7 @@ def test_what_is_above_enough_is_of_no_interest() -> None:
 def test_noise_does_not_trap_the_search() -> None:
     rng = np.random.default_rng(0)
     for length in (0.0, 1e-9, 0.1):
-        found = least(lambda x: 0.5 + float(rng.uniform(-ACCURACY, ACCURACY)), length, 0.001)
+        found = least(
+            lambda x: 0.5 + float(rng.uniform(-DISTANCE_ERROR, DISTANCE_ERROR)), length, 0.001
+        )
         assert found.value == pytest.approx(0.5, abs=1e-5)

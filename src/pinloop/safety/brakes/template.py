@@ -21,6 +21,7 @@ from ...errors import BadValue, LoopNotClosed, PinloopWarning
 from ...linalg.saddle import from_upper
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
+from ...tolerances import ARMATURE, NO_LOAD, RANK
 from .joint_brake import Chain, JointBrake, Source, Value
 
 __all__ = ["guess", "worst_loads"]
@@ -87,7 +88,7 @@ def worst_loads(robot: Mechanism, names: list[str], seed: int = 0) -> tuple[Arra
     regular = np.array(eases) >= _SINGULAR * max(eases)
     largest = np.max(np.array(gravity)[regular], axis=0)
     weight = pin.computeTotalMass(robot.model) * np.linalg.norm(robot.gravity)
-    largest[largest < 1e-9 * weight * max(1.0, robot.length)] = 0.0
+    largest[largest < NO_LOAD * weight * max(1.0, robot.length)] = 0.0
     return largest, np.max(np.array(inertia)[regular], axis=0)
 
 
@@ -101,7 +102,7 @@ def _motions(
     free = null_space(scaled_jacobian(robot, constraints, q))
     scale = np.where(robot.is_translation, robot.length, 1.0)
     reach = free[rows]
-    motions = scale[:, None] * (free @ np.linalg.pinv(reach, rcond=1e-9)) / scale[rows]
+    motions = scale[:, None] * (free @ np.linalg.pinv(reach, rcond=RANK)) / scale[rows]
     return motions, float(np.linalg.svd(reach, compute_uv=False).min(initial=1.0))
 
 
@@ -225,7 +226,7 @@ class _Guess:
         self._set("gear_ratio", ratio, "robot")
         rotor = drive.rotor_inertia
         # A joint may also name its armature, which then is what Pinocchio uses.
-        if rotor is not None and np.isclose(ratio**2 * rotor, armature, rtol=1e-6):
+        if rotor is not None and np.isclose(ratio**2 * rotor, armature, rtol=ARMATURE):
             self._set("rotor_inertia", rotor, "robot")
         return ratio
 

@@ -25,10 +25,11 @@ from ...boundary.arguments import public
 from ...errors import BadValue, UnknownName
 from ...model.workspace import create_data
 from ...simulation.trajectory import Trajectory
+from ...tolerances import DISTANCE_ERROR, SLACK, TOUCH
 from .body_pieces import Piece, frame_pieces, positive, robot_links
-from .leaves import SLACK, Leaves
+from .leaves import Leaves
 from .motionbounds import Bounds
-from .nearest import ACCURACY, TOUCH, first_touch, least
+from .nearest import first_touch, least
 from .obstacles import Obstacle, checked_obstacles
 from .steps import checked_run
 
@@ -310,7 +311,7 @@ class _Scene:
             self.pieces[pair[0]].body,
             other,
             distance,
-            max(0.0, min(bound, distance) - ACCURACY - SLACK),
+            max(0.0, min(bound, distance) - DISTANCE_ERROR - SLACK),
             self._leaves.time(leaf, u),
             np.array(result.getNearestPoint1()),
             np.array(result.getNearestPoint2()),

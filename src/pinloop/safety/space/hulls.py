@@ -14,6 +14,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from ...tolerances import FLAT_HULL
+
 __all__ = [
     "Hull",
     "around_ball",
@@ -33,8 +35,6 @@ _SIGNS = np.array(list(product((-1.0, 1.0), repeat=3)))
 CUBE = float(np.sqrt(3.0))
 """How far a hull with room for 1 stands out where the room is made of cubes."""
 
-_THIN = 1e-6
-"""Half thickness that flat sets of points are given [m]."""
 _MOST_PLANES = 250
 """More planes than this are not tried to simplify a hull."""
 
@@ -64,7 +64,7 @@ def hull_of(points: Array) -> Hull:
     try:
         found = scipy.spatial.ConvexHull(points)
     except scipy.spatial.QhullError:
-        found = scipy.spatial.ConvexHull((points[:, None] + _THIN * _SIGNS).reshape(-1, 3))
+        found = scipy.spatial.ConvexHull((points[:, None] + FLAT_HULL * _SIGNS).reshape(-1, 3))
     number = np.zeros(len(found.points), dtype=np.int64)
     number[found.vertices] = np.arange(len(found.vertices))
     first, second, third = (found.points[found.simplices[:, corner]] for corner in range(3))

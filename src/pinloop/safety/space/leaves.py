@@ -14,18 +14,15 @@ from numpy.typing import NDArray
 
 from ...errors import BadValue
 from ...simulation.trajectory import Trajectory
+from ...tolerances import BESIDE_STATE
 from .motionbounds import Bounds, joint_parts, link_bounds
 from .poses import joint_poses
 from .steps import BINOMIALS, EVEN, bernstein, differences, moved, steps_of
 
-__all__ = ["SLACK", "Leaves"]
+__all__ = ["Leaves"]
 
 Array = NDArray[np.float64]
 
-SLACK = 1e-7
-"""Room for rounding [m], and for steps that end up to 1e-10 beside the next stored state."""
-_BESIDE = 1e-10
-"""A step that ends farther than this from the next stored state is joined to it by a leaf."""
 _MOST = 100_000
 """More leaves than this are not made."""
 _LEFT = np.array([[BINOMIALS[i, j] / 2**i for j in range(6)] for i in range(6)])
@@ -152,7 +149,7 @@ def _whole_steps(run: Trajectory) -> tuple[Array, Array, Array]:
     ends = run.q[:-1].copy()
     ends[steps.number] = moved(robot, ends[steps.number], run.psi[steps.number])
     gap = differences(robot, ends, run.q[1:])
-    apart = np.flatnonzero(np.any(np.abs(gap) > _BESIDE, axis=1))
+    apart = np.flatnonzero(np.any(np.abs(gap) > BESIDE_STATE, axis=1))
     order = np.argsort(np.concatenate([2 * steps.number, 2 * apart + 1]))
     if not len(order):  # a run that ended where it started
         return run.q[:1], np.zeros((1, 6, robot.nv)), run.t[None, [0, -1]]

@@ -11,12 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-__all__ = ["ACCURACY", "TOUCH", "Least", "first_touch", "least"]
+from ...tolerances import DISTANCE_ERROR, TOUCH
 
-TOUCH = 1e-5
-"""Bodies that are not farther apart than this touch [m]."""
-ACCURACY = 3e-6
-"""Error of a distance by coal [m]: 2.1e-6 was the largest in 1,500 random pairs of shapes."""
+__all__ = ["Least", "first_touch", "least"]
 
 
 @dataclass(frozen=True)
@@ -59,7 +56,7 @@ def least(
         bound, a, fa, b, fb = waiting[0]
         goal = min(value, enough)
         # A value near zero has to be told from zero.
-        if bound >= goal - max(min(tolerance, goal / 2), ACCURACY):
+        if bound >= goal - max(min(tolerance, goal / 2), DISTANCE_ERROR):
             return Least(at, value, min(bound, value))
         heappop(waiting)
         x = min(max((a + b + fa - fb) / 2, a), b)
@@ -87,4 +84,4 @@ def first_touch(f: Callable[[float], float], length: float) -> float | None:
             return x
         if x >= length:
             return None
-        x = min(x + max(value - ACCURACY, ACCURACY), length)
+        x = min(x + max(value - DISTANCE_ERROR, DISTANCE_ERROR), length)

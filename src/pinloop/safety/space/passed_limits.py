@@ -19,6 +19,7 @@ from ...boundary.arguments import public
 from ...errors import BadValue
 from ...simulation.limits import LimitPassed, ends_seen_from, joint_ends
 from ...simulation.trajectory import Trajectory
+from ...tolerances import LIMIT_PASSED, REAL_ROOT, SHORT_STEP
 from .steps import BINOMIALS, CONTROL, EVEN, Steps, checked_run, steps_of
 
 __all__ = ["LimitPassed", "joint_limits"]
@@ -31,13 +32,10 @@ _POWERS = np.array(
     [[BINOMIALS[5, i] * BINOMIALS[i, j] * (-1) ** (i - j) for j in range(6)] for i in range(6)]
 )
 """From control points to coefficients of powers."""
-_SHORT = 1e-6
-"""Steps shorter than this [s] are judged by their ends: the slope of their dense output shows how
-far the last bits of the stored states are apart."""
 
 
 @public
-def joint_limits(run: Trajectory, *, tolerance: float = 1e-6) -> tuple[LimitPassed, ...]:
+def joint_limits(run: Trajectory, *, tolerance: float = LIMIT_PASSED) -> tuple[LimitPassed, ...]:
     """Return the position and velocity limits of tree joints that a run passes, in order of time.
 
     Coordinates of joints with a quaternion, and velocities of all curved joints, are interpolated
@@ -108,7 +106,7 @@ def _velocities(run: Trajectory, steps: Steps) -> Array:
     """Control points of all velocities on each step, shape (k, 6, nv)."""
     v0, v1 = run.v[steps.number, None], run.v[steps.number + 1, None]
     straight = v0 + EVEN[:, None] * (v1 - v0)
-    long = (steps.length > _SHORT)[:, None, None]
+    long = (steps.length > SHORT_STEP)[:, None, None]
     if steps.flat:
         return np.where(long, steps.rates, straight)
     for k, step in enumerate(steps.steps):
@@ -151,5 +149,5 @@ def _passed(
 def _roots(polynomial: Polynomial) -> list[float]:
     """Real roots inside (0, 1), rising."""
     roots = polynomial.trim(0.0).roots()
-    real = roots[np.abs(roots.imag) < 1e-9].real
+    real = roots[np.abs(roots.imag) < REAL_ROOT].real
     return sorted(float(root) for root in real if 0 < root < 1)

@@ -35,9 +35,10 @@ from ...boundary.arguments import public
 from ...errors import BadValue
 from ...model.description import GROUND
 from ...simulation.trajectory import Trajectory
+from ...tolerances import SLACK
 from .body_pieces import Links, Piece, frame_pieces, positive, robot_links
 from .hulls import CUBE, Hull, with_room
-from .leaves import SLACK, Leaves
+from .leaves import Leaves
 from .motionbounds import Bounds
 from .steps import checked_run
 from .volume import SweptVolume

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import BadValue
+from ...tolerances import SAME
 from .hulls import Hull, inside
 
 trimesh = lazy_loader.load("trimesh")
@@ -190,7 +191,7 @@ def _crossings(
     """Where lines along an axis enter and leave a hull with these planes."""
     slope = planes[:, along]
     rest = np.column_stack([u, w]) @ planes[:, across].T + planes[:, 3]
-    up, down = slope > 1e-9, slope < -1e-9
+    up, down = slope > SAME, slope < -SAME
     beside = np.any(rest[:, ~up & ~down] > 0, axis=1)
     end = np.min(-rest[:, up] / slope[up], axis=1)
     start = np.max(-rest[:, down] / slope[down], axis=1)

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from ...errors import BadValue
 from ...model.description import GROUND
 from ...simulation.trajectory import Trajectory
+from ...tolerances import NO_ADVANCE, SPOT, TINY
 from ..space.body_pieces import Links, Piece, frame_pieces, robot_links
 from ..space.clearance import Approach, clearance
 from ..space.leaves import Leaves
@@ -37,12 +38,8 @@ __all__ = ["Most", "Person", "Shapes", "Ways", "largest_within", "shapes_of", "w
 
 Array = NDArray[np.float64]
 
-_SPOT = 1e-6
-"""Radius of the ball that stands for a point [m]."""
 _EVERY = 1e-3
 """Interval at which speeds are looked at [s]."""
-_NOTHING = 1e-12
-"""Advances below this are rounding [m, m/s]."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +186,7 @@ def _advance(run: Trajectory, shapes: Shapes, direction: Array | None) -> Most:
         places = leaves.points(piece.joint, piece.points)
         gone = _towards(places - places[0], direction, run)
         most = largest_within(gone, bounds[piece.joint].acceleration(piece.radius)[:, None])
-        if most > max(found.value, _NOTHING):
+        if most > max(found.value, NO_ADVANCE):
             found = Most(most, piece.body)
     return found
 
@@ -212,7 +209,7 @@ def _fastest(run: Trajectory, shapes: Shapes, speed: Speeds) -> Most:
     found = Most(0.0, "")
     for piece in shapes.pieces:
         most = float(speed(motions, piece).max())
-        if most > max(found.value, _NOTHING):
+        if most > max(found.value, NO_ADVANCE):
             found = Most(most, piece.body)
     return found
 
@@ -234,7 +231,7 @@ def _closing(point: Array) -> Speeds:
     unit vector from x to p: x is the only one, and moving it on the piece does not count at first
     order.
     """
-    spot, at = coal.Sphere(_SPOT), coal.Transform3s(np.eye(3), point)
+    spot, at = coal.Sphere(SPOT), coal.Transform3s(np.eye(3), point)
     request, result = coal.DistanceRequest(), coal.DistanceResult()
 
     def nearest(seat: tuple[Array, Array], piece: Piece) -> Array:
@@ -264,7 +261,7 @@ def _nearest(run: Trajectory, shapes: Shapes, point: Array) -> Approach:
     """
     found = clearance(
         run,
-        Obstacle.sphere("person", _SPOT, point),
+        Obstacle.sphere("person", SPOT, point),
         tolerance=shapes.tolerance / 2,
         frames=shapes.frames,
         thickness=shapes.thickness,
@@ -325,6 +322,6 @@ def largest_within(gone: Array, A: Array) -> float:
         A: bound on the acceleration in each leaf [m], shape (n, 1).
     """
     start, rise = gone[:-1], np.diff(gone, axis=0)
-    u = np.clip(0.5 + rise / np.maximum(A, 1e-300), 0.0, 1.0)
+    u = np.clip(0.5 + rise / np.maximum(A, TINY), 0.0, 1.0)
     within = start + rise * u + A * u * (1 - u) / 2
     return float(max(gone.max(), within.max(initial=0.0)))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ...errors import BadValue, StopFailed
 from ...model.mechanism import Mechanism
+from ...tolerances import FIT_COST, FIT_SLOPE, FIT_STEP, LEAST_TORQUE
 from ..brakes.brakes import Brakes, Source
 from ..stopping import StopResult
 from .published import Measured
@@ -119,7 +120,7 @@ class AxisFit:
         # "dogbox" puts what is at its bound exactly there.
         done = scipy.optimize.least_squares(
             self.errors, start, self.sensitivity, bounds=(0.0, np.inf), method="dogbox",
-            ftol=1e-9, xtol=1e-7, gtol=1e-8, max_nfev=40,
+            ftol=FIT_COST, xtol=FIT_STEP, gtol=FIT_SLOPE, max_nfev=40,
         )  # fmt: skip
         return self._judged(np.asarray(done.x), np.asarray(done.fun), np.asarray(done.jac))
 
@@ -182,7 +183,7 @@ class AxisFit:
             made = self._stop(row, self.brakes)
         except StopFailed as error:
             made = error.result
-        torque = max(2.0 * made.ledger.kinetic_before / (speed * time), 1e-12)
+        torque = max(2.0 * made.ledger.kinetic_before / (speed * time), LEAST_TORQUE)
         ratio = brake.gear_ratio
         sizes = {
             "dynamic_torque": torque / (ratio if brake.side == "motor" else 1.0),

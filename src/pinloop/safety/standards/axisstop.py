@@ -16,6 +16,7 @@ from ...boundary.checks import flat_numbers
 from ...errors import BadValue, StopFailed
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism
+from ...tolerances import INTEGRATION
 from ..brakes.brakes import Brakes
 from ..space.passed_limits import LimitPassed, joint_limits
 from ..stopping import Payload, Standstill, StopResult, Trigger
@@ -37,7 +38,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-_METHOD = MuntheKaas("dopri5", rtol=1e-8, atol=1e-8)
+_METHOD = MuntheKaas("dopri5", rtol=INTEGRATION, atol=INTEGRATION)
 _SAG = 1e-3
 """By so much a joint that rests at its limit may pass it [rad, m]."""
 _NO_LIMIT = 1e6

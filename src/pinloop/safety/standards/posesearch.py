@@ -13,6 +13,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ...model.workspace import create_data
+from ...tolerances import ALIKE, POSE_SLOPE, SAME, SHARE_MISSED
 from ..studies.places import Place, Places, Rule
 from ..studies.posture import Lever
 
@@ -30,10 +31,6 @@ _ALIKE = 1e-3
 """Poses that differ by less in every joint are the same (shares of ranges)."""
 _STEEP, _NEAR = 1e-3, 1e-3
 """Weights: steepness against extension in the extended pose, nearness against steepness."""
-_FITS = 1e-6
-"""By so much a share may be missed."""
-_NOTHING = 1e-6
-"""Slopes, distances and heights below this part of the robot's length are none."""
 
 
 class Search:
@@ -62,15 +59,15 @@ class Search:
             return
         slopes = np.array([np.abs([place.distance / self._length, place.fall]) for place in here])
         # What never matters stays at home.
-        self._matters = slopes.max(axis=(0, 1)) > _NOTHING
+        self._matters = slopes.max(axis=(0, 1)) > POSE_SLOPE
         falls = [abs(place.lever.fall) for place in here]
-        self._falls = max(slopes[:, 1].max(), *falls) > _NOTHING
+        self._falls = max(slopes[:, 1].max(), *falls) > POSE_SLOPE
         self._bound(starts)
 
     @property
     def point_on_axis(self) -> bool:
         """Whether the point cannot leave the axis."""
-        return self.largest <= _NOTHING * self._length
+        return self.largest <= POSE_SLOPE * self._length
 
     def lever(self, q: Array) -> Lever:
         """How the point lies to the axis at a configuration."""
@@ -99,7 +96,7 @@ class Search:
 
             for here in self._minima(starts, worth):
                 value = worth(here)[0]
-                if value < least - 1e-9:
+                if value < least - SAME:
                     best, least, towards, rule = here, value, direction, worth
         return self._polished(best, rule), towards
 
@@ -150,7 +147,7 @@ class Search:
         self.largest = max(here.lever.distance for here in farthest)
         # Of several poses that are alike the first one: searches begin at home.
         self._farthest = next(
-            here for here in farthest if here.lever.distance >= (1 - 1e-7) * self.largest
+            here for here in farthest if here.lever.distance >= (1 - ALIKE) * self.largest
         )
         self.least = min(here.lever.distance for here in self._minima(starts, close))
 
@@ -171,7 +168,7 @@ class Search:
         for here in poses:
             height = -float(pin.centerOfMass(model, data, here.q) @ driven.down)
             good = worth(here)[0] <= least + _ALIKE * _NEAR
-            if good and height > highest + _NOTHING * self._length:
+            if good and height > highest + POSE_SLOPE * self._length:
                 best, highest = here, height
         return best
 
@@ -200,7 +197,7 @@ class Search:
             moved = moved[:1]
         zero = None if share is None else miss
         found = self._places.minima(moved, self._matters, worth, zero)
-        return [here for here in found if zero is None or abs(miss(here)[0][0]) <= _FITS]
+        return [here for here in found if zero is None or abs(miss(here)[0][0]) <= SHARE_MISSED]
 
     def _polished(self, best: Place, worth: Rule, share: float | None = None) -> Place:
         """The same minimum, found once more from where it was found."""

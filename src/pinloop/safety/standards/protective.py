@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...tables.number_format import listed
+from ...tolerances import SAME
 from .advance import Shapes, Ways
 from .checked_input import at_least_zero
 from .terms import Term
@@ -139,7 +140,7 @@ def _integrated(speed: Speed, T: float) -> tuple[float, float]:
         value = _checked_speed(speed)
         return value, value * T
     # Rounding errors of T must not shift the grid.
-    times = np.linspace(0.0, T, max(2, int(np.ceil(T / _STEP * (1 - 1e-9))) + 1))
+    times = np.linspace(0.0, T, max(2, int(np.ceil(T / _STEP * (1 - SAME))) + 1))
     v = np.array([_checked_speed(speed(float(t))) for t in times])
     return float(v.max()), float(np.sum(0.5 * (v[1:] + v[:-1]) * np.diff(times)))
 

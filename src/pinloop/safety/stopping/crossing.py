@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ...integrate import COARSE, FINE, Step, slope_powers, value_powers
 from ...simulation.stepping import Stepper
+from ...tolerances import BOUND_INSTANT, LAST_BITS, REAL_ROOT, STEP_INSTANT, TORQUE_FIT
 from .drivetrain import Drivetrain
 from .phase import Phase
 from .stop_equations import StopEquations
@@ -41,12 +42,8 @@ TURN = 2.0
 """How far all joints together may turn in a piece of a step [rad]; why is said in `loads`."""
 _CORRECTIONS = 4
 """How often the root of an event is corrected by the state that a step to it gives."""
-_INSTANT = 1e-8
-"""Part of a step over which what is left beside velocity and acceleration is rounding."""
 _SAMPLES = 8
 """Parts of a step in which guards are looked at."""
-_CLOSE = 1e-7
-"""How closely polynomials follow torques, as a part of these."""
 _HALVINGS = 20
 """How often a piece of a step is halved, at most, for polynomials to follow."""
 _PARTS = np.linspace(0.0, 1.0, _SAMPLES + 1)
@@ -218,13 +215,13 @@ def _root(one: Watched, values: Array, step: Step, p: Array, band: float) -> flo
 
     if len(above):
         return step.t0 + h * float(
-            scipy.optimize.brentq(value, _PARTS[above[-1]], _PARTS[end], xtol=1e-14)
+            scipy.optimize.brentq(value, _PARTS[above[-1]], _PARTS[end], xtol=LAST_BITS)
         )
     if value(0.0) <= -band:
         return step.t0
     # A drive that was left and is met again between two samples: so near it is there in any case.
     return step.t0 + h * float(
-        scipy.optimize.brentq(lambda s: value(s) + band, 0.0, _PARTS[end], xtol=1e-14)
+        scipy.optimize.brentq(lambda s: value(s) + band, 0.0, _PARTS[end], xtol=LAST_BITS)
     )
 
 
@@ -238,7 +235,7 @@ def _back_at_zero(one: Watched, p: Array, end: float) -> float:
     if not one.sign * rest[0] > 0.0:
         return 0.0
     roots = np.roots(rest[::-1])
-    real = roots.real[(np.abs(roots.imag) < 1e-9) & (roots.real > 0.0) & (roots.real <= end)]
+    real = roots.real[(np.abs(roots.imag) < REAL_ROOT) & (roots.real > 0.0) & (roots.real <= end)]
     return float(real.min(initial=np.inf)) if len(real) else 0.0
 
 
@@ -271,7 +268,7 @@ def _first_beyond(
     root = (
         before
         if over(before) >= 0.0
-        else float(scipy.optimize.brentq(over, before, after, xtol=1e-13))
+        else float(scipy.optimize.brentq(over, before, after, xtol=BOUND_INSTANT))
     )
     return Crossing(root, None, lambda t, q, v: -equations.beyond(t, q, v))
 
@@ -328,7 +325,7 @@ def _heights(
         below = tops + missed <= 0.0
         if below.all():
             return []
-        close = missed <= accuracy[finite] + _CLOSE * np.abs(bounded).max(axis=0)
+        close = missed <= accuracy[finite] + TORQUE_FIT * np.abs(bounded).max(axis=0)
         if (close | below).all() or (surely and rule is FINE):
             even = (rule.between @ bounded).max(axis=1)
             parts = np.concatenate([np.linspace(0.0, 1.0, len(even)), places])
@@ -373,7 +370,7 @@ def shortened(
     root, best, least = crossing.t, step, np.inf
     slack = 1e-4 * (step.t1 - step.t0)
     for _ in range(_CORRECTIONS):
-        if best is not step and abs(root - best.t1) <= _INSTANT * (best.t1 - best.t0):
+        if best is not step and abs(root - best.t1) <= STEP_INSTANT * (best.t1 - best.t0):
             taken = prolonged(stepper, equations, best, root)
         else:
             taken = _taken_to(stepper, step, root)

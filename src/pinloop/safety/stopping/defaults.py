@@ -19,6 +19,7 @@ from ...errors import BadValue, InconsistentVelocity
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
 from ...tables.number_format import units_of
+from ...tolerances import MOTION_SHARE, RANK, SAME
 from ..brakes.brakes import Brakes
 
 __all__ = ["brakes_beside", "default_brakes", "default_pose", "default_velocity"]
@@ -137,7 +138,7 @@ def default_velocity(
         v = _nearest(robot, q, rates)
         said.append(changed)
     excess = _excess(robot, v, part)
-    if excess > 1.0 + 1e-9:
+    if excess > 1.0 + SAME:
         v = v / excess
         said.append(changed)
     return v, "; ".join(dict.fromkeys(said))
@@ -174,7 +175,7 @@ def _directions(robot: Mechanism, q: Array, names: list[str]) -> dict[str, float
     motions = np.eye(robot.nv)[:, columns]
     if robot.loops or robot.couplings:
         free = _free(robot, q)
-        motions = free @ np.linalg.pinv(free[columns], rcond=1e-9)
+        motions = free @ np.linalg.pinv(free[columns], rcond=RANK)
     pull = -load @ motions
     weight = float(np.abs(pull).max(initial=0.0))
     signs = {}
@@ -209,9 +210,9 @@ def _nearest(robot: Mechanism, q: Array, rates: Mapping[str, float]) -> Array:
     columns = [robot.coordinates(name).v.start for name in rates]
     wanted = np.array(list(rates.values()))
     free = _free(robot, q)
-    parts, *_ = np.linalg.lstsq(free[columns] / wanted[:, None], np.ones(len(wanted)), rcond=1e-9)
+    parts, *_ = np.linalg.lstsq(free[columns] / wanted[:, None], np.ones(len(wanted)), rcond=RANK)
     v = np.asarray(free @ parts)
-    if not np.abs(v[columns] / wanted).max(initial=0.0) > 1e-6:
+    if not np.abs(v[columns] / wanted).max(initial=0.0) > MOTION_SHARE:
         raise BadValue(
             f"the loops of robot '{robot.name}' let no joint move in the direction of gravity; say "
             "how it moves, for example --speed NAME=0.5"

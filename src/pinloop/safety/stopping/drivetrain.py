@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ...dynamics.stiffness import IN_BRAKES
 from ...errors import BadValue
 from ...model.mechanism import Mechanism
+from ...tolerances import NO_ACCELERATION
 from ..brakes.brakes import Brakes, JointBrake
 
 __all__ = ["Drivetrain", "Sliding", "SlidingTorques"]
@@ -260,7 +261,7 @@ class Drivetrain:
         if not self._stribeck:
             return np.inf
         change = np.maximum(np.abs(v) - 4.0 * self._shape, 0.5 * self._shape)
-        return float((change / np.maximum(np.abs(a), 1e-12)).min())
+        return float((change / np.maximum(np.abs(a), NO_ACCELERATION)).min())
 
     def hold(
         self, t: Array | float, sliding: Sliding, kind: int, powered: NDArray[np.bool_]

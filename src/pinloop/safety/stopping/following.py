@@ -17,7 +17,7 @@ from ...assembly.search import Problem, nearby_assembly, null_space, outside_lim
 from ...constraints.closure import Constraints
 from ...errors import InconsistentVelocity, LoopNotClosed
 from ...model.mechanism import Mechanism
-from ...tolerances import CLOSED
+from ...tolerances import CLOSED, FOLLOWS
 
 __all__ = ["STRIDE", "Follower"]
 
@@ -31,9 +31,6 @@ _OFF = 0.01
 
 _RATE_OFF = 0.1
 """The same for rates: part of the largest rate, or of one radian or length per second."""
-
-_DEPENDENT = 1e-6
-"""A joint follows from others if so little of its motion is left when they stand still."""
 
 
 class Follower:
@@ -207,7 +204,7 @@ class Follower:
             while left:
                 name = max(left, key=lambda n: float(np.linalg.norm(rest[n])))
                 size = float(np.linalg.norm(rest[name]))
-                if size < _DEPENDENT:
+                if size < FOLLOWS:
                     break
                 left.remove(name)
                 chosen.append(name)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...boundary.arguments import public
 from ...simulation.limits import ends_seen_from, joint_ends
+from ...tolerances import NO_LOAD
 from .brake_times import Category0
 from .history import StopHistory
 from .holding import Holding
@@ -80,7 +81,7 @@ class JointStop:
     def margin(self) -> float:
         """Torque that holds over torque that is needed; infinite without load."""
         # A load as small as rounding is none.
-        return self.hold / abs(self.load) if abs(self.load) > 1e-9 * self.hold else np.inf
+        return self.hold / abs(self.load) if abs(self.load) > NO_LOAD * self.hold else np.inf
 
     @property
     def gear_use(self) -> float | None:

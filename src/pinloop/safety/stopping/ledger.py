@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ...simulation.balance import Accuracy, step_worth
 from ...simulation.stabilization import Projection
+from ...tolerances import SAME, TINY
 from .history import StopHistory
 from .loads import Loads, small_energy
 from .stop_equations import StopEquations
@@ -50,7 +51,7 @@ class Ledger:
     drive_work: float
     dissipated: dict[str, Array]
     impacts: float
-    small: float = 1e-300
+    small: float = TINY
 
     @property
     def heat(self) -> float:
@@ -72,7 +73,7 @@ class Ledger:
     def relative_error(self) -> float:
         """Size of the error over the energy at the signal, or over all that was turned over."""
         whole = self.turned_over
-        base = self.kinetic_before if self.kinetic_before > 1e-9 * whole else whole
+        base = self.kinetic_before if self.kinetic_before > SAME * whole else whole
         base = max(base, self.small)
         return abs(self.error) / base
 

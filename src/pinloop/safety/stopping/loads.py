@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from ...integrate import COARSE, FINE, Interpolation
 from ...model.mechanism import Mechanism
+from ...tolerances import LEAST_MASS, NO_ENERGY, PEAK, WORK
 from .drivetrain import Drivetrain, Sliding
 from .history import Pieces, StopHistory
 from .stop_equations import Solved, StopEquations
@@ -32,10 +33,6 @@ __all__ = ["Loads", "measure_loads", "small_energy"]
 
 Array = NDArray[np.float64]
 
-_PEAK = 1e-6
-"""Part of a peak that the last coefficients may be."""
-_WORK = 2e-8
-"""Part of all energy turned over that the last coefficients of a power may be in a piece."""
 _HALVINGS = 24
 """How often a piece is halved, at most: around kinks and jumps it would never end."""
 
@@ -91,9 +88,9 @@ def measure_loads(
         whole = whole or max(float((times * (rule.weights @ np.abs(powers))).sum()), small)
         largest, missed = rule.largest(sizes), rule.missed(sizes)
         peaks = np.maximum(peaks, np.abs(sizes).max(axis=(0, 1)))
-        resolved = missed <= _PEAK * np.maximum(peaks, largest) + floor
+        resolved = missed <= PEAK * np.maximum(peaks, largest) + floor
         done = (resolved | (largest + missed <= peaks + floor)).all(axis=1)
-        done &= (times * rule.missed(powers)).max(axis=1) <= _WORK * whole
+        done &= (times * rule.missed(powers)).max(axis=1) <= WORK * whole
         if halving == _HALVINGS and rule is FINE:
             done[:] = True
         peaks = np.maximum(peaks, largest[done].max(axis=0, initial=0.0))
@@ -109,7 +106,7 @@ def measure_loads(
 def small_energy(robot: Mechanism) -> float:
     """A billionth of what lifting a robot by its length takes [J]."""
     mass = sum(inertia.mass for inertia in robot.model.inertias)
-    return float(1e-9 * max(mass, 1e-9) * 9.81 * robot.length)
+    return float(NO_ENERGY * max(mass, LEAST_MASS) * 9.81 * robot.length)
 
 
 class _Follower:

@@ -12,6 +12,7 @@ from ...dynamics import EquationsOfMotion
 from ...errors import BadValue, PinloopError
 from ...integrate import FINE, MuntheKaas, Step
 from ...simulation.stepping import StepFailed
+from ...tolerances import PATH_DURATION
 from .drivetrain import Drivetrain
 from .phase import pinned_bounds
 from .plan import Plan
@@ -23,8 +24,6 @@ Array = NDArray[np.float64]
 
 _LONGEST = 64.0
 """How many times longer than asked is tried."""
-_ACCURACY = 1e-7
-"""To what part of itself the duration is found."""
 _STEPS = 16
 """Steps in which the path is looked at, at the least."""
 
@@ -95,8 +94,8 @@ class _Path:
             if long > _LONGEST * plan.duration:
                 return plan, [(command, "the drives cannot hold the path, however slowly")]
             fits = not self._lacks(long)
-        root = float(scipy.optimize.brentq(self._lacking_torque, short, long, rtol=_ACCURACY))
-        enough = min(root * (1.0 + 10 * _ACCURACY), plan.longest)
+        root = float(scipy.optimize.brentq(self._lacking_torque, short, long, rtol=PATH_DURATION))
+        enough = min(root * (1.0 + 10 * PATH_DURATION), plan.longest)
         part = 100.0 * plan.duration / enough
         text = f"deceleration on the path reduced to {part:.3g} % by the torque of the drives"
         return plan.on_path(enough), [(command, text)]

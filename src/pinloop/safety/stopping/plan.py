@@ -13,6 +13,7 @@ from ...boundary.marks import INTERNAL, NotNegative
 from ...dynamics import EquationsOfMotion
 from ...errors import BadValue
 from ...linalg.saddle import Saddle
+from ...tolerances import NO_SPEED, TIME_SUM
 from ..brakes.brakes import Brakes, Chain
 from .brake_times import BrakeTimes, Category, Category0
 from .recorded import JointTrajectory
@@ -22,10 +23,8 @@ __all__ = ["Plan", "Trigger", "make_plan"]
 
 Array = NDArray[np.float64]
 
-_ROUNDING = 1.0 - 1e-12
+_ROUNDING = 1.0 - TIME_SUM
 """Sums of times are off by less."""
-_STILL = 1e-12
-"""Speed that is rounding [rad/s, m/s]."""
 
 
 @public
@@ -130,7 +129,7 @@ def make_plan(
         return plan
     # At rest the spline through a recording leaves rounding.
     speed, times = first.v(command), np.zeros(len(v0))
-    speed = np.where(np.abs(speed) > _STILL, speed, 0.0)
+    speed = np.where(np.abs(speed) > NO_SPEED, speed, 0.0)
     for name, column in columns.items():
         if speed[column] != 0.0:
             times[column] = abs(speed[column]) / _deceleration(brakes, name, category.number)

@@ -20,6 +20,7 @@ from ...boundary.arguments import public
 from ...boundary.pickling import stored_fields
 from ...errors import BadValue, LoadError, UnknownName
 from ...model.mechanism import Mechanism
+from ...tolerances import SAME
 from .following import STRIDE, Follower
 from .recordfile import read_table
 
@@ -246,7 +247,7 @@ class JointTrajectory:
             limit = float(robot.model.upperVelocityLimit[column])
             rates = np.abs(self._spline(times[k], 1)[:, k])
             worst = int(np.argmax(rates))
-            if limit > 0 and rates[worst] > limit * (1 + 1e-9):
+            if limit > 0 and rates[worst] > limit * (1 + SAME):
                 said.append(
                     f"joint '{name}' reaches {rates[worst]:.4g} {unit}/s at t = "
                     f"{times[k][worst]:.4g} s, above its velocity limit of {limit:.4g} {unit}/s"

@@ -15,6 +15,7 @@ from ...model.mechanism import Mechanism
 from ...simulation.modes import ModalSystem
 from ...simulation.trajectory import Trajectory
 from ...tables.report import Report
+from ...tolerances import LIMIT_PASSED
 from ..brakes.brakes import Assumption, Brakes, Chain
 from ..space.clearance import Approach, SelfCollisions, clearance, self_collisions
 from ..space.obstacles import Obstacle
@@ -216,7 +217,7 @@ class StopResult:
         """How near the bodies come to each other: `pinloop.safety.self_collisions`."""
         return self_collisions(self.run, tolerance=tolerance, thickness=thickness)
 
-    def joint_limits(self, *, tolerance: float = 1e-6) -> tuple[LimitPassed, ...]:
+    def joint_limits(self, *, tolerance: float = LIMIT_PASSED) -> tuple[LimitPassed, ...]:
         """The limits of position and speed that are passed; see `pinloop.safety.joint_limits`."""
         return joint_limits(self.run, tolerance=tolerance)
 

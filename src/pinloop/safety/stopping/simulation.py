@@ -31,6 +31,7 @@ from ...simulation.stepping import StepFailed, Stepper
 from ...simulation.tangents import obstacle
 from ...simulation.trajectory import Trajectory
 from ...simulation.transitions import Transition
+from ...tolerances import HELD_ACCELERATION, SIGNAL_SPEED
 from .crossing import Watched, WatchedCoordinates, first_crossing, shortened, watched_joints
 from .drivetrain import Drivetrain
 from .failures import CHATTER, INSTANT, explained
@@ -49,10 +50,6 @@ Array = NDArray[np.float64]
 State = tuple[Array, Array, Array]
 """Configuration, velocity, acceleration."""
 
-_TINY = 1e-9
-"""Speeds below this fraction of the largest at the signal, or of 1 rad/s or m/s, count as zero."""
-_AT_REST = 1e-6
-"""Acceleration of what is held by joints that stick through loops [rad/s^2, m/s^2]."""
 _LOOK = 500
 """So often, in states, it is asked whether a stop crawls."""
 
@@ -175,7 +172,7 @@ class StopSimulation:
 
     def _run(self, q: Array, v: Array, until: float) -> bool:
         t = 0.0
-        self.tiny = _TINY * max(1.0, float(np.abs(v).max(initial=0.0)))
+        self.tiny = SIGNAL_SPEED * max(1.0, float(np.abs(v).max(initial=0.0)))
         q, v, a = self._begin(t, q, v, ("signal",))
         hit = self.teeth.touch(q, v, self.tiny)
         if hit or self.teeth.blocked.any():
@@ -410,7 +407,7 @@ class StopSimulation:
         """Whether nothing moves nor begins to; loops leave rounding."""
         # Most often the first number settles it, for which NumPy is slow.
         still = all(abs(x) <= self.tiny for x in v.tolist())
-        return still and all(abs(x) <= _AT_REST for x in a.tolist())
+        return still and all(abs(x) <= HELD_ACCELERATION for x in a.tolist())
 
     def _look_for_stiffness(self, t: float, q: Array, v: Array, h: float, left: float) -> None:
         """Warn, once, where damping makes the steps so short that the stop crawls."""

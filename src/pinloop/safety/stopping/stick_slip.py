@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from ...dynamics.stick_slip import Contacts, solve_stick_slip
 from ...linalg.saddle import Saddle, factor_mass, solve_mass
 from ...simulation.modes import Locked, Mode
+from ...tolerances import TORQUE_NOISE
 from .drivetrain import Drivetrain, Sliding
 from .phase import (
     RELEASE,
@@ -56,9 +57,6 @@ __all__ = ["PhaseStart", "decide_phase"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-
-_NOISE = 1e-12
-"""Rounding of a torque, as a fraction of all that acts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +144,7 @@ def _noise(
     acting = np.sqrt(abs(f @ inverse[:, -1])) + alone @ np.abs(f) + equations.weight
     held = np.where(np.isfinite(bounds), np.abs(bounds), 0.0).max(axis=0)
     held += np.abs(J).T @ np.abs(reaction)
-    return np.asarray(_NOISE * (M.diagonal() * alone * acting + held))
+    return np.asarray(TORQUE_NOISE * (M.diagonal() * alone * acting + held))
 
 
 def _decided(

@@ -26,6 +26,7 @@ from ...simulation.limits import JointEnd, ends_seen_from, joint_ends, require_w
 from ...simulation.modes import ModalSystem
 from ...simulation.start import consistent_start
 from ...simulation.stepping import StepFailed
+from ...tolerances import INTEGRATION, SAME
 from ..brakes.brakes import Brakes
 from .brake_times import Category, as_category
 from .drivetrain import Drivetrain
@@ -47,7 +48,7 @@ __all__ = [
 Array = NDArray[np.float64]
 Measure = Callable[[StopResult], float]
 
-_METHOD = MuntheKaas("dopri5", rtol=1e-8, atol=1e-8)
+_METHOD = MuntheKaas("dopri5", rtol=INTEGRATION, atol=INTEGRATION)
 
 
 @public
@@ -195,7 +196,7 @@ def _warn_of_floating(robot: Mechanism, equations: EquationsOfMotion, q: Array) 
         if at.nv != 6 or robot.model.parents[at.index] != 0:
             continue
         rows = equations.terms(0.0, q, np.zeros(robot.nv))[0]
-        if not np.abs(rows[:, at.v]).max(initial=0.0) > 1e-9:
+        if not np.abs(rows[:, at.v]).max(initial=0.0) > SAME:
             warnings.warn(
                 f"joint '{name}' lets robot '{robot.name}' float: nothing stops it; load the robot "
                 "without floating_base=True if it stands on the ground",

@@ -19,6 +19,7 @@ from ...dynamics.stiffness import StiffDamping, fastest_decay
 from ...errors import PinloopError
 from ...linalg.saddle import Saddle, solve_mass
 from ...model.mechanism import Mechanism
+from ...tolerances import RANK, TINY
 from .drivetrain import Drivetrain
 from .phase import RELEASE, Phase, pinned_bounds
 from .prepared_robot import mount_robot
@@ -268,7 +269,7 @@ class StopEquations:
         low, high = self.bounds(t, v)
         held = self._held
         _, values, V = np.linalg.svd(J[:, self._free].T, full_matrices=True)
-        rank = int(np.sum(values > 1e-9 * values.max(initial=1e-300)))
+        rank = int(np.sum(values > RANK * values.max(initial=TINY)))
         moves = -(J[:, held].T @ V[rank:].T)
         finite = [np.isfinite(high[held]), np.isfinite(low[held])]
         A = np.vstack([moves[finite[0]], -moves[finite[1]]])

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...simulation.limits import JointEnd
+from ...tolerances import AT_LIMIT, AT_ONCE, SAME
 from .crossing import Watched
 from .drivetrain import Drivetrain
 
@@ -15,11 +16,6 @@ __all__ = ["Teeth", "at_end_stop"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-
-_AT_ONCE = 1e-5
-"""What was hit less than this ago is hit again at once [s]."""
-_AT = 1e-9
-"""What is nearer to its end stop than this is there [rad, m]."""
 
 
 class Teeth:
@@ -70,7 +66,7 @@ class Teeth:
         hit = []
         for end in self.ends:
             rate = end.sign * v[end.column]
-            if end.beyond(q) >= -_AT and rate >= -tiny:
+            if end.beyond(q) >= -AT_LIMIT and rate >= -tiny:
                 self.blocked[end.column] |= 1 if end.sign > 0 else 2
                 if rate > tiny:
                     hit.append(_named(end))
@@ -92,9 +88,9 @@ class Teeth:
         """
         self.blocked[one.column] |= 1 if one.sign < 0 else 2
         for end in self.ends:
-            if end.beyond(q) >= -_AT:
+            if end.beyond(q) >= -AT_LIMIT:
                 self.blocked[end.column] |= 1 if end.sign > 0 else 2
-        back = (self.blocked > 0) & (t - self._struck < _AT_ONCE)
+        back = (self.blocked > 0) & (t - self._struck < AT_ONCE)
         self._struck[one.column] = t
         return np.where(back, 3, self.blocked)
 
@@ -121,8 +117,8 @@ class Teeth:
         """The teeth between which a pawl falls; it stays between them."""
         pitch, offset = float(self._train.pitch[column]), float(self._train.tooth[column])
         place = (float(q[self._q_index(column)]) - offset) / pitch
-        below = round(place) if abs(place - round(place)) < 1e-9 else int(np.floor(place))
-        if abs(place - round(place)) < 1e-9 and v[column] < 0.0:
+        below = round(place) if abs(place - round(place)) < SAME else int(np.floor(place))
+        if abs(place - round(place)) < SAME and v[column] < 0.0:
             below -= 1  # on top of a tooth it goes where it moves
         return offset + pitch * below, offset + pitch * (below + 1)
 
@@ -133,7 +129,7 @@ class Teeth:
 
 def at_end_stop(ends: Sequence[JointEnd], column: int, q: Array) -> bool:
     """Whether a coordinate is at one of some end stops."""
-    return any(end.column == column and end.beyond(q) >= -_AT for end in ends)
+    return any(end.column == column and end.beyond(q) >= -AT_LIMIT for end in ends)
 
 
 def _named(end: JointEnd) -> str:

@@ -16,14 +16,12 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from ...tolerances import LIMIT_PASSED, PLACES_FIT
 from .posture import Driven, Lever
 
 __all__ = ["Place", "Places", "Rule", "Rules"]
 
 Array = NDArray[np.float64]
-
-_FITS = 1e-6
-"""By so much a passive joint may pass its limit [rad, m]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +141,7 @@ class Places:
                 here = self._minimum(begin, free, worth, zero) if free.any() else begin
             except _Open:
                 continue
-            if np.all(here.room >= -_FITS):
+            if np.all(here.room >= -LIMIT_PASSED):
                 found.append(here)
         return found
 
@@ -179,7 +177,7 @@ class Places:
                 bounds=list(zip(self.least[free], self.most[free], strict=True)),
                 constraints=rules,
                 method="SLSQP",
-                options={"maxiter": 100, "ftol": 1e-11},
+                options={"maxiter": 100, "ftol": PLACES_FIT},
             )
         return at(np.asarray(made.x))
 

@@ -16,7 +16,7 @@ from ...assembly.search import Problem, limited_coordinates, rows_of, search
 from ...constraints.closure import Constraints
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
-from ...tolerances import CLOSED
+from ...tolerances import CLOSED, FORWARD_STEP, LEAST_SQUARES, SAME
 
 __all__ = ["Driven", "Lever"]
 
@@ -24,8 +24,6 @@ Array = NDArray[np.float64]
 
 _STRIDE = 0.25
 """Driven joints go no farther at once while loops follow [rad, characteristic lengths]."""
-_SLIP = 1e-7
-"""Increment of difference quotients [rad, characteristic lengths]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +113,9 @@ class Driven:
             free = ~rows_of(self.robot, self.joints)
             J = self._problem.jacobian(q)
             known = J @ (V / scale[:, None])
-            V[free] = np.linalg.lstsq(J[:, free], -known, rcond=1e-10)[0] * scale[free, None]
+            V[free] = (
+                np.linalg.lstsq(J[:, free], -known, rcond=LEAST_SQUARES)[0] * scale[free, None]
+            )
         return V
 
     def lever(self) -> Lever:
@@ -144,7 +144,7 @@ class Driven:
         V = self.rates(self.q)
         here, slopes = self._lever(self.q, V).fall, np.zeros(len(self.joints))
         for k, scale in enumerate(self._scale):
-            h = _SLIP * scale
+            h = FORWARD_STEP * scale
             # To first order the loops stay closed along these velocities.
             q = np.asarray(pin.integrate(self._model, self.q, h * V[:, k]))
             slopes[k] = (self._lever(q, self.rates(q)).fall - here) / h
@@ -167,7 +167,7 @@ class Driven:
         o, a = self._line()
         reach, speed = point - o, speeds[:, self.column]
         size = float(np.linalg.norm(speed))
-        fall = float(speed @ self.down) / size if size > 1e-9 * self.robot.length else 0.0
+        fall = float(speed @ self.down) / size if size > SAME * self.robot.length else 0.0
         return Lever(float(np.linalg.norm(reach - a * (a @ reach))), fall)
 
     def _moving(self, q: Array, V: Array) -> tuple[Array, Array]:

@@ -27,6 +27,7 @@ from ...errors import BadValue, PinloopError, PinloopWarning, shown
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism, require_robot
 from ...simulation.progress import case_bar
+from ...tolerances import SAME
 from ..brakes.brakes import Brakes
 from ..space.obstacles import Obstacle, checked_obstacles
 from ..stopping import Payload, StopResult, Trigger
@@ -332,7 +333,7 @@ def _warn_of_speeds(setup: Setup) -> None:
         if variable.kind == "speed":
             limit = float(top[setup.robot.coordinates(variable.joint).v.start])
             fastest = max(abs(variable.low), abs(variable.high))
-            if fastest > limit * (1 + 1e-9) > 0:
+            if fastest > limit * (1 + SAME) > 0:
                 warnings.warn(
                     f"speeds of joint '{variable.joint}' go to {fastest:g} {variable.unit}, above "
                     f"its limit of {limit:g}",

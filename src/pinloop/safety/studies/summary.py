@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ...errors import printable
 from ...tables.number_format import decimals, number, units_of
 from ...tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report, Table
+from ...tolerances import LIMIT_PASSED
 from ...units import column_unit, shown_unit
 from ..stopping.assumptions import PLANNING_AID
 from .cases import CLEARANCE, Setup, joint_columns
@@ -25,7 +26,6 @@ from .study import Study
 from .worst import WorstCase
 
 __all__ = [
-    "BEYOND",
     "SAMPLED",
     "Beyond",
     "Distribution",
@@ -43,8 +43,6 @@ __all__ = [
 Array = NDArray[np.float64]
 
 SAMPLED = "Sampled, not guaranteed."
-BEYOND = 1e-6
-"""A joint that is beyond its limit by less rests on it [rad, m]."""
 _REASONS = 5
 """Reasons of failures that are shown."""
 
@@ -127,7 +125,7 @@ def summarised(study: Study) -> Summary:
     limits = beyond_columns(study.setup)
     for row in study.rows():
         for name, column in limits.items():
-            if isinstance(far := row[column], float) and far > BEYOND:
+            if isinstance(far := row[column], float) and far > LIMIT_PASSED:
                 over.setdefault(name, []).append((far, int(row["case"])))
         outcome = str(row["outcome"])
         outcomes[outcome] = outcomes.get(outcome, 0) + 1

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...tables.markup import Markup, element
+from ...tolerances import SAME
 from .svg import Instant, label_width, shortened, ticks
 
 __all__ = ["Lane", "Part", "Span", "Stack", "lanes", "stacks"]
@@ -104,7 +105,7 @@ def lanes(
 
     found = ticks(*span, most=10)
     pairs = zip(found.values, found.texts, strict=True)
-    numbers = [(x, text) for x, text in pairs if span[0] <= x <= span[1] * (1 + 1e-9)]
+    numbers = [(x, text) for x, text in pairs if span[0] <= x <= span[1] * (1 + SAME)]
     return field.picture(title, label, numbers, drawn(), "lanes")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...tables.markup import Markup, element, joined
+from ...tolerances import SAME
 from .svg import Scale, ticks
 
 __all__ = ["Band", "Bars", "Dots", "Hexagons", "Outline", "Spots", "color_of", "color_scale"]
@@ -224,7 +225,7 @@ def color_scale(low: float, high: float, label: str, *, reverse: bool = False) -
     numbers = [
         element("text", text, x=round(scale(value), 1), y=26, text_anchor="middle")
         for value, text in zip(found.values, found.texts, strict=True)
-        if low - 1e-9 * abs(low) <= value <= high * (1 + 1e-9)
+        if low - SAME * abs(low) <= value <= high * (1 + SAME)
     ]
     name = element("text", label, x=width / 2, y=42, text_anchor="middle", class_="name")
     return element(

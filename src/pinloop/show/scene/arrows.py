@@ -17,14 +17,12 @@ from ...model.mechanism import Mechanism
 from ...model.tree import coordinate_names
 from ...model.workspace import create_data
 from ...simulation.analysis import lock_reactions, reactions
+from ...tolerances import NO_LOAD
 from .motion import Motion, states_at
 
 __all__ = ["Arrow", "arrows_of", "force_names", "round_scale"]
 
 Array = NDArray[np.float64]
-
-_NOTHING = 1e-9
-"""A force or moment below this part of the largest one is none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +111,7 @@ def arrows_of(
         pair = [Arrow(name, False, start, force, unique)]
         pair += [Arrow(name, True, start, moment, unique)] if wanted else []
         found += pair
-    least = {kind: _NOTHING * _largest(found, kind) for kind in (False, True)}
+    least = {kind: NO_LOAD * _largest(found, kind) for kind in (False, True)}
     return tuple(arrow for arrow in found if arrow.largest > least[arrow.moment])
 
 

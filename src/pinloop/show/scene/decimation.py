@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...tolerances import THIN_TRIANGLE
 from .meshes import crease_normals
 from .scene import Part
 from .solids import Solid, triangles
@@ -85,7 +86,7 @@ def _simplified(
     kept = index[faces]
     first, second, third = (means[kept[:, k]] for k in range(3))
     areas = np.linalg.norm(np.cross(second - first, third - first), axis=1)
-    kept = kept[areas > 1e-6 * cell**2]
+    kept = kept[areas > THIN_TRIANGLE * cell**2]
     if len(kept) == 0:
         return None
     _, one_of_each = np.unique(np.sort(kept, axis=1), axis=0, return_index=True)

@@ -25,7 +25,7 @@ from ...constraints.closure import Constraints
 from ...model.coordinates import JointCoordinates
 from ...model.mechanism import Mechanism
 from ...model.tree import coordinate_names
-from ...tolerances import CLOSED
+from ...tolerances import CLOSED, SLIDER_MISSED
 
 __all__ = ["Dragged", "Slider"]
 
@@ -131,7 +131,7 @@ class Dragged:
                 return self._obstacle(slider.joint)
             else:
                 step /= 2
-        if abs(self.values(slider.joint)[slider.column] - goal[slider.column]) > 1e-6:
+        if abs(self.values(slider.joint)[slider.column] - goal[slider.column]) > SLIDER_MISSED:
             return f"'{slider.joint}' goes no further that way: the loops decide part of it"
         return ""
 

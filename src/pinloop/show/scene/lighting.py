@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ...tolerances import SAME, SAME_PLACE
 from .commands import Command, set_light, set_object, set_property, set_transform
 from .solids import Solid, line_segments
 
@@ -48,7 +49,7 @@ def stage(points: Array) -> list[Command]:
 
 def _view_direction(size: Array) -> Array:
     """Unit vector to the camera: where a robot of this extent [m] is seen from its broad side."""
-    size = np.maximum(size, 1e-9)
+    size = np.maximum(size, SAME_PLACE)
     thin = np.sqrt(size.max() / np.maximum(size, 0.15 * size.max()))
     toward = np.array([0.62, -1.0, 0.42]) * thin
     return np.asarray(toward / np.linalg.norm(toward))
@@ -135,7 +136,7 @@ def _ground(center: Array, radius: float, floor: float) -> list[Command]:
 def _round_step(length: float) -> float:
     """The largest of 1, 2, 5 times a power of ten that is not above ``length``."""
     power = 10.0 ** np.floor(np.log10(length))
-    return float(power * max(digit for digit in (1, 2, 5) if digit * power <= length * (1 + 1e-9)))
+    return float(power * max(digit for digit in (1, 2, 5) if digit * power <= length * (1 + SAME)))
 
 
 def _grid(step: float, cells: int) -> Solid:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 
+from ...tolerances import SLIDER_STEP
 from .html import NOTICE, viewer_script
 from .replay import Replay
 
@@ -127,7 +128,7 @@ def make_player(
         picture=escape(f"{replay.name} in motion, three-dimensional"),
         start=repr(start),
         end=repr(end),
-        step=repr(max((end - start) / 1000, 1e-9)),
+        step=repr(max((end - start) / 1000, SLIDER_STEP)),
         speeds="".join(_speed(value, end - start) for value in _speeds(end - start)),
         switches="\n".join(switches),
         joints="".join(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...tables.number_format import listed
+from ...tolerances import SAME_INSTANT
 from ..plots.svg import Instant, shortened
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ __all__ = [
     "shown_until",
 ]
 
-_SAME = 1e-9
-"""Things closer than this [s] are simultaneous."""
 _LONGEST = 230.0
 """Width of the longest label."""
 _MOST = 24
@@ -125,7 +124,7 @@ def happenings(result: StopResult) -> list[Happening]:
 def _alike(found: list[Happening], t: float, what: str) -> int | None:
     """Where the same thing stands at the same instant, among the last ones; None if it does not."""
     for k in reversed(range(len(found))):
-        if t - found[k].t > _SAME:
+        if t - found[k].t > SAME_INSTANT:
             return None
         if found[k].what == what:
             return k
@@ -160,7 +159,7 @@ def _ends(result: StopResult) -> list[Happening]:
         if joint.state == "moving" or joint.time == 0.0:
             continue
         for k, other in enumerate(found):
-            if abs(other.t - joint.time) <= _SAME:
+            if abs(other.t - joint.time) <= SAME_INSTANT:
                 found[k] = Happening(other.t, "at rest", (*other.joints, name))
                 break
         else:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ...tables.markup import Markup, element, joined
 from ...tables.number_format import decimals, number
+from ...tolerances import ALL_EQUAL
 from ..plots.shapes import Bars
 from ..plots.svg import Curve, Instant, Plot
 from ..stop_report.parts import figure, section
@@ -63,7 +64,7 @@ def histogram(values: Array) -> tuple[Array, NDArray[np.int64]]:
         values: shape (n,) with n > 0.
     """
     low, high = float(values.min()), float(values.max())
-    if high - low <= 1e-12 * max(abs(low), abs(high)):
+    if high - low <= ALL_EQUAL * max(abs(low), abs(high)):
         room = 0.05 * abs(low) or 0.5
         return np.array([low - room, high + room]), np.array([len(values)])
     bins = int(min(40, max(6, np.ceil(2.0 * len(values) ** (1 / 3)))))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ...errors import printable
 from ...safety.space.obstacles import Obstacle
 from ...tables.markup import Markup, element
+from ...tolerances import STILL_TOOL
 from ..plots.shapes import Hexagons, Outline, Spots, color_of, color_scale
 from ..plots.svg import Plot, Scale, Shape
 from ..stop_report.parts import figure, section
@@ -31,8 +32,6 @@ _POINTS = 300
 _ACROSS, _FILL = 26, 0.55
 """Hexagons across the map, at most and over the root of the number of cases."""
 _VIEWS = (("from above", 0, 1), ("from the side", 0, 2))
-_STILL = 1e-6
-"""A tool that is nowhere farther away [m] is at one place."""
 _ROOM = 0.03
 _TALLEST, _FLATTEST = 1.25, 0.4
 """Height of a map over its width, at most and at least."""
@@ -54,7 +53,7 @@ def map_section(
         return Markup("")
     name = printable(tool)
     everywhere = np.vstack([results.places, results.lost])
-    if np.ptp(everywhere, axis=0).max() < _STILL:
+    if np.ptp(everywhere, axis=0).max() < STILL_TOOL:
         text = f"{name} is at the same place when the signal comes in all cases: there is no map."
         return section("Workspace", "workspace", element("p", text))
     many = results.stopped > _POINTS

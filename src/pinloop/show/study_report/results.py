@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from ...safety.studies.cases import CLEARANCE, TOOL_PLACE, Setup, joint_columns
 from ...safety.studies.journal import read_cells, unreadable
 from ...safety.studies.study import Study
-from ...safety.studies.summary import BEYOND, Beyond, beyond_columns
+from ...safety.studies.summary import Beyond, beyond_columns
+from ...tolerances import LIMIT_PASSED
 
 __all__ = ["Failure", "Results", "joints_beyond", "results_of"]
 
@@ -114,7 +115,7 @@ def joints_beyond(study: Study, results: Results) -> list[Beyond]:
     found = []
     for name, column in beyond_columns(study.setup).items():
         far = results.columns[column]
-        if count := int(np.sum(far > BEYOND)):
+        if count := int(np.sum(far > LIMIT_PASSED)):
             worst = int(np.argmax(far))
             found.append(Beyond(name, count, float(far[worst]), int(results.cases[worst])))
     return found
