@@ -22,13 +22,18 @@ from ..boundary.forwards import forward
 from ..boundary.pickling import stored_fields
 from ..errors import BadValue, SingularMass, UnknownName
 from ..tolerances import ROTATION, SAME_PLACE
-from .coordinates import JointCoordinates, joint_coordinates, linear_coordinates
 from .description import GROUND, Coupling, Description, Drive, Geometry
 from .graph import Cluster, FundamentalLoop, SpanningTree, clusters
 from .pairs import Pair
 from .reduction import Regularization
 from .transformations import Space, in_absolute_coordinates, with_payload
-from .tree import TreeKinematics, grow_tree
+from .tree import (
+    JointCoordinates,
+    TreeKinematics,
+    grow_tree,
+    joint_coordinates,
+    linear_coordinates,
+)
 from .validate import check_cuts, check_description, lacking_mass, warn_of_masses
 from .workspace import Lease, Memory, WorkSpaces
 

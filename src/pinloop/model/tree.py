@@ -1,4 +1,4 @@
-"""From a description and its spanning tree to a `pin.Model`, and where that places its frames.
+"""From a description and its spanning tree to a `pin.Model`: its coordinates and its kinematics.
 
 Joints are what the pairs say. Joint frames follow Pinocchio's URDF convention: the
 frame of a one-axis joint sits where the pair is, with the axes of the child body.
@@ -11,16 +11,26 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from ..boundary.checks import flat_numbers
+from ..errors import BadValue
 from ..linalg.saddle import from_upper
-from ..tolerances import MOTION_SHARE, SINGULAR_MASS
+from ..tolerances import MOTION_SHARE, PURE_TRANSLATION, SINGULAR_MASS
 from .description import GROUND, Body, Description, Joint
 from .graph import SpanningTree, TreeEdge, spanning_tree
 from .pairs import TreeJoint
 from .workspace import create_data
 
-__all__ = ["TreeKinematics", "build_model", "coordinate_names", "grow_tree"]
+__all__ = [
+    "JointCoordinates",
+    "TreeKinematics",
+    "build_model",
+    "coordinate_names",
+    "grow_tree",
+    "joint_coordinates",
+    "linear_coordinates",
+]
 
 Array = NDArray[np.float64]
 
@@ -268,6 +278,72 @@ def _apply_drives(model: pin.Model, description: Description) -> None:
             model.rotorInertia[rows] = drive.rotor_inertia
             if not armature[drive.joint]:
                 model.armature[rows] = drive.reduction**2 * drive.rotor_inertia
+
+
+@dataclass(frozen=True)
+class JointCoordinates:
+    """Where a tree joint stands in q and v.
+
+    Args:
+        name: name of the joint.
+        index: index of the joint in the `pin.Model`.
+        q: its part of a configuration.
+        v: its part of a velocity.
+    """
+
+    name: str
+    index: int
+    q: slice
+    v: slice
+
+    @property
+    def nq(self) -> int:
+        """Number of coordinates."""
+        return int(self.q.stop - self.q.start)
+
+    @property
+    def nv(self) -> int:
+        """Number of degrees of freedom."""
+        return int(self.v.stop - self.v.start)
+
+    def part(self, value: ArrayLike) -> Array:
+        """The joint's part of a configuration, shape (nq,).
+
+        Args:
+            value: its coordinate [rad, m], or an array of its ``nq`` coordinates; an angle also for
+                a joint stored as cosine and sine.
+        """
+        part = flat_numbers(value, f"joint '{self.name}'")
+        if self.nq == 2 and self.nv == 1 and part.size == 1:
+            part = np.array([np.cos(part[0]), np.sin(part[0])])
+        if part.size != self.nq:
+            raise BadValue(f"joint '{self.name}' has {self.nq} coordinates, not {part.size}")
+        return part
+
+
+def joint_coordinates(model: pin.Model, joint: str) -> JointCoordinates:
+    """Where ``joint``, which the model must have, stands in q and v."""
+    index = model.getJointId(joint)
+    kind = model.joints[index]
+    return JointCoordinates(
+        joint,
+        index,
+        slice(kind.idx_q, kind.idx_q + kind.nq),
+        slice(kind.idx_v, kind.idx_v + kind.nv),
+    )
+
+
+def linear_coordinates(model: pin.Model) -> NDArray[np.bool_]:
+    """Per velocity coordinate, whether it is a linear one [m/s], shape (nv,)."""
+    neutral, linear = pin.neutral(model), np.zeros(model.nv, dtype=bool)
+    for joint in list(model.joints)[1:]:
+        moved = joint.createData()  # of one joint: a `pin.Data` takes 32 nv^3 bytes
+        joint.calc(moved, neutral)
+        # Pinocchio drops an axis of length one: nv = 1 gives shape (6,).
+        twists = np.reshape(moved.S, (6, -1))
+        rows = slice(joint.idx_v, joint.idx_v + joint.nv)
+        linear[rows] = np.linalg.norm(twists[3:], axis=0) < PURE_TRANSLATION
+    return linear
 
 
 class TreeKinematics:

@@ -7,7 +7,7 @@ for all: unique names, references that exist, finite numbers, masses that move.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from ..boundary.remarks import Remarks, listed
 from ..errors import LoadError
 from ..tolerances import GYRATION, MOMENT_DUST, POINT_MASS, ROTATION, SAME, TINY, TRIANGLE
-from .description import GROUND, Body, Description, Joint, coordinate_count
+from .description import GROUND, Body, Coupling, Description, Joint, coordinate_count
 from .graph import SpanningTree
 
 __all__ = ["check_cuts", "check_description", "lacking_mass", "warn_of_masses"]
 
 Array = NDArray[np.float64]
-
+Place = tuple[str, int] | None
+"""File and line of an element, if they are known."""
 
 _MOST_JOINTS = 5000
 """Joints of a robot; Pinocchio's matrices for so many have 25 million numbers each."""
@@ -39,199 +40,147 @@ def check_description(description: Description) -> None:
     Raises:
         LoadError: says which element is wrong and what to do.
     """
-    source = description.source
+    for problem, place in _problems(description):
+        source, line = place or (description.source, None)
+        raise LoadError(problem, source=source, line=line)
+
+
+def _problems(description: Description) -> Iterator[tuple[str, Place]]:
+    """What is wrong, element by element, with the element's place in its file."""
     if len(description.joints) > _MOST_JOINTS:
-        raise LoadError(
-            f"has {len(description.joints)} joints; at most {_MOST_JOINTS} are possible, because "
-            "mass matrices are dense",
-            source=source,
-        )
-    _check_names(description)
+        problem = f"has {len(description.joints)} joints; at most {_MOST_JOINTS} are possible, "
+        yield problem + "because mass matrices are dense", None
     bodies = {body.name for body in description.bodies} | {GROUND}
+    yield from ((problem, None) for problem in _wrong_names(description))
     for body in description.bodies:
-        _check_body(body, source)
+        for problem in _wrong_body(body):
+            yield f"body '{body.name}' {problem}", body.place
     for joint in description.joints:
-        _check_joint(joint, bodies, source)
+        for problem in _wrong_joint(joint, bodies):
+            yield f"joint '{joint.name}' {problem}", joint.place
     attached = [(frame.name, frame.body, frame.placement) for frame in description.frames]
     attached += [(shape.name, shape.body, shape.placement) for shape in description.geometry]
     for name, carrier, placement in attached:
         if carrier not in bodies:
-            raise LoadError(f"'{name}' sits on unknown body '{carrier}'", source=source)
-        _check_placement(f"'{name}'", placement, source)
+            yield f"'{name}' sits on unknown body '{carrier}'", None
+        for problem in _wrong_placement(placement):
+            yield f"'{name}' {problem}", None
     if description.base is not None and description.base not in bodies - {GROUND}:
-        raise LoadError(f"base body '{description.base}' does not exist", source=source)
+        yield f"base body '{description.base}' does not exist", None
     if not (np.shape(description.gravity) == (3,) and np.all(np.isfinite(description.gravity))):
-        raise LoadError(
-            f"gravity {description.gravity} is not a vector of 3 finite numbers", source=source
-        )
-    _check_actuation(description)
+        yield f"gravity {description.gravity} is not a vector of 3 finite numbers", None
+    yield from ((problem, None) for problem in _wrong_actuation(description))
     for coupling in description.couplings:
-        _check_coupling(coupling.name, coupling.joints, coupling.polynomials, description)
+        for problem in _wrong_coupling(coupling, description.joints):
+            yield f"coupling '{coupling.name}' {problem}", None
 
 
-def _check_names(description: Description) -> None:
+def _wrong_names(description: Description) -> Iterator[str]:
     """Names are unique among bodies, among joints and couplings, and never that of the ground."""
-    groups: list[tuple[str, Iterable[str]]] = [
-        ("body", (body.name for body in description.bodies)),
-        (
-            "joint",
-            [joint.name for joint in description.joints]
-            + [coupling.name for coupling in description.couplings],
-        ),
-        ("frame", (frame.name for frame in description.frames)),
-    ]
-    for kind, names in groups:
+    bodies = [body.name for body in description.bodies]
+    joints = [joint.name for joint in description.joints]
+    frames = [frame.name for frame in description.frames]
+    couplings = [coupling.name for coupling in description.couplings]
+    for kind, names in (("body", bodies), ("joint", joints + couplings), ("frame", frames)):
         for name, count in Counter(names).items():
             if not name.strip():
-                raise LoadError(f"a {kind} has no name", source=description.source)
+                yield f"a {kind} has no name"
             if count > 1:
-                raise LoadError(
-                    f"{count} elements of kind {kind} are called '{name}'; names must be unique",
-                    source=description.source,
-                )
+                yield f"{count} elements of kind {kind} are called '{name}'; names must be unique"
             if kind == "body" and name == GROUND:
-                raise LoadError(
-                    f"a body must not be called '{GROUND}': that is the world",
-                    source=description.source,
-                )
-    frames = {frame.name for frame in description.frames}
-    bodies = {body.name for body in description.bodies}
-    joints = {joint.name for joint in description.joints}
+                yield f"a body must not be called '{GROUND}': that is the world"
     ends = {f"{joint}/{end}" for joint in joints for end in "AB"}
     for kind, name in (
-        *(("frame", name) for name in frames & (bodies | joints | ends)),
-        *(("name", name) for name in ends & (bodies | joints)),
-        *(("joint", name) for name in joints & {"universe"}),
+        *(("frame", name) for name in {*frames} & ({*bodies, *joints} | ends)),
+        *(("name", name) for name in ends & {*bodies, *joints}),
+        *(("joint", name) for name in {*joints} & {"universe"}),
     ):
-        raise LoadError(
+        yield (
             f"the {kind} '{name}' is taken: bodies, joints, frames and the ends '<joint>/A' and "
-            "'<joint>/B' of loop joints need different names; rename it",
-            source=description.source,
+            "'<joint>/B' of loop joints need different names; rename it"
         )
-    if not description.bodies:
-        raise LoadError("the robot has no bodies", source=description.source)
+    if not bodies:
+        yield "the robot has no bodies"
 
 
-def _check_body(body: Body, source: str) -> None:
+def _wrong_body(body: Body) -> Iterator[str]:
     """A mass must not be negative, an inertia must be one."""
-    source, line = body.place or (source, None)
-
-    def refuse(problem: str) -> LoadError:
-        return LoadError(f"body '{body.name}' {problem}", source=source, line=line)
-
     if not np.all(np.isfinite([body.mass, *body.com, *body.inertia.flat])):
-        raise refuse("has a mass, centre or inertia that is not finite")
+        yield "has a mass, centre or inertia that is not finite"
     if body.mass < 0:
-        raise refuse(f"has negative mass {body.mass} kg; it must be >= 0")
+        yield f"has negative mass {body.mass} kg; it must be >= 0"
     scale = float(np.max(np.abs(body.inertia)))
     if not np.allclose(body.inertia, body.inertia.T, rtol=0, atol=SAME * scale):
-        raise refuse("has an inertia that is not symmetric")
+        yield "has an inertia that is not symmetric"
 
 
-def _check_joint(joint: Joint, bodies: set[str], source: str) -> None:
+def _wrong_joint(joint: Joint, bodies: set[str]) -> Iterator[str]:
     """Both ends exist and differ, all numbers are finite, limits are in order."""
-    where = f"joint '{joint.name}'"
-    source, line = joint.place or (source, None)
-
-    def refuse(problem: str) -> LoadError:
-        return LoadError(f"{where} {problem}", source=source, line=line)
-
+    pair = joint.pair
     for end in (joint.parent, joint.child):
         if end not in bodies:
-            raise refuse(f"joins unknown link '{end}'; known: {', '.join(sorted(bodies)[:12])}")
+            yield f"joins unknown link '{end}'; known: {', '.join(sorted(bodies)[:12])}"
     if joint.parent == joint.child:
-        raise refuse(f"joins link '{joint.parent}' to itself")
-    _check_placement(where, joint.frame_parent, source)
-    _check_placement(where, joint.frame_child, source)
-    if joint.coordinates and joint.coordinates not in joint.pair.tree_joints:
-        raise refuse(f"has coordinates '{joint.coordinates}', which a {joint.pair.name} pair lacks")
+        yield f"joins link '{joint.parent}' to itself"
+    yield from _wrong_placement(joint.frame_parent)
+    yield from _wrong_placement(joint.frame_child)
+    if joint.coordinates and joint.coordinates not in pair.tree_joints:
+        yield f"has coordinates '{joint.coordinates}', which a {pair.name} pair does not have"
+    freedoms = f"where its {pair.name} pair has {pair.dof} degrees of freedom"
     for label in ("damping", "friction", "armature", "velocity", "effort"):
         values = getattr(joint, label)
         if any(np.isnan(value) or value < 0 for value in values):
-            raise refuse(f"has {label} {values}; it must be >= 0")
-        if values and len(values) != joint.pair.dof:
-            raise refuse(
-                f"has {len(values)} values of {label} where its {joint.pair.name} pair "
-                f"has {joint.pair.dof} degrees of freedom"
-            )
-    sizes = {0, joint.pair.dof, coordinate_count(joint)}
+            yield f"has {label} {values}; it must be >= 0"
+        if values and len(values) != pair.dof:
+            yield f"has {len(values)} values of {label} {freedoms}"
+    sizes = {0, pair.dof, coordinate_count(joint)}
     if len(joint.lower) != len(joint.upper) or len(joint.lower) not in sizes:
-        raise refuse(
-            f"has {len(joint.lower)} lower and {len(joint.upper)} upper position limits "
-            f"where its {joint.pair.name} pair has {joint.pair.dof} degrees of freedom"
-        )
+        counts = f"{len(joint.lower)} lower and {len(joint.upper)} upper position limits"
+        yield f"has {counts} {freedoms}"
     for low, high in zip(joint.lower, joint.upper, strict=True):
         if not low <= high:
-            raise refuse(f"has lower limit {low} above upper limit {high}; swap them")
+            yield f"has lower limit {low} above upper limit {high}; swap them"
 
 
-def _check_placement(where: str, placement: pin.SE3, source: str) -> None:
+def _wrong_placement(placement: pin.SE3) -> Iterator[str]:
     """A placement must be finite and its rotation one."""
     matrix = placement.homogeneous
-    if not np.all(np.isfinite(matrix)):
-        raise LoadError(f"{where} has a placement that is not finite", source=source)
     rotation = matrix[:3, :3]
-    if np.abs(rotation @ rotation.T - np.eye(3)).max() > ROTATION or np.linalg.det(rotation) < 0:
-        raise LoadError(f"{where} has a placement that is not a rotation", source=source)
+    if not np.all(np.isfinite(matrix)):
+        yield "has a placement that is not finite"
+    elif np.abs(rotation @ rotation.T - np.eye(3)).max() > ROTATION or np.linalg.det(rotation) < 0:
+        yield "has a placement that is not a rotation"
 
 
-def _check_actuation(description: Description) -> None:
+def _wrong_actuation(description: Description) -> Iterator[str]:
     """Actuated joints and drives belong to joints that exist."""
     names = {joint.name for joint in description.joints}
     wanted = [*(description.actuated or ()), *(drive.joint for drive in description.drives)]
     for name in wanted:
         if name not in names:
-            raise LoadError(
-                f"unknown joint '{name}' is called actuated; "
-                f"known: {', '.join(sorted(names)[:12])}",
-                source=description.source,
-            )
+            known = ", ".join(sorted(names)[:12])
+            yield f"unknown joint '{name}' is called actuated; known: {known}"
     for drive in description.drives:
+        of_joint, inertia = f"the drive of joint '{drive.joint}' has", drive.rotor_inertia
         if not (np.isfinite(drive.reduction) and drive.reduction != 0):
-            raise LoadError(
-                f"the drive of joint '{drive.joint}' has reduction {drive.reduction}; "
-                "it must be finite and not 0",
-                source=description.source,
-            )
-        if drive.rotor_inertia is not None and not 0 <= drive.rotor_inertia < np.inf:
-            raise LoadError(
-                f"the drive of joint '{drive.joint}' has rotor inertia {drive.rotor_inertia} "
-                "kg m^2; it must be finite and >= 0",
-                source=description.source,
-            )
+            yield f"{of_joint} reduction {drive.reduction}; it must be finite and not 0"
+        if inertia is not None and not 0 <= inertia < np.inf:
+            yield f"{of_joint} rotor inertia {inertia} kg m^2; it must be finite and >= 0"
 
 
-def _check_coupling(
-    name: str,
-    joints: tuple[str, ...],
-    polynomials: tuple[tuple[float, ...], ...],
-    description: Description,
-) -> None:
+def _wrong_coupling(coupling: Coupling, joints: Sequence[Joint]) -> Iterator[str]:
     """A coupling joins different joints that have one coordinate each."""
-    known = {joint.name: joint for joint in description.joints}
-    if len(joints) != len(polynomials) or len(set(joints)) != len(joints) or not joints:
-        raise LoadError(
-            f"coupling '{name}' must name different joints, one polynomial each",
-            source=description.source,
-        )
-    for joint, polynomial in zip(joints, polynomials, strict=True):
-        if joint not in known:
-            raise LoadError(
-                f"coupling '{name}' names unknown joint '{joint}'; "
-                f"known: {', '.join(sorted(known)[:12])}",
-                source=description.source,
-            )
-        if known[joint].pair.dof != 1 or known[joint].coordinates == "circle":
-            raise LoadError(
-                f"coupling '{name}' needs joint '{joint}' to have one coordinate that counts turns",
-                source=description.source,
-            )
-        if len(polynomial) < 2 or not np.all(np.isfinite(polynomial)):
-            raise LoadError(
-                f"coupling '{name}' has coefficients {polynomial} for joint '{joint}'; "
-                "give at least two finite numbers",
-                source=description.source,
-            )
+    known = {joint.name: joint for joint in joints}
+    names, rows = coupling.joints, coupling.polynomials
+    if len(names) != len(rows) or len(set(names)) != len(names) or not names:
+        yield "must name different joints, one polynomial each"
+    for name, row in zip(names, rows, strict=True):
+        if name not in known:
+            yield f"names unknown joint '{name}'; known: {', '.join(sorted(known)[:12])}"
+        if known[name].pair.dof != 1 or known[name].coordinates == "circle":
+            yield f"needs joint '{name}' to have one coordinate that counts turns"
+        if len(row) < 2 or not np.all(np.isfinite(row)):
+            yield f"has coefficients {row} for joint '{name}'; give at least two finite numbers"
 
 
 def warn_of_masses(description: Description, model: pin.Model) -> Description:

@@ -4,8 +4,8 @@ The pair axis is z of both frames (tables 1 and 2 of paper 1); a universal joint
 and x of B. What lives here knows relative placements only, no robot and no file format.
 """
 
-from .contacts import PointOnLine, PointOnPlane, Rod
 from .groups import MotionGroup, Revolute, Spherical
+from .non_groups import PointOnLine, PointOnPlane, Rod, Universal
 from .pair import (
     DIRECTION,
     LINE,
@@ -21,7 +21,6 @@ from .pair import (
     pair_class,
 )
 from .tree_joints import TreeJoint, product_joint
-from .universal import Universal
 
 __all__ = [
     "DIRECTION",

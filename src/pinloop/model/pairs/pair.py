@@ -60,9 +60,10 @@ class Feature:
     is_placed: bool
 
 
-LINE, DIRECTION, POINT, NOTHING = (
-    Feature("z", True), Feature("z", False), Feature("", True), Feature("", False),
-)  # fmt: skip
+LINE = Feature("z", True)
+DIRECTION = Feature("z", False)
+POINT = Feature("", True)
+NOTHING = Feature("", False)
 
 
 @dataclass(frozen=True)

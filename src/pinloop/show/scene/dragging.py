@@ -22,9 +22,8 @@ from ...assembly.search import (
     search,
 )
 from ...constraints.closure import Constraints
-from ...model.coordinates import JointCoordinates
 from ...model.mechanism import Mechanism
-from ...model.tree import coordinate_names
+from ...model.tree import JointCoordinates, coordinate_names
 from ...tolerances import CLOSED, SLIDER_MISSED
 
 __all__ = ["Dragged", "Slider"]
