@@ -8,6 +8,7 @@ imported them.
 from __future__ import annotations
 
 import importlib
+import json
 import pickle
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from pinloop.model.description import GROUND, Body, Description, Joint, constant
 from pinloop.model.mechanism import build
 from pinloop.model.pairs import Pair, make_pair
 from pinloop.safety.brakes.brakes import JointBrake
+from pinloop.safety.stopping.brake_times import Category, as_category
 
 from ..pages import blocks
 from ..pairs_by_hand import rate_along, slope
@@ -214,15 +216,22 @@ def states(robot: pl.Mechanism) -> tuple[Array, Array]:
 
 
 def goes_all_the_way(
-    robot: pl.Mechanism, folder: Path, *, lock: str, same: Callable[[pl.Mechanism], object] = repr,
-    method: pl.MuntheKaas | None = None, **options: Any,
-) -> pl.simulation.Trajectory:  # fmt: skip
+    robot: pl.Mechanism,
+    folder: Path,
+    *,
+    lock: str,
+    category: int | Category = 0,
+    same: Callable[[pl.Mechanism], object] = repr,
+    method: pl.MuntheKaas | None = None,
+    **options: Any,
+) -> pl.simulation.Trajectory:
     """Take a robot through load, save, load, simulate, lock, stop, pickle and replay.
 
     Args:
         robot: the robot.
         folder: where files are written.
         lock: joint that is locked after half of the run.
+        category: category of the stop.
         same: checks a robot that came back.
         method: integrator of the run and of the stop.
         options: what else `simulate` takes.
@@ -246,10 +255,15 @@ def goes_all_the_way(
         assert np.array_equal(other.q, run.q)
         same(other.robot)
     assert lock in read.save_html(folder / "run.html").read_text(encoding="utf-8")
-    brake = JointBrake(side="joint", dynamic_torque=2000.0)
-    stop = pl.stop(loaded, q, v, brakes=pl.Brakes(dict.fromkeys(loaded.actuated, brake)),
-                   method=method)  # fmt: skip
+    brake = JointBrake(side="joint", dynamic_torque=2000.0, deceleration=5.0)
+    brakes = pl.Brakes(dict.fromkeys(loaded.actuated, brake))
+    stop = pl.stop(loaded, q, v, brakes=brakes, category=category, method=method)
     assert stop.ledger.relative_error < 1e-4
+    twin = again(stop)
+    assert twin.category == stop.category == as_category(category)
+    assert twin.joints == stop.joints
+    written = json.loads(stop.save_json(folder / "stop.json").read_text(encoding="utf-8"))
+    assert written["category"]["number"] == stop.category.number
     assert stop.save_html(folder / "stop.html").stat().st_size > 100_000
     return run
 
@@ -447,6 +461,8 @@ KINDS: dict[str, tuple[str, Callable[[Path], pl.Mechanism], str, Callable[[Any],
         "formulation": own.NullSpace()}),
     "integrator": ("ralston", palletizer, "shoulder", lambda own: {
         "method": pl.MuntheKaas(own.ralston, step=1e-3)}),
+    "stop category": ("timed", palletizer, "shoulder", lambda own: {
+        "category": own.TimedStop(0.1)}),
     "format": ("denavit", denavit_hartenberg, "elbow", lambda own: {}),
 }  # fmt: skip
 
@@ -474,3 +490,20 @@ def test_a_mistake_in_a_file_of_ones_own_format_has_its_place(
     own.DenavitHartenberg.read = lambda self, content, source: [][1]
     with pytest.raises(LoadError, match="the robot format denavit_hartenberg failed on it: IndexE"):
         pl.load(PAGE["arm.csv"])
+
+
+def test_a_stop_category_of_ones_own_is_named_in_what_is_written(module: Loader) -> None:
+    own, robot = module("timed"), palletizer(Path())
+    q = pl.assemble(robot, {"shoulder": 0.4})
+    v = pl.consistent_velocity(robot, q, {"shoulder": 0.5})
+    brakes = ROOT / "urdf" / "palletizer.brakes.yaml"
+    stop = pl.stop(robot, q, v, brakes=brakes, category=own.TimedStop(0.05))
+    assert stop.as_dict()["category"] == {
+        "number": 1, "on_path": False, "time_limit_s": 0.05, "defined_in": "timed:TimedStop",
+    }  # fmt: skip
+    text = " ".join(str(stop.table()).split())
+    assert "brakes after a fixed time; brakes after 50 ms in any case" in text
+    # Brakes come at the limit although the ramps take longer, and not a moment before.
+    times = {name: t for t, name in stop.events}
+    assert times["time limit"] == pytest.approx(times["command"] + 0.05)
+    assert "drives stand" not in times

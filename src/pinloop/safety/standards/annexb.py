@@ -266,16 +266,17 @@ def _shares(
     categories: tuple[Category, ...], given: Mapping[int, Sequence[float]] | None
 ) -> dict[int, tuple[float, ...]]:
     """Shares by number of the category, in rising order."""
-    found = {}
-    for one in categories:
-        shares = (given or {}).get(one.number, SHARES[one.number])
+    chosen: dict[int, tuple[float, ...]] = {}
+    for category in categories:
+        number = category.number
+        shares = (given or {}).get(number, SHARES[number])
         values = sorted({float(share) for share in np.atleast_1d(np.asarray(shares, dtype=float))})
         if not values or not all(0 < value <= 1 for value in values):
             raise BadValue(
-                f"shares of category {one.number} are {shares!r}; give numbers above 0 and up to 1"
+                f"shares of category {number} are {shares!r}; give numbers above 0 and up to 1"
             )
-        found[one.number] = tuple(values)
-    return found
+        chosen[number] = tuple(values)
+    return chosen
 
 
 def _for(names: tuple[str, ...], given: Mapping[str, Any] | None, what: str) -> Mapping[str, Any]:

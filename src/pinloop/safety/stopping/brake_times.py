@@ -7,6 +7,7 @@ then cuts the power. Category 2 brings it to rest and keeps the power.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,22 +16,45 @@ from ...boundary.arguments import public
 from ...errors import BadValue
 from .drivetrain import Drivetrain
 
-__all__ = ["BrakeTimes", "Category0", "Category1", "Category2", "as_category"]
+__all__ = ["BrakeTimes", "Category", "Category0", "Category1", "Category2", "as_category"]
 
 Array = NDArray[np.float64]
 
 
+class Category:
+    """What a stop does with drives and brakes, as a frozen dataclass.
+
+    The drives bring the robot to rest by ramps and keep their power, unless an attribute says
+    otherwise; brakes are commanded at once, when all stand, or at a time limit.
+    """
+
+    number: ClassVar[Literal[0, 1, 2]]
+    """Category of IEC 60204-1 that it belongs to."""
+    title: ClassVar[str]
+    """What it does, in tables."""
+    controlled: ClassVar[bool] = True
+    """Whether the drives bring the robot to rest; else power is cut and brakes come at once."""
+    brakes_at_rest: ClassVar[bool] = False
+    """Whether brakes are commanded when all stand, and the power is cut when they hold."""
+    on_path: bool = False
+    """Whether the drives slow down along the path, all joints together."""
+    time_limit: float | None = None
+    """From the command until brakes come in any case, and the power is cut [s]."""
+
+
 @public
 @dataclass(frozen=True)
-class Category0:
+class Category0(Category):
     """Power is cut and brakes are commanded at once."""
 
     number = 0
+    title = "0: power off and brakes at once"
+    controlled = False
 
 
 @public
 @dataclass(frozen=True)
-class Category1:
+class Category1(Category):
     """The drives bring the robot to rest; brakes when all stand, or at a time limit.
 
     When all stand, the drives keep holding until the brakes have their full torque. At the time
@@ -44,6 +68,8 @@ class Category1:
     on_path: bool = False
     time_limit: float | None = None
     number = 1
+    title = "1: drives bring the robot to rest, then brakes, then power off"
+    brakes_at_rest = True
 
     def __post_init__(self) -> None:
         if self.time_limit is not None and not 0 < self.time_limit < np.inf:
@@ -52,7 +78,7 @@ class Category1:
 
 @public
 @dataclass(frozen=True)
-class Category2:
+class Category2(Category):
     """The drives bring the robot to rest and hold it.
 
     Args:
@@ -61,14 +87,12 @@ class Category2:
 
     on_path: bool = False
     number = 2
-
-
-Category = Category0 | Category1 | Category2
+    title = "2: drives bring the robot to rest and hold it"
 
 
 def as_category(category: int | Category) -> Category:
     """A category from its number, with its defaults."""
-    if isinstance(category, (Category0, Category1, Category2)):
+    if isinstance(category, Category):
         return category
     known: dict[int, Category] = {0: Category0(), 1: Category1(), 2: Category2()}
     if isinstance(category, bool) or category not in known:

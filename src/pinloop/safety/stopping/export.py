@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -20,6 +20,7 @@ import yaml
 from numpy.typing import NDArray
 
 from ...boundary.files import replace_text_file, write_text
+from ...boundary.registry import origin
 from ...errors import BadValue
 from ...io.save.robot import loops_document, write_urdf
 from ...model.description import Description
@@ -30,7 +31,7 @@ from ...units import column_name
 from ...version import __version__
 from ..brakes.brakes import Assumption, Brakes
 from .assumptions import PLANNING_AID
-from .brake_times import Category, Category0, Category1
+from .brake_times import Category
 from .joint_stop import JointStop
 from .prepared_robot import payload_of
 from .result import StopResult
@@ -239,11 +240,13 @@ def _parameter(row: Assumption, note: str | None) -> ParameterRecord:
 
 def category_record(category: Category) -> CategoryRecord:
     """A category with its settings."""
-    record: CategoryRecord = {"number": cast(Literal[0, 1, 2], category.number)}
-    if not isinstance(category, Category0):
+    record: CategoryRecord = {"number": category.number}
+    if category.controlled:
         record["on_path"] = category.on_path
-    if isinstance(category, Category1):
+    if category.brakes_at_rest or category.time_limit is not None:
         record["time_limit_s"] = category.time_limit
+    if where := origin(type(category)):
+        record["defined_in"] = where
     return record
 
 

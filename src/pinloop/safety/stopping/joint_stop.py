@@ -10,7 +10,6 @@ import numpy as np
 from ...boundary.arguments import public
 from ...simulation.limits import ends_seen_from, joint_ends
 from ...tolerances import NO_LOAD
-from .brake_times import Category0
 from .history import StopHistory
 from .holding import Holding
 from .impact import gear_impulse
@@ -107,7 +106,7 @@ def joint_stop(
     moves = bool(np.isnan(since))
     end = float(run.t[-1]) if moves else since
     acts = history.plan.chain.command
-    if isinstance(history.plan.category, Category0) and train.has_brake[column]:
+    if not history.plan.category.controlled and train.has_brake[column]:
         acts = float(history.brake_times.engagement(train)[0][column])
     reaction = min(acts, end)
     before, total = travel.until(column, reaction), float(travel.places[-1, column])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .brake_times import BrakeTimes, Category0, Category1
+from .brake_times import BrakeTimes
 from .drivetrain import Drivetrain
 from .plan import Plan
 
@@ -27,9 +27,9 @@ class PendingInstants:
 
     def __init__(self, plan: Plan, train: Drivetrain) -> None:
         self._plan, self._train = plan, train
-        self._controlled = isinstance(plan.category, Category1)
+        self._brakes_follow = plan.category.brakes_at_rest or np.isfinite(self._limit)
         # The command to cut the power changes nothing yet: no phase begins with it.
-        self._at_once = isinstance(plan.category, Category0)
+        self._at_once = not plan.category.controlled
         self.brake_times: BrakeTimes = plan.brake_times
         self.done = -1.0
         self._breaks = self._all_breaks()
@@ -62,7 +62,7 @@ class PendingInstants:
     def waiting(self, t: float) -> bool:
         """Whether something is still to come after ``t``."""
         later = any(instant > t for instant in self.breaks())
-        return later or (self._controlled and not np.isfinite(self.brake_times.brake))
+        return later or (self._brakes_follow and not np.isfinite(self.brake_times.brake))
 
     def brakes_due(self, t: float, *, stand: bool) -> list[str]:
         """Command the brakes of a controlled stop, if it is time; says why.
@@ -71,10 +71,10 @@ class PendingInstants:
             t: time [s].
             stand: whether the drives have brought all to rest.
         """
-        if not self._controlled or np.isfinite(self.brake_times.brake):
+        if not self._brakes_follow or np.isfinite(self.brake_times.brake):
             return []
         late = self._limit <= t
-        if not stand and not late:
+        if not late and not (stand and self._plan.category.brakes_at_rest):
             return []
         full = (t + self._train.delay + self._train.rise)[self._train.has_brake].max(initial=t)
         off = t + self._plan.chain.drive_off if late else float(full)
@@ -102,7 +102,6 @@ class PendingInstants:
 
     @property
     def _limit(self) -> float:
-        """When brakes come in category 1 in any case [s]."""
-        category = self._plan.category
-        limit = category.time_limit if isinstance(category, Category1) else None
-        return np.inf if limit is None else self.brake_times.command + limit
+        """When brakes come in any case [s]."""
+        limit = self._plan.category.time_limit
+        return np.inf if limit is None else self._plan.chain.command + limit

@@ -15,7 +15,7 @@ from ...errors import BadValue
 from ...linalg.saddle import Saddle
 from ...tolerances import NO_SPEED, TIME_SUM
 from ..brakes.brakes import Brakes, Chain
-from .brake_times import BrakeTimes, Category, Category0
+from .brake_times import BrakeTimes, Category
 from .recorded import JointTrajectory
 from .reference import EvenPiece, Piece, RecordedPiece, Reference, slow_joints
 
@@ -112,7 +112,7 @@ def make_plan(
         v0: velocity at the signal, shape (nv,).
     """
     chain = trigger.chain(brakes.chain)
-    now = isinstance(category, Category0)
+    now = not category.controlled
     command, off = chain.command, chain.command + chain.drive_off
     brake_times = BrakeTimes(command, command if now else np.inf, off if now else np.inf)
     columns = _driven(equations, brakes, q0)
@@ -125,7 +125,7 @@ def make_plan(
     # Without power nobody follows; a recorded motion need not be known any longer.
     reference = Reference(follows, (first, EvenPiece(off, rest)))
     plan = Plan(category, chain, brake_times, reference)
-    if isinstance(category, Category0):
+    if now:
         return plan
     # At rest the spline through a recording leaves rounding.
     speed, times = first.v(command), np.zeros(len(v0))

@@ -22,7 +22,7 @@ from ..space.obstacles import Obstacle
 from ..space.passed_limits import LimitPassed, joint_limits
 from ..space.swept import swept_volume
 from ..space.volume import SweptVolume
-from .brake_times import Category, Category0
+from .brake_times import Category
 from .history import StopHistory
 from .holding import Holding, check_holding
 from .joint_stop import JointStop, joint_stop
@@ -257,7 +257,7 @@ def make_result(simulation: StopSimulation, system: ModalSystem, stands: bool) -
 def _reaction_time(history: StopHistory) -> float:
     """From the signal until the first brake or controlled deceleration acts [s]."""
     acting = history.train.has_brake
-    if not isinstance(history.plan.category, Category0) or not acting.any():
+    if history.plan.category.controlled or not acting.any():
         return history.plan.chain.command
     begin, _ = history.brake_times.engagement(history.train)
     return float(begin[acting].min())

@@ -89,6 +89,7 @@ class CategoryRecord(TypedDict):
     number: Literal[0, 1, 2]
     on_path: NotRequired[bool]
     time_limit_s: NotRequired[float | None]
+    defined_in: NotRequired[Annotated[str, "module:class of one that is not pinloop's own"]]
 
 
 class ChainRecord(TypedDict):

@@ -354,7 +354,7 @@ class StopSimulation:
 
     def _limited(self, t: float) -> bool:
         """Whether the torque of the drives is limited: in a controlled stop."""
-        controlled = self.plan.category.number > 0 and t >= self.clock.brake_times.command
+        controlled = self.plan.category.controlled and t >= self.clock.brake_times.command
         return self.limited and controlled
 
     def _engage_teeth(self, t: float, q: Array, v: Array) -> Array:

@@ -11,7 +11,6 @@ from ...errors import printable
 from ...tables.number_format import Units, decimals, joint_value, milliseconds, number, units_of
 from ...tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report, Table
 from .assumptions import PLANNING_AID, assumption_lines
-from .brake_times import Category1
 from .joint_stop import JointStop
 from .prepared_robot import payload_of
 from .result import StopResult
@@ -22,12 +21,6 @@ _AMPLE = 1000.0
 """A holding margin above it is not told more exactly: the load is nothing but rounding."""
 _DETOUR = 0.005
 """A way to and fro is told apart from the angle if it is longer by this part."""
-
-_CATEGORIES = {
-    0: "0: power off and brakes at once",
-    1: "1: drives bring the robot to rest, then brakes, then power off",
-    2: "2: drives bring the robot to rest and hold it",
-}
 
 
 def stop_table(result: StopResult, facts: Iterable[tuple[str, str]] = ()) -> Report:
@@ -81,10 +74,10 @@ def _headline(result: StopResult, facts: Iterable[tuple[str, str]]) -> KeyValues
     braking = result.stopping_time - reaction
     split = f"{milliseconds(reaction)} reaction + {milliseconds(braking)} braking"
     category = result.category
-    how = _CATEGORIES[category.number]
-    if category.number and getattr(category, "on_path", False):
+    how = category.title
+    if category.on_path:
         how += "; on the path, all joints together"
-    if isinstance(category, Category1) and category.time_limit is not None:
+    if category.time_limit is not None:
         how += f"; brakes after {milliseconds(category.time_limit)} in any case"
     entries = [
         ("stopping time", Cell(f"{milliseconds(result.stopping_time)} = {split}")),
@@ -107,7 +100,7 @@ def _headline(result: StopResult, facts: Iterable[tuple[str, str]]) -> KeyValues
 
 def _power(result: StopResult) -> str:
     """When the motors lose their torque."""
-    if result.category.number:
+    if result.category.controlled:
         return ""
     return f", drives off at {milliseconds(result.chain.command + result.chain.drive_off)}"
 

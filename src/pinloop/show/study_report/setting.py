@@ -9,7 +9,6 @@ import numpy as np
 
 from ...errors import printable
 from ...integrate import MuntheKaas
-from ...safety.stopping.brake_times import Category0, Category1
 from ...safety.stopping.ledger import CLOSURE
 from ...safety.stopping.prepared_robot import tool_of
 from ...safety.studies.cases import Setup
@@ -77,9 +76,9 @@ def _facts(study: Study) -> KeyValues:
     chain = setup.trigger.chain(setup.brakes.chain)
     category = setup.category
     said = str(category.number)
-    if not isinstance(category, Category0):
+    if category.controlled:
         said += ", on the path" if category.on_path else ", each joint by its own ramp"
-    if isinstance(category, Category1) and category.time_limit is not None:
+    if category.time_limit is not None:
         said += f", brakes after {1e3 * category.time_limit:g} ms in any case"
     gravity = setup.robot.gravity if setup.gravity is None else setup.gravity
     entries = [
