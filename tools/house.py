@@ -211,6 +211,20 @@ def _exceptions(package: Package) -> Iterator[str]:
             yield from (f"{module.path}:{number}" for _ in re.finditer(_LEFT_ALONE, line))
 
 
+def _bare_tolerances(package: Package) -> Iterator[str]:
+    """Numbers near zero that have no name in `pinloop.tolerances`."""
+    for module in package.modules.values():
+        if module.path.as_posix() in _OTHER_NUMBERS:
+            continue
+        for node in module.nodes:
+            if isinstance(node, ast.Constant) and isinstance(node.value, float):
+                if 0 < abs(node.value) < _SMALL:
+                    yield module.at(node, repr(node.value))
+
+
+_SMALL = 1e-4
+_OTHER_NUMBERS = {"tolerances.py", "units.py", "integrate/tableaux.py"}
+"""Where numbers near zero may stand: the table, factors of units, coefficients of methods."""
 _LEFT_ALONE = r"#\s*(?:type: ignore|fmt: skip)"
 
 
@@ -251,6 +265,7 @@ MEASURES = (
     Measure("functions with many parameters", 6, _wide_functions),
     Measure("names that say nothing", 50, _empty_words),
     Measure("lines left alone by tools", 40, _exceptions),
+    Measure("tolerances outside the table", 0, _bare_tolerances),
 )  # fmt: skip
 
 

@@ -210,10 +210,6 @@ TORQUE_FIT = 1e-7
 """N m, 1: how closely polynomials follow torques and their bounds"""
 BOUND_INSTANT = 1e-13
 """s: accuracy of the instant at which a torque reaches its bound"""
-GEAR_ROUNDING = 1e-7
-"""N m: torque in a gear that is no power in the wrong direction yet"""
-GEAR_TURN = 1e-6
-"""N m: torque in the wrong direction that turns a gear round"""
 AT_ONCE = 1e-5
 """s: what was hit less than this ago is hit again at once"""
 FOLLOWS = 1e-6

@@ -100,7 +100,7 @@ SOURCES = {
     ),
     "low/above.py": "from . import base\nfrom .base import one\nclass Above: ...\n",
     "low/far.py": "def reach():\n    import pinocchio\n    from ..high.top import go\n",
-    "low/a_b.py": "", "low/a_c.py": "", "low/a_d.py": "",
+    "low/a_b.py": "x, y = 1e-5, 1e-3\n", "low/a_c.py": "", "low/a_d.py": "",
     "high/__init__.py": "",
     "high/top.py": (
         "from ..low.above import Above\ndef go(self):\n    '''Says.\n\n    More.\n    '''\n"
@@ -121,6 +121,7 @@ PLACES = {
     "functions with many parameters": ["low/base.py:4 one (9)"],
     "names that say nothing": ["low/base.py:5 found", "low/base.py:4 kept"],
     "lines left alone by tools": ["high/long.py:62", "low/base.py:5"],
+    "tolerances outside the table": ["low/a_b.py:1 1e-05"],
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tools import choosing, pages, regularization, schemas, validation
+from tools import choosing, house, pages, regularization, schemas, tolerances, validation
 
 import pinloop as pl
 
@@ -112,6 +112,22 @@ def test_schemas_are_current(name: str) -> None:
 def test_every_schema_is_made_by_the_program() -> None:
     names = {path.name.removesuffix(".schema.json") for path in pages.DOCS.glob("schemas/*.json")}
     assert names == set(schemas.SCHEMAS)
+
+
+# -- tolerances -----------------------------------------------------------------------------
+
+
+def test_the_table_of_tolerances_is_current() -> None:
+    printed = pages.between(page("tolerances"), "tolerances")
+    assert printed == tolerances.tolerance_table(house.Package())
+
+
+def test_every_tolerance_says_what_it_decides_and_is_used() -> None:
+    found = list(tolerances.list_tolerances(house.Package()))
+    assert len(found) > 100 and len({t.name for t in found}) == len(found)
+    for tolerance in found:
+        assert tolerance.unit and len(tolerance.reason) > 10, tolerance.name
+        assert 0 < tolerance.value < 1 and tolerance.users, tolerance.name
 
 
 # -- choosing -------------------------------------------------------------------------------
