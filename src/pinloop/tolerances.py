@@ -48,6 +48,8 @@ LEAST_ERROR = 1e-10
 """1: error over what is allowed, below which a step does not grow further"""
 UNDAMPED = 1e-15
 """1: damping over the largest that is rounding"""
+UNBALANCED = 1e-3
+"""1: part of a step's error that the step to the balance of forces leaves, whatever decays"""
 
 # -- ranks ----------------------------------------------------------------------------------------
 

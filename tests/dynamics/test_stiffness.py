@@ -228,12 +228,12 @@ def test_fingers_with_the_damping_and_friction_of_public_hands(seed: int) -> Non
     machine.model.upperDryFrictionLimit = np.exp(rng.uniform(np.log(0.01), np.log(5.0), machine.nv))
     push = pl.Torque(machine.joints[1], 0.02)
     run = pl.simulate(machine, machine.neutral, until=0.2, forces=[push])
-    assert run.message == "done" and not run.warnings and len(run.t) < 2000
+    assert run.message == "done" and not run.warnings and len(run.t) < 300
     # Without inertia: friction, damping and the push hold each other.
-    for k in range(len(run.t) // 2, len(run.t), 20):
+    for k in np.flatnonzero(run.t > 0.1).tolist():
         equations = run.equations[k]
         _, f, _, _, _ = equations.system(float(run.t[k]), run.q[k], run.v[k])
-        assert np.abs(f).max() < 1e-3
+        assert np.abs(f).max() < 1e-6
 
 
 def test_locked_joints_stay_where_they_are() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.integrate import METHODS, Decay, attempt_with_decay, get_tableau
+from pinloop.integrate import decay as decaying
 from pinloop.integrate.decay import decay_functions
 
 from ..screw_tables import Array
@@ -116,6 +117,32 @@ def test_the_order_is_that_of_the_method_whatever_decays(name: str) -> None:
         for count in (64, 128)
     ]
     assert np.log2(errors[0] / errors[1]) > get_tableau(name).order - 0.35
+
+
+def test_the_step_to_the_balance_of_forces_is_of_higher_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where it is taken although nothing decays fast."""
+    monkeypatch.setattr(decaying, "_FAST", 0.0)
+    for name in RISING:
+        test_the_order_is_that_of_the_method_whatever_decays(name)
+
+
+def test_what_is_driven_slowly_takes_long_steps() -> None:
+    """``v' = -A (v - sin t)``: it follows at a distance of ``cos(t) / A``."""
+    rate, h = 1e9, 0.05
+    decay, method = Decay(np.eye(1), np.full((1, 1), rate)), pl.MuntheKaas(step=h)
+
+    def f(t: float, q: Array, v: Array) -> Array:
+        return np.asarray(-rate * (v - np.sin(t)))
+
+    q, v = np.zeros(1), np.zeros(1)
+    for k in range(20):
+        state = q, v, f(k * h, q, v)
+        taken = attempt_with_decay(method, Space(), f, k * h, h, state, decay)
+        q, v = taken.q, taken.v
+        assert v[0] == pytest.approx(np.sin((k + 1) * h), abs=2e-9)
+    assert q[0] == pytest.approx(1 - np.cos(1.0), abs=h * h / 8)
 
 
 @pytest.mark.parametrize("name", RISING)

@@ -9,8 +9,13 @@ has the step's first acceleration ``a0`` and then only decays is
 and what is left over, ``r = a + A v - (a0 + A v0)``, adds ``w``: ``(exp(t A) w)' = exp(t A) r``.
 A Runge-Kutta method in ``psi - psi(t)`` and ``exp(t A) w`` keeps its order, whatever ``A`` is, as
 these are only other coordinates (generalised Lawson methods: Krogstad, J. Comput. Phys. 203,
-2005).
-No robot is known here.
+2005). Where decay is fast, ``w`` at the end errs by what ``r`` changes in the step, although ``r``
+then only shifts the balance of forces: there Newton's step to this balance is added, from the
+acceleration ``a1`` that is more than that of the known motion,
+
+    v1 += h gamma(h A) (h A)^-1 (a1 - v'(h)),   gamma(z) = 1 - exp(-z) (1 + z + ... + z^p / p!),
+
+which is of order p + 1 where decay is slow. No robot is known here.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ..tolerances import UNDAMPED
+from ..tolerances import UNBALANCED, UNDAMPED
 from .munthe_kaas import Attempt, Manifold, MuntheKaas, RightHandSide
 from .quintic import hermite, slope_powers, value_powers
 
@@ -30,6 +35,10 @@ Array = NDArray[np.float64]
 
 _TERMS = 20
 """Terms of the series of the functions for arguments up to 1."""
+_FAST = 0.5
+"""Steps over the least time constant from which on the balance of forces is looked for."""
+_SETTLED = 200.0
+"""Steps over time constants after which nothing is left, to the last bit."""
 
 
 def decay_functions(z: Array) -> Array:
@@ -98,45 +107,117 @@ def attempt_with_decay(
         state: configuration, velocity and acceleration at the start.
         decay: what dies away, as it is at the start.
     """
-    tableau, (q, v, a), K, L = method.tableau, state, decay.K, decay.L
-    s, n = tableau.stages, len(v)
-    nodes = np.append(tableau.c, (1.0, 0.5))
-    T = h * nodes[:, None]
-    phi, y = decay_functions(T * decay.rates), L @ a
-    rate = v + T * a - T**2 * (phi[2] * y) @ K.T
-    path = T * v + T**2 / 2 * a - T**3 * (phi[3] * y) @ K.T
-    weights = np.vstack([tableau.a, tableau.b])
-    spans = h * np.maximum(nodes[: s + 1, None] - nodes[: s + 1], 0.0)[:, :, None]
-    fading = spans * decay_functions(spans * decay.rates)[1]
-    # Per stage and at the end: rate of psi and acceleration without what is known, the latter
-    # also along the motions that die away.
-    X, R, Y = np.zeros((s + 1, n)), np.zeros((s + 1, n)), np.zeros((s + 1, len(y)))
-
-    def added(j: int, row: Array) -> tuple[Array, Array]:
-        """What the stages before j add to psi and v at its time, with some weights."""
-        faded = K @ np.einsum("l,lm,lm->m", row, fading[j, : len(row)], Y[: len(row)])
-        return h * row @ X[: len(row)], h * (row @ R[: len(row)] - faded)
-
-    psi, v_j, q_j, a1 = path[0], v, q, None
+    step = _Step(method, h, state, decay)
+    tableau, (q, v, _), s = method.tableau, state, method.tableau.stages
+    psi, v1, a1, fix = step.path[0], v, None, None
     for j in range(1, s + 1):
-        to_psi, to_v = added(j, weights[j, :j])
-        psi, v_j = path[j] + to_psi, rate[j] + to_v
-        q_j = manifold.integrate(q, psi)
-        if j == s and (method.step is not None or not tableau.looks_ahead):
+        to_psi, to_v = step.added(j, tableau.b if j == s else tableau.a[j, :j])
+        psi, v1 = step.path[j] + to_psi, step.rate[j] + to_v
+        q1 = manifold.integrate(q, psi)
+        if j == s and not (step.fast or tableau.looks_ahead):
             break
-        a1 = f(t + float(T[j, 0]), q_j, v_j)
-        X[j] = (v_j if manifold.flat else manifold.dexp_inv(q, psi, v_j)) - rate[j]
-        R[j] = a1 - a + K @ (L @ (v_j - v))
-        Y[j] = L @ R[j]
+        a1 = f(t + float(step.times[j]), q1, v1)
+        step.note(j, v1 if manifold.flat else manifold.dexp_inv(q, psi, v1), v1, a1)
+    if step.fast and a1 is not None:
+        v1 = v1 + step.balance(a1)
+        fix = 0.5 * h * step.fast_part(v1 - step.rate[s])
+        psi = psi + fix
+        q1, a1 = manifold.integrate(q, psi), None
     if method.step is not None:
-        return Attempt(psi, q_j, v_j, None, np.zeros((0, 2, n)))
-    end = a - h * K @ (phi[1][s] * y)
-    quintic = hermite(path[s], h * v, h * rate[s], h * h * a, h * h * end)
-    missed = np.abs(
-        [
-            value_powers(0.5) @ quintic - path[s + 1],
-            slope_powers(0.5) @ quintic / h - rate[s + 1],
-        ]
-    )
-    errors = np.array([np.maximum(np.abs(added(s, row)), missed) for row in tableau.error_weights])
-    return Attempt(psi, q_j, v_j, a1 if tableau.looks_ahead else None, errors)
+        return Attempt(psi, q1, v1, a1, np.zeros((0, 2, len(v))))
+    return Attempt(psi, q1, v1, a1, np.maximum(step.missed(), step.errors(fix)))
+
+
+class _Step:
+    """What is known of a step before it is taken, and what its stages add.
+
+    Attributes:
+        times: of the stages, the end, and the middle, from the start [s].
+        rate: velocity of the known motion at these times, shape (s + 2, n).
+        path: way in the algebra of the known motion at these times, shape (s + 2, n).
+        fast: whether something dies away within the step.
+    """
+
+    def __init__(
+        self, method: MuntheKaas, h: float, state: tuple[Array, Array, Array], decay: Decay
+    ) -> None:
+        self._tableau, self._h, self._decay = method.tableau, h, decay
+        _, self._v, self._a = state
+        self._s, n, K = self._tableau.stages, len(self._v), decay.K
+        self.times = h * np.append(self._tableau.c, (1.0, 0.5))
+        T, y = self.times[:, None], decay.L @ self._a
+        phi = decay_functions(T * decay.rates)
+        self.rate = self._v + T * self._a - T**2 * (phi[2] * y) @ K.T
+        self.path = T * self._v + T**2 / 2 * self._a - T**3 * (phi[3] * y) @ K.T
+        self._end = self._a - h * K @ (phi[1][self._s] * y)
+        spans = np.maximum(self.times[:-1, None] - self.times[:-1], 0.0)[:, :, None]
+        self._fading = spans * decay_functions(spans * decay.rates)[1]
+        z = h * decay.rates
+        self.fast = bool((z > _FAST).any())
+        self._gamma = _share_of_balance(z, self._tableau.order)
+        self._z = np.where(self._gamma > 0.0, z, 1.0)
+        # Rates of psi and accelerations beyond what is known, the latter also along the motions
+        # that die away.
+        count = self._s + 1
+        self._X, self._R, self._Y = (np.zeros((count, m)) for m in (n, n, len(y)))
+
+    def added(self, j: int, row: Array) -> tuple[Array, Array]:
+        """What the stages before j add to psi and v at its time, with some weights."""
+        k = len(row)
+        faded = self._decay.K @ np.einsum("l,lm,lm->m", row, self._fading[j, :k], self._Y[:k])
+        return self._h * row @ self._X[:k], self._h * (row @ self._R[:k] - faded)
+
+    def note(self, j: int, slope: Array, v: Array, a: Array) -> None:
+        """Take account of a stage.
+
+        Args:
+            j: number of the stage.
+            slope: rate of psi, shape (n,).
+            v: velocity, shape (n,).
+            a: acceleration, shape (n,).
+        """
+        self._X[j] = slope - self.rate[j]
+        self._R[j] = a - self._a + self._decay.K @ (self._decay.L @ (v - self._v))
+        self._Y[j] = self._decay.L @ self._R[j]
+
+    def balance(self, a: Array) -> Array:
+        """Newton's step of the velocity to the balance of forces, from the acceleration there."""
+        part = self._gamma / self._z**2 * (self._decay.L @ (a - self._end))
+        return np.asarray(self._h**2 * self._decay.K @ part)
+
+    def fast_part(self, x: Array) -> Array:
+        """``gamma(h A) x``: what of a velocity belongs to motions that die away in the step."""
+        return np.asarray(self._h * self._decay.K @ (self._gamma / self._z * (self._decay.L @ x)))
+
+    def missed(self) -> Array:
+        """By how much a quintic misses the known motion in the middle: psi and v, shape (2, n)."""
+        h, s = self._h, self._s
+        ends = h * self._v, h * self.rate[s], h * h * self._a, h * h * self._end
+        quintic = hermite(self.path[s], *ends)
+        between = value_powers(0.5) @ quintic, slope_powers(0.5) @ quintic / h
+        return np.asarray(np.abs(np.array(between) - (self.path[s + 1], self.rate[s + 1])))
+
+    def errors(self, fix: Array | None) -> Array:
+        """Errors of psi and v by each estimate of the tableau, shape (k, 2, n).
+
+        Args:
+            fix: what the balance of forces has changed of psi; None if it was not looked for.
+        """
+        rows, s = self._tableau.error_weights, self._s
+        errors = np.array([self.added(s, row) for row in rows]).reshape(len(rows), 2, len(self._v))
+        if fix is None:
+            return np.asarray(np.abs(errors))
+        last = self.fast_part(self._X[s])
+        rest = self._h**2 * self._decay.K @ (self._gamma / self._z**3 * self._Y[s])
+        for row, (of_psi, of_v) in zip(rows, errors, strict=True):
+            of_psi[:] = np.abs(of_psi - self._h * row[s] * last) + np.abs(fix)
+            left = np.abs(of_v - self.fast_part(of_v)) + np.abs(rest)
+            of_v[:] = np.maximum(left, UNBALANCED * np.abs(of_v))
+        return errors
+
+
+def _share_of_balance(z: Array, order: int) -> Array:
+    """``gamma(z) = 1 - exp(-z) (1 + z + ... + z^order / order!)``; zero where nothing decays."""
+    terms = np.cumprod(np.vstack([np.ones_like(z), *(z / k for k in range(1, order + 1))]), axis=0)
+    gamma = 1.0 - np.exp(-z) * terms.sum(axis=0) if len(z) else z
+    return np.where(z > _FAST / 10, np.where(z > _SETTLED, 1.0, gamma), 0.0)
