@@ -63,7 +63,9 @@ class StopHistory:
 
     def equations(self) -> StopEquations:
         """New equations of motion of the robot that stopped."""
-        return StopEquations(EquationsOfMotion(self.robot), self.train)
+        run = self.run
+        equations = EquationsOfMotion(self.robot).around(float(run.t[0]), run.q[0])
+        return StopEquations(equations, self.train)
 
     def step(self, k: int) -> Step:
         """The step from state k to the next, for what lies between them."""

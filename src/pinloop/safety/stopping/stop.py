@@ -163,13 +163,12 @@ def stop_prepared(
         raise BadValue(f"until is {until} s; it must be positive")
     with blaming_links(machine.robot):
         q0, v0 = _start(machine.robot, machine.equations, trigger, q, v)
-        plan = make_plan(machine.equations, machine.train.brakes, trigger, category, q0, v0)
-        plan, notes = hold_on_path(machine.equations, machine.train, plan, method, q0, v0)
+        equations = machine.equations.around(0.0, q0)
+        plan = make_plan(equations, machine.train.brakes, trigger, category, q0, v0)
+        plan, notes = hold_on_path(equations, machine.train, plan, method, q0, v0)
     ends = ends_seen_from(machine.ends, q0)
     require_within(machine.robot, ends, q0)
-    simulation = StopSimulation(
-        machine.equations, machine.train, plan, method, standstill, ends=ends
-    )
+    simulation = StopSimulation(equations, machine.train, plan, method, standstill, ends=ends)
     simulation.log += notes
     reason = ""
     try:
