@@ -16,6 +16,7 @@ import pytest
 import pinloop as pl
 from pinloop.cli import main as cli
 from pinloop.cli import model as cli_model
+from pinloop.tables.report import KeyValues
 
 from ..fourbar_files import apart, fourbar
 
@@ -166,9 +167,9 @@ def test_package_folders(tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "store" / "parts").mkdir(parents=True)
     (tmp_path / "store" / "parts" / "x.stl").write_bytes(b"")
     assert cli.run(["check", str(path)]) == 0
-    assert "warning" in capsys.readouterr().out
+    assert "Warnings" in capsys.readouterr().out
     assert cli.run(["check", str(path), "--package-dir", str(tmp_path / "store")]) == 0
-    assert "warning" not in capsys.readouterr().out
+    assert "Warnings" not in capsys.readouterr().out
 
 
 # -- on a terminal --------------------------------------------------------------------------
@@ -192,7 +193,9 @@ def test_tables_say_what_the_plain_report_says(robot: str, capsys: Captured) -> 
     out = capsys.readouterr().out
     assert "\x1b[" in out and "╭" in out
     report = pl.diagnose(pl.load(robot))
-    labels = [line[2:22].strip() for line in str(report).splitlines()[1:10]]
+    mechanism, *_ = report.report().blocks
+    assert isinstance(mechanism, KeyValues)
+    labels = [label for label, _ in mechanism.entries]
     assert labels[0] == "bodies" and labels[-1] == "closure"
     text = plain(out)
     for label in labels:
@@ -205,8 +208,10 @@ def test_tables_say_what_the_plain_report_says(robot: str, capsys: Captured) -> 
     singular = str(URDF / "spherical_fourbar.urdf")
     assert cli.run(["check", singular]) == 0
     out = plain(capsys.readouterr().out)
-    for label, fact in pl.diagnose(pl.load(singular)).facts():
-        assert re.search(rf"│ {label} +│ {re.escape(fact)} ", out)
+    mechanism, *_ = pl.diagnose(pl.load(singular)).report().blocks
+    assert isinstance(mechanism, KeyValues)
+    for label, cell in mechanism.entries:
+        assert re.search(rf"│ {label} +{re.escape(cell.text[:40])}", out)
 
 
 @pytest.mark.usefixtures("terminal")
@@ -214,7 +219,7 @@ def test_what_is_wrong_is_seen(open_robot: str, capsys: Captured) -> None:
     assert cli.run(["check", open_robot]) == 1
     out = capsys.readouterr().out
     assert "\x1b[1;31mNOT CLOSED" in out
-    assert "\x1b[33mwarning: " in out
+    assert "Warnings" in out and "\x1b[33m" in out
 
 
 @pytest.mark.usefixtures("terminal")

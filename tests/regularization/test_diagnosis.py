@@ -73,6 +73,11 @@ KNOWN: dict[str, tuple[Callable[[], tables.Table], int, int, int]] = {
 }
 
 
+def unwrapped(report: pl.Diagnosis) -> str:
+    """What a report says, without the ends of its lines."""
+    return " ".join(str(report).split())
+
+
 @pytest.mark.parametrize("name", KNOWN)
 def test_numbers_are_those_of_the_textbook(name: str) -> None:
     entries, nv, rows, rank = KNOWN[name]
@@ -121,9 +126,9 @@ def test_planar_and_spherical_redundancy_is_explained_and_bennetts_is_not() -> N
     ):
         found = pl.diagnose(tables.build(KNOWN[name][0]()))
         assert (found.reduced_rows, found.paradoxical) == (reduced, paradoxical), name
-    assert "0 redundant by geometry" in str(pl.diagnose(tables.build(m.bennett())))
-    assert "3 overconstrained" in str(pl.diagnose(tables.build(m.bennett())))
-    assert "3 redundant by geometry" in str(pl.diagnose(tables.build(m.four_bar())))
+    assert "0 redundant by geometry" in unwrapped(pl.diagnose(tables.build(m.bennett())))
+    assert "3 overconstrained" in unwrapped(pl.diagnose(tables.build(m.bennett())))
+    assert "3 redundant by geometry" in unwrapped(pl.diagnose(tables.build(m.four_bar())))
 
 
 @pytest.mark.parametrize("name", ["four-bar", "bennett", "double cardan", "rssr", "tip on plane"])
@@ -232,7 +237,7 @@ def test_massless_bodies_and_warnings_of_loading_are_passed_on() -> None:
     found = pl.diagnose(robot)
     assert found.warnings[0] == "found odd"
     assert any("'c'" in warning and "no mass" in warning for warning in found.warnings)
-    assert "warning: found odd" in str(found)
+    assert "Warnings\n  - found odd\n" in str(found)
 
 
 @pytest.mark.parametrize("name", [*KNOWN, "open"])
@@ -253,9 +258,10 @@ def test_report_is_plain_data_and_can_be_read(name: str) -> None:
     ):  # fmt: skip
         assert re.search(rf"^  {label} +{number}\b", text, re.MULTILINE), label
     for loop in found.loops:
-        assert re.search(
-            rf"^    {loop.name} +{loop.pair}, {loop.rows} equations", text, re.MULTILINE
+        row = (
+            rf"^  {loop.name} +{loop.pair} +{loop.rows} +{re.escape(f'{loop.neutral_error:.1e}')}  "
         )
+        assert re.search(row, text, re.MULTILINE)
 
 
 def test_report_is_frozen_and_the_same_for_the_same_seed() -> None:
@@ -309,7 +315,7 @@ def test_a_singular_pose_is_told_from_the_motions_beside_it() -> None:
     assert found.nv - found.ranks[0] == 3
     assert found.mobility == 1
     assert {found.nv - rank for rank in found.ranks[1:]} == {1, 2}
-    text = str(found)
+    text = unwrapped(found)
     assert "1 degree of freedom; 3 in the assembled pose, which is singular; 2 on other" in text
 
 

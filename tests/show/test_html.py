@@ -89,7 +89,7 @@ def test_names_are_text(tmp_path: Path, name: str) -> None:
     robot = pl.load(arm_urdf(tmp_path, name=escaped))
     text = save_html(robot, tmp_path / "arm.html").read_text(encoding="utf-8")
     reader = Reader(text)
-    assert reader.tags.count("script") == 2
+    assert reader.tags.count("script") == 3
     assert "b" not in reader.tags
     assert name in "".join(reader.texts)
 

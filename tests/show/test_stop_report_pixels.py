@@ -6,6 +6,7 @@ import base64
 import io
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -223,6 +224,28 @@ def test_on_paper_there_is_a_picture_and_no_control(browser: Browser) -> None:
 def test_a_small_screen_needs_no_scrolling_to_the_side(browser: Browser) -> None:
     wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert browser.value(wide) == 0
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["as it opens", "turned by hand"])
+def test_a_window_that_becomes_narrow_shows_the_whole_robot(
+    result: pl.StopResult, tmp_path: Path, turned: bool
+) -> None:
+    with Browser(result.save_html(tmp_path / "stop.html"), tmp_path / "p", (1000, 520)) as browser:
+        until(lambda: magenta(seen(browser)).any())
+        if turned:
+            browser.value(
+                "document.querySelector('.replay').replay.viewer.camera.position.x *= 0.98"
+            )
+        for width in (420, 360):
+            browser.send(
+                "Emulation.setDeviceMetricsOverride",
+                width=width, height=900, deviceScaleFactor=1, mobile=False,
+            )  # fmt: skip
+            until(lambda: seen(browser).shape[1] < width)  # noqa: B023 - waits here
+            beam = np.flatnonzero(magenta(seen(browser)).any(axis=0))
+            middle = seen(browser).shape[1]
+            assert beam.min() > 8 and beam.max() < middle - 8
+            assert len(beam) > 0.3 * middle
 
 
 def test_nothing_was_asked_for_and_nothing_went_wrong(browser: Browser) -> None:

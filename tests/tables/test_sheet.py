@@ -1,10 +1,12 @@
-"""Sheets: aligned text, terminals of any width, notebooks; nothing is lost or taken for markup."""
+"""Reports: aligned text, terminals of any width, notebooks; nothing is lost or taken for markup."""
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -190,9 +192,29 @@ def test_a_notebook_shows_the_same_table() -> None:
     read.feed(page)
     assert read.open == []
     over, under, *rows = read.rows
-    assert over == ["", "start", "time [ms]", "", ""]
+    assert [text.strip() for text in over] == ["joint", "start", "time [ms]", "slips", "state"]
     assert read.spans[:5] == [1, 1, 2, 1, 1]
-    assert under == ["joint", "[deg]", "reaction", "total", "slips", "state"]
+    assert under == ["reaction", "total"]
     assert rows == [[cell.text for cell in row] for row in block.rows]
     assert "x &lt; y" in page and "end &amp; out" in page
-    assert re.search(r'<h3 style="color: #[0-9a-f]{6}">title</h3>', page)
+    assert '<h3 class="good">title</h3>' in page
+    # Rules that a notebook takes from it hold in it alone.
+    rules = page[page.index("<style>") + 7 : page.index("</style>")]
+    selectors = re.findall(r"([^{}]+)\{", rules)
+    assert selectors and all(
+        part.strip().startswith(".pinloop-report ") for s in selectors for part in s.split(",")
+    )
+
+
+def test_a_report_as_csv(tmp_path: Path) -> None:
+    block = grid("a,b", "c")
+    facts = KeyValues("Stop", (("outcome", Cell("at rest", "good")),))
+    path = report(facts, block, Notes("N", ("x",))).to_csv(tmp_path / "table.csv")
+    with path.open(newline="", encoding="utf-8") as file:
+        names, *rows = csv.reader(file)
+    assert names == ["table", "row", "column", "unit", "value"]
+    assert rows[0] == ["Stop", "outcome", "", "", "at rest"] and rows[-1] == ["N", "", "", "", "x"]
+    assert len(rows) == 2 + 2 * (len(COLUMNS) - 1)
+    first = {(column, unit): value for _, row, column, unit, value in rows if row == "a,b"}
+    assert first["start", "deg"] == block.rows[0][1].text
+    assert first["time total", "ms"] == block.rows[0][3].text

@@ -1,4 +1,4 @@
-"""Tables as CSV: files to rows of cells that know their line. The only reader of such tables.
+"""Tables as CSV: files to rows of cells that know their line, and rows to files.
 
 Knows no columns. Separators and decimal signs are those that spreadsheets of any country write.
 """
@@ -9,14 +9,14 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import LoadError
-from .files import read_bytes
+from .files import read_bytes, replace_text_file
 
-__all__ = ["TableRow", "read_table_rows"]
+__all__ = ["TableRow", "read_table_rows", "write_rows"]
 
 _LARGEST = 256 * 2**20
 """Bytes of a table."""
@@ -103,3 +103,29 @@ def _with_points(row: TableRow) -> TableRow:
     """Decimal commas turned into points, where commas do not separate columns."""
     cells = [c.replace(",", ".") if _DECIMAL_COMMA.fullmatch(c) else c for c in row.cells]
     return TableRow(row.line, cells)
+
+
+def write_rows(
+    path: str | Path, names: Iterable[str], rows: Iterable[Iterable[str | float]]
+) -> Path:
+    """Write a table as CSV; numbers keep their last digit, zeros have no sign.
+
+    Args:
+        path: the file.
+        names: names of the columns.
+        rows: cells of each row.
+
+    Raises:
+        BadValue: the file cannot be written.
+    """
+    with replace_text_file(path) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows(map(_written, row) for row in rows)
+    return Path(path)
+
+
+def _written(cell: str | float) -> str:
+    if isinstance(cell, (str, int)):
+        return str(cell)
+    return repr(float(cell) + 0.0)  # adding zero takes the sign from a zero

@@ -6,12 +6,12 @@ asked. How well stops agree is told, not judged.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ..boundary.json import json_text
 from ..io.loading import load
 from ..model.mechanism import Mechanism
 from ..safety.brakes.brakes import Brakes
@@ -152,7 +152,7 @@ def _write_json(document: dict[str, Any], brakes: Brakes, facts: list[Fact]) -> 
     """Print a document, and which brakes the stops began with."""
     said = "; ".join(text for name, text in facts if not name)
     document = {**document, "brakes": {"source": brakes.source, "remark": said}}
-    write(json.dumps(document, indent=2, allow_nan=False))
+    write(json_text(document))
 
 
 command(

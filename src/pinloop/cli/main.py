@@ -8,7 +8,6 @@ was asked, 130 interrupted, 141 the reader of the output has gone, 70 a defect o
 
 from __future__ import annotations
 
-import json
 import sys
 import traceback
 import warnings
@@ -22,6 +21,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
+from ..boundary.json import json_text
 from ..errors import PinloopError, PinloopWarning, SimulationFailed, StopFailed
 from ..show.terminal import ReaderGone, complain, show_warning, write
 from ..version import __version__
@@ -127,7 +127,7 @@ def _failed(error: PinloopError | typer.TyperException, *, as_json: bool) -> int
     sentence = " ".join(text.replace("Value error, ", "").split())
     try:
         if as_json:
-            write(json.dumps({"error": sentence}))
+            write(json_text({"error": sentence}, indent=None))
     except ReaderGone:
         return _UNREAD
     complain(sentence)

@@ -6,18 +6,18 @@ assembled, 2 a mistake in what was asked.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..assembly.assemble import assemble as close_loops
+from ..boundary.json import json_text
 from ..errors import BadValue, LoopNotClosed
 from ..io.loading import load
 from ..regularization.diagnosis import diagnose
 from ..regularization.regularize import regularize as reduce_rows
-from ..show.terminal import complain, print_report, show, write
+from ..show.terminal import complain, show, write
 from .options import (
     ASSEMBLED,
     ROBOT_PANEL,
@@ -85,9 +85,9 @@ def check(
     )
     report = diagnose(machine, samples=samples, seed=seed)
     if as_json:
-        write(json.dumps(report.as_dict(), indent=2, allow_nan=False))
+        write(json_text(report.as_dict()))
     else:
-        print_report(report)
+        show(report.report())
     return 0 if report.assembled else _NOT_ASSEMBLED
 
 
@@ -133,7 +133,7 @@ def assemble(
         error, found = problem, problem.q
     made = Assembled(machine, start, found, tuple(held), error)
     if as_json:
-        write(json.dumps(assembly_document(made), indent=2, allow_nan=False))
+        write(json_text(assembly_document(made)))
     else:
         show(assembly_table(made))
     if error is not None:
@@ -181,12 +181,12 @@ def regularize(
     except LoopNotClosed as problem:
         complain(str(problem), "NOT CLOSED", "bold red")
         if as_json:
-            write(json.dumps({"error": str(problem)}))
+            write(json_text({"error": str(problem)}, indent=None))
         return _NOT_ASSEMBLED
     if written is not None:
         written = reduced.save(written)
     if as_json:
-        write(json.dumps(reduction_document(reduced), indent=2, allow_nan=False))
+        write(json_text(reduction_document(reduced)))
         return 0
     show(reduction_table(reduced))
     if written is not None:

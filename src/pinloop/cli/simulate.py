@@ -6,13 +6,13 @@ run fails or is interrupted is written like a whole one.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ..boundary.json import json_text
 from ..errors import BadValue, SimulationFailed
 from ..scenarios import PlannedRun, load_scenario
 from ..scenarios.outputs import Output, check_output, output_of, tried_outputs
@@ -81,7 +81,7 @@ def simulate(
     run, failure = _computed(plan)
     written, problems = tried_outputs(run, outputs, plan.every, failure)
     if as_json:
-        write(json.dumps(as_document(run, written, failure), indent=2, allow_nan=False))
+        write(json_text(as_document(run, written, failure)))
     else:
         show(run_table(run, failure))
         for path in written:

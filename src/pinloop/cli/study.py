@@ -6,7 +6,6 @@ and holds, 1 some case did not, 2 a mistake in what was asked, 130 interrupted.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..boundary.json import json_text
 from ..errors import BadValue
 from ..safety.studies import Study, WorstCase, worst_case
 from ..safety.studies import study as run_study
@@ -80,7 +80,7 @@ def study(
     done, summary = _done(plan, jobs)
     report = None if html is None else done.save_html(html, worst=plan.worst)
     if as_json:
-        write(json.dumps(as_document(done, summary), indent=2, allow_nan=False))
+        write(json_text(as_document(done, summary)))
     else:
         show(summary_table(done, summary))
         if report is not None:
@@ -134,7 +134,7 @@ def worst(
     written = _write_stops(found, html, stops)
     if as_json:
         document = as_document(done, summary) | {"worst": worst_document(found)}
-        write(json.dumps(document, indent=2, allow_nan=False))
+        write(json_text(document))
     else:
         show(worst_table(done.setup, found))
         for path in written:

@@ -30,6 +30,7 @@ from ..constraints.closure import Constraints
 from ..errors import LoopNotClosed, printable
 from ..model.description import Rounding
 from ..model.mechanism import Mechanism, require_robot
+from ..tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report, Table
 from ..tolerances import MOTION_SHARE, PLACEHOLDER_MASS, Regularity
 from .regularize import count_rows
 
@@ -122,14 +123,29 @@ class Diagnosis:
         return asdict(self)
 
     def __str__(self) -> str:
-        lines = [*self._lines(), *self._loop_lines(), *self._warning_lines()]
-        return "\n".join(map(printable, lines))
+        return str(self.report())
 
-    def facts(self) -> list[tuple[str, str]]:
-        """The report line by line: a label and what is said under it."""
+    def __rich__(self) -> Report:
+        return self.report()
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
+
+    def report(self) -> Report:
+        """The diagnosis for reading: print it, give it to rich, or let a notebook show it."""
+        blocks: list[Block] = [KeyValues("Mechanism", self._entries())]
+        if self.loops:
+            blocks.append(Table("Loop joints", _LOOP_COLUMNS, tuple(map(_loop_row, self.loops))))
+        if self.warnings:
+            notes = tuple(map(printable, self.warnings))
+            blocks.append(Notes("Warnings", notes, "caution"))
+        return Report(Cell(printable(f"robot '{self.name}'"), "title"), tuple(blocks))
+
+    def _entries(self) -> tuple[tuple[str, Cell], ...]:
+        """The robot as a whole, line by line."""
         ranks = sorted(set(self.ranks))
         spread = f" (from {ranks[0]} to {ranks[-1]} over samples)" if len(ranks) > 1 else ""
-        state = "closed" if self.assembled else "NOT CLOSED"
+        residual = f"residual {self.closure_error:.1e} m, rad"
         entries = [
             ("bodies", f"{self.bodies}, {self.mass:.4g} kg moving"),
             ("tree joints", f"{self.joints} moving, nq = {self.nq}, nv = {self.nv}"),
@@ -139,15 +155,14 @@ class Diagnosis:
             ("rank", f"{self.rank}{spread}"),
             ("redundant equations", self.redundancy_in_words()),
             ("mobility", self._mobility()),
-            ("closure", f"{state}, residual {self.closure_error:.1e} m, rad"),
+            ("closure", f"closed, {residual}" if self.assembled else f"NOT CLOSED, {residual}"),
         ]
         if self.rounding is not None:
             entries.append(("rounded", str(self.rounding)))
-        return entries
-
-    def _lines(self) -> list[str]:
-        lines = (f"  {label:<20}  {text}" for label, text in self.facts())
-        return [f"robot '{self.name}'", *lines]
+        marks: dict[str, Mark] = {"closure": "good" if self.assembled else "bad"}
+        return tuple(
+            (label, Cell(printable(text), marks.get(label, ""))) for label, text in entries
+        )
 
     def _mobility(self) -> str:
         """Degrees of freedom in general, and where they are others."""
@@ -175,19 +190,27 @@ class Diagnosis:
             return f"{text} (removed with sampled=True)"
         return f"{text} (removed by sampling)" if self.sampled_rows else text
 
-    def _loop_lines(self) -> list[str]:
-        if not self.loops:
-            return []
-        width = max(len(loop.name) for loop in self.loops)
-        return ["  loop joints"] + [
-            f"    {loop.name:<{width}}  {loop.pair}, {loop.rows} equations, {loop.bodies[0]} - "
-            f"{loop.bodies[1]}, through {_listed(loop.joints)}; open by {loop.neutral_error:.1e} "
-            "at neutral"
-            for loop in self.loops
-        ]
 
-    def _warning_lines(self) -> list[str]:
-        return [f"  warning: {warning}" for warning in self.warnings]
+_LOOP_COLUMNS = (
+    Column("loop joint", right=False),
+    Column("pair", right=False),
+    Column("equations"),
+    Column("open at neutral", "m, rad"),
+    Column("between", right=False),
+    Column("through", right=False),
+)
+
+
+def _loop_row(loop: LoopSummary) -> tuple[Cell, ...]:
+    texts = (
+        loop.name,
+        loop.pair,
+        str(loop.rows),
+        f"{loop.neutral_error:.1e}",
+        " - ".join(loop.bodies),
+        _listed(loop.joints),
+    )
+    return tuple(Cell(printable(text)) for text in texts)
 
 
 def _listed(names: tuple[str, ...], most: int = 8) -> str:

@@ -6,7 +6,6 @@ what pinloop wrote, unless the user says otherwise.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +13,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from ..boundary.files import may_replace, write_file, write_text
+from ..boundary.files import may_replace, write_file
+from ..boundary.json import write_json
 from ..errors import BadValue, PinloopError
 from ..simulation.recording import sampled
 from ..simulation.trajectory import Trajectory
@@ -170,8 +170,7 @@ def tried_outputs(
         try:
             if output.kind == "summary":
                 document = as_document(run, [*written, output.path], failure)
-                text = json.dumps(document, indent=2, allow_nan=False)
-                write_text(output.path, f"{text}\n")
+                write_json(output.path, document)
             else:
                 _write(output.kind, output.path, run, states)
         except PinloopError as error:

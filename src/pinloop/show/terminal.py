@@ -7,20 +7,28 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, TextIO
+from dataclasses import dataclass
+from typing import Any, TextIO
 
 from rich import box
-from rich.console import Console, Group
-from rich.table import Table
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.panel import Panel
 from rich.text import Text
 
 from ..errors import PinloopError, printable
-from ..regularization.diagnosis import Diagnosis
+from ..tables.report import Report, block_lines, text_width, wrapped
 
-if TYPE_CHECKING:
-    from rich.table import Table
+__all__ = ["Framed", "ReaderGone", "complain", "show", "show_warning", "write"]
 
-__all__ = ["ReaderGone", "complain", "print_report", "show", "show_warning", "write"]
+_FRAME = 4
+"""What the frame of a block takes from the width of a terminal."""
+_STYLES = {
+    "title": "bold",
+    "heading": "cyan",
+    "good": "bold green",
+    "bad": "bold red",
+    "caution": "yellow",
+}
 
 
 class ReaderGone(Exception):  # noqa: N818 - says what happened
@@ -94,49 +102,31 @@ def show(thing: Any) -> None:
         write(str(thing))
 
 
-def print_report(report: Diagnosis) -> None:
-    """Tables on a terminal, plain lines elsewhere."""
-    if not Console().is_terminal:
-        write(str(report))
-        return
-    parts: list[Any] = [Text(printable(report.name), style="bold"), _facts(report)]
-    if report.loops:
-        parts += [Text(), _loops(report)]
-    if report.warnings:
-        parts.append(Text())
-        parts += [
-            Text(printable(f"warning: {warning}"), style="yellow") for warning in report.warnings
-        ]
-    write(_rendered(Group(*parts)), rendered=True)
+@dataclass(frozen=True)
+class Framed:
+    """A report as rich shows it: each block in a frame, all frames of one width."""
 
+    report: Report
 
-def _facts(report: Diagnosis) -> Table:
-    """What the robot is, a line each."""
-    table = Table(box=box.ROUNDED, show_header=False, border_style="dim")
-    table.add_column(style="cyan", no_wrap=True)
-    table.add_column()
-    for label, text in report.facts():
-        value = Text(printable(text))
-        value.highlight_regex(r"^closed", "green")
-        value.highlight_regex(r"^NOT CLOSED", "bold red")
-        table.add_row(label, value)
-    return table
-
-
-def _loops(report: Diagnosis) -> Table:
-    """The loop joints, a line each."""
-    table = Table(box=box.ROUNDED, border_style="dim", header_style="cyan")
-    for heading in ("loop joint", "pair", "equations", "between", "through"):
-        table.add_column(heading, justify="right" if heading == "equations" else "left")
-    table.add_column("open at neutral", justify="right")
-    for loop in report.loops:
-        cells = (
-            loop.name,
-            loop.pair,
-            str(loop.rows),
-            " - ".join(loop.bodies),
-            ", ".join(loop.joints),
-            f"{loop.neutral_error:.1e}",
-        )
-        table.add_row(*(Text(printable(cell)) for cell in cells))
-    return table
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        report, room = self.report, max(20, options.max_width - _FRAME)
+        bodies = [block_lines(block, room) for block in report.blocks]
+        widths = [text_width("".join(text for text, _ in line)) for body in bodies for line in body]
+        widest = max([0, *widths, *(text_width(block.title) + 2 for block in report.blocks)])
+        yield Text(report.title.text, style=_STYLES.get(report.title.mark, "bold"))
+        for block, lines in zip(report.blocks, bodies, strict=True):
+            parts = (
+                Text.assemble(*((text, _STYLES.get(mark, "")) for text, mark in line))
+                for line in lines
+            )
+            yield Panel(
+                Text("\n", no_wrap=False).join(parts),
+                box=box.ROUNDED,
+                title=Text(block.title, style="bold"),
+                title_align="left",
+                border_style="dim",
+                width=min(widest, room) + _FRAME,
+            )
+        if report.closing:
+            sentence = "\n".join(wrapped(report.closing, min(widest, room)))
+            yield Text(sentence, style=_STYLES["caution"])

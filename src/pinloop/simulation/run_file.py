@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from ..boundary.arguments import public
 from ..boundary.files import as_path, read_bytes, write_file
+from ..boundary.json import json_text
 from ..boundary.marks import Name, Range
 from ..boundary.schema import read_data
 from ..boundary.yaml import read_yaml
@@ -94,7 +95,7 @@ def save_trajectory(run: Trajectory, path: str | Path) -> Path:
         "events": [list(event) for event in run.events],
         "limits_passed": [asdict(one) for one in run.limits_passed],
     }
-    text = json.dumps(header)
+    text = json_text(header, indent=None, finite=False)
     arrays = {name: np.ascontiguousarray(getattr(run, name)) for name in _ARRAYS}
     if 4 * len(text) + sum(array.nbytes for array in arrays.values()) > _LARGEST:
         raise BadValue(f"a run of {len(run.t)} states is too large for a file; save fewer (every=)")

@@ -5,8 +5,7 @@ As a table: named columns with units, for CSV and Parquet.
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +16,8 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ..boundary.arguments import public
-from ..boundary.files import replace_text_file, require_pyarrow, write_file
+from ..boundary.csv import write_rows
+from ..boundary.files import require_pyarrow, write_file
 from ..boundary.forwards import forward
 from ..boundary.pickling import stored_fields
 from ..dynamics import EquationsOfMotion
@@ -413,11 +413,7 @@ def joint_positions(robot: Mechanism, joint: str, q: Array) -> tuple[list[str], 
 
 def write_csv(table: dict[str, Array], path: str | Path) -> Path:
     """Write a table as CSV, numbers to the last bit."""
-    with replace_text_file(path) as file:
-        writer = csv.writer(file)
-        writer.writerow(table)
-        writer.writerows(_rows(table.values()))
-    return Path(path)
+    return write_rows(path, table, zip(*table.values(), strict=True))
 
 
 def write_parquet(table: dict[str, Array], path: str | Path) -> Path:
@@ -425,8 +421,3 @@ def write_parquet(table: dict[str, Array], path: str | Path) -> Path:
     pyarrow, parquet = require_pyarrow("or use to_csv")
     content = pyarrow.table(table)
     return write_file(path, lambda file: parquet.write_table(content, file))
-
-
-def _rows(cells: Iterable[Array]) -> Iterator[list[str]]:
-    for row in zip(*cells, strict=True):
-        yield [repr(float(value)) for value in row]

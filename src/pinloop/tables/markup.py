@@ -15,6 +15,10 @@ class Markup(str):
 
     __slots__ = ()
 
+    def __html__(self) -> str:
+        """The text for templates, which escape whatever has none."""
+        return self
+
 
 Content = str | Markup | Iterable["str | Markup"]
 """Markup, or text that is still to be escaped, or several of both."""
@@ -31,14 +35,14 @@ def element(tag: str, /, *content: Content, **attributes: str | float | bool | N
         attributes: by name; ``_`` stands for ``-`` and a trailing one is dropped (``class_``).
             None and False leave an attribute out, True stands alone.
     """
-    said = "".join(
+    written = "".join(
         f" {_name(name)}" if value is True else f' {_name(name)}="{escape(_value(value))}"'
         for name, value in attributes.items()
         if value is not None and value is not False
     )
     if tag in _VOID:
-        return Markup(f"<{tag}{said}>")
-    return Markup(f"<{tag}{said}>{joined(*content)}</{tag}>")
+        return Markup(f"<{tag}{written}>")
+    return Markup(f"<{tag}{written}>{joined(*content)}</{tag}>")
 
 
 def joined(*content: Content, between: str = "") -> Markup:

@@ -1,26 +1,22 @@
-"""A sheet of results: facts, tables and notes, as plain text and for rich; see `pages` for others.
+"""A report as a value: facts, tables and notes under a title; and how it looks as plain text.
 
 Knows neither robots nor stops. Text and terminal share one layout; where the width does not
-suffice, a table is cut into several below each other, and each repeats the first column.
+suffice, a table is cut into several below each other, and each repeats the first column. HTML and
+Markdown are made by `html`, frames of a terminal by `show.terminal`.
 """
 
 from __future__ import annotations
 
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
-from rich import box
-from rich.panel import Panel
-from rich.text import Text
-
+from ..boundary.csv import write_rows
 from ..boundary.forwards import forward
-
-if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderResult
 
 __all__ = [
     "Block",
@@ -31,9 +27,12 @@ __all__ = [
     "Notes",
     "Report",
     "Table",
+    "block_lines",
     "column_runs",
     "heading_over",
     "heading_under",
+    "text_width",
+    "wrapped",
 ]
 
 Mark = Literal["", "title", "heading", "good", "bad", "caution"]
@@ -49,15 +48,6 @@ _PROSE = 80
 _WIDEST_PROSE = 100
 _NARROW = 20
 """Long names are cut into lines of this width at least, if that keeps a table whole."""
-_FRAME = 4
-"""What the frame of a block takes from the width of a terminal."""
-_STYLES = {
-    "title": "bold",
-    "heading": "cyan",
-    "good": "bold green",
-    "bad": "bold red",
-    "caution": "yellow",
-}
 
 
 class Cell(NamedTuple):
@@ -82,6 +72,11 @@ class Column:
     unit: str = ""
     group: str = ""
     right: bool = True
+
+    @property
+    def name(self) -> str:
+        """Heading with that over it."""
+        return " ".join(filter(None, (self.group, self.heading)))
 
 
 @dataclass(frozen=True)
@@ -140,71 +135,66 @@ class Report:
         parts = [self.title.text]
         room = None if width is None else width - _GAP
         for block in self.blocks:
-            lines = ["".join(text for text, _ in line).rstrip() for line in _lines(block, room)]
+            lines = ("".join(text for text, _ in line) for line in block_lines(block, room))
             parts.append("\n".join([block.title, *(f"  {line}".rstrip() for line in lines)]))
         if self.closing:
-            parts.append("\n".join(_wrapped(self.closing, width)))
+            parts.append("\n".join(wrapped(self.closing, width)))
         return "\n\n".join(parts)
 
-    def __rich__(self) -> _Framed:
-        return _Framed(self)
+    def __rich__(self) -> Any:
+        return forward("show.terminal", "Framed", self)
 
     def _repr_html_(self) -> str:
+        html: str = forward("tables.html", "element_of", self)
+        return html
+
+    def to_html(self) -> str:
+        """A page of its own, which needs no other file and no network."""
         html: str = forward("tables.html", "page_of", self)
         return html
 
+    def to_markdown(self) -> str:
+        """Tables as GitHub reads them; a heading over several columns is in each."""
+        text: str = forward("tables.html", "markdown_of", self)
+        return text
 
-# -- text and terminal --------------------------------------------------------------------------
+    def to_csv(self, path: str | Path) -> Path:
+        """Write what the tables say as CSV, a row per cell: table, row, column, unit, value.
 
+        Numbers are rounded as they are shown; results have exports of their own that are not.
+        """
+        return write_rows(path, ["table", "row", "column", "unit", "value"], self._cells())
 
-@dataclass(frozen=True)
-class _Framed:
-    """A sheet as rich shows it: each block in a frame, all frames of one width."""
-
-    report: Report
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-
-        room = max(20, options.max_width - _FRAME)
-        bodies = [_lines(block, room) for block in self.report.blocks]
-        widest = max((_length(line) for lines in bodies for line in lines), default=0)
-        widest = max([widest, *(_cells(block.title) + 2 for block in self.report.blocks)])
-        yield Text(self.report.title.text, style=_STYLES.get(self.report.title.mark, "bold"))
-        for block, lines in zip(self.report.blocks, bodies, strict=True):
-            body = Text("\n", no_wrap=False).join(_styled(line) for line in lines)
-            yield Panel(
-                body,
-                box=box.ROUNDED,
-                title=Text(block.title, style="bold"),
-                title_align="left",
-                border_style="dim",
-                width=min(widest, room) + _FRAME,
-            )
-        if self.report.closing:
-            sentence = "\n".join(_wrapped(self.report.closing, min(widest, room)))
-            yield Text(sentence, style=_STYLES["caution"])
+    def _cells(self) -> Iterator[list[str]]:
+        for block in self.blocks:
+            if isinstance(block, KeyValues):
+                yield from ([block.title, name, "", "", cell.text] for name, cell in block.entries)
+            elif isinstance(block, Notes):
+                yield from ([block.title, "", "", "", item] for item in block.items)
+            else:
+                for name, *cells in block.rows:
+                    for column, cell in zip(block.columns[1:], cells, strict=True):
+                        yield [block.title, name.text, column.name, column.unit, cell.text]
 
 
-def _styled(line: Line) -> Any:
-
-    return Text.assemble(*((text, _STYLES.get(mark, "")) for text, mark in line))
+# -- text ---------------------------------------------------------------------------------------
 
 
-def _lines(block: Block, width: int | None) -> list[Line]:
+def block_lines(block: Block, width: int | None) -> list[Line]:
     """A block without its title, line by line."""
     if isinstance(block, Table):
-        return _grid_lines(block, width)
+        return _table_lines(block, width)
     if isinstance(block, KeyValues):
-        return _facts_lines(block, width)
+        return _key_value_lines(block, width)
     return _notes_lines(block, width)
 
 
-def _facts_lines(block: KeyValues, width: int | None) -> list[Line]:
-    column = max((_cells(label) for label, _ in block.entries), default=0)
+def _key_value_lines(block: KeyValues, width: int | None) -> list[Line]:
+    column = max((text_width(label) for label, _ in block.entries), default=0)
     lines: list[Line] = []
     for label, cell in block.entries:
         name = label
-        for part in _wrapped(cell.text, width, column + _GAP):
+        for part in wrapped(cell.text, width, column + _GAP):
             lines.append([(_padded(name, column) + " " * _GAP, "heading"), (part, cell.mark)])
             name = ""
     return lines
@@ -214,11 +204,11 @@ def _notes_lines(block: Notes, width: int | None) -> list[Line]:
     return [
         [("- " if k == 0 else "  ", ""), (part, block.mark)]
         for item in block.items
-        for k, part in enumerate(_wrapped(item, width, 2))
+        for k, part in enumerate(wrapped(item, width, 2))
     ]
 
 
-def _wrapped(text: str, width: int | None, indent: int = 0) -> list[str]:
+def wrapped(text: str, width: int | None, indent: int = 0) -> list[str]:
     """A sentence in lines; words with hyphens stay whole, and what no-break spaces join.
 
     Words that are too long, such as paths, are torn on a terminal only.
@@ -233,32 +223,32 @@ def _wrapped(text: str, width: int | None, indent: int = 0) -> list[str]:
     return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines] or [""]
 
 
-def _grid_lines(grid: Table, width: int | None) -> list[Line]:
+def _table_lines(table: Table, width: int | None) -> list[Line]:
     """A table, cut into several where it is too wide."""
-    widths = [_column_width(grid, k) for k in range(len(grid.columns))]
-    for run in column_runs(grid):
-        widths[run[0]] += max(0, _cells(heading_over(grid, run)) - _run_width(run, widths))
-    if width is not None and len(_cut(grid, widths, width)) > 1:
+    widths = [_column_width(table, k) for k in range(len(table.columns))]
+    for run in column_runs(table):
+        widths[run[0]] += max(0, text_width(heading_over(table, run)) - _run_width(run, widths))
+    if width is not None and len(_cut(table, widths, width)) > 1:
         spare = width - sum(widths[1:]) - _GAP * (len(widths) - 1)
         widths[0] = min(widths[0], spare if spare >= _NARROW else max(12, width // 2))
     lines: list[Line] = []
-    for runs in _cut(grid, widths, width):
+    for runs in _cut(table, widths, width):
         if lines:
             lines.append([])
-        lines += _part_lines(grid, runs, widths)
+        lines += _part_lines(table, runs, widths)
     return lines
 
 
-def _column_width(grid: Table, k: int) -> int:
-    column = grid.columns[k]
+def _column_width(table: Table, k: int) -> int:
+    column = table.columns[k]
     unit = f"[{column.unit}]" if column.unit and not column.group else ""
-    texts = [column.heading, unit, *(row[k].text for row in grid.rows)]
-    return max(_cells(text) for text in texts)
+    texts = [column.heading, unit, *(row[k].text for row in table.rows)]
+    return max(text_width(text) for text in texts)
 
 
-def column_runs(grid: Table) -> list[list[int]]:
+def column_runs(table: Table) -> list[list[int]]:
     """Columns under a common heading, or one column each, without the first."""
-    numbered = list(enumerate(grid.columns))[1:]
+    numbered = list(enumerate(table.columns))[1:]
     keys = groupby(numbered, key=lambda item: item[1].group or item[0])
     return [[k for k, _ in items] for _, items in keys]
 
@@ -267,9 +257,9 @@ def _run_width(run: Sequence[int], widths: list[int]) -> int:
     return sum(widths[k] for k in run) + _GAP * (len(run) - 1)
 
 
-def heading_over(grid: Table, run: Sequence[int]) -> str:
+def heading_over(table: Table, run: Sequence[int]) -> str:
     """Heading over a run of columns."""
-    column = grid.columns[run[0]]
+    column = table.columns[run[0]]
     if column.group:
         return f"{column.group} [{column.unit}]" if column.unit else column.group
     return column.heading if column.unit else ""
@@ -280,11 +270,11 @@ def heading_under(column: Column) -> str:
     return f"[{column.unit}]" if column.unit and not column.group else column.heading
 
 
-def _cut(grid: Table, widths: list[int], width: int | None) -> list[list[list[int]]]:
+def _cut(table: Table, widths: list[int], width: int | None) -> list[list[list[int]]]:
     """The runs of columns of each table that fits into a width."""
-    runs = column_runs(grid)
+    runs = column_runs(table)
     if width is not None:
-        runs = [part for run in runs for part in _torn(grid, run, widths, width)]
+        runs = [part for run in runs for part in _torn(table, run, widths, width)]
     parts: list[list[list[int]]] = [[]]
     used = widths[0]
     for run in runs:
@@ -297,70 +287,66 @@ def _cut(grid: Table, widths: list[int], width: int | None) -> list[list[list[in
     return parts
 
 
-def _torn(grid: Table, run: list[int], widths: list[int], width: int) -> list[list[int]]:
+def _torn(table: Table, run: list[int], widths: list[int], width: int) -> list[list[int]]:
     """A run of columns, column by column if it is too wide by itself."""
     if len(run) == 1 or widths[0] + _GAP + _run_width(run, widths) <= width:
         return [run]
     for k in run:
-        widths[k] = max(widths[k], _cells(heading_over(grid, run)))
+        widths[k] = max(widths[k], text_width(heading_over(table, run)))
     return [[k] for k in run]
 
 
-def _part_lines(grid: Table, runs: list[list[int]], widths: list[int]) -> list[Line]:
+def _part_lines(table: Table, runs: list[list[int]], widths: list[int]) -> list[Line]:
     """One table: headings, then rows."""
     gap = " " * _GAP
-    upper, lower = " " * widths[0], _padded(grid.columns[0].heading, widths[0])
+    upper, lower = " " * widths[0], _padded(table.columns[0].heading, widths[0])
     for run in runs:
-        over, lone = heading_over(grid, run), not grid.columns[run[0]].group
+        over, lone = heading_over(table, run), not table.columns[run[0]].group
         upper += gap + (
-            _aligned(grid, run[0], over, widths)
+            _aligned(table, run[0], over, widths)
             if lone
             else _centred(over, _run_width(run, widths))
         )
         for k in run:
-            column = grid.columns[k]
-            lower += gap + _aligned(grid, k, heading_under(column), widths)
+            column = table.columns[k]
+            lower += gap + _aligned(table, k, heading_under(column), widths)
     headings = [text for text in (upper.rstrip(), lower.rstrip()) if text]
     lines: list[Line] = [[(text, "heading")] for text in headings]
     shown = [k for run in runs for k in run]
-    for row in grid.rows:
+    for row in table.rows:
         first, *rest = _folded(row[0].text, widths[0])
         line: Line = [(_padded(first, widths[0]), row[0].mark)]
         for k in shown:
-            line += [(gap, ""), (_aligned(grid, k, row[k].text, widths), row[k].mark)]
+            line += [(gap, ""), (_aligned(table, k, row[k].text, widths), row[k].mark)]
         lines += [line, *([(part, row[0].mark)] for part in rest)]
     return lines
 
 
-def _aligned(grid: Table, k: int, text: str, widths: list[int]) -> str:
-    fill = " " * (widths[k] - _cells(text))
-    return fill + text if grid.columns[k].right else text + fill
+def _aligned(table: Table, k: int, text: str, widths: list[int]) -> str:
+    fill = " " * (widths[k] - text_width(text))
+    return fill + text if table.columns[k].right else text + fill
 
 
 def _centred(text: str, width: int) -> str:
-    left = (width - _cells(text) + 1) // 2
+    left = (width - text_width(text) + 1) // 2
     return _padded(" " * left + text, width)
 
 
 def _padded(text: str, width: int) -> str:
-    return text + " " * (width - _cells(text))
+    return text + " " * (width - text_width(text))
 
 
 def _folded(text: str, width: int) -> list[str]:
     """A text in pieces that are no wider than a column."""
     pieces = [""]
     for letter in text:
-        if pieces[-1] and _cells(pieces[-1] + letter) > width:
+        if pieces[-1] and text_width(pieces[-1] + letter) > width:
             pieces.append("")
         pieces[-1] += letter
     return pieces
 
 
-def _length(line: Line) -> int:
-    return sum(_cells(text) for text, _ in line)
-
-
-def _cells(text: str) -> int:
+def text_width(text: str) -> int:
     """Columns of a terminal that a text takes."""
     return sum(
         0 if unicodedata.combining(letter) else 1 + (unicodedata.east_asian_width(letter) in "WF")

@@ -297,9 +297,11 @@ def test_files(tmp_path: Path) -> None:
     assert (tmp_path / "stops.html").read_text(encoding="utf-8") == page
     parser = Tables()
     parser.feed(page)
-    # Facts, three payloads per category, poses; two rows of headings each.
-    assert parser.rows == [4, *[5] * 6, 3]
-    assert "script" not in parser.tags and "link" not in parser.tags
+    # Facts, three payloads per category with two rows of headings, poses with one.
+    assert parser.rows == [4, *[5] * 6, 2]
+    assert "script" not in parser.tags
+    # The icon that browsers would ask for otherwise.
+    assert parser.tags.count("link") == 1 and '<link rel="icon" href="data:,">' in page
     text = found.to_markdown(tmp_path / "stops.md")
     assert text.count("| 33 % (") == 6 and "## Definitions" in text
     assert "stopping distance ext. 100 % \\[deg\\]" in text

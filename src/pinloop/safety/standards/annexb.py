@@ -7,7 +7,6 @@ made in `axisstop`, how tables look is in `annexb_tables`.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -18,12 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...boundary.arguments import public
-from ...boundary.files import replace_text_file, write_text
+from ...boundary.csv import write_rows
+from ...boundary.files import write_text
 from ...boundary.forwards import forward
 from ...errors import BadValue
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism
-from ...tables.html import html_of, markdown_of
 from ...tables.report import Report
 from ..brakes.brakes import Brakes
 from ..stopping import Payload, Standstill, StopResult
@@ -137,19 +136,15 @@ class AnnexB:
     def to_csv(self, path: str | Path) -> Path:
         """Write a row per stop as CSV, with its pose; units in the column names."""
         rows = self.rows()
-        with replace_text_file(path) as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-        return Path(path)
+        return write_rows(path, rows[0], (row.values() for row in rows))
 
     def to_markdown(self, path: str | Path | None = None) -> str:
         """All tables, poses and definitions as Markdown; written to a file if one is given."""
-        return _written(markdown_of(self.report()), path)
+        return _written(self.report().to_markdown(), path)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """All tables, poses and definitions as a page; written to a file if one is given."""
-        return _written(html_of(self.report()), path)
+        return _written(self.report().to_html(), path)
 
 
 @public

@@ -5,12 +5,11 @@ Adds and prints; which terms there are, and what they are worth, is in `separati
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...boundary.files import replace_text_file
+from ...boundary.csv import write_rows
 from ...errors import printable
 from ...tables.number_format import number
 from ...tables.report import Cell, Column, KeyValues, Mark, Table
@@ -87,11 +86,4 @@ def write_terms(path: str | Path, rows: Sequence[Row]) -> Path:
         path: file to write.
         rows: the rows, all with the same columns.
     """
-    with replace_text_file(path) as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(
-            {name: repr(cell) if isinstance(cell, float) else cell for name, cell in row.items()}
-            for row in rows
-        )
-    return Path(path)
+    return write_rows(path, rows[0], (row.values() for row in rows))

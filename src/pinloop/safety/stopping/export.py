@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import json
 import math
 import platform
 from collections.abc import Iterable, Mapping
@@ -19,7 +17,9 @@ import scipy
 import yaml
 from numpy.typing import NDArray
 
-from ...boundary.files import replace_text_file, write_text
+from ...boundary.csv import write_rows
+from ...boundary.files import write_text
+from ...boundary.json import json_text
 from ...boundary.registry import origin
 from ...errors import BadValue
 from ...io.save.robot import loops_document, write_urdf
@@ -71,13 +71,7 @@ Array = NDArray[np.float64]
 def write_csv(result: StopResult, path: str | Path, every: float | None = 1e-3) -> Path:
     """Write a stop over time as CSV, see `StopResult.to_csv`."""
     table = columns_of(result, every)
-    with replace_text_file(path) as file:
-        # Adding zero takes the sign from a zero.
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(table)
-        for row in zip(*table.values(), strict=True):
-            writer.writerow([repr(float(value) + 0.0) for value in row])
-    return Path(path)
+    return write_rows(path, table, zip(*table.values(), strict=True))
 
 
 def columns_of(result: StopResult, every: float | None = 1e-3) -> dict[str, Array]:
@@ -128,7 +122,7 @@ def document_text(
     document = as_document(result, settings)
     if stamp:
         document["created"] = datetime.now(UTC).isoformat(timespec="seconds")
-    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    return json_text(document, ascii_only=False) + "\n"
 
 
 def as_document(result: StopResult, settings: Mapping[str, str] | None = None) -> Document:

@@ -18,7 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...boundary.files import may_replace, read_text, write_text
+from ...boundary.files import may_replace, read_text
+from ...boundary.json import json_text, json_values, write_json
 from ...errors import PinloopError
 
 __all__ = ["Journal", "read_cells", "read_rows", "unreadable"]
@@ -44,7 +45,7 @@ class Journal:
     def __init__(self, path: Path, names: Sequence[str], manifest: Mapping[str, Any]) -> None:
         self.path, self.names = path, list(names)
         self.beside = path.with_name(path.name + ".manifest.json")
-        self._manifest = json.loads(json.dumps(manifest))
+        self._manifest = json_values(manifest)
         self._end = 0
         self.done = self._resume() if os.path.exists(path) else self._begin()
 
@@ -85,12 +86,12 @@ class Journal:
         """Start a file."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            if not may_replace(self.beside, json.dumps(next(iter(self._manifest))).encode()):
+            if not may_replace(self.beside, json_text(next(iter(self._manifest))).encode()):
                 raise PinloopError(
                     f"'{self.beside}' exists and is no manifest of a study; give another file for "
                     "the results"
                 )
-            write_text(self.beside, json.dumps(self._manifest, indent=2) + "\n")
+            write_json(self.beside, self._manifest, finite=False)
             self._end = self.path.write_bytes(_line([*self.names, _CHECKSUM]))
         except OSError as error:
             raise PinloopError(f"'{self.path}' cannot be written: {error.strerror}") from error
@@ -275,5 +276,5 @@ def _apart(before: object, now: object) -> tuple[object, object]:
 
 def _short(before: object, now: object) -> str:
     """Both values, cut where they are long."""
-    texts = (json.dumps(value) for value in (before, now))
+    texts = (json_text(value, indent=None, finite=False) for value in (before, now))
     return ", not ".join(text if len(text) <= 60 else text[:57] + "..." for text in texts)

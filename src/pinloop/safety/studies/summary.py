@@ -5,7 +5,6 @@ Also the table of worst cases. How a table looks is in `tables`.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...boundary.json import json_values
 from ...errors import printable
 from ...tables.number_format import decimals, number, units_of
 from ...tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report, Table
@@ -199,7 +199,7 @@ def as_document(study: Study, summary: Summary) -> dict[str, Any]:
             item.joint: {"cases": item.count, "worst_sampled": item.worst, "case": item.case}
             for item in summary.beyond
         },
-        "manifest": json.loads(json.dumps(manifest_of(study.setup, study.sampling))),
+        "manifest": json_values(manifest_of(study.setup, study.sampling)),
     }
 
 

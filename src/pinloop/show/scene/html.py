@@ -1,76 +1,50 @@
-"""A scene as one HTML file: viewer and robot in it, nothing fetched when it is opened.
+"""A scene as one HTML file, and what all pages with a viewer have in common.
 
-meshcat's own static page needs a running server and reads every object asynchronously; this one
-is written straight from the commands and replays them in order.
+Viewer and robot are in the page; nothing is fetched when it is opened. meshcat's own static page
+needs a running server and reads every object asynchronously; this one is written straight from the
+commands and replays them in order.
 """
 
 from __future__ import annotations
 
 import base64
-from html import escape
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 from numpy.typing import ArrayLike
 
 from ...boundary.files import write_text
+from ...boundary.json import json_text
 from ...errors import PinloopError
 from ...model.mechanism import Mechanism
-from .commands import packed
+from ...tables.markup import Markup, element, joined
+from ...tables.page import asset, render
+from .commands import Command, packed
 from .scene import Scene
 from .skeleton import LOOP
+from .solids import Color
 
-__all__ = ["NOTICE", "caption", "page", "policy", "viewer_script", "write_page"]
+__all__ = [
+    "ROOM",
+    "caption",
+    "css_color",
+    "encoded",
+    "page",
+    "policy",
+    "script_data",
+    "scripts",
+    "write_page",
+]
 
-NOTICE = """<!--
+ROOM = __package__
+"""Whose templates and assets these are."""
+_NOTICE = """<!--
 The script below is the viewer of MeshCat, (c) 2018 Robin Deits, MIT License, with three.js,
 (c) 2010-2021 Three.js Authors, MIT License, and others listed in MeshCat's distribution.
 -->
 """
 """What has to stand above the viewer's script."""
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<link rel="icon" href="data:,">
-<style>
-  body {{ margin: 0; font: 15px/1.45 system-ui, sans-serif; color: #2b3038; }}
-  #meshcat-pane {{ width: 100vw; height: 100vh; overflow: hidden; }}
-  #caption {{ position: absolute; left: 20px; top: 16px; pointer-events: none; }}
-  #caption h1 {{ margin: 0; font-size: 20px; font-weight: 600; }}
-  #caption p {{ margin: 2px 0 0; color: #5b6370; }}
-  #caption i {{ display: inline-block; width: 10px; height: 10px; border-radius: 5px;
-               margin-right: 6px; background: {loop_color}; }}
-  .dg.main .close-button {{ background: #e3e7ed !important; color: #2b3038 !important; }}
-</style>
-</head>
-<body>
-<div id="meshcat-pane"></div>
-<div id="caption"><h1>{name}</h1>{facts}</div>
-{notice}<script>
-{viewer}
-</script>
-<script>
-"use strict";
-const viewer = new MeshCat.Viewer(document.getElementById("meshcat-pane"));
-const commands = [
-{commands}
-];
-for (const text of commands) {{
-  viewer.handle_command_bytearray(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)));
-}}
-const narrow = 1.25 * window.innerHeight / window.innerWidth;
-if (narrow > 1) {{
-  viewer.camera.position.multiplyScalar(narrow);
-}}
-</script>
-</body>
-</html>
-"""
 
 
 def write_page(scene: Scene, q: ArrayLike, path: str | Path) -> Path:
@@ -80,47 +54,71 @@ def write_page(scene: Scene, q: ArrayLike, path: str | Path) -> Path:
 
 def page(scene: Scene, q: ArrayLike) -> str:
     """Return the page of a scene at configuration ``q``."""
-    robot = scene.robot
-    red, green, blue = (round(255 * value) for value in LOOP[:3])
-    encoded = (base64.b64encode(packed(command)).decode() for command in scene.commands(q))
-    return _PAGE.format(
-        title=escape(f"{robot.name} - pinloop"),
-        name=escape(robot.name),
-        facts=caption(robot),
+    return render(
+        "robot.html",
+        ROOM,
+        title=scene.robot.name,
+        name=scene.robot.name,
+        facts=caption(scene.robot),
         policy=policy(),
-        notice=NOTICE,
-        loop_color=f"rgb({red}, {green}, {blue})",
-        viewer=viewer_script(),
-        commands=",\n".join(f'"{text}"' for text in encoded),
+        loop_color=css_color(LOOP),
+        scripts=scripts("pane.js"),
+        commands=list(encoded(scene.commands(q))),
     )
 
 
-def policy(connect: str = "'none'") -> str:
+def policy(connect: str = "'none'") -> Markup:
     """What the browser lets a page do: nothing that needs a network. The viewer compiles.
 
     Args:
         connect: which addresses it may ask: none, or ``'self'`` with a server behind it.
     """
-    return (
+    return Markup(
         "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; "
         f"style-src 'unsafe-inline'; img-src data:; connect-src {connect}"
     )
 
 
-def caption(robot: Mechanism) -> str:
+def caption(robot: Mechanism) -> Markup:
     """What a robot has, counted, as paragraphs of HTML."""
     counts = [(len(robot.bodies), "body", "bodies"), (len(robot.joints), "joint", "joints")]
-    facts = " · ".join(f"{n} {one if n == 1 else many}" for n, one, many in counts)
-    lines = f"<p>{facts}</p>"
+    facts = (f"{n} {singular if n == 1 else plural}" for n, singular, plural in counts)
+    lines = [element("p", " · ".join(facts))]
     if robot.loops:
         number = len(robot.loops)
         what = "loop joint" if number == 1 else "loop joints"
-        lines += f"<p><i></i>{number} {what}</p>"
-    return lines
+        lines.append(element("p", element("i"), f"{number} {what}"))
+    return joined(*lines)
 
 
-def viewer_script() -> str:
-    """Return the script of the viewer, out of the meshcat package."""
+def css_color(color: Color) -> str:
+    """A colour as style sheets have it."""
+    return f"rgb({', '.join(str(round(255 * value)) for value in color[:3])})"
+
+
+def encoded(commands: Iterable[Command]) -> Iterator[str]:
+    """Commands as text for a page (base64)."""
+    return (base64.b64encode(packed(command)).decode() for command in commands)
+
+
+def script_data(data: object) -> Markup:
+    """Data for an element ``script``, which nothing in it can end."""
+    return Markup(json_text(data, indent=None).replace("<", "\\u003c"))
+
+
+def scripts(*names: str) -> Markup:
+    """The viewer, and scripts of this room that work with it, for the end of a page.
+
+    Args:
+        names: files in ``assets``.
+    """
+    own = (element("script", Markup(f"\n{asset(ROOM, name)}")) for name in names)
+    viewer = element("script", Markup(f"\n{_viewer_script()}\n"))
+    return joined(Markup(_NOTICE), viewer, *own, between="\n")
+
+
+def _viewer_script() -> str:
+    """The script of the viewer, out of the meshcat package."""
     spec = find_spec("meshcat")
     for folder in (spec.submodule_search_locations if spec is not None else None) or ():
         script = Path(folder) / "viewer" / "dist" / "main.min.js"

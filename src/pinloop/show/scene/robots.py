@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import shlex
-from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import BadValue, shown
-from .commands import packed
+from ...tables.markup import Markup
+from ...tables.page import asset, render
 from .dragging import Dragged, Slider
-from .html import NOTICE, caption, policy, viewer_script
-from .player import asset, text_of
+from .html import ROOM, caption, encoded, policy, script_data, scripts
 from .scene import Scene
 from .server import Message
 
@@ -22,48 +20,6 @@ __all__ = ["RobotExhibit"]
 
 _FARTHEST = 1e30
 """No slider goes there [rad, m]."""
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<link rel="icon" href="data:,">
-<style>
-{style}</style>
-</head>
-<body>
-<div id="pane" role="img" aria-label="{name}, three-dimensional"></div>
-<div id="caption"><h1>{name}</h1>{facts}</div>
-<aside id="panel">
-<div id="motors"></div>
-<details id="passive"><summary></summary><div></div></details>
-<p id="closure"></p>
-<p id="said" role="status"></p>
-<div class="row">
-<button type="button" id="reset">reset</button>
-<button type="button" id="words">copy --q</button>
-<button type="button" id="python">copy Python</button>
-</div>
-<textarea id="copied" readonly hidden rows="4" aria-label="The pose as text"></textarea>
-<div class="row switches">
-<label><input type="checkbox" id="show-skeleton"> sticks and joints</label>
-<label><input type="checkbox" id="show-loops" checked> loop joints</label>
-<button type="button" id="home">reset view</button>
-</div>
-</aside>
-<p id="gone" hidden>The viewer has ended: the picture moves no more.</p>
-<script type="application/json" id="data">{data}</script>
-{notice}<script>
-{viewer}
-</script>
-<script>
-{script}</script>
-</body>
-</html>
-"""
 
 
 class RobotExhibit:
@@ -129,7 +85,7 @@ class RobotExhibit:
         """The page, with the robot where it is now."""
         robot = self._scene.robot
         data = {
-            "commands": [text_of(packed(one)) for one in self._scene.commands(self._dragged.q)],
+            "commands": list(encoded(self._scene.commands(self._dragged.q))),
             "nodes": [node.path for node in self._scene.nodes],
             "sliders": [_entry(slider) for slider in self._dragged.sliders],
             "loops": len(robot.loops) + len(robot.couplings),
@@ -138,16 +94,16 @@ class RobotExhibit:
             "dressed": bool(self._scene.hidden),
             **self._extent(),
         }
-        return _PAGE.format(
-            title=escape(f"{robot.name} - pinloop"),
-            name=escape(robot.name),
+        return render(
+            "live.html",
+            ROOM,
+            title=robot.name,
+            name=robot.name,
             facts=caption(robot),
-            style=asset("live.css"),
-            data=json.dumps(data, allow_nan=False).replace("<", "\\u003c"),
+            style=Markup(asset(ROOM, "live.css")),
+            data=script_data(data),
             policy=policy("'self'"),
-            notice=NOTICE,
-            viewer=viewer_script(),
-            script=asset("live.js"),
+            scripts=scripts("pane.js", "live.js"),
         )
 
     def _extent(self) -> Message:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,13 @@ from numpy.typing import NDArray
 from ...boundary.files import write_text
 from ...errors import BadValue
 from ...model.mechanism import Mechanism
+from ...tables.markup import Markup
+from ...tables.page import asset, render
 from .arrows import Arrow, arrows_of, force_names
-from .html import policy
+from .html import ROOM, css_color, policy
 from .live import Viewer
 from .motion import Motion, checked_times, frame_times, standing_spans
-from .player import asset, make_player
+from .player import make_player
 from .replay import FORCE, MOMENT, Replay, Trace, make_replay
 from .server import Message
 from .skeleton import LOOP
@@ -91,13 +92,13 @@ def play_run(run: Motion, open_browser: bool, announce: bool, **shown: Any) -> V
     return viewer
 
 
-def run_page(run: Motion, shown: Shown, *, live: str | None = None) -> str:
+def run_page(run: Motion, shown: Shown, *, live: bool = False) -> str:
     """The page of a run.
 
     Args:
         run: the motion.
         shown: what is shown of it.
-        live: script that connects the page to its server, if it has one.
+        live: whether a server is behind the page, which can ask it for a time.
     """
     replay, traces = run_replay(run, shown)
     player = make_player(
@@ -108,32 +109,19 @@ def run_page(run: Motion, shown: Shown, *, live: str | None = None) -> str:
         opens=float(replay.t[0]),
     )
     title = shown.title or run.robot.name
-    items = "".join(f"<li>{item}</li>" for item in _legend(replay, traces))
-    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in _notes(run, shown, replay))
-    allowed = policy("'self'" if live else "'none'")
-    script = f"<script>\n{live}</script>" if live else ""
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{allowed}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)} - pinloop</title>
-<link rel="icon" href="data:,">
-<style>
-{asset("run.css")}{player.style}</style>
-</head>
-<body>
-<header><h1>{escape(title)}</h1><p>{escape(_facts(run))}</p></header>
-<main>
-{player.markup}
-<ul class="legend">{items}</ul>
-{notes}</main>
-{player.scripts}
-{script}
-</body>
-</html>
-"""
+    return render(
+        "run.html",
+        ROOM,
+        title=title,
+        facts=_facts(run),
+        style=Markup(asset(ROOM, "run.css") + player.style),
+        policy=policy("'self'" if live else "'none'"),
+        player=player.markup,
+        legend=list(_legend(replay, traces)),
+        notes=list(_notes(run, shown, replay)),
+        scripts=player.scripts,
+        live=Markup(asset(ROOM, "playing.js")) if live else None,
+    )
 
 
 class RunExhibit:
@@ -146,7 +134,7 @@ class RunExhibit:
 
     def __init__(self, run: Motion, shown: Shown) -> None:
         self._run, self._time = run, float(run.t[0])
-        self._text = run_page(run, shown, live=asset("playing.js"))
+        self._text = run_page(run, shown, live=True)
         self._asked = False
 
     @property
@@ -231,21 +219,21 @@ def _facts(run: Motion) -> str:
     return f"{start:g} to {end:.6g} s · {run.message}"
 
 
-def _legend(replay: Replay, traces: Sequence[Trace]) -> Iterator[str]:
-    """What colours and arrows mean, as text of HTML."""
+def _legend(replay: Replay, traces: Sequence[Trace]) -> Iterator[tuple[str, str]]:
+    """What colours and arrows mean."""
     if any(replay.standing.values()):
-        yield _swatch(_LOCKED, "joint while it is locked")
+        yield css_color(_LOCKED), "joint while it is locked"
     if any("loops/" in path for path in replay.paths):
-        yield _swatch(LOOP, "loop joint" + (", grey while it is open" if replay.opened else ""))
+        yield css_color(LOOP), "loop joint" + (", grey while it is open" if replay.opened else "")
     for trace in traces:
-        yield _swatch(trace.color, f"path of {trace.frame}")
+        yield css_color(trace.color), f"path of {trace.frame}"
     for moment, unit in ((False, "N"), (True, "N m")):
         arrows = [arrow for arrow in replay.arrows if arrow.moment is moment]
         if arrows:
             color = MOMENT if moment else FORCE
             what = "moment (two tips)" if moment else "force"
-            yield _swatch(
-                color,
+            yield (
+                css_color(color),
                 f"{what}: an arrow of 1 m is {replay.scales[moment]:g} {unit}; largest "
                 + ", ".join(_largest(arrow, unit) for arrow in arrows),
             )
@@ -253,11 +241,6 @@ def _legend(replay: Replay, traces: Sequence[Trace]) -> Iterator[str]:
 
 def _largest(arrow: Arrow, unit: str) -> str:
     return f"{arrow.name} {arrow.largest:.4g} {unit}"
-
-
-def _swatch(color: Color, text: str) -> str:
-    channels = ", ".join(f"{round(255 * value)}" for value in color[:3])
-    return f'<i style="background: rgb({channels})"></i>{escape(text)}'
 
 
 def _notes(run: Motion, shown: Shown, replay: Replay) -> Iterator[str]:

@@ -19,6 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
+from ...boundary.json import json_text
 from ...errors import PinloopError
 
 __all__ = ["Message", "PageServer"]
@@ -61,7 +62,7 @@ class PageServer:
     def publish(self, message: Message) -> None:
         """Tell all pages; one that comes later, or is slow, hears only the latest."""
         with self._news:
-            self._latest = json.dumps(message, allow_nan=False)
+            self._latest = json_text(message, indent=None)
             self._number += 1
             self._news.notify_all()
 
@@ -163,7 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self._send(HTTPStatus.BAD_REQUEST, "text/plain", b"not understood")
             return
-        answer = json.dumps(owner.answer(message), allow_nan=False).encode()
+        answer = json_text(owner.answer(message), indent=None).encode()
         self._send(HTTPStatus.OK, "application/json", answer)
 
     def log_message(self, format: str, *arguments: Any) -> None:

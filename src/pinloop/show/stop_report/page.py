@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING
 from ...safety.stopping.assumptions import PLANNING_AID
 from ...safety.stopping.export import as_document
 from ...safety.stopping.stop_table import stop_table
+from ...tables.html import key_values_html, table_html
 from ...tables.markup import Content, Markup, element
+from ...tables.page import asset, document
 from ...tables.report import KeyValues, Table
 from ..plots.bars import Stack, lanes, stacks
+from ..scene.html import policy
 from .headline import badge, cards
 from .instants import Clock, clock_of, instants
-from .parts import asset, assumptions_section, document, figure, keys, made_at, section
+from .parts import assumptions_section, figure, keys, made_at, report_style, section
 from .stop_curves import Curves, curves_of, energy_stacks, heat_stacks, joint_lanes
 from .stop_replay import Motion, motion_of
-from .tables import event_table, facts_table, grid_table
+from .tables import event_table
 
 if TYPE_CHECKING:
     from ...safety.stopping.result import StopResult
@@ -37,12 +40,13 @@ def page_of(
     title = f"{result.robot.name}: stop of category {result.category.number}"
     return document(
         title,
-        asset("report.css") + motion.player.style,
+        report_style() + motion.player.style,
         _header(result, stamp=stamp),
         element("main", *_sections(result, clock, motion, facts), data_per_second=clock.factor),
         _footer(result),
         Markup(motion.player.scripts),
-        element("script", Markup(asset("report.js"))),
+        element("script", Markup(asset(__package__, "report.js"))),
+        policy=policy(),
     )
 
 
@@ -70,23 +74,23 @@ def _sections(
         items = (element("li", warning) for warning in result.warnings)
         yield section("Warnings", "warnings", element("ul", *items))
     yield section("Replay", "replay", Markup(motion.player.markup), motion.remarks)
-    stated = (facts_table(block) for block in report.blocks if isinstance(block, KeyValues))
+    stated = (key_values_html(block) for block in report.blocks if isinstance(block, KeyValues))
     yield section("What was stopped", "setting", *stated)
     yield section(
         "Joints", "joints",
-        *(grid_table(grid) for grid in grids if grid.title not in alone),
+        *(table_html(grid) for grid in grids if grid.title not in alone),
         _lanes(result, clock),
     )  # fmt: skip
     yield section(
         "Tool",
         "tool",
-        *(grid_table(grid, titled=False) for grid in _of(alone, "Tool")),
+        *(table_html(grid, titled=False) for grid in _of(alone, "Tool")),
         figure(curves.tool),
     )
     yield from _plots(curves)
     yield section(
         "Energy", "energy",
-        *(grid_table(grid, titled=False) for grid in _of(alone, "Energy")),
+        *(table_html(grid, titled=False) for grid in _of(alone, "Energy")),
         _bars("Where the energy came from, and where it went", energy_stacks(result)),
         _bars("Heat, joint by joint", heat_stacks(result)),
         figure(curves.energy),

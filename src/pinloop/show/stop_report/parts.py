@@ -4,39 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from ...safety.brakes.brakes import Assumption
 from ...tables.markup import Content, Markup, element, joined
+from ...tables.page import asset, style
 from ..plots.svg import Plot
-from ..scene.html import policy
 from .tables import chain_table, notes_of, parameter_tables, provenance_counts
 
 if TYPE_CHECKING:
     from ...safety.brakes.brakes import Brakes
 
-__all__ = ["asset", "assumptions_section", "document", "figure", "keys", "made_at", "section"]
-
-
-def document(title: str, style: str, *body: Content) -> str:
-    """The text of a page that needs nothing else.
-
-    Args:
-        title: its title.
-        style: its rules.
-        body: what is in it.
-    """
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=policy()),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", f"{title} - pinloop"),
-        element("link", rel="icon", href="data:,"),
-        element("style", Markup(style)),
-    )
-    return f'<!DOCTYPE html>\n<html lang="en">\n{head}\n{element("body", *body)}\n</html>\n'
+__all__ = ["assumptions_section", "figure", "keys", "made_at", "report_style", "section"]
 
 
 def made_at() -> Markup:
@@ -103,6 +82,6 @@ def assumptions_section(
     )  # fmt: skip
 
 
-def asset(name: str) -> str:
-    """A file in ``assets``."""
-    return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+def report_style() -> str:
+    """Rules for the pages of reports."""
+    return style() + asset(__package__, "report.css")

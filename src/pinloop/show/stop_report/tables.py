@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ...safety.brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS, quantity
+from ...tables.html import framed_table
 from ...tables.markup import Markup, element, joined
-from ...tables.report import Cell, KeyValues, Table, column_runs, heading_over, heading_under
 from .instants import Clock, happenings
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 __all__ = [
     "chain_table",
     "event_table",
-    "facts_table",
-    "grid_table",
     "notes_of",
     "parameter_tables",
     "provenance_counts",
@@ -36,49 +34,6 @@ SOURCES = {
     "default": ("\N{EN DASH}", "not given: default taken"),
 }
 """Letter and words for where a number comes from."""
-
-
-def facts_table(facts: KeyValues) -> Markup:
-    """Names and what they are, under a heading that says so."""
-    rows = (
-        element("tr", element("th", name, scope="row"), _cell(cell)) for name, cell in facts.entries
-    )
-    return _table(facts.title, "facts", element("tbody", *rows), titled=False)
-
-
-def grid_table(grid: Table, *, titled: bool = True) -> Markup:
-    """A table with headings over groups of columns.
-
-    Args:
-        grid: what is in it.
-        titled: whether its title is seen; without it is there for those who cannot see the table.
-    """
-    runs = column_runs(grid)
-    first, *_ = grid.columns
-    upper, lower = [element("th", first.heading, scope="col", rowspan=2)], []
-    for run in runs:
-        column = grid.columns[run[0]]
-        if column.group:
-            upper.append(element("th", heading_over(grid, run), scope="colgroup", colspan=len(run)))
-            lower += [
-                element("th", heading_under(grid.columns[k]), scope="col", class_=_side(grid, k))
-                for k in run
-            ]
-        else:
-            unit = Markup("") if not column.unit else element("span", f" [{column.unit}]")
-            heading = joined(column.heading, unit)
-            upper.append(element("th", heading, scope="col", rowspan=2, class_=_side(grid, run[0])))
-    groups = [element("tr", *upper), element("tr", *lower)] if lower else [_single(upper)]
-    rows = (
-        element(
-            "tr",
-            element("th", row[0].text, scope="row", class_=row[0].mark or None),
-            *(_cell(cell, _side(grid, k + 1)) for k, cell in enumerate(row[1:])),
-        )
-        for row in grid.rows
-    )
-    content = element("thead", *groups), element("tbody", *rows)
-    return _table(grid.title, "numbers", *content, titled=titled)
 
 
 def event_table(result: StopResult, clock: Clock) -> Markup:
@@ -102,7 +57,7 @@ def event_table(result: StopResult, clock: Clock) -> Markup:
         ),
     )
     title = "Events in order of time"
-    return _table(title, "events", head, element("tbody", *rows), titled=False)
+    return framed_table(title, "events", head, element("tbody", *rows), titled=False)
 
 
 # -- provenance ---------------------------------------------------------------------------------
@@ -135,7 +90,7 @@ def chain_table(assumptions: Iterable[Assumption]) -> Markup:
                 element("td", value, " ", _letter(_source(row)), class_="right"),
             )
         )
-    return _table("Signal chain", "parameters", element("tbody", *rows))
+    return framed_table("Signal chain", "parameters", element("tbody", *rows))
 
 
 def parameter_tables(assumptions: Iterable[Assumption]) -> list[Markup]:
@@ -191,7 +146,7 @@ def _parameters(
             *(element("th", joint, scope="col", class_="right") for joint in joints),
         ),
     )
-    return _table(title, "parameters", head, element("tbody", *rows))
+    return framed_table(title, "parameters", head, element("tbody", *rows))
 
 
 def _source(row: Assumption) -> str:
@@ -206,26 +161,3 @@ def _letter(source: str) -> Markup:
 def _heading(parameter: str, unit: str) -> Markup:
     name = parameter.replace("_", " ")
     return joined(name, element("span", f" [{unit}]")) if unit else joined(name)
-
-
-# -- parts of tables ----------------------------------------------------------------------------
-
-
-def _table(title: str, kind: str, *content: Markup, titled: bool = True) -> Markup:
-    caption = element("caption", title, class_=None if titled else "unseen")
-    table = element("table", caption, *content, class_=kind)
-    return element("div", table, class_="wide", tabindex="0", role="region", aria_label=title)
-
-
-def _single(headings: Sequence[Markup]) -> Markup:
-    """A row of headings that needs no second one."""
-    return element("tr", *(Markup(heading.replace(' rowspan="2"', "")) for heading in headings))
-
-
-def _cell(cell: Cell, side: str | None = None) -> Markup:
-    classes = " ".join(filter(None, (side, cell.mark)))
-    return element("td", cell.text, class_=classes or None)
-
-
-def _side(grid: Table, k: int) -> str | None:
-    return "right" if grid.columns[k].right else None

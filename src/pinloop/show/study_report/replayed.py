@@ -10,6 +10,7 @@ from ...safety.stopping import StopResult
 from ...safety.studies.space import Variable
 from ...safety.studies.study import Study
 from ...safety.studies.worst import WorstCase, known_criteria
+from ...tables.html import table_html
 from ...tables.markup import Markup, element, joined
 from ...tables.number_format import decimals, milliseconds, number, units_of
 from ...tables.report import Cell, Column, Table
@@ -17,7 +18,6 @@ from ...units import shown_unit
 from ..scene.player import Player, SharedCommands
 from ..stop_report.parts import section
 from ..stop_report.stop_replay import motion_of
-from ..stop_report.tables import grid_table
 from .obstacle_surfaces import obstacle_layers
 from .quantities import VARIED, Told, quantities
 from .results import Results
@@ -229,7 +229,7 @@ def _table(case: Replayed, study: Study) -> Markup:
     columns = [Column("joint", right=False), *(Column(VARIED[kind]) for kind in kinds)]
     ends = ("moves", "at rest after", *(("impulse",) if struck else ()), "gear, at most")
     columns += [Column(text) for text in ends]
-    return grid_table(Table("Joint by joint", tuple(columns), tuple(rows)), titled=False)
+    return table_html(Table("Joint by joint", tuple(columns), tuple(rows)), titled=False)
 
 
 def _value(variable: Variable | None, values: Mapping[str, float]) -> str:

@@ -6,12 +6,12 @@ SI units, in the names where they do not depend on the joint.
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import numpy as np
 
+from ...boundary.json import json_text, json_values
 from ...boundary.json_schema import json_schema_of
 from ...errors import BadValue
 from ...safety.space.obstacles import Obstacle
@@ -117,7 +117,7 @@ class Manifest(TypedDict):
 def manifest_text(study: Study) -> str:
     """The text of the file."""
     document = manifest_document(study)
-    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    return json_text(document, ascii_only=False) + "\n"
 
 
 def manifest_document(study: Study) -> Manifest:
@@ -142,7 +142,7 @@ def manifest_document(study: Study) -> Manifest:
         ],
         "sampling": {
             "method": type(study.sampling).__name__.lower(),
-            "arguments": json.loads(json.dumps(dict(vars(study.sampling)))),
+            "arguments": json_values(dict(vars(study.sampling))),
         },
         "category": category_record(setup.category),
         "chain": {
@@ -158,7 +158,7 @@ def manifest_document(study: Study) -> Manifest:
         "standstill": repr(setup.standstill),
         "obstacles": [_obstacle(one) for one in setup.obstacles],
         "results": _results(study),
-        "resume": json.loads(json.dumps(manifest_of(setup, study.sampling))),
+        "resume": json_values(manifest_of(setup, study.sampling)),
     }  # fmt: skip
     motion = setup.space.motion
     if motion is not None:

@@ -15,12 +15,12 @@ from ...safety.studies.cases import Setup
 from ...safety.studies.space import Variable
 from ...safety.studies.study import Study
 from ...safety.studies.summary import beyond_text
+from ...tables.html import key_values_html, table_html
 from ...tables.markup import Markup, element, joined
 from ...tables.number_format import listed, units_of
 from ...tables.report import Cell, Column, KeyValues, Table
 from ...units import shown_unit
 from ..stop_report.parts import section
-from ..stop_report.tables import facts_table, grid_table
 from .distributions import case_link
 from .quantities import VARIED, Told
 from .replayed import Replayed
@@ -34,7 +34,7 @@ _TO = " to "
 def setting_section(study: Study) -> Markup:
     """What varied, and what did not."""
     same = element("h3", "The same in all cases")
-    facts = facts_table(_facts(study))
+    facts = key_values_html(_facts(study))
     return section("What was studied", "setting", _ranges(study.setup), same, facts)
 
 
@@ -51,11 +51,11 @@ def _ranges(setup: Setup) -> Markup:
             (Cell(printable(name)), *(_range(of.get((kind, name))) for kind in kinds))
             for name in joints
         )
-        table = grid_table(Table("What varied, joint by joint", columns, rows), titled=False)
+        table = table_html(Table("What varied, joint by joint", columns, rows), titled=False)
         found += [element("h3", "Joint by joint"), table]
     others = tuple((VARIED[one.kind], _range(one)) for one in variables if not one.joint)
     if others:
-        found += [element("h3", "Beside that"), facts_table(KeyValues("Beside that", others))]
+        found += [element("h3", "Beside that"), key_values_html(KeyValues("Beside that", others))]
     fixed = any(not one.varies for one in variables)
     text = "What varied together: every case has its own value of each range."
     text += " A single number was the same in all cases." if fixed else ""

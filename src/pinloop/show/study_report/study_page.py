@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.resources import files
 from typing import Any
 
 from ...safety.stopping.assumptions import PLANNING_AID, assumptions_with
@@ -13,7 +12,9 @@ from ...safety.studies.study import Study
 from ...safety.studies.summary import SAMPLED
 from ...safety.studies.worst import WorstCase
 from ...tables.markup import Content, Markup, element
-from ..stop_report.parts import asset, assumptions_section, document, made_at, section
+from ...tables.page import asset, document
+from ..scene.html import policy
+from ..stop_report.parts import assumptions_section, made_at, report_style, section
 from .cards import badge, cards
 from .distributions import distributions_section
 from .influence import influence_section
@@ -49,14 +50,15 @@ def page_of(
     stops = "1 stop" if study.done == 1 else f"{study.done} stops"
     return document(
         f"{study.setup.robot.name}: study of {stops}",
-        asset("report.css") + _asset("study.css") + (player.style if player else ""),
+        report_style() + asset(__package__, "study.css") + (player.style if player else ""),
         _header(study, results, stops, stamp=stamp),
         element("main", *_sections(study, results, known, cases, replays)),
         _footer(json.loads(manifest)),
         element("script", Markup(manifest.replace("<", "\\u003c")), type="application/json",
                 id="manifest"),
         Markup(player.scripts if player else ""),
-        element("script", Markup(_asset("study.js"))) if player else Markup(""),
+        element("script", Markup(asset(__package__, "study.js"))) if player else Markup(""),
+        policy=policy(),
     )  # fmt: skip
 
 
@@ -117,7 +119,3 @@ def _footer(manifest: Mapping[str, Any]) -> Markup:
             lines.append(f"{name}: {record['file']}, SHA-256 {record['sha256']}")
     lines.append(f"{SAMPLED} {PLANNING_AID}")
     return element("footer", *(element("p", line) for line in lines))
-
-
-def _asset(name: str) -> str:
-    return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")

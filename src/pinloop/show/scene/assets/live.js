@@ -22,45 +22,22 @@ class Robot {
   // -- scene --------------------------------------------------------------------------------
 
   makeViewer() {
-    const viewer = new MeshCat.Viewer(this.pane);
-    viewer.set_3d_pane_size = () => this.fit();
-    viewer.gui.domElement.style.display = "none";
-    for (const text of data.commands) {
-      viewer.handle_command_bytearray(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)));
-    }
-    this.home = viewer.camera.position.clone();
-    this.viewer = viewer;
-    this.turnHome();
-    return viewer;
-  }
-
-  fit() {
-    const [width, height] = [this.pane.clientWidth, this.pane.clientHeight];
-    if (this.viewer === undefined || width === 0 || height === 0) {
-      return;
-    }
-    this.viewer.camera.aspect = width / height;
-    this.viewer.camera.updateProjectionMatrix();
-    this.viewer.renderer.setSize(width, height);
-    this.viewer.set_dirty();
+    this.view = new Pane(this.pane, data.commands);
+    this.view.hideControls();
+    return this.view.viewer;
   }
 
   // Back to where the camera stood, towards where the robot is now and as far as it reaches now.
   turnHome() {
-    const narrow = Math.max(1, (1.25 * this.pane.clientHeight) / this.pane.clientWidth || 1);
     const { middle, radius } = this.state ?? data;
     const [x, y, z] = middle.map((value, axis) => value - data.middle[axis]);
     // A pose that was moved may reach farther towards the camera than the one that was fitted.
     const spare = this.state === undefined ? 1 : 1.08;
-    const { camera, controls } = this.viewer;
-    controls.target.set(x, z, -y);  // the page's y axis points up
-    camera.position.copy(this.home).multiplyScalar((spare * narrow * radius) / data.radius);
-    camera.position.add(controls.target);
-    this.fit();
+    this.view.turnHome([x, z, -y], (spare * radius) / data.radius);  // the page's y axis points up
   }
 
   node(path) {
-    return this.viewer.scene_tree.find(path.split("/").filter((step) => step.length > 0)).object;
+    return this.view.node(path).object;
   }
 
   // -- sliders ------------------------------------------------------------------------------
@@ -182,7 +159,6 @@ class Robot {
     byId("python").addEventListener("click", () => this.copy(this.state.python));
     this.connectSwitch("skeleton", data.skeleton, data.dressed);
     this.connectSwitch("loops", true, data.closes === "loops");
-    new ResizeObserver(() => this.fit()).observe(this.pane);
   }
 
   connectSwitch(name, shown, useful) {

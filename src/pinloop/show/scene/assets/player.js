@@ -2,10 +2,6 @@
 // Plays a motion: poses over time on the nodes of a MeshCat scene, with controls below it.
 // The element tells the time that it shows by events "replay:time"; see `element.replay` for the rest.
 
-function bytesOf(text) {
-  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-}
-
 // What several replays of the page have in common; they have numbers in the place of it.
 let shared = null;
 function sharedCommands() {
@@ -40,40 +36,21 @@ class Replay {
   // -- scene --------------------------------------------------------------------------------
 
   makeViewer() {
-    const viewer = new MeshCat.Viewer(this.pane);
-    viewer.set_3d_pane_size = () => this.fit();
-    viewer.gui.domElement.style.display = "none";
-    for (const command of this.data.commands) {
-      const text = typeof command === "number" ? sharedCommands()[command] : command;
-      viewer.handle_command_bytearray(bytesOf(text));
-    }
-    this.home = viewer.camera.position.clone();
-    this.viewer = viewer;
-    viewer.controls.enableZoom = false;  // scrolling moves the page until the picture is clicked
-    this.turnHome();
-    return viewer;
+    const commands = this.data.commands.map(
+      (command) => (typeof command === "number" ? sharedCommands()[command] : command)
+    );
+    this.view = new Pane(this.pane, commands);
+    this.view.hideControls();
+    this.view.viewer.controls.enableZoom = false;  // scrolling moves the page until a click here
+    return this.view.viewer;
   }
 
   fit() {
-    const [width, height] = [this.pane.clientWidth, this.pane.clientHeight];
-    if (width === 0 || height === 0 || this.viewer === undefined) {
-      return;
-    }
-    this.viewer.camera.aspect = width / height;
-    this.viewer.camera.updateProjectionMatrix();
-    this.viewer.renderer.setSize(width, height);
-    this.viewer.set_dirty();
-  }
-
-  turnHome() {
-    const narrow = (1.25 * this.pane.clientHeight) / this.pane.clientWidth;
-    this.viewer.controls.target.set(0, 0, 0);
-    this.viewer.camera.position.copy(this.home).multiplyScalar(Math.max(1, narrow || 1));
-    this.fit();
+    this.view.fit();
   }
 
   node(path) {
-    return this.viewer.scene_tree.find(path.split("/").filter((step) => step.length > 0));
+    return this.view.node(path);
   }
 
   addGhosts() {
@@ -339,7 +316,7 @@ class Replay {
       this.pause();
       this.seek(Number(this.slider.value));
     });
-    find("home").addEventListener("click", () => this.turnHome());
+    find("home").addEventListener("click", () => this.view.turnHome());
     this.connectSwitch("ghost", this.ghost);
     this.connectSwitch("traces", this.data.traces ? [this.node("traces").object] : []);
     this.connectSwitch("arrows", this.data.arrows.length ? [this.node("arrows").object] : []);
@@ -347,7 +324,6 @@ class Replay {
     this.layers.forEach((layer, k) => this.connectSwitch("layer-" + k, [layer]));
     this.pane.addEventListener("pointerdown", () => (this.viewer.controls.enableZoom = true));
     this.pane.addEventListener("pointerleave", () => (this.viewer.controls.enableZoom = false));
-    new ResizeObserver(() => this.fit()).observe(this.pane);
   }
 
   // Marks below the bar of time, at the places of its thumb; labels where there is room for them.

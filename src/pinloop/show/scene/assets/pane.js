@@ -1,0 +1,57 @@
+"use strict";
+// A MeshCat viewer that fills an element, whatever becomes of the window.
+
+// Width over height of the narrowest picture that a scene is fitted for.
+const FITTED = 1.25;
+
+function bytesOf(text) {
+  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+}
+
+class Pane {
+  constructor(element, commands) {
+    this.element = element;
+    this.away = 1;  // how many times farther the camera is than where the scene was fitted
+    this.viewer = new MeshCat.Viewer(element);
+    this.viewer.set_3d_pane_size = () => this.fit();
+    for (const command of commands) {
+      this.viewer.handle_command_bytearray(bytesOf(command));
+    }
+    this.home = this.viewer.camera.position.clone();
+    this.turnHome();
+    new ResizeObserver(() => this.fit()).observe(element);
+  }
+
+  hideControls() {
+    this.viewer.gui.domElement.style.display = "none";
+  }
+
+  // The camera back to where the scene was fitted for; or around another middle, farther away.
+  turnHome(middle = [0, 0, 0], distance = 1) {
+    const { camera, controls } = this.viewer;
+    this.away = 1;
+    controls.target.set(...middle);
+    camera.position.copy(this.home).multiplyScalar(distance).add(controls.target);
+    this.fit();
+  }
+
+  // Wherever the camera is: in a picture that is narrower it goes back, in a wider one it comes.
+  fit() {
+    const [width, height] = [this.element.clientWidth, this.element.clientHeight];
+    if (width === 0 || height === 0) {
+      return;
+    }
+    const { camera, controls, renderer } = this.viewer;
+    const away = Math.max(1, (FITTED * height) / width);
+    camera.position.sub(controls.target).multiplyScalar(away / this.away).add(controls.target);
+    this.away = away;
+    camera.aspect = width / height;
+    camera.updateProjectionMatrix();
+    renderer.setSize(width, height);
+    this.viewer.set_dirty();
+  }
+
+  node(path) {
+    return this.viewer.scene_tree.find(path.split("/").filter((step) => step.length > 0));
+  }
+}
