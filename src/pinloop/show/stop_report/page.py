@@ -40,7 +40,7 @@ def page_of(
     title = f"{result.robot.name}: stop of category {result.category.number}"
     return document(
         title,
-        report_style() + motion.player.style,
+        motion.player.style + report_style(),
         _header(result, stamp=stamp),
         element("main", *_sections(result, clock, motion, facts), data_per_second=clock.factor),
         _footer(result),

@@ -50,7 +50,7 @@ def page_of(
     stops = "1 stop" if study.done == 1 else f"{study.done} stops"
     return document(
         f"{study.setup.robot.name}: study of {stops}",
-        report_style() + asset(__package__, "study.css") + (player.style if player else ""),
+        (player.style if player else "") + report_style() + asset(__package__, "study.css"),
         _header(study, results, stops, stamp=stamp),
         element("main", *_sections(study, results, known, cases, replays)),
         _footer(json.loads(manifest)),
