@@ -19,8 +19,8 @@ import pytest
 
 import pinloop as pl
 from pinloop.show.plots import Line, Panel, drawn
+from pinloop.show.plots.charts import Instant, merged
 from pinloop.show.plots.curves import Fine, few
-from pinloop.show.plots.panels import merged
 from pinloop.units import split_column
 
 from .. import screw_tables as tables
@@ -292,7 +292,8 @@ def test_events_are_lines_with_labels() -> None:
 
 def test_events_at_one_instant_have_one_label() -> None:
     events = [(0.5, "b"), (0.1, "a"), (0.5, "c"), (0.5, "b"), (0.5005, "d"), (0.9, "e" * 60)]
-    found = [(one.x, one.label) for one in merged(events, (0.0, 1.0))]
+    given = (Instant(*event) for event in events)
+    found = [(one.x, one.label) for one in merged(given, 3e-3, between=", ", most=44)]
     assert found[:3] == [(0.1, "a"), (0.5, "b, c, d"), (0.5005, "")]
     assert found[3][0] == 0.9 and len(found[3][1]) == 44
 

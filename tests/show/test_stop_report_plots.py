@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from pinloop.show.plots.bars import Lane, Part, Span, Stack, lanes, stacks
-from pinloop.show.plots.svg import Curve, Instant, Plot, label_width, ticks
-from pinloop.show.stop_report.instants import merged
+from pinloop.show.plots.charts import Instant, Line, merged
+from pinloop.show.plots.shapes import Lane, Part, Span, Stack, lanes, stacks
+from pinloop.show.plots.svg import Plot, label_width, ticks
 from pinloop.tables.markup import Markup, element, joined
 
 numbers = st.floats(-1e3, 1e3)
@@ -45,9 +45,9 @@ def test_a_constant_has_ticks_around_it(value: float) -> None:
     assert found.span[0] < value < found.span[1]
 
 
-def plot(instants: list[Instant], curves: list[Curve] | None = None, **more: float) -> str:
+def plot(instants: list[Instant], curves: list[Line] | None = None, **more: float) -> str:
     x = np.linspace(0, 100, 11)
-    shown = curves or [Curve("one", x, x)]
+    shown = curves or [Line("one", x, x)]
     return Plot("title", "t [ms]", "y [m]", shown, (0.0, 100.0), instants, **more).svg()  # type: ignore[arg-type]
 
 
@@ -94,7 +94,7 @@ def test_thinned_curves_keep_their_peaks() -> None:
     x = np.linspace(0, 100, 50_001)
     y = np.sin(x)
     y[31_234], y[7] = 9.0, -7.0
-    svg = plot([], [Curve("one", x, y)])
+    svg = plot([], [Line("one", x, y)])
     (points,) = re.findall(r'<polyline points="([^"]+)"', svg)
     places = np.array([[float(c) for c in pair.split(",")] for pair in points.split()])
     assert len(places) <= 700
@@ -107,7 +107,7 @@ def test_thinned_curves_keep_their_peaks() -> None:
 def test_steps_stay_upright_and_flats_are_short() -> None:
     x = np.concatenate([np.linspace(0, 50, 100), np.linspace(50, 100, 100)])
     y = np.concatenate([np.zeros(100), np.ones(100)])
-    (points,) = re.findall(r'<polyline points="([^"]+)"', plot([], [Curve("one", x, y)]))
+    (points,) = re.findall(r'<polyline points="([^"]+)"', plot([], [Line("one", x, y)]))
     places = [tuple(map(float, pair.split(","))) for pair in points.split()]
     assert len(places) == 4
     assert places[1][0] == places[2][0]
@@ -116,7 +116,7 @@ def test_steps_stay_upright_and_flats_are_short() -> None:
 
 def test_the_legend_names_curves_with_different_lines() -> None:
     x = np.array([0.0, 1.0])
-    made = [Curve(f"joint <{k}>", x, x) for k in range(2)]
+    made = [Line(f"joint <{k}>", x, x) for k in range(2)]
     shown = Plot("t", "x", "y", made, (0.0, 1.0))
     assert "joint &lt;1&gt;" in shown.legend()
     assert Plot("t", "x", "y", made[:1], (0.0, 1.0)).legend() == ""

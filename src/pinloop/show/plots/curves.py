@@ -6,75 +6,29 @@ Draws nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from ...dynamics import EquationsOfMotion
 from ...model.mechanism import Mechanism
-from ...simulation.analysis import EnergyBalance
-from ...simulation.limits import LimitPassed
-from ...simulation.modes import ModalSystem, Mode
-from ...simulation.trajectory import joint_positions
-from .panels import MOST_LINES, Line
+from ...simulation.trajectory import Trajectory, joint_positions
+from .charts import MOST_LINES, Line
 
-__all__ = ["Coordinate", "Fine", "Run", "coordinates", "few", "fine", "lines_by_unit", "velocities"]
+__all__ = [
+    "Coordinate",
+    "Fine",
+    "coordinates",
+    "few",
+    "fine",
+    "lines_by_unit",
+    "velocities",
+]
 
 Array = NDArray[np.float64]
 
 _POINTS = 900
 """Instants along a run: about the width of a picture in dots."""
-
-
-class Run(Protocol):
-    """What plots ask of a run; `Trajectory` says what each is."""
-
-    @property
-    def robot(self) -> Mechanism:
-        """The mechanism."""
-
-    @property
-    def t(self) -> Array:
-        """Times of the states."""
-
-    @property
-    def q(self) -> Array:
-        """Configurations."""
-
-    @property
-    def v(self) -> Array:
-        """Velocities."""
-
-    @property
-    def mode(self) -> NDArray[np.int64]:
-        """Number of the mode of each state."""
-
-    @property
-    def modes(self) -> tuple[Mode, ...]:
-        """The modes that occurred."""
-
-    @property
-    def system(self) -> ModalSystem:
-        """Equations of motion by mode."""
-
-    @property
-    def limits_passed(self) -> tuple[LimitPassed, ...]:
-        """Position limits that joints pass."""
-
-    @property
-    def events(self) -> tuple[tuple[float, str], ...]:
-        """Times and names of what happened."""
-
-    @property
-    def equations(self) -> tuple[EquationsOfMotion, ...]:
-        """Equations of motion at each state."""
-
-    def __call__(self, t: ArrayLike) -> tuple[Any, Array, Array]:
-        """States at times."""
-
-    def energy(self) -> EnergyBalance:
-        """Energies and work."""
 
 
 class Fine(NamedTuple):
@@ -90,7 +44,7 @@ class Fine(NamedTuple):
     """The stored state that each follows on, or is."""
 
 
-def fine(run: Run, points: int = _POINTS) -> Fine:
+def fine(run: Trajectory, points: int = _POINTS) -> Fine:
     """States of a run: the stored ones, and so many others that curves are smooth.
 
     Args:
@@ -113,11 +67,11 @@ def fine(run: Run, points: int = _POINTS) -> Fine:
 
 def few(states: Fine, most: int = 4 * _POINTS) -> Fine:
     """No more states than a picture shows, for what takes time; both sides of jumps stay."""
-    kept = np.zeros(len(states.t), dtype=bool)
-    kept[:: -(-len(kept) // most)] = kept[-1] = True
+    chosen = np.zeros(len(states.t), dtype=bool)
+    chosen[:: -(-len(chosen) // most)] = chosen[-1] = True
     jumps = np.flatnonzero(np.diff(states.t) <= 0.0)
-    kept[jumps] = kept[jumps + 1] = True
-    return Fine(states.t[kept], states.q[kept], states.v[kept], states.after[kept])
+    chosen[jumps] = chosen[jumps + 1] = True
+    return Fine(states.t[chosen], states.q[chosen], states.v[chosen], states.after[chosen])
 
 
 class Coordinate(NamedTuple):
@@ -146,36 +100,35 @@ def velocities(robot: Mechanism, joint: str, states: Fine) -> list[Coordinate]:
     return list(_named(joint, units, states.v[:, at.v]))
 
 
-def _named(joint: str, units: Sequence[str], cells: Array) -> Iterator[Coordinate]:
-    for k, (unit, values) in enumerate(zip(units, cells.T, strict=True)):
+def _named(joint: str, units: Sequence[str], columns: Array) -> Iterator[Coordinate]:
+    for k, (unit, values) in enumerate(zip(units, columns.T, strict=True)):
         yield Coordinate(joint, joint if len(units) == 1 else f"{joint}.{k}", unit, values)
 
 
 def lines_by_unit(
-    t: Array, found: Iterable[Coordinate], ranks: dict[str, tuple[bool, float]] | None
+    t: Array, shown: Iterable[Coordinate], ranks: dict[str, tuple[bool, float]] | None
 ) -> dict[str, tuple[list[Line], list[str]]]:
     """Lines and notes per unit.
 
     Args:
         t: times [s], shape (k,).
-        found: what to show.
+        shown: what to show.
         ranks: by label or joint, what comes first where there are too many for one panel: whether
             a drive moves it, and its largest speed. None: show all.
     """
-    sorts: dict[str, list[Coordinate]] = {}
-    for one in found:
-        sorts.setdefault(one.unit, []).append(one)
-    return {unit: _shown(t, ones, ranks) for unit, ones in sorts.items()}
+    by_unit: dict[str, list[Coordinate]] = {}
+    for coordinate in shown:
+        by_unit.setdefault(coordinate.unit, []).append(coordinate)
+    return {unit: _first_lines(t, alike, ranks) for unit, alike in by_unit.items()}
 
 
-def _shown(
-    t: Array, ones: list[Coordinate], ranks: dict[str, tuple[bool, float]] | None
+def _first_lines(
+    t: Array, alike: list[Coordinate], ranks: dict[str, tuple[bool, float]] | None
 ) -> tuple[list[Line], list[str]]:
-    shown = ones
-    if ranks is not None and len(ones) > MOST_LINES:
-        order = sorted(ones, key=lambda one: ranks.get(one.label, ranks[one.joint]), reverse=True)
-        chosen = {one.label for one in order[:MOST_LINES]}
-        shown = [one for one in ones if one.label in chosen]
-    left = len(ones) - len(shown)
-    notes = [f"and {left} more"] if left else []
-    return [Line(one.label, t, one.values) for one in shown], notes
+    chosen = {coordinate.label for coordinate in alike}
+    if ranks is not None and len(alike) > MOST_LINES:
+        order = sorted(alike, key=lambda c: ranks.get(c.label, ranks[c.joint]), reverse=True)
+        chosen = {coordinate.label for coordinate in order[:MOST_LINES]}
+    lines = [Line(c.label, t, c.values) for c in alike if c.label in chosen]
+    left = len(alike) - len(lines)
+    return lines, [f"and {left} more"] if left else []

@@ -13,14 +13,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from ...tolerances import LOG_FLOOR, SAME
-from .marks import DASHES, PALETTE, Instant, placed
-from .panels import Line, Panel
+from .charts import Instant, Line, Panel, placed, styled, thinned
 
 __all__ = ["Picture", "picture"]
 
 Array = NDArray[np.float64]
 
+_LEAST = 1e-17
+"""What is smaller than this stands here on logarithmic axes: zero too."""
 _MOST_POINTS = 4000
 """Lines of more points are thinned; of many at one place the extreme ones stay."""
 _WIDTHS = (8.0, 12.5)
@@ -95,10 +95,8 @@ def _ends(span: tuple[float, float]) -> tuple[float, float]:
 
 def _draw(axes: Axes, panel: Panel, instants: Sequence[Instant]) -> None:
     axes.set_ylabel(panel.label)
-    number = -1
-    for line in panel.lines:
-        number += bool(line.name)
-        _plot(axes, line, number, panel.logarithmic)
+    for line, color, dashes in styled(panel.lines):
+        _plot(axes, line, color, dashes, panel.logarithmic)
     if panel.logarithmic:
         axes.set_yscale("log")
     else:
@@ -117,17 +115,15 @@ def _draw(axes: Axes, panel: Panel, instants: Sequence[Instant]) -> None:
         )  # fmt: skip
 
 
-def _plot(axes: Axes, line: Line, number: int, logarithmic: bool) -> None:
-    y = np.maximum(np.abs(line.y), LOG_FLOOR) if logarithmic else line.y
-    t, y = _thinned(line.t, y)
-    dashes = DASHES[number // len(PALETTE) % len(DASHES)]
+def _plot(axes: Axes, line: Line, color: str, dashes: str, logarithmic: bool) -> None:
+    y = np.maximum(np.abs(line.y), _LEAST) if logarithmic else line.y
+    t, y = thinned(line.x, y, _MOST_POINTS)
     pattern = (0, tuple(map(float, dashes.split()))) if dashes else "-"
     axes.plot(
-        t, y, color=PALETTE[number % len(PALETTE)], label=line.name or "_",
+        t, y, color=color, label=line.name or "_",
         ls=":" if line.dotted else pattern, marker="o" if len(t) == 1 else None, ms=4.0,
     )  # fmt: skip
     for level, upwards in line.passed:
-        color = PALETTE[number % len(PALETTE)]
         axes.axhline(level, color=color, lw=1.0, ls="--", label="_", zorder=1)
         beyond = np.where(y > level if upwards else y < level, y, np.nan)
         axes.plot(t, beyond, color=color, lw=6.0, alpha=0.3, label="_", zorder=1)
@@ -140,25 +136,11 @@ def _room(axes: Axes, zero: bool) -> None:
         axes.autoscale_view(scalex=False)
     low, high = axes.get_ylim()
     values = [np.asarray(line.get_ydata(), dtype=float) for line in axes.get_lines()]
-    found = np.concatenate([*values, np.zeros(1)])
-    least = SAME * max(1.0, float(np.nanmax(np.abs(found))))
+    largest = float(np.nanmax(np.abs(np.concatenate([*values, np.zeros(1)]))))
+    least = 1e-9 * max(1.0, largest)
     if high - low < least:
         middle = (high + low) / 2
         axes.set_ylim(middle - 0.5 * max(1.0, abs(middle)), middle + 0.5 * max(1.0, abs(middle)))
-
-
-def _thinned(t: Array, y: Array) -> tuple[Array, Array]:
-    """Points without those that no eye sees: of each strip its first, last and extreme ones."""
-    if len(t) <= _MOST_POINTS:
-        return t, y
-    kept = set[int]()
-    for strip in np.array_split(np.arange(len(t)), _MOST_POINTS // 4):
-        here = y[strip]
-        kept |= {int(strip[0]), int(strip[-1])}
-        if not np.all(np.isnan(here)):
-            kept |= {int(strip[np.nanargmin(here)]), int(strip[np.nanargmax(here)])}
-    chosen = np.array(sorted(kept))
-    return t[chosen], y[chosen]
 
 
 def _label(axes: Axes, instants: Sequence[Instant]) -> None:

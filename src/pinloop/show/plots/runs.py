@@ -17,8 +17,9 @@ from ...constraints.closure import Constraints
 from ...errors import BadValue
 from ...simulation.analysis import EnergyBalance, Reaction, lock_reactions, momenta, reactions
 from ...simulation.stabilization import Projection
-from .curves import Coordinate, Fine, Run, coordinates, few, fine, lines_by_unit, velocities
-from .panels import MOST_LINES, Line, Panel, drawn
+from ...simulation.trajectory import Trajectory
+from .charts import MOST_LINES, Line, Panel, drawn
+from .curves import Coordinate, Fine, coordinates, few, fine, lines_by_unit, velocities
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,7 +45,7 @@ class RunPlots:
         run: the run, a `Trajectory`.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Trajectory) -> None:
         self._run = run
 
     def __repr__(self) -> str:

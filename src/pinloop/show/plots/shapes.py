@@ -1,21 +1,36 @@
-"""Shapes for plots: bars of a histogram, bands, points, hexagons, outlines, and a scale of colours.
+"""Shapes of charts as SVG: histograms, bands, points, hexagons, outlines, stacks, lanes of time.
 
 Know numbers and colours, neither robots nor studies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...tables.markup import Markup, element, joined
-from ...tolerances import SAME
-from .svg import Scale, ticks
+from .charts import Instant
+from .svg import Scale, label_width, points_text, shortened, ticks
 
-__all__ = ["Band", "Bars", "Dots", "Hexagons", "Outline", "Spots", "color_of", "color_scale"]
+__all__ = [
+    "Band",
+    "Bars",
+    "Dots",
+    "Hexagons",
+    "Lane",
+    "Outline",
+    "Part",
+    "Span",
+    "Spots",
+    "Stack",
+    "color_of",
+    "color_scale",
+    "lanes",
+    "stacks",
+]
 
 Array = NDArray[np.float64]
 
@@ -87,7 +102,7 @@ class Band:
         """The area."""
         across = np.concatenate([self.x, self.x[::-1]])
         up = np.concatenate([self.high, self.low[::-1]])
-        points = _points(x.many(across), y.many(up))
+        points = points_text(x.many(across), y.many(up))
         return element("polygon", points=points, fill=self.color, fill_opacity=0.2)
 
 
@@ -162,11 +177,12 @@ class Hexagons:
         """The hexagons, each by steps from its highest corner."""
         tall = abs(y(self.size) - y(0.0))
         wide = np.sqrt(0.75) * abs(x(self.size) - x(0.0))
-        way = f"l{wide:.2f} {tall / 2:.2f}v{tall:.2f}l{-wide:.2f} {tall / 2:.2f}"
-        way += f"l{-wide:.2f} {-tall / 2:.2f}v{-tall:.2f}z"
+        edge = f"l{wide:.2f} {tall / 2:.2f}v{tall:.2f}l{-wide:.2f} {tall / 2:.2f}"
+        edge += f"l{-wide:.2f} {-tall / 2:.2f}v{-tall:.2f}z"
         return element("g", *(
-            element("path", element("title", name), d=f"M{x(a):.1f} {y(b) - tall:.1f}{way}", fill=c)
-            for a, b, c, name in self.cells
+            element("path", element("title", name), fill=color,
+                    d=f"M{x(a):.1f} {y(b) - tall:.1f}{edge}")
+            for a, b, color, name in self.cells
         ))  # fmt: skip
 
 
@@ -185,7 +201,7 @@ class Outline:
     def drawn(self, x: Scale, y: Scale) -> Markup:
         """The line, and the name above it."""
         across, up = x.many(self.corners[:, 0]), y.many(self.corners[:, 1])
-        line = element("polygon", points=_points(across, up), class_="outline")
+        line = element("polygon", points=points_text(across, up), class_="outline")
         middle = (across.min() + across.max()) / 2
         text = element(
             "text", self.name, x=round(float(middle), 1), y=round(float(up.min()) - 4, 1),
@@ -198,8 +214,8 @@ def color_of(share: float) -> str:
     """The colour of a place between the ends of a scale, 0 to 1."""
     place = min(max(share, 0.0), 1.0) * (len(_COLORS) - 1)
     k = min(int(place), len(_COLORS) - 2)
-    mixed = (a + (place - k) * (b - a) for a, b in zip(_COLORS[k], _COLORS[k + 1], strict=True))
-    return "#" + "".join(f"{round(one):02x}" for one in mixed)
+    channels = (a + (place - k) * (b - a) for a, b in zip(_COLORS[k], _COLORS[k + 1], strict=True))
+    return "#" + "".join(f"{round(value):02x}" for value in channels)
 
 
 def color_scale(low: float, high: float, label: str, *, reverse: bool = False) -> Markup:
@@ -221,11 +237,11 @@ def color_scale(low: float, high: float, label: str, *, reverse: bool = False) -
         )
         for k in range(_STEPS)
     ]  # fmt: skip
-    found = ticks(low, high, most=6)
+    axis = ticks(low, high, most=6)
     numbers = [
         element("text", text, x=round(scale(value), 1), y=26, text_anchor="middle")
-        for value, text in zip(found.values, found.texts, strict=True)
-        if low - SAME * abs(low) <= value <= high * (1 + SAME)
+        for value, text in zip(axis.values, axis.texts, strict=True)
+        if low - 1e-9 * abs(low) <= value <= high * (1 + 1e-9)
     ]
     name = element("text", label, x=width / 2, y=42, text_anchor="middle", class_="name")
     return element(
@@ -234,5 +250,179 @@ def color_scale(low: float, high: float, label: str, *, reverse: bool = False) -
     )  # fmt: skip
 
 
-def _points(x: Array, y: Array) -> str:
-    return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+# -- bars and lanes over an axis ----------------------------------------------------------------
+
+_BAR, _GAP, _RIGHT, _BOTTOM = 20.0, 9.0, 14.0, 44.0
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a stacked bar: a name, an amount that is not negative, a colour."""
+
+    name: str
+    amount: float
+    color: str
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Amounts one after another, under a common name."""
+
+    name: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Span:
+    """A span of a lane: what it is, its ends, its colour."""
+
+    name: str
+    start: float
+    end: float
+    color: str
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Spans of time of something with a name."""
+
+    name: str
+    spans: tuple[Span, ...]
+
+
+def stacks(title: str, label: str, bars: Sequence[Stack], width: float = 900.0) -> Markup:
+    """Horizontal bars on a common axis that begins at zero.
+
+    Args:
+        title: what they show; the accessible name of the picture.
+        label: name and unit of the axis.
+        bars: the bars.
+        width: of the picture.
+    """
+    largest = max((sum(part.amount for part in bar.parts) for bar in bars), default=0.0)
+    axis = ticks(0.0, largest or 1.0, most=8)
+    field = _Field.of([bar.name for bar in bars], axis.span, width)
+
+    def drawn() -> Iterable[Markup]:
+        for row, bar in enumerate(bars):
+            start = 0.0
+            for part in bar.parts:
+                if part.amount > 0:
+                    name = f"{bar.name}: {part.name}, {part.amount:.4g}"
+                    yield field.bar(row, start, start + part.amount, part.color, name)
+                start += part.amount
+
+    numbers = list(zip(axis.values, axis.texts, strict=True))
+    return field.picture(title, label, numbers, drawn(), "bars")
+
+
+def lanes(
+    title: str,
+    label: str,
+    rows: Sequence[Lane],
+    span: tuple[float, float],
+    instants: Sequence[Instant] = (),
+    width: float = 900.0,
+) -> Markup:
+    """Spans of time in lanes.
+
+    Args:
+        title: what they show; the accessible name of the picture.
+        label: name and unit of the axis.
+        rows: the lanes.
+        span: ends of the axis.
+        instants: vertical lines, without labels.
+        width: of the picture.
+    """
+    field = _Field.of([lane.name for lane in rows], span, width)
+
+    def drawn() -> Iterable[Markup]:
+        for row, lane in enumerate(rows):
+            for stretch in lane.spans:
+                name = f"{lane.name}: {stretch.name}, {stretch.start:.4g} to {stretch.end:.4g}"
+                yield field.bar(row, stretch.start, stretch.end, stretch.color, name)
+        for instant in instants:
+            yield field.line(instant.x)
+
+    axis = ticks(*span, most=10)
+    pairs = zip(axis.values, axis.texts, strict=True)
+    numbers = [(x, text) for x, text in pairs if span[0] <= x <= span[1] * (1 + 1e-9)]
+    return field.picture(title, label, numbers, drawn(), "lanes")
+
+
+@dataclass(frozen=True)
+class _Field:
+    """Rows with names on the left, over an axis."""
+
+    names: tuple[str, ...]
+    span: tuple[float, float]
+    left: float
+    width: float
+
+    @classmethod
+    def of(cls, names: Sequence[str], span: tuple[float, float], width: float) -> _Field:
+        longest = max((label_width(name) for name in names), default=0.0)
+        return cls(tuple(names), span, min(20 + longest, width / 3), width)
+
+    @property
+    def low(self) -> float:
+        return _GAP + len(self.names) * (_BAR + _GAP)
+
+    def x(self, value: float) -> float:
+        part = (value - self.span[0]) / (self.span[1] - self.span[0])
+        return self.left + (self.width - _RIGHT - self.left) * part
+
+    def bar(self, row: int, start: float, end: float, color: str, name: str) -> Markup:
+        y = _GAP + row * (_BAR + _GAP)
+        return element(
+            "rect", element("title", name), x=self.x(start), y=y,
+            width=max(self.x(end) - self.x(start), 0.0), height=_BAR, fill=color,
+        )  # fmt: skip
+
+    def line(self, value: float) -> Markup:
+        x = self.x(value)
+        return element("line", x1=x, x2=x, y1=0, y2=self.low, class_="instant")
+
+    def picture(
+        self,
+        title: str,
+        label: str,
+        numbers: Sequence[tuple[float, str]],
+        drawn: Iterable[Markup],
+        kind: str,
+    ) -> Markup:
+        right = self.width - _RIGHT
+        grid = [element("line", x1=self.x(v), x2=self.x(v), y1=0, y2=self.low) for v, _ in numbers]
+        names = []
+        for row, name in enumerate(self.names):
+            text, y = shortened(name, self.left - 16), _GAP + row * (_BAR + _GAP) + 15
+            names.append(element("text", text, x=self.left - 8, y=y, text_anchor="end"))
+        digits = [
+            element("text", text, x=self.x(v), y=self.low + 17, text_anchor="middle")
+            for v, text in numbers
+        ]
+        axis = element(
+            "text", label, x=(self.left + right) / 2, y=self.low + 36, text_anchor="middle",
+            class_="name",
+        )  # fmt: skip
+        cursor = element(
+            "line", x1=0, x2=0, y1=0, y2=self.low, class_="cursor", visibility="hidden"
+        )
+        follows = kind == "lanes"
+        return element(
+            "svg",
+            element("title", title),
+            element("g", *grid, class_="grid"),
+            *drawn,
+            *names,
+            *digits,
+            axis,
+            *([cursor] if follows else []),
+            viewBox=f"0 0 {self.width:g} {self.low + _BOTTOM:g}",
+            role="img",
+            class_=f"plot {kind}",
+            data_left=self.left if follows else None,
+            data_right=right if follows else None,
+            data_from=repr(float(self.span[0])) if follows else None,
+            data_to=repr(float(self.span[1])) if follows else None,
+        )

@@ -1,6 +1,6 @@
-"""Plots of a stop, drawn by matplotlib: positions, velocities, torques, energy over time.
+"""Figures of a stop for notebooks and papers: positions, velocities, torques, energy, in SI units.
 
-The report has its own, as SVG without matplotlib; these are for notebooks and papers, in SI units.
+The page of a stop shows its curves in other units, joint by joint: see `stop_report.stop_curves`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...safety.stopping.series import Series, series_of
 from ..stop_report.instants import Clock, instants
-from . import Line, Panel, drawn
+from .charts import Line, Panel, drawn
 from .curves import Coordinate, Fine, coordinates, lines_by_unit, velocities
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ...safety.stopping.result import StopResult
 
-__all__ = ["plot_stop"]
+__all__ = ["dense_series", "plot_stop"]
 
 Array = NDArray[np.float64]
 
@@ -41,7 +41,7 @@ def plot_stop(result: StopResult, joints: str | Iterable[str] | None = None) -> 
     right = [*maker.rates(), *maker.torques("drive")]
     (right if len(right) <= len(left) else left).append(maker.energy())
     title = f"{result.robot.name}: stop of category {result.category.number}, {result.outcome}"
-    events = [(one.x, one.label) for one in instants(result, Clock("s", 1.0, 3))]
+    events = [(mark.x, mark.label) for mark in instants(result, Clock("s", 1.0, 3))]
     return drawn(title, [left, right], (0.0, float(maker.series.t[-1])), events)
 
 
@@ -49,7 +49,7 @@ class _Maker:
     """Makes panels from the series of a stop."""
 
     def __init__(self, result: StopResult, joints: str | Iterable[str] | None) -> None:
-        self.series = _dense_series(result)
+        self.series = dense_series(result, float(result.run.t[-1]) / _POINTS)
         self._robot = result.robot
         names = [joints] if isinstance(joints, str) else joints
         self._names = list(result.joints if names is None else names)
@@ -62,25 +62,25 @@ class _Maker:
 
     def moved(self) -> Iterator[Panel]:
         """How far the joints have moved, per unit."""
-        every = [x for name in self._names for x in coordinates(self._robot, name, self._states)]
-        found = [one._replace(values=one.values - one.values[0]) for one in every]
-        return self._panels(found, {"rad": "angle, from start", "m": "displacement, from start"})
+        every = (x for name in self._names for x in coordinates(self._robot, name, self._states))
+        moved = [x._replace(values=x.values - x.values[0]) for x in every]
+        return self._panels(moved, {"rad": "angle, from start", "m": "displacement, from start"})
 
     def rates(self) -> Iterator[Panel]:
         """Velocities per unit."""
-        found = [x for name in self._names for x in velocities(self._robot, name, self._states)]
-        return self._panels(found, {"rad/s": "velocity", "m/s": "velocity"})
+        rates = [x for name in self._names for x in velocities(self._robot, name, self._states)]
+        return self._panels(rates, {"rad/s": "velocity", "m/s": "velocity"})
 
     def torques(self, part: Literal["brake", "drive"]) -> Iterator[Panel]:
         """What brakes or drives exert, per unit; nothing where they never do."""
         values: Array = getattr(self.series, part)
         linear = self._robot.is_translation
-        found = [
+        exerted = [
             Coordinate(name, name, "N" if linear[k] else "N m", values[:, k])
             for name, k in self._columns.items()
             if values.any()
         ]
-        return self._panels(found, {"N m": f"{part} torque", "N": f"{part} force"})
+        return self._panels(exerted, {"N m": f"{part} torque", "N": f"{part} force"})
 
     def energy(self) -> Panel:
         """Kinetic and potential energy."""
@@ -93,18 +93,26 @@ class _Maker:
         ]
         return Panel("energy [J]", lines)
 
-    def _panels(self, found: Iterable[Coordinate], words: Mapping[str, str]) -> Iterator[Panel]:
-        for unit, (lines, notes) in lines_by_unit(self.series.t, found, self._ranks).items():
+    def _panels(self, shown: Iterable[Coordinate], words: Mapping[str, str]) -> Iterator[Panel]:
+        for unit, (lines, notes) in lines_by_unit(self.series.t, shown, self._ranks).items():
             yield Panel(f"{words[unit]} [{unit}]", lines, notes)
 
 
-def _dense_series(result: StopResult) -> Series:
-    """The states that were computed, with both sides of each jump, and even ones between them."""
-    kept = series_of(result, None)
-    if kept.t[-1] <= 0.0:
-        return kept
-    even = series_of(result, float(kept.t[-1]) / _POINTS)
+def dense_series(result: StopResult, every: float, end: float = np.inf) -> Series:
+    """States of a stop: those that were computed, with both sides of jumps, and even ones between.
+
+    Args:
+        result: the stop.
+        every: distance of the even ones [s].
+        end: until when [s].
+    """
+    stored = series_of(result, None)
+    if min(end, stored.t[-1]) <= 0.0:
+        return stored
+    even = series_of(result, every)
     # Of even instants at a jump it is the state after it, which the stable order leaves last.
-    order = np.argsort(np.concatenate([kept.t, even.t]), kind="stable")
-    pairs = zip(vars(kept).values(), vars(even).values(), strict=True)
+    t = np.concatenate([stored.t, even.t])
+    order = np.argsort(t, kind="stable")
+    order = order[t[order] <= end * (1 + 1e-9)]
+    pairs = zip(vars(stored).values(), vars(even).values(), strict=True)
     return Series(*(np.concatenate(pair)[order] for pair in pairs))

@@ -14,19 +14,18 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...tables.markup import Markup, element, joined
-from ...tolerances import SAME, TICK_DIGITS
-from .marks import DASHES, PALETTE, Instant, placed, shortened_to
+from ...tables.markup import Markup, element
+from .charts import Instant, Line, placed, shortened_to, styled, thinned
 
 __all__ = [
-    "DASHES",
-    "PALETTE",
-    "Curve",
-    "Instant",
     "Plot",
     "Scale",
     "Shape",
+    "area_key",
     "label_width",
+    "legend",
+    "line_key",
+    "points_text",
     "shortened",
     "ticks",
 ]
@@ -39,25 +38,6 @@ _ROW, _TOP, _BOTTOM, _RIGHT = 15, 8, 44, 14
 _ROOM = 0.03
 """Room between the curves and the ends of the axis, as part of it."""
 _MOST_POINTS = 700
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """A curve.
-
-    Args:
-        name: for the legend.
-        x: shape (k,), not descending.
-        y: shape (k,).
-        color: its colour.
-        dash: its dashes, or empty.
-    """
-
-    name: str
-    x: Array
-    y: Array
-    color: str = PALETTE[0]
-    dash: str = ""
 
 
 class Shape(Protocol):
@@ -95,7 +75,7 @@ class Plot:
     title: str
     x_label: str
     y_label: str
-    curves: Sequence[Curve]
+    curves: Sequence[Line]
     span: tuple[float, float]
     instants: Sequence[Instant] = field(default=())
     width: float = 900.0
@@ -125,7 +105,7 @@ class Plot:
             element("g", *frame.grid(self.span, ys), class_="grid"),
             *(shape.drawn(x_scale, y_scale) for shape in self.shapes),
             *self._marks(frame, labels),
-            *(frame.curve(curve, self.span, ys) for curve in self.curves),
+            *(frame.curve(*curve, self.span, ys) for curve in styled(self.curves)),
             *frame.axes(self.span, ys, self.x_label, self.y_label),
             *(frame.cursor() if self.follows else ()),
             viewBox=f"0 0 {self.width:g} {top + high + _BOTTOM:g}",
@@ -138,15 +118,15 @@ class Plot:
         """Names of the curves with their lines; nothing if there is but one."""
         if len(self.curves) < 2:
             return Markup("")
-        return element("ul", *(_legend_entry(curve) for curve in self.curves), class_="legend")
+        return legend((line.name, line_key(*style)) for line, *style in styled(self.curves))
 
     def _range(self) -> tuple[float, float]:
         values = [curve.y[np.isfinite(curve.y)] for curve in self.curves]
         values += [np.array(shape.ends) for shape in self.shapes]
-        found = np.concatenate([np.zeros(1 if self.zero else 0), *values])
-        if found.size == 0:
+        every = np.concatenate([np.zeros(1 if self.zero else 0), *values])
+        if every.size == 0:
             return 0.0, 1.0
-        low, high = float(found.min()), float(found.max())
+        low, high = float(every.min()), float(every.max())
         room = _ROOM * (high - low) * self.room
         return low - room * (low != 0.0), high + room * (high != 0.0)
 
@@ -200,10 +180,10 @@ def ticks(low: float, high: float, most: int, *, whole: bool = False) -> Ticks:
     raw = max(raw, 1.0) if whole else raw
     power = 10.0 ** math.floor(math.log10(raw))
     steps = (1, 2, 5, 10, 20) if whole else (1, 2, 2.5, 5, 10, 20)
-    step = next(s * power for s in steps if s * power >= raw * (1 - SAME))
-    first, last = math.floor(low / step + SAME), math.ceil(high / step - SAME)
-    places = max(0, -math.floor(math.log10(step) + SAME))
-    places += step / 10.0**-places % 1 > TICK_DIGITS and step / 10.0**-places % 1 < 1 - TICK_DIGITS
+    step = next(s * power for s in steps if s * power >= raw * (1 - 1e-9))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    places = max(0, -math.floor(math.log10(step) + 1e-9))
+    places += step / 10.0**-places % 1 > 1e-6 and step / 10.0**-places % 1 < 1 - 1e-6
     values = tuple(k * step for k in range(first, last + 1))
     return Ticks((values[0], values[-1]), values, tuple(_plain(v, int(places)) for v in values))
 
@@ -262,9 +242,9 @@ class _Frame:
         return Scale(span, (self.left, self.left + self.width))
 
     def _x_ticks(self, span: tuple[float, float]) -> list[tuple[float, str]]:
-        found = ticks(*span, most=max(4, int(self.width / 62)))
-        slack = SAME * (span[1] - span[0])
-        pairs = zip(found.values, found.texts, strict=True)
+        axis = ticks(*span, most=max(4, int(self.width / 62)))
+        slack = 1e-9 * (span[1] - span[0])
+        pairs = zip(axis.values, axis.texts, strict=True)
         return [(v, text) for v, text in pairs if span[0] - slack <= v <= span[1] + slack]
 
     def grid(self, span: tuple[float, float], ys: Ticks) -> Iterable[Markup]:
@@ -300,13 +280,17 @@ class _Frame:
             transform=f"rotate(-90 12 {middle:g})",
         )  # fmt: skip
 
-    def curve(self, curve: Curve, span: tuple[float, float], ys: Ticks) -> Markup:
+    def curve(
+        self, curve: Line, color: str, dash: str, span: tuple[float, float], ys: Ticks
+    ) -> Markup:
         """A line; a point if it is one."""
-        x, y = _thinned(self._x(span).many(curve.x), self._y(ys).many(curve.y))
-        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+        there = np.isfinite(curve.y)
+        x, y = thinned(
+            self._x(span).many(curve.x[there]), self._y(ys).many(curve.y[there]), _MOST_POINTS
+        )
         return element(
-            "polyline", points=points, stroke=curve.color, class_="curve",
-            stroke_dasharray=curve.dash or None,
+            "polyline", points=points_text(*_without_idle_points(x, y)), stroke=color,
+            class_="curve", stroke_dasharray=dash or None,
         )  # fmt: skip
 
     def cursor(self) -> Iterable[Markup]:
@@ -323,27 +307,45 @@ class _Frame:
         }  # fmt: skip
 
 
-def _thinned(x: Array, y: Array) -> tuple[Array, Array]:
-    """Points without those that add nothing: of many in a strip, the extreme ones stay."""
-    finite = np.isfinite(y)
-    x, y = x[finite], y[finite]
-    if len(x) > _MOST_POINTS:
-        strips = np.array_split(np.arange(len(x)), _MOST_POINTS // 4)
-        kept = [(s[0], s[np.argmin(y[s])], s[np.argmax(y[s])], s[-1]) for s in strips]
-        chosen = np.unique(np.array(kept))
-        x, y = x[chosen], y[chosen]
+def _without_idle_points(x: Array, y: Array) -> tuple[Array, Array]:
+    """Points without those in the middle of a level stretch, in units of the picture."""
     if len(x) < 3:
         return x, y
-    flat = (np.abs(np.diff(y)[1:]) < 0.05) & (np.abs(np.diff(y)[:-1]) < 0.05)
-    flat &= np.abs(y[1:-1] - y[:-2]) + np.abs(y[2:] - y[1:-1]) == 0
-    keep = np.concatenate([[True], ~flat, [True]])
-    return x[keep], y[keep]
+    idle = np.abs(y[1:-1] - y[:-2]) + np.abs(y[2:] - y[1:-1]) == 0
+    moves = np.concatenate([[True], ~idle, [True]])
+    return x[moves], y[moves]
 
 
-def _legend_entry(curve: Curve) -> Markup:
-    line = element(
-        "line", x1=0, x2=26, y1=5, y2=5, stroke=curve.color, stroke_width=2.5,
-        stroke_dasharray=curve.dash or None,
+def line_key(color: str, dash: str = "") -> Markup:
+    """A short line for a legend."""
+    return element(
+        "line", x1=0, x2=26, y1=5, y2=5, stroke=color, stroke_width=2.5,
+        stroke_dasharray=dash or None,
     )  # fmt: skip
-    key = element("svg", line, viewBox="0 0 26 10", width=26, height=10, aria_hidden="true")
-    return element("li", joined(key, " ", curve.name))
+
+
+def area_key(color: str, **more: float) -> Markup:
+    """A small area for a legend."""
+    return element("rect", width=14, height=10, rx=2, fill=color, **more)
+
+
+def legend(entries: Iterable[tuple[str, Markup]]) -> Markup:
+    """Names with what stands for them in a chart.
+
+    Args:
+        entries: names, and pictures of at most 26 by 10.
+    """
+    return element("ul", *(_legend_entry(*entry) for entry in entries), class_="legend")
+
+
+def _legend_entry(name: str, picture: Markup) -> Markup:
+    width = 26 if picture.startswith("<line") else 14
+    key = element(
+        "svg", picture, viewBox=f"0 0 {width} 10", width=width, height=10, aria_hidden="true"
+    )
+    return element("li", key, " ", name)
+
+
+def points_text(x: Array, y: Array) -> str:
+    """Points as the attribute of a polygon has them."""
+    return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))

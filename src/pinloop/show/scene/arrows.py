@@ -17,12 +17,15 @@ from ...model.mechanism import Mechanism
 from ...model.tree import coordinate_names
 from ...model.workspace import create_data
 from ...simulation.analysis import lock_reactions, reactions
-from ...tolerances import NO_LOAD
-from .motion import Motion, states_at
+from ...simulation.trajectory import Trajectory
+from .motion import states_at
 
 __all__ = ["Arrow", "arrows_of", "force_names", "round_scale"]
 
 Array = NDArray[np.float64]
+
+_NOTHING = 1e-9
+"""A force or moment below this part of the largest one is none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +52,7 @@ class Arrow:
         return float(np.linalg.norm(self.vector, axis=1).max(initial=0.0))
 
 
-def force_names(run: Motion, names: Sequence[str] | bool) -> tuple[str, ...]:
+def force_names(run: Trajectory, names: Sequence[str] | bool) -> tuple[str, ...]:
     """Names of the reactions that are asked for.
 
     Args:
@@ -71,7 +74,7 @@ def force_names(run: Motion, names: Sequence[str] | bool) -> tuple[str, ...]:
 
 
 def arrows_of(
-    run: Motion, t: Array, names: Sequence[str], *, moments: bool = False
+    run: Trajectory, t: Array, names: Sequence[str], *, moments: bool = False
 ) -> tuple[Arrow, ...]:
     """Reactions of a run as arrows.
 
@@ -111,7 +114,7 @@ def arrows_of(
         pair = [Arrow(name, False, start, force, unique)]
         pair += [Arrow(name, True, start, moment, unique)] if wanted else []
         found += pair
-    least = {kind: NO_LOAD * _largest(found, kind) for kind in (False, True)}
+    least = {kind: _NOTHING * _largest(found, kind) for kind in (False, True)}
     return tuple(arrow for arrow in found if arrow.largest > least[arrow.moment])
 
 

@@ -1,25 +1,17 @@
-"""What the viewer asks of a motion, and what happens in it when: frames, locks, open loops.
-
-Rooms that make motions are above this one: a run is whatever looks like `Motion`.
-"""
+"""What happens in a run when: frames of a replay, locks, open loops."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from ...dynamics import EquationsOfMotion
 from ...errors import BadValue
-from ...model.mechanism import Mechanism
-from ...simulation.limits import LimitPassed
 from ...simulation.modes import Mode
+from ...simulation.trajectory import Trajectory
 
 __all__ = [
-    "Motion",
-    "States",
     "checked_times",
     "frame_times",
     "mode_spans",
@@ -36,41 +28,8 @@ _RATE, _FEWEST, _MOST = 60.0, 40, 2400
 """Frames per second of motion, and how many there are at least and at most."""
 
 
-class States(Protocol):
-    """Configurations, shape (k, nq), and velocities, shape (k, nv)."""
-
-    @property
-    def q(self) -> Array: ...  # noqa: D102
-    @property
-    def v(self) -> Array: ...  # noqa: D102
-
-
-class Motion(Protocol):
-    """A motion to be shown; see `pinloop.Trajectory` for what each part is."""
-
-    @property
-    def robot(self) -> Mechanism: ...  # noqa: D102
-    @property
-    def t(self) -> Array: ...  # noqa: D102
-    @property
-    def mode(self) -> NDArray[np.int64]: ...  # noqa: D102
-    @property
-    def modes(self) -> tuple[Mode, ...]: ...  # noqa: D102
-    @property
-    def message(self) -> str: ...  # noqa: D102
-    @property
-    def events(self) -> tuple[tuple[float, str], ...]: ...  # noqa: D102
-    @property
-    def limits_passed(self) -> tuple[LimitPassed, ...]: ...  # noqa: D102
-    @property
-    def warnings(self) -> tuple[str, ...]: ...  # noqa: D102
-    @property
-    def equations(self) -> tuple[EquationsOfMotion, ...]: ...  # noqa: D102
-    def __call__(self, t: ArrayLike) -> States: ...  # noqa: D102
-
-
 def frame_times(
-    run: Motion, until: float = np.inf, *, rate: float = _RATE, most: int = _MOST
+    run: Trajectory, until: float = np.inf, *, rate: float = _RATE, most: int = _MOST
 ) -> Array:
     """Times of the frames of a run [s]: even ones, and those at which its mode changes.
 
@@ -87,7 +46,7 @@ def frame_times(
     return np.union1d(np.linspace(start, end, count + 1), changes)
 
 
-def checked_times(run: Motion, times: Iterable[float], what: str) -> tuple[float, ...]:
+def checked_times(run: Trajectory, times: Iterable[float], what: str) -> tuple[float, ...]:
     """Times in s, after a check that they are within the run."""
     start, end = float(run.t[0]), float(run.t[-1])
     found = []
@@ -105,30 +64,30 @@ def checked_times(run: Motion, times: Iterable[float], what: str) -> tuple[float
     return tuple(found)
 
 
-def states_at(run: Motion, t: Array) -> NDArray[np.int64]:
+def states_at(run: Trajectory, t: Array) -> NDArray[np.int64]:
     """Number of the last stored state at or before each time, shape (k,)."""
     return np.searchsorted(run.t, t, side="right") - 1
 
 
-def modes_at(run: Motion, t: Array) -> NDArray[np.int64]:
+def modes_at(run: Trajectory, t: Array) -> NDArray[np.int64]:
     """Number of the mode at each time: where it changes, that which begins, shape (k,)."""
     return np.asarray(run.mode[states_at(run, t)], dtype=np.int64)
 
 
-def standing_spans(run: Motion) -> dict[str, Spans]:
+def standing_spans(run: Trajectory) -> dict[str, Spans]:
     """Per joint that is locked as a whole at some time the spans in which it is, in s."""
     locked = (tuple(lock.joint for lock in mode.locks if not lock.axes) for mode in run.modes)
     found = _spans(run, tuple(locked))
     return {name: found[name] for name in run.robot.joints if name in found}
 
 
-def opened_spans(run: Motion) -> dict[str, Spans]:
+def opened_spans(run: Trajectory) -> dict[str, Spans]:
     """Per loop joint that is open at some time the spans in which it is, in s."""
     found = _spans(run, tuple(tuple(mode.opened) for mode in run.modes))
     return {loop.name: found[loop.name] for loop in run.robot.loops if loop.name in found}
 
 
-def _spans(run: Motion, names: tuple[tuple[str, ...], ...]) -> dict[str, Spans]:
+def _spans(run: Trajectory, names: tuple[tuple[str, ...], ...]) -> dict[str, Spans]:
     """Spans of time in which what is named per mode holds."""
     found: dict[str, list[tuple[float, float]]] = {}
     ends = np.append(run.t[1:], run.t[-1])
@@ -147,7 +106,7 @@ def _spans(run: Motion, names: tuple[tuple[str, ...], ...]) -> dict[str, Spans]:
     return {name: spans for name, spans in kept.items() if spans}
 
 
-def mode_spans(run: Motion) -> list[tuple[float, str]]:
+def mode_spans(run: Trajectory) -> list[tuple[float, str]]:
     """When each mode begins [s], and in words what is locked and open in it."""
     numbers = modes_at(run, run.t)
     starts = np.flatnonzero(np.append([True], np.diff(numbers) != 0))

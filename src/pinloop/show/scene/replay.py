@@ -16,12 +16,12 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ...tolerances import STILL
+from ...simulation.trajectory import Trajectory
 from .arrows import Arrow, round_scale
 from .commands import Command, packed, phong, set_object
 from .decimation import lighter
 from .lighting import stage
-from .motion import Motion, frame_times, mode_spans, modes_at, opened_spans, standing_spans
+from .motion import frame_times, mode_spans, modes_at, opened_spans, standing_spans
 from .scene import Node, Scene, make_scene
 from .solids import Color, Solid, cone, cylinder, facets, tube
 
@@ -38,6 +38,8 @@ MOMENT: Color = (0.48, 0.24, 0.72, 1.0)
 """Colours of arrows."""
 _ARROW = 0.35
 """Length of the longest arrow over that of the robot."""
+_STILL = 1e-9
+"""What moves less than this [m, 1] does not move."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,7 @@ class Replay:
 
 
 def make_replay(
-    run: Motion,
+    run: Trajectory,
     *,
     until: float = np.inf,
     times: Array | None = None,
@@ -215,7 +217,7 @@ def make_replay(
     t = frame_times(run, until) if times is None else times
     q = run(t).q
     matrices = scene.placements_over(q)
-    moves = np.flatnonzero(np.ptp(matrices, axis=0).max(axis=(1, 2)) > STILL)
+    moves = np.flatnonzero(np.ptp(matrices, axis=0).max(axis=(1, 2)) > _STILL)
     moving = matrices[:, moves]
     points = np.vstack([scene.points(one) for one in q[[0, len(t) // 2, -1]]])
     size = max(float(np.ptp(points, axis=0).max()), 1e-3)
@@ -293,7 +295,7 @@ def _quaternions(rotations: Array) -> Array:
     return found
 
 
-def _path(run: Motion, t: Array, trace: Trace, count: int) -> Array:
+def _path(run: Trajectory, t: Array, trace: Trace, count: int) -> Array:
     """Path of a point, one of ``count`` [m], shape (m, 3)."""
     start, end = max(trace.start, float(t[0])), min(trace.end, float(t[-1]))
     inner = t[(t > start) & (t < end)]

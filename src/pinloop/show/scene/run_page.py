@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from ...boundary.files import write_text
 from ...errors import BadValue
 from ...model.mechanism import Mechanism
+from ...simulation.trajectory import Trajectory
 from ...tables.markup import Markup
 from ...tables.page import asset, render
 from .arrows import Arrow, arrows_of, force_names
 from .html import ROOM, css_color, policy
 from .live import Viewer
-from .motion import Motion, checked_times, frame_times, standing_spans
+from .motion import checked_times, frame_times, standing_spans
 from .player import make_player
 from .replay import FORCE, MOMENT, Replay, Trace, make_replay
 from .server import Message
@@ -77,12 +78,12 @@ class Shown:
             raise BadValue(f"the rate is {self.rate!r}; give frames per second, for example 30")
 
 
-def write_run(run: Motion, path: str | Path, **shown: Any) -> Path:
+def write_run(run: Trajectory, path: str | Path, **shown: Any) -> Path:
     """Write the page of a run; ``shown`` are the fields of `Shown`."""
     return write_text(path, run_page(run, Shown(**shown)))
 
 
-def play_run(run: Motion, open_browser: bool, announce: bool, **shown: Any) -> Viewer:
+def play_run(run: Trajectory, open_browser: bool, announce: bool, **shown: Any) -> Viewer:
     """Play a run in the browser; ``shown`` are the fields of `Shown`."""
     viewer = Viewer(RunExhibit(run, Shown(**shown)))
     if announce:
@@ -92,7 +93,7 @@ def play_run(run: Motion, open_browser: bool, announce: bool, **shown: Any) -> V
     return viewer
 
 
-def run_page(run: Motion, shown: Shown, *, live: bool = False) -> str:
+def run_page(run: Trajectory, shown: Shown, *, live: bool = False) -> str:
     """The page of a run.
 
     Args:
@@ -132,7 +133,7 @@ class RunExhibit:
         shown: what is shown of it.
     """
 
-    def __init__(self, run: Motion, shown: Shown) -> None:
+    def __init__(self, run: Trajectory, shown: Shown) -> None:
         self._run, self._time = run, float(run.t[0])
         self._text = run_page(run, shown, live=True)
         self._asked = False
@@ -164,7 +165,7 @@ class RunExhibit:
         """Nothing: the page plays by itself."""
 
 
-def run_replay(run: Motion, shown: Shown) -> tuple[Replay, tuple[Trace, ...]]:
+def run_replay(run: Trajectory, shown: Shown) -> tuple[Replay, tuple[Trace, ...]]:
     """The replay of a run within the bounds of a page, and its traces."""
     ghosts = checked_times(run, shown.ghosts, "a ghost")
     traces = tuple(
@@ -184,7 +185,7 @@ def run_replay(run: Motion, shown: Shown) -> tuple[Replay, tuple[Trace, ...]]:
     return replay, traces
 
 
-def _most(run: Motion, arrows: int) -> int:
+def _most(run: Trajectory, arrows: int) -> int:
     """How many frames a page may have."""
     robot, marks = run.robot, standing_spans(run)
     nodes = len(robot.bodies) + 3 * len(robot.loops) + 2 * len(marks)
@@ -205,7 +206,7 @@ def _traced(robot: Mechanism, shown: Shown) -> Sequence[str]:
     return [own[name] for name in _TOOLS if name in own][:1]
 
 
-def _events(run: Motion) -> list[tuple[float, str]]:
+def _events(run: Trajectory) -> list[tuple[float, str]]:
     """What is marked on the bar of time: what happens at one instant as one."""
     found: dict[float, list[str]] = {}
     passed = [(one.t, f"{one.joint} passes its {one.side} limit") for one in run.limits_passed]
@@ -214,7 +215,7 @@ def _events(run: Motion) -> list[tuple[float, str]]:
     return [(time, ", ".join(names)) for time, names in found.items()][:_MOST_EVENTS]
 
 
-def _facts(run: Motion) -> str:
+def _facts(run: Trajectory) -> str:
     start, end = float(run.t[0]), float(run.t[-1])
     return f"{start:g} to {end:.6g} s · {run.message}"
 
@@ -243,7 +244,7 @@ def _largest(arrow: Arrow, unit: str) -> str:
     return f"{arrow.name} {arrow.largest:.4g} {unit}"
 
 
-def _notes(run: Motion, shown: Shown, replay: Replay) -> Iterator[str]:
+def _notes(run: Trajectory, shown: Shown, replay: Replay) -> Iterator[str]:
     """What to be careful with; what was left out, and why."""
     yield from (f"Warning: {text}." for text in run.warnings)
     duration = float(replay.t[-1] - replay.t[0])

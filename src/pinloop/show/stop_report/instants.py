@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...tables.number_format import listed
-from ...tolerances import SAME_INSTANT
-from ..plots.svg import Instant, shortened
+from ..plots.charts import Instant
+from ..plots.svg import shortened
 
 if TYPE_CHECKING:
     from ...safety.stopping.result import StopResult
@@ -20,10 +19,11 @@ __all__ = [
     "happenings",
     "instants",
     "instants_of_joint",
-    "merged",
     "shown_until",
 ]
 
+_SAME = 1e-9
+"""Things closer than this [s] are simultaneous."""
 _LONGEST = 230.0
 """Width of the longest label."""
 _MOST = 24
@@ -124,7 +124,7 @@ def happenings(result: StopResult) -> list[Happening]:
 def _alike(found: list[Happening], t: float, what: str) -> int | None:
     """Where the same thing stands at the same instant, among the last ones; None if it does not."""
     for k in reversed(range(len(found))):
-        if t - found[k].t > SAME_INSTANT:
+        if t - found[k].t > _SAME:
             return None
         if found[k].what == what:
             return k
@@ -159,7 +159,7 @@ def _ends(result: StopResult) -> list[Happening]:
         if joint.state == "moving" or joint.time == 0.0:
             continue
         for k, other in enumerate(found):
-            if abs(other.t - joint.time) <= SAME_INSTANT:
+            if abs(other.t - joint.time) <= _SAME:
                 found[k] = Happening(other.t, "at rest", (*other.joints, name))
                 break
         else:
@@ -186,17 +186,3 @@ def _named(one: Happening, verb: str) -> str:
     if len(one.joints) == 1:
         return f"brake of {one.joints[0]} {verb}s"
     return f"brakes of {listed(one.joints, 2)} {verb}"
-
-
-def merged(found: Iterable[Instant]) -> Iterator[Instant]:
-    """Instants with the labels of those at the same place in one."""
-    last: Instant | None = None
-    for one in sorted(found, key=lambda instant: instant.x):
-        if last is not None and one.x == last.x:
-            last = Instant(last.x, "; ".join(filter(None, (last.label, one.label))))
-            continue
-        if last is not None:
-            yield last
-        last = one
-    if last is not None:
-        yield last

@@ -12,11 +12,11 @@ from ...tables.html import key_values_html, table_html
 from ...tables.markup import Content, Markup, element
 from ...tables.page import asset, document
 from ...tables.report import KeyValues, Table
-from ..plots.bars import Stack, lanes, stacks
+from ..plots.shapes import Stack, lanes, stacks
 from ..scene.html import policy
 from .headline import badge, cards
 from .instants import Clock, clock_of, instants
-from .parts import assumptions_section, figure, keys, made_at, report_style, section
+from .parts import area_legend, assumptions_section, figure, made_at, report_style, section
 from .stop_curves import Curves, curves_of, energy_stacks, heat_stacks, joint_lanes
 from .stop_replay import Motion, motion_of
 from .tables import event_table
@@ -131,7 +131,7 @@ def _bars(title: str, bars: list[Stack]) -> Markup:
         return Markup("")
     return element(
         "figure",
-        element("figcaption", element("span", title, class_="title"), keys(parts)),
+        element("figcaption", element("span", title, class_="title"), area_legend(parts)),
         stacks(title, "energy [J]", bars),
     )
 
@@ -150,7 +150,7 @@ def _lanes(result: StopResult, clock: Clock) -> Markup:
         element(
             "figcaption",
             element("span", title, class_="title"),
-            keys({name: colors[name] for name in order}),
+            area_legend({name: colors[name] for name in order}),
         ),
         lanes(title, label, rows, span, instants(result, clock)),
     )

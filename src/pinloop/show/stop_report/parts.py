@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from ...safety.brakes.brakes import Assumption
 from ...tables.markup import Content, Markup, element, joined
 from ...tables.page import asset, style
-from ..plots.svg import Plot
+from ..plots.svg import Plot, area_key, legend
 from .tables import chain_table, notes_of, parameter_tables, provenance_counts
 
 if TYPE_CHECKING:
     from ...safety.brakes.brakes import Brakes
 
-__all__ = ["assumptions_section", "figure", "keys", "made_at", "report_style", "section"]
+__all__ = ["area_legend", "assumptions_section", "figure", "made_at", "report_style", "section"]
 
 
 def made_at() -> Markup:
@@ -45,14 +45,9 @@ def figure(plot: Plot, *, titled: bool = False, legend: bool = True) -> Markup:
     )
 
 
-def keys(colors: Mapping[str, str]) -> Markup:
-    """A legend of coloured areas."""
-    items = []
-    for name, color in colors.items():
-        area = element("rect", width=14, height=14, rx=2, fill=color)
-        key = element("svg", area, viewBox="0 0 14 14", width=14, height=14, aria_hidden="true")
-        items.append(element("li", key, " ", name))
-    return element("ul", *items, class_="legend")
+def area_legend(colors: Mapping[str, str]) -> Markup:
+    """A legend of coloured areas: colours by name."""
+    return legend((name, area_key(color)) for name, color in colors.items())
 
 
 def assumptions_section(

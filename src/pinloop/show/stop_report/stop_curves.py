@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ...safety.stopping.series import Series, series_of
 from ...simulation.trajectory import joint_positions
 from ...tables.number_format import Units, units_of
-from ...tolerances import SAME
-from ..plots.bars import Lane, Part, Span, Stack
-from ..plots.svg import DASHES, PALETTE, Curve, Plot
+from ..plots.charts import Line, merged
+from ..plots.shapes import Lane, Part, Span, Stack
+from ..plots.stops import dense_series
+from ..plots.svg import Plot
 from ..scene.motion import standing_spans
-from .instants import Clock, instants, instants_of_joint, merged, shown_until
+from .instants import Clock, instants, instants_of_joint, shown_until
 
 if TYPE_CHECKING:
     from ...safety.stopping.joint_stop import JointStop
@@ -69,12 +69,12 @@ class Curves:
 def curves_of(result: StopResult, clock: Clock) -> Curves:
     """Make the plots of a stop."""
     maker = _Maker(result, clock)
-    sorts: dict[Units, list[str]] = {}
+    by_units: dict[Units, list[str]] = {}
     for name in result.joints:
-        sorts.setdefault(units_of(result.robot, name), []).append(name)
+        by_units.setdefault(units_of(result.robot, name), []).append(name)
     return Curves(
-        tuple(maker.positions(names, units) for units, names in sorts.items()),
-        tuple(maker.velocities(names, units) for units, names in sorts.items()),
+        tuple(maker.positions(names, units) for units, names in by_units.items()),
+        tuple(maker.velocities(names, units) for units, names in by_units.items()),
         tuple(maker.torques(name) for name in result.joints),
         maker.power(),
         maker.energy(),
@@ -87,7 +87,9 @@ class _Maker:
 
     def __init__(self, result: StopResult, clock: Clock) -> None:
         self.result, self.clock = result, clock
-        self.series = _dense(result)
+        end = shown_until(result)
+        every = max(end / _POINTS, float(result.run.t[-1]) / _MOST_POINTS)
+        self.series = dense_series(result, every, end)
         self.x = clock.factor * self.series.t
         self.span = _span(clock, result)
         self.instants = tuple(merged(instants(result, clock)))
@@ -127,7 +129,7 @@ class _Maker:
         values.append(np.sum(series.drive * series.v, axis=1))
         rest = np.sum(series.torque * series.v, axis=1) - sum(values)
         largest = max(float(np.abs(value).max(initial=0.0)) for value in values)
-        if np.abs(rest).max(initial=0.0) > SAME * largest:
+        if np.abs(rest).max(initial=0.0) > 1e-9 * largest:
             names.append("gears: losses and rotors")
             values.append(rest)
         return self._plot("Power given to the robot", "power [W]", self._curves(names, values))
@@ -145,17 +147,11 @@ class _Maker:
         name = f"Speed of {self.result.tool}"
         return self._plot(name, "speed [mm/s]", self._curves([name], [speed]))
 
-    def _plot(self, title: str, label: str, curves: list[Curve]) -> Plot:
+    def _plot(self, title: str, label: str, curves: list[Line]) -> Plot:
         return Plot(title, self._x_label(), label, curves, self.span, self.instants)
 
-    def _curves(self, names: Sequence[str], values: Sequence[Array]) -> list[Curve]:
-        return [
-            Curve(
-                name, self.x, value, PALETTE[k % len(PALETTE)],
-                DASHES[k // len(PALETTE) % len(DASHES)],
-            )
-            for k, (name, value) in enumerate(zip(names, values, strict=True))
-        ]  # fmt: skip
+    def _curves(self, names: Sequence[str], values: Sequence[Array]) -> list[Line]:
+        return [Line(name, self.x, y) for name, y in zip(names, values, strict=True)]
 
     def _x_label(self) -> str:
         return f"time since the signal [{self.clock.unit}]"
@@ -167,20 +163,6 @@ class _Maker:
         """Change of a joint's coordinate since the signal, shape (k,)."""
         _, positions = joint_positions(self.result.robot, name, self.series.q)
         return np.asarray(positions[:, 0] - positions[0, 0])
-
-
-def _dense(result: StopResult) -> Series:
-    """The states that were computed, with both sides of each jump, and even ones between them."""
-    kept, end = series_of(result, None), shown_until(result)
-    if end <= 0.0:
-        return kept
-    even = series_of(result, max(end / _POINTS, float(result.run.t[-1]) / _MOST_POINTS))
-    # Of even instants at a jump it is the state after it, which the stable order leaves last.
-    t = np.concatenate([kept.t, even.t])
-    order = np.argsort(t, kind="stable")
-    order = order[t[order] <= end * (1 + SAME)]
-    pairs = zip(vars(kept).values(), vars(even).values(), strict=True)
-    return Series(*(np.concatenate(pair)[order] for pair in pairs))
 
 
 def _span(clock: Clock, result: StopResult) -> tuple[float, float]:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from ...tables.markup import Markup, element, joined
 from ...tables.number_format import decimals, number
-from ...tolerances import ALL_EQUAL
+from ..plots.charts import Instant, Line
 from ..plots.shapes import Bars
-from ..plots.svg import Curve, Instant, Plot
+from ..plots.svg import Plot
 from ..stop_report.parts import figure, section
 from .quantities import Told
 
@@ -64,7 +64,7 @@ def histogram(values: Array) -> tuple[Array, NDArray[np.int64]]:
         values: shape (n,) with n > 0.
     """
     low, high = float(values.min()), float(values.max())
-    if high - low <= ALL_EQUAL * max(abs(low), abs(high)):
+    if high - low <= 1e-12 * max(abs(low), abs(high)):
         room = 0.05 * abs(low) or 0.5
         return np.array([low - room, high + room]), np.array([len(values)])
     bins = int(min(40, max(6, np.ceil(2.0 * len(values) ** (1 / 3)))))
@@ -107,7 +107,7 @@ def _shares(one: Told) -> Markup:
         low, high = low - (0.05 * abs(low) or 0.5), high + (0.05 * abs(high) or 0.5)
     plot = Plot(
         f"{_capital(quantity.name)}, cumulative", quantity.label, "share of the cases [%]",
-        [Curve(quantity.name, x, y, _COLOR)], (low, high),
+        [Line(quantity.name, x, y, _COLOR)], (low, high),
         [Instant(quantity.factor * one.spread.most)] if low < high else [],
         width=_HALF, height=170.0, room=False, follows=False,
     )  # fmt: skip

@@ -6,7 +6,7 @@ The share is the correlation ratio over bins, corrected for what chance alone wo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +16,9 @@ from ...errors import printable
 from ...safety.studies.space import Variable
 from ...tables.markup import Markup, element, joined
 from ...units import shown_unit
+from ..plots.charts import Line
 from ..plots.shapes import Band, Dots
-from ..plots.svg import Curve, Plot
+from ..plots.svg import Plot, area_key, legend, line_key
 from ..stop_report.parts import figure, section
 from .quantities import VARIED, Told
 from .results import Results
@@ -232,8 +233,8 @@ def _plot(column: Array, one: Told, variable: Variable) -> Plot:
     found = binned(x, y)
     nearest = one.quantity.kind == "clearance"
     curves = [
-        Curve("median", found.x, found.median, _MEDIAN),
-        Curve("worst", found.x, found.least if nearest else found.most, _WORST, "5 3"),
+        Line("median", found.x, found.median, _MEDIAN),
+        Line("worst", found.x, found.least if nearest else found.most, _WORST, "5 3"),
     ]
     below: list[Band | Dots] = [Band(found.x, found.low, found.high, _MEDIAN)]
     if len(x) <= _DOTS:
@@ -248,21 +249,13 @@ def _plot(column: Array, one: Told, variable: Variable) -> Plot:
 
 def _legend() -> Markup:
     """What lines and areas are, once for all plots."""
-
-    def entries() -> Iterator[Markup]:
-        for name, stroke, dash in (("median", _MEDIAN, None), ("worst", _WORST, "5 3")):
-            line = element("line", x1=0, x2=26, y1=5, y2=5, stroke=stroke, stroke_width=2.5,
-                           stroke_dasharray=dash)  # fmt: skip
-            yield _entry(line, name)
-        area = element("rect", width=26, height=10, fill=_MEDIAN, fill_opacity=0.2)
-        yield _entry(area, "9 of 10 cases")
-
-    return element("ul", *entries(), class_="legend")
-
-
-def _entry(picture: Markup, name: str) -> Markup:
-    key = element("svg", picture, viewBox="0 0 26 10", width=26, height=10, aria_hidden="true")
-    return element("li", key, " ", name)
+    return legend(
+        [
+            ("median", line_key(_MEDIAN)),
+            ("worst", line_key(_WORST, "5 3")),
+            ("9 of 10 cases", area_key(_MEDIAN, fill_opacity=0.2)),
+        ]
+    )
 
 
 def _in_words(variable: Variable) -> str:

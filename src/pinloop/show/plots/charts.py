@@ -1,0 +1,258 @@
+"""What charts show, as numbers and names: lines, panels of lines over time, labelled instants.
+
+Two writers draw it: `figure` makes figures of matplotlib for notebooks and papers, `svg` the charts
+of pages, which follow a replay, tell what is under the pointer and need no library. Knows neither
+robots nor matplotlib, but for the one place where that is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...boundary.forwards import forward
+from ...errors import BadValue
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "DASHES",
+    "MOST_LINES",
+    "PALETTE",
+    "Instant",
+    "Line",
+    "Panel",
+    "drawn",
+    "merged",
+    "placed",
+    "shortened_to",
+    "styled",
+    "thinned",
+]
+
+Array = NDArray[np.float64]
+
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a5c00", "#3d9bd1", "#5b4fa0", "#222222")
+"""Colours that people with any colour vision tell apart: Okabe and Ito (2008), darker for print."""
+DASHES = ("", "7 3", "2 3", "9 3 2 3")
+"""Further lines repeat the colours with these dashes."""
+MOST_LINES = 8
+"""So many lines are told apart in one panel."""
+_LONGEST = 44
+"""Letters of the longest label of an instant."""
+_NEAR = 3e-3
+"""Part of the axis of time below which instants of a panel have one label."""
+_MOST_ROWS = 6
+
+
+@dataclass(frozen=True)
+class Instant:
+    """A vertical line at an instant; without a label if that is empty."""
+
+    x: float
+    label: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A line.
+
+    Args:
+        name: for the legend; empty if it goes on with the line before, in its colour.
+        x: shape (k,), not descending; one place twice is a jump.
+        y: shape (k,); NaN where there is nothing to show.
+        color: its colour; that of its place among the lines if it is empty.
+        dash: its dashes, likewise.
+        dotted: whether it is drawn in dots.
+        passed: levels that it passes, and whether upwards: drawn, as is where it is beyond.
+    """
+
+    name: str
+    x: Array
+    y: Array
+    color: str = ""
+    dash: str = ""
+    dotted: bool = False
+    passed: Sequence[tuple[float, bool]] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """A diagram over time; all its lines have one unit.
+
+    Args:
+        label: what is shown and its unit.
+        lines: the lines.
+        notes: what the legend says besides.
+        logarithmic: whether sizes are shown on a logarithmic axis.
+        level: a value that is marked across, and its name.
+        zero: whether the axis contains zero.
+    """
+
+    label: str
+    lines: Sequence[Line]
+    notes: Sequence[str] = ()
+    logarithmic: bool = False
+    level: tuple[float, str] | None = None
+    zero: bool = True
+
+
+def drawn(
+    title: str,
+    columns: Sequence[Sequence[Panel]],
+    span: tuple[float, float],
+    events: Sequence[tuple[float, str]] = (),
+) -> Figure:
+    """Draw panels.
+
+    Args:
+        title: of the whole figure.
+        columns: panels of each column, from the top down.
+        span: ends of the axis of time [s].
+        events: times [s] and names of what happened.
+
+    Returns:
+        A figure that no global state knows of: nothing opens, nothing has to be closed. A
+        notebook shows it; ``savefig`` writes it.
+
+    Raises:
+        BadValue: there is nothing to draw, or matplotlib is not installed.
+    """
+    if not any(columns):
+        raise BadValue(f"there is nothing to draw for '{title}'; name at least one joint")
+    instants, near = (Instant(*event) for event in events), _NEAR * (span[1] - span[0])
+    try:
+        figure: Figure = forward(
+            "show.plots.figure",
+            "picture",
+            title,
+            columns,
+            span,
+            list(merged(instants, near, between=", ", most=_LONGEST)),
+        )
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        raise BadValue("plots need matplotlib: pip install matplotlib") from None
+    return figure
+
+
+def styled(lines: Iterable[Line]) -> Iterator[tuple[Line, str, str]]:
+    """Lines with their colours and dashes: their own, or those of their places among all."""
+    number = -1
+    for line in lines:
+        number += bool(line.name)
+        dashes = DASHES[number // len(PALETTE) % len(DASHES)]
+        yield line, line.color or PALETTE[number % len(PALETTE)], line.dash or dashes
+
+
+def thinned(x: Array, y: Array, most: int) -> tuple[Array, Array]:
+    """Points without those that no eye sees: of each strip its first, last and extreme ones.
+
+    Args:
+        x: shape (k,).
+        y: shape (k,); NaN where there is nothing.
+        most: how many points there may be, about.
+    """
+    if len(x) <= most:
+        return x, y
+    chosen = set[int]()
+    for strip in np.array_split(np.arange(len(x)), most // 4):
+        here = y[strip]
+        chosen |= {int(strip[0]), int(strip[-1])}
+        if not np.all(np.isnan(here)):
+            chosen |= {int(strip[np.nanargmin(here)]), int(strip[np.nanargmax(here)])}
+    order = np.array(sorted(chosen))
+    return x[order], y[order]
+
+
+# -- labels of instants -------------------------------------------------------------------------
+
+
+def merged(
+    instants: Iterable[Instant], near: float = 0.0, *, between: str = "; ", most: int | None = None
+) -> Iterator[Instant]:
+    """Instants in order; of those that no eye can part, the first has all the names.
+
+    Args:
+        instants: the instants.
+        near: distance below which they are not parted.
+        between: what stands between their names.
+        most: letters of the longest label; any number if it is not given.
+    """
+    groups: list[list[Instant]] = []
+    for instant in sorted(instants, key=lambda instant: instant.x):
+        if not groups or instant.x - groups[-1][0].x > near:
+            groups.append([])
+        groups[-1].append(instant)
+    for group in groups:
+        label = between.join(dict.fromkeys(filter(None, (instant.label for instant in group))))
+        for k, x in enumerate(dict.fromkeys(instant.x for instant in group)):
+            yield Instant(x, "" if k else label if most is None else shortened_to(label, most))
+
+
+def shortened_to(text: str, most: int) -> str:
+    """A label of no more letters than ``most``; what is cut off is marked."""
+    return text if len(text) <= most else f"{text[: most - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def placed(
+    instants: Sequence[Instant],
+    scale: Callable[[float], float],
+    width: float,
+    letter: float,
+) -> dict[int, tuple[float, int]]:
+    """Where the labels of instants begin, and in which row, so that none covers another.
+
+    A label begins at its instant, or ends there where the picture ends. Its line rises to it
+    through no other label. Labels that find no room are left out.
+
+    Args:
+        instants: the instants.
+        scale: from instants to places in the picture.
+        width: where the picture ends.
+        letter: width of a letter.
+
+    Returns:
+        By index of the instant, the place at which its label begins, and its row; the highest row
+        is 0.
+    """
+    places: dict[int, tuple[float, int]] = {}
+    taken: list[tuple[float, float, float, int]] = []
+    for k, ahead in _in_turn(instants, scale, width, letter):
+        x, room = scale(instants[k].x), letter * len(instants[k].label)
+        begin = x + 4 if ahead else x - 4 - room
+        end = begin + room
+        for row in range(_MOST_ROWS):
+            free = all(
+                (other != row or begin >= b + 6 or end <= a - 6)
+                and not (other > row and a - 3 < x < b + 3)
+                and not (other < row and begin - 3 < line < end + 3)
+                for a, b, line, other in taken
+            )
+            if free:
+                taken.append((begin, end, x, row))
+                places[k] = begin, row
+                break
+    return places
+
+
+def _in_turn(
+    instants: Sequence[Instant], scale: Callable[[float], float], width: float, letter: float
+) -> list[tuple[int, bool]]:
+    """Instants with labels, outer ones first, and whether there is room ahead of them.
+
+    A line that rises higher then stands outside of the labels below its own.
+    """
+    labelled = [k for k, instant in enumerate(instants) if instant.label]
+    ahead = {
+        k: scale(instants[k].x) + 4 + letter * len(instants[k].label) <= width for k in labelled
+    }
+    forward = sorted((k for k in labelled if ahead[k]), key=lambda k: instants[k].x)
+    backward = sorted((k for k in labelled if not ahead[k]), key=lambda k: -instants[k].x)
+    return [(k, False) for k in backward] + [(k, True) for k in forward]
