@@ -18,9 +18,9 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.show.plots import Line, Panel, drawn
-from pinloop.show.plots.charts import Instant, merged
-from pinloop.show.plots.curves import Fine, few
+from pinloop.show.plots import Line, Panel, draw_panels
+from pinloop.show.plots.charts import Instant, merge_instants
+from pinloop.show.plots.curves import Fine, thin_states
 from pinloop.units import split_column
 
 from .. import screw_tables as tables
@@ -293,7 +293,7 @@ def test_events_are_lines_with_labels() -> None:
 def test_events_at_one_instant_have_one_label() -> None:
     events = [(0.5, "b"), (0.1, "a"), (0.5, "c"), (0.5, "b"), (0.5005, "d"), (0.9, "e" * 60)]
     given = (Instant(*event) for event in events)
-    found = [(one.x, one.label) for one in merged(given, 3e-3, between=", ", most=44)]
+    found = [(one.x, one.label) for one in merge_instants(given, 3e-3, between=", ", most=44)]
     assert found[:3] == [(0.1, "a"), (0.5, "b, c, d"), (0.5005, "")]
     assert found[3][0] == 0.9 and len(found[3][1]) == 44
 
@@ -301,7 +301,7 @@ def test_events_at_one_instant_have_one_label() -> None:
 def test_labels_cover_no_other() -> None:
     line = Line("a", np.linspace(0, 1, 5), np.zeros(5))
     events = [(t, f"a label at {t:.2f} s") for t in (0.1, 0.12, 0.14, 0.5, 0.52, 0.97, 0.99)]
-    figure: Any = drawn("title", [[Panel("y [m]", [line])]], (0.0, 1.0), events)
+    figure: Any = draw_panels("title", [[Panel("y [m]", [line])]], (0.0, 1.0), events)
     figure.draw_without_rendering()
     (axes,) = figure.axes
     boxes = [text.get_window_extent() for text in axes.texts if text.get_text()]
@@ -352,7 +352,7 @@ def test_a_run_that_rests_is_not_magnified() -> None:
 def test_long_runs_keep_their_peaks() -> None:
     t, y = np.linspace(0, 1, 200_000), np.zeros(200_000)
     y[123_456], y[150_000] = 7.0, -3.0
-    figure: Any = drawn("title", [[Panel("y [m]", [Line("a", t, y)])]], (0.0, 1.0))
+    figure: Any = draw_panels("title", [[Panel("y [m]", [Line("a", t, y)])]], (0.0, 1.0))
     line = figure.axes[0].get_lines()[0]
     x, values = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
     assert len(x) <= 4_000 and (values.max(), values.min()) == (7.0, -3.0)
@@ -365,12 +365,12 @@ def test_of_very_many_states_jumps_stay() -> None:
     numbers = np.arange(9_000)
     q = numbers.astype(float)[:, None]
     v: Array = np.multiply(2.0, q)
-    shown = few(Fine(t, q, v, numbers))
+    shown = thin_states(Fine(t, q, v, numbers))
     assert 3_000 <= len(shown.t) <= 3_604
     assert {0, 5_000, 5_001, 8_999} <= set(shown.after)
     np.testing.assert_array_equal(shown.t, t[shown.after])
     np.testing.assert_array_equal(shown.v[:, 0], 2.0 * shown.after)
-    assert len(few(Fine(t[:50], t[:50, None], t[:50, None], numbers[:50])).t) == 50
+    assert len(thin_states(Fine(t[:50], t[:50, None], t[:50, None], numbers[:50])).t) == 50
 
 
 def test_no_loops_no_closure() -> None:

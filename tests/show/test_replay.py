@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import pinloop as pl
 from pinloop.model.description import NamedFrame
 from pinloop.model.mechanism import build
-from pinloop.show.scene.decimation import lighter
+from pinloop.show.scene.decimation import decimate
 from pinloop.show.scene.motion import frame_times, standing_spans
 from pinloop.show.scene.player import make_player
 from pinloop.show.scene.replay import Layer, Trace, make_replay
@@ -258,10 +258,10 @@ def ball(folder: Path) -> pl.Mechanism:
 
 def test_meshes_get_lighter_until_they_fit(tmp_path: Path) -> None:
     parts = make_scene(ball(tmp_path), marked=()).parts
-    same, cell = lighter(parts, 10_000_000)
+    same, cell = decimate(parts, 10_000_000)
     assert same == parts
     assert cell == 0.0
-    light, cell = lighter(parts, 20_000)
+    light, cell = decimate(parts, 20_000)
     vertices, faces = vertices_of(light[0].solid)
     assert 12 * faces.size / 3 + 24 * len(vertices) <= 20_000
     assert len(faces) > 100
@@ -273,7 +273,7 @@ def test_meshes_get_lighter_until_they_fit(tmp_path: Path) -> None:
 
 
 def test_a_light_mesh_is_still_a_closed_ball(tmp_path: Path) -> None:
-    light, _ = lighter(make_scene(ball(tmp_path), marked=()).parts, 20_000)
+    light, _ = decimate(make_scene(ball(tmp_path), marked=()).parts, 20_000)
     mesh = trimesh.Trimesh(*vertices_of(light[0].solid))
     mesh.merge_vertices(merge_norm=True, merge_tex=True)
     assert mesh.volume == pytest.approx(4 / 3 * np.pi * 0.2**3, rel=0.1)
@@ -281,7 +281,7 @@ def test_a_light_mesh_is_still_a_closed_ball(tmp_path: Path) -> None:
 
 def test_meshes_that_no_cell_can_hold_vanish(tmp_path: Path) -> None:
     parts = make_scene(ball(tmp_path), marked=()).parts
-    light, _ = lighter(parts, 1)
+    light, _ = decimate(parts, 1)
     assert [part.path for part in light] == ["robot/link/bar"]
 
 

@@ -19,7 +19,7 @@ from pinloop.errors import BadValue, UnknownName
 from pinloop.show.scene import run_page as runs
 from pinloop.show.scene.arrows import round_scale
 from pinloop.show.scene.motion import mode_spans, opened_spans
-from pinloop.show.scene.run_page import Shown, run_page
+from pinloop.show.scene.run_page import ReplayOptions, run_page
 
 from ..fourbar_files import fourbar
 from .scenes import Played, arm, at, visual
@@ -38,7 +38,7 @@ def data_of(page: str) -> dict[str, Any]:
 
 
 def shown(run: pl.Trajectory, **more: Any) -> dict[str, Any]:
-    return data_of(run_page(run, Shown(**more)))
+    return data_of(run_page(run, ReplayOptions(**more)))
 
 
 def vectors(arrow: dict[str, Any]) -> Array:
@@ -183,7 +183,7 @@ def test_ghosts_and_traces(bars: pl.Trajectory) -> None:
     assert data["ghosts"] == [0.0, 0.33]
     assert 0.33 in data["times"]
     assert data["ghost"] == ["skeleton", "loops"]
-    page = run_page(bars, Shown(traces=("coupler", "rocker")))
+    page = run_page(bars, ReplayOptions(traces=("coupler", "rocker")))
     assert "path of coupler" in page and "path of rocker" in page
     assert shown(bars)["traces"] is False
     assert shown(bars)["ghost"] == []
@@ -192,9 +192,9 @@ def test_ghosts_and_traces(bars: pl.Trajectory) -> None:
 def test_a_page_with_less_room_has_fewer_frames(
     bars: pl.Trajectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "frames per second" not in run_page(bars, Shown(rate=400))
+    assert "frames per second" not in run_page(bars, ReplayOptions(rate=400))
     monkeypatch.setattr(runs, "_FRAME_CHARACTERS", 20_000)
-    page = run_page(bars, Shown(rate=400, forces=True))
+    page = run_page(bars, ReplayOptions(rate=400, forces=True))
     data = data_of(page)
     arrows = sum(len(arrow["start"]) + len(arrow["vector"]) for arrow in data["arrows"])
     kept = len(data["positions"]) + len(data["quaternions"]) + len(str(data["times"])) + arrows

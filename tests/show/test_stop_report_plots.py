@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from pinloop.show.plots.charts import Instant, Line, merged
+from pinloop.show.plots.charts import Instant, Line, merge_instants
 from pinloop.show.plots.shapes import Lane, Part, Span, Stack, lanes, stacks
 from pinloop.show.plots.svg import Plot, label_width, ticks
 from pinloop.tables.markup import Markup, element, joined
@@ -87,7 +87,7 @@ def test_labels_with_room_are_all_there() -> None:
 
 def test_labels_of_one_instant_are_put_together() -> None:
     marks = [Instant(2.0, "b"), Instant(1.0), Instant(2.0, "c"), Instant(1.0, "a")]
-    assert list(merged(marks)) == [Instant(1.0, "a"), Instant(2.0, "b; c")]
+    assert list(merge_instants(marks)) == [Instant(1.0, "a"), Instant(2.0, "b; c")]
 
 
 def test_thinned_curves_keep_their_peaks() -> None:

@@ -24,10 +24,8 @@ from pinloop.safety.stopping.assumptions import PLANNING_AID
 from pinloop.show.plots.shapes import color_of
 from pinloop.show.stop_report.stop_replay import motion_of
 from pinloop.show.study_report import write_report
-from pinloop.show.study_report.distributions import histogram
-from pinloop.show.study_report.influence import binned, share_explained
-from pinloop.show.study_report.maps import hexagons
-from pinloop.show.study_report.obstacle_surfaces import outline, surface
+from pinloop.show.study_report.distributions import binned, histogram, share_explained
+from pinloop.show.study_report.maps import hexagons, outline, surface
 from pinloop.show.study_report.report_manifest import json_schema
 from pinloop.show.study_report.results import results_of
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from .charts import Line, Panel, drawn
+from .charts import Line, Panel, draw_panels
 from .runs import RunPlots
 
-__all__ = ["Line", "Panel", "RunPlots", "drawn"]
+__all__ = ["Line", "Panel", "RunPlots", "draw_panels"]

@@ -27,12 +27,12 @@ __all__ = [
     "Instant",
     "Line",
     "Panel",
-    "drawn",
-    "merged",
-    "placed",
-    "shortened_to",
+    "draw_panels",
+    "merge_instants",
+    "place_labels",
+    "shorten",
     "styled",
-    "thinned",
+    "thin_line",
 ]
 
 Array = NDArray[np.float64]
@@ -102,7 +102,7 @@ class Panel:
     zero: bool = True
 
 
-def drawn(
+def draw_panels(
     title: str,
     columns: Sequence[Sequence[Panel]],
     span: tuple[float, float],
@@ -133,7 +133,7 @@ def drawn(
             title,
             columns,
             span,
-            list(merged(instants, near, between=", ", most=_LONGEST)),
+            list(merge_instants(instants, near, between=", ", most=_LONGEST)),
         )
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
@@ -151,7 +151,7 @@ def styled(lines: Iterable[Line]) -> Iterator[tuple[Line, str, str]]:
         yield line, line.color or PALETTE[number % len(PALETTE)], line.dash or dashes
 
 
-def thinned(x: Array, y: Array, most: int) -> tuple[Array, Array]:
+def thin_line(x: Array, y: Array, most: int) -> tuple[Array, Array]:
     """Points without those that no eye sees: of each strip its first, last and extreme ones.
 
     Args:
@@ -174,7 +174,7 @@ def thinned(x: Array, y: Array, most: int) -> tuple[Array, Array]:
 # -- labels of instants -------------------------------------------------------------------------
 
 
-def merged(
+def merge_instants(
     instants: Iterable[Instant], near: float = 0.0, *, between: str = "; ", most: int | None = None
 ) -> Iterator[Instant]:
     """Instants in order; of those that no eye can part, the first has all the names.
@@ -193,15 +193,15 @@ def merged(
     for group in groups:
         label = between.join(dict.fromkeys(filter(None, (instant.label for instant in group))))
         for k, x in enumerate(dict.fromkeys(instant.x for instant in group)):
-            yield Instant(x, "" if k else label if most is None else shortened_to(label, most))
+            yield Instant(x, "" if k else label if most is None else shorten(label, most))
 
 
-def shortened_to(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """A label of no more letters than ``most``; what is cut off is marked."""
     return text if len(text) <= most else f"{text[: most - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
-def placed(
+def place_labels(
     instants: Sequence[Instant],
     scale: Callable[[float], float],
     width: float,

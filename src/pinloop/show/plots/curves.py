@@ -19,9 +19,9 @@ __all__ = [
     "Coordinate",
     "Fine",
     "coordinates",
-    "few",
-    "fine",
     "lines_by_unit",
+    "sample_states",
+    "thin_states",
     "velocities",
 ]
 
@@ -44,7 +44,7 @@ class Fine(NamedTuple):
     """The stored state that each follows on, or is."""
 
 
-def fine(run: Trajectory, points: int = _POINTS) -> Fine:
+def sample_states(run: Trajectory, points: int = _POINTS) -> Fine:
     """States of a run: the stored ones, and so many others that curves are smooth.
 
     Args:
@@ -65,7 +65,7 @@ def fine(run: Trajectory, points: int = _POINTS) -> Fine:
     return Fine(times, q, v, after)
 
 
-def few(states: Fine, most: int = 4 * _POINTS) -> Fine:
+def thin_states(states: Fine, most: int = 4 * _POINTS) -> Fine:
     """No more states than a picture shows, for what takes time; both sides of jumps stay."""
     chosen = np.zeros(len(states.t), dtype=bool)
     chosen[:: -(-len(chosen) // most)] = chosen[-1] = True

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from .charts import Instant, Line, Panel, placed, styled, thinned
+from .charts import Instant, Line, Panel, place_labels, styled, thin_line
 
 __all__ = ["Picture", "picture"]
 
@@ -117,7 +117,7 @@ def _draw(axes: Axes, panel: Panel, instants: Sequence[Instant]) -> None:
 
 def _plot(axes: Axes, line: Line, color: str, dashes: str, logarithmic: bool) -> None:
     y = np.maximum(np.abs(line.y), _LEAST) if logarithmic else line.y
-    t, y = thinned(line.x, y, _MOST_POINTS)
+    t, y = thin_line(line.x, y, _MOST_POINTS)
     pattern = (0, tuple(map(float, dashes.split()))) if dashes else "-"
     axes.plot(
         t, y, color=color, label=line.name or "_",
@@ -147,7 +147,7 @@ def _label(axes: Axes, instants: Sequence[Instant]) -> None:
     """Write labels of instants above the axes, in as many rows as they need."""
     width = float(axes.get_window_extent().width) * 72.0 / float(axes.figure.dpi)
     low, high = axes.get_xlim()
-    places = placed(instants, lambda t: width * (t - low) / (high - low), width, _LETTER)
+    places = place_labels(instants, lambda t: width * (t - low) / (high - low), width, _LETTER)
     rows = max((row for _, row in places.values()), default=-1)
     for k, (begin, row) in places.items():
         up = 4.0 + _LABEL_ROW * (rows - row)

@@ -18,8 +18,16 @@ from ...errors import BadValue
 from ...simulation.analysis import EnergyBalance, Reaction, lock_reactions, momenta, reactions
 from ...simulation.stabilization import Projection
 from ...simulation.trajectory import Trajectory
-from .charts import MOST_LINES, Line, Panel, drawn
-from .curves import Coordinate, Fine, coordinates, few, fine, lines_by_unit, velocities
+from .charts import MOST_LINES, Line, Panel, draw_panels
+from .curves import (
+    Coordinate,
+    Fine,
+    coordinates,
+    lines_by_unit,
+    sample_states,
+    thin_states,
+    velocities,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,9 +68,9 @@ class RunPlots:
             joints: names of the joints that are shown. By default all; where they are too many
                 for one panel, those with drives first, then those that move fastest.
         """
-        states = fine(self._run)
+        states = sample_states(self._run)
         left, right = self._state_panels(joints, states)
-        energies, work, error = self._energy_panels(few(states))
+        energies, work, error = self._energy_panels(thin_states(states))
         left.append(energies)
         right.append(work if work.lines else error)
         if self._run.robot.loops:
@@ -75,11 +83,11 @@ class RunPlots:
         Args:
             joints: names of the joints that are shown; as in the overview by default.
         """
-        return self._drawn("states", *self._state_panels(joints, fine(self._run)))
+        return self._drawn("states", *self._state_panels(joints, sample_states(self._run)))
 
     def energy(self) -> Figure:
         """Energies [J], work done on the robot since the start [J], and the balance error."""
-        energies, work, error = self._energy_panels(few(fine(self._run)))
+        energies, work, error = self._energy_panels(thin_states(sample_states(self._run)))
         return self._drawn("energy", [energies, *([work] if work.lines else []), error])
 
     def closure(self, tolerance: float | None = None) -> Figure:
@@ -98,14 +106,14 @@ class RunPlots:
 
     def momentum(self) -> Figure:
         """Generalized momenta [N m s, N s], and momenta of the whole robot in world axes."""
-        run, states = self._run, few(fine(self._run))
-        found = momenta(run.equations[0], *states[:3])
+        run, states = self._run, thin_states(sample_states(self._run))
+        result = momenta(run.equations[0], *states[:3])
         one_each = [
             Coordinate(v.joint, v.label, "N s" if v.unit == "m/s" else "N m s", p)
             for name in run.robot.joints
             for v, p in zip(
                 velocities(run.robot, name, states),
-                found.generalized[:, run.robot.coordinates(name).v].T,
+                result.generalized[:, run.robot.coordinates(name).v].T,
                 strict=True,
             )
         ]
@@ -114,8 +122,8 @@ class RunPlots:
             Panel(f"generalized momentum\n[{unit}]", lines, notes=notes)
             for unit, (lines, notes) in sorts.items()
         ]
-        panels.append(Panel("linear momentum\n[N s]", _vector(states.t, found.linear)))
-        angular = _vector(states.t, found.angular)
+        panels.append(Panel("linear momentum\n[N s]", _vector(states.t, result.linear)))
+        angular = _vector(states.t, result.angular)
         panels.append(Panel("angular momentum about\ncentre of mass [N m s]", angular))
         return self._drawn("momentum", panels)
 
@@ -127,7 +135,7 @@ class RunPlots:
                 ``"lock:<joint>"``: what the lock exerts on the joint.
             frame: frame in which the wrench is given; frame B of the loop joint by default.
         """
-        run, states = self._run, few(fine(self._run))
+        run, states = self._run, thin_states(sample_states(self._run))
         here = run.equations
         equations = [here[k] for k in states.after]
         if name.startswith("lock:"):
@@ -142,7 +150,7 @@ class RunPlots:
     def _drawn(self, what: str, *columns: list[Panel]) -> Figure:
         run = self._run
         title = f"{run.robot.name}: {what}" if what else run.robot.name
-        return drawn(title, columns, (float(run.t[0]), float(run.t[-1])), run.events)
+        return draw_panels(title, columns, (float(run.t[0]), float(run.t[-1])), run.events)
 
     def _state_panels(
         self, joints: str | Iterable[str] | None, states: Fine
@@ -153,25 +161,25 @@ class RunPlots:
         ranks = self._ranks() if names is None else None
         chosen = list(robot.joints if names is None else names)
         sorts = (
-            [one for name in chosen for one in part(robot, name, states)]
+            [coordinate for name in chosen for coordinate in part(robot, name, states)]
             for part in (coordinates, velocities)
         )
         panels = tuple(
             [
                 Panel(f"{_WORDS[unit]} [{unit}]", lines, notes, zero="/s" in unit)
-                for unit, (lines, notes) in lines_by_unit(states.t, found, ranks).items()
+                for unit, (lines, notes) in lines_by_unit(states.t, shown, ranks).items()
             ]
-            for found in sorts
+            for shown in sorts
         )
         return [self._with_limits(panel) for panel in panels[0]], panels[1]
 
     def _with_limits(self, panel: Panel) -> Panel:
         """A panel of coordinates with the limits that are passed."""
         passed: dict[str, list[tuple[float, bool]]] = {}
-        for one in self._run.limits_passed:
-            several = self._run.robot.coordinates(one.joint).nq > 1
-            label = f"{one.joint}.{one.coordinate}" if several else one.joint
-            passed.setdefault(label, []).append((one.limit, one.side == "upper"))
+        for limit in self._run.limits_passed:
+            several = self._run.robot.coordinates(limit.joint).nq > 1
+            label = f"{limit.joint}.{limit.coordinate}" if several else limit.joint
+            passed.setdefault(label, []).append((limit.limit, limit.side == "upper"))
         lines = [replace(line, passed=tuple(passed.get(line.name, ()))) for line in panel.lines]
         if not any(line.passed for line in lines):
             return panel
@@ -182,24 +190,25 @@ class RunPlots:
         robot, stored = self._run.robot, Fine(self._run.t, self._run.q, self._run.v, _NONE)
         ranks: dict[str, tuple[bool, float]] = {}
         for name in robot.joints:
-            found = {
-                one.label: float(np.abs(one.values).max())
-                for one in velocities(robot, name, stored)
+            speeds = {
+                coordinate.label: float(np.abs(coordinate.values).max())
+                for coordinate in velocities(robot, name, stored)
             }
-            found[name] = max(found.values(), default=0.0)
-            ranks |= {label: (name in robot.actuated, speed) for label, speed in found.items()}
+            speeds[name] = max(speeds.values(), default=0.0)
+            ranks |= {label: (name in robot.actuated, speed) for label, speed in speeds.items()}
         return ranks
 
     def _energy_panels(self, states: Fine) -> tuple[Panel, Panel, Panel]:
         """Energies, work, and error of the balance."""
         run = self._run
         balance, here = run.energy(), run.equations
-        found = [
+        parts = [
             here[k].energies(*state) for k, *state in zip(states.after, *states[:3], strict=True)
         ]
-        kinetic, potential = (np.array([one[part] for one in found]) for part in (0, 1))
+        kinetic, potential = (np.array([energies[part] for energies in parts]) for part in (0, 1))
         stored = {
-            name: np.array([one[2].get(name, 0.0) for one in found]) for name in balance.stored
+            name: np.array([energies[2].get(name, 0.0) for energies in parts])
+            for name in balance.stored
         }
         total = kinetic + potential + sum(stored.values())
         lines = [Line("kinetic", states.t, kinetic)]
@@ -249,7 +258,7 @@ class RunPlots:
         ]  # fmt: skip
         panels = []
         for kind, label in ((False, "torque of the lock [N m]"), (True, "force of the lock [N]")):
-            columns = [k for k, one in enumerate(linear) if one is kind]
+            columns = [k for k, translates in enumerate(linear) if translates is kind]
             if columns:
                 names = [short[k] for k in columns]
                 panels.append(

@@ -68,7 +68,7 @@ class Bars:
         """Zero, and the highest bar."""
         return 0.0, float(self.counts.max(initial=1.0))
 
-    def drawn(self, x: Scale, y: Scale) -> Markup:
+    def draw(self, x: Scale, y: Scale) -> Markup:
         """The bars, a little apart."""
         bars = []
         for low, high, count in zip(self.edges[:-1], self.edges[1:], self.counts, strict=True):
@@ -98,7 +98,7 @@ class Band:
         """Lowest and highest point."""
         return float(self.low.min(initial=np.inf)), float(self.high.max(initial=-np.inf))
 
-    def drawn(self, x: Scale, y: Scale) -> Markup:
+    def draw(self, x: Scale, y: Scale) -> Markup:
         """The area."""
         across = np.concatenate([self.x, self.x[::-1]])
         up = np.concatenate([self.high, self.low[::-1]])
@@ -119,7 +119,7 @@ class Dots:
         """Lowest and highest point."""
         return float(self.y.min(initial=np.inf)), float(self.y.max(initial=-np.inf))
 
-    def drawn(self, x: Scale, y: Scale) -> Markup:
+    def draw(self, x: Scale, y: Scale) -> Markup:
         """The points, as one path of lines without length."""
         places = zip(x.many(self.x), y.many(self.y), strict=True)
         path = "".join(f"M{a:.1f} {b:.1f}h0" for a, b in places)
@@ -143,7 +143,7 @@ class Spots:
         values = [y for _, y, _, _ in self.points]
         return min(values, default=np.inf), max(values, default=-np.inf)
 
-    def drawn(self, x: Scale, y: Scale) -> Markup:
+    def draw(self, x: Scale, y: Scale) -> Markup:
         """Circles."""
         return element("g", *(self._spot(x(a), y(b), c, n) for a, b, c, n in self.points))
 
@@ -173,7 +173,7 @@ class Hexagons:
         low, high = min(values, default=np.inf), max(values, default=-np.inf)
         return low - self.size, high + self.size
 
-    def drawn(self, x: Scale, y: Scale) -> Markup:
+    def draw(self, x: Scale, y: Scale) -> Markup:
         """The hexagons, each by steps from its highest corner."""
         tall = abs(y(self.size) - y(0.0))
         wide = np.sqrt(0.75) * abs(x(self.size) - x(0.0))
@@ -198,7 +198,7 @@ class Outline:
         """Lowest and highest corner."""
         return float(self.corners[:, 1].min()), float(self.corners[:, 1].max())
 
-    def drawn(self, x: Scale, y: Scale) -> Markup:
+    def draw(self, x: Scale, y: Scale) -> Markup:
         """The line, and the name above it."""
         across, up = x.many(self.corners[:, 0]), y.many(self.corners[:, 1])
         line = element("polygon", points=points_text(across, up), class_="outline")
@@ -303,7 +303,7 @@ def stacks(title: str, label: str, bars: Sequence[Stack], width: float = 900.0) 
     axis = ticks(0.0, largest or 1.0, most=8)
     field = _Field.of([bar.name for bar in bars], axis.span, width)
 
-    def drawn() -> Iterable[Markup]:
+    def bars_of_rows() -> Iterable[Markup]:
         for row, bar in enumerate(bars):
             start = 0.0
             for part in bar.parts:
@@ -313,7 +313,7 @@ def stacks(title: str, label: str, bars: Sequence[Stack], width: float = 900.0) 
                 start += part.amount
 
     numbers = list(zip(axis.values, axis.texts, strict=True))
-    return field.picture(title, label, numbers, drawn(), "bars")
+    return field.picture(title, label, numbers, bars_of_rows(), "bars")
 
 
 def lanes(
@@ -336,7 +336,7 @@ def lanes(
     """
     field = _Field.of([lane.name for lane in rows], span, width)
 
-    def drawn() -> Iterable[Markup]:
+    def bars_of_rows() -> Iterable[Markup]:
         for row, lane in enumerate(rows):
             for stretch in lane.spans:
                 name = f"{lane.name}: {stretch.name}, {stretch.start:.4g} to {stretch.end:.4g}"
@@ -347,7 +347,7 @@ def lanes(
     axis = ticks(*span, most=10)
     pairs = zip(axis.values, axis.texts, strict=True)
     numbers = [(x, text) for x, text in pairs if span[0] <= x <= span[1] * (1 + 1e-9)]
-    return field.picture(title, label, numbers, drawn(), "lanes")
+    return field.picture(title, label, numbers, bars_of_rows(), "lanes")
 
 
 @dataclass(frozen=True)
@@ -388,7 +388,7 @@ class _Field:
         title: str,
         label: str,
         numbers: Sequence[tuple[float, str]],
-        drawn: Iterable[Markup],
+        content: Iterable[Markup],
         kind: str,
     ) -> Markup:
         right = self.width - _RIGHT
@@ -413,7 +413,7 @@ class _Field:
             "svg",
             element("title", title),
             element("g", *grid, class_="grid"),
-            *drawn,
+            *content,
             *names,
             *digits,
             axis,

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ...safety.stopping.result import StopResult
 from ...safety.stopping.series import Series, series_of
 from ..stop_report.instants import Clock, instants
-from .charts import Line, Panel, drawn
+from .charts import Line, Panel, draw_panels
 from .curves import Coordinate, Fine, coordinates, lines_by_unit, velocities
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from ...safety.stopping.result import StopResult
 
 __all__ = ["dense_series", "plot_stop"]
 
@@ -42,7 +41,7 @@ def plot_stop(result: StopResult, joints: str | Iterable[str] | None = None) -> 
     (right if len(right) <= len(left) else left).append(maker.energy())
     title = f"{result.robot.name}: stop of category {result.category.number}, {result.outcome}"
     events = [(mark.x, mark.label) for mark in instants(result, Clock("s", 1.0, 3))]
-    return drawn(title, [left, right], (0.0, float(maker.series.t[-1])), events)
+    return draw_panels(title, [left, right], (0.0, float(maker.series.t[-1])), events)
 
 
 class _Maker:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...tables.markup import Markup, element
-from .charts import Instant, Line, placed, shortened_to, styled, thinned
+from .charts import Instant, Line, place_labels, shorten, styled, thin_line
 
 __all__ = [
     "Plot",
@@ -47,7 +47,7 @@ class Shape(Protocol):
     def ends(self) -> tuple[float, float]:
         """Lowest and highest place on the axis that is not the common one."""
 
-    def drawn(self, x: Scale, y: Scale) -> Markup:
+    def draw(self, x: Scale, y: Scale) -> Markup:
         """The picture of it."""
 
 
@@ -91,7 +91,7 @@ class Plot:
         """The picture."""
         ys = ticks(*self._range(), most=12 if self.equal else 6, whole=self.whole)
         left = 30 + max(label_width(text) for text in ys.texts)
-        labels = placed(self.instants, self._x_scale(left), self.width, _LETTER)
+        labels = place_labels(self.instants, self._x_scale(left), self.width, _LETTER)
         top = _TOP + _ROW * max((row + 1 for _, row in labels.values()), default=0)
         across = self.width - _RIGHT - left
         high = self.height
@@ -103,7 +103,7 @@ class Plot:
             "svg",
             element("title", self.title),
             element("g", *frame.grid(self.span, ys), class_="grid"),
-            *(shape.drawn(x_scale, y_scale) for shape in self.shapes),
+            *(shape.draw(x_scale, y_scale) for shape in self.shapes),
             *self._marks(frame, labels),
             *(frame.curve(*curve, self.span, ys) for curve in styled(self.curves)),
             *frame.axes(self.span, ys, self.x_label, self.y_label),
@@ -195,7 +195,7 @@ def label_width(text: str) -> float:
 
 def shortened(text: str, width: float) -> str:
     """A label that is no wider than a width; what is cut off is marked."""
-    return shortened_to(text, max(2, int(width / _LETTER)))
+    return shorten(text, max(2, int(width / _LETTER)))
 
 
 def _plain(value: float, places: int) -> str:
@@ -285,7 +285,7 @@ class _Frame:
     ) -> Markup:
         """A line; a point if it is one."""
         there = np.isfinite(curve.y)
-        x, y = thinned(
+        x, y = thin_line(
             self._x(span).many(curve.x[there]), self._y(ys).many(curve.y[there]), _MOST_POINTS
         )
         return element(

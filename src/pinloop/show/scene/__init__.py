@@ -7,22 +7,17 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import overload
+
+from numpy.typing import ArrayLike
 
 from ...assembly.assemble import assemble
-from ...model.mechanism import require_robot
+from ...boundary.arguments import public
+from ...model.mechanism import Mechanism, require_robot
 from .html import write_page
 from .live import Viewer
 from .robots import RobotExhibit
 from .scene import make_scene
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from ...model.mechanism import Mechanism
-    from .live import Viewer
-
-from ...boundary.arguments import public
 
 __all__ = ["save_html", "view"]
 

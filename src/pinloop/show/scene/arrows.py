@@ -94,7 +94,7 @@ def arrows_of(
     states = run(t)
     of_state = run.equations
     equations = [of_state[k] for k in states_at(run, t)]
-    found: list[Arrow] = []
+    arrows: list[Arrow] = []
     for name in names:
         if name.startswith("lock:"):
             lock = lock_reactions(equations, name, t, states.q, states.v)
@@ -113,9 +113,9 @@ def arrows_of(
             unique, wanted = bool(given.determined.all()), moments
         pair = [Arrow(name, False, start, force, unique)]
         pair += [Arrow(name, True, start, moment, unique)] if wanted else []
-        found += pair
-    least = {kind: _NOTHING * _largest(found, kind) for kind in (False, True)}
-    return tuple(arrow for arrow in found if arrow.largest > least[arrow.moment])
+        arrows += pair
+    least = {kind: _NOTHING * _largest(arrows, kind) for kind in (False, True)}
+    return tuple(arrow for arrow in arrows if arrow.largest > least[arrow.moment])
 
 
 def round_scale(largest: float, length: float) -> float:
@@ -137,11 +137,11 @@ def _largest(arrows: Iterable[Arrow], moment: bool) -> float:
 def _by_coordinate(robot: Mechanism, joint: str, labels: tuple[str, ...], effort: Array) -> Array:
     """Efforts of a lock by velocity coordinate of its joint, shape (k, nv of the joint)."""
     names = coordinate_names(robot.tree, joint)
-    found = np.zeros((len(effort), robot.coordinates(joint).nv))
+    values = np.zeros((len(effort), robot.coordinates(joint).nv))
     for column, label in enumerate(labels):
         axis = label.removeprefix(f"lock:{joint}").removeprefix(".")
-        found[:, names.index(axis) if axis else 0] = effort[:, column]
-    return found
+        values[:, names.index(axis) if axis else 0] = effort[:, column]
+    return values
 
 
 def _joint_wrench(robot: Mechanism, joint: str, q: Array, effort: Array) -> tuple[Array, ...]:
@@ -166,8 +166,8 @@ def _joint_wrench(robot: Mechanism, joint: str, q: Array, effort: Array) -> tupl
 def _frames(robot: Mechanism, frame: int, q: Array) -> list[pin.SE3]:
     """Placements of a frame in the world."""
     data = create_data(robot.model)
-    found = []
+    frames = []
     for place in q:
         pin.forwardKinematics(robot.model, data, place)
-        found.append(pin.updateFramePlacement(robot.model, data, frame).copy())
-    return found
+        frames.append(pin.updateFramePlacement(robot.model, data, frame).copy())
+    return frames

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...tolerances import THIN_TRIANGLE
 from .meshes import crease_normals
 from .scene import Part
 from .solids import Solid, triangles
 
-__all__ = ["lighter"]
+__all__ = ["decimate"]
 
 Array = NDArray[np.float64]
 
@@ -25,7 +24,7 @@ _FINEST = 1 / 2000
 """Size of the first cells, as part of the size of everything."""
 
 
-def lighter(parts: Sequence[Part], budget: int) -> tuple[tuple[Part, ...], float]:
+def decimate(parts: Sequence[Part], budget: int) -> tuple[tuple[Part, ...], float]:
     """Simplify the meshes of a scene until they need no more than a number of bytes.
 
     Args:
@@ -35,7 +34,7 @@ def lighter(parts: Sequence[Part], budget: int) -> tuple[tuple[Part, ...], float
     Returns:
         The parts, and the size of the cells in which vertices were joined [m]; 0 if none were.
     """
-    found: dict[int, Solid | None] = {k: part.solid for k, part in enumerate(parts)}
+    solids: dict[int, Solid | None] = {k: part.solid for k, part in enumerate(parts)}
     original = {k: part.solid for k, part in enumerate(parts) if _is_mesh(part.solid)}
     needed = sum(map(_bytes, original.values()))
     if needed <= budget:
@@ -46,15 +45,15 @@ def lighter(parts: Sequence[Part], budget: int) -> tuple[tuple[Part, ...], float
         # The number of cells that a surface passes goes with their size to the power of -2.
         cell *= min(2.0, max(1.15, float(np.sqrt(needed / budget))))
         for k, mesh in original.items():
-            found[k] = _simplified(mesh, *arrays[k], cell)
-        left = [solid for k in original if (solid := found[k]) is not None]
+            solids[k] = _simplified(mesh, *arrays[k], cell)
+        left = [solid for k in original if (solid := solids[k]) is not None]
         needed = sum(map(_bytes, left))
-    made = [
+    lighter_parts = [
         replace(part, solid=solid)
         for k, part in enumerate(parts)
-        if (solid := found[k]) is not None
+        if (solid := solids[k]) is not None
     ]
-    return tuple(made), cell
+    return tuple(lighter_parts), cell
 
 
 def _is_mesh(solid: Solid) -> bool:
@@ -83,12 +82,12 @@ def _simplified(
     index = np.asarray(index).ravel()
     counts = np.bincount(index)
     means = np.column_stack([np.bincount(index, vertices[:, k]) / counts for k in range(3)])
-    kept = index[faces]
-    first, second, third = (means[kept[:, k]] for k in range(3))
+    triangles_left = index[faces]
+    first, second, third = (means[triangles_left[:, k]] for k in range(3))
     areas = np.linalg.norm(np.cross(second - first, third - first), axis=1)
-    kept = kept[areas > THIN_TRIANGLE * cell**2]
-    if len(kept) == 0:
+    triangles_left = triangles_left[areas > 1e-6 * cell**2]
+    if len(triangles_left) == 0:
         return None
-    _, one_of_each = np.unique(np.sort(kept, axis=1), axis=0, return_index=True)
-    made = triangles(*crease_normals(means, kept[np.sort(one_of_each)]))
-    return replace(solid, geometry=made.geometry)
+    _, one_of_each = np.unique(np.sort(triangles_left, axis=1), axis=0, return_index=True)
+    mesh = triangles(*crease_normals(means, triangles_left[np.sort(one_of_each)]))
+    return replace(solid, geometry=mesh.geometry)

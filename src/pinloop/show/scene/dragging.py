@@ -13,6 +13,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ...assembly.search import (
+    TOLERANCE,
     Problem,
     jacobian_rank,
     limited_coordinates,
@@ -22,9 +23,9 @@ from ...assembly.search import (
     search,
 )
 from ...constraints.closure import Constraints
+from ...model.coordinates import JointCoordinates
 from ...model.mechanism import Mechanism
-from ...model.tree import JointCoordinates, coordinate_names
-from ...tolerances import CLOSED, SLIDER_MISSED
+from ...model.tree import coordinate_names
 
 __all__ = ["Dragged", "Slider"]
 
@@ -100,7 +101,7 @@ class Dragged:
     def is_closed(self) -> bool:
         """Whether all loops are closed."""
         problem = self._problem((), limits=False)
-        return bool(np.linalg.norm(problem.residual(self.q)) < CLOSED)
+        return bool(np.linalg.norm(problem.residual(self.q)) < TOLERANCE)
 
     def move(self, slider: Slider, value: float) -> str:
         """Drag a joint towards a value [rad, m] as far as the loops stay closed.
@@ -130,7 +131,7 @@ class Dragged:
                 return self._obstacle(slider.joint)
             else:
                 step /= 2
-        if abs(self.values(slider.joint)[slider.column] - goal[slider.column]) > SLIDER_MISSED:
+        if abs(self.values(slider.joint)[slider.column] - goal[slider.column]) > 1e-6:
             return f"'{slider.joint}' goes no further that way: the loops decide part of it"
         return ""
 
@@ -139,18 +140,18 @@ class Dragged:
         robot, at = self.robot, self.robot.coordinates(joint)
         q = self.q.copy()
         q[at.q] = _coordinates(values, at)
-        found, error = search(problem, q, seed=0, restarts=0)
-        change = pin.difference(robot.model, self.q, found) / problem.column_scale
-        return found if error < CLOSED and np.max(np.abs(change)) < _LEAP else None
+        closed, error = search(problem, q, seed=0, restarts=0)
+        change = pin.difference(robot.model, self.q, closed) / problem.column_scale
+        return closed if error < TOLERANCE and np.max(np.abs(change)) < _LEAP else None
 
     def _move_open(self, joint: str, goal: Array) -> str:
         """Move a joint of a robot whose loops are open; close them if that is possible now."""
         at = self.robot.coordinates(joint)
         self.q = self.q.copy()
         self.q[at.q] = _coordinates(goal, at)
-        found, error = search(self._problem((joint,), limits=True), self.q, seed=0, restarts=0)
-        if error < CLOSED:
-            self.q = found
+        moved, error = search(self._problem((joint,), limits=True), self.q, seed=0, restarts=0)
+        if error < TOLERANCE:
+            self.q = moved
             return ""
         return "the loops are open: joints move one by one"
 
@@ -198,15 +199,15 @@ class Dragged:
             listed = ", ".join(f"'{name}'" for name in names)
             return f"'{joint}' goes no further: {listed} at its limit"
         others = ", ".join(f"'{name}'" for name in held if name != joint)
-        kept = f" with {others} held" if others else ""
-        return f"'{joint}' goes no further: the loops do not close there{kept}"
+        others_held = f" with {others} held" if others else ""
+        return f"'{joint}' goes no further: the loops do not close there{others_held}"
 
     def _scale(self, column: int) -> float:
         return self.robot.length if self.robot.is_translation[column] else 1.0
 
     def _sliders(self) -> Sequence[Slider]:
         """All coordinates that can be dragged, those of motors first."""
-        found = []
+        sliders = []
         for name in self.robot.joints:
             at = self.robot.coordinates(name)
             if not _has_chart(at):
@@ -214,14 +215,14 @@ class Dragged:
             names = coordinate_names(self.robot.tree, name)
             for k, value in enumerate(self.values(name)):
                 low, high = self._ends(at, k, float(value))
-                found.append(
+                sliders.append(
                     Slider(
                         name, k, name if at.nv == 1 else f"{name}.{names[k]}", low, high,
                         bool(self.robot.is_translation[at.v.start + k]),
                         name in self.robot.actuated,
                     )
                 )  # fmt: skip
-        return sorted(found, key=lambda slider: not slider.motor)
+        return sorted(sliders, key=lambda slider: not slider.motor)
 
     def _ends(self, at: JointCoordinates, column: int, value: float) -> tuple[float, float]:
         """Limits of a coordinate; where there are none, one turn, or four lengths of the robot."""

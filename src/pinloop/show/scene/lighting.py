@@ -9,7 +9,7 @@ from ...tolerances import SAME, SAME_PLACE
 from .commands import Command, set_light, set_object, set_property, set_transform
 from .solids import Solid, line_segments
 
-__all__ = ["FIELD_OF_VIEW", "stage"]
+__all__ = ["FIELD_OF_VIEW", "light_scene"]
 
 Array = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ _WHITE = [1.0, 1.0, 1.0]
 _HAZE = [0.90, 0.92, 0.95]
 
 
-def stage(points: Array) -> list[Command]:
+def light_scene(points: Array) -> list[Command]:
     """Return the commands that set the scene for a robot.
 
     Args:

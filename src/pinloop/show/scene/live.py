@@ -1,19 +1,33 @@
-"""A page in the browser, live: `Viewer` serves it, and moves what it shows."""
+"""A page for the browsers of this machine: `Viewer` serves it, and moves what it shows.
+
+Standard library only. The server listens on 127.0.0.1 and on a port of its own; the address holds
+a secret, and requests that another web page makes are refused.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hmac
+import json
+import secrets
+import socket
+import sys
 import threading
 import webbrowser
+from collections.abc import Callable
 from html import escape
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from numpy.typing import NDArray
 
+from ...boundary.json import json_text
 from ...errors import PinloopError
-from .server import Message, PageServer
 
-__all__ = ["Exhibit", "Viewer"]
+__all__ = ["Exhibit", "Message", "PageServer", "Viewer"]
 
 
 class Exhibit(Protocol):
@@ -141,3 +155,192 @@ class Viewer:
         message = {"number": self._number, **self._exhibit.state()}
         self._server.publish(message)
         return message
+
+
+Message = dict[str, Any]
+
+_HOSTS = ("127.0.0.1", "localhost", "::1")
+_LONGEST = 10_000
+"""Bytes that a page may send at once."""
+_ALIVE = 10.0
+"""A page hears something at least that often [s]: so it is noticed if it has gone."""
+
+
+class PageServer:
+    """Serves one page until it is closed.
+
+    Args:
+        page: gives the page when a browser asks for it.
+        answer: takes what a page says, and gives what it is told.
+
+    Attributes:
+        url: address of the page.
+    """
+
+    def __init__(self, page: Callable[[], str], answer: Callable[[Message], Message]) -> None:
+        self._page, self._answer = page, answer
+        self._secret = secrets.token_urlsafe(12)
+        self._news = threading.Condition()
+        self._latest, self._number = "", 0
+        self.ended = threading.Event()
+        try:
+            self._server = _Server(self)
+        except OSError as error:
+            raise PinloopError(f"the viewer's server cannot be started: {error}") from error
+        self.url = f"http://127.0.0.1:{self._server.server_port}/{self._secret}/"
+        threading.Thread(
+            target=self._server.serve_forever, args=(0.1,), name="pinloop viewer", daemon=True
+        ).start()
+
+    def publish(self, message: Message) -> None:
+        """Tell all pages; one that comes later, or is slow, hears only the latest."""
+        with self._news:
+            self._latest = json_text(message, indent=None)
+            self._number += 1
+            self._news.notify_all()
+
+    def close(self) -> None:
+        """End the server and its connections."""
+        if self.ended.is_set():
+            return
+        self.ended.set()
+        with self._news:
+            self._news.notify_all()
+        self._server.shutdown()
+        self._server.server_close()
+        for connection in tuple(self._server.connections):
+            with contextlib.suppress(OSError):  # the page has gone already
+                connection.shutdown(socket.SHUT_RDWR)
+
+    # -- what the handler of a request needs ------------------------------------------------------
+
+    def page(self) -> str:
+        """The page."""
+        return self._page()
+
+    def answer(self, message: Message) -> Message:
+        """The answer to what a page says."""
+        return self._answer(message)
+
+    def path_of(self, address: str) -> str | None:
+        """What follows the secret in an address, or None if it is not there."""
+        try:
+            _, _, rest = urlsplit(address).path.partition("/")
+        except ValueError:
+            return None
+        secret, slash, name = rest.partition("/")
+        known = hmac.compare_digest(secret.encode(), self._secret.encode())
+        return name if known and slash else None
+
+    def news(self, seen: int) -> tuple[int, str]:
+        """Wait for something newer than what has been seen; its number and text."""
+        with self._news:
+            self._news.wait_for(lambda: self._number > seen or self.ended.is_set(), _ALIVE)
+            return self._number, self._latest
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, owner: PageServer) -> None:
+        self.owner = owner
+        self.connections: set[Any] = set()
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self.connections.discard(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+
+        # A browser may leave at any time.
+        if not isinstance(sys.exc_info()[1], (ConnectionError, TimeoutError)):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    server: _Server
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    timeout = 60
+
+    def do_GET(self) -> None:
+        """The page, or what changes."""
+        owner = self.server.owner
+        name = owner.path_of(self.path)
+        if not self._is_local() or name not in ("", "events"):
+            self._send(HTTPStatus.NOT_FOUND, "text/plain", b"there is nothing here")
+        elif name == "events":
+            self._tell()
+        else:
+            self._send(HTTPStatus.OK, "text/html; charset=utf-8", owner.page().encode())
+
+    def do_POST(self) -> None:
+        """What a page says."""
+        owner = self.server.owner
+        if not self._is_local() or not self._is_own() or owner.path_of(self.path) != "ask":
+            self.close_connection = True
+            self._send(HTTPStatus.FORBIDDEN, "text/plain", b"only the page of this viewer may ask")
+            return
+        try:
+            length = int(self.headers.get("Content-Length", ""))
+            message = json.loads(self.rfile.read(length)) if 0 < length <= _LONGEST else None
+        except (ValueError, RecursionError):
+            message = None
+        if not isinstance(message, dict):
+            self.close_connection = True
+            self._send(HTTPStatus.BAD_REQUEST, "text/plain", b"not understood")
+            return
+        answer = json_text(owner.answer(message), indent=None).encode()
+        self._send(HTTPStatus.OK, "application/json", answer)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Say nothing: the terminal belongs to the user."""
+
+    def _is_local(self) -> bool:
+        """Whether the browser means this machine: a foreign name that leads here is refused."""
+        try:
+            return urlsplit(f"//{self.headers.get('Host', '')}").hostname in _HOSTS
+        except ValueError:
+            return False
+
+    def _is_own(self) -> bool:
+        """Whether the page that asks is the viewer's own."""
+        origin = self.headers.get("Origin")
+        return origin == f"http://{self.headers.get('Host')}"
+
+    def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self._say(kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _say(self, kind: str) -> None:
+        for name, value in (
+            ("Content-Type", kind),
+            ("Cache-Control", "no-store"),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Referrer-Policy", "no-referrer"),
+        ):
+            self.send_header(name, value)
+
+    def _tell(self) -> None:
+        """Send what changes as server-sent events, until one of the two has gone."""
+        owner, seen = self.server.owner, 0
+        self.close_connection = True
+        self.send_response(HTTPStatus.OK)
+        self._say("text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        while not owner.ended.is_set():
+            number, text = owner.news(seen)
+            line = f"data: {text}\n\n" if number > seen else ": alive\n\n"
+            seen = number
+            self.wfile.write(line.encode())

@@ -49,7 +49,7 @@ def frame_times(
 def checked_times(run: Trajectory, times: Iterable[float], what: str) -> tuple[float, ...]:
     """Times in s, after a check that they are within the run."""
     start, end = float(run.t[0]), float(run.t[-1])
-    found = []
+    values = []
     for time in times:
         try:
             value = float(time)
@@ -60,8 +60,8 @@ def checked_times(run: Trajectory, times: Iterable[float], what: str) -> tuple[f
                 f"{what} at {value:.6g} s is outside the run, which goes from {start:.6g} to "
                 f"{end:.6g} s"
             )
-        found.append(value)
-    return tuple(found)
+        values.append(value)
+    return tuple(values)
 
 
 def states_at(run: Trajectory, t: Array) -> NDArray[np.int64]:
@@ -77,46 +77,47 @@ def modes_at(run: Trajectory, t: Array) -> NDArray[np.int64]:
 def standing_spans(run: Trajectory) -> dict[str, Spans]:
     """Per joint that is locked as a whole at some time the spans in which it is, in s."""
     locked = (tuple(lock.joint for lock in mode.locks if not lock.axes) for mode in run.modes)
-    found = _spans(run, tuple(locked))
-    return {name: found[name] for name in run.robot.joints if name in found}
+    spans = _spans(run, tuple(locked))
+    return {name: spans[name] for name in run.robot.joints if name in spans}
 
 
 def opened_spans(run: Trajectory) -> dict[str, Spans]:
     """Per loop joint that is open at some time the spans in which it is, in s."""
-    found = _spans(run, tuple(tuple(mode.opened) for mode in run.modes))
-    return {loop.name: found[loop.name] for loop in run.robot.loops if loop.name in found}
+    spans = _spans(run, tuple(tuple(mode.opened) for mode in run.modes))
+    return {loop.name: spans[loop.name] for loop in run.robot.loops if loop.name in spans}
 
 
 def _spans(run: Trajectory, names: tuple[tuple[str, ...], ...]) -> dict[str, Spans]:
     """Spans of time in which what is named per mode holds."""
-    found: dict[str, list[tuple[float, float]]] = {}
+    by_name: dict[str, list[tuple[float, float]]] = {}
     ends = np.append(run.t[1:], run.t[-1])
     for number, start, end in zip(run.mode, run.t, ends, strict=True):
         for name in names[number]:
-            spans = found.setdefault(name, [])
+            spans = by_name.setdefault(name, [])
             if spans and spans[-1][1] == start:
                 spans[-1] = (spans[-1][0], float(end))
             else:
                 spans.append((float(start), float(end)))
     # A joint that sticks for no time at all, because others decide otherwise, does not stand.
     last = float(run.t[-1])
-    kept = {
-        name: tuple((a, b) for a, b in spans if b > a or a == last) for name, spans in found.items()
+    lasting = {
+        name: tuple((a, b) for a, b in spans if b > a or a == last)
+        for name, spans in by_name.items()
     }
-    return {name: spans for name, spans in kept.items() if spans}
+    return {name: spans for name, spans in lasting.items() if spans}
 
 
 def mode_spans(run: Trajectory) -> list[tuple[float, str]]:
     """When each mode begins [s], and in words what is locked and open in it."""
     numbers = modes_at(run, run.t)
     starts = np.flatnonzero(np.append([True], np.diff(numbers) != 0))
-    found: list[tuple[float, str]] = []
+    spans: list[tuple[float, str]] = []
     for k in starts:
         words = _in_words(run.modes[numbers[k]])
         # Modes that differ in the rows that hold the loops are one to whoever looks on.
-        if not found or words != found[-1][1]:
-            found.append((float(run.t[k]), words))
-    return found
+        if not spans or words != spans[-1][1]:
+            spans.append((float(run.t[k]), words))
+    return spans
 
 
 def _in_words(mode: Mode) -> str:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from ...simulation.trajectory import Trajectory
 from .arrows import Arrow, round_scale
 from .commands import Command, packed, phong, set_object
-from .decimation import lighter
-from .lighting import stage
+from .decimation import decimate
+from .lighting import light_scene
 from .motion import frame_times, mode_spans, modes_at, opened_spans, standing_spans
 from .scene import Node, Scene, make_scene
 from .solids import Color, Solid, cone, cylinder, facets, tube
@@ -212,20 +212,20 @@ def make_replay(
     spans, opened = standing_spans(run), opened_spans(run)
     names = tuple(spans) if marked is None else tuple(marked)
     scene = make_scene(run.robot, marked=names)
-    parts, cell = lighter(scene.parts, mesh_bytes)
+    parts, cell = decimate(scene.parts, mesh_bytes)
     scene = replace(scene, parts=parts)
     t = frame_times(run, until) if times is None else times
     q = run(t).q
     matrices = scene.placements_over(q)
     moves = np.flatnonzero(np.ptp(matrices, axis=0).max(axis=(1, 2)) > _STILL)
     moving = matrices[:, moves]
-    points = np.vstack([scene.points(one) for one in q[[0, len(t) // 2, -1]]])
+    points = np.vstack([scene.points(pose) for pose in q[[0, len(t) // 2, -1]]])
     size = max(float(np.ptp(points, axis=0).max()), 1e-3)
     ways = [tube(_path(run, t, trace, len(traces)), 0.003 * size) for trace in traces]
     points = np.vstack([points, *(way.corners for way in ways)])
     shown = ghosts if ghosts is not None else (float(t[0]),)
-    picture = [*stage(points), *scene.drawing(), *scene.placing(q[0])]
-    picture += [_line(k, *one) for k, one in enumerate(zip(ways, traces, strict=True))]
+    picture = [*light_scene(points), *scene.drawing(), *scene.placing(q[0])]
+    picture += [_line(k, *path) for k, path in enumerate(zip(ways, traces, strict=True))]
     picture += [_surface(f"layers/{k}", layer) for k, layer in enumerate(layers)]
     picture += [command for k, arrow in enumerate(arrows) for command in _drawn(k, arrow, size)]
     return Replay(
@@ -241,7 +241,9 @@ def make_replay(
         loops={name: scene.loops[name] for name in opened},
         ghost=_groups(scene) if shown else (),
         ghosts=tuple(shown),
-        layers=tuple((f"layers/{k}", one.label, one.color[3]) for k, one in enumerate(layers)),
+        layers=tuple(
+            (f"layers/{k}", layer.label, layer.color[3]) for k, layer in enumerate(layers)
+        ),
         traces=bool(ways),
         arrows=tuple(arrows),
         scales=(_scale(arrows, False, size), _scale(arrows, True, size)),
@@ -288,11 +290,13 @@ def _quaternions(rotations: Array) -> Array:
     if rotations.size == 0:
         return np.zeros((*rotations.shape[:2], 4))
 
-    found = scipy.spatial.transform.Rotation.from_matrix(rotations.reshape(-1, 3, 3)).as_quat()
-    found = found.reshape(*rotations.shape[:2], 4)
-    signs = np.where(np.sum(found[1:] * found[:-1], axis=2) < 0, -1.0, 1.0)
-    found[1:] *= np.cumprod(signs, axis=0)[:, :, None]
-    return found
+    quaternions = scipy.spatial.transform.Rotation.from_matrix(
+        rotations.reshape(-1, 3, 3)
+    ).as_quat()
+    quaternions = quaternions.reshape(*rotations.shape[:2], 4)
+    signs = np.where(np.sum(quaternions[1:] * quaternions[:-1], axis=2) < 0, -1.0, 1.0)
+    quaternions[1:] *= np.cumprod(signs, axis=0)[:, :, None]
+    return quaternions
 
 
 def _path(run: Trajectory, t: Array, trace: Trace, count: int) -> Array:

@@ -13,8 +13,8 @@ from ...tables.markup import Markup
 from ...tables.page import asset, render
 from .dragging import Dragged, Slider
 from .html import ROOM, caption, encoded, policy, script_data, scripts
+from .live import Message
 from .scene import Scene
-from .server import Message
 
 __all__ = ["RobotExhibit"]
 
@@ -67,7 +67,7 @@ class RobotExhibit:
     def state(self) -> Message:
         """Placements of the nodes, values of the sliders, closure, and the pose as text."""
         dragged = self._dragged
-        values = [float(dragged.values(one.joint)[one.column]) for one in dragged.sliders]
+        values = [float(dragged.values(slider.joint)[slider.column]) for slider in dragged.sliders]
         return {
             "placements": [
                 matrix.T.ravel().tolist() for matrix in self._scene.placements(dragged.q)

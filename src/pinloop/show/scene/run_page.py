@@ -22,15 +22,14 @@ from ...tables.markup import Markup
 from ...tables.page import asset, render
 from .arrows import Arrow, arrows_of, force_names
 from .html import ROOM, css_color, policy
-from .live import Viewer
+from .live import Message, Viewer
 from .motion import checked_times, frame_times, standing_spans
 from .player import make_player
 from .replay import FORCE, MOMENT, Replay, Trace, make_replay
-from .server import Message
 from .skeleton import LOOP
 from .solids import Color
 
-__all__ = ["RunExhibit", "Shown", "play_run", "run_page", "run_replay", "write_run"]
+__all__ = ["ReplayOptions", "RunExhibit", "play_run", "run_page", "run_replay", "write_run"]
 
 _MESH_BYTES = 3_000_000
 _FRAME_CHARACTERS = 2_600_000
@@ -53,13 +52,13 @@ _LOCKED: Color = (0.12, 0.44, 0.71, 1.0)
 
 
 @dataclass(frozen=True)
-class Shown:
+class ReplayOptions:
     """What is shown of a run.
 
     Args:
         rate: frames per second of motion.
         ghosts: times of poses that are shown translucent [s].
-        traces: frames or bodies whose way is drawn; that of the tool by default, if there is one.
+        traces: frames or bodies whose path is drawn; that of the tool by default, if there is one.
         forces: loop joints, and locks as ``"lock:<joint>"``, whose reactions are arrows; True for
             all there are.
         moments: whether the moments of loop joints are arrows too.
@@ -78,14 +77,14 @@ class Shown:
             raise BadValue(f"the rate is {self.rate!r}; give frames per second, for example 30")
 
 
-def write_run(run: Trajectory, path: str | Path, **shown: Any) -> Path:
-    """Write the page of a run; ``shown`` are the fields of `Shown`."""
-    return write_text(path, run_page(run, Shown(**shown)))
+def write_run(run: Trajectory, path: str | Path, **options: Any) -> Path:
+    """Write the page of a run; ``options`` are the fields of `ReplayOptions`."""
+    return write_text(path, run_page(run, ReplayOptions(**options)))
 
 
-def play_run(run: Trajectory, open_browser: bool, announce: bool, **shown: Any) -> Viewer:
-    """Play a run in the browser; ``shown`` are the fields of `Shown`."""
-    viewer = Viewer(RunExhibit(run, Shown(**shown)))
+def play_run(run: Trajectory, open_browser: bool, announce: bool, **options: Any) -> Viewer:
+    """Play a run in the browser; ``options`` are the fields of `ReplayOptions`."""
+    viewer = Viewer(RunExhibit(run, ReplayOptions(**options)))
     if announce:
         print(viewer.url)
     if open_browser:
@@ -93,15 +92,15 @@ def play_run(run: Trajectory, open_browser: bool, announce: bool, **shown: Any) 
     return viewer
 
 
-def run_page(run: Trajectory, shown: Shown, *, live: bool = False) -> str:
+def run_page(run: Trajectory, options: ReplayOptions, *, live: bool = False) -> str:
     """The page of a run.
 
     Args:
         run: the motion.
-        shown: what is shown of it.
+        options: what is shown of it.
         live: whether a server is behind the page, which can ask it for a time.
     """
-    replay, traces = run_replay(run, shown)
+    replay, traces = run_replay(run, options)
     player = make_player(
         replay,
         trace_label="path" if len(traces) == 1 else "paths",
@@ -109,7 +108,7 @@ def run_page(run: Trajectory, shown: Shown, *, live: bool = False) -> str:
         words=("locked", "free"),
         opens=float(replay.t[0]),
     )
-    title = shown.title or run.robot.name
+    title = options.title or run.robot.name
     return render(
         "run.html",
         ROOM,
@@ -119,7 +118,7 @@ def run_page(run: Trajectory, shown: Shown, *, live: bool = False) -> str:
         policy=policy("'self'" if live else "'none'"),
         player=player.markup,
         legend=list(_legend(replay, traces)),
-        notes=list(_notes(run, shown, replay)),
+        notes=list(_notes(run, options, replay)),
         scripts=player.scripts,
         live=Markup(asset(ROOM, "playing.js")) if live else None,
     )
@@ -130,12 +129,12 @@ class RunExhibit:
 
     Args:
         run: the motion.
-        shown: what is shown of it.
+        options: what is shown of it.
     """
 
-    def __init__(self, run: Trajectory, shown: Shown) -> None:
+    def __init__(self, run: Trajectory, options: ReplayOptions) -> None:
         self._run, self._time = run, float(run.t[0])
-        self._text = run_page(run, shown, live=True)
+        self._text = run_page(run, options, live=True)
         self._asked = False
 
     @property
@@ -165,20 +164,20 @@ class RunExhibit:
         """Nothing: the page plays by itself."""
 
 
-def run_replay(run: Trajectory, shown: Shown) -> tuple[Replay, tuple[Trace, ...]]:
+def run_replay(run: Trajectory, options: ReplayOptions) -> tuple[Replay, tuple[Trace, ...]]:
     """The replay of a run within the bounds of a page, and its traces."""
-    ghosts = checked_times(run, shown.ghosts, "a ghost")
+    ghosts = checked_times(run, options.ghosts, "a ghost")
     traces = tuple(
-        Trace(name, _LINES[k % len(_LINES)]) for k, name in enumerate(_traced(run.robot, shown))
+        Trace(name, _LINES[k % len(_LINES)]) for k, name in enumerate(_traced(run.robot, options))
     )
-    forces = force_names(run, shown.forces)
-    t = np.union1d(frame_times(run, rate=shown.rate, most=_most(run, 2 * len(forces))), ghosts)
+    forces = force_names(run, options.forces)
+    t = np.union1d(frame_times(run, rate=options.rate, most=_most(run, 2 * len(forces))), ghosts)
     replay = make_replay(
         run,
         times=t,
         traces=traces,
         ghosts=ghosts,
-        arrows=arrows_of(run, t, forces, moments=shown.moments),
+        arrows=arrows_of(run, t, forces, moments=options.moments),
         events=_events(run),
         mesh_bytes=_MESH_BYTES,
     )
@@ -194,10 +193,10 @@ def _most(run: Trajectory, arrows: int) -> int:
     return max(min(most, _MOST_WITH_FORCES) if arrows else most, 1)
 
 
-def _traced(robot: Mechanism, shown: Shown) -> Sequence[str]:
+def _traced(robot: Mechanism, options: ReplayOptions) -> Sequence[str]:
     """Frames whose path is drawn."""
-    if shown.traces is not None:
-        names = (shown.traces,) if isinstance(shown.traces, str) else tuple(shown.traces)
+    if options.traces is not None:
+        names = (options.traces,) if isinstance(options.traces, str) else tuple(options.traces)
         for name in names:
             robot.frame_id(name)
         return names
@@ -208,11 +207,13 @@ def _traced(robot: Mechanism, shown: Shown) -> Sequence[str]:
 
 def _events(run: Trajectory) -> list[tuple[float, str]]:
     """What is marked on the bar of time: what happens at one instant as one."""
-    found: dict[float, list[str]] = {}
-    passed = [(one.t, f"{one.joint} passes its {one.side} limit") for one in run.limits_passed]
+    events: dict[float, list[str]] = {}
+    passed = [
+        (limit.t, f"{limit.joint} passes its {limit.side} limit") for limit in run.limits_passed
+    ]
     for time, name in sorted([*run.events, *passed], key=lambda event: event[0]):
-        found.setdefault(float(time), []).append(name)
-    return [(time, ", ".join(names)) for time, names in found.items()][:_MOST_EVENTS]
+        events.setdefault(float(time), []).append(name)
+    return [(time, ", ".join(names)) for time, names in events.items()][:_MOST_EVENTS]
 
 
 def _facts(run: Trajectory) -> str:
@@ -244,14 +245,14 @@ def _largest(arrow: Arrow, unit: str) -> str:
     return f"{arrow.name} {arrow.largest:.4g} {unit}"
 
 
-def _notes(run: Trajectory, shown: Shown, replay: Replay) -> Iterator[str]:
+def _notes(run: Trajectory, options: ReplayOptions, replay: Replay) -> Iterator[str]:
     """What to be careful with; what was left out, and why."""
     yield from (f"Warning: {text}." for text in run.warnings)
     duration = float(replay.t[-1] - replay.t[0])
     rate = (len(replay.t) - 1) / duration if duration > 0 else np.inf
-    if rate < 0.99 * shown.rate:
+    if rate < 0.99 * options.rate:
         yield (
-            f"The page holds {rate:.3g} frames per second of motion instead of {shown.rate:g}, "
+            f"The page holds {rate:.3g} frames per second of motion instead of {options.rate:g}, "
             "to keep its file small; between frames, poses are interpolated."
         )
     if any(arrow.name in {loop.name for loop in run.robot.loops} for arrow in replay.arrows):
@@ -260,7 +261,7 @@ def _notes(run: Trajectory, shown: Shown, replay: Replay) -> Iterator[str]:
     if unclear:
         yield (
             f"Reactions of {', '.join(unclear)} are not unique, because constraints are redundant; "
-            "the smallest are shown."
+            "the smallest are options."
         )
     if len(_events(run)) == _MOST_EVENTS:
         yield f"Only the first {_MOST_EVENTS} events are marked."

@@ -21,7 +21,7 @@ from ...model.description import GROUND, Geometry
 from ...model.mechanism import LoopJoint, Mechanism
 from ...model.workspace import create_data
 from .commands import Command, phong, set_object, set_property, set_transform
-from .lighting import stage
+from .lighting import light_scene
 from .meshes import MeshFiles
 from .skeleton import LOOP, Piece, joint_symbol, loop_symbols, skeleton, stick
 from .solids import Color, Solid, primitive
@@ -119,12 +119,12 @@ class Scene:
         """
         model = self.robot.model
         data = create_data(model)
-        found = np.zeros((len(q), len(self.nodes), 4, 4))
+        placements = np.zeros((len(q), len(self.nodes), 4, 4))
         for k, place in enumerate(q):
             pin.framesForwardKinematics(model, data, place)
             for n, node in enumerate(self.nodes):
-                found[k, n] = self._placement(node, data)
-        return found
+                placements[k, n] = self._placement(node, data)
+        return placements
 
     @staticmethod
     def _placement(node: Node, data: pin.Data) -> Array:
@@ -140,12 +140,12 @@ class Scene:
     def points(self, q: ArrayLike) -> Array:
         """Corners of everything that is seen at ``q``, in the world [m], shape (n, 3)."""
         placements = self.placements(q)
-        found = [np.zeros((0, 3))]
+        corners = [np.zeros((0, 3))]
         for part in self.parts:
             if part.shown:
                 matrix = placements[part.node] @ part.matrix
-                found.append(part.solid.corners @ matrix[:3, :3].T + matrix[:3, 3])
-        return np.vstack(found)
+                corners.append(part.solid.corners @ matrix[:3, :3].T + matrix[:3, 3])
+        return np.vstack(corners)
 
     def placing(self, q: ArrayLike) -> list[Command]:
         """Commands that move the robot to configuration ``q``."""
@@ -155,7 +155,7 @@ class Scene:
     def commands(self, q: ArrayLike) -> list[Command]:
         """Commands that draw everything at ``q``: stage and camera, the parts, their placement."""
         hidden = [set_property(path, "visible", False) for path in self.hidden]
-        return [*stage(self.points(q)), *self.drawing(), *self.placing(q), *hidden]
+        return [*light_scene(self.points(q)), *self.drawing(), *self.placing(q), *hidden]
 
     def drawing(self) -> list[Command]:
         """Commands that put all parts on their nodes."""

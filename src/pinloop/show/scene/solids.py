@@ -199,7 +199,7 @@ def tube(path: Array, radius: float) -> Solid:
 def _across(path: Array) -> Array:
     """Two unit vectors across a line at each point, turned as little as can be, shape (n, 2, 3)."""
     along = np.gradient(path, axis=0)
-    found = np.zeros((len(path), 2, 3))
+    axes = np.zeros((len(path), 2, 3))
     unit, side = np.array([0.0, 0.0, 1.0]), np.zeros(3)
     for k, tangent in enumerate(along):
         length = float(np.linalg.norm(tangent))
@@ -209,8 +209,8 @@ def _across(path: Array) -> Array:
         if np.linalg.norm(side) < 1e-3:
             side = np.cross(unit, np.eye(3)[np.argmin(np.abs(unit))])
         side = side / np.linalg.norm(side)
-        found[k] = side, np.cross(unit, side)
-    return found
+        axes[k] = side, np.cross(unit, side)
+    return axes
 
 
 def line_segments(points: Array, colors: Array) -> Solid:

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...boundary.files import write_text
+from ...safety.stopping.result import StopResult
 from .page import page_of
-
-if TYPE_CHECKING:
-    from ...safety.stopping.result import StopResult
 
 __all__ = ["write_report"]
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ...safety.stopping.result import StopResult
 from ...tables.number_format import listed
 from ..plots.charts import Instant
 from ..plots.svg import shortened
-
-if TYPE_CHECKING:
-    from ...safety.stopping.result import StopResult
 
 __all__ = [
     "Clock",
@@ -107,26 +104,26 @@ def shown_until(result: StopResult) -> float:
 
 def happenings(result: StopResult) -> list[Happening]:
     """The events of a stop, those of several joints at one instant together."""
-    known = {text: (said, "") for text, said in _PLAIN.items()}
+    known = {text: (words, "") for text, words in _PLAIN.items()}
     for name in result.robot.joints:
-        known |= {form.format(name): (said, name) for form, said in _OF_JOINT.items()}
-    found: list[Happening] = []
+        known |= {form.format(name): (words, name) for form, words in _OF_JOINT.items()}
+    events: list[Happening] = []
     for t, text in result.events:
         what, joint = known.get(text, (text, ""))
-        at = _alike(found, t, what)
+        at = _alike(events, t, what)
         if at is None:
-            found.append(Happening(t, what, (joint,) if joint else ()))
-        elif joint and joint not in found[at].joints:
-            found[at] = Happening(found[at].t, what, (*found[at].joints, joint))
-    return found
+            events.append(Happening(t, what, (joint,) if joint else ()))
+        elif joint and joint not in events[at].joints:
+            events[at] = Happening(events[at].t, what, (*events[at].joints, joint))
+    return events
 
 
-def _alike(found: list[Happening], t: float, what: str) -> int | None:
-    """Where the same thing stands at the same instant, among the last ones; None if it does not."""
-    for k in reversed(range(len(found))):
-        if t - found[k].t > _SAME:
+def _alike(events: list[Happening], t: float, what: str) -> int | None:
+    """Where the same thing is at the same instant, among the last ones; None if it is not there."""
+    for k in reversed(range(len(events))):
+        if t - events[k].t > _SAME:
             return None
-        if found[k].what == what:
+        if events[k].what == what:
             return k
     return None
 
@@ -134,55 +131,58 @@ def _alike(found: list[Happening], t: float, what: str) -> int | None:
 def instants(result: StopResult, clock: Clock) -> list[Instant]:
     """Lines for plots of the whole robot, in the unit of the clock."""
     ends = _ends(result)
-    shown = [one for one in happenings(result) if one.what not in _QUIET] + ends
-    if len(shown) > _MOST:
-        shown = [one for one in shown if one.what != "comes loose"][: _MOST - len(ends)] + ends
+    events = [event for event in happenings(result) if event.what not in _QUIET]
+    if len(events) + len(ends) > _MOST:
+        events = [event for event in events if event.what != "comes loose"][: _MOST - len(ends)]
     every = {name for name, brake in result.brakes.joints.items() if brake.kind != "none"}
-    return [Instant(clock.factor * one.t, shortened(_label(one, every), _LONGEST)) for one in shown]
+    return [
+        Instant(clock.factor * event.t, shortened(_label(event, every), _LONGEST))
+        for event in [*events, *ends]
+    ]
 
 
 def instants_of_joint(result: StopResult, name: str, clock: Clock) -> list[Instant]:
     """Lines for plots of one joint, in the unit of the clock."""
-    found = [
-        Instant(clock.factor * one.t, one.what)
-        for one in happenings(result)
-        if name in one.joints and one.what not in _QUIET
+    marks = [
+        Instant(clock.factor * event.t, event.what)
+        for event in happenings(result)
+        if name in event.joints and event.what not in _QUIET
     ][:_MOST]
     ends = (clock.factor * end.t for end in _ends(result) if name in end.joints)
-    return [*found, *(Instant(t, "at rest") for t in ends)]
+    return [*marks, *(Instant(t, "at rest") for t in ends)]
 
 
 def _ends(result: StopResult) -> list[Happening]:
     """When the joints that moved stand for good."""
-    found: list[Happening] = []
+    ends: list[Happening] = []
     for name, joint in result.joints.items():
         if joint.state == "moving" or joint.time == 0.0:
             continue
-        for k, other in enumerate(found):
+        for k, other in enumerate(ends):
             if abs(other.t - joint.time) <= _SAME:
-                found[k] = Happening(other.t, "at rest", (*other.joints, name))
+                ends[k] = Happening(other.t, "at rest", (*other.joints, name))
                 break
         else:
-            found.append(Happening(joint.time, "at rest", (name,)))
-    return sorted(found, key=lambda one: one.t)
+            ends.append(Happening(joint.time, "at rest", (name,)))
+    return sorted(ends, key=lambda event: event.t)
 
 
-def _label(one: Happening, every: set[str]) -> str:
+def _label(event: Happening, every: set[str]) -> str:
     """The text of a line."""
-    if not one.joints:
-        return one.what
-    several = len(one.joints) > 1
-    if one.what == "brake acts":
-        return "brakes act" if several and set(one.joints) >= every else _named(one, "act")
-    if one.what == "full brake torque":
-        whole = several and set(one.joints) >= every
-        return "full brake torque" if whole else f"full torque: {listed(one.joints, 2)}"
-    if one.what == "at rest":
-        return f"{listed(one.joints, 2)} at rest"
-    return f"{listed(one.joints, 2)}: {one.what}"
+    if not event.joints:
+        return event.what
+    several = len(event.joints) > 1
+    if event.what == "brake acts":
+        return "brakes act" if several and set(event.joints) >= every else _named(event, "act")
+    if event.what == "full brake torque":
+        whole = several and set(event.joints) >= every
+        return "full brake torque" if whole else f"full torque: {listed(event.joints, 2)}"
+    if event.what == "at rest":
+        return f"{listed(event.joints, 2)} at rest"
+    return f"{listed(event.joints, 2)}: {event.what}"
 
 
-def _named(one: Happening, verb: str) -> str:
-    if len(one.joints) == 1:
-        return f"brake of {one.joints[0]} {verb}s"
-    return f"brakes of {listed(one.joints, 2)} {verb}"
+def _named(event: Happening, verb: str) -> str:
+    if len(event.joints) == 1:
+        return f"brake of {event.joints[0]} {verb}s"
+    return f"brakes of {listed(event.joints, 2)} {verb}"

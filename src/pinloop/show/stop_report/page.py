@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from ...safety.stopping.assumptions import PLANNING_AID
 from ...safety.stopping.export import as_document
+from ...safety.stopping.result import StopResult
 from ...safety.stopping.stop_table import stop_table
 from ...tables.html import key_values_html, table_html
 from ...tables.markup import Content, Markup, element
@@ -14,15 +14,20 @@ from ...tables.page import asset, document
 from ...tables.report import KeyValues, Table
 from ..plots.shapes import Stack, lanes, stacks
 from ..scene.html import policy
-from .headline import badge, cards
 from .instants import Clock, clock_of, instants
-from .parts import area_legend, assumptions_section, figure, made_at, report_style, section
+from .sections import (
+    area_legend,
+    assumptions_section,
+    badge,
+    cards,
+    event_table,
+    figure,
+    made_at,
+    report_style,
+    section,
+)
 from .stop_curves import Curves, curves_of, energy_stacks, heat_stacks, joint_lanes
 from .stop_replay import Motion, motion_of
-from .tables import event_table
-
-if TYPE_CHECKING:
-    from ...safety.stopping.result import StopResult
 
 __all__ = ["page_of"]
 
@@ -141,7 +146,7 @@ def _lanes(result: StopResult, clock: Clock) -> Markup:
     rows, span = joint_lanes(result, clock)
     if not rows:
         return Markup("")
-    colors = {one.name: one.color for lane in rows for one in lane.spans}
+    colors = {stretch.name: stretch.color for lane in rows for stretch in lane.spans}
     order = [name for name in ("reaction", "braking", "at rest") if name in colors]
     title = "Joints: reaction, braking, at rest"
     label = f"time since the signal [{clock.unit}]"

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...safety.stopping.joint_stop import JointStop
+from ...safety.stopping.result import StopResult
 from ...simulation.trajectory import joint_positions
 from ...tables.number_format import Units, units_of
-from ..plots.charts import Line, merged
+from ..plots.charts import Line, merge_instants
 from ..plots.shapes import Lane, Part, Span, Stack
 from ..plots.stops import dense_series
 from ..plots.svg import Plot
 from ..scene.motion import standing_spans
 from .instants import Clock, instants, instants_of_joint, shown_until
-
-if TYPE_CHECKING:
-    from ...safety.stopping.joint_stop import JointStop
-    from ...safety.stopping.result import StopResult
 
 __all__ = ["Curves", "curves_of", "energy_stacks", "heat_stacks", "joint_lanes"]
 
@@ -92,7 +89,7 @@ class _Maker:
         self.series = dense_series(result, every, end)
         self.x = clock.factor * self.series.t
         self.span = _span(clock, result)
-        self.instants = tuple(merged(instants(result, clock)))
+        self.instants = tuple(merge_instants(instants(result, clock)))
 
     def positions(self, names: Sequence[str], units: Units) -> Plot:
         """Change of position since the signal."""
@@ -117,7 +114,7 @@ class _Maker:
         values = [getattr(self.series, part)[:, column] for part in parts]
         return Plot(
             name, self._x_label(), f"{word} [{units.torque}]", self._curves(parts, values),
-            self.span, tuple(merged(instants_of_joint(self.result, name, self.clock))),
+            self.span, tuple(merge_instants(instants_of_joint(self.result, name, self.clock))),
             width=_HALF, height=170.0,
         )  # fmt: skip
 

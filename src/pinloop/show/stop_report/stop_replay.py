@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...safety.space.swept import SweptVolume, swept_volume
+from ...safety.stopping.result import StopResult
 from ...tables.markup import Markup, element, joined
 from ...tables.number_format import number
 from ..scene.motion import frame_times
 from ..scene.player import Player, SharedCommands, make_player
 from ..scene.replay import MESH_BYTES, Layer, Trace, make_replay
 from .instants import shown_until
-
-if TYPE_CHECKING:
-    from ...safety.stopping.result import StopResult
 
 __all__ = ["Motion", "motion_of"]
 

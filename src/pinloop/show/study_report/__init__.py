@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...boundary.files import as_path, may_replace, write_text
 from ...errors import BadValue
+from ...safety.studies.study import Study
+from ...safety.studies.worst import WorstCase
 from .report_manifest import FORMAT, manifest_text
 from .study_page import page_of
-
-if TYPE_CHECKING:
-    from ...safety.studies.study import Study
-    from ...safety.studies.worst import WorstCase
 
 __all__ = ["write_report"]
 

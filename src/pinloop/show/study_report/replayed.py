@@ -16,11 +16,10 @@ from ...tables.number_format import decimals, milliseconds, number, units_of
 from ...tables.report import Cell, Column, Table
 from ...units import shown_unit
 from ..scene.player import Player, SharedCommands
-from ..stop_report.parts import section
+from ..stop_report.sections import section
 from ..stop_report.stop_replay import motion_of
-from .obstacle_surfaces import obstacle_layers
-from .quantities import VARIED, Told, quantities
-from .results import Results
+from .maps import obstacle_layers
+from .results import VARIED, Measures, QuantityDistribution, Results, quantities
 
 __all__ = ["Replayed", "Replays", "chosen", "replays_section"]
 
@@ -69,7 +68,7 @@ class Replays:
 def chosen(
     study: Study,
     results: Results,
-    told: Mapping[str, Told],
+    measures: Measures,
     worst: Iterable[str] | Mapping[str, WorstCase] | None,
 ) -> list[Replayed]:
     """The cases to be replayed, computed again.
@@ -77,34 +76,40 @@ def chosen(
     Args:
         study: the study.
         results: what came out.
-        told: quantities by criterion.
+        measures: quantities by criterion.
         worst: criteria, or worst cases that were found, or None.
     """
     if isinstance(worst, Mapping):
-        return [_found(study, name, one) for name, one in worst.items()]
+        return [_found(study, name, case) for name, case in worst.items()]
     if worst is None:
-        cases = list(dict.fromkeys(told[name].spread.case for name in _criteria(told)))[:_MOST]
+        cases = list(dict.fromkeys(measures[name].spread.case for name in _criteria(measures)))[
+            :_MOST
+        ]
         cases += _lost(results)
     else:
         wanted = known_criteria(study.setup, [worst] if isinstance(worst, str) else list(worst))
-        cases = list(dict.fromkeys(told[name].spread.case for name in wanted if name in told))
-    return [_sampled(study, results, told, case) for case in cases]
+        cases = list(
+            dict.fromkeys(measures[name].spread.case for name in wanted if name in measures)
+        )
+    return [_sampled(study, results, measures, case) for case in cases]
 
 
-def _criteria(told: Mapping[str, Told]) -> Iterator[str]:
+def _criteria(measures: Measures) -> Iterator[str]:
     """Criteria in the order in which they matter: the worst of each kind, then the others."""
-    rest: list[Told] = []
+    rest: list[QuantityDistribution] = []
     for kind in _ORDER:
-        alike = [one for one in told.values() if one.quantity.kind == kind]
+        alike = [measure for measure in measures.values() if measure.quantity.kind == kind]
         # Turning joints first: degrees and millimetres cannot be compared.
-        alike.sort(key=lambda one: (one.quantity.unit in ("mm", "N", "N s"), -_size(one)))
-        yield from (one.quantity.criterion for one in alike[:1])
+        alike.sort(
+            key=lambda measure: (measure.quantity.unit in ("mm", "N", "N s"), -_size(measure))
+        )
+        yield from (measure.quantity.criterion for measure in alike[:1])
         rest += alike[1:]
-    yield from (one.quantity.criterion for one in rest)
+    yield from (measure.quantity.criterion for measure in rest)
 
 
-def _size(one: Told) -> float:
-    return one.quantity.factor * one.spread.worst
+def _size(measure: QuantityDistribution) -> float:
+    return measure.quantity.factor * measure.spread.worst
 
 
 def _lost(results: Results) -> list[int]:
@@ -112,11 +117,11 @@ def _lost(results: Results) -> list[int]:
     return [sort.cases[0] for sort in results.failures if sort.outcome != "failed"][:1]
 
 
-def _sampled(study: Study, results: Results, told: Mapping[str, Told], case: int) -> Replayed:
+def _sampled(study: Study, results: Results, measures: Measures, case: int) -> Replayed:
     reasons = [
-        f"{one.quantity.superlative}: {one.quantity.text(one.spread.worst)}"
-        for one in told.values()
-        if one.spread.case == case
+        f"{measure.quantity.superlative}: {measure.quantity.text(measure.spread.worst)}"
+        for measure in measures.values()
+        if measure.spread.case == case
     ]
     reasons += [
         f"{sort.outcome}, as {sort.count} of {study.done}"
@@ -127,7 +132,7 @@ def _sampled(study: Study, results: Results, told: Mapping[str, Told], case: int
     return Replayed(f"case-{case}", f"case {case}", tuple(reasons), study.values(case), stop)
 
 
-def _found(study: Study, name: str, one: WorstCase) -> Replayed:
+def _found(study: Study, name: str, case: WorstCase) -> Replayed:
     """A worst case that a search found, which is no sample."""
     known = {quantity.criterion: quantity for quantity in quantities(study.setup)}
     if name not in known:
@@ -136,11 +141,11 @@ def _found(study: Study, name: str, one: WorstCase) -> Replayed:
         )
     quantity = known[name]
     reason = (
-        f"{quantity.superlative} that a search found: {quantity.text(one.value)}; worst sample "
-        f"{quantity.text(one.sampled)}"
+        f"{quantity.superlative} that a search found: {quantity.text(case.value)}; worst sample "
+        f"{quantity.text(case.sampled)}"
     )
     key = "found-" + "".join(c if c.isalnum() and c.isascii() else f"-{ord(c):x}-" for c in name)
-    return Replayed(key, f"worst {quantity.name}", (reason,), one.values, one.stop)
+    return Replayed(key, f"worst {quantity.name}", (reason,), case.values, case.stop)
 
 
 # -- in the page ----------------------------------------------------------------------------------
@@ -183,12 +188,12 @@ def replays_section(cases: list[Replayed], study: Study) -> Replays:
     )  # fmt: skip
     bar = element("div", *tabs, class_="tabs", role="tablist", aria_label="Cases",
                   data_most=_LIVE)  # fmt: skip
-    said = element(
+    remark = element(
         "p", "Computed again from their values. In Python: ",
         element("code", "study.replay(case)"), " is the stop with everything.", class_="remark",
     )  # fmt: skip
     assert player is not None
-    markup = section("Worst cases", "cases", bar, *panels, said, Markup(shared.markup))
+    markup = section("Worst cases", "cases", bar, *panels, remark, Markup(shared.markup))
     return Replays(markup, player)
 
 
@@ -201,8 +206,8 @@ def _short(case: Replayed) -> Iterator[Markup]:
 def _table(case: Replayed, study: Study) -> Markup:
     """Joint by joint what the case was, and what became of it."""
     robot, setup = case.stop.robot, study.setup
-    of = {(one.kind, one.joint): one for one in setup.variables}
-    names = list(dict.fromkeys([*(one.joint for one in setup.variables if one.joint),
+    of = {(variable.kind, variable.joint): variable for variable in setup.variables}
+    names = list(dict.fromkeys([*(variable.joint for variable in setup.variables if variable.joint),
                                 *case.stop.joints]))  # fmt: skip
     kinds = [k for k in VARIED if any(kind == k and name for kind, name in of)]
     rows = []
@@ -242,12 +247,12 @@ def _value(variable: Variable | None, values: Mapping[str, float]) -> str:
 
 def _others(case: Replayed, study: Study) -> Markup:
     """Variables that belong to no joint."""
-    said = [
-        f"{VARIED[one.kind]} {_value(one, case.values)}"
-        for one in study.setup.variables
-        if not one.joint
+    values = [
+        f"{VARIED[variable.kind]} {_value(variable, case.values)}"
+        for variable in study.setup.variables
+        if not variable.joint
     ]
-    return element("p", "With ", ", ".join(said), ".") if said else Markup("")
+    return element("p", "With ", ", ".join(values), ".") if values else Markup("")
 
 
 def _warnings(stop: StopResult) -> Markup:

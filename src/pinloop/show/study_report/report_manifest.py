@@ -31,7 +31,7 @@ from ...safety.studies.cases import Setup
 from ...safety.studies.manifest import manifest_of
 from ...safety.studies.study import Study
 from ...safety.studies.summary import SAMPLED
-from .obstacle_surfaces import surface
+from .maps import surface
 
 __all__ = ["FORMAT", "Manifest", "json_schema", "manifest_document", "manifest_text"]
 
@@ -136,9 +136,9 @@ def manifest_document(study: Study) -> Manifest:
         "tool": tool_of(setup.robot),
         "brakes": brakes_record(setup.brakes, assumptions_with(setup.brakes, setup.robot, chain)),
         "variables": [
-            {"name": one.name, "column": one.column, "low": one.low, "high": one.high,
-             "unit": one.unit}
-            for one in setup.variables
+            {"name": variable.name, "column": variable.column, "low": variable.low,
+             "high": variable.high, "unit": variable.unit}
+            for variable in setup.variables
         ],
         "sampling": {
             "method": type(study.sampling).__name__.lower(),
@@ -156,7 +156,7 @@ def manifest_document(study: Study) -> Manifest:
         "until_s": setup.until,
         "method": repr(setup.method),
         "standstill": repr(setup.standstill),
-        "obstacles": [_obstacle(one) for one in setup.obstacles],
+        "obstacles": [_obstacle(obstacle) for obstacle in setup.obstacles],
         "results": _results(study),
         "resume": json_values(manifest_of(setup, study.sampling)),
     }  # fmt: skip

@@ -1,7 +1,7 @@
-"""The columns of a study's results that a report needs, read once and row by row.
+"""What came out of the cases of a study: the columns that a report needs, and their quantities.
 
-Kept are eight bytes per number of a case that stopped; of all others how many there are of each
-sort. Nothing here knows how it is shown.
+The file is read once, row by row. Kept are eight bytes per number of a case that stopped; of all
+others how many there are of each sort.
 """
 
 from __future__ import annotations
@@ -12,26 +12,41 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from operator import itemgetter
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import printable
 from ...safety.studies.cases import CLEARANCE, TOOL_PLACE, Setup, joint_columns
 from ...safety.studies.journal import read_cells, unreadable
 from ...safety.studies.study import Study
-from ...safety.studies.summary import Beyond, beyond_columns
-from ...tolerances import LIMIT_PASSED
+from ...safety.studies.summary import BEYOND, Beyond, Distribution, beyond_columns, distribution_of
+from ...safety.studies.worst import criteria
+from ...tables.number_format import decimals, number
+from ...units import column_unit, shown_unit
 
-__all__ = ["Failure", "Results", "joints_beyond", "results_of"]
+__all__ = [
+    "VARIED",
+    "Failure",
+    "Measures",
+    "Quantity",
+    "QuantityDistribution",
+    "Results",
+    "joints_beyond",
+    "quantities",
+    "quantity_distributions",
+    "results_of",
+]
 
 Array = NDArray[np.float64]
 
 _BLOCK = 4096
 """Rows that are turned into numbers together."""
 _EXAMPLES = 5
-"""Numbers of cases that are told of each sort of failure."""
+"""Numbers of cases that are given of each sort of failure."""
 _SORTS = 40
-"""Sorts of failures that are told apart; whatever comes after them is one more."""
+"""Sorts of failures that are kept apart; whatever comes after them is one more."""
 _PLACES = 400
 """Places of cases that did not stop which are kept for maps."""
 _OTHER = "other reasons, which are in the results"
@@ -93,52 +108,59 @@ def results_of(study: Study) -> Results:
     Args:
         study: the study.
     """
-    kept = _kept(study.setup)
-    reader = _Reader(study.names, kept)
+    columns = _kept(study.setup)
+    reader = _Reader(study.names, columns)
     rows = read_cells(study.path, study.names, study.done)
     try:
         blocks = list(reader.blocks(rows))
     except ValueError as error:  # a cell that is no number
         raise unreadable(study.path, error) from error
-    table = np.concatenate(blocks) if blocks else np.zeros((0, len(kept)))
+    table = np.concatenate(blocks) if blocks else np.zeros((0, len(columns)))
     return Results(
         table[:, 0].astype(np.int64),
-        {name: np.ascontiguousarray(table[:, k]) for k, name in enumerate(kept)},
+        {name: np.ascontiguousarray(table[:, k]) for k, name in enumerate(columns)},
         reader.outcomes,
-        tuple(sorted(reader.failures.values(), key=lambda one: -one.count)),
+        tuple(sorted(reader.failures.values(), key=lambda failure: -failure.count)),
         np.array(reader.lost).reshape(-1, 3),
     )
 
 
 def joints_beyond(study: Study, results: Results) -> list[Beyond]:
     """Joints that get beyond their limits in a case that stopped."""
-    found = []
+    joints = []
     for name, column in beyond_columns(study.setup).items():
         far = results.columns[column]
-        if count := int(np.sum(far > LIMIT_PASSED)):
+        if count := int(np.sum(far > BEYOND)):
             worst = int(np.argmax(far))
-            found.append(Beyond(name, count, float(far[worst]), int(results.cases[worst])))
-    return found
+            joints.append(Beyond(name, count, float(far[worst]), int(results.cases[worst])))
+    return joints
 
 
 def _kept(setup: Setup) -> list[str]:
     """Columns that a report needs, the number of the case first."""
-    found = ["case", *(one.column for one in setup.variables if one.varies), "stopping_time_s"]
-    found += ["tool_travel_m", *TOOL_PLACE, "ledger_error"]
-    found += [CLEARANCE] if setup.obstacles else []
+    names = [
+        "case",
+        *(variable.column for variable in setup.variables if variable.varies),
+        "stopping_time_s",
+    ]
+    names += ["tool_travel_m", *TOOL_PLACE, "ledger_error"]
+    names += [CLEARANCE] if setup.obstacles else []
     for name in setup.brakes.joints:
         of = joint_columns(setup.robot, name)
-        found += [of[one] for one in ("excursion", "beyond_limit", "impulse", "peak_gear_torque")]
-    return found
+        names += [
+            of[attribute]
+            for attribute in ("excursion", "beyond_limit", "impulse", "peak_gear_torque")
+        ]
+    return names
 
 
 class _Reader:
     """Turns rows into numbers, and counts what did not stop."""
 
-    def __init__(self, names: Sequence[str], kept: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], columns: Sequence[str]) -> None:
         at = {name: k for k, name in enumerate(names)}
         self._outcome, self._reason = at["outcome"], at["reason"]
-        self._pick = itemgetter(*(at[name] for name in kept))
+        self._pick = itemgetter(*(at[name] for name in columns))
         self._place = itemgetter(*(at[name] for name in TOOL_PLACE))
         self.outcomes: dict[str, int] = {}
         self.failures: dict[tuple[str, str], Failure] = {}
@@ -175,3 +197,127 @@ class _Reader:
         place = self._place(cells)
         if all(place) and len(self.lost) < _PLACES:
             self.lost.append([float(cell) for cell in place])
+
+
+Kind = Literal["time", "travel", "clearance", "angle", "impulse", "gear"]
+
+VARIED = {
+    "pose": "position",
+    "speed": "speed",
+    "delay": "later brake",
+    "band": "band",
+    "payload": "payload",
+    "instant": "instant of the signal",
+}
+"""What the kinds of variables are called."""
+_NAMES = {
+    "time": "stopping time",
+    "travel": "tool path",
+    "clearance": "clearance",
+    "impulse": "impulse at {}",
+    "gear": "gear torque of {}",
+}
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number that every case has.
+
+    Args:
+        criterion: its name as a criterion of worst cases.
+        kind: what it is.
+        joint: the joint that it belongs to, or empty.
+        column: its column.
+        name: what it is called.
+        unit: in which it is shown.
+        factor: from SI to that.
+    """
+
+    criterion: str
+    kind: Kind
+    joint: str
+    column: str
+    name: str
+    unit: str
+    factor: float
+
+    @property
+    def label(self) -> str:
+        """Name and unit."""
+        return f"{self.name} [{self.unit}]"
+
+    @property
+    def superlative(self) -> str:
+        """What is said of the worst one."""
+        word = {"time": "longest", "travel": "longest", "clearance": "smallest", "impulse":
+                "largest", "gear": "highest", "angle": "largest"}[self.kind]  # fmt: skip
+        return f"{word} {self.name}"
+
+    def text(self, value: float) -> str:
+        """A value [SI] with four digits and its unit."""
+        return f"{self.bare(value)} {self.unit}"
+
+    def bare(self, value: float) -> str:
+        """A value [SI] with four digits in the unit shown."""
+        shown = self.factor * value
+        return number(shown, decimals([shown], most=3))
+
+
+@dataclass(frozen=True, eq=False)
+class QuantityDistribution:
+    """A quantity over the cases that stopped and are held.
+
+    Args:
+        quantity: what it is.
+        values: per case [SI], shape (k,).
+        cases: the number of each case, shape (k,).
+        spread: how it is distributed.
+    """
+
+    quantity: Quantity
+    values: Array
+    cases: NDArray[np.int64]
+    spread: Distribution
+
+    @property
+    def shown(self) -> Array:
+        """Values in the unit shown."""
+        return self.quantity.factor * self.values
+
+
+Measures = Mapping[str, QuantityDistribution]
+"""Distributions of quantities by criterion."""
+
+
+def quantities(setup: Setup) -> list[Quantity]:
+    """All of them, in the order of `worst.criteria`.
+
+    Args:
+        setup: what all cases have in common.
+    """
+    entries = []
+    for criterion, column in criteria(setup).items():
+        kind, _, joint = criterion.partition(":")
+        unit, factor = shown_unit(column_unit(column))
+        way = "angle of {}" if unit == "deg" else "travel of {}"
+        name = _NAMES.get(kind, way).format(printable(joint))
+        entries.append(Quantity(criterion, kind, joint, column, name, unit, factor))  # type: ignore[arg-type]
+    return entries
+
+
+def quantity_distributions(results: Results, setup: Setup) -> Measures:
+    """Quantities of the cases that stopped, by criterion; those that are zero everywhere left out.
+
+    Args:
+        results: what came out.
+        setup: what all cases have in common.
+    """
+    measures = {}
+    for quantity in quantities(setup):
+        values = np.abs(results.columns[quantity.column])
+        finite = np.isfinite(values)
+        values, cases = values[finite], results.cases[finite]
+        if len(values) and (quantity.column == CLEARANCE or values.max() > 0.0):
+            spread = distribution_of(quantity.column, values, cases)
+            measures[quantity.criterion] = QuantityDistribution(quantity, values, cases, spread)
+    return measures

@@ -14,15 +14,12 @@ from ...safety.studies.worst import WorstCase
 from ...tables.markup import Content, Markup, element
 from ...tables.page import asset, document
 from ..scene.html import policy
-from ..stop_report.parts import assumptions_section, made_at, report_style, section
-from .cards import badge, cards
-from .distributions import distributions_section
-from .influence import influence_section
+from ..stop_report.sections import assumptions_section, made_at, report_style, section
+from .distributions import distributions_section, influence_section
 from .maps import map_section
-from .quantities import Told, told
+from .overview import badge, cards, failures_section, setting_section, warnings_section
 from .replayed import Replayed, Replays, chosen, replays_section
-from .results import Results, results_of
-from .setting import failures_section, setting_section, warnings_section
+from .results import Measures, Results, quantity_distributions, results_of
 
 __all__ = ["page_of"]
 
@@ -43,8 +40,8 @@ def page_of(
         stamp: say when it was written.
     """
     results = results_of(study)
-    known = told(results, study.setup)
-    cases = chosen(study, results, known, worst)
+    measures = quantity_distributions(results, study.setup)
+    cases = chosen(study, results, measures, worst)
     replays = replays_section(cases, study)
     player = replays.player
     stops = "1 stop" if study.done == 1 else f"{study.done} stops"
@@ -52,7 +49,7 @@ def page_of(
         f"{study.setup.robot.name}: study of {stops}",
         (player.style if player else "") + report_style() + asset(__package__, "study.css"),
         _header(study, results, stops, stamp=stamp),
-        element("main", *_sections(study, results, known, cases, replays)),
+        element("main", *_sections(study, results, measures, cases, replays)),
         _footer(json.loads(manifest)),
         element("script", Markup(manifest.replace("<", "\\u003c")), type="application/json",
                 id="manifest"),
@@ -77,23 +74,27 @@ def _header(study: Study, results: Results, stops: str, *, stamp: bool) -> Marku
 def _sections(
     study: Study,
     results: Results,
-    known: Mapping[str, Told],
+    measures: Measures,
     cases: list[Replayed],
     replays: Replays,
 ) -> Iterator[Markup]:
     """The sections of the page."""
     setup = study.setup
     links = {int(case.key[5:]): case.key for case in cases if case.key.startswith("case-")}
-    yield cards(study, results, known, links)
-    yield warnings_section(study, results, known, cases)
+    yield cards(study, results, measures, links)
+    yield warnings_section(study, results, measures, cases)
     yield failures_section(results, links)
     yield replays.markup
-    yield map_section(results, known, setup.obstacles, tool_of(setup.robot))
-    yield distributions_section(known, links)
-    yield influence_section(results, known, setup.variables)
+    yield map_section(results, measures, setup.obstacles, tool_of(setup.robot))
+    yield distributions_section(measures, links)
+    yield influence_section(results, measures, setup.variables)
     yield setting_section(study)
     chain = setup.trigger.chain(setup.brakes.chain)
-    varied = [one for one in setup.variables if one.kind in ("band", "delay") and one.varies]
+    varied = [
+        variable
+        for variable in setup.variables
+        if variable.kind in ("band", "delay") and variable.varies
+    ]
     more = ["Bands and delays of brakes varied, see above; the numbers are those in the middle "
             "of the bands."] if varied else []  # fmt: skip
     assumptions = assumptions_with(setup.brakes, setup.robot, chain)
