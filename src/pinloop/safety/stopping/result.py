@@ -148,7 +148,7 @@ class StopResult:
 
     def plot(self, joints: str | Iterable[str] | None = None) -> Any:
         """Draw ways, velocities, torques and energy of all joints or of those named."""
-        return forward("show.plots.stops", "plot_stop", self, joints)
+        return forward("show.stop_report.stop_figure", "plot_stop", self, joints)
 
     def save_html(self, path: str | Path, *, swept: bool = False) -> Path:
         """Write a report as one HTML file: numbers, plots, assumptions, and a replay.

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from ...safety.stopping.joint_stop import JointStop
 from ...safety.stopping.result import StopResult
+from ...safety.stopping.series import Series, series_of
 from ...simulation.trajectory import joint_positions
 from ...tables.number_format import Units, units_of
 from ..plots.charts import Line, merge_instants
 from ..plots.shapes import Lane, Part, Span, Stack
-from ..plots.stops import dense_series
 from ..plots.svg import Plot
 from ..scene.motion import standing_spans
 from .instants import Clock, instants, instants_of_joint, shown_until
 
-__all__ = ["Curves", "curves_of", "energy_stacks", "heat_stacks", "joint_lanes"]
+__all__ = ["Curves", "curves_of", "dense_series", "energy_stacks", "heat_stacks", "joint_lanes"]
 
 Array = NDArray[np.float64]
 
@@ -160,6 +160,26 @@ class _Maker:
         """Change of a joint's coordinate since the signal, shape (k,)."""
         _, positions = joint_positions(self.result.robot, name, self.series.q)
         return np.asarray(positions[:, 0] - positions[0, 0])
+
+
+def dense_series(result: StopResult, every: float, end: float = np.inf) -> Series:
+    """States of a stop: those that were computed, with both sides of jumps, and even ones between.
+
+    Args:
+        result: the stop.
+        every: distance of the even ones [s].
+        end: until when [s].
+    """
+    stored = series_of(result, None)
+    if min(end, stored.t[-1]) <= 0.0:
+        return stored
+    even = series_of(result, every)
+    # Of even instants at a jump it is the state after it, which the stable order leaves last.
+    t = np.concatenate([stored.t, even.t])
+    order = np.argsort(t, kind="stable")
+    order = order[t[order] <= end * (1 + 1e-9)]
+    pairs = zip(vars(stored).values(), vars(even).values(), strict=True)
+    return Series(*(np.concatenate(pair)[order] for pair in pairs))
 
 
 def _span(clock: Clock, result: StopResult) -> tuple[float, float]:

@@ -1,6 +1,6 @@
 """Figures of a stop for notebooks and papers: positions, velocities, torques, energy, in SI units.
 
-The page of a stop shows its curves in other units, joint by joint: see `stop_report.stop_curves`.
+The page of a stop shows its curves in other units, joint by joint: see `stop_curves`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...safety.stopping.result import StopResult
-from ...safety.stopping.series import Series, series_of
-from ..stop_report.instants import Clock, instants
-from .charts import Line, Panel, draw_panels
-from .curves import Coordinate, Fine, coordinates, lines_by_unit, velocities
+from ..plots.charts import Line, Panel, draw_panels
+from ..plots.curves import Coordinate, Fine, coordinates, lines_by_unit, velocities
+from .instants import Clock, instants
+from .stop_curves import dense_series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["dense_series", "plot_stop"]
+__all__ = ["plot_stop"]
 
 Array = NDArray[np.float64]
 
@@ -95,23 +95,3 @@ class _Maker:
     def _panels(self, shown: Iterable[Coordinate], words: Mapping[str, str]) -> Iterator[Panel]:
         for unit, (lines, notes) in lines_by_unit(self.series.t, shown, self._ranks).items():
             yield Panel(f"{words[unit]} [{unit}]", lines, notes)
-
-
-def dense_series(result: StopResult, every: float, end: float = np.inf) -> Series:
-    """States of a stop: those that were computed, with both sides of jumps, and even ones between.
-
-    Args:
-        result: the stop.
-        every: distance of the even ones [s].
-        end: until when [s].
-    """
-    stored = series_of(result, None)
-    if min(end, stored.t[-1]) <= 0.0:
-        return stored
-    even = series_of(result, every)
-    # Of even instants at a jump it is the state after it, which the stable order leaves last.
-    t = np.concatenate([stored.t, even.t])
-    order = np.argsort(t, kind="stable")
-    order = order[t[order] <= end * (1 + 1e-9)]
-    pairs = zip(vars(stored).values(), vars(even).values(), strict=True)
-    return Series(*(np.concatenate(pair)[order] for pair in pairs))
