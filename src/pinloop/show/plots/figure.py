@@ -13,14 +13,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
+from ...tolerances import LOG_FLOOR, SAME
 from .charts import Instant, Line, Panel, place_labels, styled, thin_line
 
 __all__ = ["Picture", "picture"]
 
 Array = NDArray[np.float64]
 
-_LEAST = 1e-17
-"""What is smaller than this stands here on logarithmic axes: zero too."""
 _MOST_POINTS = 4000
 """Lines of more points are thinned; of many at one place the extreme ones stay."""
 _WIDTHS = (8.0, 12.5)
@@ -116,7 +115,7 @@ def _draw(axes: Axes, panel: Panel, instants: Sequence[Instant]) -> None:
 
 
 def _plot(axes: Axes, line: Line, color: str, dashes: str, logarithmic: bool) -> None:
-    y = np.maximum(np.abs(line.y), _LEAST) if logarithmic else line.y
+    y = np.maximum(np.abs(line.y), LOG_FLOOR) if logarithmic else line.y
     t, y = thin_line(line.x, y, _MOST_POINTS)
     pattern = (0, tuple(map(float, dashes.split()))) if dashes else "-"
     axes.plot(
@@ -137,7 +136,7 @@ def _room(axes: Axes, zero: bool) -> None:
     low, high = axes.get_ylim()
     values = [np.asarray(line.get_ydata(), dtype=float) for line in axes.get_lines()]
     largest = float(np.nanmax(np.abs(np.concatenate([*values, np.zeros(1)]))))
-    least = 1e-9 * max(1.0, largest)
+    least = SAME * max(1.0, largest)
     if high - low < least:
         middle = (high + low) / 2
         axes.set_ylim(middle - 0.5 * max(1.0, abs(middle)), middle + 0.5 * max(1.0, abs(middle)))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...tables.markup import Markup, element, joined
+from ...tolerances import SAME
 from .charts import Instant
 from .svg import Scale, label_width, points_text, shortened, ticks
 
@@ -241,7 +242,7 @@ def color_scale(low: float, high: float, label: str, *, reverse: bool = False) -
     numbers = [
         element("text", text, x=round(scale(value), 1), y=26, text_anchor="middle")
         for value, text in zip(axis.values, axis.texts, strict=True)
-        if low - 1e-9 * abs(low) <= value <= high * (1 + 1e-9)
+        if low - SAME * abs(low) <= value <= high * (1 + SAME)
     ]
     name = element("text", label, x=width / 2, y=42, text_anchor="middle", class_="name")
     return element(
@@ -346,7 +347,7 @@ def lanes(
 
     axis = ticks(*span, most=10)
     pairs = zip(axis.values, axis.texts, strict=True)
-    numbers = [(x, text) for x, text in pairs if span[0] <= x <= span[1] * (1 + 1e-9)]
+    numbers = [(x, text) for x, text in pairs if span[0] <= x <= span[1] * (1 + SAME)]
     return field.picture(title, label, numbers, bars_of_rows(), "lanes")
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...tables.markup import Markup, element
+from ...tolerances import SAME, TICK_DIGITS
 from .charts import Instant, Line, place_labels, shorten, styled, thin_line
 
 __all__ = [
@@ -180,10 +181,10 @@ def ticks(low: float, high: float, most: int, *, whole: bool = False) -> Ticks:
     raw = max(raw, 1.0) if whole else raw
     power = 10.0 ** math.floor(math.log10(raw))
     steps = (1, 2, 5, 10, 20) if whole else (1, 2, 2.5, 5, 10, 20)
-    step = next(s * power for s in steps if s * power >= raw * (1 - 1e-9))
-    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    places = max(0, -math.floor(math.log10(step) + 1e-9))
-    places += step / 10.0**-places % 1 > 1e-6 and step / 10.0**-places % 1 < 1 - 1e-6
+    step = next(s * power for s in steps if s * power >= raw * (1 - SAME))
+    first, last = math.floor(low / step + SAME), math.ceil(high / step - SAME)
+    places = max(0, -math.floor(math.log10(step) + SAME))
+    places += step / 10.0**-places % 1 > TICK_DIGITS and step / 10.0**-places % 1 < 1 - TICK_DIGITS
     values = tuple(k * step for k in range(first, last + 1))
     return Ticks((values[0], values[-1]), values, tuple(_plain(v, int(places)) for v in values))
 
@@ -243,7 +244,7 @@ class _Frame:
 
     def _x_ticks(self, span: tuple[float, float]) -> list[tuple[float, str]]:
         axis = ticks(*span, most=max(4, int(self.width / 62)))
-        slack = 1e-9 * (span[1] - span[0])
+        slack = SAME * (span[1] - span[0])
         pairs = zip(axis.values, axis.texts, strict=True)
         return [(v, text) for v, text in pairs if span[0] - slack <= v <= span[1] + slack]
 

@@ -18,14 +18,12 @@ from ...model.tree import coordinate_names
 from ...model.workspace import create_data
 from ...simulation.analysis import lock_reactions, reactions
 from ...simulation.trajectory import Trajectory
+from ...tolerances import NO_LOAD
 from .motion import states_at
 
 __all__ = ["Arrow", "arrows_of", "force_names", "round_scale"]
 
 Array = NDArray[np.float64]
-
-_NOTHING = 1e-9
-"""A force or moment below this part of the largest one is none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +112,7 @@ def arrows_of(
         pair = [Arrow(name, False, start, force, unique)]
         pair += [Arrow(name, True, start, moment, unique)] if wanted else []
         arrows += pair
-    least = {kind: _NOTHING * _largest(arrows, kind) for kind in (False, True)}
+    least = {kind: NO_LOAD * _largest(arrows, kind) for kind in (False, True)}
     return tuple(arrow for arrow in arrows if arrow.largest > least[arrow.moment])
 
 

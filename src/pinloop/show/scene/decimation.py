@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...tolerances import THIN_TRIANGLE
 from .meshes import crease_normals
 from .scene import Part
 from .solids import Solid, triangles
@@ -85,7 +86,7 @@ def _simplified(
     triangles_left = index[faces]
     first, second, third = (means[triangles_left[:, k]] for k in range(3))
     areas = np.linalg.norm(np.cross(second - first, third - first), axis=1)
-    triangles_left = triangles_left[areas > 1e-6 * cell**2]
+    triangles_left = triangles_left[areas > THIN_TRIANGLE * cell**2]
     if len(triangles_left) == 0:
         return None
     _, one_of_each = np.unique(np.sort(triangles_left, axis=1), axis=0, return_index=True)

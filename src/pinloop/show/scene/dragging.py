@@ -13,7 +13,6 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ...assembly.search import (
-    TOLERANCE,
     Problem,
     jacobian_rank,
     limited_coordinates,
@@ -23,9 +22,9 @@ from ...assembly.search import (
     search,
 )
 from ...constraints.closure import Constraints
-from ...model.coordinates import JointCoordinates
 from ...model.mechanism import Mechanism
-from ...model.tree import coordinate_names
+from ...model.tree import JointCoordinates, coordinate_names
+from ...tolerances import CLOSED, SLIDER_MISSED
 
 __all__ = ["Dragged", "Slider"]
 
@@ -101,7 +100,7 @@ class Dragged:
     def is_closed(self) -> bool:
         """Whether all loops are closed."""
         problem = self._problem((), limits=False)
-        return bool(np.linalg.norm(problem.residual(self.q)) < TOLERANCE)
+        return bool(np.linalg.norm(problem.residual(self.q)) < CLOSED)
 
     def move(self, slider: Slider, value: float) -> str:
         """Drag a joint towards a value [rad, m] as far as the loops stay closed.
@@ -131,7 +130,7 @@ class Dragged:
                 return self._obstacle(slider.joint)
             else:
                 step /= 2
-        if abs(self.values(slider.joint)[slider.column] - goal[slider.column]) > 1e-6:
+        if abs(self.values(slider.joint)[slider.column] - goal[slider.column]) > SLIDER_MISSED:
             return f"'{slider.joint}' goes no further that way: the loops decide part of it"
         return ""
 
@@ -142,7 +141,7 @@ class Dragged:
         q[at.q] = _coordinates(values, at)
         closed, error = search(problem, q, seed=0, restarts=0)
         change = pin.difference(robot.model, self.q, closed) / problem.column_scale
-        return closed if error < TOLERANCE and np.max(np.abs(change)) < _LEAP else None
+        return closed if error < CLOSED and np.max(np.abs(change)) < _LEAP else None
 
     def _move_open(self, joint: str, goal: Array) -> str:
         """Move a joint of a robot whose loops are open; close them if that is possible now."""
@@ -150,7 +149,7 @@ class Dragged:
         self.q = self.q.copy()
         self.q[at.q] = _coordinates(goal, at)
         moved, error = search(self._problem((joint,), limits=True), self.q, seed=0, restarts=0)
-        if error < TOLERANCE:
+        if error < CLOSED:
             self.q = moved
             return ""
         return "the loops are open: joints move one by one"

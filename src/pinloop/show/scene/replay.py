@@ -17,6 +17,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ...simulation.trajectory import Trajectory
+from ...tolerances import STILL
 from .arrows import Arrow, round_scale
 from .commands import Command, packed, phong, set_object
 from .decimation import decimate
@@ -38,8 +39,6 @@ MOMENT: Color = (0.48, 0.24, 0.72, 1.0)
 """Colours of arrows."""
 _ARROW = 0.35
 """Length of the longest arrow over that of the robot."""
-_STILL = 1e-9
-"""What moves less than this [m, 1] does not move."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +216,7 @@ def make_replay(
     t = frame_times(run, until) if times is None else times
     q = run(t).q
     matrices = scene.placements_over(q)
-    moves = np.flatnonzero(np.ptp(matrices, axis=0).max(axis=(1, 2)) > _STILL)
+    moves = np.flatnonzero(np.ptp(matrices, axis=0).max(axis=(1, 2)) > STILL)
     moving = matrices[:, moves]
     points = np.vstack([scene.points(pose) for pose in q[[0, len(t) // 2, -1]]])
     size = max(float(np.ptp(points, axis=0).max()), 1e-3)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ...safety.stopping.result import StopResult
 from ...tables.number_format import listed
+from ...tolerances import SAME_INSTANT
 from ..plots.charts import Instant
 from ..plots.svg import shortened
 
@@ -19,8 +20,6 @@ __all__ = [
     "shown_until",
 ]
 
-_SAME = 1e-9
-"""Things closer than this [s] are simultaneous."""
 _LONGEST = 230.0
 """Width of the longest label."""
 _MOST = 24
@@ -121,7 +120,7 @@ def happenings(result: StopResult) -> list[Happening]:
 def _alike(events: list[Happening], t: float, what: str) -> int | None:
     """Where the same thing is at the same instant, among the last ones; None if it is not there."""
     for k in reversed(range(len(events))):
-        if t - events[k].t > _SAME:
+        if t - events[k].t > SAME_INSTANT:
             return None
         if events[k].what == what:
             return k
@@ -159,7 +158,7 @@ def _ends(result: StopResult) -> list[Happening]:
         if joint.state == "moving" or joint.time == 0.0:
             continue
         for k, other in enumerate(ends):
-            if abs(other.t - joint.time) <= _SAME:
+            if abs(other.t - joint.time) <= SAME_INSTANT:
                 ends[k] = Happening(other.t, "at rest", (*other.joints, name))
                 break
         else:

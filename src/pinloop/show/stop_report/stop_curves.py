@@ -14,6 +14,7 @@ from ...safety.stopping.result import StopResult
 from ...safety.stopping.series import Series, series_of
 from ...simulation.trajectory import joint_positions
 from ...tables.number_format import Units, units_of
+from ...tolerances import SAME
 from ..plots.charts import Line, merge_instants
 from ..plots.shapes import Lane, Part, Span, Stack
 from ..plots.svg import Plot
@@ -126,7 +127,7 @@ class _Maker:
         values.append(np.sum(series.drive * series.v, axis=1))
         rest = np.sum(series.torque * series.v, axis=1) - sum(values)
         largest = max(float(np.abs(value).max(initial=0.0)) for value in values)
-        if np.abs(rest).max(initial=0.0) > 1e-9 * largest:
+        if np.abs(rest).max(initial=0.0) > SAME * largest:
             names.append("gears: losses and rotors")
             values.append(rest)
         return self._plot("Power given to the robot", "power [W]", self._curves(names, values))
@@ -177,7 +178,7 @@ def dense_series(result: StopResult, every: float, end: float = np.inf) -> Serie
     # Of even instants at a jump it is the state after it, which the stable order leaves last.
     t = np.concatenate([stored.t, even.t])
     order = np.argsort(t, kind="stable")
-    order = order[t[order] <= end * (1 + 1e-9)]
+    order = order[t[order] <= end * (1 + SAME)]
     pairs = zip(vars(stored).values(), vars(even).values(), strict=True)
     return Series(*(np.concatenate(pair)[order] for pair in pairs))
 

@@ -17,6 +17,7 @@ from ...errors import printable
 from ...safety.studies.space import Variable
 from ...tables.markup import Markup, element, joined
 from ...tables.number_format import decimals, number
+from ...tolerances import ALL_EQUAL
 from ...units import shown_unit
 from ..plots.charts import Instant, Line
 from ..plots.shapes import Band, Bars, Dots
@@ -87,7 +88,7 @@ def histogram(values: Array) -> tuple[Array, NDArray[np.int64]]:
         values: shape (n,) with n > 0.
     """
     low, high = float(values.min()), float(values.max())
-    if high - low <= 1e-12 * max(abs(low), abs(high)):
+    if high - low <= ALL_EQUAL * max(abs(low), abs(high)):
         room = 0.05 * abs(low) or 0.5
         return np.array([low - room, high + room]), np.array([len(values)])
     bins = int(min(40, max(6, np.ceil(2.0 * len(values) ** (1 / 3)))))

@@ -10,8 +10,7 @@ import numpy as np
 from ...errors import printable
 from ...integrate import MuntheKaas
 from ...safety.stopping.ledger import CLOSURE
-from ...safety.stopping.machine import tool_of
-from ...safety.stopping.schedule import Category0, Category1
+from ...safety.stopping.prepared_robot import tool_of
 from ...safety.studies.cases import Setup
 from ...safety.studies.space import Variable
 from ...safety.studies.study import Study
@@ -184,9 +183,9 @@ def _facts(study: Study) -> KeyValues:
     chain = setup.trigger.chain(setup.brakes.chain)
     category = setup.category
     words = str(category.number)
-    if not isinstance(category, Category0):
+    if category.controlled:
         words += ", on the path" if category.on_path else ", each joint by its own ramp"
-    if isinstance(category, Category1) and category.time_limit is not None:
+    if category.time_limit is not None:
         words += f", brakes after {1e3 * category.time_limit:g} ms in any case"
     gravity = setup.robot.gravity if setup.gravity is None else setup.gravity
     entries = [

@@ -21,9 +21,10 @@ from ...errors import printable
 from ...safety.studies.cases import CLEARANCE, TOOL_PLACE, Setup, joint_columns
 from ...safety.studies.journal import read_cells, unreadable
 from ...safety.studies.study import Study
-from ...safety.studies.summary import BEYOND, Beyond, Distribution, beyond_columns, distribution_of
+from ...safety.studies.summary import Beyond, Distribution, beyond_columns, distribution_of
 from ...safety.studies.worst import criteria
 from ...tables.number_format import decimals, number
+from ...tolerances import LIMIT_PASSED
 from ...units import column_unit, shown_unit
 
 __all__ = [
@@ -130,7 +131,7 @@ def joints_beyond(study: Study, results: Results) -> list[Beyond]:
     joints = []
     for name, column in beyond_columns(study.setup).items():
         far = results.columns[column]
-        if count := int(np.sum(far > BEYOND)):
+        if count := int(np.sum(far > LIMIT_PASSED)):
             worst = int(np.argmax(far))
             joints.append(Beyond(name, count, float(far[worst]), int(results.cases[worst])))
     return joints
