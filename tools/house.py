@@ -217,12 +217,14 @@ def _bare_tolerances(package: Package) -> Iterator[str]:
         if module.path.as_posix() in _OTHER_NUMBERS:
             continue
         for node in module.nodes:
-            if isinstance(node, ast.Constant) and isinstance(node.value, float):
-                if 0 < abs(node.value) < _SMALL:
-                    yield module.at(node, repr(node.value))
+            if isinstance(node, ast.Constant) and _is_near_zero(node.value):
+                yield module.at(node, repr(node.value))
 
 
-_SMALL = 1e-4
+def _is_near_zero(value: object) -> bool:
+    return isinstance(value, float) and 0 < abs(value) < 1e-4
+
+
 _OTHER_NUMBERS = {"tolerances.py", "units.py", "integrate/tableaux.py"}
 """Where numbers near zero may stand: the table, factors of units, coefficients of methods."""
 _LEFT_ALONE = r"#\s*(?:type: ignore|fmt: skip)"

@@ -11,6 +11,7 @@ import inspect
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pinloop.tolerances
 
@@ -50,7 +51,7 @@ def list_tolerances(package: Package) -> Iterator[Tolerance]:
         if isinstance(node, ast.ClassDef):
             owners.append((getattr(pinloop.tolerances, node.name), f"{node.name}.", node.body))
     for owner, prefix, block in owners:
-        for node, text in zip(block, block[1:], strict=False):
+        for node, text in pairwise(block):
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 name = node.targets[0].id
                 if not (isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)):

@@ -71,6 +71,7 @@ def test_a_newcomers_first_file_closes() -> None:
     assert rounding.shift < 1e-6
     (warning,) = robot.warnings
     assert "closes; its numbers are rounded: joint frames moved by up to" in warning
+    assert warning.endswith("; mobility 1")
     assert "tolerance 0.0001 rad" in str(pl.diagnose(robot))
     q = pl.assemble(robot, {"motor": 0.3})
     exact = pl.load(

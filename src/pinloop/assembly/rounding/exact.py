@@ -14,7 +14,7 @@ from ...model.description import Joint, Rounding
 from ...model.mechanism import Mechanism, build
 from ...model.workspace import remembered
 from ...tolerances import CLOSED, FITTED, FITTED_ZERO
-from ..search import Problem, jacobian_rank, search, singular_values
+from ..search import Problem, jacobian_rank, moved_away, search, singular_values
 from .clusters import LoopCluster, loop_groups, rigid_loops
 from .digits import DEFAULT_TOLERANCE
 from .fitting import Fit, fit_frames, walk
@@ -131,9 +131,11 @@ def describe_remedy(robot: Mechanism) -> str | None:
 
 
 def _mobility(robot: Mechanism) -> int:
-    """Degrees of freedom at the closed configuration next to neutral."""
+    """Degrees of freedom next to the neutral configuration, which may be singular."""
     problem, q = _nearly_closed(robot)
-    return robot.nv - jacobian_rank(problem.jacobian(q))
+    beside = moved_away(robot, q, np.random.default_rng(0))
+    places = [q] if beside is None else [q, beside]
+    return robot.nv - max(jacobian_rank(problem.jacobian(place)) for place in places)
 
 
 def _nearly_closed(robot: Mechanism) -> tuple[Problem, Array]:
@@ -286,10 +288,8 @@ def _rebuilt(robot: Mechanism, fits: list[Fit], tolerance: float, word: str) -> 
         turn=max(turn for _, turn, _ in moves),
         joint=max(moves, key=lambda move: max(move[0] / robot.length, move[1]))[2],
     )
-    description = replace(
-        robot.description,
-        joints=tuple(joints.values()),
-        rounding=rounding,
-        warnings=(*robot.warnings, f"robot '{robot.name}' {word}: {rounding}"),
-    )
-    return replace(build(description, kinematics_only=True), given_length=robot.length)
+    description = replace(robot.description, joints=tuple(joints.values()), rounding=rounding)
+    changed = replace(build(description, kinematics_only=True), given_length=robot.length)
+    text = f"robot '{robot.name}' {word}: {rounding}; mobility {_mobility(changed)}"
+    description = replace(description, warnings=(*robot.warnings, text))
+    return replace(changed, description=description)

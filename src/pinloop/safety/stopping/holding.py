@@ -14,6 +14,7 @@ from ...dynamics.stick_slip import Contacts, solve_stick_slip
 from ...errors import PinloopError
 from ...linalg.saddle import Saddle
 from ...model.workspace import create_data
+from ...tolerances import MOTION_SHARE
 from .phase import Phase
 from .stop_equations import StopEquations
 
@@ -141,5 +142,5 @@ def _falling(equations: StopEquations, q: Array, M: Array, held: Mask, lam: Arra
     stiffness = gravity_stiffness(equations, q, motions, lam)
     rates, shapes = scipy.linalg.eigh(stiffness, motions.T @ M @ motions)
     for direction in (motions @ shapes[:, rates < -(_GROWTH**2)]).T:
-        falling |= np.abs(direction) > 1e-6 * np.abs(direction).max()
+        falling |= np.abs(direction) > MOTION_SHARE * np.abs(direction).max()
     return falling
