@@ -404,7 +404,7 @@ def test_mistakes_are_told_with_their_line(
     ("content", "match"),
     [
         (None, "no such file"),
-        ("format: pinloop-study-1\n", "robot is missing: file of the robot"),
+        ("format: pinloop-study-1\n", "robot is missing: the robot, or just its file"),
         ("", "expected a table of keys and values"),
         ("a: [", "malformed YAML"),
         ("format: pinloop-study-1\nrobot: no.urdf\n", "no.urdf"),

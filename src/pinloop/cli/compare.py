@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from ..boundary.json import json_text
-from ..io.loading import load
+from ..io.robot_file import RobotFile
 from ..model.mechanism import Mechanism
 from ..safety.brakes.brakes import Brakes
 from ..safety.standards.axisfit import FITTABLE
@@ -25,16 +25,11 @@ from .options import (
     MANY,
     AsJson,
     Force,
-    Loops,
-    ModelName,
-    PackageDirs,
-    Robot,
-    Tolerance,
+    check_target,
     command,
     file_option,
     text_option,
 )
-from .robot_files import check_target
 from .stop import BrakesFile, Fact, brakes_for
 
 __all__ = ["app", "compare", "fit"]
@@ -58,20 +53,16 @@ def _fittable(incomplete: str) -> list[str]:
 
 
 def compare(
-    robot: Robot,
+    robot: RobotFile,
     table: Table,
     brakes: BrakesFile = None,
     as_json: AsJson = False,
-    loops: Loops = None,
-    package_dir: PackageDirs = None,
-    tolerance: Tolerance = None,
-    model: ModelName = None,
 ) -> int:
     """Set computed stops beside published or measured ones: time, distance, shape d / (v0 t).
 
     A planning aid, not a safety certificate.
     """
-    machine, rows, chosen, facts = _read(robot, table, brakes, loops, package_dir, tolerance, model)
+    machine, rows, chosen, facts = _read(robot, table, brakes)
     made = compare_stops(rows.stops(machine, chosen), rows)
     if as_json:
         _write_json(made.as_dict(), chosen, facts)
@@ -81,7 +72,7 @@ def compare(
 
 
 def fit(
-    robot: Robot,
+    robot: RobotFile,
     table: Table,
     parameter: Annotated[
         list[str] | None,
@@ -99,10 +90,6 @@ def fit(
     ] = None,
     force: Force = False,
     as_json: AsJson = False,
-    loops: Loops = None,
-    package_dir: PackageDirs = None,
-    tolerance: Tolerance = None,
-    model: ModelName = None,
 ) -> int:
     """Fit brakes to published or measured stops, and say what these do not identify.
 
@@ -110,8 +97,8 @@ def fit(
     safety certificate.
     """
     if output is not None:
-        check_target(output, f"--output {output}", [robot, table, *(loops or ())], force=force)
-    machine, rows, start, facts = _read(robot, table, brakes, loops, package_dir, tolerance, model)
+        check_target(output, f"--output {output}", [*robot.inputs, table], force=force)
+    machine, rows, start, facts = _read(robot, table, brakes)
     made = fitted(machine, rows, start, parameter or ("dynamic_torque",))
     if output is not None:
         made.brakes.to_yaml(output)
@@ -125,24 +112,12 @@ def fit(
 
 
 def _read(
-    robot: Path,
-    table: Path,
-    brakes: Path | None,
-    loops: list[Path] | None,
-    package_dir: list[Path] | None,
-    tolerance: float | None,
-    model: str | None,
+    robot: RobotFile, table: Path, brakes: Path | None
 ) -> tuple[Mechanism, StoppingTable, Brakes, list[Fact]]:
     """Robot, table and brakes, and a line on where these come from."""
     rows = StoppingTable.from_csv(table)
-    machine = load(
-        robot,
-        loops=loops or None,
-        package_dirs=package_dir or (),
-        tolerance=tolerance,
-        model=model,
-    )
-    chosen, said = brakes_for(machine, robot, brakes)
+    machine = robot.load()
+    chosen, said = brakes_for(machine, robot.file, brakes)
     facts = [("brakes", chosen.source if chosen.source != "template" else "guessed")]
     facts += said
     return machine, rows, chosen, facts

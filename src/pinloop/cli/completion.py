@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from ..errors import PinloopError
-from ..io.loading import load
+from ..io.robot_file import RobotFile
 
 __all__ = ["ROBOTS", "YAMLS", "files", "folders", "joints"]
 
@@ -69,14 +69,8 @@ def joints(context: typer.Context, incomplete: str) -> list[str]:
     if robot is None or "=" in incomplete:
         return []
     try:
-        machine = load(
-            robot,
-            loops=list(context.params.get("loops") or ()) or None,
-            package_dirs=list(context.params.get("package_dir") or ()),
-            model=context.params.get("model"),
-            kinematics_only=True,
-            tolerance=0,
-        )
+        file = RobotFile.of(robot, context.params | {"tolerance": 0})
+        machine = file.load(kinematics_only=True)
     except PinloopError:
         return []
     return [f"{name}=" for name in machine.joints]

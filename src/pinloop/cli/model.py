@@ -14,7 +14,7 @@ import typer
 from ..assembly.assemble import assemble as close_loops
 from ..boundary.json import json_text
 from ..errors import BadValue, LoopNotClosed
-from ..io.loading import load
+from ..io.robot_file import RobotFile
 from ..regularization.diagnosis import diagnose
 from ..regularization.regularize import regularize as reduce_rows
 from ..show.terminal import complain, show, write
@@ -22,21 +22,16 @@ from .options import (
     ASSEMBLED,
     ROBOT_PANEL,
     AsJson,
-    FloatingBase,
     Force,
     HeldJoints,
     IgnoreLimits,
-    Loops,
-    ModelName,
-    PackageDirs,
-    Robot,
-    Tolerance,
+    check_target,
     command,
     file_option,
     held_joints,
+    kinematics_of,
     text_option,
 )
-from .robot_files import check_target, kinematics_of
 from .sheets import (
     Assembled,
     assembly_document,
@@ -55,12 +50,7 @@ _NOT_ASSEMBLED = 1
 
 
 def check(
-    robot: Robot,
-    loops: Loops = None,
-    package_dir: PackageDirs = None,
-    tolerance: Tolerance = None,
-    model: ModelName = None,
-    floating_base: FloatingBase = False,
+    robot: RobotFile,
     kinematics_only: Annotated[
         bool, typer.Option("--kinematics-only", help="Do not warn of links without mass.")
     ] = False,
@@ -74,15 +64,7 @@ def check(
     as_json: AsJson = False,
 ) -> int:
     """Report what a robot is: loops, constraint rows and rank, mobility, redundancy, warnings."""
-    machine = load(
-        robot,
-        loops=loops or None,
-        package_dirs=package_dir or (),
-        tolerance=tolerance,
-        model=model,
-        floating_base=floating_base,
-        kinematics_only=kinematics_only,
-    )
+    machine = robot.load(kinematics_only=kinematics_only)
     report = diagnose(machine, samples=samples, seed=seed)
     if as_json:
         write(json_text(report.as_dict()))
@@ -92,7 +74,7 @@ def check(
 
 
 def assemble(
-    robot: Robot,
+    robot: RobotFile,
     q: HeldJoints = None,
     near: Annotated[
         list[str] | None,
@@ -106,11 +88,6 @@ def assemble(
     seed: Annotated[
         int, typer.Option(min=0, metavar="N", help="Seed of the restarts of the search.")
     ] = 0,
-    loops: Loops = None,
-    package_dir: PackageDirs = None,
-    tolerance: Tolerance = None,
-    model: ModelName = None,
-    floating_base: FloatingBase = False,
     as_json: AsJson = False,
 ) -> int:
     """Find a configuration that closes all loops: each joint, closure, what moved, the branch.
@@ -118,7 +95,7 @@ def assemble(
     What is given with --q is kept exactly; other actuated joints stay where they are if they can.
     If the robot cannot be assembled, the nearest configuration is shown, with what blocks it.
     """
-    machine = kinematics_of(robot, loops, package_dir, floating_base, tolerance, model)
+    machine = kinematics_of(robot)
     held = joint_values(machine, q or (), "--q")
     begun = joint_values(machine, near or (), "--near")
     for name in set(held) & set(begun):
@@ -142,7 +119,7 @@ def assemble(
 
 
 def regularize(
-    robot: Robot,
+    robot: RobotFile,
     cut: Annotated[
         list[str] | None,
         text_option("Joint that shall be cut. May be given several times.", "JOINT", "--cut"),
@@ -166,16 +143,11 @@ def regularize(
         ),
     ] = None,
     force: Force = False,
-    loops: Loops = None,
-    package_dir: PackageDirs = None,
-    tolerance: Tolerance = None,
-    model: ModelName = None,
-    floating_base: FloatingBase = False,
     as_json: AsJson = False,
 ) -> int:
     """Reduce the loop rows to those that are needed: which are dropped, and why."""
-    written = None if output is None else _target(output, [robot, *(loops or ())], force=force)
-    machine = kinematics_of(robot, loops, package_dir, floating_base, tolerance, model)
+    written = None if output is None else _target(output, robot.inputs, force=force)
+    machine = kinematics_of(robot)
     try:
         reduced = reduce_rows(machine, cut=cut or None, recut=recut, sampled=sampled)
     except LoopNotClosed as problem:
@@ -194,7 +166,7 @@ def regularize(
     return 0
 
 
-def _target(output: Path, inputs: list[Path], *, force: bool) -> Path:
+def _target(output: Path, inputs: tuple[Path, ...], *, force: bool) -> Path:
     """The URDF to write; refused, as the loops file beside it, before anything is computed."""
     urdf = output if output.suffix == ".urdf" else output.with_name(f"{output.name}.urdf")
     for path in (urdf, urdf.with_suffix(".loops.yaml")):

@@ -6,12 +6,18 @@ Every command has a summary, what more there is to say, its options, examples, a
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ..errors import BadValue
+from ..io.robot_file import RobotFile
+from ..model.mechanism import Mechanism
+from ..show.terminal import complain
 from .completion import ROBOTS, YAMLS, files, joints
 
 __all__ = [
@@ -21,19 +27,15 @@ __all__ = [
     "RUNS",
     "STOPS",
     "AsJson",
-    "FloatingBase",
     "Force",
     "HeldJoints",
     "IgnoreLimits",
-    "Loops",
-    "ModelName",
     "OpenBrowser",
-    "PackageDirs",
-    "Robot",
-    "Tolerance",
+    "check_target",
     "command",
     "file_option",
     "held_joints",
+    "kinematics_of",
     "text_option",
 ]
 
@@ -66,13 +68,72 @@ def command(
     lines = [f"Example: pinloop {example}" for example in examples]
     told = sorted([*codes.split("; "), _MISTAKE], key=lambda code: int(code.split()[0]))
     epilog = "\n".join(lines) + f"\n\nExit codes: {'; '.join(told)}."
-    app.command(name, help=_paragraphs(function), epilog=epilog, rich_help_panel=panel)(function)
+    help_text = _paragraphs(function)
+    function = _with_robot_options(function)
+    app.command(name, help=help_text, epilog=epilog, rich_help_panel=panel)(function)
+
+
+def _with_robot_options(function: Callable[..., int]) -> Callable[..., int]:
+    """The function with an argument and options for its `RobotFile`, if it has one."""
+    signature = inspect.signature(function, eval_str=True)
+    parameters = dict(signature.parameters)
+    place = next((name for name, p in parameters.items() if p.annotation is RobotFile), None)
+    if place is None:
+        return function
+    del parameters[place]
+    kind = inspect.Parameter.KEYWORD_ONLY
+    own = [
+        inspect.Parameter("robot", kind, annotation=_Robot),
+        *(parameter.replace(kind=kind) for parameter in parameters.values()),
+        *(
+            inspect.Parameter(name, kind, annotation=option, default=default)
+            for name, (option, default) in _ROBOT_OPTIONS.items()
+        ),
+    ]
+
+    @wraps(function)
+    def called(**values: Any) -> int:
+        options = {name: values.pop(name) for name in _ROBOT_OPTIONS}
+        values[place] = RobotFile.of(values.pop("robot"), options)
+        return function(**values)
+
+    called.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in own}
+    return called
+
+
+def kinematics_of(file: RobotFile) -> Mechanism:
+    """The robot for commands that move no masses; says what loading left out."""
+    robot = file.load(kinematics_only=True)
+    for warning in robot.warnings:
+        complain(warning, "warning", "yellow")
+    return robot
 
 
 def _paragraphs(function: Callable[..., int]) -> str:
     """The docstring with one line per paragraph: the terminal breaks them."""
     text = inspect.cleandoc(function.__doc__ or "")
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+
+
+def check_target(path: Path, option: str, inputs: Iterable[Path], *, force: bool) -> None:
+    """Refuse before anything is computed what could not be written, or would destroy something.
+
+    Args:
+        path: file to write.
+        option: what was given for it, as it was typed.
+        inputs: files that are read.
+        force: whether a file may be overwritten.
+
+    Raises:
+        BadValue: says what is wrong with it.
+    """
+    if not path.parent.is_dir():
+        raise BadValue(f"{path} cannot be written: there is no folder '{path.parent}'")
+    if os.path.realpath(path) in {os.path.realpath(one) for one in inputs}:
+        raise BadValue(f"'{option}' is a file that is used already; name another")
+    if path.exists() and not force:
+        raise BadValue(f"{path} exists; add --force to overwrite it, or name another with -o")
 
 
 def text_option(text: str, metavar: str, name: str | None = None, **more: Any) -> Any:
@@ -100,7 +161,7 @@ def held_joints(text: str, name: str) -> Any:
     return text_option(text, "NAME=VALUE", name, autocompletion=joints)
 
 
-Robot = Annotated[
+_Robot = Annotated[
     Path,
     typer.Argument(
         help="Robot: URDF, SDF, MJCF, a Gepetto YAML or a screw table.",
@@ -109,7 +170,7 @@ Robot = Annotated[
         autocompletion=files(*ROBOTS),
     ),
 ]
-Loops = Annotated[
+_Loops = Annotated[
     list[Path] | None,
     file_option(
         "What closes the loops, if ROBOT does not say: a loops file, a Gepetto YAML or an SRDF. "
@@ -117,10 +178,10 @@ Loops = Annotated[
         ends=(*YAMLS, ".srdf"),
     ),
 ]
-ModelName = Annotated[
+_ModelName = Annotated[
     str | None, text_option("Model to load from an SDF that holds several.", "NAME", "--model")
 ]
-PackageDirs = Annotated[
+_PackageDirs = Annotated[
     list[Path] | None,
     file_option(
         "Folder that holds the packages and models of package:// and model:// names. May be given "
@@ -130,7 +191,7 @@ PackageDirs = Annotated[
         ends=("/",),
     ),
 ]
-Tolerance = Annotated[
+_Tolerance = Annotated[
     float | None,
     typer.Option(
         "--tolerance",
@@ -141,9 +202,17 @@ Tolerance = Annotated[
         "the file allow.",
     ),
 ]
-FloatingBase = Annotated[
+_FloatingBase = Annotated[
     bool, typer.Option("--floating-base", help="Let the root link float instead of welding it.")
 ]
+_ROBOT_OPTIONS: Mapping[str, tuple[Any, Any]] = {
+    "loops": (_Loops, None),
+    "package_dirs": (_PackageDirs, None),
+    "tolerance": (_Tolerance, None),
+    "model": (_ModelName, None),
+    "floating_base": (_FloatingBase, False),
+}
+"""Options of every command that reads a robot, with their defaults."""
 HeldJoints = Annotated[
     list[str] | None,
     held_joints(

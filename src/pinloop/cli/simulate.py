@@ -108,7 +108,7 @@ def _limits(word: str) -> Limits:
 def _outputs(plan: PlannedRun, more: list[Path] | tuple[Path, ...]) -> tuple[Output, ...]:
     """The files of the scenario and those of the command."""
     found = list(plan.outputs)
-    inputs = [plan.source, plan.scenario.robot.file]
+    inputs = plan.inputs
     for path in more:
         try:
             output = output_of(path)

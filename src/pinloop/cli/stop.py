@@ -18,7 +18,7 @@ import typer
 
 from ..boundary.files import write_text
 from ..errors import BadValue, LoadError, PinloopError
-from ..io.loading import load
+from ..io.robot_file import RobotFile
 from ..model.mechanism import Mechanism
 from ..safety.brakes.brakes import Brakes
 from ..safety.brakes.file import brakes_text
@@ -33,11 +33,6 @@ from .completion import YAMLS, joints
 from .options import (
     STOPS,
     Force,
-    Loops,
-    ModelName,
-    PackageDirs,
-    Robot,
-    Tolerance,
     command,
     file_option,
     held_joints,
@@ -147,7 +142,7 @@ Csv = Annotated[
 
 
 def stop(
-    robot: Robot,
+    robot: RobotFile,
     pose: Pose = None,
     speed: Speed = None,
     payload: Load = None,
@@ -164,28 +159,17 @@ def stop(
     html: Html = None,
     json: Json = None,
     csv: Csv = None,
-    loops: Loops = None,
-    package_dir: PackageDirs = None,
-    tolerance: Tolerance = None,
-    model: ModelName = None,
 ) -> int:
     """Stop a moving robot: time and angle per joint, tool path, loads, whether it holds.
 
     A planning aid, not a safety certificate.
     """
     outputs = Outputs(html, None if json == "-" else _path(json), csv, json == "-")
-    outputs.check([robot, brakes, trajectory, *(loops or ())])
+    outputs.check([*robot.inputs, brakes, trajectory])
     if on_path and category == 0:
         raise BadValue("'--on-path' needs the drives; add --category 1 or --category 2")
-    machine = load(
-        robot,
-        loops=loops or None,
-        package_dirs=package_dir or (),
-        tolerance=tolerance,
-        model=model,
-        gravity=None if gravity is None else gravity_vector(gravity),
-    )
-    chosen, facts = brakes_for(machine, robot, brakes)
+    machine = robot.load(gravity=None if gravity is None else gravity_vector(gravity))
+    chosen, facts = brakes_for(machine, robot.file, brakes)
     if band is not None:
         chosen = chosen.at_band(BANDS[band])
     chosen = with_faults(chosen, fault or ())
@@ -339,7 +323,7 @@ def _group(context: typer.Context) -> None:
 
 
 def init(
-    robot: Robot,
+    robot: RobotFile,
     output: Annotated[
         Path | None,
         file_option(
@@ -350,29 +334,19 @@ def init(
         ),
     ] = None,
     force: Force = False,
-    loops: Loops = None,
-    package_dir: PackageDirs = None,
-    tolerance: Tolerance = None,
-    model: ModelName = None,
 ) -> int:
     """Write a first brakes file, guessed from the robot's file, to be edited.
 
     Every number in it is marked as assumed or as the robot's; put in those of data sheets and
     measurements.
     """
-    target = robot.with_suffix(".brakes.yaml") if output is None else output
+    target = robot.file.with_suffix(".brakes.yaml") if output is None else output
     bare = str(target) == "-"
     if not bare and target.exists() and not force:
         raise BadValue(f"{target} exists; add --force to overwrite it, or name another with -o")
-    if os.path.realpath(target) == os.path.realpath(robot):
+    if os.path.realpath(target) == os.path.realpath(robot.file):
         raise BadValue(f"{target} is the robot's own file; name another with -o")
-    machine = load(
-        robot,
-        loops=loops or None,
-        package_dirs=package_dir or (),
-        tolerance=tolerance,
-        model=model,
-    )
+    machine = robot.load()
     guess = Brakes.template(machine)
     text = brakes_text(guess)
     if bare:
@@ -380,8 +354,11 @@ def init(
         return 0
     write_text(target, text)
     plural = "" if len(guess.joints) == 1 else "s"
-    write(f"{target}\nguessed brakes of {len(guess.joints)} joint{plural}: edit the file, then run "
-          f"pinloop stop {robot}" + ("" if output is None else f" --brakes {target}"))  # fmt: skip
+    given = "" if output is None else f" --brakes {target}"
+    write(
+        f"{target}\nguessed brakes of {len(guess.joints)} joint{plural}: edit the file, then run "
+        f"pinloop stop {robot.file}{given}"
+    )
     return 0
 
 

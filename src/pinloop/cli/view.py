@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..assembly.assemble import assemble
 from ..errors import LoopNotClosed, PinloopError
+from ..io.robot_file import RobotFile
 from ..model.mechanism import Mechanism
 from ..show.terminal import complain, write
 from ..simulation.run_file import load_trajectory
@@ -26,20 +27,14 @@ from .options import (
     ASSEMBLED,
     ROBOT_PANEL,
     RUNS,
-    FloatingBase,
     HeldJoints,
     IgnoreLimits,
-    Loops,
-    ModelName,
     OpenBrowser,
-    PackageDirs,
-    Robot,
-    Tolerance,
     command,
     file_option,
+    kinematics_of,
     text_option,
 )
-from .robot_files import kinematics_of
 from .words import IGNORE, check_limits, joint_values, time
 
 __all__ = ["app", "play", "view"]
@@ -55,12 +50,7 @@ Html = Annotated[
 
 
 def view(
-    robot: Robot,
-    loops: Loops = None,
-    package_dir: PackageDirs = None,
-    tolerance: Tolerance = None,
-    model: ModelName = None,
-    floating_base: FloatingBase = False,
+    robot: RobotFile,
     html: Html = None,
     q: HeldJoints = None,
     ignore_limits: IgnoreLimits = False,
@@ -70,7 +60,7 @@ def view(
 
     A robot that cannot be assembled is shown as nearly closed as possible.
     """
-    machine = kinematics_of(robot, loops, package_dir, floating_base, tolerance, model)
+    machine = kinematics_of(robot)
     held = joint_values(machine, q or (), "--q")
     if not ignore_limits:
         check_limits(machine, held, "--q", IGNORE)

@@ -20,7 +20,6 @@ from ..boundary.arguments import public
 from ..boundary.schema import Document
 from ..dynamics import ODCA, Augmented, Projected, Voronets
 from ..errors import BadValue
-from ..io.loading import load
 from ..model.mechanism import Mechanism
 from ..simulation.limits import joint_ends
 from ..simulation.modes import ModalSystem, Mode
@@ -66,6 +65,11 @@ class PlannedRun:
     arguments: Mapping[str, Any]
     outputs: tuple[Output, ...]
     every: float | None
+
+    @property
+    def inputs(self) -> tuple[Path, ...]:
+        """All files that are read: the scenario, the robot's, those of its loops."""
+        return (self.source, *self.scenario.robot.inputs)
 
     def simulate(self, *, progress: bool = False) -> Trajectory:
         """Compute the run, with every step of it.
@@ -113,15 +117,7 @@ def load_scenario(
     document = Document.open(path, "scenario file")
     file = document.read(Scenario)
     end = file.until if until is None else until
-    robot = load(
-        file.robot.file,
-        loops=list(file.robot.loops) or None,
-        package_dirs=list(file.robot.package_dirs),
-        gravity=file.gravity,
-        floating_base=file.robot.floating_base,
-        tolerance=file.robot.tolerance,
-        model=file.robot.model,
-    )
+    robot = file.robot.load(gravity=file.gravity)
     scenario = BoundScenario(document, robot)
     mode = _mode(file.start, scenario)
     q, v = _state(file.start, scenario, mode)
@@ -211,7 +207,7 @@ def _stabilization(file: Scenario, scenario: BoundScenario) -> Any:
 def _outputs(file: Scenario, scenario: BoundScenario, force: bool) -> tuple[Output, ...]:
     """The files to write; refuses before the run what would fail after it."""
     path = scenario.document.path
-    taken = [path, file.robot.file, *file.robot.loops]
+    taken = [path, *file.robot.inputs]
     outputs: list[Output] = []
     for kind in ("npz", "csv", "parquet", "html", "plot", "summary"):
         given = getattr(file.outputs, kind)

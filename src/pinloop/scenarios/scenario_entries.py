@@ -21,11 +21,11 @@ from ..boundary.marks import (
     Range,
     Short,
     Vector3,
-    existing,
     finite,
 )
 from ..errors import BadValue
 from ..integrate import MuntheKaas
+from ..io.robot_file import Names, Paths, RobotFile
 from ..simulation.events import EndStops
 from ..simulation.stabilization import Projection
 
@@ -67,25 +67,12 @@ _Value = Annotated[
     ),
 ]
 _ByJoint = Mapping[Name, Annotated[tuple[_Value, ...], Short(_Value, lambda value: (value,))]]
-_Names = Annotated[tuple[Name, ...], Short(Name, lambda name: (name,))]
-_Paths = Annotated[tuple[Path, ...], Short(Name, lambda name: (name,))]
-_ExistingPaths = Annotated[tuple[Annotated[Path, existing], ...], Short(Name, lambda name: (name,))]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RobotEntry:
-    """The robot; a text alone is its file."""
+class RobotEntry(RobotFile):
+    """The robot of a run; a text alone is its file."""
 
-    file: Annotated[Path, existing, "URDF, SDF, MJCF, Gepetto YAML or screw table"]
-    loops: Annotated[_ExistingPaths, "files with its loops, if it does not have them"] = ()
-    package_dirs: Annotated[_Paths, "folders of package:// and model:// names"] = ()
-    model: Annotated[Name | None, "model to load from an SDF that holds several"] = None
-    floating_base: Annotated[bool, "let the root link float"] = False
-    tolerance: Annotated[
-        Annotated[float, Range(least=0, below=1)] | None,
-        "turn [rad] and shift [lengths of the robot] of joint frames that count as "
-        "rounding; 0: none; by default 1e-4, or what the digits of the file allow",
-    ] = None
     regularize: Annotated[bool, "remove redundant loop rows first"] = True
     losses: Annotated[bool, "let damping and friction of the robot's file act"] = True
 
@@ -106,8 +93,8 @@ class StartEntry:
         _ByJoint, "joints and their rates [rad/s, m/s; deg/s, mm/s]; at rest without it"
     ] = field(default_factory=dict)
     limits: Annotated[bool, "keep inside the position limits of all joints"] = True
-    locked: Annotated[_Names, "joints that are locked"] = ()
-    opened: Annotated[_Names, "loop joints that are open"] = ()
+    locked: Annotated[Names, "joints that are locked"] = ()
+    opened: Annotated[Names, "loop joints that are open"] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,11 +212,11 @@ class EventEntry:
     stop: Annotated[Name | None, "end the run; the text names the event"] = None
     report: Annotated[Name | None, "only note that it happened, under this name"] = None
     limits: Annotated[
-        _Names | None, "note when these joints come to a limit; `all`: every limited one"
+        Names | None, "note when these joints come to a limit; `all`: every limited one"
     ] = None
     at: Annotated[Instant | None, "when [s; ms]"] = None
     when: Annotated[WhenEntry | None, "or at the value of a joint"] = None
-    axes: Annotated[_Names, "lock: its degrees of freedom (vx, wz, ...); else all"] = ()
+    axes: Annotated[Names, "lock: its degrees of freedom (vx, wz, ...); else all"] = ()
     tolerance: Annotated[
         Positive | None,
         "close_loop: residual up to which frames count as met [m, rad]; 1e-4 by default",
@@ -262,7 +249,7 @@ class LimitsEntry:
         Range(least=0, most=1),
         "part of the speed with which joints bounce back, 0 to 1",
     ] = 0.0
-    joints: Annotated[_Names | None, "joints whose limits are hit; else all"] = None
+    joints: Annotated[Names | None, "joints whose limits are hit; else all"] = None
 
     def __post_init__(self) -> None:
         for key in ("joints", "restitution"):
@@ -279,7 +266,7 @@ class StabilizationEntry:
     """Back to the constraint manifold after each step that left it."""
 
     tolerance: Annotated[Positive, "residual above which states are projected"] = Projection().tol
-    coordinates: Annotated[_Names, "what is corrected: `optimal`, `mass`, or a list of joints"] = (
+    coordinates: Annotated[Names, "what is corrected: `optimal`, `mass`, or a list of joints"] = (
         "optimal",
     )
 
@@ -299,7 +286,7 @@ class OutputsEntry:
     parquet: Annotated[Path | None, "the same as Parquet (extra `parquet`)"] = None
     html: Annotated[Path | None, "page that replays the run in any browser"] = None
     plot: Annotated[
-        _Paths, "overview as `.png`, `.svg` or `.pdf`, one or several (extra `plot`)"
+        Paths, "overview as `.png`, `.svg` or `.pdf`, one or several (extra `plot`)"
     ] = ()
     summary: Annotated[Path | None, "what is printed, as JSON"] = None
     every: Annotated[

@@ -17,10 +17,10 @@ import numpy as np
 import pinocchio as pin
 
 from ...boundary.json_schema import json_schema_of
-from ...boundary.marks import Name, Positive, Range, Short, Vector3, existing, nonempty
+from ...boundary.marks import Name, Positive, Short, Vector3, nonempty
 from ...boundary.schema import Document
 from ...errors import BadValue, LoadError, UnknownName
-from ...io.loading import load
+from ...io.robot_file import RobotFile
 from ...model.mechanism import Mechanism
 from ..brakes.brakes import Brakes
 from ..space.obstacles import Obstacle, checked_obstacles
@@ -121,15 +121,7 @@ class StudyFile:
     """A study: a robot, what varies, which cases."""
 
     format: Annotated[Literal["pinloop-study-1"], "version of this format"]
-    robot: Annotated[Path, existing, "file of the robot"]
-    loops: Annotated[
-        tuple[Annotated[Path, existing], ...], "files with its loops, if it does not have them"
-    ] = ()
-    tolerance: Annotated[
-        Annotated[float, Range(least=0, below=1)] | None,
-        "turn [rad] and shift [lengths of the robot] of joint frames that count as rounding; "
-        "0: none; by default 1e-4, or what the digits of the file allow",
-    ] = None
+    robot: Annotated[RobotFile, Short(Name, "file"), "the robot, or just its file"]
     brakes: Annotated[
         Path | None, "brakes file; that beside the robot by default, else guessed"
     ] = None
@@ -164,6 +156,7 @@ def json_schema() -> dict[str, Any]:
 
 TABLES: Mapping[str, type[Any]] = {
     "the file": StudyFile,
+    "robot": RobotFile,
     "category": CategoryEntry,
     "payload": Payload,
     "trigger": Trigger,
@@ -203,9 +196,9 @@ def read_study(path: str | Path, results: Path | None = None) -> PlannedStudy:
     """
     document = Document.open(path, "study file")
     file = document.read(StudyFile)
-    robot = load(file.robot, loops=list(file.loops) or None, tolerance=file.tolerance)
+    robot = file.robot.load()
     if file.brakes is None:
-        brakes, beside = default_brakes(robot, file.robot)
+        brakes, beside = default_brakes(robot, file.robot.file)
     else:
         brakes, beside = Brakes.from_yaml(file.brakes), True
     with document.at("brakes"):

@@ -1,0 +1,67 @@
+"""A robot's file and how it is read: one value for the command line, scenarios and studies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from numpy.typing import ArrayLike
+
+from ..boundary.marks import Name, Range, Short, existing
+from ..model.mechanism import Mechanism
+from .loading import load
+
+__all__ = ["Names", "Paths", "RobotFile"]
+
+Names = Annotated[tuple[Name, ...], Short(Name, lambda name: (name,))]
+"""Several names, or one."""
+Paths = Annotated[tuple[Path, ...], Short(Name, lambda name: (name,))]
+_ExistingPaths = Annotated[tuple[Annotated[Path, existing], ...], Short(Name, lambda name: (name,))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobotFile:
+    """The file of a robot with the options of `load` that are about files."""
+
+    file: Annotated[Path, existing, "URDF, SDF, MJCF, Gepetto YAML or screw table"]
+    loops: Annotated[_ExistingPaths, "files with its loops, if it does not have them"] = ()
+    package_dirs: Annotated[Paths, "folders of package:// and model:// names"] = ()
+    model: Annotated[Name | None, "model to load from an SDF that holds several"] = None
+    floating_base: Annotated[bool, "let the root link float"] = False
+    tolerance: Annotated[
+        Annotated[float, Range(least=0, below=1)] | None,
+        "turn [rad] and shift [lengths of the robot] of joint frames that count as "
+        "rounding; 0: none; by default 1e-4, or what the digits of the file allow",
+    ] = None
+
+    @classmethod
+    def of(cls, file: str | Path, options: Mapping[str, Any]) -> RobotFile:
+        """Return the file with options of the command line, as far as these are given."""
+        return cls(
+            file=Path(file),
+            loops=tuple(options.get("loops") or ()),
+            package_dirs=tuple(options.get("package_dirs") or ()),
+            model=options.get("model"),
+            floating_base=bool(options.get("floating_base")),
+            tolerance=options.get("tolerance"),
+        )
+
+    @property
+    def inputs(self) -> tuple[Path, ...]:
+        """All files that it names."""
+        return (self.file, *self.loops)
+
+    def load(self, *, gravity: ArrayLike | None = None, kinematics_only: bool = False) -> Mechanism:
+        """Load the robot; see `pinloop.load`."""
+        return load(
+            self.file,
+            loops=self.loops or None,
+            package_dirs=self.package_dirs,
+            model=self.model,
+            floating_base=self.floating_base,
+            tolerance=self.tolerance,
+            gravity=gravity,
+            kinematics_only=kinematics_only,
+        )
