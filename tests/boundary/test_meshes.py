@@ -94,3 +94,29 @@ def test_triangles_whose_sums_are_equal_stay(monkeypatch: pytest.MonkeyPatch) ->
     triangles = np.arange(36.0).reshape(4, 3, 3)
     assert meshes._first_of_equal(triangles).all()
     assert meshes._first_of_equal(triangles[[0, 0, 0]]).tolist() == [True, False, False]
+
+
+def mujoco_mesh(folder: Path, cut: int = 0) -> Path:
+    """A box of 1 x 2 x 3 in MuJoCo's binary form, with normals and texture coordinates."""
+    box = trimesh.creation.box((1.0, 2.0, 3.0))
+    counts = [len(box.vertices), len(box.vertices), len(box.vertices), len(box.faces)]
+    content = b"".join(
+        np.asarray(part, dtype=kind).tobytes()
+        for part, kind in (
+            (counts, "<i4"), (box.vertices, "<f4"), (box.vertex_normals, "<f4"),
+            (np.zeros((len(box.vertices), 2)), "<f4"), (box.faces, "<i4"),
+        )
+    )  # fmt: skip
+    path = folder / "box.msh"
+    path.write_bytes(content[: len(content) - cut])
+    return path
+
+
+def test_meshes_of_mujoco(tmp_path: Path) -> None:
+    path = mujoco_mesh(tmp_path)
+    (part,) = read_mesh_parts(path)
+    assert part.volume == pytest.approx(6.0) and len(part.faces) == 12
+    robot: pl.Mechanism = USES["masses"](path)  # type: ignore[assignment]
+    assert robot.description.bodies[0].mass == pytest.approx(6000.0)
+    with pytest.raises(pl.BadValue, match="not that of a mesh of MuJoCo"):
+        read_mesh_parts(mujoco_mesh(tmp_path, cut=4))

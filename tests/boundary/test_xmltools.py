@@ -156,6 +156,11 @@ def test_entities_of_an_external_dtd_are_not_dropped() -> None:
         parse_xml('<!DOCTYPE robot SYSTEM "robot.dtd"><mass>1&half;2</mass>', "s")
 
 
+@pytest.mark.parametrize("text", ["<a>\n<b/></a>\r\n\0", b"<a>\n<b/></a>\0\0"])
+def test_the_end_of_a_string_of_c_is_no_part_of_the_document(text: str | bytes) -> None:
+    assert [child.tag for child in parse_xml(text, "x").children] == ["b"]
+
+
 def test_numbers() -> None:
     joint = element("limits='-1 2.5e-3\n +.5' gain=' 4 '")
     np.testing.assert_array_equal(joint.vector("limits"), [-1.0, 0.0025, 0.5])

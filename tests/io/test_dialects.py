@@ -350,7 +350,7 @@ def test_xacro_is_expanded_where_it_is_installed(
     class Expanded:
         """Stands for the package: the document without its macro."""
 
-        def toxml(self) -> str:
+        def toprettyxml(self, indent: str) -> str:
             return text.replace(macro, "")
 
     class Package:

@@ -101,7 +101,7 @@ def test_ref_is_the_coordinate_of_the_initial_pose() -> None:
     same(found["b"], shift((1, 0, 0)) @ turn((0, 0, 1), -0.3) @ shift((1, 3, 0)))
     joint = joint_named(description, "h")
     assert (joint.lower, joint.upper) == ((0.0,), (1.0,))
-    assert any("h, s have a ref" in warning for warning in description.warnings)
+    assert any("'h', 's' have a ref" in warning for warning in description.warnings)
 
 
 def test_a_free_body_floats_from_its_pose_in_the_file() -> None:
@@ -189,6 +189,29 @@ def test_limits_need_a_range_and_permission() -> None:
     assert model(f'<body>{MASS}<joint type="ball" limited="false"/></body>').warnings == ()
 
 
+def test_a_body_called_ground_is_not_the_world() -> None:
+    description = read(
+        f"""<mujoco><worldbody><body name="ground"><freejoint name="f"/>{MASS}</body>
+        <body name="b">{MASS}</body></worldbody>
+        <equality><weld body1="b" body2="ground"/></equality></mujoco>"""
+    )
+    assert [body.name for body in description.bodies] == ["ground_body", "b"]
+    (warning,) = description.warnings
+    assert warning == "body 'ground' is called 'ground_body' here, as that is the world"
+    assert (description.joints[-1].parent, description.joints[-1].child) == ("b", "ground_body")
+
+
+def test_what_joins_soft_parts_is_left_out_with_them() -> None:
+    soft = '<composite type="cable" count="9 1 1"><geom type="capsule"/></composite>'
+    text = f"""<mujoco><worldbody><body name="a">{MASS}</body>{{soft}}</worldbody>
+        <equality><weld body1="B_last" body2="a"/></equality></mujoco>"""
+    description = read(text.format(soft=soft))
+    assert not any(joint.cut for joint in description.joints)
+    assert "<weld> joins what is soft; it is left out" in description.warnings[-1]
+    with pytest.raises(LoadError, match="names the body 'B_last', which does not exist"):
+        read(text.format(soft=""))
+
+
 def test_springs_and_odd_damping_are_said_not_to_be_read() -> None:
     description = model(
         f"""<body>{MASS}<joint name="a" stiffness="3"/><joint name="b" axis="1 0 0"
@@ -196,7 +219,7 @@ def test_springs_and_odd_damping_are_said_not_to_be_read() -> None:
         <body>{MASS}<joint damping="1 0 0"/></body>"""
     )
     warnings = "\n".join(description.warnings)
-    assert "robot.xml: the springs of joints a, b are not read" in warnings
+    assert "robot.xml: the springs of joints 'a', 'b' are not read" in warnings
     assert "robot.xml:2: <joint name='c'> has damping that is not linear" in warnings
     assert len(description.warnings) == 2
     assert joint_named(description, "c").damping == (1.0,)
@@ -256,7 +279,6 @@ def test_chains_may_be_long() -> None:
         ('<body><inertial pos="0 0 0" mass="-1" diaginertia="1 1 1"/></body>', "mass -1.0 kg"),
         (f'<body name="a">{MASS}</body><body name="a">{MASS}</body>', "already taken"),
         (f'<body name="world">{MASS}</body>', "means the world"),
-        (f'<body name="ground">{MASS}</body>', "means the world"),
         (f"<body>{MASS}{MASS}</body>", "second one of its body"),
         (f"<body>{MASS}<freejoint/><joint/></body>", "can have no other joint"),
         (f"<body>{MASS}<body>{MASS}<freejoint/></body></body>", "not a child of the world"),

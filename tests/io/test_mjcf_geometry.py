@@ -172,11 +172,10 @@ def test_what_cannot_be_shown_is_said() -> None:
     )
     assert description.geometry == ()
     expected = [
-        "<mesh> names the file 'lost.stl', which does not exist",
+        "mesh file 'lost.stl' not found; geoms of such meshes are left out",
         "<mesh name='none'> has neither file nor vertices",
         "<wood> in <asset> is not read",
         "<geom> is a hfield, which is not read",
-        "<geom name='g'> and its mass are left out: no mesh 'lost'; likewise 'none'",
         "<geom> is a box fitted to a mesh",
         "<geom> has a mesh without a file",
     ]
@@ -186,13 +185,12 @@ def test_what_cannot_be_shown_is_said() -> None:
         assert text.startswith(start)
 
 
-def test_files_of_meshes_that_lack_together_are_two_warnings() -> None:
+def test_files_of_meshes_that_lack_together_are_one_warning() -> None:
     meshes = "".join(f'<mesh file="{k}.stl"/>' for k in range(9))
     geoms = "".join(f'<geom type="mesh" mesh="{k}"/>' for k in [*range(9), 0, 1])
-    files, shapes = read(geoms, f"<asset>{meshes}</asset>").warnings
-    assert "the file '0.stl', which does not exist; likewise '1.stl'," in files
-    assert files.endswith("'6.stl' and 2 more")
-    assert "left out: no mesh '0'; likewise '1', '2'," in shapes and shapes.endswith("and 2 more")
+    (warning,) = read(geoms, f"<asset>{meshes}</asset>").warnings
+    assert "mesh file '0.stl' not found; likewise '1.stl'," in warning
+    assert "'6.stl' and 2 more; geoms of such meshes are left out, and their mass" in warning
 
 
 def test_a_mesh_stretched_askew_cannot_be_shown(tmp_path: Path) -> None:

@@ -321,6 +321,27 @@ def test_mistakes_in_the_file(text: str, message: str) -> None:
         read(text)
 
 
+def test_a_link_called_world_with_nothing_in_it_is_the_world() -> None:
+    description = model(
+        f"""<pose>0 0 0.3 3 0 0</pose><link name="world"/>{link("a", "0 0 1 0 0 0")}
+        <joint name="j" type="prismatic"><parent>world</parent><child>a</child>
+        <axis><xyz>0 0 1</xyz></axis></joint>"""
+    )
+    assert [body.name for body in description.bodies] == ["a"]
+    (joint,) = description.joints
+    assert (joint.parent, joint.pair.name) == (GROUND, "prismatic")
+    same(placements(description, {})["a"], shift((0, 0, 0.3)) @ rpy(3, 0, 0) @ shift((0, 0, 1)))
+    assert "it is taken for the world itself" in description.warnings[0]
+    with pytest.raises(LoadError, match="a name that SDF reserves"):
+        model(link("world"))
+
+
+def test_models_of_one_name_are_not_told_apart() -> None:
+    twice = f'<model name="m">{link("a")}</model>' * 2
+    with pytest.raises(LoadError, match="has the name of another model; rename one"):
+        read(f"<sdf version='1.6'><world name='w'>{twice}</world></sdf>", name="m")
+
+
 def test_a_name_may_start_like_a_reserved_one() -> None:
     assert model(link("__a")).bodies[0].name == "__a"
 

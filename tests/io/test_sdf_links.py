@@ -167,7 +167,6 @@ def test_what_is_not_read_is_said() -> None:
         "robot.sdf:2: <link name='a'> switches gravity off",
         "robot.sdf:2: <link name='a'> is kinematic",
         "robot.sdf:5: <velocity_decay> is not read",
-        "robot.sdf:3: <visual name='p'> is a <plane>, which is not read",
         "robot.sdf:4: <mesh> names the file 'model://x/lost.dae', which does not exist",
         "robot.sdf:6: <gizmo> in <model> is not read",
         "robot.sdf:5: <wings> in <link> is not read",

@@ -342,3 +342,62 @@ def test_folders_of_packages_must_be_there(tmp_path: Path) -> None:
         pl.load(path, package_dirs=tmp_path / "lost")
     with pytest.raises(pl.LoadError, match=r"lost: no such folder for packages"):
         pl.load(path, package_dirs=[tmp_path, tmp_path / "lost"])
+
+
+def test_an_inertial_without_a_mass_has_none() -> None:
+    inertia = '<inertia ixx="2" iyy="2" izz="3" ixy="0" ixz="0" iyz="0"/>'
+    text = two_joints().replace(INERTIAL, f"<inertial>{inertia}</inertial>", 1)
+    loaded = pl.load(text)
+    body = next(body for body in loaded.description.bodies if body.name == "p")
+    assert body.mass == 0
+    np.testing.assert_array_equal(body.inertia, np.diag([2.0, 2.0, 3.0]))
+    assert any("has an <inertial> without <mass>, taken as 0" in w for w in loaded.warnings)
+
+
+@pytest.mark.parametrize(
+    ("shape", "problem"),
+    [
+        ('<mesh filename="a.stl" scale="1 1 1 1"/>', "4 numbers where 3 are needed"),
+        ('<box size="a b c"/>', "not a list of numbers"),
+        ("<sphere/>", "needs an attribute 'radius'"),
+    ],
+)
+@pytest.mark.parametrize("role", ["visual", "collision"])
+def test_a_shape_that_is_wrong_stops_nothing(
+    role: str, shape: str, problem: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.stl").touch()
+    part = f"<{role}><geometry>{shape}</geometry></{role}>"
+    (tmp_path / "r.urdf").write_text(robot(link("a", part) + link("b") + joint("j", "a", "b")))
+    loaded = pl.load(tmp_path / "r.urdf")
+    assert loaded.model.nv == 1 and not loaded.description.geometry
+    assert any(f"<{role}> is left out: " in w and problem in w for w in loaded.warnings)
+
+
+@pytest.mark.parametrize(
+    ("inertia", "warned"),
+    [('ixy="0.1" iyx="0.1"', False), ('ixy="0.1" iyx="0.2"', True), ('ixy="0.1"', False)],
+)
+def test_a_moment_that_is_given_twice(inertia: str, warned: bool) -> None:
+    tensor = f'<inertia ixx="1" iyy="1" izz="1" ixz="0" iyz="0" {inertia}/>'
+    text = two_joints().replace(INERTIAL, f'<inertial><mass value="1"/>{tensor}</inertial>', 1)
+    loaded = pl.load(text)
+    assert any(body.inertia[0, 1] == 0.1 for body in loaded.description.bodies)
+    assert any("iyx" in warning for warning in loaded.warnings) == warned
+
+
+@pytest.mark.parametrize(("xyz", "warned"), [("0 0 0", False), ("0 0 0.1", True)])
+def test_an_origin_of_a_link_says_nothing_where_it_is_zero(xyz: str, warned: bool) -> None:
+    text = robot(
+        link("a") + link("b", f'<origin xyz="{xyz}" rpy="0 -0 0"/>') + joint("j", "a", "b")
+    )
+    assert any("<origin>" in warning for warning in pl.load(text).warnings) == warned
+
+
+def test_the_angle_of_a_ball_joint_is_limited_by_nobody() -> None:
+    limit = '<limit lower="0.2" upper="0.8" effort="100" velocity="1"/>'
+    ball = '<joint name="j" type="spherical"><parent link="a"/><child link="b"/>' + limit
+    loaded = pl.load(robot(link("a") + link("b") + ball + "</joint>"))
+    assert loaded.model.nv == 3
+    (warning,) = (w for w in loaded.warnings if "limits" in w)
+    assert "<joint name='j'> limits the angle of a ball joint, which is not read" in warning

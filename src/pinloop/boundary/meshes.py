@@ -61,14 +61,11 @@ def read_mesh_parts(path: Path, *, exactly: bool = False) -> list[Any]:
         BadValue: the file cannot be read, is too large, or holds no triangles.
     """
     try:
-        content = BytesIO(read_mesh_file(path))
-        with warnings.catch_warnings():
-            # What a reader of meshes deprecates is not this user's concern.
-            warnings.simplefilter("ignore")
-            scene = trimesh.load_scene(
-                content, file_type=path.suffix[1:], resolver=_Beside(path), process=False
-            )
-            parts = [part for part in scene.dump() if isinstance(part, trimesh.Trimesh)]
+        content = read_mesh_file(path)
+        if path.suffix.lower() == ".msh" and not content.startswith(b"$MeshFormat"):
+            parts = [_mujoco_mesh(content)]
+        else:
+            parts = _trimesh_parts(content, path)
     except PinloopError as error:
         raise BadValue(f"the mesh cannot be read: {error}") from None
     except Exception as error:
@@ -88,6 +85,35 @@ def read_mesh_parts(path: Path, *, exactly: bool = False) -> list[Any]:
     if not parts or not all(np.all(np.isfinite(part.vertices)) for part in parts):
         raise BadValue(f"the mesh {path} holds no triangles, or points that are infinite")
     return parts
+
+
+def _mujoco_mesh(content: bytes) -> Any:
+    """A mesh in MuJoCo's own binary form: four counts, and what they count, in 4 bytes each.
+
+    These are vertices, normals, texture coordinates, and faces (three indices).
+
+    Raises:
+        ValueError: it is not of that form.
+    """
+    counts = np.frombuffer(content[:16], dtype="<i4").astype(np.int64)
+    lengths = counts * (3, 3, 2, 3)
+    if len(counts) != 4 or counts.min() < 0 or 16 + 4 * lengths.sum() != len(content):
+        raise ValueError("its length is not that of a mesh of MuJoCo")
+    vertices = np.frombuffer(content, "<f4", lengths[0], 16).reshape(-1, 3)
+    faces = np.frombuffer(content, "<i4", lengths[3], 16 + 4 * lengths[:3].sum()).reshape(-1, 3)
+    if faces.size and not 0 <= faces.min() <= faces.max() < len(vertices):
+        raise ValueError("it has faces of other than its vertices")
+    return trimesh.Trimesh(vertices.astype(float), faces.astype(np.int64), process=False)
+
+
+def _trimesh_parts(content: bytes, path: Path) -> list[Any]:
+    with warnings.catch_warnings():
+        # What a reader of meshes deprecates is not this user's concern.
+        warnings.simplefilter("ignore")
+        scene = trimesh.load_scene(
+            BytesIO(content), file_type=path.suffix[1:], resolver=_Beside(path), process=False
+        )
+        return [part for part in scene.dump() if isinstance(part, trimesh.Trimesh)]
 
 
 def mesh_unit(path: Path, part: Any) -> float:

@@ -178,7 +178,7 @@ _OPENING = re.compile(r"<!--|<!\[CDATA\[")
 
 
 def _mended(text: str | bytes) -> str | bytes:
-    """The document without two slips that expat alone refuses; every line keeps its number.
+    """The document without three slips that expat alone refuses; every line keeps its number.
 
     Comments, in which ``--`` must not occur, are blanked, and what is then white space before the
     XML declaration goes behind it.
@@ -197,6 +197,8 @@ def _mended(text: str | bytes) -> str | bytes:
         parts.append(re.sub(r"[^\r\n]", " ", inside) if is_comment else inside)
         at = end
     text = "".join([*parts, text[at:]])
+    if "\0" not in (ending := text.rstrip("\0")):
+        text = ending  # strings of C that were written with their end
     if match := _LATE_DECLARATION.match(text):
         begin, end = match.span(1)
         text = text[begin:end] + text[:begin] + text[end:]

@@ -94,7 +94,7 @@ def _is_known(name: str, words: tuple[str, ...]) -> bool:
 
 _POSE = "xyz rpy quat_xyzw"
 _PAIR = "name type pitch length defined_in"
-_SHAPES = "box sphere cylinder capsule ellipsoid mesh"
+_SHAPES = "box sphere cylinder capsule ellipsoid mesh plane cdf"
 _URDF_PASSED = "material sensor camera version verbose self_filter laser_retro"
 
 URDF: Vocabulary = {
@@ -102,17 +102,20 @@ URDF: Vocabulary = {
         "name version | link joint frame fixed_frame loop_joint loop coupling constraint "
         "loop_constraint joint_constraint constraints gazebo transmission ros2_control group "
         "kinematics static spec drake:collision_filter_group drake:ball_constraint "
-        f"drake:weld_constraint self_collision_checking {_URDF_PASSED}"
+        f"drake:weld_constraint self_collision_checking mujoco {_URDF_PASSED}"
     ),
     "link": (
-        "name type drake_ignore | inertial visual collision contact self_collide drake:* "
+        "name type drake_ignore | origin inertial visual collision contact self_collide drake:* "
         f"collision_checking self_collision_checking {_URDF_PASSED}"
     ),
     "inertial": "| mass inertia origin",
     "mass": "value",
-    "inertia": "ixx ixy ixz iyy iyz izz",
+    "inertia": "ixx ixy ixz iyx iyy iyz izx izy izz",
     "visual": f"name | geometry origin material drake:* {_URDF_PASSED}",
-    "collision": f"name group | geometry origin material drake:* drake_compliance {_URDF_PASSED}",
+    "collision": (
+        "name group concave "
+        f"| geometry origin material surface drake:* drake_compliance {_URDF_PASSED}"
+    ),
     "geometry": f"name | {_SHAPES} drake:*",
     "box": "size",
     "sphere": "radius",
@@ -193,7 +196,7 @@ SDF: Vocabulary = {
     "link": (
         "name | pose inertial visual collision gravity kinematic velocity_decay self_collide "
         "enable_wind must_be_base_link sensor projector audio_sink audio_source battery light "
-        "particle_emitter plugin drake:*"
+        "particle_emitter plugin contact drake:*"
     ),
     "inertial": "auto | pose mass inertia density frame auto_inertia_params",
     "inertia": "| ixx iyy izz ixy ixz iyz",
@@ -202,7 +205,9 @@ SDF: Vocabulary = {
         "visibility_flags plugin drake:*"
     ),
     "collision": (
-        "name | pose geometry surface max_contacts laser_retro density auto_inertia_params drake:*"
+        "name concave "
+        "| pose geometry surface material max_contacts laser_retro density auto_inertia_params "
+        "drake:*"
     ),
     "joint": (
         "name type | parent child pose axis axis2 physics sensor gearbox_ratio plugin "

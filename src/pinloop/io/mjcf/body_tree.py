@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
+from ...boundary.remarks import listed
 from ...boundary.xml import Element
 from ...errors import LoadError
 from ...model.description import GROUND, Body, Geometry, Joint, NamedFrame, constant
 from ...model.pairs import align_z, make_pair
+from .copies import family
 from .document import Document, Names, descendants
 from .geometry import Geom, Shapes, segment
 from .inertia import Moments
@@ -65,9 +67,11 @@ class Tree:
         self.references: dict[str, float] = {}
         self.attachments: list[tuple[Element, str, pin.SE3]] = []
         self._document = document
+        self._has_soft_parts = False
         self._springs: list[str] = []
         self._shifted: list[str] = []
         worlds = document.root.all("worldbody")
+        _rename_ground(document)
         self._names: _AllNames = whole._names if whole is not None else _AllNames()
         self._bodies, self.joint_names = self._names.bodies, self._names.joints
         self._sites = self._names.sites
@@ -89,6 +93,11 @@ class Tree:
         if name not in self.placements or name == GROUND:
             raise element.error(f"names the body '{name}', which does not exist")
         return name
+
+    def is_soft(self, element: Element, *attributes: str) -> bool:
+        """Whether an element names a body that is not there, as soft parts are left out."""
+        names = {element.get(attribute) for attribute in attributes} - {None, "world"}
+        return self._has_soft_parts and not names <= self.placements.keys()
 
     def _walk(self, worlds: list[Element]) -> None:
         stack: list[tuple[Element, str, pin.SE3, str]] = []
@@ -136,6 +145,7 @@ class Tree:
                 child.require("model")
                 self.attachments.append((child, name, frame))
             elif child.tag in ("flexcomp", "composite"):
+                self._has_soft_parts = True
                 self._document.warn(
                     child, "is soft; it is left out with its mass, because all bodies are rigid"
                 )
@@ -386,14 +396,28 @@ class Tree:
     def _report(self) -> None:
         source = PurePath(self._document.root.source).name
         if self._springs:
-            names = ", ".join(dict.fromkeys(self._springs))
-            self._document.remarks.say(f"{source}: the springs of joints {names} are not read")
+            joints = listed(self._springs, "of joints ")
+            self._document.remarks.say(f"{source}: the springs {joints} are not read")
         if self._shifted:
-            names = ", ".join(self._shifted)
             self._document.remarks.say(
-                f"{source}: joints {names} have a ref: coordinates are MuJoCo's, so that the pose "
-                "in the file is at q = ref, not at q = 0"
+                f"{source}: {listed(self._shifted, 'joints ')} have a ref: coordinates are "
+                "MuJoCo's, so that the pose in the file is at q = ref, not at q = 0"
             )
+
+
+def _rename_ground(document: Document) -> None:
+    """A body called like the ground, which MuJoCo calls "world", gets another name."""
+    bodies = {body.get("name") for body in descendants([document.root], "body")}
+    if GROUND not in bodies:
+        return
+    name = f"{GROUND}_body"
+    while name in bodies:
+        name += "_"
+    document.remarks.say(f"body '{GROUND}' is called '{name}' here, as that is the world")
+    for element in family(document.root):
+        for attribute in ("name",) if element.tag == "body" else ("body", "body1", "body2"):
+            if element.get(attribute) == GROUND:
+                element.attributes[attribute] = name
 
 
 def _between(joint: Joint, parent: str, child: str, frame_parent: pin.SE3) -> Joint:

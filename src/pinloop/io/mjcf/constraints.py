@@ -50,6 +50,8 @@ def read_equalities(
             element = document.filled(raw, "equality", "")
             if not document.flag(element, "active", True):
                 document.warn(element, "is not active and is left out")
+            elif tree.is_soft(element, "body1", "body2"):
+                document.warn(element, "joins what is soft; it is left out")
             elif element.tag == "connect":
                 loops.append(_connect(document, tree, element))
             elif element.tag == "weld":

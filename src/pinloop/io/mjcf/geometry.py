@@ -123,7 +123,6 @@ class Shapes:
     def __init__(self, document: Document, names: Names) -> None:
         self._document = document
         self._meshes: dict[str, Mesh | None] = {}
-        self._told: set[tuple[str, str]] = set()
         self._materials: dict[str, Color | None] = {}
         self._names = names
         names.take(descendants(document.root.all("worldbody"), "geom"))
@@ -209,16 +208,7 @@ class Shapes:
         if name not in self._meshes:
             raise element.error(f"uses the mesh '{name}', which is not among the assets")
         mesh = self._meshes[name]
-        if mesh is None:
-            self._lost(element, name, f"and its mass are left out: no mesh '{name}'")
         return mesh
-
-    def _lost(self, element: Element, name: str, problem: str) -> None:
-        """Say that a mesh is missing: one warning for all, each named once."""
-        if (element.tag, name) not in self._told:
-            self._told.add((element.tag, name))
-            kind = ("missing mesh", element.source, element.tag)
-            self._document.remarks.about(kind, name, f"{element.where}: {element!r} {problem}")
 
     def _read_mesh(self, element: Element) -> None:
         filled = self._document.filled(element, "mesh", "")
@@ -230,11 +220,14 @@ class Shapes:
         if file is not None:
             path = self._find(file)
             if path is None:
-                self._lost(element, file, f"names the file '{file}', which does not exist")
+                kind = ("missing mesh", element.source)
+                problem = f"{element.where}: mesh file '{file}' not found"
+                advice = "; geoms of such meshes are left out, and their mass where they have any"
+                self._document.remarks.about(kind, file, problem, advice)
                 self._meshes[name] = None
                 return
         elif element.get("vertex") is None:
-            self._document.warn(element, "has neither file nor vertices; it is not read")
+            self._document.warn(element, "has neither file nor vertices; geoms of it are left out")
             self._meshes[name] = None
             return
         turn = quaternion(filled, filled.numbers(filled.get("refquat") or "1 0 0 0", 4, "refquat"))

@@ -127,7 +127,7 @@ def _shape(element: Element, scope: Scope, remarks: Remarks) -> Shape | None:
     if not geometry.children:
         raise geometry.error("is empty; give it a shape")
     shape = geometry.children[0]
-    if shape.tag == "empty":
+    if shape.tag in ("empty", "plane"):  # floors touch nothing here
         return None
     if shape.tag == "mesh":
         return _mesh(shape, scope, remarks)

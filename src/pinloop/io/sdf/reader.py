@@ -5,6 +5,7 @@ Picks the model, roots it in the ground, and puts together what the other `sdf_`
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -112,13 +113,15 @@ def _pick(
         for element, its in models
         if (element.get("name") == name if name else len(models) == 1 or not _is_scenery(element))
     ]
+    if name is not None and len(candidates) > 1:
+        raise candidates[1][0].error("has the name of another model; rename one of the two")
     if len(candidates) != 1:
         elements = [element for element, _ in models]
         offered = [element for element in elements if not _is_scenery(element)] or elements
         names = [element.get("name") or "?" for element in offered]
         problem = (
             f"holds {len(names)} models ({listed(names, most=12)}); name the one to load with "
-            f"model='{names[0]}', on the command line with --model"
+            f"model='{names[0]}', on the command line with --model {shlex.quote(names[0])}"
             if name is None
             else str(UnknownName("model", name, names))
         )

@@ -21,6 +21,7 @@ from .source import Source, fetch, read_pose
 __all__ = ["Frame", "Scope"]
 
 _DEEPEST = 50
+_SOLID = ("inertial", "visual", "collision")
 
 
 @dataclass(eq=False)
@@ -200,7 +201,9 @@ class Scope:
 
     def _read(self, element: Element) -> None:
         for child in element.children:
-            if child.tag in ("link", "joint", "frame"):
+            if child.tag == "link" and child.get("name") == "world" and not child.all(*_SOLID):
+                self._remarks.add(child, "has nothing in it; it is taken for the world itself")
+            elif child.tag in ("link", "joint", "frame"):
                 if child.tag == "frame" and self.source.version < (1, 7):
                     self._remarks.add(child, "is a frame of a version before 1.7; it is not read")
                     continue

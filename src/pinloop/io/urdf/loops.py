@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import PurePath
 
 import numpy as np
 import pinocchio as pin
@@ -345,16 +346,15 @@ def close_frames(description: Description) -> Description:
         if match := _CLOSING.match(name):
             found.setdefault(match[1], {})[match[2]] = name
     joints: list[Joint] = []
-    warnings: list[str] = []
+    remarks = Remarks()
+    file = PurePath(description.source).name
     for stem, ends in found.items():
         loop = f"closing_{stem}"
         if declared & {stem, loop}:
             continue
         if len(ends) < 2:
             lone = next(iter(ends.values()))
-            warnings.append(
-                f"{description.source}: frame '{lone}' has no partner to close a loop with"
-            )
+            remarks.say(f"{file}: frame '{lone}' has no partner to close a loop with")
             continue
         (body_a, frame_a), (body_b, frame_b) = places[ends["1"]], places[ends["2"]]
         if _joined(description, places[ends["1"]], places[ends["2"]]):
@@ -362,14 +362,13 @@ def close_frames(description: Description) -> Description:
         joints.append(
             Joint(loop, make_pair("spherical"), body_a, body_b, frame_a, frame_b, cut=True)
         )
-        warnings.append(
-            f"{description.source}: frames '{ends['1']}' and '{ends['2']}' are joined by a "
-            f"spherical pair; name another pair for loop '{loop}' in a loops file"
-        )
+        problem = f"{file}: frames '{ends['1']}' and '{ends['2']}' are joined by a spherical pair"
+        advice = "; name other pairs for these loops in a loops file"
+        remarks.about(("closing frames",), loop, problem, advice)
     return replace(
         description,
         joints=(*description.joints, *joints),
-        warnings=(*description.warnings, *warnings),
+        warnings=(*description.warnings, *remarks.texts()),
     )
 
 

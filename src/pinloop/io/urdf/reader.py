@@ -187,10 +187,15 @@ def _rename_ground(root: Element, remarks: Remarks) -> None:
 def _body(link: Element, remarks: Remarks) -> Body:
     """Link with mass, centre of mass and inertia, all in the link frame."""
     name = link.require("name")
+    if not pose_of(link.first("origin")).isIdentity(1e-9):
+        remarks.add(link, "has an <origin> of its own, which is not read; write it in its joint")
     inertial = link.first("inertial")
     if inertial is None:
         return Body(name, place=link.place)
-    mass = inertial.need("mass").number("value")
+    given = inertial.first("mass")
+    if given is None:
+        remarks.add(link, "has an <inertial> without <mass>, taken as 0")
+    mass = 0.0 if given is None else given.number("value")
     if mass < 0:
         raise link.error(f"has negative mass {mass} kg; it must be >= 0")
     placement = pose_of(inertial.first("origin"))
@@ -201,7 +206,11 @@ def _body(link: Element, remarks: Remarks) -> Body:
             remarks.add(link, f"has an inertia without {', '.join(missing)}, taken as 0")
         for i, row in enumerate("xyz"):
             for j, column in enumerate("xyz"[i:], start=i):
-                tensor[i, j] = tensor[j, i] = inertia.number(f"i{row}{column}", 0.0)
+                tensor[i, j] = tensor[j, i] = moment = inertia.number(f"i{row}{column}", 0.0)
+                if inertia.number(f"i{column}{row}", moment) != moment:
+                    remarks.add(
+                        link, f"has i{column}{row} other than i{row}{column}, which is taken"
+                    )
     rotation = placement.rotation
     return Body(
         name, mass, constant(placement.translation), constant(rotation @ tensor @ rotation.T),
@@ -344,7 +353,9 @@ def _limits(element: Element, kind: str, dof: int, remarks: Remarks) -> dict[str
         for key in ("lower", "upper", "velocity", "effort")
         if (text := limit.get(key)) is not None and text.strip()
     }
-    if kind == "continuous":
+    if kind in ("spherical", "ball") and {"lower", "upper"} & values.keys():
+        remarks.add(element, "limits the angle of a ball joint, which is not read")
+    if kind in ("continuous", "spherical", "ball"):
         values.pop("lower", None)
         values.pop("upper", None)
     for key in ("velocity", "effort"):

@@ -8,6 +8,7 @@ from typing import Literal
 
 from ...boundary.remarks import Remarks
 from ...boundary.xml import Element, pose_of
+from ...errors import LoadError
 from ...model.description import Geometry, Shape
 from ..packages import Resolver
 
@@ -45,26 +46,25 @@ def read_geometry(
     roles: tuple[Literal["visual", "collision"], ...] = ("visual", "collision")
     for role in roles:
         for index, element in enumerate(link.all(role)):
-            shape = _shape(element, resolve, remarks, missing)
-            if shape is None:
+            try:
+                shape = _shape(element, resolve, remarks, missing)
+                placement, color = pose_of(element.first("origin")), _color(element, colors)
+            except LoadError as error:
+                # How a robot moves does not depend on it; other readers pass it over, too.
+                remarks.add(element, f"is left out: {error.problem}")
                 continue
-            color = None
-            material = element.first("material")
-            if material is not None:
-                inline = material.first("color")
-                color = _rgba(inline) if inline is not None else None
-                color = color or colors.get(material.get("name") or "")
-            found.append(
-                Geometry(
-                    f"{link.require('name')}_{index}",
-                    link.require("name"),
-                    role,
-                    shape,
-                    pose_of(element.first("origin")),
-                    color,
-                )
-            )
+            if shape is not None:
+                name = link.require("name")
+                found.append(Geometry(f"{name}_{index}", name, role, shape, placement, color))
     return found
+
+
+def _color(element: Element, colors: dict[str, Color]) -> Color | None:
+    material = element.first("material")
+    if material is None:
+        return None
+    inline = material.first("color")
+    return _rgba(inline) if inline is not None else colors.get(material.get("name") or "")
 
 
 def _shape(

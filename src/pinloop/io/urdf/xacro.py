@@ -36,8 +36,11 @@ def expand(root: Element, path: Path | None) -> Element:
     if path is None:
         raise root.error("holds xacro macros; give the file, to which its includes are relative")
     try:
-        text: str = xacro.process_file(str(path)).toxml()
+        text: str = xacro.process_file(str(path)).toprettyxml(indent="  ")
     except Exception as error:  # whatever the expressions of the file raise
         reason = " ".join(str(error).split())[:200]
-        raise root.error(f"cannot be expanded by xacro: {reason}") from None
-    return parse_xml(text, root.source)
+        advice = ""
+        if "ament_index" in reason or "rospkg" in reason:
+            advice = "; $(find package) needs ROS: run xacro there and load what it writes"
+        raise root.error(f"cannot be expanded by xacro: {reason}{advice}") from None
+    return parse_xml(text, f"{root.source} (expanded)")
