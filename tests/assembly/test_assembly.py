@@ -347,6 +347,18 @@ def test_blocking_limits_are_named() -> None:
     assert hand.is_closed(robot, pl.assemble(robot, fixed={"rocker": rocker}, limits=False))
 
 
+def test_limits_that_the_drawn_pose_passes_are_named_with_its_values() -> None:
+    """Closed as drawn, at zero; the limits leave the crank no pose in which the bars meet."""
+    robot = tables.limited(m.four_bar(), crank=(0.2, 0.3), rocker=(-0.3, -0.2))
+    match = (
+        r"as the robot is drawn the loops close, but past the limits of joints "
+        r"'crank' \(0, limits 0\.2 to 0\.3\), 'rocker' \(0, limits -0\.3 to -0\.2\)$"
+    )
+    with pytest.raises(pl.LoopNotClosed, match=match) as caught:
+        pl.assemble(robot)
+    assert set(caught.value.blocked_by) == {"crank", "rocker"}
+
+
 def test_loop_that_cannot_close_says_by_how_much_it_stays_open() -> None:
     """A coupler of 3.9 m between bars of 2 m in all: 1.9 m are missing, whatever one does."""
     robot = m.stretched_four_bar(3.0)

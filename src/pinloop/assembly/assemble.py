@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 
 _RESTARTS = 40
 _LISTED = 4
-"""How many open loops a message names."""
+"""How many open loops or joints a message names."""
 _SHOWN = 0.2
 """Part of a gap from which on its share along an axis is named."""
 _ALONE = 12
@@ -352,6 +352,8 @@ def _blockers(problem: Problem, start: Array, seed: int) -> tuple[str, tuple[str
         return _misfit(problem, remedy), ()
     if problem.limits and (q := closes(limits=False)) is not None:
         names = _beyond_limits(problem.robot, q)
+        if np.allclose(q, start, rtol=0.0, atol=TOLERANCE):
+            return _drawn_beyond_limits(problem.robot, q, names), names
         return f"joint limits block it ({', '.join(map(repr, names))})", names
     for name in problem.held:
         if closes(held=tuple(other for other in problem.held if other != name)) is not None:
@@ -363,6 +365,21 @@ def _blockers(problem: Problem, start: Array, seed: int) -> tuple[str, tuple[str
         names = tuple(problem.targets)
         return f"the loops close, but {', '.join(map(repr, names))} is out of reach", names
     return "out of reach: no configuration was found in which it closes", ()
+
+
+def _drawn_beyond_limits(robot: Mechanism, q: Array, names: tuple[str, ...]) -> str:
+    """Say that the loops close where the search begins, but outside limits that it respects."""
+    past = [
+        f"'{name}' ({value:.4g}, limits {low:.4g} to {high:.4g})"
+        for name, value, low, high in outside_limits(robot, q, names)
+    ]
+    more = f" and {len(past) - _LISTED} more" if len(past) > _LISTED else ""
+    plural = "s" if len(past) > 1 else ""
+    drawn = "as the robot is drawn" if np.array_equal(q, robot.neutral) else "at the start"
+    return (
+        f"{drawn} the loops close, but past the limits of joint{plural} "
+        f"{', '.join(past[:_LISTED])}{more}"
+    )
 
 
 def _at_limits(problem: Problem, q: Array) -> tuple[str, ...]:
