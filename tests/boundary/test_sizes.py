@@ -34,6 +34,21 @@ def test_a_long_chain_of_bodies() -> None:
     assert robot.nv == 300
 
 
+def test_many_open_loops_on_two_links() -> None:
+    """3,000 rows of two coordinates: no step of the search may solve a system of that size."""
+    loop = (
+        '<loop_joint name="p{}" type="spherical"><link1 link="base"/><link2 link="b"/></loop_joint>'
+    )
+    text = f"""<robot name="r"><link name="base"/><link name="a"/><link name="b"/>
+        <joint name="i" type="continuous"><parent link="base"/><child link="a"/></joint>
+        <joint name="j" type="continuous"><parent link="a"/><child link="b"/>
+        <origin xyz="0 0 1"/></joint>{"".join(loop.format(k) for k in range(1000))}</robot>"""
+    robot = pl.load(text, kinematics_only=True)
+    assert len(robot.loops) == 1000
+    with pytest.raises(pl.LoopNotClosed, match="open by 1e\\+03 mm"):
+        pl.assemble(robot)
+
+
 def test_too_many_joints() -> None:
     links = "".join(
         f'<link name="l{k}"/><joint name="j{k}" type="fixed"><parent link="base"/>'

@@ -48,6 +48,8 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
+_TALL = 10
+"""Rows per column from which on a step is solved in columns, which leaves no zero an exact one."""
 _ITERATIONS = 80
 _REACHES = (0.5, 0.1, 0.02)
 """Lengths of random motions, radians and characteristic lengths."""
@@ -275,10 +277,15 @@ def _step(problem: Problem, q: Array, residual: Array, error: float) -> Array:
     free = ~problem.still
     for _ in range(problem.robot.nv):
         J = jacobian[:, free]
-        gram = J @ J.T + min(error**2, 1e-2) * np.eye(len(J)) * max(1.0, np.sum(J**2) / len(J))
-        multiplier, *_ = np.linalg.lstsq(gram, -residual, rcond=GRAM_RANK)
+        damping = min(error**2, 1e-2) * max(1.0, np.sum(J**2) / len(J))
         step = np.zeros(problem.robot.nv)
-        step[free] = J.T @ multiplier
+        if len(J) <= _TALL * J.shape[1]:
+            gram = J @ J.T + damping * np.eye(len(J))
+            step[free] = J.T @ np.linalg.lstsq(gram, -residual, rcond=GRAM_RANK)[0]
+        else:
+            # J' (J J' + d)^-1 = (J' J + d)^-1 J', of which the smaller one is solved.
+            gram = J.T @ J + damping * np.eye(J.shape[1])
+            step[free] = np.linalg.lstsq(gram, -J.T @ residual, rcond=GRAM_RANK)[0]
         step *= problem.column_scale
         blocked = _leaving(problem, q, step) & free
         if not blocked.any():
