@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import os
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -94,6 +97,53 @@ def test_triangles_whose_sums_are_equal_stay(monkeypatch: pytest.MonkeyPatch) ->
     triangles = np.arange(36.0).reshape(4, 3, 3)
     assert meshes._first_of_equal(triangles).all()
     assert meshes._first_of_equal(triangles[[0, 0, 0]]).tolist() == [True, False, False]
+
+
+def packed(path: Path, members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+def triangle() -> bytes:
+    return bytes(trimesh.Trimesh(np.eye(3), [[0, 1, 2]]).export(file_type="stl"))
+
+
+@pytest.mark.parametrize("ending", ["zip", "3mf", "zae"])
+def test_archives_are_limited_by_what_is_in_them(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(meshes, "_LARGEST", 2**20)
+    path = packed(tmp_path / f"m.{ending}", {"a.stl": bytes(2**19), "b.stl": bytes(2**19 + 1)})
+    assert path.stat().st_size < 2**12
+    with pytest.raises(pl.BadValue, match="holds more than 1 MiB when unpacked"):
+        read_mesh_parts(path)
+
+
+def test_an_archive_cannot_hold_more_than_it_declares(tmp_path: Path) -> None:
+    path = packed(tmp_path / "m.zip", {"a.stl": bytes(2**20)})
+    size = (2**20).to_bytes(4, "little")
+    path.write_bytes(path.read_bytes().replace(size, (84).to_bytes(4, "little")))
+    with pytest.raises(pl.BadValue, match="Bad CRC-32"):
+        read_mesh_parts(path)
+
+
+def test_ways_of_packing(tmp_path: Path) -> None:
+    (part,) = read_mesh_parts(packed(tmp_path / "good.zip", {"a.stl": triangle()}))
+    assert len(part.faces) == 1
+    inside = packed(tmp_path / "inside.zip", {"a.stl": triangle()}).read_bytes()
+    for path, problem in (
+        (packed(tmp_path / "m.zip", {"a.zip": inside}), "holds another archive, 'a.zip'"),
+        (packed(tmp_path / "x.zip", {"a.stl": triangle()}, zipfile.ZIP_LZMA), "by deflate"),
+    ):
+        with pytest.raises(pl.BadValue, match=problem):
+            read_mesh_parts(path)
+    for whole in ("a.stl.bz2", "a.tar.gz"):
+        path = tmp_path / whole
+        path.write_bytes((bz2 if whole.endswith("bz2") else gzip).compress(triangle()))
+        with pytest.raises(pl.BadValue, match="is compressed as a whole; unpack it"):
+            read_mesh_parts(path)
 
 
 def mujoco_mesh(folder: Path, cut: int = 0) -> Path:

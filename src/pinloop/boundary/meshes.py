@@ -9,14 +9,15 @@ from __future__ import annotations
 import stat
 import warnings
 from io import BytesIO
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import lazy_loader
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import BadValue, LoadError, PinloopError
+from ..errors import BadValue, LoadError, PinloopError, shown
 from .files import read_bytes
 
 trimesh = lazy_loader.load("trimesh")
@@ -27,6 +28,8 @@ _LARGEST = 2**27
 """Bytes of a mesh file."""
 _MOST = 2_000_000
 """Triangles of a mesh file: it takes 0.1 kB per triangle to read, and 1 kB to work with."""
+_ARCHIVES = (".zip", ".3mf", ".3dxml", ".zae", ".gz", ".bz2", ".xz", ".tar", ".usdz")
+"""Ends of names of files that hold others."""
 _MIXERS = np.random.default_rng(0).integers(2**63, size=9, dtype=np.uint64) | np.uint64(1)
 """Odd factors by which the nine numbers of a triangle are added up."""
 
@@ -62,6 +65,7 @@ def read_mesh_parts(path: Path, *, exactly: bool = False) -> list[Any]:
     """
     try:
         content = read_mesh_file(path)
+        _check_archive(content, path)
         if path.suffix.lower() == ".msh" and not content.startswith(b"$MeshFormat"):
             parts = [_mujoco_mesh(content)]
         else:
@@ -104,6 +108,29 @@ def _mujoco_mesh(content: bytes) -> Any:
     if faces.size and not 0 <= faces.min() <= faces.max() < len(vertices):
         raise ValueError("it has faces of other than its vertices")
     return trimesh.Trimesh(vertices.astype(float), faces.astype(np.int64), process=False)
+
+
+def _check_archive(content: bytes, path: Path) -> None:
+    """Refuse compressed files that would not fit into memory once they are unpacked.
+
+    What is unpacked is at most what the directory of an archive declares: `zipfile` stops there.
+
+    Raises:
+        LoadError: it is too large, or packed in a way that has no such bound.
+    """
+    if content.startswith((b"BZh", b"\x1f\x8b")):
+        raise LoadError("is compressed as a whole; unpack it", source=str(path))
+    if not content.startswith(b"PK\x03\x04"):
+        return
+    with ZipFile(BytesIO(content)) as archive:
+        members = archive.infolist()
+    if sum(member.file_size for member in members) > _LARGEST:
+        raise LoadError(f"holds more than {_LARGEST >> 20} MiB when unpacked", source=str(path))
+    for member in members:
+        if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+            raise LoadError("is not compressed by deflate; pack it so", source=str(path))
+        if PurePath(member.filename).suffix.lower() in _ARCHIVES:
+            raise LoadError(f"holds another archive, {shown(member.filename)}", source=str(path))
 
 
 def _trimesh_parts(content: bytes, path: Path) -> list[Any]:
