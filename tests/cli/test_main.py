@@ -275,7 +275,7 @@ def test_mistakes_as_json(tmp_path: Path, capsys: Captured) -> None:
     assert err == f"error: {json.loads(out)['error']}\n"
 
 
-@pytest.mark.parametrize(("module", "where"), [(cli_model, "load"), (cli, "get_command")])
+@pytest.mark.parametrize(("module", "where"), [(cli_model, "diagnose"), (cli, "get_command")])
 def test_an_interrupt_is_not_a_traceback(
     robot: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch, module: ModuleType, where: str
 ) -> None:
@@ -319,7 +319,7 @@ def test_a_defect_is_not_taken_for_an_answer(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("of our own")
 
-    monkeypatch.setattr(cli_model, "load", broken)
+    monkeypatch.setattr(cli_model, "diagnose", broken)
     assert cli.run(["check", robot]) == 70
     assert "ZeroDivisionError: of our own" in capsys.readouterr().err
 
