@@ -49,6 +49,14 @@ def test_many_open_loops_on_two_links() -> None:
         pl.assemble(robot)
 
 
+@pytest.mark.parametrize(("every", "most"), [(None, 1e7), (0.5, 1e9)])
+def test_too_many_fixed_steps(every: float | None, most: float) -> None:
+    method = pl.MuntheKaas("rk4", step=1 / (1.01 * most))
+    robot = pl.load(URDF / "fourbar.urdf")
+    with pytest.raises(pl.BadValue, match=r"makes 1\.01e\+0[79] steps; at most 1e\+09 are"):
+        pl.simulate(robot, robot.neutral, until=1.0, method=method, save_every=every)
+
+
 def test_too_many_joints() -> None:
     links = "".join(
         f'<link name="l{k}"/><joint name="j{k}" type="fixed"><parent link="base"/>'

@@ -35,6 +35,10 @@ __all__ = ["Limits", "simulate"]
 Array = NDArray[np.float64]
 Limits = Literal["warn", "stop", "end stop"] | EndStops
 """What happens at the position limits of joints."""
+_MOST_STEPS = 1e9
+"""Fixed steps of a run: a day's work."""
+_MOST_KEPT = 1e7
+"""Fixed steps of a run that keeps all of them: some 5 GB."""
 
 
 @public
@@ -98,6 +102,7 @@ def simulate(
     span = _span(start, until)
     if method is not None and not isinstance(method, MuntheKaas):
         raise BadValue(f"{method!r} is no method; write e.g. pl.MuntheKaas('rk4', step=1e-3)")
+    _check_steps(method, span, save_every)
     if stabilization is not None and not isinstance(stabilization, Projection):
         raise BadValue(
             f"{stabilization!r} is no stabilization; write e.g. pl.Projection(coordinates='mass')"
@@ -130,6 +135,16 @@ def simulate(
     )  # fmt: skip
     with _progress(progress, span, robot.name) as report:
         return run.go(mode, q0, v0, report)
+
+
+def _check_steps(method: MuntheKaas | None, span: float, save_every: float | None) -> None:
+    """Refuse fixed steps that would never come to an end, or fill the memory."""
+    most = _MOST_KEPT if save_every is None else _MOST_STEPS
+    if method is not None and method.step is not None and span > most * method.step:
+        raise BadValue(
+            f"a step of {method.step:g} s makes {span / method.step:.3g} steps; at most "
+            f"{_MOST_STEPS:g} are computed, {_MOST_KEPT:g} without save_every"
+        )
 
 
 def _at_limits(

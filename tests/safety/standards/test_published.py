@@ -93,7 +93,7 @@ HEAD = "joint,speed_deg_per_s,time_s,angle_deg\n"
         (HEAD, "table.csv:1: has no row"),
         (HEAD + "\n# none\n", "table.csv:1: has no row"),
         ("speed_deg_per_s,time_s\n90,0.1\n", "table.csv:1: must name the columns joint and one"),
-        ("joint,time_s\na,0.1\n", "it names joint, time_s"),
+        ("joint,time_s\na,0.1\n", "it names 'joint', 'time_s'"),
         ("joint speed_deg_per_s\na 90\n", "separated by commas"),
         ("joint,speed_deg_per_s,colour\na,90,red\n", "table.csv:1: has the column 'colour'"),
         ("joint,speed_deg_per_s,pose_a\na,90,1\n", "has the column 'pose_a'"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...boundary.csv import read_table_rows
+from ...boundary.remarks import listed
 from ...errors import LoadError
 from ...units import UNITS, column_name
 
@@ -89,7 +90,7 @@ def _check_names(names: Sequence[str], source: str, line: int) -> None:
     if "joint" not in names or not any(name in names for name in _QUANTITIES["speed"]):
         raise LoadError(
             f"must name the columns joint and one of {', '.join(_QUANTITIES['speed'])}, separated "
-            f"by commas; it names {', '.join(filter(None, names)) or 'none'}",
+            f"by commas; it names {listed(names) or 'none'}",
             source=source, line=line,
         )  # fmt: skip
     for name in filter(None, names):
