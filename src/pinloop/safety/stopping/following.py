@@ -7,17 +7,16 @@ linearised loops. What the recording is and where it comes from is in `recorded`
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...assembly.assemble import assemble, consistent_velocity
-from ...assembly.search import Problem, nearby_assembly, null_space, outside_limits, search
-from ...constraints.closure import Constraints
+from ...assembly.continuation import LoopContinuation
+from ...assembly.search import nearby_assembly, null_space, outside_limits
 from ...errors import InconsistentVelocity, LoopNotClosed
 from ...model.mechanism import Mechanism
-from ...tolerances import CLOSED, FOLLOWS
+from ...tolerances import FOLLOWS
 
 __all__ = ["STRIDE", "Follower"]
 
@@ -52,7 +51,8 @@ class Follower:
         self._robot = robot
         self._joints = joints
         self._columns = np.array([robot.coordinates(name).v.start for name in joints])
-        self._problem = Problem(robot, Constraints(robot, full=True), (), {}, limits=True)
+        self._loops = LoopContinuation(robot, limits=True)
+        self._problem = self._loops.problem
         self._scale = self._problem.column_scale[self._columns]
         self._home = assemble(robot, guess)
         # At a dead centre a joint does not move at first order and would pass for dependent.
@@ -76,11 +76,12 @@ class Follower:
         goal = robot.configuration(values, home)
         way = robot.difference(home, goal)
         count = int(np.ceil(np.abs(way / self._problem.column_scale).max(initial=0.0) / STRIDE))
-        q: Array | None = home
-        for k in range(1, count):
-            q = None if q is None else self._near(q, robot.integrate(home, k / count * way))
-        q = None if q is None else self._near(q, goal)
-        return self._assembled(home, values, time) if q is None else q
+
+        def lead(q: Array, part: float) -> Array:
+            return self._led(q, goal if part == 1.0 else robot.integrate(home, part * way))
+
+        q, part = self._loops.follow(home, lead, self._choices, max(1, count))
+        return q if part == 1.0 else self._assembled(home, values, time)
 
     def next(self, q: Array, values: Mapping[str, float], time: float) -> Array:
         """Configuration a stride further on.
@@ -93,7 +94,7 @@ class Follower:
         goal = self._robot.configuration(values, q)
         problem: LoopNotClosed | None = None
         for held in self._choices(q):
-            found = self._closed(q, goal, held)
+            found = self._loops.closed(self._led(q, goal), held)
             if found is None:
                 continue
             change = self._robot.difference(found, goal)[self._columns]
@@ -157,19 +158,13 @@ class Follower:
             residual=left,
         )
 
-    def _near(self, q: Array, goal: Array) -> Array | None:
-        """The assembly near ``q`` with the recorded joints near ``goal``; None if there is none."""
-        found = (self._closed(q, goal, held) for held in self._choices(q))
-        return next((place for place in found if place is not None), None)
-
-    def _closed(self, q: Array, goal: Array, held: tuple[str, ...]) -> Array | None:
-        """The same with the joints ``held`` exactly as in ``goal``."""
-        start = q.copy()
+    def _led(self, q: Array, goal: Array) -> Array:
+        """A configuration with the recorded joints as in ``goal``."""
+        led = q.copy()
         for name in self._joints:
             at = self._robot.coordinates(name)
-            start[at.q] = goal[at.q]
-        found, error = search(replace(self._problem, held=held), start, seed=0, restarts=0)
-        return found if error < CLOSED else None
+            led[at.q] = goal[at.q]
+        return led
 
     def _assembled(self, q: Array, values: Mapping[str, float], time: float) -> Array:
         """Any assembly with the recorded values; an error that says what is in the way."""

@@ -12,11 +12,11 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ...assembly.search import Problem, limited_coordinates, rows_of, search
-from ...constraints.closure import Constraints
+from ...assembly.continuation import LoopContinuation
+from ...assembly.search import limited_coordinates, rows_of
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
-from ...tolerances import CLOSED, FORWARD_STEP, LEAST_SQUARES, SAME
+from ...tolerances import FORWARD_STEP, LEAST_SQUARES, SAME
 
 __all__ = ["Driven", "Lever"]
 
@@ -71,8 +71,7 @@ class Driven:
         self._index, self.column = at.index, joints.index(axis)
         self._cells = [robot.coordinates(name) for name in joints]
         self._columns = np.array([cell.v.start for cell in self._cells])
-        self._problem = Problem(robot, Constraints(robot, full=True), joints, {}, limits=False)
-        self._bound = len(self._problem.constraints.labels) > 0
+        self._loops = LoopContinuation(robot, limits=False)
         self._scale = np.where(robot.is_translation, robot.length, 1.0)[self._columns]
         free = ~rows_of(robot, joints)
         self._passive = [limit for limit in limited_coordinates(robot) if free[limit[1]]]
@@ -88,30 +87,27 @@ class Driven:
         Args:
             values: values of the driven joints [rad, m], shape (m,).
         """
-        way = values - self.values
+        begin, way = self.values, values - self.values
         count = 1
-        if self._bound:
+        if not self._loops.is_free:
             count = max(1, int(np.ceil(np.max(np.abs(way) / self._scale) / _STRIDE)))
-        begin = self.values
-        for k in range(1, count + 1):
-            q = self.q.copy()
-            for cell, value in zip(self._cells, begin + way * k / count, strict=True):
+
+        def lead(q: Array, part: float) -> Array:
+            for cell, value in zip(self._cells, begin + way * part, strict=True):
                 q[cell.q] = cell.part(value)
-            if self._bound:
-                q, error = search(self._problem, q, 0, restarts=0)
-                if error >= CLOSED:
-                    return False
-            self.q = q
-        return True
+            return q
+
+        self.q, part = self._loops.follow(self.q, lead, lambda q: (self.joints,), count)
+        return part == 1.0
 
     def rates(self, q: Array) -> Array:
         """Velocity per rate of each driven joint while the others stand, shape (nv, m)."""
         V = np.zeros((self.robot.nv, len(self.joints)))
         V[self._columns, np.arange(len(self.joints))] = 1.0
-        if self._bound:
-            scale = self._problem.column_scale
+        if not self._loops.is_free:
+            scale = self._loops.problem.column_scale
             free = ~rows_of(self.robot, self.joints)
-            J = self._problem.jacobian(q)
+            J = self._loops.problem.jacobian(q)
             known = J @ (V / scale[:, None])
             V[free] = (
                 np.linalg.lstsq(J[:, free], -known, rcond=LEAST_SQUARES)[0] * scale[free, None]

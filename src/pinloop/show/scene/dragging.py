@@ -12,19 +12,17 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
+from ...assembly.continuation import LoopContinuation
 from ...assembly.search import (
-    Problem,
     jacobian_rank,
     limited_coordinates,
     nearby_assembly,
     outside_limits,
     rows_of,
-    search,
 )
-from ...constraints.closure import Constraints
 from ...model.mechanism import Mechanism
 from ...model.tree import JointCoordinates, coordinate_names
-from ...tolerances import CLOSED, SLIDER_MISSED
+from ...tolerances import SLIDER_MISSED
 
 __all__ = ["Dragged", "Slider"]
 
@@ -77,7 +75,7 @@ class Dragged:
     def __init__(self, robot: Mechanism, q: ArrayLike) -> None:
         self.robot = robot
         self.home = self.q = robot.checked_configuration(q)
-        self._rows = Constraints(robot, full=True)
+        self._loops = LoopContinuation(robot, limits=False)
         self._holds: dict[str, tuple[str, ...]] = {}
         self.sliders = tuple(self._sliders())
 
@@ -95,12 +93,11 @@ class Dragged:
 
     def residual(self) -> float:
         """Norm of the closure residual of all loops, m and rad."""
-        return float(np.linalg.norm(self._rows.residual(self.q)))
+        return float(np.linalg.norm(self._loops.problem.constraints.residual(self.q)))
 
     def is_closed(self) -> bool:
         """Whether all loops are closed."""
-        problem = self._problem((), limits=False)
-        return bool(np.linalg.norm(problem.residual(self.q)) < CLOSED)
+        return self._loops.is_closed(self.q)
 
     def move(self, slider: Slider, value: float) -> str:
         """Drag a joint towards a value [rad, m] as far as the loops stay closed.
@@ -116,46 +113,39 @@ class Dragged:
         if not self.is_closed():
             return self._move_open(slider.joint, goal)
         start = self.values(slider.joint)
-        problem = self._problem(self._held(slider.joint), limits=self._within_limits())
+        held, at = self._held(slider.joint), self.robot.coordinates(slider.joint)
         scale = self.robot.length if slider.linear else 1.0
         distance = abs(float(goal[slider.column] - start[slider.column])) / scale
-        part, step = 0.0, 1.0 / max(1, int(np.ceil(distance / _STEP)))
-        least = _FINEST * step
-        while part < 1.0:
-            trial = min(part + step, 1.0)
-            q = self._closed(problem, slider.joint, (1 - trial) * start + trial * goal)
-            if q is not None:
-                self.q, part = q, trial
-            elif step <= least:
-                return self._obstacle(slider.joint)
-            else:
-                step /= 2
+
+        def lead(q: Array, part: float) -> Array:
+            q[at.q] = _coordinates((1 - part) * start + part * goal, at)
+            return q
+
+        self.q, part = self._loops.follow(
+            self.q,
+            lead,
+            lambda q: (held,),
+            max(1, int(np.ceil(distance / _STEP))),
+            limits=self._within_limits(),
+            leap=_LEAP,
+            finest=_FINEST,
+        )
+        if part < 1.0:
+            return self._obstacle(slider.joint)
         if abs(self.values(slider.joint)[slider.column] - goal[slider.column]) > SLIDER_MISSED:
             return f"'{slider.joint}' goes no further that way: the loops decide part of it"
         return ""
-
-    def _closed(self, problem: Problem, joint: str, values: Array) -> Array | None:
-        """The assembly near the present one with a joint at given values, or None."""
-        robot, at = self.robot, self.robot.coordinates(joint)
-        q = self.q.copy()
-        q[at.q] = _coordinates(values, at)
-        closed, error = search(problem, q, seed=0, restarts=0)
-        change = pin.difference(robot.model, self.q, closed) / problem.column_scale
-        return closed if error < CLOSED and np.max(np.abs(change)) < _LEAP else None
 
     def _move_open(self, joint: str, goal: Array) -> str:
         """Move a joint of a robot whose loops are open; close them if that is possible now."""
         at = self.robot.coordinates(joint)
         self.q = self.q.copy()
         self.q[at.q] = _coordinates(goal, at)
-        moved, error = search(self._problem((joint,), limits=True), self.q, seed=0, restarts=0)
-        if error < CLOSED:
-            self.q = moved
-            return ""
-        return "the loops are open: joints move one by one"
-
-    def _problem(self, held: tuple[str, ...], *, limits: bool) -> Problem:
-        return Problem(self.robot, self._rows, held, {}, limits)
+        closed = self._loops.closed(self.q, (joint,), limits=True)
+        if closed is None:
+            return "the loops are open: joints move one by one"
+        self.q = closed
+        return ""
 
     def _held(self, joint: str) -> tuple[str, ...]:
         """What stays where it is while a joint is dragged: this one, and what is independent of it.
@@ -165,7 +155,7 @@ class Dragged:
         if joint not in self._holds:
             robot = self.robot
             near = nearby_assembly(robot, self.q, np.random.default_rng(0), reach=0.2)
-            jacobian = self._problem((), limits=False).jacobian(self.q if near is None else near)
+            jacobian = self._loops.problem.jacobian(self.q if near is None else near)
             rank = jacobian_rank(jacobian)
             held: tuple[str, ...] = ()
             motors = [slider.joint for slider in self.sliders if slider.motor]

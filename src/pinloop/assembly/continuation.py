@@ -1,0 +1,107 @@
+"""Closed loops along a motion: some joints are led, the others follow on one branch of assemblies.
+
+Sliders of the viewer, recorded motions and searches over poses move robots by it; what is led, and
+what to say where it cannot go on, is theirs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..constraints.closure import Constraints
+from ..model.mechanism import Mechanism
+from ..tolerances import CLOSED
+from .search import Problem, search
+
+__all__ = ["LoopContinuation"]
+
+Array = NDArray[np.float64]
+
+
+class LoopContinuation:
+    """The assemblies of a robot that follow continuously from one another.
+
+    Args:
+        robot: the mechanism.
+        limits: whether the joints that follow stay within their limits.
+
+    Attributes:
+        problem: all loops with no joint held, for residuals and derivatives.
+    """
+
+    def __init__(self, robot: Mechanism, *, limits: bool) -> None:
+        self.problem = Problem(robot, Constraints(robot, full=True), (), {}, limits)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether there is nothing to close."""
+        return len(self.problem.constraints.labels) == 0
+
+    def is_closed(self, q: Array) -> bool:
+        """Whether all loops are closed at a configuration."""
+        return float(np.linalg.norm(self.problem.residual(q))) < CLOSED
+
+    def closed(self, q: Array, held: tuple[str, ...], limits: bool | None = None) -> Array | None:
+        """The assembly near a configuration, None if there is none.
+
+        Args:
+            q: where to begin, shape (nq,).
+            held: joints that stay exactly as in ``q``.
+            limits: instead of those of the continuation.
+        """
+        if self.is_free:
+            return q
+        within = self.problem.limits if limits is None else limits
+        q, error = search(replace(self.problem, held=held, limits=within), q, seed=0, restarts=0)
+        return q if error < CLOSED else None
+
+    def follow(
+        self,
+        q: Array,
+        lead: Callable[[Array, float], Array],
+        held: Callable[[Array], Iterable[tuple[str, ...]]],
+        count: int,
+        *,
+        limits: bool | None = None,
+        leap: float = math.inf,
+        finest: float = 1.0,
+    ) -> tuple[Array, float]:
+        """Go along a path as far as the loops stay closed.
+
+        Args:
+            q: an assembly, shape (nq,).
+            lead: puts the joints that are led into a configuration, at a part of the path, 0 to 1.
+            held: sets of joints that may be exactly where they are led, around a configuration,
+                the best first; the others of the path give way.
+            count: number of steps.
+            limits: instead of those of the continuation.
+            leap: a coordinate that moves farther in a step has changed to another branch [rad,
+                characteristic lengths].
+            finest: where the loops do not close, steps are halved down to this part of a step.
+
+        Returns:
+            The last assembly, and the part of the path at which it is.
+        """
+        done, steps = 0, count
+        while done < steps:
+            led = lead(q.copy(), (done + 1) / steps)
+            attempts = (self.closed(led, joints, limits) for joints in held(q))
+            following = next((near for near in attempts if near is not None), None)
+            if following is not None and self._distance(q, following) < leap:
+                q, done = following, done + 1
+            elif steps * finest >= count:
+                break
+            else:
+                done, steps = 2 * done, 2 * steps
+        return q, done / steps
+
+    def _distance(self, q: Array, following: Array) -> float:
+        """Largest move of a coordinate [rad, characteristic lengths]."""
+        change = pin.difference(self.problem.robot.model, q, following) / self.problem.column_scale
+        return float(np.abs(change).max(initial=0.0))
