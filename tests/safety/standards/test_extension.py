@@ -16,7 +16,7 @@ import pinloop as pl
 from pinloop.constraints.closure import Constraints
 from pinloop.safety.standards.annexb import annex_b
 from pinloop.safety.standards.extension import Extension, Finder, Point
-from pinloop.safety.studies.posture import Driven
+from pinloop.safety.standards.posture import Driven
 
 from ...screw_tables import Array, joint
 from ...states import URDF, robot

@@ -30,9 +30,9 @@ from ...assembly.assemble import assemble
 from ...errors import BadValue
 from ...model.mechanism import Mechanism
 from ...tables.number_format import joint_value
-from ..studies.places import Place, Places
-from ..studies.posture import Driven
+from .places import Place, Places
 from .posesearch import Search
+from .posture import Driven
 
 __all__ = ["Extension", "Finder", "Point", "Pose"]
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ...model.workspace import create_data
 from ...tolerances import ALIKE, POSE_SLOPE, SAME, SHARE_MISSED
-from ..studies.places import Place, Places, Rule
-from ..studies.posture import Lever
+from .places import Place, Places, Rule
+from .posture import Lever
 
 __all__ = ["Search"]
 
