@@ -16,7 +16,7 @@ import pinloop as pl
 from pinloop.dynamics import Formulation
 
 from ..screw_tables import Array
-from ..states import allowed, assembled, robot
+from ..states import allowed, assembled, moving, robot
 
 FORMULATIONS: list[Formulation | None] = [
     None, pl.Augmented(), pl.Projected(), pl.Voronets(), pl.ODCA(), pl.ODCA(2),
@@ -227,3 +227,21 @@ def test_what_is_stored_of_a_run_does_not_change_it(name: str) -> None:
     some = pl.simulate(machine, q, v, until=1.0, regularization=False, save_every=3e-3)
     np.testing.assert_array_equal(some.q[-1], every.q[-1])
     np.testing.assert_array_equal(some.v[-1], every.v[-1])
+
+
+@pytest.mark.parametrize("rows", [(), (pl.constraints.AngularMomentum(),)])
+def test_equations_of_a_run_survive_pickling(rows: tuple[Any, ...]) -> None:
+    """They keep the home, and what rows took from the start, where they are built again."""
+    machine = robot("bennett" if not rows else "double-pendulum")
+    q, v = moving(machine, 1)
+    run = pl.simulate(machine, q, v, until=0.05, rows=rows, regularization=False)
+    (mode,) = run.modes
+    again = pickle.loads(pickle.dumps(run)).system.equations(mode)
+    ours, stray = run.system.equations(mode), machine.integrate(q, np.full(machine.nv, 1e-6))
+    for place, rate in ((q, v), (stray, v), (run.q[-1], 2 * v)):
+        np.testing.assert_array_equal(
+            again.acceleration(0.0, place, rate), ours.acceleration(0.0, place, rate)
+        )
+        np.testing.assert_array_equal(
+            again.terms(0.0, place, rate)[1], ours.terms(0.0, place, rate)[1]
+        )

@@ -30,6 +30,9 @@ class Space:
     def integrate(self, q: Array, step: Array) -> Array:
         return q + step
 
+    def dexp(self, q: Array, psi: Array, rate: Array) -> Array:
+        return rate
+
     def dexp_inv(self, q: Array, psi: Array, v: Array) -> Array:
         return v
 

@@ -24,6 +24,7 @@ __all__ = [
     "StiffDamping",
     "crawl_message",
     "decay_at",
+    "decay_of",
     "fastest_decay",
     "is_too_stiff",
     "limit_message",
@@ -122,10 +123,23 @@ def decay_at(
         v: velocity, shape (nv,).
         locked: mask of the velocity coordinates that stay zero to the last bit, shape (nv,).
     """
-    D = np.sum([np.zeros((len(v), len(v))), *equations.dampings(t, q, v).values()], axis=0)
-    F = null_space(equations.rows.scale[:, None] * equations.terms(t, q, v)[0])
+    rows = equations.rows.scale[:, None] * equations.terms(t, q, v)[0]
+    return decay_of(equations.mass(q), rows, equations.dampings(t, q, v), locked)
+
+
+def decay_of(M: Array, rows: Array, parts: Mapping[str, Array], locked: NDArray[np.bool_]) -> Decay:
+    """How velocities die away by damping alone.
+
+    Args:
+        M: mass matrix, shape (nv, nv).
+        rows: rows that velocities obey, in units that compare, shape (m, nv).
+        parts: damping by name of the force, shape (nv, nv).
+        locked: mask of the velocity coordinates that stay zero to the last bit, shape (nv,).
+    """
+    F = null_space(rows)
     F[locked] = 0.0
-    return Decay(F @ np.linalg.pinv(F.T @ equations.mass(q) @ F, hermitian=True) @ F.T, D)
+    response = F @ np.linalg.pinv(F.T @ M @ F, hermitian=True) @ F.T
+    return Decay(response, np.sum([np.zeros(M.shape), *parts.values()], axis=0))
 
 
 def fastest_decay(

@@ -216,7 +216,7 @@ class ModalSystem:
         self._chosen: dict[tuple[int, ...], Mechanism] = {}
         self._chooser: RowChooser | None = None
         self._equations: dict[tuple[Mode, tuple[Force, ...]], EquationsOfMotion] = {}
-        self._begun: set[Mode] = set()
+        self._begun: dict[Mode, tuple[float, Array, Array]] = {}
 
     def __getstate__(self) -> dict[str, object]:
         """What is pickled: equations are built again when they are needed."""
@@ -280,12 +280,17 @@ class ModalSystem:
         if key not in self._equations:
             self.check(mode)
             locks = [_LockRow(lock) for lock in mode.locks]
-            self._equations[key] = EquationsOfMotion(
+            equations = EquationsOfMotion(
                 self._holding(mode),
                 rows=[*self._rows, *locks],
                 forces=[*self._forces, *more],
                 formulation=self._formulation,
             )
+            if mode in self._begun:
+                t, q, v = self._begun[mode]
+                equations.rows.begin(q, v)
+                equations = equations.around(t, q)
+            self._equations[key] = equations
         return self._equations[key]
 
     def locked(self, mode: Mode) -> NDArray[np.bool_]:
@@ -313,8 +318,6 @@ class ModalSystem:
             v: velocity, shape (nv,).
         """
         if mode not in self._begun:
-            self._begun.add(mode)
-            equations = self.equations(mode)
-            equations.rows.begin(q, v)
-            self._equations[mode, ()] = equations.around(t, q)
+            self._begun[mode] = t, q.copy(), v.copy()
+            self._equations.pop((mode, ()), None)
         return self.equations(mode)

@@ -410,12 +410,20 @@ class StopSimulation:
         return still and all(abs(x) <= HELD_ACCELERATION for x in a.tolist())
 
     def _look_for_stiffness(self, t: float, q: Array, v: Array, h: float, left: float) -> None:
-        """Warn, once, where damping makes the steps so short that the stop crawls."""
-        if self.crawls or left < MANY * h or len(self.states) % _LOOK != _LOOK - 1:
+        """Take damping exactly into the steps where the stop crawls; else warn, once."""
+        if (
+            self.crawls
+            or self.stepper.decay is not None
+            or left < MANY * h
+            or len(self.states) % _LOOK != _LOOK - 1
+        ):
             return
         found = self.equations.stiffest_damping(t, q, v)
         message = found and crawl_message(found, self.stepper.method, left, h)
-        if message:
+        method = self.stepper.method
+        if message and method.exact_damping is None and method.tableau.goes_ahead:
+            self.stepper.decay = self.equations.decay
+        elif message:
             self.crawls = f"robot '{self.robot.name}' at t = {t:.6g} s: {message}"
             warnings.warn(self.crawls, PinloopWarning, stacklevel=7)
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from ...dynamics import EquationsOfMotion
 from ...dynamics.forces import BoundForce, Force
-from ...dynamics.stiffness import StiffDamping, fastest_decay
+from ...dynamics.stiffness import StiffDamping, decay_of, fastest_decay
 from ...errors import PinloopError
+from ...integrate import Decay
 from ...linalg.saddle import Saddle, solve_mass
 from ...model.mechanism import Mechanism
 from ...tolerances import RANK, TINY
@@ -223,10 +224,20 @@ class StopEquations:
         parts = self.train.dampings(self.phase.sliding)
         if not parts:
             return None
+        return fastest_decay(self.equations.robot, *self._inertia(t, q, v), parts)
+
+    def decay(self, t: float, q: Array, v: Array) -> Decay:
+        """How velocities of what is not pinned die away by viscous friction and shorted motors."""
+        held = np.zeros(len(v), dtype=bool)
+        held[self._held] = True
+        parts = self.train.dampings(self.phase.sliding)
+        return decay_of(*self._inertia(t, q, v), parts, held)
+
+    def _inertia(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+        """Mass matrix with the rotors behind gears, and rows that hold loops and what is pinned."""
         M, _, J, _, _ = self.system(t, q, v)
         rows = np.vstack([self.equations.rows.scale[:, None] * J, np.eye(len(v))[self._held]])
-        M = M + np.diag(self.train.lossy)
-        return fastest_decay(self.equations.robot, M, rows, parts)
+        return M + np.diag(self.train.lossy), rows
 
     def breaking_away(self, t: float, q: Array, v: Array) -> dict[int, int]:
         """Pinned coordinates beyond their bounds, with the direction in which they will go."""
