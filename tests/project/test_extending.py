@@ -7,6 +7,7 @@ imported them.
 
 from __future__ import annotations
 
+import csv
 import importlib
 import json
 import pickle
@@ -30,6 +31,7 @@ from pinloop.model.mechanism import build
 from pinloop.model.pairs import Pair, make_pair
 from pinloop.safety.brakes.brakes import JointBrake
 from pinloop.safety.stopping.brake_times import Category, as_category
+from pinloop.tables.report import Notes
 
 from ..pages import blocks
 from ..pairs_by_hand import rate_along, slope
@@ -507,3 +509,55 @@ def test_a_stop_category_of_ones_own_is_named_in_what_is_written(module: Loader)
     times = {name: t for t, name in stop.events}
     assert times["time limit"] == pytest.approx(times["command"] + 0.05)
     assert "drives stand" not in times
+
+
+# -- sections of reports ----------------------------------------------------------------------
+
+
+def arm_stop() -> pl.StopResult:
+    robot = palletizer(Path())
+    q = pl.assemble(robot, {"shoulder": 0.4})
+    v = pl.consistent_velocity(robot, q, {"shoulder": 0.5, "elbow": -0.3})
+    return pl.stop(robot, q, v, brakes=ROOT / "urdf" / "palletizer.brakes.yaml")
+
+
+def test_a_section_of_ones_own_is_in_every_form_of_a_report(module: Loader, tmp_path: Path) -> None:
+    section, stop = module("power").brake_power, arm_stop()
+    (title, joint), powers = ("Mean power of the brakes", "shoulder"), {}
+    for name, value in stop.joints.items():
+        if value.braking_time > 0:
+            powers[name] = f"{value.dissipated / value.braking_time:.0f}"
+    for report in (stop.table(sections=[section]), again(stop.table(sections=[section]))):
+        for text in (str(report), report.to_html(), report.to_markdown(), report.text(width=60)):
+            assert title in text and powers[joint] in text.split(title)[-1]
+    rows = list(csv.reader(report.to_csv(tmp_path / "report.csv").read_text().splitlines()))
+    assert [row[-1] for row in rows if row[:2] == [title, joint]] == [powers[joint]]
+    assert title not in str(stop.table())
+    page = stop.save_html(tmp_path / "stop.html", sections=[section]).read_text(encoding="utf-8")
+    assert page.count(f"<h2>{title}</h2>") == 1
+    assert title not in stop.save_html(tmp_path / "stop.html").read_text(encoding="utf-8")
+
+
+def test_a_section_of_a_study_is_on_its_page(tmp_path: Path) -> None:
+    def slowest(study: pl.Study) -> Notes:
+        return Notes("Slowest <of all>", (f"{study.column('stopping_time_s').max():.4f} s",))
+
+    robot = pl.load(ROOT / "urdf" / "planar_3r.urdf")
+    brakes = pl.Brakes(dict.fromkeys(robot.joints, JointBrake(side="joint", dynamic_torque=900.0)))
+    sampling = pl.safety.Sobol(4)
+    study = pl.study(robot, brakes, sampling=sampling, results=tmp_path / "study.csv", jobs=1)
+    page = study.save_html(tmp_path / "study.html", sections=[slowest]).read_text(encoding="utf-8")
+    assert "Slowest &lt;of all&gt;" in page
+    assert f"{study.column('stopping_time_s').max():.4f} s" in page
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        (lambda stop: stop.nothing, "report section '<lambda>' raised AttributeError"),
+        (lambda stop: {"power": 3.0}, "report section '<lambda>' returned dict; it must return a"),
+    ],
+)
+def test_a_section_that_fails_is_named(section: Any, words: str) -> None:
+    with pytest.raises(BadValue, match=words):
+        arm_stop().table(sections=[section])

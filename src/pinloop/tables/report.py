@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ..boundary.csv import write_rows
 from ..boundary.forwards import forward
+from ..errors import BadValue, PinloopError
 
 __all__ = [
     "Block",
@@ -26,11 +27,13 @@ __all__ = [
     "Mark",
     "Notes",
     "Report",
+    "Section",
     "Table",
     "block_lines",
     "column_runs",
     "heading_over",
     "heading_under",
+    "section_blocks",
     "text_width",
     "wrapped",
 ]
@@ -106,6 +109,35 @@ class Notes:
 
 
 Block = KeyValues | Table | Notes
+
+
+Section: TypeAlias = Callable[[Any], Block]
+"""A part of a report of one's own: what it says of a result."""
+
+
+def section_blocks(result: object, sections: Iterable[Section]) -> tuple[Block, ...]:
+    """What sections of one's own say of a result.
+
+    Raises:
+        BadValue: a section fails, or returns no block.
+    """
+    blocks: list[Block] = []
+    for section in sections:
+        name = getattr(section, "__name__", repr(section))
+        try:
+            block = section(result)
+        except PinloopError:
+            raise
+        except Exception as error:
+            text = f"the report section '{name}' raised {type(error).__name__}: {error}"
+            raise BadValue(text) from error
+        if not isinstance(block, Block):
+            raise BadValue(
+                f"the report section '{name}' returned {type(block).__name__}; it must return a "
+                "KeyValues, Table or Notes of pinloop.tables.report"
+            )
+        blocks.append(block)
+    return tuple(blocks)
 
 
 @dataclass(frozen=True)

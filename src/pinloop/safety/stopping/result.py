@@ -14,7 +14,7 @@ from ...boundary.pickling import stored_fields
 from ...model.mechanism import Mechanism
 from ...simulation.modes import ModalSystem
 from ...simulation.trajectory import Trajectory
-from ...tables.report import Report
+from ...tables.report import Report, Section
 from ...tolerances import LIMIT_PASSED
 from ..brakes.brakes import Assumption, Brakes, Chain
 from ..space.clearance import Approach, SelfCollisions, clearance, self_collisions
@@ -111,9 +111,15 @@ class StopResult:
         sentences: tuple[str, ...] = forward(_ASSUMPTIONS, "warnings_of", self)
         return sentences
 
-    def table(self) -> Report:
-        """Everything that counts, for reading: print it, or let rich or a notebook show it."""
-        report: Report = forward("safety.stopping.stop_table", "stop_table", self)
+    def table(self, *, sections: Iterable[Section] = ()) -> Report:
+        """Everything that counts, for reading: print it, or let rich or a notebook show it.
+
+        Args:
+            sections: further parts of your own: functions of the stop that return a table.
+        """
+        report: Report = forward(
+            "safety.stopping.stop_table", "stop_table", self, sections=sections
+        )
         return report
 
     def as_dict(self) -> Document:
@@ -150,14 +156,19 @@ class StopResult:
         """Draw ways, velocities, torques and energy of all joints or of those named."""
         return forward("show.stop_report.stop_figure", "plot_stop", self, joints)
 
-    def save_html(self, path: str | Path, *, swept: bool = False) -> Path:
+    def save_html(
+        self, path: str | Path, *, swept: bool = False, sections: Iterable[Section] = ()
+    ) -> Path:
         """Write a report as one HTML file: numbers, plots, assumptions, and a replay.
 
         Args:
             path: file to write.
             swept: whether the replay shows the volume that the robot sweeps.
+            sections: further parts of your own, as of `table`.
         """
-        page: Path = forward("show.stop_report", "write_report", self, path, swept=swept)
+        page: Path = forward(
+            "show.stop_report", "write_report", self, path, swept=swept, sections=sections
+        )
         return page
 
     @property

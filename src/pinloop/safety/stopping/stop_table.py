@@ -9,7 +9,18 @@ import numpy as np
 
 from ...errors import printable
 from ...tables.number_format import Units, decimals, joint_value, milliseconds, number, units_of
-from ...tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report, Table
+from ...tables.report import (
+    Block,
+    Cell,
+    Column,
+    KeyValues,
+    Mark,
+    Notes,
+    Report,
+    Section,
+    Table,
+    section_blocks,
+)
 from .assumptions import PLANNING_AID, assumption_lines
 from .joint_stop import JointStop
 from .prepared_robot import payload_of
@@ -23,19 +34,22 @@ _DETOUR = 0.005
 """A way to and fro is told apart from the angle if it is longer by this part."""
 
 
-def stop_table(result: StopResult, facts: Iterable[tuple[str, str]] = ()) -> Report:
+def stop_table(
+    result: StopResult, facts: Iterable[tuple[str, str]] = (), sections: Iterable[Section] = ()
+) -> Report:
     """The table of a stop.
 
     Args:
         result: the stop.
         facts: further lines for the headline: a name and what it is.
+        sections: further parts of one's own.
     """
     joints = list(result.joints.values())
     blocks: list[Block] = [_headline(result, facts)]
     for sort, units in _sorts(result, joints):
         which = "" if len(sort) == len(joints) else f" that {_KINDS[units.shown]}"
         blocks += [_ways(result, sort, units, which), _loads(result, sort, units, which)]
-    blocks += [_tool(result), _energy(result)]
+    blocks += [_tool(result), _energy(result), *section_blocks(result, sections)]
     if result.warnings:
         blocks.append(Notes("Warnings", tuple(map(printable, result.warnings)), "caution"))
     assumed = assumption_lines(result.assumptions, result.category.number)

@@ -27,6 +27,7 @@ from ...errors import BadValue, PinloopError, PinloopWarning, shown
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism, require_robot
 from ...simulation.progress import case_bar
+from ...tables.report import Section
 from ...tolerances import SAME
 from ..brakes.brakes import Brakes
 from ..space.obstacles import Obstacle, checked_obstacles
@@ -121,7 +122,11 @@ class Study:
         return int(np.nanargmin(sizes) if column == CLEARANCE else np.nanargmax(sizes))
 
     def save_html(
-        self, path: str | Path, *, worst: Iterable[str] | Mapping[str, WorstCase] | None = None
+        self,
+        path: str | Path,
+        *,
+        worst: Iterable[str] | Mapping[str, WorstCase] | None = None,
+        sections: Iterable[Section] = (),
     ) -> Path:
         """Write a report as one HTML file: distributions, maps, worst cases and their replays.
 
@@ -132,8 +137,11 @@ class Study:
             path: file to write.
             worst: criteria whose worst samples are replayed, as of `worst_case`, or what
                 `worst_case` found; by default those that matter most.
+            sections: further parts of your own: functions of the study that return a table.
         """
-        page: Path = forward("show.study_report", "write_report", self, path, worst=worst)
+        page: Path = forward(
+            "show.study_report", "write_report", self, path, worst=worst, sections=sections
+        )
         return page
 
     def to_parquet(self, path: str | Path) -> Path:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...boundary.files import write_text
 from ...safety.stopping.result import StopResult
+from ...tables.report import Section
 from .page import page_of
 
 __all__ = ["write_report"]
@@ -21,6 +22,7 @@ def write_report(
     *,
     swept: bool = False,
     facts: Iterable[tuple[str, str]] = (),
+    sections: Iterable[Section] = (),
     stamp: bool = False,
 ) -> Path:
     """Write the report of a stop as one HTML file that any browser shows without a network.
@@ -32,6 +34,7 @@ def write_report(
         path: file to write.
         swept: whether the replay shows the volume that the robot sweeps.
         facts: further lines about what was stopped: a name and what it is.
+        sections: further parts of one's own.
         stamp: say when it was written.
 
     Returns:
@@ -40,6 +43,6 @@ def write_report(
     Raises:
         BadValue: the file cannot be written.
     """
-    text = page_of(result, swept=swept, facts=facts, stamp=stamp)
+    text = page_of(result, swept=swept, facts=facts, sections=sections, stamp=stamp)
     write_text(path, text)
     return Path(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ...safety.stopping.assumptions import PLANNING_AID
 from ...safety.stopping.export import as_document
@@ -11,7 +11,7 @@ from ...safety.stopping.stop_table import stop_table
 from ...tables.html import key_values_html, table_html
 from ...tables.markup import Content, Markup, element
 from ...tables.page import asset, document
-from ...tables.report import KeyValues, Table
+from ...tables.report import Block, KeyValues, Section, Table, section_blocks
 from ..plots.shapes import Stack, lanes, stacks
 from ..scene.html import policy
 from .instants import Clock, clock_of, instants
@@ -23,6 +23,7 @@ from .sections import (
     event_table,
     figure,
     made_at,
+    own_sections,
     report_style,
     section,
 )
@@ -37,17 +38,21 @@ def page_of(
     *,
     swept: bool = False,
     facts: Iterable[tuple[str, str]] = (),
+    sections: Iterable[Section] = (),
     stamp: bool = False,
 ) -> str:
     """The text of a report, see `write_report`."""
     clock = clock_of(result)
     motion = motion_of(result, swept=swept)
     title = f"{result.robot.name}: stop of category {result.category.number}"
+    own = section_blocks(result, sections)
     return document(
         title,
         motion.player.style + report_style(),
         _header(result, stamp=stamp),
-        element("main", *_sections(result, clock, motion, facts), data_per_second=clock.factor),
+        element(
+            "main", *_sections(result, clock, motion, facts, own), data_per_second=clock.factor
+        ),
         _footer(result),
         Markup(motion.player.scripts),
         element("script", Markup(asset(__package__, "report.js"))),
@@ -67,7 +72,11 @@ def _header(result: StopResult, *, stamp: bool) -> Markup:
 
 
 def _sections(
-    result: StopResult, clock: Clock, motion: Motion, facts: Iterable[tuple[str, str]]
+    result: StopResult,
+    clock: Clock,
+    motion: Motion,
+    facts: Iterable[tuple[str, str]],
+    own: Sequence[Block],
 ) -> Iterator[Markup]:
     """The sections of the page; what tables say is what the table of the stop says."""
     report = stop_table(result, facts)
@@ -102,6 +111,7 @@ def _sections(
         figure(curves.power),
     )  # fmt: skip
     yield section("Events", "events", event_table(result, clock))
+    yield from own_sections(own)
     yield assumptions_section(result.assumptions, result.brakes)
 
 

@@ -12,10 +12,11 @@ from ...safety.brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS, qua
 from ...safety.stopping.joint_stop import JointStop
 from ...safety.stopping.point_stop import PointStop
 from ...safety.stopping.result import StopResult
-from ...tables.html import framed_table
+from ...tables.html import block_html, framed_table
 from ...tables.markup import Content, Markup, element, joined
 from ...tables.number_format import decimals, listed, milliseconds, number, units_of
 from ...tables.page import asset, style
+from ...tables.report import Block
 from ..plots.svg import Plot, area_key, legend
 from .instants import Clock, happenings
 
@@ -30,6 +31,7 @@ __all__ = [
     "figure",
     "made_at",
     "notes_of",
+    "own_sections",
     "parameter_tables",
     "provenance_counts",
     "report_style",
@@ -45,6 +47,12 @@ def made_at() -> Markup:
 def section(title: str, name: str, *content: Content) -> Markup:
     """A part of the page with a heading."""
     return element("section", element("h2", title), joined(*content), id=name, class_="part")
+
+
+def own_sections(blocks: Iterable[Block]) -> Iterator[Markup]:
+    """Parts of the page that a user has written."""
+    for index, block in enumerate(blocks, start=1):
+        yield section(block.title, f"own-{index}", block_html(block, titled=False))
 
 
 def figure(plot: Plot, *, titled: bool = False, legend: bool = True) -> Markup:

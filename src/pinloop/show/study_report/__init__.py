@@ -13,6 +13,7 @@ from ...boundary.files import as_path, may_replace, write_text
 from ...errors import BadValue
 from ...safety.studies.study import Study
 from ...safety.studies.worst import WorstCase
+from ...tables.report import Section
 from .report_manifest import FORMAT, manifest_text
 from .study_page import page_of
 
@@ -24,6 +25,7 @@ def write_report(
     path: str | Path,
     *,
     worst: Iterable[str] | Mapping[str, WorstCase] | None = None,
+    sections: Iterable[Section] = (),
     stamp: bool = False,
 ) -> Path:
     """Write the report of a study as one HTML file that any browser shows without a network.
@@ -37,6 +39,7 @@ def write_report(
         path: file to write.
         worst: criteria whose worst samples are replayed, see `worst.criteria`, or worst cases that
             were found by `worst_case`; by default those that matter most.
+        sections: further parts of one's own.
         stamp: say when it was written.
 
     Returns:
@@ -51,7 +54,7 @@ def write_report(
     if not may_replace(beside, FORMAT.encode()):
         raise BadValue(f"'{beside}' exists, and pinloop did not write it; name another report")
     manifest = manifest_text(study)
-    text = page_of(study, manifest, worst=worst, stamp=stamp)
+    text = page_of(study, manifest, worst=worst, sections=sections, stamp=stamp)
     write_text(target, text)
     write_text(beside, manifest)
     return target

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...safety.stopping.assumptions import PLANNING_AID, assumptions_with
@@ -13,8 +13,9 @@ from ...safety.studies.summary import SAMPLED
 from ...safety.studies.worst import WorstCase
 from ...tables.markup import Content, Markup, element
 from ...tables.page import asset, document
+from ...tables.report import Block, Section, section_blocks
 from ..scene.html import policy
-from ..stop_report.sections import assumptions_section, made_at, report_style, section
+from ..stop_report.sections import assumptions_section, made_at, own_sections, report_style, section
 from .distributions import distributions_section, influence_section
 from .maps import map_section
 from .overview import badge, cards, failures_section, setting_section, warnings_section
@@ -29,6 +30,7 @@ def page_of(
     manifest: str,
     *,
     worst: Iterable[str] | Mapping[str, WorstCase] | None = None,
+    sections: Iterable[Section] = (),
     stamp: bool = False,
 ) -> str:
     """The text of a report, see `write_report`.
@@ -37,8 +39,10 @@ def page_of(
         study: the study.
         manifest: the text of its manifest.
         worst: which cases are replayed.
+        sections: further parts of one's own.
         stamp: say when it was written.
     """
+    own = section_blocks(study, sections)
     results = results_of(study)
     measures = quantity_distributions(results, study.setup)
     cases = chosen(study, results, measures, worst)
@@ -49,7 +53,7 @@ def page_of(
         f"{study.setup.robot.name}: study of {stops}",
         (player.style if player else "") + report_style() + asset(__package__, "study.css"),
         _header(study, results, stops, stamp=stamp),
-        element("main", *_sections(study, results, measures, cases, replays)),
+        element("main", *_sections(study, results, measures, cases, replays, own)),
         _footer(json.loads(manifest)),
         element("script", Markup(manifest.replace("<", "\\u003c")), type="application/json",
                 id="manifest"),
@@ -77,6 +81,7 @@ def _sections(
     measures: Measures,
     cases: list[Replayed],
     replays: Replays,
+    own: Sequence[Block],
 ) -> Iterator[Markup]:
     """The sections of the page."""
     setup = study.setup
@@ -88,6 +93,7 @@ def _sections(
     yield map_section(results, measures, setup.obstacles, tool_of(setup.robot))
     yield distributions_section(measures, links)
     yield influence_section(results, measures, setup.variables)
+    yield from own_sections(own)
     yield setting_section(study)
     chain = setup.trigger.chain(setup.brakes.chain)
     varied = [
