@@ -266,6 +266,36 @@ def test_mistakes_are_told_in_a_sentence(
     assert err.count("\n") == 1
 
 
+def test_json_is_printed_or_written(robot: str, tmp_path: Path, capsys: Captured) -> None:
+    """One grammar for all commands: a flag wherever it is, or a file whose name ends in .json."""
+    printed = []
+    for words in (
+        [robot, "--json"],
+        ["--json", robot],
+        [robot, "--json", "-"],
+        ["--json=-", robot],
+    ):
+        assert cli.run(["check", *words]) == 0
+        printed.append(json.loads(capsys.readouterr().out))
+    target = tmp_path / "report.json"
+    assert cli.run(["check", "--json", str(target), robot]) == 0
+    out = capsys.readouterr().out
+    assert out.endswith(f"written: {target}\n") and "mobility" in out
+    assert all(document == json.loads(target.read_text()) for document in printed)
+    assert cli.run(["check", robot, "--json", str(tmp_path / "no" / "x.json")]) == 2
+    assert "there is no folder" in capsys.readouterr().err
+
+
+def test_a_pose_is_given_alike_everywhere(robot: str, capsys: Captured) -> None:
+    joint = pl.load(robot).actuated[0]
+    outputs = []
+    for words in (["--q", f"{joint}=10deg"], ["--pose", f"{joint}=10deg"], []):
+        assert cli.run(["stop", robot, *words, "--speed", "0%", "--json"]) in (0, 1)
+        outputs.append(json.loads(capsys.readouterr().out)["signal"])
+    assert outputs[0] == outputs[1] != outputs[2]
+    assert cli.run(["assemble", robot, "--q", f"{joint}=10deg"]) == 0
+
+
 def test_mistakes_as_json(tmp_path: Path, capsys: Captured) -> None:
     broken = tmp_path / "broken.urdf"
     broken.write_text("<robot name='x'>\n<link")

@@ -272,9 +272,9 @@ def test_speeds_above_limits_are_a_warning(robot: str, capsys: Captured) -> None
         ([], "Missing argument"),
         (["nowhere.urdf"], "nowhere.urdf: no such file"),
         (["{robot}", "--pose", "axos=1"], "did you mean 'axis'"),
-        (["{robot}", "--pose", "axis"], "--pose elbow=0.3"),
-        (["{robot}", "--pose", "axis="], "--pose elbow=0.3"),
-        (["{robot}", "--pose", "axis=far"], "'--pose axis=far' is not a number"),
+        (["{robot}", "--q", "axis"], "--q elbow=0.3"),
+        (["{robot}", "--q", "axis="], "--q elbow=0.3"),
+        (["{robot}", "--q", "axis=far"], "'--q axis=far' is not a number"),
         (["{robot}", "--pose", "axis=3mm"], "(rad, deg)"),
         (["{robot}", "--pose", "rail=3deg"], "(m, mm)"),
         (["{robot}", "--pose", "axis=1,2"], "2"),
@@ -318,7 +318,7 @@ def test_speeds_above_limits_are_a_warning(robot: str, capsys: Captured) -> None
         (["{robot}", "--html", "/nowhere/x.html"], "/nowhere/x.html cannot be written"),
         (["{robot}", "--csv", "{robot}"], "is used already"),
         (["{robot}", "--csv", "{csv}", "--trajectory", "{csv}", "--at", "0.5"], "is used already"),
-        (["{robot}", "--csv", "x.out", "--json", "./x.out"], "is used already"),
+        (["{robot}", "--csv", "x.json", "--json", "./x.json"], "is used already"),
         (["{robot}", "--loops", "nowhere.yaml"], "nowhere.yaml: no such file"),
     ],
 )
@@ -345,7 +345,7 @@ def test_mistakes_are_told_in_a_sentence(
 def test_a_mistake_is_json_where_json_is_printed(
     robot: str, tmp_path: Path, capsys: Captured
 ) -> None:
-    for words in (["--json", "-"], ["--json=-"]):
+    for words in (["--json", "-"], ["--json=-"], ["--json"]):
         assert cli.run(["stop", robot, "--payload", "-1", *words]) == 2
         out, err = capsys.readouterr()
         assert err == f"error: {json.loads(out)['error']}\n" and "negative" in err

@@ -1,7 +1,7 @@
 """The commands `pinloop compare` and `pinloop fit`: computed stops beside measured ones.
 
-Turns words into calls and results into text, files and exit codes: 0 done, 2 a mistake in what was
-asked. How well stops agree is told, not judged.
+Turns words into calls and results into text, files and exit codes: 0 done, 2 invalid input. How
+well stops agree is reported, not judged.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from ..boundary.json import json_text
 from ..io.robot_file import RobotFile
 from ..model.mechanism import Mechanism
 from ..safety.brakes.brakes import Brakes
@@ -19,15 +18,17 @@ from ..safety.standards.axisfit import FITTABLE
 from ..safety.standards.comparison import compare as compare_stops
 from ..safety.standards.fit import fitted
 from ..safety.standards.published import StoppingTable
-from ..show.terminal import show, write
+from ..show.terminal import write
 from .completion import YAMLS, files
 from .options import (
     MANY,
     AsJson,
     Force,
+    check_json,
     check_target,
     command,
     file_option,
+    give_result,
     text_option,
 )
 from .stop import BrakesFile, Fact, brakes_for
@@ -56,18 +57,20 @@ def compare(
     robot: RobotFile,
     table: Table,
     brakes: BrakesFile = None,
-    as_json: AsJson = False,
+    as_json: AsJson = None,
 ) -> int:
-    """Set computed stops beside published or measured ones: time, distance, shape d / (v0 t).
+    """Compare simulated stops with published or measured ones: time, distance, shape d / (v0 t).
 
     A planning aid, not a safety certificate.
     """
+    check_json(as_json, [*robot.inputs, table])
     machine, rows, chosen, facts = _read(robot, table, brakes)
-    made = compare_stops(rows.stops(machine, chosen), rows)
-    if as_json:
-        _write_json(made.as_dict(), chosen, facts)
-    else:
-        show(made.table(facts))
+    comparison = compare_stops(rows.stops(machine, chosen), rows)
+    give_result(
+        as_json,
+        lambda: _with_brakes(comparison.as_dict(), chosen, facts),
+        lambda: comparison.table(facts),
+    )
     return 0
 
 
@@ -89,24 +92,27 @@ def fit(
         file_option("Brakes file to write.", "--output", "-o", ends=YAMLS),
     ] = None,
     force: Force = False,
-    as_json: AsJson = False,
+    as_json: AsJson = None,
 ) -> int:
-    """Fit brakes to published or measured stops, and say what these do not identify.
+    """Fit brake parameters to published or measured stops; say which these do not determine.
 
-    All other numbers are those of the brakes file, where the search also starts. A planning aid, no
-    safety certificate.
+    All other numbers are those of the brakes file, at which the search also starts. A planning aid,
+    not a safety certificate.
     """
+    inputs = [*robot.inputs, table]
+    check_json(as_json, inputs)
     if output is not None:
-        check_target(output, f"--output {output}", [*robot.inputs, table], force=force)
+        check_target(output, f"--output {output}", inputs, force=force)
     machine, rows, start, facts = _read(robot, table, brakes)
-    made = fitted(machine, rows, start, parameter or ("dynamic_torque",))
+    result = fitted(machine, rows, start, parameter or ("dynamic_torque",))
     if output is not None:
-        made.brakes.to_yaml(output)
-    if as_json:
-        _write_json(made.as_dict(), start, facts)
-        return 0
-    show(made.table(facts))
-    if output is not None:
+        result.brakes.to_yaml(output)
+    give_result(
+        as_json,
+        lambda: _with_brakes(result.as_dict(), start, facts),
+        lambda: result.table(facts),
+    )
+    if output is not None and as_json != "-":
         write(f"written: {output}")
     return 0
 
@@ -117,17 +123,15 @@ def _read(
     """Robot, table and brakes, and a line on where these come from."""
     rows = StoppingTable.from_csv(table)
     machine = robot.load()
-    chosen, said = brakes_for(machine, robot.file, brakes)
-    facts = [("brakes", chosen.source if chosen.source != "template" else "guessed")]
-    facts += said
+    chosen, remarks = brakes_for(machine, robot.file, brakes)
+    facts = [("brakes", chosen.source if chosen.source != "template" else "guessed"), *remarks]
     return machine, rows, chosen, facts
 
 
-def _write_json(document: dict[str, Any], brakes: Brakes, facts: list[Fact]) -> None:
-    """Print a document, and which brakes the stops began with."""
-    said = "; ".join(text for name, text in facts if not name)
-    document = {**document, "brakes": {"source": brakes.source, "remark": said}}
-    write(json_text(document))
+def _with_brakes(document: dict[str, Any], brakes: Brakes, facts: list[Fact]) -> dict[str, Any]:
+    """A document that says with which brakes the stops began."""
+    remark = "; ".join(text for name, text in facts if not name)
+    return {**document, "brakes": {"source": brakes.source, "remark": remark}}
 
 
 command(

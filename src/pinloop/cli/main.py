@@ -1,9 +1,9 @@
 """The command line: what commands there are, and how mistakes end.
 
 The commands are in the other files of this folder, each imported when it is asked for; whatever
-measures or draws lives in the package. Exit
-codes: 0 done; 1 the robot cannot be assembled, does not stop, or a run failed, 2 a mistake in what
-was asked, 130 interrupted, 141 the reader of the output has gone, 70 a defect of pinloop.
+measures or draws lives in the package. Exit codes: 0 done; 1 the robot cannot be assembled, does
+not stop, or a run failed; 2 invalid input; 130 interrupted; 141 the reader of the output has gone;
+70 a defect of pinloop.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ..errors import PinloopError, PinloopWarning, SimulationFailed, StopFailed
 from ..show.terminal import ReaderGone, complain, show_warning, write
 from ..version import __version__
 from .interrupts import INTERRUPTED, quiet_interrupts
+from .options import settle_json
 
 __all__ = ["app", "main", "run"]
 
@@ -93,16 +94,15 @@ def run(arguments: Sequence[str]) -> int:
     Args:
         arguments: the words after the program's name.
     """
+    words = settle_json(arguments)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", PinloopWarning)
             warnings.showwarning = show_warning
-            code = get_command(app)(
-                args=list(arguments), prog_name="pinloop", standalone_mode=False
-            )
+            code = get_command(app)(args=words, prog_name="pinloop", standalone_mode=False)
         return int(code or 0)
     except (PinloopError, typer.TyperException) as error:
-        return _failed(error, as_json=_prints_json(arguments))
+        return _failed(error, as_json="--json=-" in words or ("--json", "-") in pairwise(words))
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except ReaderGone:
@@ -111,13 +111,6 @@ def run(arguments: Sequence[str]) -> int:
         traceback.print_exc()
         complain("this is a defect of pinloop, not of your robot; please report the lines above")
         return _DEFECT
-
-
-def _prints_json(arguments: Sequence[str]) -> bool:
-    """Whether JSON is asked for on standard output, where even a mistake must be JSON."""
-    if "stop" in arguments[:1]:
-        return "--json=-" in arguments or ("--json", "-") in pairwise(arguments)
-    return "--json" in arguments
 
 
 def _failed(error: PinloopError | typer.TyperException, *, as_json: bool) -> int:

@@ -1,7 +1,7 @@
 """The commands `pinloop check`, `assemble` and `regularize`: what a robot is, before it moves.
 
 Turns words into calls and results into text and exit codes: 0 done, 1 the robot cannot be
-assembled, 2 a mistake in what was asked.
+assembled, 2 invalid input.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ from ..errors import BadValue, LoopNotClosed
 from ..io.robot_file import RobotFile
 from ..regularization.diagnosis import diagnose
 from ..regularization.regularize import regularize as reduce_rows
-from ..show.terminal import complain, show, write
+from ..show.terminal import complain, write
 from .options import (
     ASSEMBLED,
+    REPEATED,
     ROBOT_PANEL,
     AsJson,
     Force,
     HeldJoints,
     IgnoreLimits,
+    check_json,
     check_target,
     command,
     file_option,
+    give_result,
     held_joints,
     kinematics_of,
     text_option,
@@ -52,24 +55,24 @@ _NOT_ASSEMBLED = 1
 def check(
     robot: RobotFile,
     kinematics_only: Annotated[
-        bool, typer.Option("--kinematics-only", help="Do not warn of links without mass.")
+        bool, typer.Option("--kinematics-only", help="Do not warn about links without mass.")
     ] = False,
     samples: Annotated[
         int,
-        typer.Option(min=0, metavar="N", help="Number of further configurations to take ranks at."),
+        typer.Option(
+            min=0, metavar="N", help="Number of further configurations at which ranks are taken."
+        ),
     ] = 6,
     seed: Annotated[
         int, typer.Option(min=0, metavar="N", help="Seed of the random configurations.")
     ] = 0,
-    as_json: AsJson = False,
+    as_json: AsJson = None,
 ) -> int:
-    """Report what a robot is: loops, constraint rows and rank, mobility, redundancy, warnings."""
+    """Describe a robot: loops, constraint equations, rank, mobility, redundancy, warnings."""
+    check_json(as_json, robot.inputs)
     machine = robot.load(kinematics_only=kinematics_only)
     report = diagnose(machine, samples=samples, seed=seed)
-    if as_json:
-        write(json_text(report.as_dict()))
-    else:
-        show(report.report())
+    give_result(as_json, report.as_dict, report.report)
     return 0 if report.assembled else _NOT_ASSEMBLED
 
 
@@ -79,40 +82,36 @@ def assemble(
     near: Annotated[
         list[str] | None,
         held_joints(
-            "Joint and where it should be: kept if the loops close with it, else as near to it as "
-            "they allow. May be given several times.",
+            "Joint and the coordinate it should have: kept if the loops close with it, else "
+            f"approached as far as they allow. {REPEATED}",
             "--near",
         ),
     ] = None,
     ignore_limits: IgnoreLimits = False,
-    seed: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Seed of the restarts of the search.")
-    ] = 0,
-    as_json: AsJson = False,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the random restarts.")] = 0,
+    as_json: AsJson = None,
 ) -> int:
-    """Find a configuration that closes all loops: each joint, closure, what moved, the branch.
+    """Find a configuration that closes all loops; show each joint, what moved, and the branch.
 
     What is given with --q is kept exactly; other actuated joints stay where they are if they can.
     If the robot cannot be assembled, the nearest configuration is shown, with what blocks it.
     """
+    check_json(as_json, robot.inputs)
     machine = kinematics_of(robot)
     held = joint_values(machine, q or (), "--q")
-    begun = joint_values(machine, near or (), "--near")
-    for name in set(held) & set(begun):
+    near_values = joint_values(machine, near or (), "--near")
+    for name in set(held) & set(near_values):
         raise BadValue(f"joint '{name}' is given with --q and --near; leave one out")
     if not ignore_limits:
         check_limits(machine, held, "--q", IGNORE)
-    start = machine.configuration({**begun, **held})
+    start = machine.configuration({**near_values, **held})
     error: LoopNotClosed | None = None
     try:
-        found = close_loops(machine, begun, held, limits=not ignore_limits, seed=seed)
+        q_closed = close_loops(machine, near_values, held, limits=not ignore_limits, seed=seed)
     except LoopNotClosed as problem:
-        error, found = problem, problem.q
-    made = Assembled(machine, start, found, tuple(held), error)
-    if as_json:
-        write(json_text(assembly_document(made)))
-    else:
-        show(assembly_table(made))
+        error, q_closed = problem, problem.q
+    result = Assembled(machine, start, q_closed, tuple(held), error)
+    give_result(as_json, lambda: assembly_document(result), lambda: assembly_table(result))
     if error is not None:
         complain(str(error), "NOT CLOSED", "bold red")
     return 0 if error is None else _NOT_ASSEMBLED
@@ -122,7 +121,7 @@ def regularize(
     robot: RobotFile,
     cut: Annotated[
         list[str] | None,
-        text_option("Joint that shall be cut. May be given several times.", "JOINT", "--cut"),
+        text_option(f"Joint to cut. {REPEATED}", "JOINT", "--cut"),
     ] = None,
     recut: Annotated[
         bool, typer.Option("--recut", help="Try every joint of every loop as the cut joint.")
@@ -130,38 +129,37 @@ def regularize(
     sampled: Annotated[
         bool,
         typer.Option(
-            "--sampled", help="Keep as few rows as their rank on this branch: checked, not proven."
+            "--sampled",
+            help="Keep only as many equations as their rank on this branch: checked, not proven.",
         ),
     ] = False,
     output: Annotated[
         Path | None,
         file_option(
-            "Write the robot with these cuts as URDF and loops file. Rows follow from the cuts.",
+            "Write the robot with these cuts, as a URDF and a loops file.",
             "--output",
             "-o",
             ends=(".urdf",),
         ),
     ] = None,
     force: Force = False,
-    as_json: AsJson = False,
+    as_json: AsJson = None,
 ) -> int:
-    """Reduce the loop rows to those that are needed: which are dropped, and why."""
+    """Drop redundant loop constraints: which equations are kept, which are not, and why."""
+    check_json(as_json, robot.inputs)
     written = None if output is None else _target(output, robot.inputs, force=force)
     machine = kinematics_of(robot)
     try:
         reduced = reduce_rows(machine, cut=cut or None, recut=recut, sampled=sampled)
     except LoopNotClosed as problem:
         complain(str(problem), "NOT CLOSED", "bold red")
-        if as_json:
+        if as_json == "-":
             write(json_text({"error": str(problem)}, indent=None))
         return _NOT_ASSEMBLED
     if written is not None:
         written = reduced.save(written)
-    if as_json:
-        write(json_text(reduction_document(reduced)))
-        return 0
-    show(reduction_table(reduced))
-    if written is not None:
+    give_result(as_json, lambda: reduction_document(reduced), lambda: reduction_table(reduced))
+    if written is not None and as_json != "-":
         write(f"written: {written}")
     return 0
 

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, and the one way in which commands are told.
+"""Arguments and options that several commands share, and the one way in which commands are made.
 
 Every command has a summary, what more there is to say, its options, examples, and exit codes.
 """
@@ -7,22 +7,25 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ..boundary.json import json_text, write_json
+from ..boundary.schema import keys_of
 from ..errors import BadValue
 from ..io.robot_file import RobotFile
 from ..model.mechanism import Mechanism
-from ..show.terminal import complain
+from ..show.terminal import complain, show, write
 from .completion import ROBOTS, YAMLS, files, joints
 
 __all__ = [
     "ASSEMBLED",
     "MANY",
+    "REPEATED",
     "ROBOT_PANEL",
     "RUNS",
     "STOPS",
@@ -31,20 +34,24 @@ __all__ = [
     "HeldJoints",
     "IgnoreLimits",
     "OpenBrowser",
+    "check_json",
     "check_target",
     "command",
     "file_option",
+    "give_result",
     "held_joints",
     "kinematics_of",
+    "settle_json",
     "text_option",
 ]
 
-ROBOT_PANEL, RUNS, STOPS, MANY = "Robots", "Runs", "Stops", "Many stops"
+ROBOT_PANEL, RUNS, STOPS, MANY = "Robots", "Simulation", "Stops", "Many stops"
 """Groups of commands on the first page of the help."""
 
-ASSEMBLED = "0 the robot is assembled; 1 it cannot be"
+ASSEMBLED = "0 the loops are closed; 1 they cannot be"
 """Exit codes of commands that close the loops of a robot."""
-_MISTAKE = "2 a mistake in what was asked"
+_MISTAKE = "2 invalid input"
+REPEATED = "May be given several times."
 
 
 def command(
@@ -66,8 +73,8 @@ def command(
         name: name of the command; that of the function by default.
     """
     lines = [f"Example: pinloop {example}" for example in examples]
-    told = sorted([*codes.split("; "), _MISTAKE], key=lambda code: int(code.split()[0]))
-    epilog = "\n".join(lines) + f"\n\nExit codes: {'; '.join(told)}."
+    described = sorted([*codes.split("; "), _MISTAKE], key=lambda code: int(code.split()[0]))
+    epilog = "\n".join(lines) + f"\n\nExit codes: {'; '.join(described)}."
     help_text = _paragraphs(function)
     function = _with_robot_options(function)
     app.command(name, help=help_text, epilog=epilog, rich_help_panel=panel)(function)
@@ -116,6 +123,42 @@ def _paragraphs(function: Callable[..., int]) -> str:
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
+def settle_json(arguments: Sequence[str]) -> list[str]:
+    """The words of a command, with ``-`` for ``--json`` unless a file ending in .json follows."""
+    words = list(arguments)
+    for k, word in enumerate(words):
+        following = words[k + 1] if k + 1 < len(words) else ""
+        if word == "--json" and following != "-" and not following.endswith(".json"):
+            words[k] = "--json=-"
+    return words
+
+
+def check_json(as_json: str | None, inputs: Iterable[Path]) -> None:
+    """Refuse before anything is computed a file for JSON that could not be written."""
+    if as_json not in (None, "-"):
+        check_target(Path(str(as_json)), f"--json {as_json}", inputs, force=True)
+
+
+def give_result(
+    as_json: str | None, document: Callable[[], Mapping[str, Any]], table: Callable[[], Any]
+) -> None:
+    """Print a result: as a table, or as JSON alone; or write the JSON and print the table.
+
+    Args:
+        as_json: value of ``--json``: None, "-", or a file.
+        document: makes what JSON has.
+        table: makes the table.
+    """
+    if as_json != "-":
+        show(table())
+    if as_json is None:
+        return
+    if as_json == "-":
+        write(json_text(document()))
+    else:
+        write(f"written: {write_json(as_json, document())}")
+
+
 def check_target(path: Path, option: str, inputs: Iterable[Path], *, force: bool) -> None:
     """Refuse before anything is computed what could not be written, or would destroy something.
 
@@ -130,15 +173,14 @@ def check_target(path: Path, option: str, inputs: Iterable[Path], *, force: bool
     """
     if not path.parent.is_dir():
         raise BadValue(f"{path} cannot be written: there is no folder '{path.parent}'")
-    if os.path.realpath(path) in {os.path.realpath(one) for one in inputs}:
+    if os.path.realpath(path) in {os.path.realpath(other) for other in inputs}:
         raise BadValue(f"'{option}' is a file that is used already; name another")
     if path.exists() and not force:
         raise BadValue(f"{path} exists; add --force to overwrite it, or name another with -o")
 
 
-def text_option(text: str, metavar: str, name: str | None = None, **more: Any) -> Any:
+def text_option(text: str, metavar: str, *names: str, **more: Any) -> Any:
     """An option whose value is a word."""
-    names = () if name is None else (name,)
     return typer.Option(*names, metavar=metavar, help=text, show_default=False, **more)
 
 
@@ -156,9 +198,9 @@ def file_option(text: str, *names: str, metavar: str = "FILE", ends: tuple[str, 
     )
 
 
-def held_joints(text: str, name: str) -> Any:
+def held_joints(text: str, *names: str) -> Any:
     """An option that gives joints their values."""
-    return text_option(text, "NAME=VALUE", name, autocompletion=joints)
+    return text_option(text, "NAME=VALUE", *names, autocompletion=joints)
 
 
 _Robot = Annotated[
@@ -170,62 +212,65 @@ _Robot = Annotated[
         autocompletion=files(*ROBOTS),
     ),
 ]
-_Loops = Annotated[
-    list[Path] | None,
-    file_option(
-        "What closes the loops, if ROBOT does not say: a loops file, a Gepetto YAML or an SRDF. "
-        "May be given several times. Files of the same name beside ROBOT are found anyway.",
-        ends=(*YAMLS, ".srdf"),
-    ),
-]
-_ModelName = Annotated[
-    str | None, text_option("Model to load from an SDF that holds several.", "NAME", "--model")
-]
-_PackageDirs = Annotated[
-    list[Path] | None,
-    file_option(
-        "Folder that holds the packages and models of package:// and model:// names. May be given "
-        "several times.",
-        "--package-dir",
-        metavar="DIR",
-        ends=("/",),
-    ),
-]
-_Tolerance = Annotated[
-    float | None,
-    typer.Option(
-        "--tolerance",
-        metavar="X",
-        show_default=False,
-        help="Turn (rad) and shift (lengths of the robot) of joint frames up to which loops count "
-        "as rounded and are closed; 0: take every digit. By default 1e-4, or what the digits of "
-        "the file allow.",
-    ),
-]
-_FloatingBase = Annotated[
-    bool, typer.Option("--floating-base", help="Let the root link float instead of welding it.")
-]
+_KEYS = keys_of(RobotFile)
+
+
+def _robot_option(key: str, name: str, **more: Any) -> Any:
+    """The option for a field of `RobotFile`, which says what it is."""
+    text = _KEYS[key].meaning
+    repeated = f" {REPEATED}" if isinstance(_KEYS[key].default, tuple) else ""
+    return typer.Option(
+        name, help=f"{text[0].upper()}{text[1:]}.{repeated}", show_default=False, **more
+    )
+
+
 _ROBOT_OPTIONS: Mapping[str, tuple[Any, Any]] = {
-    "loops": (_Loops, None),
-    "package_dirs": (_PackageDirs, None),
-    "tolerance": (_Tolerance, None),
-    "model": (_ModelName, None),
-    "floating_base": (_FloatingBase, False),
+    "loops": (
+        Annotated[
+            list[Path] | None,
+            _robot_option(
+                "loops", "--loops", metavar="FILE", autocompletion=files(*YAMLS, ".srdf")
+            ),
+        ],
+        None,
+    ),
+    "package_dirs": (
+        Annotated[
+            list[Path] | None,
+            _robot_option(
+                "package_dirs", "--package-dir", metavar="DIR", autocompletion=files("/")
+            ),
+        ],
+        None,
+    ),
+    "tolerance": (
+        Annotated[float | None, _robot_option("tolerance", "--tolerance", metavar="X")],
+        None,
+    ),
+    "model": (Annotated[str | None, _robot_option("model", "--model", metavar="NAME")], None),
+    "floating_base": (Annotated[bool, _robot_option("floating_base", "--floating-base")], False),
 }
 """Options of every command that reads a robot, with their defaults."""
 HeldJoints = Annotated[
     list[str] | None,
     held_joints(
-        "Joint and where it is held (rad, m, or with deg, mm); several coordinates are separated "
-        "by commas. May be given several times.",
+        "Joint and the coordinate it is held at: rad, m, or with a unit, deg or mm; several "
+        f"coordinates are separated by commas. {REPEATED}",
         "--q",
     ),
 ]
 IgnoreLimits = Annotated[
-    bool, typer.Option("--ignore-limits", help="Let joints pass their position limits.")
+    bool, typer.Option("--ignore-limits", help="Let joints exceed their position limits.")
 ]
-OpenBrowser = Annotated[
-    bool, typer.Option("--open/--no-browser", help="Open the picture in the browser.")
+OpenBrowser = Annotated[bool, typer.Option("--open/--no-browser", help="Open the browser.")]
+AsJson = Annotated[
+    str | None,
+    file_option(
+        "Print the result as JSON and nothing else; with FILE.json, write it there and print the "
+        "table.",
+        "--json",
+        metavar="[FILE.json]",
+        ends=(".json",),
+    ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there, wherever it is.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]

@@ -12,16 +12,24 @@ from typing import Annotated
 
 import typer
 
-from ..boundary.json import json_text
 from ..errors import BadValue, SimulationFailed
 from ..scenarios import PlannedRun, load_scenario
 from ..scenarios.outputs import Output, check_output, output_of, tried_outputs
 from ..scenarios.run_summary import as_document, run_table
-from ..show.terminal import complain, show, write
+from ..show.terminal import complain, write
 from ..simulation.simulate import Limits
 from ..simulation.trajectory import Trajectory
 from .completion import YAMLS, files
-from .options import RUNS, AsJson, Force, command, file_option, text_option
+from .options import (
+    REPEATED,
+    RUNS,
+    AsJson,
+    check_json,
+    command,
+    file_option,
+    give_result,
+    text_option,
+)
 from .words import time
 
 __all__ = ["app", "simulate"]
@@ -57,17 +65,22 @@ def simulate(
         list[Path] | None,
         file_option(
             "File to write besides those of the scenario; the end of its name says what it holds: "
-            ".npz, .csv, .parquet, .html, .png, .svg, .pdf, .json. May be given several times.",
+            f".npz, .csv, .parquet, .html, .png, .svg, .pdf, .json. {REPEATED}",
             "--output",
             "-o",
         ),
     ] = None,
-    force: Force = False,
-    as_json: AsJson = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Overwrite files of others, and write outside the scenario's folder."
+        ),
+    ] = False,
+    as_json: AsJson = None,
 ) -> int:
-    """Simulate a robot as a scenario file says: start, forces, locks and events, files to write.
+    """Simulate a robot as a scenario file describes: start, forces, locks, events, output files.
 
-    Whatever has been computed is written, also if the run fails or is interrupted with Ctrl-C.
+    What has been computed is written even if the run fails or is interrupted with Ctrl-C.
     """
     plan = load_scenario(
         scenario,
@@ -75,15 +88,16 @@ def simulate(
         limits=None if limits is None else _limits(limits),
         force=force,
     )
+    check_json(as_json, plan.inputs)
     outputs = _outputs(plan, output or ())
     for warning in plan.robot.warnings:
         complain(warning, "warning", "yellow")
     run, failure = _computed(plan)
     written, problems = tried_outputs(run, outputs, plan.every, failure)
-    if as_json:
-        write(json_text(as_document(run, written, failure)))
-    else:
-        show(run_table(run, failure))
+    give_result(
+        as_json, lambda: as_document(run, written, failure), lambda: run_table(run, failure)
+    )
+    if as_json != "-":
         for path in written:
             write(f"written: {path}")
     for problem in problems:
@@ -107,16 +121,16 @@ def _limits(word: str) -> Limits:
 
 def _outputs(plan: PlannedRun, more: list[Path] | tuple[Path, ...]) -> tuple[Output, ...]:
     """The files of the scenario and those of the command."""
-    found = list(plan.outputs)
+    outputs = list(plan.outputs)
     inputs = plan.inputs
     for path in more:
         try:
             output = output_of(path)
-            check_output(output, [*inputs, *(one.path for one in found)])
+            check_output(output, [*inputs, *(other.path for other in outputs)])
         except BadValue as error:
             raise BadValue(f"--output: {error}") from None
-        found.append(output)
-    return tuple(found)
+        outputs.append(output)
+    return tuple(outputs)
 
 
 def _computed(plan: PlannedRun) -> tuple[Trajectory, str]:

@@ -2,7 +2,7 @@
 
 Turns words into calls and results into text, files and exit codes; what is taken where nothing is
 given is chosen in `stopping.defaults`. Exit codes of `stop`: 0 the robot is at rest and held, 1 it
-is not, 2 a mistake in what was asked.
+is not, 2 invalid input.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ from ..safety.stopping.stop_table import stop_table
 from ..show.terminal import complain, show, write
 from .completion import YAMLS, joints
 from .options import (
+    REPEATED,
     STOPS,
+    AsJson,
     Force,
     command,
     file_option,
@@ -70,26 +72,25 @@ class Band(StrEnum):
 Pose = Annotated[
     list[str] | None,
     held_joints(
-        "Joint and where it is at the signal (rad, m, or with deg, mm). May be given several "
-        "times. Default: zero, inside the limits, loops closed.",
+        "Joint and its coordinate at the signal: rad, m, or with a unit, deg or mm. "
+        f"{REPEATED} Default: zero, inside the limits, loops closed.",
+        "--q",
         "--pose",
     ),
 ]
 Speed = Annotated[
     list[str] | None,
     text_option(
-        "Part of the speed limits for all motors, or a joint and its speed (rad/s, m/s, deg/s, "
-        "mm/s, or % of its limit). May be given several times. Default: 100%.",
+        "Speed of all motors in percent of their limits, or a joint and its speed: rad/s, m/s, or "
+        f"with a unit, deg/s, mm/s or %. {REPEATED} Default: 100%.",
         "PART%|NAME=VALUE",
         autocompletion=joints,
     ),
 ]
 Load = Annotated[str | None, text_option("What the tool carries: 5kg, 500g.", "MASS", "--payload")]
-Number = Annotated[
-    int, typer.Option("--category", metavar="N", help="Category of the stop: 0, 1 or 2.")
-]
+Number = Annotated[int, typer.Option("--category", metavar="N", help="Stop category: 0, 1 or 2.")]
 OnPath = Annotated[
-    bool, typer.Option("--on-path", help="Category 1 and 2: slow down along the path.")
+    bool, typer.Option("--on-path", help="Categories 1 and 2: slow down along the path.")
 ]
 BrakesFile = Annotated[
     Path | None,
@@ -102,48 +103,51 @@ BrakesFile = Annotated[
 Motion = Annotated[
     Path | None,
     file_option(
-        "Recorded motion instead of pose and speed: CSV with t and joints.",
+        "Recorded motion instead of --q and --speed: a CSV file with times and joints.",
         "--trajectory",
         metavar="FILE.csv",
         ends=(".csv",),
     ),
 ]
-At = Annotated[str | None, text_option("When in the recording the signal comes: 0.8, 800ms.", "T")]
+At = Annotated[
+    str | None, text_option("Time of the signal in the recorded motion: 0.8, 800ms.", "T")
+]
 Gravity = Annotated[
-    str | None, text_option("Gravity in the robot's base, m/s^2: 0,0,-9.81.", "X,Y,Z")
+    str | None, text_option("Gravity in the frame of the robot's base, m/s^2: 0,0,-9.81.", "X,Y,Z")
 ]
 Fault = Annotated[
     list[str] | None,
     text_option(
-        "Joint and what its brake lacks: missing, late:0.1 (s), weak:0.5 (part of its torque). "
-        "May be given several times.",
+        "Joint and the fault of its brake: missing, late:0.1 (s), weak:0.5 (fraction of its "
+        f"torque). {REPEATED}",
         "NAME=FAULT",
         autocompletion=joints,
     ),
 ]
 InBand = Annotated[
     Band | None,
-    typer.Option(help="Where in their bands all brake torques are.", show_default=False),
+    typer.Option(help="Where all brake torques lie in their tolerance bands.", show_default=False),
 ]
 EndStops = Annotated[
-    bool, typer.Option("--end-stops", help="Joints hit their position limits; else they pass.")
-]
-Until = Annotated[str, typer.Option(metavar="T", help="Limit of the time after the signal.")]
-Html = Annotated[Path | None, file_option("Write a report with plots and replay.", ends=(".html",))]
-Json = Annotated[
-    str | None,
-    file_option(
-        "Write the result and all inputs as JSON; - prints them.", metavar="FILE|-", ends=(".json",)
+    bool,
+    typer.Option(
+        "--end-stops", help="Let joints hit their position limits instead of passing them."
     ),
 ]
+Until = Annotated[
+    str, typer.Option(metavar="T", help="Longest time that is simulated after the signal.")
+]
+Html = Annotated[
+    Path | None, file_option("Write a report with plots and a replay.", ends=(".html",))
+]
 Csv = Annotated[
-    Path | None, file_option("Write the motion and the torques over time.", ends=(".csv",))
+    Path | None, file_option("Write positions, speeds and torques over time.", ends=(".csv",))
 ]
 
 
 def stop(
     robot: RobotFile,
-    pose: Pose = None,
+    q: Pose = None,
     speed: Speed = None,
     payload: Load = None,
     category: Number = 0,
@@ -157,14 +161,14 @@ def stop(
     until: Until = "10",
     end_stops: EndStops = False,
     html: Html = None,
-    json: Json = None,
     csv: Csv = None,
+    as_json: AsJson = None,
 ) -> int:
-    """Stop a moving robot: time and angle per joint, tool path, loads, whether it holds.
+    """Simulate an emergency stop: time and angle per joint, tool path, loads, holding.
 
     A planning aid, not a safety certificate.
     """
-    outputs = Outputs(html, None if json == "-" else _path(json), csv, json == "-")
+    outputs = Outputs(html, None if as_json in (None, "-") else Path(str(as_json)), csv)
     outputs.check([*robot.inputs, brakes, trajectory])
     if on_path and category == 0:
         raise BadValue("'--on-path' needs the drives; add --category 1 or --category 2")
@@ -173,7 +177,7 @@ def stop(
     if band is not None:
         chosen = chosen.at_band(BANDS[band])
     chosen = with_faults(chosen, fault or ())
-    state, more = _state(machine, pose or (), speed or (), trajectory, at)
+    state, more = _state(machine, q or (), speed or (), trajectory, at)
     result = compute_stop(
         machine,
         **state,
@@ -183,12 +187,8 @@ def stop(
         until=time(until, "--until"),
         limits="end stop" if end_stops else "warn",
     )
-    outputs.write(result, [*facts, *more])
+    outputs.write(result, [*facts, *more], bare=as_json == "-")
     return 0 if result.holds else _NOT_STOPPED
-
-
-def _path(word: str | None) -> Path | None:
-    return None if word is None else Path(word)
 
 
 def _category(number: int, on_path: bool) -> int | Category:
@@ -236,13 +236,13 @@ def _state(
     if trajectory is None:
         if at is not None:
             raise BadValue("'--at' is a time in a recording; add --trajectory FILE.csv")
-        held = joint_values(machine, pose, "--pose")
-        check_limits(machine, held, "--pose")
+        held = joint_values(machine, pose, "--q")
+        check_limits(machine, held, "--q")
         q, posed = default_pose(machine, held)
         v, moving = default_velocity(machine, q, *speeds(machine, speed))
         return {"q": q, "v": v}, [("pose", posed), ("speed", moving)]
     if pose or speed:
-        raise BadValue("'--trajectory' says where joints are and how they move: leave out --pose "
+        raise BadValue("'--trajectory' says where joints are and how they move: leave out --q "
                        "and --speed")  # fmt: skip
     motion = JointTrajectory.from_csv(trajectory)
     if at is None:
@@ -265,13 +265,11 @@ class Outputs:
         html: file of the report.
         json: file of the document.
         csv: file of the time series.
-        bare: whether the document is all that is printed.
     """
 
     html: Path | None
     json: Path | None
     csv: Path | None
-    bare: bool
 
     def check(self, inputs: Iterable[Path | None]) -> None:
         """Refuse to write one file twice, or over what is read."""
@@ -285,9 +283,9 @@ class Outputs:
                 raise BadValue(f"'--{name} {path}' is a file that is used already; name another")
             taken[place] = path
 
-    def write(self, result: StopResult, facts: list[Fact]) -> None:
-        """Write the files and print the table."""
-        named = {name or "brakes": said for name, said in facts}
+    def write(self, result: StopResult, facts: list[Fact], *, bare: bool) -> None:
+        """Write the files and print the table; or the document, if that is to be all."""
+        named = {name or "brakes": text for name, text in facts}
         written = []
         if self.json is not None:
             written.append(write_json(result, self.json, settings=named))
@@ -297,7 +295,7 @@ class Outputs:
             from ..show.stop_report import write_report
 
             written.append(write_report(result, self.html, facts=facts))
-        if self.bare:
+        if bare:
             write(document_text(result, named).rstrip("\n"))
             return
         show(stop_table(result, facts))
@@ -309,7 +307,7 @@ class Outputs:
 
 brakes_app = typer.Typer(
     name="brakes",
-    help="Brakes files: what a stop needs to know and a robot file does not say.",
+    help="Brakes files: what a stop depends on and a robot file does not say.",
     epilog="Example: pinloop brakes init urdf/delta.urdf -o my.brakes.yaml",
     invoke_without_command=True,
 )
@@ -317,7 +315,7 @@ brakes_app = typer.Typer(
 
 @brakes_app.callback()
 def _group(context: typer.Context) -> None:
-    """Brakes files: what a stop needs to know and a robot file does not say."""
+    """Brakes files: what a stop depends on and a robot file does not say."""
     if context.invoked_subcommand is None:
         write(context.get_help(), rendered=True)
 
@@ -335,10 +333,10 @@ def init(
     ] = None,
     force: Force = False,
 ) -> int:
-    """Write a first brakes file, guessed from the robot's file, to be edited.
+    """Write a first brakes file to edit, guessed from the robot's file.
 
-    Every number in it is marked as assumed or as the robot's; put in those of data sheets and
-    measurements.
+    Every number in it is marked as assumed or as the robot's; replace them by those of data sheets
+    and measurements.
     """
     target = robot.file.with_suffix(".brakes.yaml") if output is None else output
     bare = str(target) == "-"

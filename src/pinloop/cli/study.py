@@ -1,7 +1,7 @@
 """The commands `pinloop study` and `pinloop worst`: many stops from a study file.
 
 Turns words into calls and results into text, files and exit codes. Exit codes: 0 every case stopped
-and holds, 1 some case did not, 2 a mistake in what was asked, 130 interrupted.
+and holds, 1 some case did not, 2 invalid input, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Annotated, Any
 
 import typer
 
-from ..boundary.json import json_text
 from ..errors import BadValue
 from ..safety.studies import Study, WorstCase, worst_case
 from ..safety.studies import study as run_study
@@ -27,9 +26,18 @@ from ..safety.studies.summary import (
     worst_document,
     worst_table,
 )
-from ..show.terminal import complain, show, write
+from ..show.terminal import complain, write
 from .completion import YAMLS, files, folders
-from .options import MANY, AsJson, command, file_option, text_option
+from .options import (
+    MANY,
+    REPEATED,
+    AsJson,
+    check_json,
+    command,
+    file_option,
+    give_result,
+    text_option,
+)
 
 __all__ = ["app", "study", "worst"]
 
@@ -68,24 +76,22 @@ def study(
             "Write a report with distributions, maps and replays of worst cases.", ends=(".html",)
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: AsJson = None,
 ) -> int:
-    """Stop a robot from many states: how times and distances are distributed, and what is worst.
+    """Simulate stops from many states: how times and distances are distributed, worst samples.
 
-    Started again, it goes on where it was interrupted. Sampled, not guaranteed.
+    Started again, it continues where it was interrupted. Sampled, not guaranteed.
     """
     if html is not None and html.is_dir():
         raise BadValue(f"'--html {html}' is a folder; name a file in it")
+    check_json(as_json, [file])
     plan = read_study(file, results)
     done, summary = _done(plan, jobs)
     report = None if html is None else done.save_html(html, worst=plan.worst)
-    if as_json:
-        write(json_text(as_document(done, summary)))
-    else:
-        show(summary_table(done, summary))
-        if report is not None:
-            write(f"written: {report}")
-    return _told(done, summary)
+    give_result(as_json, lambda: as_document(done, summary), lambda: summary_table(done, summary))
+    if report is not None and as_json != "-":
+        write(f"written: {report}")
+    return _exit_code(done, summary)
 
 
 def worst(
@@ -93,13 +99,14 @@ def worst(
     criterion: Annotated[
         list[str] | None,
         text_option(
-            "What shall be worst: time, travel, clearance, angle:JOINT, impulse:JOINT, gear:JOINT. "
-            "May be given several times. Default: as the study file says, else all that matter.",
+            "What to make worst: time, travel, clearance, angle:JOINT, impulse:JOINT, gear:JOINT. "
+            f"{REPEATED} Default: as the study file says, else all that are not zero.",
             "NAME",
         ),
     ] = None,
     starts: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Samples to start from, per criterion.")
+        int,
+        typer.Option(min=1, metavar="N", help="Samples to start from, per criterion."),
     ] = 3,
     evaluations: Annotated[int, typer.Option(min=1, metavar="N", help="Stops per start.")] = 200,
     results: Results = None,
@@ -116,30 +123,32 @@ def worst(
             "Write each worst case as JSON into this folder.", "DIR", autocompletion=folders
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: AsJson = None,
 ) -> int:
-    """Search the worst cases of a study: from its worst samples on, for each criterion.
+    """Search for the worst case of a study for each criterion, starting from its worst samples.
 
-    The study is made first, as far as it is not done yet. Sampled, not guaranteed.
+    Cases of the study that are still missing are computed first. Sampled, not guaranteed.
     """
     for name, folder in (("html", html), ("stops", stops)):
         if folder is not None and folder.exists() and not folder.is_dir():
             raise BadValue(f"'--{name} {folder}' is a file; name a folder")
+    check_json(as_json, [file])
     plan = read_study(file, results)
     done, summary = _done(plan, jobs)
     if not done.complete:
-        return _told(done, summary)
+        return _exit_code(done, summary)
     wanted = criterion or plan.worst
-    found = worst_case(done, wanted, starts=starts, evaluations=evaluations, jobs=_jobs(plan, jobs))
-    written = _write_stops(found, html, stops)
-    if as_json:
-        document = as_document(done, summary) | {"worst": worst_document(found)}
-        write(json_text(document))
-    else:
-        show(worst_table(done.setup, found))
+    cases = worst_case(done, wanted, starts=starts, evaluations=evaluations, jobs=_jobs(plan, jobs))
+    written = _write_stops(cases, html, stops)
+    give_result(
+        as_json,
+        lambda: as_document(done, summary) | {"worst": worst_document(cases)},
+        lambda: worst_table(done.setup, cases),
+    )
+    if as_json != "-":
         for path in written:
             write(f"written: {path}")
-    return _told(done, summary)
+    return _exit_code(done, summary)
 
 
 def _done(plan: PlannedStudy, jobs: int | None) -> tuple[Study, Summary]:
@@ -152,23 +161,21 @@ def _done(plan: PlannedStudy, jobs: int | None) -> tuple[Study, Summary]:
             "yellow",
         )
     watched = sys.stderr is not None and sys.stderr.isatty()
-    made = run_study(plan.robot, **arguments, progress=watched)
-    return made, summarised(made)
+    done = run_study(plan.robot, **arguments, progress=watched)
+    return done, summarised(done)
 
 
 def _jobs(plan: PlannedStudy, jobs: int | None) -> int:
     return int(plan.arguments["jobs"]) if jobs is None else jobs
 
 
-def _told(done: Study, summary: Summary) -> int:
+def _exit_code(done: Study, summary: Summary) -> int:
     """The exit code; says on standard error why it is not 0."""
     if not done.complete:
         return _INTERRUPTED
     if summary.not_stopped:
-        bad = ", ".join(
-            f"{count} {outcome}" for outcome, count in summary.outcomes.items()
-            if outcome != "stopped"
-        )  # fmt: skip
+        others = {name: count for name, count in summary.outcomes.items() if name != "stopped"}
+        bad = ", ".join(f"{count} {outcome}" for outcome, count in others.items())
         complain(
             f"{summary.not_stopped} of {done.size} cases did not end with the robot at rest and "
             f"held: {bad}",
@@ -180,7 +187,7 @@ def _told(done: Study, summary: Summary) -> int:
 
 
 def _write_stops(
-    found: Mapping[str, WorstCase], html: Path | None, stops: Path | None
+    cases: Mapping[str, WorstCase], html: Path | None, stops: Path | None
 ) -> list[Path]:
     """A report and a document per worst case, as far as they are asked for."""
     written: list[Path] = []
@@ -191,9 +198,9 @@ def _write_stops(
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BadValue(f"folder '{folder}' cannot be made: {error.strerror}") from None
-        for name, one in found.items():
+        for name, case in cases.items():
             path = folder / f"{_file_name(name)}.{suffix}"
-            save: Any = one.stop.save_html if suffix == "html" else one.stop.save_json
+            save: Any = case.stop.save_html if suffix == "html" else case.stop.save_json
             written.append(save(path))
     return written
 

@@ -25,6 +25,7 @@ from ..simulation.run_file import load_trajectory
 from .completion import files
 from .options import (
     ASSEMBLED,
+    REPEATED,
     ROBOT_PANEL,
     RUNS,
     HeldJoints,
@@ -45,7 +46,7 @@ app = typer.Typer(rich_markup_mode="rich")
 _NOT_ASSEMBLED = 1
 
 Html = Annotated[
-    Path | None, file_option("Write one self-contained HTML file and exit.", ends=(".html",))
+    Path | None, file_option("Write one self-contained HTML page and exit.", ends=(".html",))
 ]
 
 
@@ -56,9 +57,9 @@ def view(
     ignore_limits: IgnoreLimits = False,
     open_browser: OpenBrowser = False,
 ) -> int:
-    """Show a robot, assembled, in the browser; Ctrl-C ends the viewer.
+    """Show a robot in the browser, with its loops closed; Ctrl-C ends the viewer.
 
-    A robot that cannot be assembled is shown as nearly closed as possible.
+    If the loops cannot be closed, the nearest configuration is shown.
     """
     machine = kinematics_of(robot)
     held = joint_values(machine, q or (), "--q")
@@ -78,7 +79,7 @@ def play(
     run: Annotated[
         Path,
         typer.Argument(
-            help="Run that pinloop simulate or Trajectory.save wrote.",
+            help="Saved run, of pinloop simulate or Trajectory.save.",
             metavar="RUN.npz",
             show_default=False,
             autocompletion=files(".npz"),
@@ -88,15 +89,13 @@ def play(
     trace: Annotated[
         list[str] | None,
         text_option(
-            "Frame or body whose path is drawn. May be given several times. Default: the tool.",
+            f"Frame or body whose path is drawn. {REPEATED} Default: the tool.",
             "FRAME",
         ),
     ] = None,
     ghost: Annotated[
         list[str] | None,
-        text_option(
-            "Time of a pose that stays, translucent: 0.8, 800ms. May be given several times.", "T"
-        ),
+        text_option(f"Time of a pose that stays visible, translucent: 0.8, 800ms. {REPEATED}", "T"),
     ] = None,
     forces: Annotated[
         bool, typer.Option("--forces", help="Draw the forces of loop joints and locks as arrows.")

@@ -26,14 +26,23 @@ class RobotFile:
     """The file of a robot with the options of `load` that are about files."""
 
     file: Annotated[Path, existing, "URDF, SDF, MJCF, Gepetto YAML or screw table"]
-    loops: Annotated[_ExistingPaths, "files with its loops, if it does not have them"] = ()
-    package_dirs: Annotated[Paths, "folders of package:// and model:// names"] = ()
+    loops: Annotated[
+        _ExistingPaths,
+        "file that closes its loops, if it does not do so itself: a loops file, a Gepetto YAML or "
+        "an SRDF; files of the same name beside it are found anyway",
+    ] = ()
+    package_dirs: Annotated[
+        Paths, "folder that holds the packages and models of package:// and model:// names"
+    ] = ()
     model: Annotated[Name | None, "model to load from an SDF that holds several"] = None
-    floating_base: Annotated[bool, "let the root link float"] = False
+    floating_base: Annotated[bool, "let the root link float instead of fixing it to the world"] = (
+        False
+    )
     tolerance: Annotated[
         Annotated[float, Range(least=0, below=1)] | None,
-        "turn [rad] and shift [lengths of the robot] of joint frames that count as "
-        "rounding; 0: none; by default 1e-4, or what the digits of the file allow",
+        "how far apart joint frames of a loop, in rad and in lengths of the robot, count as "
+        "rounded, so that the loop is closed; 0: not at all; by default 1e-4, or what the digits "
+        "of the file allow",
     ] = None
 
     @classmethod
