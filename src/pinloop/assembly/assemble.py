@@ -352,7 +352,7 @@ def _blockers(problem: Problem, start: Array, seed: int) -> tuple[str, tuple[str
         return _misfit(problem, remedy), ()
     if problem.limits and (q := closes(limits=False)) is not None:
         names = _beyond_limits(problem.robot, q)
-        if np.allclose(q, start, rtol=0.0, atol=TOLERANCE):
+        if np.allclose(q, start, rtol=0.0, atol=CLOSED):
             return _drawn_beyond_limits(problem.robot, q, names), names
         return f"joint limits block it ({', '.join(map(repr, names))})", names
     for name in problem.held:
