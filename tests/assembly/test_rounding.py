@@ -150,6 +150,16 @@ def test_shipped_robots_with_few_digits(name: str, count: int, tmp_path: Path) -
     assert np.abs(exact.difference(there, q)).max() < 20 * error
 
 
+@pytest.mark.parametrize(("count", "frames"), [(3, 203), (3, 403), (3, 1103), (4, 904)])
+def test_right_angles_lead_back_to_bricards_linkage(
+    count: int, frames: int, tmp_path: Path
+) -> None:
+    # Equal angles alone do not: near a right angle more and less look the same.
+    exact = rounded.in_other_frames(robot_called("bricard"), np.random.default_rng(frames))
+    robot = pl.load(rounded.saved_with_digits(exact, tmp_path / "robot.urdf", count))
+    assert numbers(robot) == (1, 4, 5)
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("count", [3, 4])
 @pytest.mark.parametrize("name", ["bennett", "goldberg"])
@@ -173,6 +183,13 @@ def test_what_rounding_holds_rigid_is_said_with_its_remedy(
     assert told is not None and int(told[1]) == pl.diagnose(exact).mobility
     assert numbers(pl.from_screws(table, tolerance=float(told[2]))) == numbers(exact)
     assert numbers(robot.fitted()) == numbers(exact)
+
+
+def test_loops_that_are_open_are_not_said_to_be_rigid() -> None:
+    tilt = np.array([0.0, 0.0, 0.0, 0.02, 0.0, 0.0])
+    tilted = rounded.moved_frame(robot_called("fourbar"), "joint_4", tilt)
+    assert not pl.diagnose(tilted).assembled
+    assert not with_exact_geometry(tilted, DEFAULT_TOLERANCE).warnings
 
 
 def test_a_structure_is_said_to_be_one() -> None:

@@ -7,10 +7,11 @@ the values, taken with frames that were really moved.
 from __future__ import annotations
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.assembly.rounding.clusters import LoopCluster, loop_groups
+from pinloop.assembly.rounding.clusters import End, LoopCluster, loop_groups
 from pinloop.assembly.rounding.rules import (
     Rule,
     alignments_of,
@@ -74,6 +75,19 @@ def test_opposite_sides_of_a_parallelogram_are_equal() -> None:
     assert [rule.kind for rule in found] == ["distance", "distance"]
     values = equations(cluster.robot, found, cluster.frames)[1]
     assert np.abs(values).max() < 1e-15
+
+
+def test_the_axes_of_a_universal_joint_are_square_wherever_it_goes() -> None:
+    robot = robot_called("cardan")
+    ends: list[End] = [("cross", "frame_parent"), ("cross", "frame_child")]
+    axes = axes_by_link(robot, ends)
+    q = pin.integrate(robot.model, robot.neutral, np.full(robot.nv, 0.4))
+    data = robot.model.createData()
+    pin.forwardKinematics(robot.model, data, q)
+    first, second = (
+        data.oMi[link].rotation @ axis.direction for link in axes for axis in axes[link].values()
+    )
+    assert abs(first @ second) < 1e-12
 
 
 def test_opposite_sides_of_bennetts_linkage_are_equal() -> None:
