@@ -187,7 +187,7 @@ def test_what_rounding_holds_rigid_is_said_with_its_remedy(
 
 def test_loops_that_are_open_are_not_said_to_be_rigid() -> None:
     tilt = np.array([0.0, 0.0, 0.0, 0.02, 0.0, 0.0])
-    tilted = rounded.moved_frame(robot_called("fourbar"), "joint_4", tilt)
+    tilted = rounded.moved_frame(robot_called("fourbar"), "joint_1", tilt)
     assert not pl.diagnose(tilted).assembled
     assert not with_exact_geometry(tilted, DEFAULT_TOLERANCE).warnings
 
