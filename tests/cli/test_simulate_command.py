@@ -227,7 +227,7 @@ def test_a_file_that_cannot_be_written_is_told_and_the_others_are_written(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pinloop.simulation.trajectory._rows", full)
+    monkeypatch.setattr("pinloop.boundary.csv._written", full)
     path = written(folder, outputs={"csv": "r.csv", "npz": "r.npz"})
     assert cli.run(["simulate", path]) == 2
     out, err = capsys.readouterr()
