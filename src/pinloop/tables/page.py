@@ -56,7 +56,7 @@ def style(scope: str = "") -> Markup:
         scope: the class; empty for the rules of a page.
     """
     tables = render("tables.css", within=f".{scope} " if scope else "")
-    return Markup(tables if scope else render("page.css") + tables)
+    return Markup(tables if scope else tables + render("page.css"))
 
 
 def asset(room: str, name: str) -> str:
