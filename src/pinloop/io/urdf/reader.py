@@ -31,6 +31,7 @@ from ...model.description import (
     constant,
 )
 from ...model.pairs import Pair, align_z
+from ...tolerances import SAME_PLACE
 from ..entries import free_root, ordered, square_axes, unlimited
 from ..packages import Resolver
 from ..tree_placements import moving_path
@@ -187,7 +188,7 @@ def _rename_ground(root: Element, remarks: Remarks) -> None:
 def _body(link: Element, remarks: Remarks) -> Body:
     """Link with mass, centre of mass and inertia, all in the link frame."""
     name = link.require("name")
-    if not pose_of(link.first("origin")).isIdentity(1e-9):
+    if not pose_of(link.first("origin")).isIdentity(SAME_PLACE):
         remarks.add(link, "has an <origin> of its own, which is not read; write it in its joint")
     inertial = link.first("inertial")
     if inertial is None:
