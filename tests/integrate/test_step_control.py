@@ -10,8 +10,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.integrate import MuntheKaas, StepControl
-from pinloop.simulation.manifold import RobotManifold
-from pinloop.simulation.stepping import StepFailed, Stepper
+from pinloop.simulation.stepping import RobotManifold, StepFailed, Stepper
 
 from ..screw_tables import Array
 from ..states import robot

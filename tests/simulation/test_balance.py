@@ -1,4 +1,4 @@
-"""Tests of `pinloop.simulation.balance`: what a run may miss of its energy, and that it says so
+"""Tests of `pinloop.simulation.accuracy`: what a run may miss of its energy, and that it says so
 if it does.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.simulation.balance import Accuracy, Course, explained_error, turned_over
+from pinloop.simulation.accuracy import Accuracy, Course, explained_error, turned_over
 
 from ..screw_tables import Array
 from ..states import moving, one_body, robot

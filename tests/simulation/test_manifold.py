@@ -1,4 +1,4 @@
-"""Tests of `pinloop.simulation.manifold`: which joints are curved, and what is kept to the last
+"""Tests of `pinloop.simulation.stepping`: which joints are curved, and what is kept to the last
 bit.
 """
 
@@ -9,7 +9,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.simulation.manifold import RobotManifold
+from pinloop.simulation.stepping import RobotManifold
 
 
 def _mixed() -> pl.Mechanism:

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.simulation.speedloss`: what a projection takes is the error of a step, or a
+"""Tests of `pinloop.simulation.accuracy`: what a projection takes is the error of a step, or a
 run stops.
 """
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.simulation.speedloss import VelocityShift, speed_loss
+from pinloop.simulation.accuracy import VelocityShift, speed_loss
 
 from ..states import moving, one_body, robot
 from .test_tangents import FORMULATIONS, flat, random_bars, rates, tangents
@@ -61,7 +61,7 @@ def test_no_run_is_done_that_a_singular_pose_has_robbed(
     formulation: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the look at the start: between two tangents the first projection takes the speed."""
-    monkeypatch.setattr("pinloop.simulation.start.obstacle", lambda *state: None)
+    monkeypatch.setattr("pinloop.simulation.initial_state.obstacle", lambda *state: None)
     bars = (0.6, 0.5, 0.4)
     machine = flat(bars)
     first, second = (float(rate) for rate in tangents(bars))

@@ -1,6 +1,4 @@
-"""Tests of `pinloop.simulation.start` and of the arguments of `simulate`: what a run may start
-from.
-"""
+"""Tests of `pinloop.simulation.initial_state` and of the arguments of `simulate`."""
 
 from __future__ import annotations
 

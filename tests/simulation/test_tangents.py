@@ -1,4 +1,4 @@
-"""Tests of `pinloop.simulation.tangents`: velocities that rows allow to first order only start
+"""Tests of `pinloop.simulation.initial_state`: velocities that rows allow to first order only start
 no run.
 
 The oracle is a four-bar that lies flat along x, signed lengths ``a + b = g + d``. Its bars turn at
@@ -16,7 +16,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.model.description import GROUND
-from pinloop.simulation.tangents import obstacle
+from pinloop.simulation.initial_state import obstacle
 
 from .. import mechanisms as m
 from .. import screw_tables as tables

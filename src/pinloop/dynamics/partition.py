@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..boundary.arguments import public
-from ..linalg.lapack import lapack
+from ..linalg.dense import lapack
 from ..linalg.saddle import Saddle
 from ..tolerances import LAST_BITS, RANK
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from .chebyshev import COARSE, FINE, Interpolation
 from .decay import Decay, attempt_with_decay
 from .munthe_kaas import Attempt, Manifold, MuntheKaas, Stages, Step, StepControl
-from .quintic import NODES, WEIGHTS, hermite, slope_powers, value_powers
+from .polynomials import (
+    COARSE,
+    FINE,
+    NODES,
+    WEIGHTS,
+    Interpolation,
+    hermite,
+    slope_powers,
+    value_powers,
+)
 from .tableaux import METHODS, Tableau, get_tableau
 
 __all__ = [

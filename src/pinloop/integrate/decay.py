@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from ..tolerances import UNBALANCED, UNDAMPED
 from .munthe_kaas import Attempt, Manifold, MuntheKaas, RightHandSide
-from .quintic import hermite, slope_powers, value_powers
+from .polynomials import hermite, slope_powers, value_powers
 
 __all__ = ["Decay", "attempt_with_decay", "decay_functions"]
 

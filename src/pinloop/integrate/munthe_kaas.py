@@ -20,7 +20,7 @@ from ..boundary.arguments import public
 from ..boundary.marks import As, Duration, NotNegative, Positive
 from ..errors import BadValue
 from ..tolerances import DIFFERENCE_STEP, INTEGRATION, LEAST_ERROR, LEAST_STEP
-from .quintic import hermite, slope_powers, value_powers
+from .polynomials import hermite, slope_powers, value_powers
 from .tableaux import METHODS, Tableau, get_tableau
 
 __all__ = [

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from ..errors import BadValue, NotFinite, PinloopError, SingularMass
 from ..tolerances import LIGHT, RANK, ROW_NOISE, SINGULAR_MASS, WELL_CONDITIONED
-from .dense import orthonormal
-from .lapack import lapack, triangular, triangular_vector
+from .dense import lapack, orthonormal, triangular, triangular_vector
 
 __all__ = [
     "Saddle",

@@ -26,17 +26,15 @@ from ..errors import NotFinite, PinloopError, PinloopWarning, SimulationFailed
 from ..integrate import Decay, MuntheKaas, Step
 from ..model.mechanism import blamed_links
 from ..tolerances import CHATTER, DUE, SAME, TORN, WHOLE_STEPS
-from .balance import Accuracy
+from .accuracy import Accuracy, SpeedLoss, VelocityShift, speed_loss
 from .endstops import EndStopContacts
 from .events import BoundEvent, CloseLoop, Stop, Touch
+from .initial_state import obstacle
 from .limits import JointEnd, LimitWatch
-from .manifold import RobotManifold
 from .modes import ModalSystem, Mode, locked_columns
 from .recording import Recording
-from .speedloss import SpeedLoss, VelocityShift, speed_loss
 from .stabilization import Projection, Projector
-from .stepping import StepFailed, Stepper
-from .tangents import obstacle
+from .stepping import RobotManifold, StepFailed, Stepper
 from .trajectory import Trajectory
 from .transitions import Transition, make_transition
 from .watching import Watcher, refined_root
@@ -410,6 +408,12 @@ class Run:
         return speed_loss(self.equations, step.t1, step.q1, replace(shift, slack=self._slack))
 
     @property
+    def _method_used(self) -> MuntheKaas:
+        """The method, and whether damping went exactly into its steps."""
+        exact = self.stepper.decay is not None
+        return replace(self.method, exact_damping=True) if exact else self.method
+
+    @property
     def _slack(self) -> float:
         """Residual that projections let be."""
         return 0.0 if self.stabilization is None else self.stabilization.tol
@@ -460,11 +464,7 @@ class Run:
             events=tuple(self.log),
             evaluations=self.evaluations + self.stepper.evaluations,
             rejected=self.stepper.rejected,
-            accuracy=Accuracy(
-                replace(self.method, exact_damping=self.stepper.decay is not None),
-                self.steps,
-                self._slack,
-            ),
+            accuracy=Accuracy(self._method_used, self.steps, self._slack),
             limits_passed=self.passing.passed,
         )
 

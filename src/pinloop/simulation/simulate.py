@@ -20,13 +20,13 @@ from ..integrate import MuntheKaas
 from ..model.mechanism import Mechanism, blaming_links, require_robot
 from .endstops import EndStopContacts
 from .events import BoundEvent, EndStops, Event, JointLimits
+from .initial_state import consistent_start
 from .limits import JointEnd, ends_seen_from, joint_ends, require_within
 from .modes import ModalSystem, Mode
 from .progress import progress_bar
 from .recording import EveryStep, Samples
 from .run import Run
 from .stabilization import Projection
-from .start import consistent_start
 from .trajectory import Trajectory
 from .watching import bind_events, limited_ends, stop_at
 

@@ -17,10 +17,10 @@ from ..boundary.arguments import public
 from ..dynamics import EquationsOfMotion
 from ..dynamics.partition import dependent_coordinates
 from ..errors import BadValue
-from ..linalg.lapack import lapack
+from ..linalg.dense import lapack
 from ..linalg.saddle import Saddle
 from ..tolerances import CONTRADICTION, DRIFT, GRAM_NOISE, RANK, Regularity
-from .manifold import RobotManifold
+from .stepping import RobotManifold
 
 __all__ = ["Projection", "Projector"]
 

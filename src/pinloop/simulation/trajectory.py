@@ -27,6 +27,7 @@ from ..integrate import Step
 from ..model.mechanism import Mechanism
 from ..tolerances import LAST_BITS
 from ..units import column_name
+from .accuracy import Accuracy, Course, balance_warning
 from .analysis import (
     EnergyBalance,
     LockReaction,
@@ -38,10 +39,9 @@ from .analysis import (
     momenta,
     reactions,
 )
-from .balance import Accuracy, Course, balance_warning
 from .limits import LimitPassed, described
-from .manifold import RobotManifold
 from .modes import ModalSystem, Mode
+from .stepping import RobotManifold
 from .transitions import Transition
 
 __all__ = [

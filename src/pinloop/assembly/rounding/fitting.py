@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg.lapack import least_change
+from ...linalg.dense import least_change
 from ...tolerances import BEST_FIT, FITTED, LEAST_DAMPING, RANK, TINY
 from .clusters import LoopCluster
 from .rules import Rule, equations

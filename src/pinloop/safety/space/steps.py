@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import BadValue
 from ...integrate import Step, hermite, slope_powers, value_powers
 from ...model.mechanism import Mechanism
-from ...simulation.manifold import RobotManifold
+from ...simulation.stepping import RobotManifold
 from ...simulation.trajectory import Trajectory
 
 __all__ = [

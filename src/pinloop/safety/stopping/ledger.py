@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...simulation.balance import Accuracy, step_worth
+from ...simulation.accuracy import Accuracy, step_worth
 from ...simulation.stabilization import Projection
 from ...tolerances import SAME, TINY
 from .history import StopHistory

@@ -22,13 +22,12 @@ from ...dynamics.stiffness import MANY, crawl_message
 from ...errors import PinloopError, PinloopWarning
 from ...integrate import MuntheKaas, Step
 from ...model.workspace import create_data
+from ...simulation.accuracy import SpeedLoss, VelocityShift, speed_loss
+from ...simulation.initial_state import obstacle
 from ...simulation.limits import JointEnd
-from ...simulation.manifold import RobotManifold
 from ...simulation.modes import ModalSystem
-from ...simulation.speedloss import SpeedLoss, VelocityShift, speed_loss
 from ...simulation.stabilization import Projection, Projector
-from ...simulation.stepping import StepFailed, Stepper
-from ...simulation.tangents import obstacle
+from ...simulation.stepping import RobotManifold, StepFailed, Stepper
 from ...simulation.trajectory import Trajectory
 from ...simulation.transitions import Transition
 from ...tolerances import HELD_ACCELERATION, SIGNAL_SPEED

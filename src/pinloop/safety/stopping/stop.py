@@ -22,9 +22,9 @@ from ...errors import BadValue, PinloopError, PinloopWarning, StopFailed
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism, blamed_links, blaming_links, require_robot
 from ...regularization.sampled_redundancy import with_all_rows
+from ...simulation.initial_state import consistent_start
 from ...simulation.limits import JointEnd, ends_seen_from, joint_ends, require_within
 from ...simulation.modes import ModalSystem
-from ...simulation.start import consistent_start
 from ...simulation.stepping import StepFailed
 from ...tolerances import INTEGRATION, SAME
 from ..brakes.brakes import Brakes

@@ -1,6 +1,8 @@
-"""Polynomials through Chebyshev's points of a unit interval: extrema and integrals; knows no robot.
+"""Polynomials on a unit interval: quintics of dense output, and Chebyshev's points; knows no robot.
 
-Of an analytic function the coefficients fall geometrically: the last ones tell what is missed.
+Quintics start at zero; their coefficients are those of s, s^2, ... s^5 along the first axis, ``s``
+the part of a step. Of an analytic function the coefficients in Chebyshev's polynomials fall
+geometrically: the last ones tell what is missed.
 """
 
 from __future__ import annotations
@@ -8,9 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["COARSE", "FINE", "Interpolation"]
+__all__ = [
+    "COARSE",
+    "FINE",
+    "NODES",
+    "WEIGHTS",
+    "Interpolation",
+    "hermite",
+    "slope_powers",
+    "value_powers",
+]
 
 Array = NDArray[np.float64]
 
@@ -89,3 +100,30 @@ FINE = Interpolation.of(_POINTS)
 """Interpolation of the eighth order."""
 COARSE = Interpolation.of(_POINTS[::2])
 """Interpolation of the fourth order, in every second point of the fine one."""
+
+
+_BELOW, _ORDERS = np.arange(5), np.arange(1, 6)
+_HERMITE = np.array(
+    [[0, 1, 0, 0, 0], [0, 0, 0, 0.5, 0], [10, -6, -4, -1.5, 0.5], [-15, 8, 7, 1.5, -1],
+     [6, -3, -3, -0.5, 0.5]]
+)  # fmt: skip
+
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(4)
+NODES, WEIGHTS = 0.5 * (NODES + 1.0), 0.5 * WEIGHTS
+"""Gauss' points and weights on the interval from 0 to 1: exact up to the seventh order."""
+
+
+def hermite(end: Array, r0: Array, r1: Array, b0: Array, b1: Array) -> Array:
+    """Quintic from 0 to ``end`` with given first and second derivatives; its coefficients."""
+    given = np.array([end, r0, r1, b0, b1])
+    return np.asarray((_HERMITE @ given.reshape(5, -1)).reshape(given.shape))
+
+
+def value_powers(s: ArrayLike) -> Array:
+    """What makes of coefficients the values at ``s``: ``value_powers(s) @ p``, shape (..., 5)."""
+    return np.asarray(np.asarray(s, dtype=float)[..., None] ** _ORDERS)
+
+
+def slope_powers(s: ArrayLike) -> Array:
+    """What makes of coefficients the derivatives at ``s``, shape (..., 5)."""
+    return np.asarray(np.asarray(s, dtype=float)[..., None] ** _BELOW * _ORDERS)
