@@ -5,6 +5,7 @@ Knows no robot. The readers of URDF, SDF and MJCF get everything they read throu
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from pathlib import PurePath
@@ -95,17 +96,22 @@ class Element:
 
     def numbers(self, text: str, count: int | None, what: str) -> Array:
         """Parse ``text`` as finite numbers, ``count`` of them unless None."""
+        return np.array(self._floats(text, count, what))
+
+    def _floats(self, text: str, count: int | None, what: str) -> list[float]:
+        # Without arrays, which take longer to make and to check than a few numbers to read.
         try:
             if "_" in text:  # Python would read 1_000, which is a slip here
                 raise ValueError
-            values = np.array([float(word) for word in _SEPARATOR.sub(" ", text).split()])
+            words = (_SEPARATOR.sub(" ", text) if "," in text else text).split()
+            values = [float(word) for word in words]
         except ValueError:
             raise self.error(f"has {what} '{text}', which is not a list of numbers") from None
         if count is not None and len(values) != count:
             raise self.error(f"has {what} '{text}': {len(values)} numbers where {count} are needed")
-        if not np.all(np.isfinite(values)):
+        if not all(map(math.isfinite, values)):
             raise self.error(f"has {what} '{text}', which is not finite")
-        if np.any(np.abs(values) > _LARGEST):
+        if any(abs(value) > _LARGEST for value in values):
             raise self.error(f"has {what} '{text}', which is larger than {_LARGEST:g}")
         return values
 
@@ -122,7 +128,7 @@ class Element:
         if text is None and default is not None:
             return default
         value = self.require(attribute) if text is None else text
-        return float(self.numbers(value, 1, attribute)[0])
+        return self._floats(value, 1, attribute)[0]
 
     def text_number(self, tag: str, default: float | None = None) -> float:
         """Text of the child ``tag`` as one number (SDF keeps its values there)."""
@@ -131,7 +137,7 @@ class Element:
             if default is not None:
                 return default
             raise self.error(f"needs a <{tag}>")
-        return float(child.numbers(child.text, 1, "the value")[0])
+        return child._floats(child.text, 1, "the value")[0]
 
     def text_vector(self, tag: str, default: tuple[float, ...] | None = None) -> Array:
         """Text of the child ``tag`` as three numbers."""
@@ -261,11 +267,13 @@ def pose_rpy(xyz: Array, rpy: Array) -> pin.SE3:
 
 def pose_of(element: Element | None) -> pin.SE3:
     """Placement from the attributes xyz and rpy (or quat_xyzw); identity without an element."""
-    if element is None:
+    if element is None or not element.attributes:
         return pin.SE3.Identity()
     xyz = element.vector("xyz", (0.0, 0.0, 0.0))
     quaternion = element.get("quat_xyzw")
     if quaternion is not None:
         values = element.unit_vector(element.numbers(quaternion, 4, "quat_xyzw"), "quaternion")
         return pin.SE3(pin.Quaternion(values).matrix(), xyz)
-    return pose_rpy(xyz, element.vector("rpy", (0.0, 0.0, 0.0)))
+    if element.get("rpy") is None:
+        return pin.SE3(np.eye(3), xyz)
+    return pose_rpy(xyz, element.vector("rpy"))

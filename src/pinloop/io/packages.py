@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -28,48 +29,50 @@ def make_resolver(directory: Path | None, package_dirs: Iterable[str | Path] = (
         directory: folder of the robot file, or None if it is not a file.
         package_dirs: folders given by the user, searched first.
     """
-    roots = [Path(folder) for folder in package_dirs]
+    roots = [str(Path(folder)) for folder in package_dirs]
     for variable in _PATHS:
-        roots += [Path(path) for path in os.environ.get(variable, "").split(os.pathsep) if path]
+        roots += [
+            str(Path(path)) for path in os.environ.get(variable, "").split(os.pathsep) if path
+        ]
     for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep):
         if prefix:
-            roots.append(Path(prefix) / "share")
+            roots.append(os.path.join(prefix, "share"))
     if directory is not None:
         here = directory.resolve()
-        roots += [here, *here.parents]
+        roots += map(str, (here, *here.parents))
+    real_folder = cache(os.path.realpath)
 
+    @cache  # what is seen and what is collided with are often the same file
     def resolve(uri: str) -> Path | None:
         for candidate in _candidates(uri.strip(), roots, directory):
-            try:
-                if candidate.is_file():
-                    return candidate.resolve()
-            except OSError:
-                continue  # a name too long or a folder that may not be read: not there
+            if os.path.isfile(candidate):
+                folder, name = os.path.split(candidate)
+                found = os.path.join(real_folder(folder), name)
+                return Path(os.path.realpath(found) if os.path.islink(found) else found)
         return None
 
     return resolve
 
 
-def _candidates(uri: str, roots: list[Path], directory: Path | None) -> Iterator[Path]:
+def _candidates(uri: str, roots: list[str], directory: Path | None) -> Iterator[str]:
     """Possible places of a file, most likely first."""
     if "\0" in uri or not uri:
         return
     scheme, separator, rest = uri.partition("://")
     if not separator:
-        path = Path(uri)
-        if path.is_absolute():
-            yield path
+        if os.path.isabs(uri):
+            yield uri
             return
         if directory is not None:
-            yield directory / path
+            yield os.path.join(directory, uri)
         for root in roots:
-            yield root / path
+            yield os.path.join(root, uri)
         return
     if scheme == "file":
-        yield Path(unquote("/" + rest.partition("/")[2]))
+        yield unquote("/" + rest.partition("/")[2])
         return
     package, _, inside = rest.partition("/")
     for root in roots:
-        if root.name == package:
-            yield root / inside
-        yield root / package / inside
+        if os.path.basename(root) == package:
+            yield os.path.join(root, inside)
+        yield os.path.join(root, package, inside)

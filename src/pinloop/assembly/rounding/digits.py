@@ -28,10 +28,18 @@ def written_tolerance(texts: Iterable[str]) -> float:
     """
     counts: Counter[int] = Counter()
     for text in texts:
-        for number in _NUMBER.findall(text):
-            counts[len(number.replace(".", "").strip("0"))] += 1
+        for match in _NUMBER.finditer(text):
+            digits = len(match[1].replace(".", "").strip("0"))
+            if _rounding(digits) < DEFAULT_TOLERANCE:
+                return DEFAULT_TOLERANCE  # whatever the other numbers are
+            counts[digits] += 1
     most = max(counts, default=0)
     long = sum(counts[n] for n in counts if n > 1)
     if most < 3 or long < _EVIDENCE or counts[most] < _SHARE * long:
         return DEFAULT_TOLERANCE
-    return max(DEFAULT_TOLERANCE, 3 * 10.0 ** (1 - most))
+    return max(DEFAULT_TOLERANCE, _rounding(most))
+
+
+def _rounding(digits: int) -> float:
+    """By how much frames are off in a file of so many significant digits."""
+    return 3 * 10.0 ** (1 - digits)

@@ -43,6 +43,7 @@ from .shapes import read_colors, read_geometry, report_missing
 
 __all__ = ["read_urdf"]
 
+_MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _WORLD = "world"
 """What is called so need not be declared: it is the ground."""
 
@@ -205,13 +206,11 @@ def _body(link: Element, remarks: Remarks) -> Body:
     if inertia is not None:
         if missing := [key for key in ("ixx", "iyy", "izz") if inertia.get(key) is None]:
             remarks.add(link, f"has an inertia without {', '.join(missing)}, taken as 0")
-        for i, row in enumerate("xyz"):
-            for j, column in enumerate("xyz"[i:], start=i):
-                tensor[i, j] = tensor[j, i] = moment = inertia.number(f"i{row}{column}", 0.0)
-                if inertia.number(f"i{column}{row}", moment) != moment:
-                    remarks.add(
-                        link, f"has i{column}{row} other than i{row}{column}, which is taken"
-                    )
+        xx, xy, xz, yy, yz, zz = (inertia.number(key, 0.0) for key in _MOMENTS)
+        tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        for key, value in (("iyx", xy), ("izx", xz), ("izy", yz)):
+            if inertia.get(key) is not None and inertia.number(key) != value:
+                remarks.add(link, f"has {key} other than i{key[:0:-1]}, which is taken")
     rotation = placement.rotation
     return Body(
         name, mass, constant(placement.translation), constant(rotation @ tensor @ rotation.T),
@@ -224,9 +223,9 @@ def _joints(root: Element, remarks: Remarks) -> tuple[list[Joint], list[Coupling
     joints: list[Joint] = []
     couplings: list[Coupling] = []
     carried: dict[str, str] = {}
-    moving = {e.get("name") for e in root.all("joint") if read_pair(e).dof}
-    for element in root.all("joint"):
-        joint = _joint(element, remarks)
+    read = [_joint(element, remarks) for element in root.all("joint")]
+    moving = {joint.name for joint in read if joint.pair.dof}
+    for element, joint in zip(root.all("joint"), read, strict=True):
         if joint.child in carried:
             joint = replace(joint, cut=True)
             remarks.add(
@@ -304,9 +303,7 @@ def _losses(element: Element, pair: Pair) -> dict[str, Any]:
     return {key: v for key, v in spread.items() if any(v)}
 
 
-def _mimic(
-    mimic: Element, joint: Element, moving: set[str | None], remarks: Remarks
-) -> list[Coupling]:
+def _mimic(mimic: Element, joint: Element, moving: set[str], remarks: Remarks) -> list[Coupling]:
     """Coupling of a mimic joint; none if one of the two joints does not move."""
     source, name = mimic.require("joint"), joint.require("name")
     if source not in moving:
