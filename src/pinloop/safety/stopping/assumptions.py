@@ -13,7 +13,7 @@ from ...tables.number_format import decimals, listed, milliseconds, number, unit
 from ..brakes.brakes import Assumption, Brakes, Chain
 from ..brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS, quantity
 from ..space.passed_limits import LimitPassed, joint_limits
-from .ledger import explained_error
+from .loads import explained_error
 from .result import StopResult
 
 __all__ = [

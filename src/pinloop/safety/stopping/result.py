@@ -25,10 +25,8 @@ from ..space.volume import SweptVolume
 from .brake_times import Category
 from .history import StopHistory
 from .holding import Holding, check_holding
-from .joint_stop import JointStop, joint_stop
-from .joint_travel import all_stand_since, measure_joint_travel
-from .ledger import Ledger, energy_ledger
-from .loads import Loads, measure_loads
+from .joint_stop import JointStop, all_stand_since, joint_stop, measure_joint_travel
+from .loads import Ledger, Loads, energy_ledger, measure_loads
 from .point_stop import PointStop, point_stop
 from .prepared_robot import tool_of
 from .result_document import Document

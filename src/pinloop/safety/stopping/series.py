@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...errors import BadValue
 from ...model.workspace import create_data
 from .drivetrain import Drivetrain
-from .ledger import energies_at
+from .loads import energies_at
 from .phase import Phase
 from .result import StopResult
 from .stop_equations import StopEquations

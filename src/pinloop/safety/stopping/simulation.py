@@ -35,13 +35,11 @@ from .crossing import Watched, WatchedCoordinates, first_crossing, shortened, wa
 from .drivetrain import Drivetrain
 from .failures import CHATTER, INSTANT, explained
 from .history import StopHistory
-from .impact import impact
-from .pending_instants import PendingInstants
 from .phase import Phase, in_the_way
-from .plan import Plan
+from .plan import PendingInstants, Plan
 from .stick_slip import PhaseStart, decide_phase
 from .stop_equations import Solved, StopEquations, StopTorque
-from .teeth import Teeth
+from .teeth import Teeth, impact
 
 __all__ = ["Standstill", "StopSimulation"]
 

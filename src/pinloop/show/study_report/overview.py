@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import printable
 from ...integrate import MuntheKaas
-from ...safety.stopping.ledger import CLOSURE
+from ...safety.stopping.loads import CLOSURE
 from ...safety.stopping.prepared_robot import tool_of
 from ...safety.studies.cases import Setup
 from ...safety.studies.space import Variable
