@@ -7,6 +7,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import brentq
 
+import pinloop as pl
+
 from .robots_to_stop import (
     UP,
     G,
@@ -250,3 +252,11 @@ def test_wheel_that_nothing_holds_is_free() -> None:
     up, down = 0.5 / G, 0.5 * G * (0.3 - 1 / G) ** 2
     assert one.angle == pytest.approx(up - down) and one.travel == pytest.approx(up + down)
     assert one.excursion == pytest.approx(max(up, down - up)) and one.state == "moving"
+
+
+def test_a_brake_that_stops_at_once_takes_no_more_evaluations() -> None:
+    """The step would go on for a second; only what lies before the end of the motion counts."""
+    by = brakes(a={"dynamic_torque": 1e6, "delay": 0.5}, b={"dynamic_torque": 5.0})
+    stop = pl.stop(carriages(1.0, 1.0), [0.0, 0.0], [1.0, 0.01], brakes=by)
+    assert stop.stopping_time == pytest.approx(0.5 + 1e-6, abs=1e-12)
+    assert stop.run.evaluations < 100

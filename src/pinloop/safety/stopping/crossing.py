@@ -243,7 +243,9 @@ def _first_beyond(
     step: Step, equations: StopEquations, violation: float, end: float
 ) -> Crossing | None:
     """Where what is pinned comes loose, or the power in a gear turns round, before ``end``."""
-    way = float(np.abs(step.polynomial).sum())
+    # A step may go on far behind what ends it: a brake stops in microseconds what is light.
+    part = (end - step.t0) / (step.t1 - step.t0)
+    way = float(value_powers(part) @ np.abs(step.polynomial).sum(axis=1))
     if not (violation > 0.0 or way > TURN):
         return None
 
