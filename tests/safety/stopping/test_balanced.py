@@ -9,7 +9,7 @@ import scipy
 
 import pinloop as pl
 from pinloop.safety.stopping.holding import gravity_stiffness
-from pinloop.safety.stopping.stop import prepare_robot
+from pinloop.safety.stopping.prepared_robot import prepare_robot
 from pinloop.safety.stopping.stop_equations import StopEquations
 
 from ...screw_tables import Array

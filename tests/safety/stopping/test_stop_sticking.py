@@ -16,9 +16,9 @@ import pytest
 
 import pinloop as pl
 from pinloop.safety.stopping.phase import Phase
+from pinloop.safety.stopping.prepared_robot import prepare_robot
 from pinloop.safety.stopping.reference import EvenPiece, Piece
 from pinloop.safety.stopping.stick_slip import PhaseStart, decide_phase
-from pinloop.safety.stopping.stop import prepare_robot
 from pinloop.safety.stopping.stop_equations import StopEquations
 
 from ...screw_tables import Array

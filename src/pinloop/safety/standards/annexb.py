@@ -27,7 +27,7 @@ from ...tables.report import Report
 from ..brakes.brakes import Brakes
 from ..stopping import Payload, Standstill, StopResult
 from ..stopping.brake_times import Category, as_category
-from ..stopping.stop import PreparedRobot
+from ..stopping.prepared_robot import PreparedRobot
 from ..studies.space import driven_joints
 from .axisstop import (
     AxisStop,

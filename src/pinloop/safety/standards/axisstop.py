@@ -21,8 +21,8 @@ from ..brakes.brakes import Brakes
 from ..space.passed_limits import LimitPassed, joint_limits
 from ..stopping import Payload, Standstill, StopResult, Trigger
 from ..stopping.brake_times import Category
-from ..stopping.prepared_robot import tool_of
-from ..stopping.stop import PreparedRobot, prepare_robot, stop_prepared
+from ..stopping.prepared_robot import PreparedRobot, prepare_robot, tool_of
+from ..stopping.stop import stop_prepared
 from ..studies.space import driven_joints
 from .extension import Point, Pose
 

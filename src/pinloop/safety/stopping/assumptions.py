@@ -70,19 +70,19 @@ def assumption_lines(rows: Iterable[Assumption], category: int) -> tuple[str, ..
         rows: the assumptions, as `assumptions_of` gives them.
         category: number of the category; what has no effect in it is left out.
     """
-    kept = [
+    shown = [
         row
         for row in rows
         if row.parameter != "band" and not (category == 0 and row.parameter in _CONTROLLED)
     ]
-    joints = list(dict.fromkeys(row.joint for row in kept if row.joint))
+    joints = list(dict.fromkeys(row.joint for row in shown if row.joint))
     lines = []
     for heading, chosen in (
-        ("assumed", [row for row in kept if row.source == "assumed" and row.given]),
-        ("not given, default taken", [r for r in kept if r.source == "assumed" and not r.given]),
-        ("from the robot's file", [row for row in kept if row.source == "robot"]),
-        ("from a data sheet", [row for row in kept if row.source == "datasheet"]),
-        ("measured", [row for row in kept if row.source == "measured"]),
+        ("assumed", [row for row in shown if row.source == "assumed" and row.given]),
+        ("not given, default taken", [r for r in shown if r.source == "assumed" and not r.given]),
+        ("from the robot's file", [row for row in shown if row.source == "robot"]),
+        ("from a data sheet", [row for row in shown if row.source == "datasheet"]),
+        ("measured", [row for row in shown if row.source == "measured"]),
     ):
         lines += [f"{heading}, {line}" for line in _grouped(chosen, joints)]
     return tuple(lines)
@@ -139,7 +139,7 @@ def _spread(values: dict[str, list[Assumption]]) -> str:
 
 def warnings_of(result: StopResult) -> tuple[str, ...]:
     """What is odd about a stop or its numbers, one sentence each, the gravest first."""
-    found = [
+    sentences = [
         *_energy_missed(result),
         *_not_held(result),
         *_still_spinning(result),
@@ -149,10 +149,10 @@ def warnings_of(result: StopResult) -> tuple[str, ...]:
     ]
     brakes, robot = result.brakes, result.robot
     if brakes.robot and brakes.robot != robot.name:
-        found.append(f"the brakes were made for robot '{brakes.robot}', not for '{robot.name}'")
+        sentences.append(f"the brakes were made for robot '{brakes.robot}', not for '{robot.name}'")
     if not result.run.v[0].any():
-        found.append("nothing moved when the signal came")
-    return tuple(dict.fromkeys((*found, *brakes.warnings, *robot.warnings)))
+        sentences.append("nothing moved when the signal came")
+    return tuple(dict.fromkeys((*sentences, *brakes.warnings, *robot.warnings)))
 
 
 def _energy_missed(result: StopResult) -> Iterator[str]:
@@ -204,7 +204,7 @@ def _still_spinning(result: StopResult) -> Iterator[str]:
 
 def _limits_passed(result: StopResult) -> Iterator[str]:
     # An end stop that is hit comes before a speed that is passed.
-    for passed in sorted(joint_limits(result.run), key=lambda one: one.kind == "velocity"):
+    for passed in sorted(joint_limits(result.run), key=lambda limit: limit.kind == "velocity"):
         yield _limit_sentence(result, passed)
 
 

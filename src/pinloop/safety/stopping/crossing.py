@@ -135,9 +135,9 @@ def first_crossing(
         violation: how far beyond its end the phase may have been in the step.
         band: how far beyond zero a guard that starts at zero must get to count.
     """
-    found = _first_of_watched(step, watched, band)
-    ended = _first_beyond(step, equations, violation, step.t1 if found is None else found.t)
-    return found if ended is None else ended
+    crossing = _first_of_watched(step, watched, band)
+    ended = _first_beyond(step, equations, violation, step.t1 if crossing is None else crossing.t)
+    return crossing if ended is None else ended
 
 
 def watched_joints(phase: Phase, train: Drivetrain, band: float) -> list[Watched]:
@@ -148,7 +148,7 @@ def watched_joints(phase: Phase, train: Drivetrain, band: float) -> list[Watched
         train: names of the joints, and which have friction or losses.
         band: speeds that count as zero.
     """
-    piece, found = phase.piece, []
+    piece, watched = phase.piece, []
     for column in (~phase.pinned).nonzero()[0].tolist():
         way, drive_sign = (
             phase.sliding.direction[column],
@@ -156,17 +156,17 @@ def watched_joints(phase: Phase, train: Drivetrain, band: float) -> list[Watched
         )
         name = train.names[column]
         if way:
-            found.append(Watched(column, None, way, 0.0, f"{name} comes to rest"))
+            watched.append(Watched(column, None, way, 0.0, f"{name} comes to rest"))
         if drive_sign:
             level = _component(piece.v, column)
-            found.append(Watched(column, None, -drive_sign, level, f"{name} meets its drive"))
+            watched.append(Watched(column, None, -drive_sign, level, f"{name} meets its drive"))
     # Friction and losses of what follows its drive turn round with it.
     for column in (phase.follow & piece.may_reverse & train.dry).nonzero()[0].tolist():
         for way in (-1.0, 1.0):
             if phase.sliding.direction[column] != -way:
                 name = f"{train.names[column]} turns round"
-                found.append(Watched(column, None, way, -2.0 * way * band, name))
-    return found
+                watched.append(Watched(column, None, way, -2.0 * way * band, name))
+    return watched
 
 
 def _component(signal: Signal, column: int) -> Callable[[float], float]:
@@ -180,14 +180,14 @@ def _first_of_watched(step: Step, watched: WatchedCoordinates, band: float) -> C
     passed = (guards[-1] <= 0.0) | (guards.min(axis=0) < -band)
     first: Crossing | None = None
     for k in passed.nonzero()[0].tolist():
-        one = watched.joints[k]
-        root = _root(one, guards[:, k], step, step.polynomial[:, one.column], band)
+        joint = watched.joints[k]
+        root = _root(joint, guards[:, k], step, step.polynomial[:, joint.column], band)
         if root is not None and (first is None or root < first.t):
-            first = Crossing(root, one, one.guard)
+            first = Crossing(root, joint, joint.guard)
     return first
 
 
-def _root(one: Watched, values: Array, step: Step, p: Array, band: float) -> float | None:
+def _root(joint: Watched, values: Array, step: Step, p: Array, band: float) -> float | None:
     """Where a guard passes from positive to negative, on the polynomial of its coordinate."""
     below = (values[1:] < -band).nonzero()[0]
     if not len(below):
@@ -196,22 +196,22 @@ def _root(one: Watched, values: Array, step: Step, p: Array, band: float) -> flo
     end = int(below[0]) + 1
     above = (values[:end] > 0.0).nonzero()[0]
     h = step.t1 - step.t0
-    if not (len(above) or callable(one.level)):
-        return step.t0 + h * _back_at_zero(one, p, _PARTS[end])
+    if not (len(above) or callable(joint.level)):
+        return step.t0 + h * _back_at_zero(joint, p, _PARTS[end])
 
     # Of six numbers Python's sums are several times as fast as NumPy's.
     orders = range(1, 6)
-    if one.q_index is None:
+    if joint.q_index is None:
         powers = [k * c / h for k, c in zip(orders, p.tolist(), strict=True)]
     else:
-        powers = [float(step.q0[one.q_index]), *p.tolist()]
+        powers = [float(step.q0[joint.q_index]), *p.tolist()]
     powers.reverse()
 
     def value(s: float) -> float:
         x = 0.0
         for c in powers:
             x = x * s + c
-        return one.sign * (x - one.at(step.t0 + s * h))
+        return joint.sign * (x - joint.at(step.t0 + s * h))
 
     if len(above):
         return step.t0 + h * float(
@@ -225,14 +225,14 @@ def _root(one: Watched, values: Array, step: Step, p: Array, band: float) -> flo
     )
 
 
-def _back_at_zero(one: Watched, p: Array, end: float) -> float:
+def _back_at_zero(joint: Watched, p: Array, end: float) -> float:
     """Part of a step at which a guard that starts at zero is back there; 0 if it goes down at once.
 
     Between two samples it may have been positive: what has just left a tooth may fall back.
     """
     # The zero at the start is divided out: of the way, or of the speed, whose constant is nothing.
-    rest = p if one.q_index is not None else (p * np.arange(1, 6))[1:]
-    if not one.sign * rest[0] > 0.0:
+    rest = p if joint.q_index is not None else (p * np.arange(1, 6))[1:]
+    if not joint.sign * rest[0] > 0.0:
         return 0.0
     roots = np.roots(rest[::-1])
     real = roots.real[(np.abs(roots.imag) < REAL_ROOT) & (roots.real > 0.0) & (roots.real <= end)]
@@ -299,9 +299,9 @@ def first_passed(
             middle = 0.5 * (a + b)
             waiting += [(middle, b, halvings + 1), (a, middle, halvings + 1)]
             continue
-        found = _first_confirmed(passed, a, b, heights)
-        if found is not None:
-            return found
+        bracket = _first_confirmed(passed, a, b, heights)
+        if bracket is not None:
+            return bracket
     return None
 
 

@@ -64,11 +64,11 @@ def default_pose(
     q = assemble(robot, robot.configuration(start), fixed)
     rest = "all other joints" if fixed else "all joints"
     loops = ", adjusted so that the loops close" if robot.loops or robot.couplings else ""
-    said = f"assumed: {rest} at zero, or as close to zero as their limits allow{loops}"
+    words = f"assumed: {rest} at zero, or as close to zero as their limits allow{loops}"
     if not fixed:
-        return q, said
+        return q, words
     given = ", ".join(f"{name} at {_written(robot, name, v)}" for name, v in fixed.items())
-    return q, given if len(fixed) == len(robot.joints) else f"{given}; {said}"
+    return q, given if len(fixed) == len(robot.joints) else f"{given}; {words}"
 
 
 def _inside(low: float, high: float) -> float:
@@ -126,33 +126,33 @@ def default_velocity(
     limits = {name: _limit(robot, name) for name in names}
     ways = _directions(robot, q, names)
     rates = {name: part * ways[name] * (limits[name] or _SPEED) for name in names}
-    said = [f"{name} at {_written(robot, name, rate, '/s')}" for name, rate in given.items()]
+    words = [f"{name} at {_written(robot, name, rate, '/s')}" for name, rate in given.items()]
     if names:
-        said += _speed_words(part, limits, others=bool(given))
+        words += _speed_words(part, limits, others=bool(given))
     if given:
-        return consistent_velocity(robot, q, {**rates, **given}), "; ".join(said)
+        return consistent_velocity(robot, q, {**rates, **given}), "; ".join(words)
     changed = "changed to what the loops and the limits of all joints allow"
     try:
         v = consistent_velocity(robot, q, rates)
     except InconsistentVelocity:
         v = _nearest(robot, q, rates)
-        said.append(changed)
+        words.append(changed)
     excess = _excess(robot, v, part)
     if excess > 1.0 + SAME:
         v = v / excess
-        said.append(changed)
-    return v, "; ".join(dict.fromkeys(said))
+        words.append(changed)
+    return v, "; ".join(dict.fromkeys(words))
 
 
 def _speed_words(fraction: float, limits: Mapping[str, float | None], *, others: bool) -> list[str]:
-    said = [
+    words = [
         f"{'all other' if others else 'all'} motors at {100 * fraction:g} % of their speed limits, "
         "in the direction in which gravity pulls, else away from the nearer limit"
     ]
     unknown = [name for name, limit in limits.items() if limit is None]
     if unknown:
-        said.append(f"assumed for {', '.join(unknown)}: a limit of {_SPEED:g} rad/s or m/s")
-    return said
+        words.append(f"assumed for {', '.join(unknown)}: a limit of {_SPEED:g} rad/s or m/s")
+    return words
 
 
 def _one_axis(robot: Mechanism) -> list[str]:
@@ -239,15 +239,15 @@ def _excess(robot: Mechanism, v: Array, fraction: float) -> float:
 def brakes_beside(path: str | Path) -> Path | None:
     """The brakes file beside a robot file, ``<robot>.brakes.yaml``, if there is one."""
     for suffix in (".brakes.yaml", ".brakes.yml"):
-        found = Path(path).with_suffix(suffix)
-        if found.is_file():
-            return found
+        beside = Path(path).with_suffix(suffix)
+        if beside.is_file():
+            return beside
     return None
 
 
 def default_brakes(robot: Mechanism, path: str | Path) -> tuple[Brakes, bool]:
     """Brakes from the file beside a robot file, or guessed ones; and whether there is a file."""
-    found = brakes_beside(path)
-    if found is not None:
-        return Brakes.from_yaml(found), True
+    beside = brakes_beside(path)
+    if beside is not None:
+        return Brakes.from_yaml(beside), True
     return Brakes.template(robot), False

@@ -62,7 +62,7 @@ class Sliding:
 
     def at(self, rows: NDArray[np.intp]) -> Sliding:
         """Some of many instants."""
-        return Sliding(*(np.asarray(getattr(self, one.name))[rows] for one in fields(self)))
+        return Sliding(*(np.asarray(getattr(self, field.name))[rows] for field in fields(self)))
 
 
 @dataclass(frozen=True, eq=False)

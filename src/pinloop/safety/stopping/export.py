@@ -85,9 +85,11 @@ def columns_of(result: StopResult, every: float | None = 1e-3) -> dict[str, Arra
         column, unit = robot.coordinates(name).v.start, units_of(robot, name).torque
         kind = "torque" if unit == "N m" else "force"
         parts = {
-            "": series.torque, "brake": series.brake, "friction": series.friction,
+            "": series.torque,
+            "brake": series.brake,
+            "friction": series.friction,
             "drive": series.drive,
-        }  # fmt: skip
+        }
         table |= {
             column_name(name, part, kind, unit=unit): values[:, column]
             for part, values in parts.items()
@@ -260,8 +262,8 @@ def _state(result: StopResult, k: int) -> StateRecord:
     robot, run = result.robot, result.run
     at = {name: robot.coordinates(name) for name in robot.joints}
     return {
-        "q": {name: _numbers(run.q[k, one.q]) for name, one in at.items()},
-        "v": {name: _numbers(run.v[k, one.v]) for name, one in at.items()},
+        "q": {name: _numbers(run.q[k, place.q]) for name, place in at.items()},
+        "v": {name: _numbers(run.v[k, place.v]) for name, place in at.items()},
     }
 
 

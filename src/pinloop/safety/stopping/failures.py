@@ -42,10 +42,10 @@ def explained(
         return _at_singular_pose(failure, equations)
     if last is None:
         return failure
-    found = equations.stiffest_damping(*last)
-    if found is None or longest_step(found, method) > INSTANT / CHATTER:
+    damping = equations.stiffest_damping(*last)
+    if damping is None or longest_step(damping, method) > INSTANT / CHATTER:
         return failure
-    text = f"{failure}. {limit_message(found, method)}; {found.way_out}"
+    text = f"{failure}. {limit_message(damping, method)}; {damping.way_out}"
     return StepFailed(text, failure.reason)
 
 

@@ -94,14 +94,14 @@ class Follower:
         goal = self._robot.configuration(values, q)
         problem: LoopNotClosed | None = None
         for held in self._choices(q):
-            found = self._loops.closed(self._led(q, goal), held)
-            if found is None:
+            closed = self._loops.closed(self._led(q, goal), held)
+            if closed is None:
                 continue
-            change = self._robot.difference(found, goal)[self._columns]
+            change = self._robot.difference(closed, goal)[self._columns]
             worst = int(np.argmax(np.abs(change / self._scale)))
             if abs(change[worst]) <= _OFF * self._scale[worst]:
-                return found
-            problem = problem or self._disagrees(found, values, time, worst, float(change[worst]))
+                return closed
+            problem = problem or self._disagrees(closed, values, time, worst, float(change[worst]))
         if problem is not None:
             raise problem
         other = self._assembled(q, values, time)

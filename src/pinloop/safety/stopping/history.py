@@ -98,9 +98,12 @@ class StopHistory:
         length = run.t[steps + 1] - run.t[steps]
         h = length[:, None]
         p = hermite(
-            run.psi[steps], h * run.v[steps], h * run.v[steps + 1],
-            h * h * run.a[steps], h * h * run.a[steps + 1],
-        )  # fmt: skip
+            run.psi[steps],
+            h * run.v[steps],
+            h * run.v[steps + 1],
+            h * h * run.a[steps],
+            h * h * run.a[steps + 1],
+        )
         dense = None if robot.nq == robot.nv else tuple(map(self.step, steps.tolist()))
         turns = ~robot.is_translation
         return MovingSteps(steps, run.t[steps], length, run.q[steps], p, turns, dense)

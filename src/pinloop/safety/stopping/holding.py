@@ -78,19 +78,19 @@ def check_holding(
     rotors = (train.lossy / train.efficiency)[at]
     load, held, balanced, falling = np.zeros(len(f)), *np.zeros((3, len(f)), dtype=bool)
     try:
-        made = solve_stick_slip(
+        decision = solve_stick_slip(
             M, f, J, gamma, Contacts(at, none, low[at], high[at], rotors, rotors)
         )
     except PinloopError:
         if stands:
             raise
     else:
-        held[at] = made.side == 0
-        balanced = ~held & (np.abs(made.a) <= _STILL)
+        held[at] = decision.side == 0
+        balanced = ~held & (np.abs(decision.a) <= _STILL)
         balanced[at] = False
-        load[at] = made.torque
+        load[at] = decision.torque
         if balanced.any():
-            falling = _falling(equations, q, M + np.diag(train.lossy), held, made.multipliers)
+            falling = _falling(equations, q, M + np.diag(train.lossy), held, decision.multipliers)
             balanced &= ~falling
     wanted = np.union1d(at, np.array(list(train.columns.values()), dtype=np.intp))
     if not (held | balanced)[wanted].all():

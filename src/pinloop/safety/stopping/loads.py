@@ -194,7 +194,7 @@ class _Follower:
             before - gear_output,
             drive,
         ]
-        powers = np.concatenate([one * v for one in taken], axis=-1)
+        powers = np.concatenate([power * v for power in taken], axis=-1)
         return np.concatenate([v, torque, gear], axis=-1), powers
 
     def _solve(
@@ -240,7 +240,7 @@ def _stack_sliding(sliding: list[Sliding]) -> Sliding:
         return array.reshape(len(values), 1, array.size // max(len(values), 1))
 
     return Sliding(
-        *(stacked([getattr(one, field.name) for one in sliding]) for field in fields(Sliding))
+        *(stacked([getattr(phase, field.name) for phase in sliding]) for field in fields(Sliding))
     )
 
 

@@ -16,7 +16,7 @@ from ...tolerances import PATH_DURATION
 from .drivetrain import Drivetrain
 from .phase import pinned_bounds
 from .plan import Plan
-from .simulation import Standstill, StopSimulation
+from .simulation import Standstill, StopSimulation, Trial
 
 __all__ = ["hold_on_path"]
 
@@ -121,9 +121,13 @@ class _Path:
             return worst > 0.0 and not whole
 
         simulation = StopSimulation(
-            self.equations, self.train, plan, self.method, Standstill(),
-            limited=False, longest=duration / _STEPS, enough=look,
-        )  # fmt: skip
+            self.equations,
+            self.train,
+            plan,
+            self.method,
+            Standstill(),
+            trial=Trial(duration / _STEPS, look),
+        )
         simulation.go(self.q, self.v, command + duration)
         return float(worst)
 

@@ -140,8 +140,8 @@ def _holding(
 
 def breakaway_directions(phase: Phase) -> tuple[Array, Array]:
     """Direction of the motion if what pins a coordinate gives way upwards, and downwards."""
-    one, direction = np.ones(len(phase.follow)), phase.sliding.direction
-    return np.where(phase.follow, direction, one), np.where(phase.follow, direction, -one)
+    up, direction = np.ones(len(phase.follow)), phase.sliding.direction
+    return np.where(phase.follow, direction, up), np.where(phase.follow, direction, -up)
 
 
 def gear_contacts(

@@ -9,10 +9,11 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ...boundary.arguments import public
+from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
 from ...simulation.trajectory import Trajectory
 
-__all__ = ["PointStop", "point_stop"]
+__all__ = ["PointStop", "point_motion", "point_stop"]
 
 Array = NDArray[np.float64]
 
@@ -71,18 +72,34 @@ def point_stop(run: Trajectory, frame: str, reaction_time: float, every: float) 
         reaction_time: [s]; its end is one of the times, unless the motion ends before.
         every: interval between its places [s].
     """
-    index, model = run.robot.frame_id(frame), run.robot.model
-    data = create_data(model)
     end = float(run.t[-1])
     count = max(2, int(np.ceil(end / every)) + 1)
     reaction = min(reaction_time, end)
     times = np.union1d(np.linspace(0.0, end, count), [*run.t, reaction])
-    path, speed = np.zeros((len(times), 3)), np.zeros(len(times))
-    for k, state in enumerate(zip(*run(times)[1:], strict=True)):
-        pin.forwardKinematics(model, data, *state)
-        path[k] = pin.updateFramePlacement(model, data, index).translation
-        speed[k] = np.linalg.norm(pin.getFrameVelocity(model, data, index, pin.LOCAL).linear)
+    path, speed = point_motion(run.robot, frame, *run(times)[1:])
     return PointStop(frame, times, path, speed, int(np.searchsorted(times, reaction)))
+
+
+def point_motion(robot: Mechanism, frame: str, q: Array, v: Array) -> tuple[Array, Array]:
+    """Places of the origin of a frame or body in the world [m], and its speeds [m/s].
+
+    Args:
+        robot: the mechanism.
+        frame: body or frame.
+        q: configurations, shape (k, nq).
+        v: velocities, shape (k, nv).
+
+    Returns:
+        Shapes (k, 3) and (k,).
+    """
+    model, index = robot.model, robot.frame_id(frame)
+    data = create_data(model)
+    places, speeds = np.zeros((len(q), 3)), np.zeros(len(q))
+    for row, state in enumerate(zip(q, v, strict=True)):
+        pin.forwardKinematics(model, data, *state)
+        places[row] = pin.updateFramePlacement(model, data, index).translation
+        speeds[row] = np.linalg.norm(pin.getFrameVelocity(model, data, index, pin.LOCAL).linear)
+    return places, speeds
 
 
 def _length(path: Array) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,12 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 from ...boundary.arguments import public
 from ...boundary.checks import require_kind
 from ...boundary.marks import As, Name, NotNegative, Vector3
+from ...dynamics import EquationsOfMotion
 from ...errors import BadValue
 from ...model.description import Joint, constant
 from ...model.mechanism import Mechanism, build
 from ...model.workspace import remembered
+from ...regularization.sampled_redundancy import with_all_rows
+from ...simulation.limits import JointEnd, joint_ends
+from ...simulation.modes import ModalSystem
+from ..brakes.brakes import Brakes
+from .drivetrain import Drivetrain
 
-__all__ = ["Payload", "mount_robot", "payload_of", "tool_of"]
+__all__ = ["Payload", "PreparedRobot", "mount_robot", "payload_of", "prepare_robot", "tool_of"]
 
 Array = NDArray[np.float64]
 
@@ -53,9 +59,10 @@ def tool_of(robot: Mechanism) -> str:
             return own[name]
     deepest = max(
         robot.model.frames,
-        key=lambda frame: len(robot.model.supports[frame.parentJoint]) if frame.name in own.values()
-        else -1,
-    )  # fmt: skip
+        key=lambda frame: (
+            len(robot.model.supports[frame.parentJoint]) if frame.name in own.values() else -1
+        ),
+    )
     return str(deepest.name)
 
 
@@ -135,3 +142,45 @@ def _with_rotor(joint: Joint, robot: Mechanism, armature: tuple[float, ...]) -> 
     if joint.name not in robot.joints:
         return joint
     return replace(joint, armature=armature[robot.coordinates(joint.name).v])
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedRobot:
+    """A robot ready to be stopped, any number of times.
+
+    Args:
+        robot: with its payload, its mounting and its rotors, but for those behind gears with
+            losses.
+        train: brakes, gears, friction and drives.
+        system: equations by mode for trajectories, of the robot with all its rotors.
+        equations: equations of the robot with loops, without forces.
+        ends: position limits that are end stops.
+    """
+
+    robot: Mechanism
+    train: Drivetrain
+    system: ModalSystem
+    equations: EquationsOfMotion
+    ends: tuple[JointEnd, ...] = ()
+
+
+def prepare_robot(
+    robot: Mechanism,
+    brakes: Brakes,
+    payload: Payload | float | None = None,
+    gravity: ArrayLike | None = None,
+    limits: Literal["warn", "end stop"] = "warn",
+) -> PreparedRobot:
+    """Prepare a robot for stops; see `stop` for the arguments."""
+    if limits not in ("warn", "end stop"):
+        raise BadValue(f"limits of a stop is {limits!r}; give 'warn' or 'end stop'")
+    brakes = brakes.for_robot(robot)
+    train = Drivetrain(robot, brakes)
+    # Rows that were chosen by sampling would have to be chosen again in the middle of a stop.
+    machine = with_all_rows(mount_robot(robot, train.reflected - train.lossy, payload, gravity))
+    system = ModalSystem(machine)
+    equations = EquationsOfMotion(system.mechanism(frozenset()))
+    if train.has_losses:
+        system = ModalSystem(mount_robot(equations.robot, train.reflected, None, None))
+    ends = joint_ends(machine) if limits == "end stop" else ()
+    return PreparedRobot(machine, train, system, equations, tuple(x for x in ends if not x.axes))

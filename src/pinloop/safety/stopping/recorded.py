@@ -239,7 +239,7 @@ class JointTrajectory:
         Raises:
             UnknownName: a recorded name is no joint of the robot.
         """
-        said = []
+        sentences = []
         times = self._extreme_times()
         for k, name in enumerate(self.joints):
             column = self._column(robot, name)
@@ -248,18 +248,18 @@ class JointTrajectory:
             rates = np.abs(self._spline(times[k], 1)[:, k])
             worst = int(np.argmax(rates))
             if limit > 0 and rates[worst] > limit * (1 + SAME):
-                said.append(
+                sentences.append(
                     f"joint '{name}' reaches {rates[worst]:.4g} {unit}/s at t = "
                     f"{times[k][worst]:.4g} s, above its velocity limit of {limit:.4g} {unit}/s"
                 )
             jumps = np.abs(np.diff(self.values[:, k]))
             if unit == "rad" and jumps.max() > np.pi:
                 at = int(np.argmax(jumps))
-                said.append(
+                sentences.append(
                     f"joint '{name}' turns by {jumps[at]:.4g} rad from t = {self.t[at]:.6g} s to "
                     f"the next sample; if its angle was wrapped, unwrap it (numpy.unwrap)"
                 )
-        return tuple(said)
+        return tuple(sentences)
 
     def _extreme_times(self) -> list[Array]:
         """Per joint the times at which its speed may be largest: samples and zeros of its rate.

@@ -95,8 +95,9 @@ def read_table(path: str | Path, joints: Sequence[str] | None = None) -> RecordT
         raise LoadError(
             f"{time}: time {samples[k + 1].cells[time.index]} is not after "
             f"{samples[k].cells[time.index]} in line {samples[k].line}; times must increase",
-            source=source, line=samples[k + 1].line,
-        )  # fmt: skip
+            source=source,
+            line=samples[k + 1].line,
+        )
     names, units = (tuple(getattr(c, key) for c in columns) for key in ("name", "unit"))
     return RecordTable(names, numbers[:, 0], numbers[:, 1:], units)
 
@@ -116,8 +117,9 @@ def _header(rows: list[TableRow], source: str) -> tuple[TableRow, list[TableRow]
         raise LoadError(
             "numbers stand where the header must be; the first row names the columns, e.g. "
             "t,joint_1,joint_2",
-            source=source, line=row.line,
-        )  # fmt: skip
+            source=source,
+            line=row.line,
+        )
     raise LoadError("has no rows; the first names the columns, e.g. t,joint_1", source=source)
 
 
@@ -142,10 +144,10 @@ def _columns(
                     )
                 columns[column.name] = column
         if len(times) != 1:
-            found = " and ".join(map(str, times)) or "none"
+            named = " and ".join(map(str, times)) or "none"
             raise BadValue(
                 f"there must be one column of times, named t or time, separated from the others "
-                f"by commas, semicolons or tabs; found: {found}"
+                f"by commas, semicolons or tabs; found: {named}"
             )
         for name in joints or ():
             if name not in columns:
@@ -214,8 +216,8 @@ def _as_joint(index: int, title: str, joints: Sequence[str] | None) -> _Column |
 
 def _parted(title: str, units: Collection[str]) -> tuple[str, str]:
     """Name and unit of a title: ``name [unit]``, ``name (unit)``, or ``name_unit`` if known."""
-    if found := _BRACKETS.fullmatch(title):
-        return found["name"], (found["square"] or found["round"] or "").strip()
+    if match := _BRACKETS.fullmatch(title):
+        return match["name"], (match["square"] or match["round"] or "").strip()
     name, _, unit = title.rpartition("_")
     return (name, unit) if name and unit.lower() in units else (title, "")
 
@@ -226,8 +228,9 @@ def _sample(row: TableRow, width: int, columns: Sequence[_Column], source: str) 
         raise LoadError(
             f"{len(row.cells)} cells, but the header has {width}; with decimal commas, columns "
             "must be separated by semicolons",
-            source=source, line=row.line,
-        )  # fmt: skip
+            source=source,
+            line=row.line,
+        )
     numbers = []
     for column in columns:
         cell = row.cells[column.index] if column.index < len(row.cells) else ""
@@ -236,7 +239,8 @@ def _sample(row: TableRow, width: int, columns: Sequence[_Column], source: str) 
             what = f"{cell!r}, which is no finite number" if cell else "empty"
             raise LoadError(
                 f"{column} is {what}; correct it or take the row out",
-                source=source, line=row.line,
-            )  # fmt: skip
+                source=source,
+                line=row.line,
+            )
         numbers.append(number * column.factor)
     return numbers

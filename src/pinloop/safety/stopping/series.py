@@ -6,14 +6,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import pinocchio as pin
 from numpy.typing import NDArray
 
 from ...errors import BadValue
-from ...model.workspace import create_data
 from .drivetrain import Drivetrain
 from .loads import energies_at
 from .phase import Phase
+from .point_stop import point_motion
 from .result import StopResult
 from .stop_equations import StopEquations
 
@@ -82,20 +81,20 @@ def series_of(result: StopResult, every: float | None = 1e-3) -> Series:
         equations.enter(history.phases[run.mode[k]])
         torques[:, row] = _torques(equations, t, q[row], v[row])
         energies[:, row] = energies_at(equations, q[row], v[row])
-    tool, speed = _tool_path(result, q, v)
+    tool, speed = point_motion(robot, result.tool, q, v)
     torque, brake, friction, drive = torques
     return Series(times, q, v, torque, brake, friction, drive, tool, speed, *energies)
 
 
-def _instants(kept: Array, every: float | None) -> tuple[NDArray[np.intp], Array]:
+def _instants(stored: Array, every: float | None) -> tuple[NDArray[np.intp], Array]:
     """The stored state that each instant follows on, and the instants."""
     if every is None:
-        return np.arange(len(kept)), np.asarray(kept)
+        return np.arange(len(stored)), np.asarray(stored)
     try:
         interval = float(every)
     except (TypeError, ValueError):
         interval = math.nan
-    end = float(kept[-1])
+    end = float(stored[-1])
     if not (0 < interval < math.inf and end / interval < _MOST):
         raise BadValue(
             f"every is {every!r}; it is the interval of the rows in s, for example 0.001, or None "
@@ -104,7 +103,7 @@ def _instants(kept: Array, every: float | None) -> tuple[NDArray[np.intp], Array
     # Neither accumulated nor with the last bits of a product, which nobody wants to read.
     times = np.array([round(k * interval, 12) for k in range(int(end / interval) + 2)])
     times = np.append(times[times < end], end)
-    return np.searchsorted(kept, times, side="right") - 1, times
+    return np.searchsorted(stored, times, side="right") - 1, times
 
 
 def _torques(equations: StopEquations, t: float, q: Array, v: Array) -> Array:
@@ -141,15 +140,3 @@ def _shares(train: Drivetrain, phase: Phase, t: float) -> Array:
     whole = able.sum(axis=0)
     # Nothing can hold, so nothing is held: the part does not matter.
     return np.asarray(able / np.where(whole > 0, whole, 1.0))
-
-
-def _tool_path(result: StopResult, q: Array, v: Array) -> tuple[Array, Array]:
-    """Places and speeds of the tool."""
-    model, frame = result.robot.model, result.robot.frame_id(result.tool)
-    data = create_data(model)
-    places, speeds = np.zeros((len(q), 3)), np.zeros(len(q))
-    for row, state in enumerate(zip(q, v, strict=True)):
-        pin.forwardKinematics(model, data, *state)
-        places[row] = pin.updateFramePlacement(model, data, frame).translation
-        speeds[row] = np.linalg.norm(pin.getFrameVelocity(model, data, frame, pin.LOCAL).linear)
-    return places, speeds

@@ -41,7 +41,7 @@ from .stick_slip import PhaseStart, decide_phase
 from .stop_equations import Solved, StopEquations, StopTorque
 from .teeth import Teeth, impact
 
-__all__ = ["Standstill", "StopSimulation"]
+__all__ = ["Standstill", "StopSimulation", "Trial"]
 
 Array = NDArray[np.float64]
 State = tuple[Array, Array, Array]
@@ -93,6 +93,19 @@ class Standstill:
     dwell: float = 0.1
 
 
+@dataclass(frozen=True)
+class Trial:
+    """A simulation with drives of any torque, to find out how much it takes.
+
+    Args:
+        longest: longest step from the command on [s].
+        enough: asked after each step whether the rest does not matter.
+    """
+
+    longest: float
+    enough: Callable[[Step], bool]
+
+
 class StopSimulation:
     """A stop, from the signal on.
 
@@ -102,10 +115,8 @@ class StopSimulation:
         plan: what the drives follow, when brakes come and power goes.
         method: integrator.
         standstill: what counts as standing.
-        limited: whether the torque of the drives is limited in a controlled stop.
         ends: position limits that are end stops.
-        longest: longest step from the command on [s].
-        enough: asked after each step whether the rest does not matter.
+        trial: what is looked at, if that is all that the simulation is for.
     """
 
     def __init__(
@@ -116,17 +127,11 @@ class StopSimulation:
         method: MuntheKaas,
         standstill: Standstill,
         *,
-        limited: bool = True,
         ends: Sequence[JointEnd] = (),
-        longest: float = np.inf,
-        enough: Callable[[Step], bool] | None = None,
+        trial: Trial | None = None,
     ) -> None:
         self.robot, self.train, self.plan = equations.robot, train, plan
-        self.clock, self.standstill, self.limited = (
-            PendingInstants(plan, train),
-            standstill,
-            limited,
-        )
+        self.clock, self.standstill = PendingInstants(plan, train), standstill
         self.equations = StopEquations(equations, train)
         self.manifold = RobotManifold(self.robot)
         rows = equations.rows
@@ -151,8 +156,7 @@ class StopSimulation:
         self.crawls = ""  # what damping makes steps so short, if any
         self.tiny = 0.0
         self.simple = train.single
-        self.longest, self._enough = longest, enough
-        self._over = False
+        self._trial, self._over = trial, False
         model = self.robot.model
         self.data = create_data(model)
         kinds = pin.FrameType.JOINT, pin.FrameType.OP_FRAME
@@ -203,23 +207,23 @@ class StopSimulation:
             step, h_next = self.stepper.fixed(t, min(t + fixed, end), state), fixed
         else:
             longest = self.train.longest_step(state[1], state[2])
-            if t >= self.clock.brake_times.command:
-                longest = min(longest, self.longest)
+            if self._trial is not None and t >= self.clock.brake_times.command:
+                longest = min(longest, self._trial.longest)
             step, h_next = self.stepper.controlled(t, min(h, longest), end, state)
         violation = equations.bound_violation(between=1.0)
-        found = first_crossing(step, self.watched, equations, violation, self.tiny)
-        if found is None:
+        crossing = first_crossing(step, self.watched, equations, violation, self.tiny)
+        if crossing is None:
             self._store_step(step)
             return step.t1, step.q1, step.v1, step.a1, h_next
-        if found.t > t:
-            step, reached = shortened(self.stepper, equations, step, found, self.tiny)
+        if crossing.t > t:
+            step, reached = shortened(self.stepper, equations, step, crossing, self.tiny)
             self._store_step(step)
             if not reached:
                 return step.t1, step.q1, step.v1, step.a1, h_next
             t, state = step.t1, (step.q1, step.v1, step.a1)
-        if found.watched is None:
+        if crossing.watched is None:
             return (t, *self._end_phase(t, state), h_next)
-        return (t, *self._pass(t, state[0], state[1].copy(), found.watched), h_next)
+        return (t, *self._pass(t, state[0], state[1].copy(), crossing.watched), h_next)
 
     def _end_phase(self, t: float, state: State) -> State:
         """What is pinned comes loose, or power turns round in gears; the state after it."""
@@ -236,15 +240,15 @@ class StopSimulation:
         self._look_for_chatter(t)
         return state
 
-    def _pass(self, t: float, q: Array, v: Array, one: Watched) -> State:
+    def _pass(self, t: float, q: Array, v: Array, joint: Watched) -> State:
         """A speed or an angle passes the level at which it is watched; the state after it."""
-        if one.q_index is not None:
-            v = self._hit(t, q, v, one.name, self.teeth.hit(one, t, q))
-        elif not self.phase.follow[one.column]:  # else it is where its drive is
-            v[one.column] = one.at(t)
+        if joint.q_index is not None:
+            v = self._hit(t, q, v, joint.name, self.teeth.hit(joint, t, q))
+        elif not self.phase.follow[joint.column]:  # else it is where its drive is
+            v[joint.column] = joint.at(t)
             if t == self.phase.sliding.start:
-                self.refuted |= {one.column}
-        return self._begin(t, q, v, (one.name,))
+                self.refuted |= {joint.column}
+        return self._begin(t, q, v, (joint.name,))
 
     def _project(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
         """On the manifold, with what is pinned exactly where it belongs."""
@@ -265,9 +269,9 @@ class StopSimulation:
         if self.projector is None or max(map(abs, (v - before).tolist())) <= self.tiny:
             return
         tolerance = np.full(len(v), self.tiny)
-        found = speed_loss(self.equations.equations, t, q, VelocityShift(v, before, v, tolerance))
-        if found is not None:
-            raise StepFailed(f"{found} at t = {t:.6g} s", "speed taken")
+        loss = speed_loss(self.equations.equations, t, q, VelocityShift(v, before, v, tolerance))
+        if loss is not None:
+            raise StepFailed(f"{loss} at t = {t:.6g} s", "speed taken")
 
     # -- what happens -----------------------------------------------------------------------
 
@@ -352,7 +356,7 @@ class StopSimulation:
     def _limited(self, t: float) -> bool:
         """Whether the torque of the drives is limited: in a controlled stop."""
         controlled = self.plan.category.controlled and t >= self.clock.brake_times.command
-        return self.limited and controlled
+        return self._trial is None and controlled
 
     def _engage_teeth(self, t: float, q: Array, v: Array) -> Array:
         """Let pawls fall whose time has come; velocity after those without play have caught."""
@@ -373,7 +377,7 @@ class StopSimulation:
         driven = strong & (v == wanted) & ~pressed
         blocked = np.where(strong & pressed, 3, blocked)  # between its stop and its drive
         try:
-            made = impact(self.equations, t, q, v, blocked, driven, (mode, mode), (name,))
+            change = impact(self.equations, t, q, v, blocked, driven, (mode, mode), (name,))
         except PinloopError as error:
             if not driven.any():
                 raise
@@ -381,12 +385,12 @@ class StopSimulation:
                 f"{name} while drives go on as loops do not allow it: they have any torque until "
                 "the stop slows them down; let the signal come where there is more room"
             ) from error
-        if made.energy_loss > 0.0:
-            self.transitions.append(made)
-        found = obstacle(self.equations.equations, t, q, made.v_plus, made.v_minus)
-        if found is not None:
-            raise StepFailed(f"after '{name}' {found}", "no way on")
-        return made.v_plus
+        if change.energy_loss > 0.0:
+            self.transitions.append(change)
+        blocked_by = obstacle(self.equations.equations, t, q, change.v_plus, change.v_minus)
+        if blocked_by is not None:
+            raise StepFailed(f"after '{name}' {blocked_by}", "no way on")
+        return change.v_plus
 
     # -- the end ----------------------------------------------------------------------------
 
@@ -415,8 +419,8 @@ class StopSimulation:
             or len(self.states) % _LOOK != _LOOK - 1
         ):
             return
-        found = self.equations.stiffest_damping(t, q, v)
-        message = found and crawl_message(found, self.stepper.method, left, h)
+        damping = self.equations.stiffest_damping(t, q, v)
+        message = damping and crawl_message(damping, self.stepper.method, left, h)
         method = self.stepper.method
         if message and method.exact_damping is None and method.tableau.goes_ahead:
             self.stepper.decay = self.equations.decay
@@ -465,7 +469,7 @@ class StopSimulation:
     def _store_step(self, step: Step) -> None:
         self._store(step.t1, step.q1, step.v1, step.a1, step.psi)
         self._look_for_motion(step)
-        self._over = self._enough is not None and self._enough(step)
+        self._over = self._trial is not None and self._trial.enough(step)
 
     def _store(self, t: float, q: Array, v: Array, a: Array, psi: Array) -> None:
         last = self.equations.last

@@ -154,8 +154,8 @@ def _decided(
     limited = np.isfinite(contacts.low) | np.isfinite(contacts.high)
     if len(J) == 0 and not limited.any():  # nothing can move away, whatever it takes
         return np.zeros(len(limited)), np.zeros(len(limited), dtype=np.int64), np.zeros(0)
-    made = solve_stick_slip(M, f, J, gamma, contacts)
-    return made.torque, made.side, made.multipliers
+    decision = solve_stick_slip(M, f, J, gamma, contacts)
+    return decision.torque, decision.side, decision.multipliers
 
 
 def _as_if_all_stuck(train: Drivetrain, now: PhaseStart) -> Phase:
@@ -231,10 +231,10 @@ def _ends(train: Drivetrain, phase: Phase, t: float, v: Array, kind: int) -> Arr
     return np.array([*bounds, *rotors])
 
 
-def _joined(one: Contacts, other: Contacts) -> Contacts:
+def _joined(first: Contacts, second: Contacts) -> Contacts:
     return Contacts(
         *(
-            np.concatenate([getattr(one, name), getattr(other, name)])
+            np.concatenate([getattr(first, name), getattr(second, name)])
             for name in ("columns", "target", "low", "high", "inertia_up", "inertia_down")
         )
     )

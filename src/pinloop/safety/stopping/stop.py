@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
@@ -21,18 +20,15 @@ from ...dynamics import EquationsOfMotion
 from ...errors import BadValue, PinloopError, PinloopWarning, StopFailed
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism, blamed_links, blaming_links, require_robot
-from ...regularization.sampled_redundancy import with_all_rows
 from ...simulation.initial_state import consistent_start
-from ...simulation.limits import JointEnd, ends_seen_from, joint_ends, require_within
-from ...simulation.modes import ModalSystem
+from ...simulation.limits import ends_seen_from, require_within
 from ...simulation.stepping import StepFailed
 from ...tolerances import INTEGRATION, SAME
 from ..brakes.brakes import Brakes
 from .brake_times import Category, as_category
-from .drivetrain import Drivetrain
 from .onpath import hold_on_path
 from .plan import Trigger, make_plan
-from .prepared_robot import Payload, mount_robot
+from .prepared_robot import Payload, PreparedRobot, prepare_robot
 from .result import StopResult, make_result
 from .simulation import Standstill, StopSimulation
 
@@ -103,48 +99,6 @@ def stop(
     return stop_prepared(
         machine, trigger, as_category(category), q, v, until, method or _METHOD, standstill
     )
-
-
-@dataclass(frozen=True, eq=False)
-class PreparedRobot:
-    """A robot ready to be stopped, any number of times.
-
-    Args:
-        robot: with its payload, its mounting and its rotors, but for those behind gears with
-            losses.
-        train: brakes, gears, friction and drives.
-        system: equations by mode for trajectories, of the robot with all its rotors.
-        equations: equations of the robot with loops, without forces.
-        ends: position limits that are end stops.
-    """
-
-    robot: Mechanism
-    train: Drivetrain
-    system: ModalSystem
-    equations: EquationsOfMotion
-    ends: tuple[JointEnd, ...] = ()
-
-
-def prepare_robot(
-    robot: Mechanism,
-    brakes: Brakes,
-    payload: Payload | float | None = None,
-    gravity: ArrayLike | None = None,
-    limits: Literal["warn", "end stop"] = "warn",
-) -> PreparedRobot:
-    """Prepare a robot for stops; see `stop` for the arguments."""
-    if limits not in ("warn", "end stop"):
-        raise BadValue(f"limits of a stop is {limits!r}; give 'warn' or 'end stop'")
-    brakes = brakes.for_robot(robot)
-    train = Drivetrain(robot, brakes)
-    # Rows that were chosen by sampling would have to be chosen again in the middle of a stop.
-    machine = with_all_rows(mount_robot(robot, train.reflected - train.lossy, payload, gravity))
-    system = ModalSystem(machine)
-    equations = EquationsOfMotion(system.mechanism(frozenset()))
-    if train.has_losses:
-        system = ModalSystem(mount_robot(equations.robot, train.reflected, None, None))
-    ends = joint_ends(machine) if limits == "end stop" else ()
-    return PreparedRobot(machine, train, system, equations, tuple(x for x in ends if not x.axes))
 
 
 def stop_prepared(
@@ -246,14 +200,14 @@ def single_faults(
         arguments: all else that `stop` takes.
     """
     sound = (brakes if isinstance(brakes, Brakes) else Brakes.from_yaml(brakes)).for_robot(robot)
-    found: dict[str, StopResult] = {}
+    results: dict[str, StopResult] = {}
     for faulty in _faults(sound, late, weak):
         name = faulty.faults[-1]
         try:
-            found[name] = stop(robot, *state, brakes=faulty, **arguments)
+            results[name] = stop(robot, *state, brakes=faulty, **arguments)
         except StopFailed as error:
-            found[name] = error.result
-    return found
+            results[name] = error.result
+    return results
 
 
 @public
@@ -272,13 +226,13 @@ def worst_fault(results: Mapping[str, StopResult], measure: Measure | None = Non
 
 def _faults(sound: Brakes, late: float, weak: float) -> list[Brakes]:
     """Every single fault."""
-    found = []
+    faulty = []
     for joint, brake in sound.joints.items():
         if brake.kind == "none":
             continue
-        found.append(sound.missing(joint))
+        faulty.append(sound.missing(joint))
         if late > 0:
-            found.append(sound.late(joint, late))
+            faulty.append(sound.late(joint, late))
         if weak < 1 and brake.kind == "friction":
-            found.append(sound.weak(joint, weak))
-    return found
+            faulty.append(sound.weak(joint, weak))
+    return faulty

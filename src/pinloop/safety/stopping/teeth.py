@@ -77,26 +77,26 @@ class Teeth:
                     hit.append(_named(end))
         return hit
 
-    def hit(self, one: Watched, t: float, q: Array) -> NDArray[np.int64]:
+    def hit(self, joint: Watched, t: float, q: Array) -> NDArray[np.int64]:
         """A joint has come to a tooth or an end stop, where others may be at theirs.
 
         Joints may throw each other against their stops ever faster, infinitely often in no time:
         those that are back at once end at rest.
 
         Args:
-            one: what has been hit.
+            joint: what has been hit.
             t: time [s].
             q: configuration, shape (nq,).
 
         Returns:
             The directions in which joints are blocked during the impact; both for the latter.
         """
-        self.blocked[one.column] |= 1 if one.sign < 0 else 2
+        self.blocked[joint.column] |= 1 if joint.sign < 0 else 2
         for end in self.ends:
             if end.beyond(q) >= -AT_LIMIT:
                 self.blocked[end.column] |= 1 if end.sign > 0 else 2
         back = (self.blocked > 0) & (t - self._struck < AT_ONCE)
-        self._struck[one.column] = t
+        self._struck[joint.column] = t
         return np.where(back, 3, self.blocked)
 
     def leave(self, stuck: Mask) -> None:
@@ -105,18 +105,18 @@ class Teeth:
 
     def watched(self, stuck: Mask) -> list[Watched]:
         """The teeth on both sides of every joint that may come to one, and the end stops."""
-        found = []
+        watched = []
         for column, (lower, upper) in self._gaps.items():
             if not stuck[column]:
                 name = f"{self._train.names[column]} hits a tooth"
                 q_index = self._q_index(column)
-                found.append(Watched(column, q_index, 1.0, lower, name))
-                found.append(Watched(column, q_index, -1.0, upper, name))
+                watched.append(Watched(column, q_index, 1.0, lower, name))
+                watched.append(Watched(column, q_index, -1.0, upper, name))
         for end in self.ends:
             if not stuck[end.column]:
                 way, level = float(-end.sign), end.level
-                found.append(Watched(end.column, end.cell, way, level, _named(end)))
-        return found
+                watched.append(Watched(end.column, end.cell, way, level, _named(end)))
+        return watched
 
     def _gap(self, column: int, q: Array, v: Array) -> tuple[float, float]:
         """The teeth between which a pawl falls; it stays between them."""
@@ -167,23 +167,36 @@ def impact(
     M, _, J, _, _ = equations.system(t, q, v)
     M = M + np.diag(train.lossy)  # losses have no time to act
     at = np.flatnonzero((blocked > 0) | driven)
-    kept, rest = np.where(driven, v, 0.0)[at], np.zeros(len(at))
+    held_speed, rest = np.where(driven, v, 0.0)[at], np.zeros(len(at))
     low = np.where((blocked[at] & 1 > 0) | driven[at], -np.inf, 0.0)
     high = np.where((blocked[at] & 2 > 0) | driven[at], np.inf, 0.0)
-    made = solve_stick_slip(
-        M, M @ v, J, np.zeros(len(J)), Contacts(at, kept, low, high, rest, rest)
+    decision = solve_stick_slip(
+        M, M @ v, J, np.zeros(len(J)), Contacts(at, held_speed, low, high, rest, rest)
     )
-    v_plus = made.a
+    v_plus = decision.a
     dv = v_plus - v
     names = tuple(f"{'drive' if driven[column] else 'lock'}:{train.names[column]}" for column in at)
     pinned = Saddle(M, np.vstack([J, np.eye(len(v))[at]]))
     ranks = pinned.rank, pinned.rank
     return Transition(
-        t, q.copy(), v.copy(), v_plus, *modes, (*rows.labels, *names),
-        np.concatenate([made.multipliers, made.torque]), pinned.determined, {}, {},
-        0.5 * float(dv @ M @ dv), float(made.torque @ kept), M @ v, M @ v_plus, ranks, ranks,
+        t,
+        q.copy(),
+        v.copy(),
+        v_plus,
+        *modes,
+        (*rows.labels, *names),
+        np.concatenate([decision.multipliers, decision.torque]),
+        pinned.determined,
+        {},
+        {},
+        0.5 * float(dv @ M @ dv),
+        float(decision.torque @ held_speed),
+        M @ v,
+        M @ v_plus,
+        ranks,
+        ranks,
         events,
-    )  # fmt: skip
+    )
 
 
 def gear_impulse(train: Drivetrain, change: Transition, column: int, *, at_end: bool) -> float:

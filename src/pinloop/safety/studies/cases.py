@@ -27,8 +27,8 @@ from ..space.clearance import clearance
 from ..space.obstacles import Obstacle
 from ..stopping import Payload, Standstill, StopResult, Trigger
 from ..stopping.brake_times import Category
-from ..stopping.prepared_robot import tool_of
-from ..stopping.stop import PreparedRobot, prepare_robot, stop_prepared
+from ..stopping.prepared_robot import PreparedRobot, prepare_robot, tool_of
+from ..stopping.stop import stop_prepared
 from .space import Space, Variable, driven_joints
 
 __all__ = ["CLEARANCE", "TOOL_PLACE", "Setup", "WorstCase", "columns", "joint_columns", "tool_way"]
