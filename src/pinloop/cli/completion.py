@@ -46,19 +46,19 @@ def _below(incomplete: str, suffixes: tuple[str, ...]) -> list[str]:
         entries = sorted(folder.expanduser().iterdir())[:_MOST]
     except (OSError, RuntimeError):
         return []
-    found = []
+    names = []
     for entry in entries:
         if not entry.name.startswith(tail) or (entry.name.startswith(".") and not tail):
             continue
         name = f"{head}{slash}{entry.name}"
         if entry.is_dir():
-            found.append(f"{name}/")
+            names.append(f"{name}/")
         elif not suffixes or entry.name.lower().endswith(suffixes):
-            found.append(name)
+            names.append(name)
     # A lone folder would be followed by a blank: what is in it is offered instead.
-    if len(found) == 1 and found[0].endswith("/") and found[0] != incomplete:
-        return _below(found[0], suffixes) or found
-    return found
+    if len(names) == 1 and names[0].endswith("/") and names[0] != incomplete:
+        return _below(names[0], suffixes) or names
+    return names
 
 
 def joints(context: typer.Context, incomplete: str) -> list[str]:

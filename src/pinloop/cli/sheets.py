@@ -1,4 +1,4 @@
-"""What `pinloop assemble` and `regularize` tell: sheets for people, JSON for programs.
+"""What `pinloop assemble` and `regularize` report: tables for people, JSON for programs.
 
 The JSON has SI units, but in the keys that begin with ``shown``: these are as the table has them.
 Decides nothing and moves nothing.
@@ -77,47 +77,47 @@ class Assembled:
 
     @property
     def branch(self) -> dict[str, int] | None:
-        """Signs that tell the branch; None where there are none or the loops are open."""
+        """Signs that identify the branch; None where there are none or the loops are open."""
         return None if self.error is not None else branch_signs(self.robot, self.q)
 
 
-def assembly_document(made: Assembled) -> AssemblyDocument:
+def assembly_document(assembly: Assembled) -> AssemblyDocument:
     """An assembled configuration as JSON has it, SI units."""
-    robot, error = made.robot, made.error
+    robot, error = assembly.robot, assembly.error
     return {
         "format": "pinloop-assembly-1",
         "robot": robot.name,
         "closed": error is None,
-        "residual": made.residual,
+        "residual": assembly.residual,
         "error": None if error is None else str(error),
         "blocked_by": [] if error is None else list(error.blocked_by),
-        "branch": made.branch,
-        "q": [float(x) for x in made.q],
-        "joints": {joint: _joint_document(made, joint) for joint in robot.joints},
+        "branch": assembly.branch,
+        "q": [float(x) for x in assembly.q],
+        "joints": {joint: _joint_document(assembly, joint) for joint in robot.joints},
     }
 
 
-def _joint_document(made: Assembled, joint: str) -> JointRecord:
-    robot = made.robot
+def _joint_document(assembly: Assembled, joint: str) -> JointRecord:
+    robot = assembly.robot
     at = robot.coordinates(joint)
-    found: JointRecord = {
-        "q": [float(x) for x in made.q[at.q]],
-        "held": joint in made.held,
-        "moved": made.moved(joint),
+    record: JointRecord = {
+        "q": [float(x) for x in assembly.q[at.q]],
+        "held": joint in assembly.held,
+        "moved": assembly.moved(joint),
     }
     if at.nv == 1:
         units = units_of(robot, joint)
-        found["value"] = joint_value(robot, joint, made.q)
-        found["unit"] = "m" if units is SLIDING else "rad"
-        found["shown"] = units.factor * found["value"]
-        found["shown_unit"] = "mm" if units is SLIDING else "deg"
-    return found
+        record["value"] = joint_value(robot, joint, assembly.q)
+        record["unit"] = "m" if units is SLIDING else "rad"
+        record["shown"] = units.factor * record["value"]
+        record["shown_unit"] = "mm" if units is SLIDING else "deg"
+    return record
 
 
-def assembly_table(made: Assembled) -> Report:
+def assembly_table(assembly: Assembled) -> Report:
     """An assembled configuration as a report."""
-    robot = made.robot
-    closed = made.error is None
+    robot = assembly.robot
+    closed = assembly.error is None
     columns = (
         Column("joint", right=False),
         Column("SI"),
@@ -127,29 +127,29 @@ def assembly_table(made: Assembled) -> Report:
         Column("moved by"),
         Column("limits", right=False),
     )
-    rows = tuple(_joint_row(made, joint) for joint in robot.joints)
+    rows = tuple(_joint_row(assembly, joint) for joint in robot.joints)
     state = Cell("assembled", "title") if closed else Cell("NOT CLOSED", "bad")
     facts: list[tuple[str, Cell]] = [
-        ("closure", Cell(f"residual {made.residual:.1e} m, rad", "good" if closed else "bad")),
-        ("moved", Cell(_moved_joints(made))),
+        ("closure", Cell(f"residual {assembly.residual:.1e} m, rad", "good" if closed else "bad")),
+        ("moved", Cell(_moved_joints(assembly))),
     ]
     if closed and (robot.loops or robot.couplings):
-        facts.append(("branch", Cell(_branch(made.branch))))
+        facts.append(("branch", Cell(_branch(assembly.branch))))
     blocks: tuple[Block, ...] = (KeyValues("Closure", tuple(facts)), Table("Joints", columns, rows))
     return Report(Cell(printable(f"{robot.name}: {state.text}"), state.mark), blocks)
 
 
-def _joint_row(made: Assembled, joint: str) -> tuple[Cell, ...]:
-    robot = made.robot
+def _joint_row(assembly: Assembled, joint: str) -> tuple[Cell, ...]:
+    robot = assembly.robot
     at = robot.coordinates(joint)
-    shown, unit = shown_coordinate(robot, joint, made.q)
-    moved = made.moved(joint)
+    shown, unit = shown_coordinate(robot, joint, assembly.q)
+    moved = assembly.moved(joint)
     if at.nv > 1:
         cells = [printable(joint), "", "", shown, unit, f"{moved:.3g}" if moved else "", ""]
         return tuple(Cell(cell) for cell in cells)
     units = units_of(robot, joint)
-    value = joint_value(robot, joint, made.q)
-    away = "held" if joint in made.held else number(units.factor * moved, 3) if moved else ""
+    value = joint_value(robot, joint, assembly.q)
+    away = "held" if joint in assembly.held else number(units.factor * moved, 3) if moved else ""
     low, high = (
         float(limit[at.q.start])
         for limit in (robot.model.lowerPositionLimit, robot.model.upperPositionLimit)
@@ -166,9 +166,9 @@ def _limit(value: float) -> str:
     return number(value, 1) if math.isfinite(value) else "none"
 
 
-def _moved_joints(made: Assembled) -> str:
-    names = [name for name in made.robot.joints if made.moved(name)]
-    return f"{len(names)} of {len(made.robot.joints)} joints, from the start of the search"
+def _moved_joints(assembly: Assembled) -> str:
+    names = [name for name in assembly.robot.joints if assembly.moved(name)]
+    return f"{len(names)} of {len(assembly.robot.joints)} joints, from the start of the search"
 
 
 def _branch(signs: dict[str, int] | None) -> str:
@@ -183,20 +183,20 @@ def _branch(signs: dict[str, int] | None) -> str:
 
 def _report(robot: Mechanism) -> Regularization:
     report = robot.regularization
-    assert report is not None, "only regularized robots are told"
+    assert report is not None, "only regularized robots are reported"
     return report
 
 
 def reduction_document(robot: Mechanism) -> RegularizationDocument:
     """The report of a regularized robot as JSON has it."""
-    found: Any = {
+    document: Any = {
         "format": "pinloop-regularization-1",
         "robot": robot.name,
         "joints": list(robot.joints),
         "nv": robot.nv,
         **_report(robot).as_dict(),
     }
-    return cast(RegularizationDocument, found)
+    return cast(RegularizationDocument, document)
 
 
 def reduction_table(robot: Mechanism) -> Report:

@@ -1,6 +1,6 @@
 """Words of the command line as values: numbers with units, joints with values, faults.
 
-Every mistake is told with the word as it was typed, and how it is meant.
+Every mistake is reported with the word as it was typed, and how it is meant.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from ..assembly.search import outside_limits
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
-from ..units import ANGLES, LENGTHS, MASSES, PARTS, TIMES, in_units, listed, rates
+from ..tables.number_format import accepted_units
+from ..units import MASSES, PARTS, TIMES, in_units, listed
 
 if TYPE_CHECKING:
     from ..safety.brakes.brakes import Brakes
@@ -87,8 +88,7 @@ def joint_values(robot: Mechanism, words: Sequence[str], option: str) -> dict[st
     held: dict[str, list[float]] = {}
     for word in words:
         name, value = _pair(word, option, "elbow=0.3")
-        at = robot.coordinates(name)
-        units = _ways(robot, name) if at.nv == 1 else {"": 1.0}
+        units = accepted_units(robot, name)
         numbers = [_number(part, units, f"{option} {name}=", "0.3") for part in value.split(",")]
         _once(held, name, option)
         held[name] = numbers
@@ -137,7 +137,7 @@ def speeds(robot: Mechanism, words: Sequence[str]) -> tuple[float | None, dict[s
     if not words:
         return 1.0, {}
     part: float | None = None
-    found: dict[str, list[float]] = {}
+    by_joint: dict[str, list[float]] = {}
     for word in words:
         if "=" not in word:
             if part is not None:
@@ -145,9 +145,9 @@ def speeds(robot: Mechanism, words: Sequence[str]) -> tuple[float | None, dict[s
             part = _part(word)
             continue
         name, value = _pair(word, "--speed", "elbow=0.5")
-        _once(found, name, "--speed")
-        found[name] = _rates(robot, name, value)
-    return part, found
+        _once(by_joint, name, "--speed")
+        by_joint[name] = _rates(robot, name, value)
+    return part, by_joint
 
 
 def _part(word: str) -> float:
@@ -170,7 +170,7 @@ def _rates(robot: Mechanism, name: str, value: str) -> list[float]:
     if at.nv > 1:
         return [_number(part, {"": 1.0}, option, "0.5,0,0") for part in value.split(",")]
     if not value.rstrip().endswith("%"):
-        return [_number(value, rates(_ways(robot, name)), option, "0.5")]
+        return [_number(value, accepted_units(robot, name, rate=True), option, "0.5")]
     limit = float(robot.model.upperVelocityLimit[at.v.start])
     if not (math.isfinite(limit) and limit > 0):
         raise BadValue(
@@ -178,12 +178,6 @@ def _rates(robot: Mechanism, name: str, value: str) -> list[float]:
             f"write for example --speed {name}=0.5"
         )
     return [limit * _number(value, {"%": 0.01}, option, "50%")]
-
-
-def _ways(robot: Mechanism, name: str) -> Mapping[str, float]:
-    """Units of the coordinate of a joint with one axis."""
-    sliding = robot.is_translation[robot.coordinates(name).v.start]
-    return LENGTHS if sliding else ANGLES
 
 
 def with_faults(brakes: Brakes, words: Sequence[str]) -> Brakes:

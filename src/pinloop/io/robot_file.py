@@ -28,7 +28,7 @@ class RobotFile:
     file: Annotated[Path, existing, "URDF, SDF, MJCF, Gepetto YAML or screw table"]
     loops: Annotated[
         _ExistingPaths,
-        "file that closes its loops, if it does not do so itself: a loops file, a Gepetto YAML or "
+        "file that closes the loops, if the robot's does not: a loops file, a Gepetto YAML or "
         "an SRDF; files of the same name beside it are found anyway",
     ] = ()
     package_dirs: Annotated[

@@ -41,7 +41,8 @@ from ..simulation.events import (
 from ..simulation.events import Stop as StopAction
 from ..simulation.modes import ModalSystem
 from ..simulation.watching import bind_events
-from ..units import ANGLES, LENGTHS, in_units, listed, rates
+from ..tables.number_format import accepted_units
+from ..units import in_units, listed
 from .scenario_entries import (
     DamperEntry,
     DriveEntry,
@@ -89,15 +90,12 @@ class BoundScenario:
             rate: whether it is a rate.
         """
         with self.at(*place):
-            at = self.robot.coordinates(joint)
-            sliding = self.robot.is_translation[at.v.start] if at.nv else False
-            units = {"": 1.0} if at.nv > 1 else LENGTHS if sliding else ANGLES
-            units = rates(units) if rate else units
+            units = accepted_units(self.robot, joint, rate=rate)
             value = in_units(quantity, units) if isinstance(quantity, str) else quantity
             if value is not None:
                 return value
             known = listed(units)
-            if at.nv > 1 or not known:
+            if not known:
                 raise BadValue(
                     f"{label_of(place)} is '{quantity}': a joint with several axes takes plain "
                     "numbers"

@@ -6,19 +6,20 @@ The package computes in SI units; only tables and sentences use what is here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..model.mechanism import Mechanism
-from ..units import shown_unit
+from ..units import ANGLES, LENGTHS, rates, shown_unit
 
 __all__ = [
     "SLIDING",
     "TURNING",
     "Units",
+    "accepted_units",
     "decimals",
     "joint_value",
     "listed",
@@ -97,3 +98,18 @@ def listed(names: Iterable[str], most: int = 6) -> str:
     """Names one after another, or how many there are."""
     names = list(names)
     return ", ".join(names) if len(names) <= most else f"{len(names)} joints"
+
+
+def accepted_units(robot: Mechanism, joint: str, *, rate: bool = False) -> Mapping[str, float]:
+    """Units in which people may give a coordinate of a joint, with their sizes.
+
+    Args:
+        robot: the mechanism.
+        joint: name of the joint; of one with several axes numbers are in SI units.
+        rate: whether its rate is given.
+    """
+    at = robot.coordinates(joint)
+    if at.nv != 1:
+        return {"": 1.0}
+    units = LENGTHS if robot.is_translation[at.v.start] else ANGLES
+    return rates(units) if rate else units
