@@ -1,4 +1,4 @@
-"""Tests of `pinloop.dynamics.holonomy`: which velocity rows restrict positions.
+"""Tests of `pinloop.dynamics.inverse`: which velocity rows restrict positions.
 
 Brackets and tensors are compared with flows: go along one motion, another, back along the first,
 back along the second, and see where one ends.
@@ -14,7 +14,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.constraints.rows import Row
-from pinloop.dynamics.holonomy import group_bracket
+from pinloop.dynamics.inverse import group_bracket
 from pinloop.model.description import GROUND
 
 from .. import motion_by_hand as hand

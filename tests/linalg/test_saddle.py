@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pinloop as pl
-from pinloop.linalg.saddle import Saddle
+from pinloop.linalg.saddle import Saddle, count_independent
 
 from ..screw_tables import Array
 from ..states import close, dense, rank
@@ -291,3 +291,11 @@ def test_no_more_rows_count_than_can_be_independent() -> None:
         expected, weights = dense(root @ root.T, two, f, V[:2] @ b)
         close(x, expected, 1e-11)
         close(lam, V[:2].T @ weights, 1e-11)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_rows_count_against_the_largest_of_them(size: float) -> None:
+    values = [size, 1e-4 * size, 2e-9 * size, 5e-10 * size]
+    assert count_independent(values, 9, floor=0.0) == 3
+    assert count_independent(values, 2, floor=0.0) == 2
+    assert count_independent(values, 9, floor=1e-3 * size) == 1

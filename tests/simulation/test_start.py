@@ -165,3 +165,19 @@ def test_times_may_be_any_numbers(until: Any) -> None:
 def test_arguments_of_the_wrong_kind(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(pl.PinloopError, match=message):
         pl.simulate(BAR, BAR.neutral, until=0.1, **arguments)
+
+
+def test_rows_that_keep_what_there_is_take_nothing_from_the_start() -> None:
+    body = one_body("spherical", gravity=(0.0, 0.0, 0.0))
+    v = np.array([1.0, 2.0, 3.0])
+    run = pl.simulate(body, body.neutral, v, until=0.1, rows=[pl.constraints.AngularMomentum()])
+    np.testing.assert_allclose(run.v[0], v, atol=1e-12)
+
+
+def test_what_rounding_leaves_of_a_locked_velocity_is_zero_to_the_last_bit() -> None:
+    arm = robot("six-axis-arm")
+    first = arm.joints[0]
+    v = np.full(arm.nv, 0.3)
+    v[0] = 1e-8
+    run = pl.simulate(arm, arm.neutral, v, until=0.05, mode=pl.Mode([first]))
+    assert not run.v[:, 0].any() and run.v[0, 1] == 0.3

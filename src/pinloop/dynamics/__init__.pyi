@@ -1,8 +1,7 @@
 from . import forces, formulations
 from .equations import EquationsOfMotion
 from .formulations import Augmented, Formulation, MatrixFormulation, Projected, Voronets
-from .holonomy import Holonomy, holonomic
-from .inverse import christoffel, coriolis, inverse_dynamics
+from .inverse import Holonomy, christoffel, coriolis, holonomic, inverse_dynamics
 from .odca import ODCA
 from .partition import dependent_coordinates, relative_projections
 

@@ -2,27 +2,31 @@
 
 ``M a = f + sum of U x`` with ``U`` the generalised forces on the block that the complement of each
 of its handles exerts (paper 3, eqs. 1-2 and 13, in joint coordinates). A loop that closes inside a
-block is one handle: what it does to both its bodies.
+block is one handle: what it does to both its bodies. Units of the columns of ``D`` are those in
+which the two bodies of a joint alone answer with one, so that inner matrices have no unit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...spatial.batched import apply_transposed
+from ...model.mechanism import Mechanism
+from ...spatial.batched import adjoint, apply_transposed
+from ...tolerances import THIN_BODY
 from .assembly_tree import Shape, assembly_tree
 from .block import Block
 from .blocks import Blocks
-from .cuts import CutJoints
-from .loop_joints import LoopJoints
+from .joints import CutJoints, LoopJoints
 from .sweeps import Sweeps
 
-__all__ = ["Handles"]
+__all__ = ["Handles", "units"]
 
 Array = NDArray[np.float64]
+
 Indices = NDArray[np.intp]
 
 
@@ -193,3 +197,49 @@ class Handles:
         for block, at, columns in self._parts:
             found[at] = block.U @ x[columns]
         return found
+
+
+def units(robot: Mechanism, blocks: Blocks, cuts: CutJoints, loops: LoopJoints) -> None:
+    """Set the units of all joints."""
+    model = robot.model
+    inverse = _inverse_inertias(
+        np.array([inertia.matrix() for inertia in model.inertias[1:]]).reshape(-1, 6, 6),
+        robot.length,
+    )
+    seats = np.array([model.jointPlacements[k + 1].homogeneous for k in blocks.cuts])
+    seats = seats.reshape(-1, 4, 4)
+    here = np.broadcast_to(np.eye(4), seats.shape)
+    cuts.hold(tuple(cuts.place) if cuts.width == 6 else ())
+    own = _response(inverse, blocks.cuts, here, cuts.D)
+    own += _response(inverse, blocks.below, seats, cuts.D)
+    cuts.hold(())
+    cuts.rescale(_unit(own))
+    own = _response(inverse, loops.body_b, loops.seat_b, loops.D)
+    own += _response(inverse, loops.body_a, loops.seat_a, loops.D)
+    loops.rescale(loops.flat(_unit(own)))
+
+
+def _response(inverse: Array, bodies: Sequence[int] | Indices, seats: Array, D: Array) -> Array:
+    """What single bodies answer to each column of ``D``, shape (n, width)."""
+    at = np.asarray(bodies, dtype=np.intp)
+    W = adjoint(seats).transpose(0, 2, 1) @ D
+    found = np.sum(W * (inverse[at] @ W), axis=1)
+    found[at < 0] = 0.0
+    return np.asarray(found)
+
+
+def _unit(own: Array) -> Array:
+    return np.asarray(1.0 / np.sqrt(np.where(own > 0, own, 1.0)))
+
+
+def _inverse_inertias(inertia: Array, length: float) -> Array:
+    """Inverse inertias, of bodies that have some in every direction."""
+    if len(inertia) == 0:
+        return np.zeros((1, 6, 6))
+    unit = np.repeat([length, 1.0], 3)
+    values, vectors = np.linalg.eigh(unit[:, None] * inertia * unit)
+    typical = float(np.mean(values[:, -1]))
+    size = np.maximum(values[:, -1:], 1e-3 * typical)
+    values = np.where(values < THIN_BODY * size, size, values)
+    vectors = vectors * unit[:, None]
+    return np.asarray((vectors / values[:, None, :]) @ vectors.transpose(0, 2, 1))

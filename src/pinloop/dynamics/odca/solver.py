@@ -22,12 +22,9 @@ from ...spatial.batched import apply
 from ...tolerances import ASSEMBLED
 from ..formulations import BoundStateFormulation, FurtherRows, StateFormulation
 from .blocks import Blocks
-from .column_units import units
-from .cuts import CutJoints
-from .handles import Handles
-from .held import Coordinates
-from .loop_joints import LoopJoints
-from .problem import Answer, Load, Problem
+from .handles import Handles, units
+from .joints import CutJoints, LoopJoints
+from .problem import Answer, Coordinates, Load, Problem
 
 __all__ = ["ODCA", "ArticulatedSolver"]
 
