@@ -1,4 +1,4 @@
-"""Numbers of ``docs/regularization.md``: ranks, rows and motion groups of the worked examples.
+"""Numbers of ``docs/regularization.md``: ranks, equations and motion groups of the worked examples.
 
 Run with ``python -m tools.regularization --write`` from the root of the repository; without
 ``--write`` the tables are printed.
@@ -36,17 +36,17 @@ def _elsewhere(robot: pl.Mechanism, seed: int = 0) -> Array:
 
 
 def fourbar_ranks() -> str:
-    """Ranks of five and of two rows, in the flat configuration and beside it."""
+    """Ranks of all and of the reduced equations, in the flat configuration and near it."""
     robot = _robot("spherical_fourbar")
     smaller = pl.regularize(robot)
     full, few = pl.Constraints(robot, full=True), pl.Constraints(smaller)
     rows = []
     for driven in (0.0, 0.2, 0.4, 0.6):
         q = pl.assemble(robot, {"joint_1": driven})
-        where = "beside it" if driven else "flat"
+        where = "near it" if driven else "flat"
         angles = ", ".join(f"{angle:.2f}" for angle in q)
         rows.append([where, angles, str(_rank(full, q)), str(_rank(few, q))])
-    head = ["configuration", "q [rad]", "rank of all rows", "rank of the reduced ones"]
+    head = ["configuration", "q [rad]", "rank of all equations", "rank of the reduced ones"]
     return table(head, rows, "llrr")
 
 
@@ -66,7 +66,7 @@ def prrr_chains() -> str:
         [f"`{loop.loop}`", loop.algebra_a, loop.algebra_b, f"{loop.full_rows} → {loop.rows}"]
         for loop in report.loops
     ]
-    return table(["loop", "chain to A", "chain to B", "rows"], rows, "lllr")
+    return table(["loop", "chain to A", "chain to B", "equations"], rows, "lllr")
 
 
 def prrr_rows() -> str:
@@ -84,23 +84,39 @@ def prrr_rows() -> str:
         "loops in sequence": len(pl.Constraints(pl.regularize(robot))),
     }
     rows = [[how, str(count), str(count - rank)] for how, count in counts.items()]
-    return table(["rows", "number", "redundant"], rows, "lrr")
+    return table(["equations", "number", "redundant"], rows, "lrr")
+
+
+KINDS = {
+    "bricard": "six hinges that should not move, but do",
+    "delta": "three arms, three pairs of rods with ball joints; 6 internal degrees of freedom",
+    "fivebar": "planar robot with two drives on a portal",
+    "fourbar": "planar four-bar linkage",
+    "palletizer": "four-axis palletizing robot with three parallelograms",
+    "planar_3r": "open chain of three bars",
+    "prrr3": "3-PRRR translational manipulator",
+    "sevenbar": "planar linkage with two coupled loops",
+    "six_axis_arm": "industrial arm, open",
+    "spherical_fourbar": "four axes through one point, in a singular configuration",
+    "spherical_threebar": "triangle of boxes on ball joints",
+    "stewart": "platform on six legs",
+}
+"""What the robots of `urdf/` are."""
 
 
 def robots() -> str:
-    """Rows before and after, rank and mobility of every robot with loops."""
-    rows = []
+    """Equations before and after, rank and mobility of every robot."""
+    lines = []
     for path in sorted((ROOT / "urdf").glob("*.urdf")):
         robot = pl.load(path)
-        if not robot.loops:
-            continue
-        smaller, q = pl.regularize(robot), _elsewhere(robot)
-        full, few = pl.Constraints(robot, full=True), pl.Constraints(smaller)
-        rank = _rank(full, q)
-        assert _rank(few, q) == rank
-        rows.append([f"`{path.stem}`", str(len(robot.loops)), str(len(full)), str(len(few)),
-                     str(rank), str(robot.nv - rank)])  # fmt: skip
-    return table(["robot", "loops", "rows", "kept", "rank", "mobility"], rows, "lrrrrr")
+        reduced, q = pl.regularize(robot), _elsewhere(robot)
+        full, few = pl.Constraints(robot, full=True), pl.Constraints(reduced)
+        rank = _rank(full, q) if len(full) else 0
+        assert rank == (_rank(few, q) if len(few) else 0)
+        numbers = (len(robot.loops), len(full), len(few), rank, robot.nv - rank)
+        lines.append([f"`{path.stem}`", KINDS[path.stem], *map(str, numbers)])
+    head = ["robot", "what it is", "loops", "equations", "kept", "rank", "mobility"]
+    return table(head, lines, "llrrrrr")
 
 
 BLOCKS = {

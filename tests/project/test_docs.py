@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import importlib
 import re
-import shlex
 import shutil
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +13,6 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.cli import main as cli
 
 from .. import rounded
 from ..pages import blocks as fenced
@@ -125,47 +123,14 @@ def test_the_two_commands_stand_alone_in_their_blocks() -> None:
     ]
 
 
-def test_the_program_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    program, _ = blocks(README, "python")
-    (tmp_path / "urdf").symlink_to(ROOT / "urdf")
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    exec(program, names)
-    assert "palletizer" in capsys.readouterr().out
-    assert (tmp_path / "run.html").stat().st_size > 500_000
-    robot, smaller = names["robot"], names["smaller"]
-    assert isinstance(robot, pl.Mechanism) and isinstance(smaller, pl.Mechanism)
-    assert (len(pl.Constraints(robot)), len(pl.Constraints(smaller))) == (15, 6)
-
-
-def test_the_stop_prints_what_is_shown(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, program = blocks(README, "python")
-    (shown,) = blocks(README, "text")
-    monkeypatch.chdir(ROOT)
-    exec(program, {})
-    # What is lost in the balance is rounding, and differs from one machine to the next.
-    printed, shown = (re.sub(r"(energy balance error.*) \S+\n", r"\1\n", text) for text in
-                      (capsys.readouterr().out, shown))  # fmt: skip
-    above, below = shown.split("  ...\n")
-    assert printed.startswith(above)
-    assert printed.endswith(below)
-
-
-def test_the_other_commands_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = [line for body in blocks(README, "sh") for line in body.splitlines()]
-    commands = [line for line in lines if line.startswith("pinloop ")]
-    assert len(commands) == 9
-    (tmp_path / "urdf").symlink_to(ROOT / "urdf")
-    monkeypatch.chdir(tmp_path)
-    for command in commands:
-        assert cli.run(shlex.split(command)[1:]) == 0
-    assert capsys.readouterr().err == ""
+def test_it_is_short_and_teaches_before_it_lists() -> None:
+    """One idea and a program of fifteen lines; tables come after them."""
+    assert README.count("\n") <= 175
+    (program,) = blocks(README, "python")
+    assert len([line for line in program.splitlines() if line.strip()]) <= 15
+    assert (
+        README.index("close, reduce, lock, stop") < README.index("```python") < README.index("\n|")
+    )
 
 
 def test_the_loop_joint_is_one_of_the_robot() -> None:
@@ -174,20 +139,9 @@ def test_the_loop_joint_is_one_of_the_robot() -> None:
     assert re.sub(r"\s+", " ", element.strip()) in re.sub(r"\s+", " ", shipped)
 
 
-def test_the_table_of_robots_is_complete_and_right() -> None:
-    rows = re.findall(
-        r"^\| `(\w+)` \| [^|]+ \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", README, re.MULTILINE
-    )
-    assert [row[0] for row in rows] == sorted(path.stem for path in (ROOT / "urdf").glob("*.urdf"))
-    for name, *numbers in rows:
-        report = pl.diagnose(pl.load(ROOT / "urdf" / f"{name}.urdf"))
-        facts = (len(report.loops), report.rows, report.reduced_rows, report.mobility)
-        assert tuple(map(int, numbers)) == facts, name
-
-
 # -- all pages ------------------------------------------------------------------------------
 
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 NOT_RUN = {
     "pinloop compare ur5_robot.urdf": "by tests/safety/standards/test_comparing_documented.py",
@@ -230,7 +184,7 @@ def test_what_is_not_run_is_on_a_page() -> None:
 
 def test_commands_in_blocks_are_ours_or_install() -> None:
     """What the test above does not run is nothing but these."""
-    for page in [*PAGES, ROOT / "README.md"]:
+    for page in PAGES:
         for block in fenced(page.read_text(encoding="utf-8")):
             for line in block.body.splitlines() if block.language == "sh" else ():
                 assert re.match(r"pinloop |pip install |python -m |python examples/", line), line
@@ -252,6 +206,42 @@ def test_an_example_that_fails_is_seen(tmp_path: Path, monkeypatch: pytest.Monke
         go(shown.format("1.1 m, 3e-17 rad"))
 
 
+ROOMS = {"pl": pl} | {
+    f"pl.{name}": room for name in pl.__all__ if isinstance(room := getattr(pl, name), ModuleType)
+}
+"""The package and its public namespaces, as a user writes them."""
+
+
+def glossary() -> dict[str, str]:
+    """Words of the glossary, without code marks, and their meanings."""
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    entries = re.findall(r"^\| `?([^|`]+)`? \| (.+) \|$", text, re.MULTILINE)
+    assert len(entries) == len(dict(entries)), "a word is there twice"
+    return {word: meaning for word, meaning in entries if meaning != "meaning"}
+
+
+def test_the_glossary_has_every_public_noun() -> None:
+    """Classes and constants, under one of the names by which they are public."""
+    words = set(glossary())
+    public: dict[str, set[str]] = {}
+    for room, module in ROOMS.items():
+        for name in module.__all__:
+            if name[0].isupper():
+                public.setdefault(name, set()).add(f"{room}.{name}")
+    assert not [name for name, paths in public.items() if not paths & words]
+    known = set().union(*public.values())
+    assert not [word for word in words if word.startswith("pl.") and word not in known]
+
+
+def test_the_glossary_is_alphabetical_with_one_sentence_each() -> None:
+    entries = glossary()
+    words = [re.sub("[-_ ]", "", word.rpartition(".")[2]).casefold() for word in entries]
+    assert words == sorted(words)
+    for word, meaning in entries.items():
+        assert re.fullmatch(r"[A-Z].*\.", meaning), word
+        assert not re.search(r"[.!?] +[A-Z]", meaning), f"{word}: more than one sentence"
+
+
 def test_every_public_name_has_its_place_in_the_reference() -> None:
     pages = sorted((ROOT / "docs" / "api").glob("*.md"))
     paths = [
@@ -264,12 +254,11 @@ def test_every_public_name_has_its_place_in_the_reference() -> None:
     for path in paths:
         module, _, name = path.rpartition(".")
         described.append((name, getattr(importlib.import_module(module), name)))
-    rooms = [getattr(pl, name) for name in pl.__all__ if isinstance(getattr(pl, name), ModuleType)]
     missing = [
-        f"{room.__name__}.{name}"
-        for room in (pl, *rooms)
+        f"{path}.{name}"
+        for path, room in ROOMS.items()
         for name in room.__all__
-        if (value := getattr(room, name)) not in rooms
+        if not isinstance(value := getattr(room, name), ModuleType)
         and not any(name == other and value is known for other, known in described)
     ]
     assert not missing, "add a line '::: module.name' to a page of docs/api for each"
@@ -281,7 +270,7 @@ def test_every_schema_is_named() -> None:
     assert named == {path.name for path in (ROOT / "docs" / "schemas").glob("*.json")}
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists() or "://" in target, target

@@ -97,11 +97,11 @@ def test_a_missing_package_is_named(ur: ModuleType, monkeypatch: pytest.MonkeyPa
         ur.example_urdf("ur5_robot.urdf")
 
 
-def test_the_program_of_the_page_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+def test_the_programs_of_the_page_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     names: dict[str, object] = {}
-    exec(code, names)
+    for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
+        exec(code, names)
     stop, worse = names["stop"], names["worse"]
     assert isinstance(stop, pl.StopResult) and isinstance(worse, pl.StopResult)
     assert stop.outcome == worse.outcome == "stopped" and len(worse.brakes.faults) == 2
