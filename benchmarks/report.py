@@ -28,12 +28,12 @@ Results = dict[str, Any]
 
 INTRODUCTION = """# Performance
 
-What `python -m benchmarks` measured, beside Pinocchio's own solver, MuJoCo, Exudyn and a plain
-SciPy program. This page is written by it; `pip install -e '.[bench]'` brings the peers.
+Measurements of `python -m benchmarks`, which writes this page, beside Pinocchio's own solver,
+MuJoCo, Exudyn and a plain SciPy program; `pip install -e '.[bench]'` installs the peers.
 
-Times are CPU times of one process on one core with one thread: the wall time when nothing else
-runs. Contestants take turns, so that ratios hold on a busy machine too. A time is a median, the
-percentage behind it the distance of the quartiles.
+Times are CPU times of one process on one core with one thread. Contestants take turns, so that
+ratios are also meaningful on a busy machine. A time is a median; the percentage after it is the
+interquartile range.
 """
 
 
@@ -109,9 +109,9 @@ def _verdicts(found: list[Verdict]) -> str:
         [one.topic, one.what, one.wanted, one.measured, "yes" if one.met else "**no**"]
         for one in found
     ]
-    head = ["", "quantity", "wanted", "measured", "met"]
+    head = ["", "quantity", "target", "measured", "met"]
     sentences = "\n".join(_sentences(found))
-    return f"## What was wanted\n\n{met} of {len(found)} are met.\n\n{sentences}\n\n" + table(
+    return f"## Targets\n\n{met} of {len(found)} are met.\n\n{sentences}\n\n" + table(
         head, rows, "lllrl"
     )
 
@@ -134,27 +134,28 @@ def _right_hand_sides(entries: list[Results]) -> str:
         ]
         for one in entries
     ]  # fmt: skip
-    head = ["robot", "velocities", "rows", "pinloop", "Pinocchio", "its rows", "time", "ratio",
-            "difference"]  # fmt: skip
+    head = ["robot", "velocities", "equations", "pinloop", "Pinocchio", "its equations", "time",
+            "ratio", "difference"]  # fmt: skip
     explained = (
         "Accelerations at one state in motion: `EquationsOfMotion.acceleration` on the regularized "
-        "robot, called from Python, and the function of Pinocchio, called from Python. Loops are "
-        "closed there by points: one for a ball joint or a planar loop, two for another hinge, "
-        "with the fastest proximal setting that gives the accelerations of pinloop. The last "
-        "column is how far these are apart.\n"
+        "robot and the function of Pinocchio, both called from Python. Pinocchio closes loops by "
+        "points: one for a ball joint or a planar loop, two for another hinge, with the fastest "
+        "proximal setting that gives the accelerations of pinloop. The last column is the "
+        "difference of the accelerations.\n"
     )
     return f"## Right-hand side\n\n{explained}\n" + table(head, rows, "lrrrlrrrr")
 
 
 def _precision(results: Results) -> str:
     explained = (
-        "Robots fall under gravity without losses. The error is that of the pose of the worst part "
-        "at the end, lengths over the robot's characteristic length and angles in radians, against "
-        "a run of ours with tolerance 1e-12. Times are those of the run alone: models of the peers "
-        "are built before; `pl.simulate` is measured as a whole. MuJoCo's constraints are soft: "
-        "as stiff as its integrator bears, time constants in steps stand behind its name. Exudyn "
-        "gets independent constraints between rigid bodies. The baseline is `solve_ivp` on "
-        "Pinocchio with Baumgarte's gains. The order is the slope of the error over the step.\n"
+        "Robots fall under gravity without losses. The error is the largest pose error of a body "
+        "at the end, lengths relative to the characteristic length of the robot and angles in "
+        "rad, against a run of pinloop with tolerance 1e-12. Times are those of the run alone: "
+        "models of the peers are built before; `pl.simulate` is measured as a whole. MuJoCo's "
+        "constraints are soft, as stiff as its integrator permits; their time constants in steps "
+        "are given after its name. Exudyn gets independent constraints between rigid bodies. The "
+        "baseline is `solve_ivp` on Pinocchio with Baumgarte's gains. The order is the slope of "
+        "the error over the step.\n"
     )
     parts = [f"## Whole simulations: work against precision\n\n{explained}"]
     parts += [_case(entry) for entry in results["precision"]]
@@ -198,7 +199,7 @@ def _order(package: str, method: str, points: list[Results]) -> str:
 
 def _confirmed(entry: Results) -> str:
     return (
-        f"The reference is confirmed to {entry['confirmed']:.0e} by another run of ours with "
+        f"The reference is confirmed to {entry['confirmed']:.0e} by another run of pinloop with "
         f"{entry['confirmed_by']}."
     )
 
@@ -228,8 +229,8 @@ def _loading(entries: list[Results]) -> str:
     ]  # fmt: skip
     head = ["robot", "`pl.load`", "`pin.buildModelFromUrdf`", "ratio", "`pl.regularize`"]
     return (
-        "## Loading\n\nPinocchio reads the tree alone; ours reads and checks loops, drives and "
-        "shapes too.\n\n" + table(head, rows, "lrrrr")
+        "## Loading\n\nPinocchio reads the tree only; pinloop also reads and checks loops, drives "
+        "and shapes.\n\n" + table(head, rows, "lrrrr")
     )
 
 
@@ -249,7 +250,7 @@ def _memory(entry: Results) -> str:
         "Growth with simulated time (four-bar, 200 steps per second), of the peak during the run "
         "and of the arrays that are saved:\n",
         table(["states kept", "peak", "saved", "ratio"], list(_growths(entry)), "lrrr"),
-        f"Wanted is a ratio of at most {GROWTH:g}.\n",
+        f"The target is a ratio of at most {GROWTH:g}.\n",
     ]
     return "\n".join(lines)
 

@@ -4,10 +4,10 @@ Paper 4 names this application in its conclusion, without numbers: all dimension
 are estimates. Five hinges whose axes meet in one point; the first lock of a driven one leaves a
 spherical four-bar, the second a rigid body.
 
-The loop hinge has five rows, of which three are redundant. Asserted, with all rows and with
-regularized ones: the loop stays closed; F' M dv = 0 where J F = 0; velocities and impulses of the
-locks are the same; impulses of redundant rows are flagged as not determined; locked angles stay
-equal to the last bit; at the end the locks hold what gravity asks, by virtual work.
+The loop hinge has five constraint equations, three of them redundant. Asserted, with all and with
+the reduced ones: the loop stays closed; F' M dv = 0 where J F = 0; velocities and impulses of the
+locks are the same; impulses of redundant equations are flagged as not determined; locked angles
+stay equal to the last bit; at the end the locks hold what gravity asks, by virtual work.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def palm() -> pl.Mechanism:
 
 
 def check(robot: pl.Mechanism, run: pl.Trajectory) -> None:
-    """What must hold at every lock, whatever rows the loop has."""
+    """Check every lock, with any constraint equations of the loop."""
     full = pl.Constraints(robot, full=True)
     for k, change in enumerate(run.transitions):
         columns = [robot.coordinates(name).v.start for name, _ in LOCKS[: k + 1]]
@@ -79,7 +79,7 @@ def check(robot: pl.Mechanism, run: pl.Trajectory) -> None:
 
 
 def main(plot: str | None = None) -> pl.Trajectory:
-    """Run with regularized rows and with all of them; returns the second run."""
+    """Run with reduced equations and with all of them; returns the second run."""
     robot = palm()
     q, smaller = robot.neutral, pl.regularize(robot)
     v = pl.consistent_velocity(robot, q, {"a": 4.0, "e": -2.0})
@@ -96,7 +96,9 @@ def main(plot: str | None = None) -> pl.Trajectory:
             np.testing.assert_allclose(same.impulse_of("lock"), push, rtol=0, atol=1e-12)
             print(f"{change.events[0]}: {1e3 * change.energy_loss:.3f} mJ lost, ", end="")
             print(f"impulses of locks {np.array2string(1e3 * push, precision=3)} mN m s, ", end="")
-            print(f"{loop.sum()} rows of the loop, {np.sum(~change.determined)} not determined")
+            print(
+                f"{loop.sum()} equations of the loop, {np.sum(~change.determined)} not determined"
+            )
     weight = pin.computeGeneralizedGravity(robot.model, robot.model.createData(), run.q[-1])
     for name, _ in LOCKS:
         others = {other: float(other == name) for other, _ in LOCKS}

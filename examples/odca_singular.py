@@ -1,11 +1,11 @@
 """Four-bars that swing through singular configurations, and that start in one (paper 3, 4.2).
 
 No stabilization. Figure 5-a: four bars of equal length, the pivots one above the other; hanging
-down, all lie in one line and the rows lose rank: the linkage could go on as a parallelogram,
-crossed, or with one bar at rest. Figure 5-b: two bars hang from the upper pivot and hold the tip of
-the third; stretched, that one is at the end of its stroke and no longer decides what they do. Both
-equilibria are singular, so that the linkages pass them twice per swing. The distance of the pivots
-in 5-b, the releases and the initial speeds are our choice.
+down, all lie in one line and the constraint equations lose rank: the linkage could go on as a
+parallelogram, crossed, or with one bar at rest. Figure 5-b: two bars hang from the upper pivot and
+hold the tip of the third; stretched, that one is at the end of its stroke and no longer decides
+what they do. Both equilibria are singular, so that the linkages pass them twice per swing. The
+distance of the pivots in 5-b, the releases and the initial speeds are our choice.
 
 Expected of the paper (figure 10): O-DCA is not affected, also started in the singular configuration
 with a velocity, where textbook methods fail at once. Asserted: that; and the exact motion of 5-a,

@@ -1,8 +1,8 @@
-"""3-PRRR translational manipulator: ten rows become seven (paper 5, 7.2, and past it).
+"""3-PRRR translational manipulator: ten equations become seven (paper 5, 7.2, and past it).
 
-Each loop alone keeps four rows, eight together: one is still redundant, because neither loop knows
-of the other. Processed in sequence, the first loop ties the platform to pure translations, and the
-second loop then needs three rows only.
+Each loop alone keeps four equations, eight together: one is still redundant, because neither loop
+knows of the other. Processed in sequence, the first loop restricts the platform to translations,
+and the second loop then needs only three equations.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ def main(plot: str | None = None) -> None:
     full = pl.Constraints(robot, full=True).jacobian(moved)
     rank = int(np.linalg.matrix_rank(full, tol=1e-9))
 
-    print("\nconstraints                     rows   redundant")
+    print("\nconstraints                equations   redundant")
     for label, rows in (
         ("as they are", together.full_rows),
         ("each loop by itself (paper 5)", sum(alone.values())),
@@ -39,7 +39,7 @@ def main(plot: str | None = None) -> None:
     if plot:
         less = pl.Constraints(pl.regularize(robot)).jacobian(moved)
         draw_singular_values(
-            plot, "3-PRRR manipulator", {"all ten rows": [full], "seven rows": [less]}
+            plot, "3-PRRR manipulator", {"all ten equations": [full], "seven equations": [less]}
         )
 
 

@@ -1,4 +1,4 @@
-"""Spherical four-bar: five rows become two, decided in a singular configuration (paper 5, 7.1).
+"""Spherical four-bar: five equations become two in a singular pose (paper 5, 7.1).
 
 The reference configuration is flattened, where the Jacobian has rank 1 and elimination by rank
 would keep one row too few. The motion algebra of the open chains does not see the singularity.
@@ -25,9 +25,9 @@ def main(plot: str | None = None) -> None:
     full, rows = pl.Constraints(robot, full=True), pl.Constraints(reduced)
     rng = np.random.default_rng(0)
     q = pl.assemble(robot)
-    print("\nconfiguration                       rank of 5 rows   rank of 2 rows")
+    print("\nconfiguration                       rank of all 5     rank of 2  ")
     worst = 0.0
-    jacobians: dict[str, list[np.ndarray]] = {"all five rows": [], "two rows": []}
+    jacobians: dict[str, list[np.ndarray]] = {"all five equations": [], "two equations": []}
     for step in range(8):
         ranks = [int(np.linalg.matrix_rank(c.jacobian(q), tol=1e-9)) for c in (full, rows)]
         note = "  flattened, singular" if step == 0 else ""
@@ -39,7 +39,7 @@ def main(plot: str | None = None) -> None:
         moved = nearby_assembly(robot, q, rng)
         assert moved is not None
         q = moved
-    print(f"\nmotions that two rows allow open the five by {worst:.1e} at most")
+    print(f"\nmotions that two equations allow violate the five by {worst:.1e} at most")
     assert report.full_rows == 5 and report.rows == 2
     assert worst < 1e-9
     if plot:

@@ -1,4 +1,4 @@
-"""Satellite that unfolds its panels: angular momentum as a row (paper 1, section 5.4.1).
+"""Satellite that unfolds its panels: angular momentum as a constraint (paper 1, section 5.4.1).
 
 A planar satellite of the size of INTELSAT V, a main body and two panels of four parts each, unfolds
 in 10 s without outer forces. First-order Euler with a step of 0.01 s gains angular momentum about

@@ -1,9 +1,9 @@
 """Snakeboard: dependent coordinates for positions and for velocities (paper 1, section 5.4.2).
 
 Coupler B, boards A (rear) and C (front) with wheels and rotor D in absolute coordinates: x, y and
-theta of each, 6 rows of the pins, 2 non-holonomic rows of the wheels, which do not slip. A force at
-the centre of mass pushes along the coupler; PD drives (P = 10, D = 0.1) steer the wheels with 1 Hz
-and 0.5 rad, here against each other. Masses, lengths and force are estimates.
+theta of each, 6 equations of the pins, 2 non-holonomic ones of the wheels, which do not slip. A
+force at the centre of mass pushes along the coupler; PD drives (P = 10, D = 0.1) steer the wheels
+with 1 Hz and 0.5 rad, here against each other. Masses, lengths and force are estimates.
 
 Relative projections on the constraint space (eq. 67) differ between positions and velocities, and
 so do the best dependent coordinates. Every state of the reference takes one Euler step of 0.01 s,
@@ -138,7 +138,7 @@ def main(until: float = 5.0, plot: str | None = None) -> Result:
 def _plot(result: Result, names: tuple[str, ...], path: str) -> None:
     """Figure 8 of the paper."""
     with drawing(path, 12, 4.5) as figure:
-        titles = "Relative projection of configuration coordinates (6 rows)", "velocities (8 rows)"
+        titles = "Relative projection of configuration coordinates (6 equations)", "velocities (8)"
         for level, axes in enumerate(figure.subplots(1, 2, sharey=True)):
             for i, name in enumerate(names):
                 style = {

@@ -3,19 +3,19 @@
 Universal Robots, user manuals UR5/CB3 (version 3.4.5) and UR3/CB3 (version 3.10), appendix A.1:
 stops of category 0 at 183 deg/s, arm fully extended horizontally, largest payload at the tool;
 joint 0 moves horizontally, joints 1 and 2 downwards. Masses and lengths are those of the package
-example-robot-data (its ur3.urdf is empty, ur3_robot.urdf is whole); no rotors are in them.
+example-robot-data (its ur3.urdf is empty, ur3_robot.urdf is complete), without rotors.
 
-One axis moves, the others stand and are held by strong brakes. The payload is a point at the
-flange. The arm is level half the published angle after the signal; a table shows what that choice
-does. Motors are without torque from the signal on; brakes have their full torque after a delay of
-0, 15 or 30 ms. One number, the torque of the brake at the joint, is fitted to the published time:
-the angle is then a prediction. A second one, a viscous torque as of a motor whose terminals are
-shorted, is fitted to the angle.
+One axis moves, strong brakes hold the others. The payload is a point at the flange. The arm is
+level half the published angle after the signal; a table shows the effect of that choice. The drives
+are off from the signal on; brakes have their full torque after a delay of 0, 15 or 30 ms. One
+number, the torque of the brake at the joint, is fitted to the published time: the angle is then a
+prediction. A second one, a viscous torque as of a motor whose terminals are shorted, is fitted to
+the angle.
 
-The mean torque over the time is the change of momentum over the time, the mean over the way is the
-change of energy over the angle. For a constant torque both are equal, and a delay makes the second
-the smaller one. Published, it is the larger one, except for joint 2 of the UR3: the torque must
-fall with the speed.
+The mean torque over time is the change of momentum divided by the time, the mean over the angle is
+the change of energy divided by the angle. For a constant torque both are equal, and a delay makes
+the second the smaller one. In the manuals it is the larger one, except for joint 2 of the UR3: the
+torque must increase with the speed.
 
 Asserted: both means to the digit; momentum and energy of every fit; the closed form of joint 0;
 that a constant torque goes 19 to 42 % too far, but not on joint 2 of the UR3; that two numbers meet
@@ -48,7 +48,7 @@ PUBLISHED = {
 }
 """Stopping angle [rad] and time [s] of joints 0, 1, 2."""
 MEANS = {"UR5": ((103, 130), (144, 153), (67, 73)), "UR3": ((29, 41), (57, 64), (21, 21))}
-"""Mean torques over time and over way that this implies, as if gravity pulled as on a level arm."""
+"""Mean torques over time and over angle that this implies, with gravity as on a level arm."""
 SPEED = float(np.radians(183.0))
 DELAYS = (0.0, 0.015, 0.03)
 """None, and of brakes switched on the direct-current side, as in docs/brakes.md [s]."""
@@ -72,17 +72,17 @@ def axes(names: Iterable[str] = ROBOTS) -> list[Axis]:
 
 def means_row(one: Axis) -> list[str]:
     """What is published, what it implies, and the constant torque that meets half of it."""
-    over_time, over_way = one.means
+    over_time, over_angle = one.means
     expected = MEANS[one.name[:3]][one.column]
-    assert (round(over_time), round(over_way)) == expected, f"{one.name}: {one.means}"
+    assert (round(over_time), round(over_angle)) == expected, f"{one.name}: {one.means}"
     # Gravity pulls less on an arm that is not level: on joint 1 of the UR5, up to 0.57 rad from it.
     slack = 0.06 if one.name == "UR5 J1" else 1e-5 if one.column == 0 else 0.02
-    for fit, mean in ((one.by_time, over_time), (one.by_angle, over_way)):
+    for fit, mean in ((one.by_time, over_time), (one.by_angle, over_angle)):
         fit.check()
         assert abs(fit.torque / mean - 1.0) < slack, f"{one.name}: {fit.torque} against {mean}"
     return [
         one.name, f"{one.angle:.2f}", f"{1e3 * one.time:.0f}", f"{one.shape:.3f}",
-        f"{one.inertia:.2f}", f"{abs(one.level):.1f}", f"{over_time:.1f}", f"{over_way:.1f}",
+        f"{one.inertia:.2f}", f"{abs(one.level):.1f}", f"{over_time:.1f}", f"{over_angle:.1f}",
         f"{one.by_time.torque:.1f}", f"{one.by_time.joint.angle:.3f}",
         f"{one.by_angle.torque:.1f}", f"{1e3 * one.by_angle.joint.time:.0f}",
     ]  # fmt: skip
@@ -121,7 +121,7 @@ def model_rows(one: Axis) -> tuple[list[list[str]], list[Fit]]:
 def _check_models(one: Axis, fits: list[Fit]) -> None:
     """What constant torques cannot do, and the closed form of joint 0."""
     flat = [fit for fit in fits if fit.short == 0.0]
-    assert np.all(np.diff([fit.joint.angle for fit in flat]) > 0.0), "a delay makes the way longer"
+    assert np.all(np.diff([fit.joint.angle for fit in flat]) > 0.0), "a delay makes it larger"
     excess = flat[0].joint.angle / one.angle - 1.0
     if one.name == "UR3 J2":
         assert abs(excess) < 0.02 and 0.5 < one.shape < 0.52
@@ -164,7 +164,7 @@ def markdown(head: str, rows: Sequence[Sequence[str]]) -> str:
 
 MEANS_HEAD = (
     "axis | angle [rad] | time [ms] | d/(v0 t) | inertia [kg m²] | gravity [N m] | over time [N m] "
-    "| over way [N m] | torque for time [N m] | its angle [rad] | torque for angle [N m] "
+    "| over angle [N m] | torque for time [N m] | its angle [rad] | torque for angle [N m] "
     "| its time [ms]"
 )
 MODELS_HEAD = (

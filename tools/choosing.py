@@ -171,7 +171,7 @@ def formulations() -> str:
         cells = [f"{1e6 * t:.0f} ({t / best:.1f})" for t in times]
         rows.append([f"`{name}`", str(robot.nv), str(len(pl.Constraints(robot))), *cells,
                      f"{apart:.0e}"])  # fmt: skip
-    head = ["robot", "velocities", "rows", *(f"{name} [µs]" for name in FORMULATIONS), "apart"]
+    head = ["robot", "velocities", "equations", *(f"{name} [µs]" for name in FORMULATIONS), "apart"]
     return table(head, rows, "lrrrrrrrr")
 
 

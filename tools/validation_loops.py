@@ -91,7 +91,7 @@ def palm(module: ModuleType) -> Iterator[Line]:
     run = module.main()
     freedoms = [run.robot.nv - change.rank_after[0] for change in run.transitions]
     yield claim(
-        "spherical five-bar: freedoms after each lock",
+        "spherical five-bar: degrees of freedom after each lock",
         NO_NUMBER,
         " and ".join(map(str, freedoms)),
         freedoms == [1, 0],
@@ -115,9 +115,9 @@ def fourbar(module: ModuleType) -> Iterator[Line]:
     robot = pl.from_screws(paper.four_bar())
     report = pl.regularize(robot).regularization
     assert report is not None
-    yield equal("spherical four-bar: rows of the cut hinge", paper.PAPERS_U.shape[1],
+    yield equal("spherical four-bar: equations of the cut hinge", paper.PAPERS_U.shape[1],
                 report.full_rows)  # fmt: skip
-    yield equal("spherical four-bar: sufficient rows", paper.PAPERS_U.shape[0], report.rows)
+    yield equal("spherical four-bar: sufficient equations", paper.PAPERS_U.shape[0], report.rows)
     ranks = [np.linalg.matrix_rank(paper.papers_jacobian(*q), tol=1e-9)
              for q in np.random.default_rng(0).uniform(-3, 3, (20, 2))]  # fmt: skip
     ours = [_rank(robot, nearby_assembly(robot, pl.assemble(robot), np.random.default_rng(k)))
@@ -132,13 +132,16 @@ def fourbar(module: ModuleType) -> Iterator[Line]:
     rows = report.selection("J3")[:, paper.PAPERS_ORDER]
     gap = float(np.abs(rows.T @ rows - paper.PAPERS_U.T @ paper.PAPERS_U).max())
     yield claim(
-        "spherical four-bar: space of the rows U", "6 digits", f"differs by {gap:.0e}", gap < 3e-6
+        "spherical four-bar: space of the combinations U",
+        "6 digits",
+        f"differs by {gap:.0e}",
+        gap < 3e-6,
     )
-    yield equal("spherical four-bar, flat: rows that one configuration suggests", 1,
+    yield equal("spherical four-bar, flat: equations that one configuration suggests", 1,
                 _rank(*_flat()))  # fmt: skip
     flat = pl.regularize(_flat()[0]).regularization
     assert flat is not None
-    yield equal("spherical four-bar, flat: sufficient rows", 2, flat.rows)
+    yield equal("spherical four-bar, flat: sufficient equations", 2, flat.rows)
 
 
 def _flat() -> tuple[pl.Mechanism, Any]:
@@ -171,12 +174,12 @@ def prrr(module: ModuleType) -> Iterator[Line]:
     rank = _rank(robot, nearby_assembly(robot, pl.assemble(robot), np.random.default_rng(0)))
     alone = [module.rows_alone(robot, loop.name) for loop in robot.loops]
     yield equal("3-PRRR: joint variables of the tree", 10, robot.nv)
-    yield equal("3-PRRR: rows of the two cut hinges", 10, together.full_rows)
-    yield equal("3-PRRR: redundant rows among them", 3, together.full_rows - rank)
-    yield equal("3-PRRR: rows of each loop alone", 4, max(alone))
-    yield equal("3-PRRR: freedoms of each loop alone, of 7 variables", 3, 7 - max(alone))
-    yield equal("3-PRRR: rows, loop by loop", 8, sum(alone))
+    yield equal("3-PRRR: equations of the two cut hinges", 10, together.full_rows)
+    yield equal("3-PRRR: redundant equations among them", 3, together.full_rows - rank)
+    yield equal("3-PRRR: equations of each loop alone", 4, max(alone))
+    yield equal("3-PRRR: degrees of freedom of each loop alone, of 7 variables", 3, 7 - max(alone))
+    yield equal("3-PRRR: equations, loop by loop", 8, sum(alone))
     yield equal("3-PRRR: redundant ones among these", 1, sum(alone) - rank)
-    yield Line("3-PRRR: rows, loops in sequence", "left open", together.rows, "goes further")
+    yield Line("3-PRRR: equations, loops in sequence", "left open", together.rows, "goes further")
     yield Line("3-PRRR: redundant ones among these", "left open", together.rows - rank,
                "goes further")  # fmt: skip

@@ -37,7 +37,7 @@ def satellite(module: ModuleType) -> Iterator[Line]:
         worst["free"] > 1e6 * worst["reference"],
     )
     yield claim(
-        "satellite, Euler with the law as a row: the same",
+        "satellite, Euler with the law as a constraint: the same",
         "eliminated",
         float(worst["held"]),
         worst["held"] < 1e-12,
@@ -50,9 +50,11 @@ def snakeboard(module: ModuleType) -> Iterator[Line]:
     robot = module.mechanism()
     positions, velocities = result.projections[0].sum(axis=1)
     yield equal("snakeboard: coordinates", 12, robot.nv)
-    yield equal("snakeboard: holonomic rows (sum of the projections)", 6, round(positions))
-    yield equal("snakeboard: non-holonomic rows", 2, round(velocities - positions))
-    yield equal("snakeboard: freedoms at configuration level", 6, robot.nv - round(positions))
+    yield equal("snakeboard: holonomic equations (sum of the projections)", 6, round(positions))
+    yield equal("snakeboard: non-holonomic equations", 2, round(velocities - positions))
+    yield equal(
+        "snakeboard: degrees of freedom at configuration level", 6, robot.nv - round(positions)
+    )
     differ = sum(set(first) != set(second[:6]) for first, second in result.sets)
     yield claim(
         "snakeboard: dependent positions and velocities are others",

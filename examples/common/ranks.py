@@ -36,7 +36,7 @@ def draw_singular_values(path: str, title: str, jacobians: Mapping[str, Sequence
             found = np.maximum(values.ravel(), _NONE)
             axes.semilogy(place, found, marker, ms=size, mfc="none", mew=1.6, label=name)
         axes.axhspan(_NONE / 10, 1e-9, color="0.93", zorder=0)
-        axes.text(0.6, 2e-10, "zero but for rounding: redundant rows", va="top", color="0.35")
+        axes.text(0.6, 2e-10, "zero up to rounding: redundant equations", va="top", color="0.35")
         axes.set(title=title, xlabel="singular value, largest first", ylabel="of the Jacobian")
         axes.set(xticks=np.arange(1, most + 1), ylim=(_NONE / 10, 30), xlim=(0.5, most + 0.5))
         axes.legend(loc="upper right")
