@@ -16,7 +16,7 @@ import trimesh
 import pinloop as pl
 from pinloop.boundary import meshes
 from pinloop.boundary.meshes import read_mesh_parts
-from pinloop.safety.space.body_pieces import robot_links
+from pinloop.safety.space.shapes import robot_links
 
 
 def with_mesh(mesh: Path) -> pl.Mechanism:

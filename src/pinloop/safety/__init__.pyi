@@ -7,7 +7,7 @@ from .space.volume import SweptVolume
 from .standards.annexb import AnnexB, annex_b
 from .standards.comparison import Comparison, compare
 from .standards.fit import Fit, fit_brakes
-from .standards.minimum import MinimumDistance, minimum_distance
+from .standards.iso13855 import MinimumDistance, minimum_distance
 from .standards.published import Measured, StoppingTable
 from .standards.separation import Separation, separation
 from .stopping.brake_times import Category0, Category1, Category2

@@ -18,7 +18,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.safety.standards.advance import largest_within
-from pinloop.safety.standards.minimum import minimum_distance
+from pinloop.safety.standards.iso13855 import minimum_distance
 from pinloop.safety.standards.separation import separation
 
 from ...screw_tables import Array

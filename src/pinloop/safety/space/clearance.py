@@ -26,11 +26,11 @@ from ...errors import BadValue, UnknownName
 from ...model.workspace import create_data
 from ...simulation.trajectory import Trajectory
 from ...tolerances import DISTANCE_ERROR, SLACK, TOUCH
-from .body_pieces import Piece, frame_pieces, positive, robot_links
-from .leaves import Leaves
-from .motionbounds import Bounds
-from .nearest import first_touch, least
+from .interval_tree import Leaves
+from .joint_motions import Bounds
+from .lipschitz_search import first_touch, least
 from .obstacles import Obstacle, checked_obstacles
+from .shapes import Piece, frame_pieces, positive, robot_links
 from .steps import checked_run
 
 __all__ = ["Approach", "SelfCollisions", "clearance", "self_collisions"]

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...boundary.arguments import public
 from ...errors import BadValue
-from .body_pieces import convex, positive, read_mesh
 from .hulls import hull_of
+from .shapes import convex, positive, read_mesh
 
 trimesh = lazy_loader.load("trimesh")
 

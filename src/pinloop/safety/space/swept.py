@@ -36,10 +36,10 @@ from ...errors import BadValue
 from ...model.description import GROUND
 from ...simulation.trajectory import Trajectory
 from ...tolerances import SLACK
-from .body_pieces import Links, Piece, frame_pieces, positive, robot_links
 from .hulls import CUBE, Hull, with_room
-from .leaves import Leaves
-from .motionbounds import Bounds
+from .interval_tree import Leaves
+from .joint_motions import Bounds
+from .shapes import Links, Piece, frame_pieces, positive, robot_links
 from .steps import checked_run
 from .volume import SweptVolume
 

@@ -26,12 +26,12 @@ from ...errors import BadValue
 from ...model.description import GROUND
 from ...simulation.trajectory import Trajectory
 from ...tolerances import NO_ADVANCE, SPOT, TINY
-from ..space.body_pieces import Links, Piece, frame_pieces, robot_links
 from ..space.clearance import Approach, clearance
-from ..space.leaves import Leaves
-from ..space.motionbounds import Bounds
+from ..space.interval_tree import Leaves
+from ..space.joint_motions import Bounds
 from ..space.obstacles import Obstacle
 from ..space.poses import JointMotions, joint_motions
+from ..space.shapes import Links, Piece, frame_pieces, robot_links
 from ..stopping import StopResult
 
 __all__ = ["Most", "Person", "Shapes", "Ways", "largest_within", "shapes_of", "ways_towards"]

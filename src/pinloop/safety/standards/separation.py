@@ -23,14 +23,14 @@ from ...boundary.checks import flat_numbers, unit_vector
 from ...errors import BadValue, printable
 from ...tables.number_format import milliseconds
 from ...tables.report import Block, Cell, KeyValues, Notes, Report
-from ..space.body_pieces import positive
+from ..space.shapes import positive
 from ..stopping import StopResult
 from ..stopping.assumptions import PLANNING_AID
 from ..studies.study import Study
 from .advance import Person, shapes_of, ways_towards
-from .casewise import measure_cases, standing_cases
 from .checked_input import at_least_zero, checked_stops
-from .protective import (
+from .distances import measure_cases, standing_cases
+from .iso15066 import (
     STANDARD,
     WALKING,
     Allowances,

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.safety.space.motionbounds` and `leaves`: against differences along the
+"""Tests of `pinloop.safety.space.joint_motions` and `leaves`: against differences along the
 motion.
 """
 
@@ -13,8 +13,8 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.safety.space.leaves import Leaves
-from pinloop.safety.space.motionbounds import Part, Parts, joint_parts, link_bounds
+from pinloop.safety.space.interval_tree import Leaves
+from pinloop.safety.space.joint_motions import Part, Parts, joint_parts, link_bounds
 from pinloop.safety.space.steps import CONTROL, EVEN
 
 from ... import screw_tables as tables

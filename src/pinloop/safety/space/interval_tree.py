@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...errors import BadValue
 from ...simulation.trajectory import Trajectory
 from ...tolerances import BESIDE_STATE
-from .motionbounds import Bounds, joint_parts, link_bounds
+from .joint_motions import Bounds, joint_parts, link_bounds
 from .poses import joint_poses
 from .steps import BINOMIALS, EVEN, bernstein, differences, moved, steps_of
 

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.safety.space.nearest`: against dense grids, on functions of slope at most 1."""
+"""Tests of `pinloop.safety.space.lipschitz_search`: against dense grids, on functions of slope at most 1."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from pinloop.safety.space.nearest import first_touch, least
+from pinloop.safety.space.lipschitz_search import first_touch, least
 from pinloop.tolerances import DISTANCE_ERROR, TOUCH
 
 from ...screw_tables import Array

@@ -17,8 +17,8 @@ from ...tables.report import Cell, KeyValues, Notes, Report
 from ..stopping import StopResult
 from ..stopping.assumptions import PLANNING_AID
 from ..studies.study import Study
-from .casewise import standing_cases
 from .checked_input import at_least_zero, checked_stops
+from .distances import standing_cases
 from .terms import Row, Term, term_grids, term_rows, write_terms
 
 __all__ = ["MinimumDistance", "minimum_distance"]
