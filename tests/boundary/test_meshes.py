@@ -16,7 +16,7 @@ import trimesh
 import pinloop as pl
 from pinloop.boundary import meshes
 from pinloop.boundary.meshes import read_mesh_parts
-from pinloop.safety.space.shapes import robot_links
+from pinloop.safety.space.solids import collect_pieces
 
 
 def with_mesh(mesh: Path) -> pl.Mechanism:
@@ -32,7 +32,7 @@ def with_mesh(mesh: Path) -> pl.Mechanism:
 
 
 USES: dict[str, Callable[[Path], object]] = {
-    "links": lambda mesh: robot_links(with_mesh(mesh), 0.001),
+    "links": lambda mesh: collect_pieces(with_mesh(mesh), 0.001),
     "obstacle": lambda mesh: pl.Obstacle.mesh("table", mesh),
     "masses": lambda mesh: pl.load(
         f"""<mujoco><asset><mesh name="m" file="{mesh}"/></asset><worldbody><body name="arm">

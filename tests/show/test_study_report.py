@@ -19,7 +19,7 @@ import pytest
 import pinloop as pl
 from pinloop.cli import main as cli
 from pinloop.model.description import GROUND
-from pinloop.safety.space.obstacles import Obstacle
+from pinloop.safety.space.solids import Obstacle
 from pinloop.safety.stopping.assumptions import PLANNING_AID
 from pinloop.show.plots.shapes import color_of
 from pinloop.show.stop_report.stop_replay import motion_of

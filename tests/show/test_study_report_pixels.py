@@ -11,7 +11,7 @@ import pytest
 import trimesh
 
 import pinloop as pl
-from pinloop.safety.space.obstacles import Obstacle
+from pinloop.safety.space.solids import Obstacle
 
 from .browser import Browser, needs_browser
 from .test_stop_report_pixels import _ARM, Picture, magenta, until

@@ -1,9 +1,8 @@
 from .brakes.brakes import Brakes, Chain, JointBrake
 from .space.clearance import Approach, SelfCollisions, clearance, self_collisions
-from .space.obstacles import Obstacle
 from .space.passed_limits import joint_limits
-from .space.swept import swept_volume
-from .space.volume import SweptVolume
+from .space.solids import Obstacle
+from .space.swept import SweptVolume, swept_volume
 from .standards.annexb import AnnexB, annex_b
 from .standards.comparison import Comparison, compare
 from .standards.fit import Fit, fit_brakes

@@ -18,7 +18,7 @@ import pinloop.model.mechanism
 from pinloop.model.description import GROUND, Body, Description, Geometry, Joint, Shape, constant
 from pinloop.model.mechanism import Mechanism
 from pinloop.model.pairs import align_z, make_pair
-from pinloop.safety.space.obstacles import Obstacle
+from pinloop.safety.space.solids import Obstacle
 
 from ...screw_tables import Array
 

@@ -14,7 +14,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.safety.space.clearance import clearance, self_collisions
-from pinloop.safety.space.obstacles import Obstacle
+from pinloop.safety.space.solids import Obstacle
 from pinloop.tolerances import TOUCH
 
 from ...states import robot
@@ -139,7 +139,7 @@ def test_what_is_kept_of_a_robot_among_obstacles_is_not_mixed_up() -> None:
 
 
 def brute_force(run: pl.Trajectory, solids: list[Any], placements: list[pin.SE3]) -> float:
-    """Least distance of the robot's boxes and cylinders from solids on a grid of 300 instants."""
+    """Minimum distance of the robot's boxes and cylinders from solids on a grid of 300 instants."""
     import coal
 
     shapes = [one for one in run.robot.geometry if run.robot.model.frames[
@@ -183,7 +183,7 @@ def test_a_robot_without_shapes_is_made_of_its_joint_frames() -> None:
     [
         ({"obstacles": []}, "there is no obstacle"),
         ({"obstacles": 3}, "obstacles are 3"),
-        ({"obstacles": ["wall"]}, "obstacle 'wall' is none"),
+        ({"obstacles": ["wall"]}, "'wall' is not an obstacle"),
         ({"obstacles": [ball(1), ball(2)]}, "two obstacles are called 'ball'"),
         ({"tolerance": -0.1}, "tolerance is -0.1"),
         ({"ignore": "b"}, "no body 'b' in robot 'chain'"),

@@ -12,7 +12,7 @@ import pytest
 import trimesh
 
 import pinloop as pl
-from pinloop.safety.space.hulls import hull_of, inside, with_room
+from pinloop.safety.space.hulls import build_hull, hull_contains, inflate_hull
 from pinloop.safety.space.swept import swept_volume
 
 from ...screw_tables import Array
@@ -32,12 +32,12 @@ def test_room_around_a_hull(kind: str, room: float, slight: float) -> None:
     """It holds what is no farther than the room from any point between the given ones."""
     rng = np.random.default_rng(1)
     given = points(kind, rng)
-    hull, out = with_room(given, room, slight)
+    hull, out = inflate_hull(given, room, slight)
     between = rng.dirichlet(np.full(len(given), 0.05), 300) @ given
     between[:60] = given
     away = rng.normal(size=(300, 3))
     away /= np.linalg.norm(away, axis=1)[:, None]
-    assert np.all(inside(hull, between + 0.999999 * room * away))
+    assert np.all(hull_contains(hull, between + 0.999999 * room * away))
     assert out <= max(slight, np.sqrt(3) * room)
     # No corner stands out by more than it says, not even in its own direction.
     reach = np.max(given @ hull.vertices.T, axis=0)
@@ -46,7 +46,7 @@ def test_room_around_a_hull(kind: str, room: float, slight: float) -> None:
 
 
 def test_planes_and_faces_agree() -> None:
-    hull = hull_of(points("ball", np.random.default_rng(2)))
+    hull = build_hull(points("ball", np.random.default_rng(2)))
     mesh = trimesh.Trimesh(hull.vertices, hull.faces, process=False)
     assert mesh.is_watertight
     assert np.allclose(mesh.face_normals, hull.planes[:, :3])

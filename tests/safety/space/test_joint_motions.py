@@ -1,6 +1,4 @@
-"""Tests of `pinloop.safety.space.joint_motions` and `leaves`: against differences along the
-motion.
-"""
+"""Tests of the bounds in `joint_motions` and `interval_tree`: against differences along motions."""
 
 from __future__ import annotations
 
@@ -13,9 +11,13 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.safety.space.interval_tree import Leaves
-from pinloop.safety.space.joint_motions import Part, Parts, joint_parts, link_bounds
-from pinloop.safety.space.steps import CONTROL, EVEN
+from pinloop.safety.space.interval_tree import CONTROL, EVEN, IntervalTree
+from pinloop.safety.space.joint_motions import (
+    JointFactor,
+    JointFactors,
+    bound_factors,
+    joint_factors,
+)
 
 from ... import screw_tables as tables
 from ...screw_tables import Array, Table
@@ -26,14 +28,14 @@ ROBOTS = ("every-pair", "spinning-rods", "palletizer", "six_axis_arm", "screw-ja
 
 
 def coarse(bounds: list[Any]) -> Any:
-    return np.ones(len(bounds[0].turn), dtype=bool)
+    return np.ones(len(bounds[0].angular_velocity), dtype=bool)
 
 
 def short(bounds: list[Any]) -> Any:
-    return np.max([bound.turn for bound in bounds], axis=0) < 0.4
+    return np.max([bound.angular_velocity for bound in bounds], axis=0) < 0.4
 
 
-def placements(leaves: Leaves, leaf: int, u: float) -> list[pin.SE3]:
+def placements(leaves: IntervalTree, leaf: int, u: float) -> list[pin.SE3]:
     data = leaves.robot.model.createData()
     pin.forwardKinematics(leaves.robot.model, data, leaves.configuration(leaf, u))
     return [placement.copy() for placement in data.oMi]
@@ -51,7 +53,7 @@ def runs(name: str) -> pl.Trajectory:
 @pytest.mark.parametrize("fine", [coarse, short])
 def test_leaves_are_the_dense_output(name: str, fine: Any) -> None:
     run = runs(name)
-    leaves = Leaves(run, fine)
+    leaves = IntervalTree(run, fine)
     assert np.all(leaves.times[1:, 0] == leaves.times[:-1, 1])
     assert (leaves.times[0, 0], leaves.times[-1, 1]) == (run.t[0], run.t[-1])
     rng = np.random.default_rng(0)
@@ -72,7 +74,7 @@ def test_leaves_are_the_dense_output(name: str, fine: Any) -> None:
 @pytest.mark.parametrize("name", ROBOTS)
 def test_bounds_hold(name: str) -> None:
     """Speeds and accelerations by central differences over the leaf's parameter."""
-    leaves = Leaves(runs(name), coarse)
+    leaves = IntervalTree(runs(name), coarse)
     joints = leaves.robot.model.njoints
     rng, e = np.random.default_rng(1), 1e-3
     sharpest = 0.0
@@ -90,9 +92,9 @@ def test_bounds_hold(name: str) -> None:
         R0, R2 = ((T[other].actInv(T[joint])).rotation for T in (before, after))
         turn = np.linalg.norm(pin.log3(R0.T @ R2)) / (2 * e)
         radius = float(np.linalg.norm(point))
-        size = float(seen.acceleration(radius)[leaf])
-        assert speed <= seen.velocity(radius)[leaf] * (1 + 1e-4) + 1e-9
-        assert turn <= seen.turn[leaf] * (1 + 1e-4) + 1e-9
+        size = float(seen.point_acceleration(radius)[leaf])
+        assert speed <= seen.point_velocity(radius)[leaf] * (1 + 1e-4) + 1e-9
+        assert turn <= seen.angular_velocity[leaf] * (1 + 1e-4) + 1e-9
         # Rounding makes a second difference uncertain by some 1e-16 / e^2.
         assert acceleration <= size * (1 + 1e-3) + 1e-9
         sharpest = max(sharpest, float(acceleration) / size if size > 1e-6 else 0.0)
@@ -101,7 +103,7 @@ def test_bounds_hold(name: str) -> None:
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_from_the_ground_is_relative_to_the_ground(name: str) -> None:
-    leaves = Leaves(runs(name), coarse)
+    leaves = IntervalTree(runs(name), coarse)
     for joint, bounds in enumerate(leaves.from_ground):
         seen = leaves.relative(joint, 0)
         for one, other in zip(vars(bounds).values(), vars(seen).values(), strict=True):
@@ -111,11 +113,11 @@ def test_from_the_ground_is_relative_to_the_ground(name: str) -> None:
 # -- term by term ------------------------------------------------------------------------------
 
 
-def part_of(name: str) -> Part:
+def part_of(name: str) -> JointFactor:
     """The first part of a joint of `every_pair`."""
     chain = robot("every-pair")
     index = chain.coordinates(name).index
-    part = next(part for part in joint_parts(chain).parts if part.joint == index)
+    part = next(part for part in joint_factors(chain).factors if part.joint == index)
     columns = part.columns - part.columns[0]
     return replace(part, columns=columns, lengths=np.zeros(0, dtype=np.int64), offset=0.0)
 
@@ -135,8 +137,8 @@ def test_one_joint_that_moves_by_an_exponential(name: str, degree: int) -> None:
         powers = rng.normal(size=(degree + 1, screws.shape[1])) * rng.choice([0.1, 1.0, 2.0])
         psi = np.polynomial.polynomial.polyval(EVEN, powers, tensor=True).T
         alone = replace(part, lengths=np.zeros(np.count_nonzero(part.slide), dtype=np.int64))
-        (part_bounds,) = link_bounds(
-            Parts((alone,), 1, len(part.columns)), np.zeros((1, 1)), (CONTROL @ psi)[None]
+        (part_bounds,) = bound_factors(
+            JointFactors((alone,), 1, len(part.columns)), np.zeros((1, 1)), (CONTROL @ psi)[None]
         )
         for u in rng.uniform(2 * e, 1 - 2 * e, 8):
             T = [
@@ -169,14 +171,14 @@ def joint(name: str, pair: str, parent: str, point: Any, axis: Any) -> Table:
     return tables.joint(name, pair, parent, f"on_{name}", point, axis)
 
 
-def one_step(robot: pl.Mechanism, q: Any, v: Any, until: float = 1e-3) -> Leaves:
+def one_step(robot: pl.Mechanism, q: Any, v: Any, until: float = 1e-3) -> IntervalTree:
     """Leaves of a run in which all joints move evenly."""
     rows = [
         pl.constraints.Prescribed(name, _evenly(float(q[k]), float(v[k])))
         for k, name in enumerate(robot.joints)
     ]
     method = pl.MuntheKaas("rk4", step=until)
-    return Leaves(pl.simulate(robot, q, v, until=until, rows=rows, method=method), coarse)
+    return IntervalTree(pl.simulate(robot, q, v, until=until, rows=rows, method=method), coarse)
 
 
 X, Y, Z = np.eye(3)
@@ -193,9 +195,9 @@ def test_a_slider_on_a_turntable() -> None:
         bounds = one_step(robot, [0, q], [5.0, v], until).relative(2, 0)
         farthest = max(abs(q), abs(q + v * until))
         exact = np.hypot(25.0 * farthest, 2 * 5.0 * v) * until**2
-        assert exact * (1 - 1e-9) <= bounds.kick[0] <= exact * np.sqrt(2) * 1.01
+        assert exact * (1 - 1e-9) <= bounds.acceleration[0] <= exact * np.sqrt(2) * 1.01
         speed = np.hypot(5.0 * farthest, v) * until
-        assert speed * (1 - 1e-9) <= bounds.speed[0] <= speed * np.sqrt(2) * 1.01
+        assert speed * (1 - 1e-9) <= bounds.velocity[0] <= speed * np.sqrt(2) * 1.01
 
 
 def test_two_turns_at_right_angles() -> None:
@@ -207,14 +209,16 @@ def test_two_turns_at_right_angles() -> None:
     )
     leaves = one_step(robot, [0, 0, 0], [3.0, 4.0, 0.0])
     bounds = leaves.relative(2, 0)
-    assert bounds.bend[0] == pytest.approx(12.0 * H**2, rel=1e-6)
-    assert bounds.turn[0] == pytest.approx(7.0 * H, rel=1e-6)
-    assert bounds.kick[0] == pytest.approx(9.0 * 0.4 * H**2, rel=1e-6)
-    assert bounds.speed[0] == pytest.approx(3.0 * 0.4 * H, rel=1e-6)
+    assert bounds.angular_acceleration[0] == pytest.approx(12.0 * H**2, rel=1e-6)
+    assert bounds.angular_velocity[0] == pytest.approx(7.0 * H, rel=1e-6)
+    assert bounds.acceleration[0] == pytest.approx(9.0 * 0.4 * H**2, rel=1e-6)
+    assert bounds.velocity[0] == pytest.approx(3.0 * 0.4 * H, rel=1e-6)
     # A point 0.3 off the second axis: w1^2 and w2^2 and 2 w1 w2, bounded by (w1 + w2)^2 + w1 w2.
-    assert leaves.relative(3, 2).speed[0] == pytest.approx(0.0, abs=1e-12)
+    assert leaves.relative(3, 2).velocity[0] == pytest.approx(0.0, abs=1e-12)
     offset = 0.3 * ((7.0 * H) ** 2 + 12 * H**2)
-    assert leaves.relative(3, 0).kick[0] == pytest.approx(bounds.kick[0] + offset, rel=1e-6)
+    assert leaves.relative(3, 0).acceleration[0] == pytest.approx(
+        bounds.acceleration[0] + offset, rel=1e-6
+    )
 
 
 def test_the_centre_of_a_universal_joint_stands_still() -> None:
@@ -223,9 +227,9 @@ def test_the_centre_of_a_universal_joint_stands_still() -> None:
         {**joint("cross", "universal", "ground", [0.5, 0, 0], Z), "axis2": X},
     )
     run = fling(robot, seed=1, until=0.1, drag=0.0)
-    bounds = Leaves(run, coarse).relative(1, 0)
-    assert np.all(bounds.speed == 0.0)
-    assert np.all(bounds.turn > 0.0)
+    bounds = IntervalTree(run, coarse).relative(1, 0)
+    assert np.all(bounds.velocity == 0.0)
+    assert np.all(bounds.angular_velocity > 0.0)
 
 
 def test_a_carrier_seen_from_what_it_carries() -> None:
@@ -237,8 +241,8 @@ def test_a_carrier_seen_from_what_it_carries() -> None:
     )
     bounds = one_step(robot, [0, 2.0, 0], [0.0, 3.0, 5.0]).relative(1, 3)
     speed, kick = np.hypot(10.0, 3.0) * H, np.hypot(25.0 * 2, 2 * 5 * 3.0) * H**2
-    assert speed <= bounds.speed[0] <= 1.5 * speed
-    assert kick <= bounds.kick[0] <= 1.5 * kick
+    assert speed <= bounds.velocity[0] <= 1.5 * speed
+    assert kick <= bounds.acceleration[0] <= 1.5 * kick
 
 
 def _evenly(q: float, v: float) -> Callable[[float], tuple[float, float, float]]:
@@ -258,7 +262,7 @@ def test_what_carries_both_does_not_matter() -> None:
         ]
         method = pl.MuntheKaas("rk4", step=0.01)
         run = pl.simulate(arm, q, v, until=0.01, losses=False, rows=rows, method=method)
-        leaves = Leaves(run, coarse)
-        found.append(leaves.relative(6, 2).acceleration(0.3))
-        assert leaves.from_ground[6].turn[0] > 0.39 if spin else True
+        leaves = IntervalTree(run, coarse)
+        found.append(leaves.relative(6, 2).point_acceleration(0.3))
+        assert leaves.from_ground[6].angular_velocity[0] > 0.39 if spin else True
     assert np.allclose(found[0], found[1], rtol=1e-6)

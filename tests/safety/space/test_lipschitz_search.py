@@ -1,4 +1,4 @@
-"""Tests of `pinloop.safety.space.lipschitz_search`: against dense grids, on functions of slope at most 1."""
+"""Tests of `lipschitz_search`: against dense grids, on functions of slope at most 1."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from pinloop.safety.space.lipschitz_search import first_touch, least
+from pinloop.safety.space.lipschitz_search import find_contact, find_minimum
 from pinloop.tolerances import DISTANCE_ERROR, TOUCH
 
 from ...screw_tables import Array
@@ -26,7 +26,7 @@ def cones(seed: int, floor: float) -> tuple[Function, Array]:
 def test_the_least_value(seed: int) -> None:
     f, _ = cones(seed, 0.02)
     grid = min(f(x) for x in np.linspace(0, 3, 30_001))
-    found = least(f, 3.0, 0.001)
+    found = find_minimum(f, 3.0, 0.001)
     assert f(found.at) == found.value
     assert found.bound <= grid + 1e-6
     assert grid - 1e-6 <= found.value <= grid + 0.001
@@ -41,27 +41,27 @@ def test_a_slit_between_coarse_samples() -> None:
         calls.append(x)
         return min(abs(x - 1.234567891), 0.2)
 
-    found = least(f, 3.0, 0.001)
+    found = find_minimum(f, 3.0, 0.001)
     assert found.value <= TOUCH
     assert found.bound == 0.0
     assert len(calls) < 100
-    touch = first_touch(f, 3.0)
+    touch = find_contact(f, 3.0)
     assert touch == pytest.approx(1.234567891, abs=2 * TOUCH)
 
 
 def test_a_gap_is_told_from_a_touch() -> None:
     gap = 3 * TOUCH
-    found = least(lambda x: float(np.hypot(x - 1, gap)), 2.0, 0.001)
+    found = find_minimum(lambda x: float(np.hypot(x - 1, gap)), 2.0, 0.001)
     assert found.value == pytest.approx(gap, abs=gap / 2)
     assert 0 < found.bound <= gap
-    assert first_touch(lambda x: float(np.hypot(x - 1, gap)), 2.0) is None
+    assert find_contact(lambda x: float(np.hypot(x - 1, gap)), 2.0) is None
 
 
 def test_the_first_of_several_touches() -> None:
     f = lambda x: min(abs(x - 0.7), abs(x - 0.2), abs(x - 0.21))  # noqa: E731
-    assert first_touch(f, 1.0) == pytest.approx(0.2, abs=2 * TOUCH)
-    assert first_touch(f, 0.15) is None
-    assert first_touch(lambda x: -1.0, 1.0) == 0.0
+    assert find_contact(f, 1.0) == pytest.approx(0.2, abs=2 * TOUCH)
+    assert find_contact(f, 0.15) is None
+    assert find_contact(lambda x: -1.0, 1.0) == 0.0
 
 
 def test_what_is_above_enough_is_of_no_interest() -> None:
@@ -72,17 +72,17 @@ def test_what_is_above_enough_is_of_no_interest() -> None:
         calls.append(x)
         return f(x)
 
-    found = least(counted, 3.0, 0.001, 0.1)
+    found = find_minimum(counted, 3.0, 0.001, 0.1)
     assert found.bound >= 0.1 - 0.001
     few = len(calls)
-    least(counted, 3.0, 0.001)
+    find_minimum(counted, 3.0, 0.001)
     assert few < (len(calls) - few) / 2
 
 
 def test_noise_does_not_trap_the_search() -> None:
     rng = np.random.default_rng(0)
     for length in (0.0, 1e-9, 0.1):
-        found = least(
+        found = find_minimum(
             lambda x: 0.5 + float(rng.uniform(-DISTANCE_ERROR, DISTANCE_ERROR)), length, 0.001
         )
         assert found.value == pytest.approx(0.5, abs=1e-5)

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.safety.space.obstacles`: boxes and meshes, seen by a rod that swings past
+"""Tests of `pinloop.safety.space.solids`: boxes and meshes, seen by a rod that swings past
 them.
 """
 
@@ -14,7 +14,7 @@ import trimesh
 
 import pinloop as pl
 from pinloop.safety.space.clearance import clearance
-from pinloop.safety.space.obstacles import Obstacle
+from pinloop.safety.space.solids import Obstacle
 
 from .moving_bodies import LENGTH, THICK, swing
 
@@ -87,9 +87,9 @@ def test_placements_and_names() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Obstacle.box("b", (1, 2)), r"size of obstacle 'b' is \(1, 2\); give three"),
+        (lambda: Obstacle.box("b", (1, 2)), r"size of obstacle 'b' has 3 numbers, not 2"),
         (lambda: Obstacle.box("b", (1, 2, 0)), "all lengths must be > 0"),
-        (lambda: Obstacle.box("b", (1, 2, np.inf)), "three finite numbers"),
+        (lambda: Obstacle.box("b", (1, 2, np.inf)), "size of obstacle 'b' is not finite"),
         (lambda: Obstacle.box("b", (1, 1, 1), "there"), "placement of obstacle 'b' is 'there'"),
         (lambda: Obstacle.sphere("s", -1.0, (0, 0, 0)), "the radius of obstacle 's' is -1.0"),
         (lambda: Obstacle.sphere("", 1.0, (0, 0, 0)), "the name of an obstacle is ''"),

@@ -11,8 +11,8 @@ import pytest
 import pinloop as pl
 from pinloop.model.description import Coordinates
 from pinloop.model.mechanism import build
-from pinloop.safety.space.poses import joint_motions, joint_poses
-from pinloop.safety.space.steps import differences, moved
+from pinloop.safety.space.interval_tree import difference_each, integrate_each
+from pinloop.safety.space.joint_motions import compute_joint_motions, compute_joint_poses
 
 from ... import mechanisms
 from ... import screw_tables as tables
@@ -28,8 +28,8 @@ def check(robot: pl.Mechanism, seed: int) -> None:
     rng, start = np.random.default_rng(seed), robot.neutral
     q = np.array([pin.integrate(model, start, rng.uniform(-3, 3, robot.nv)) for _ in range(7)])
     v, points = rng.uniform(-2, 2, (7, robot.nv)), rng.uniform(-1, 1, (3, 3))
-    motions = joint_motions(robot, q, v)
-    R, p = joint_poses(robot, q)
+    motions = compute_joint_motions(robot, q, v)
+    R, p = compute_joint_poses(robot, q)
     np.testing.assert_array_equal(motions.rotations, R)
     np.testing.assert_array_equal(motions.origins, p)
     for k in range(len(q)):
@@ -78,9 +78,9 @@ def test_two_robots_in_turns() -> None:
 def test_one_state_and_none() -> None:
     """Any number of configurations."""
     arm = robot("six_axis_arm")
-    R, p = joint_poses(arm, np.zeros((0, arm.nq)))
+    R, p = compute_joint_poses(arm, np.zeros((0, arm.nq)))
     assert R.shape == (0, 7, 3, 3) and p.shape == (0, 7, 3)
-    R, p = joint_poses(arm, arm.neutral[None])
+    R, p = compute_joint_poses(arm, arm.neutral[None])
     assert R.shape == (1, 7, 3, 3) and p.shape == (1, 7, 3)
 
 
@@ -91,9 +91,9 @@ def test_configurations_moved_and_compared(name: str) -> None:
     model, rng = one.model, np.random.default_rng(8)
     psi = rng.uniform(-1, 1, (5, one.nv))
     q = np.array([pin.integrate(model, one.neutral, rng.uniform(-1, 1, one.nv)) for _ in psi])
-    ends = moved(one, q, psi)
+    ends = integrate_each(one, q, psi)
     expected = [pin.integrate(model, *pair) for pair in zip(q, psi, strict=True)]
     np.testing.assert_allclose(ends, expected, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(differences(one, q, ends), psi, rtol=0, atol=1e-12)
-    assert moved(one, q[:0], psi[:0]).shape == (0, one.nq)
-    assert differences(one, q[:0], q[:0]).shape == (0, one.nv)
+    np.testing.assert_allclose(difference_each(one, q, ends), psi, rtol=0, atol=1e-12)
+    assert integrate_each(one, q[:0], psi[:0]).shape == (0, one.nq)
+    assert difference_each(one, q[:0], q[:0]).shape == (0, one.nv)

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.safety.space.volume`: meshes, files, points, and the volume of known unions."""
+"""Tests of `pinloop.safety.space.swept`: meshes, files, points, and the volume of known unions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import pytest
 import trimesh
 
 import pinloop as pl
-from pinloop.safety.space.hulls import hull_of
-from pinloop.safety.space.swept import swept_volume
-from pinloop.safety.space.volume import SweptVolume
+from pinloop.safety.space.hulls import build_hull
+from pinloop.safety.space.swept import SweptVolume, swept_volume
 
 from ...screw_tables import Array
 from .moving_bodies import at, chain, shape
@@ -30,7 +29,7 @@ def test_the_volume_of_boxes_that_overlap(axes: tuple[int, ...]) -> None:
         ((0, 0, 0), (1, 2, 0.5)), ((0.5, 1, 0.2), (1.5, 3, 0.7)),
         ((0.6, 1.2, 0.3), (0.8, 1.4, 0.4)), ((3, 0, 0), (3.5, 0.5, 0.1)),
     ]  # fmt: skip
-    hulls = [hull_of(box(*np.array(pair, float)[:, axes])) for pair in pairs]
+    hulls = [build_hull(box(*np.array(pair, float)[:, axes])) for pair in pairs]
     volume = SweptVolume({"a": tuple(hulls[:2]), "b": tuple(hulls[2:])}, 0.0, 0.0, {})
     exact = 1.0 + 1.0 - 0.5 * 1 * 0.3 + 0.025
     assert volume.volume == pytest.approx(exact, rel=0.01)
@@ -43,7 +42,7 @@ def test_the_volume_of_a_ball_in_many_pieces() -> None:
     points /= np.linalg.norm(points, axis=1)[:, None]
     # Slices that overlap; their union is the ball, less what lies between its points.
     slices = [
-        hull_of(points[np.abs(points @ [0.6, 0, 0.8] - middle) < 0.2])
+        build_hull(points[np.abs(points @ [0.6, 0, 0.8] - middle) < 0.2])
         for middle in np.linspace(-1, 1, 21)
     ]
     volume = SweptVolume({"a": tuple(slices)}, 0.0, 0.0, {})

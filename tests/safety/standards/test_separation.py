@@ -17,7 +17,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.safety.standards.advance import largest_within
+from pinloop.safety.standards.advance import bound_advance
 from pinloop.safety.standards.iso13855 import minimum_distance
 from pinloop.safety.standards.separation import separation
 
@@ -121,7 +121,7 @@ def test_a_beam_turns_towards_a_person() -> None:
 
 @pytest.mark.parametrize("point", [(0.6, 0, 0), (0.1, 0, 0), (0.9, 0.14, 0.09)])
 def test_a_person_who_is_reached_has_no_distance(point: Any) -> None:
-    with pytest.raises(pl.BadValue, match="comes as far as the person"):
+    with pytest.raises(pl.BadValue, match="reaches the person"):
         separation(carriage(), point=point)
 
 
@@ -183,10 +183,10 @@ def test_the_bound_within_a_leaf_is_reached_by_a_parabola() -> None:
     rng, u = np.random.default_rng(4), np.linspace(0, 1, 10_001)
     for f0, f1, A in zip(*rng.uniform(-1, 1, (2, 200)), rng.exponential(2, 200), strict=True):
         hand = max(0.0, np.max(f0 + (f1 - f0) * u + A * u * (1 - u) / 2))
-        found = largest_within(np.array([[f0], [f1]]), np.array([[A]]))
+        found = bound_advance(np.array([[f0], [f1]]), np.array([[A]]))
         assert hand - 1e-12 <= found <= hand + 1e-7 * A
     # What goes back from the start is nowhere farther than there.
-    assert largest_within(np.array([[0.0], [-0.6]]), np.array([[1.0]])) == 0.0
+    assert bound_advance(np.array([[0.0], [-0.6]]), np.array([[1.0]])) == 0.0
 
 
 def test_it_is_the_robot_that_counts_not_its_tool() -> None:

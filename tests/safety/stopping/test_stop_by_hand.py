@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.safety.space.steps import steps_of
+from pinloop.safety.space.interval_tree import expand_steps
 
 from .robots_to_stop import G, brakes, carriages, on_axis, slider, stop, train
 
@@ -196,7 +196,7 @@ def test_control_points_of_steps_begin_and_end_at_the_stored_states() -> None:
     """Bernstein's first and last coefficients are the ends, whatever the length of a step."""
     numbers = on_axis(dynamic_torque=30.0, rise=0.2, delay=0.03, viscous=2.0)
     run = stop(slider(), 2.0, numbers).run
-    steps = steps_of(run)
+    steps = expand_steps(run)
     assert np.ptp(steps.length) > 1e-3
     np.testing.assert_allclose(steps.rates[:, 0], run.v[steps.number], atol=1e-12)
     np.testing.assert_allclose(steps.rates[:, -1], run.v[steps.number + 1], atol=1e-12)

@@ -13,7 +13,7 @@ import trimesh
 
 import pinloop as pl
 from pinloop.safety.space.clearance import clearance
-from pinloop.safety.space.obstacles import Obstacle
+from pinloop.safety.space.solids import Obstacle
 from pinloop.safety.studies.cases import Setup, columns
 from pinloop.safety.studies.study import Study
 

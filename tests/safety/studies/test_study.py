@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.safety.space.obstacles import Obstacle
+from pinloop.safety.space.solids import Obstacle
 from pinloop.safety.studies.cases import Setup
 
 from ...states import URDF

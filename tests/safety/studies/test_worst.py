@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.safety.space.obstacles import Obstacle
+from pinloop.safety.space.solids import Obstacle
 from pinloop.safety.studies.cases import Setup
 from pinloop.safety.studies.worst import criteria, pattern_search
 

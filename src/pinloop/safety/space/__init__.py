@@ -6,10 +6,9 @@ Knows robots and runs, of a simulation or of a stop; nothing of brakes, and neve
 from __future__ import annotations
 
 from .clearance import Approach, SelfCollisions, clearance, self_collisions
-from .obstacles import Obstacle
 from .passed_limits import LimitPassed, joint_limits
-from .swept import swept_volume
-from .volume import SweptVolume
+from .solids import Obstacle
+from .swept import SweptVolume, swept_volume
 
 __all__ = [
     "Approach",

@@ -3,10 +3,10 @@
 Distances are coal's, on a `pin.GeometryModel`; nothing here knows how two shapes are compared.
 
 **Nothing between samples is missed.** As seen from a body B (or from the ground), a point of a
-body A goes at most ``chord + A / 2`` in a leaf (see `leaves`), where the chord lies between its
-places at the leaf's ends and ``A`` bounds its acceleration: its velocity differs by no more than
-``A / 2`` from its mean. Added up over the leaves this is a *way*, and the distance of the two
-bodies changes by no more than the way does. `nearest` searches along it.
+body A travels at most ``chord + A / 2`` in a leaf (see `interval_tree`), where the chord joins its
+positions at the ends of the leaf and ``A`` bounds its acceleration: its velocity differs by no more
+than ``A / 2`` from its mean. Added up over the leaves this is the *travel*, and the distance of the
+two bodies changes by no more than the travel does. `lipschitz_search` searches along it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,16 @@ from ...errors import BadValue, UnknownName
 from ...model.workspace import create_data
 from ...simulation.trajectory import Trajectory
 from ...tolerances import DISTANCE_ERROR, SLACK, TOUCH
-from .interval_tree import Leaves
-from .joint_motions import Bounds
-from .lipschitz_search import first_touch, least
-from .obstacles import Obstacle, checked_obstacles
-from .shapes import Piece, frame_pieces, positive, robot_links
-from .steps import checked_run
+from .interval_tree import IntervalTree, checked_run, limit_bending
+from .lipschitz_search import find_contact, find_minimum
+from .solids import (
+    Obstacle,
+    Piece,
+    checked_obstacles,
+    collect_pieces,
+    enclose_frames,
+    require_length,
+)
 
 __all__ = ["Approach", "SelfCollisions", "clearance", "self_collisions"]
 
@@ -40,13 +44,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Approach:
-    """How near a body came to something.
+    """How near a body came to an obstacle or to another body.
 
     Args:
         body: name of the body.
         other: name of the obstacle or of the other body.
         distance: smallest distance found [m]; 0 if they touch.
-        at_least: they are nowhere nearer than this [m], between samples either.
+        at_least: lower bound on their distance at every instant [m].
         t: instant of that distance, or of the first touch [s].
         point: the point of the body nearest to the other at that instant, in the world [m].
         other_point: the point of the other nearest to the body [m].
@@ -77,8 +81,8 @@ class SelfCollisions:
     """How near the bodies of a robot came to each other.
 
     Args:
-        approaches: per pair of bodies that was looked at its approach, the nearest first.
-        excluded: why a pair of bodies was not looked at.
+        approaches: approach of each pair of bodies that was compared, the nearest first.
+        excluded: why a pair of bodies was not compared.
     """
 
     approaches: tuple[Approach, ...]
@@ -105,23 +109,23 @@ def clearance(
 
     Bodies are made of their collision shapes, or of the visual ones where there are no others;
     meshes of the robot count as their convex hulls, meshes of obstacles as they are. Bodies welded
-    to the ground stand still and are left out.
+    to the ground do not move and are left out.
 
     Args:
         run: the run.
-        obstacles: what stands around.
-        tolerance: how far above the smallest distance the one that is found may lie [m].
+        obstacles: the obstacles.
+        tolerance: largest error of the smallest distance, which is never too small [m].
         ignore: names of bodies to leave out.
-        frames: further points to look at (tool points, corners of a payload): radius of a ball
-            about it [m] by name of the frame.
+        frames: further points that count (tool points, corners of a payload): radius of a ball
+            about each [m] by name of the frame.
         thickness: of a robot without shapes: how thick its bodies are about their frames [m]; a
             fiftieth of its characteristic length by default.
 
     Returns:
-        Per name of an obstacle the approach of the body that comes nearest, or touches first.
+        By name of the obstacle, the approach of the body that comes nearest, or touches first.
 
     Raises:
-        BadValue: an argument is impossible, or a mesh cannot be had.
+        BadValue: an argument is impossible, or a mesh cannot be read.
         UnknownName: the robot has no such body.
     """
     run, things = checked_run(run), checked_obstacles(obstacles)
@@ -129,7 +133,7 @@ def clearance(
     for name in left_out:
         if name not in run.robot.bodies:
             raise UnknownName("body", name, run.robot.bodies, run.robot.name)
-    scene = _Scene(run, positive("tolerance", tolerance), thickness, things, frames or {})
+    scene = _Scene(run, require_length("tolerance", tolerance), thickness, things, frames or {})
     moving = [
         number
         for number, piece in enumerate(scene.pieces)
@@ -137,10 +141,10 @@ def clearance(
     ]
     if not moving:
         raise BadValue(f"robot '{run.robot.name}' has no body that moves and is not ignored")
-    found = {}
+    approaches = {}
     for place, obstacle in enumerate(things, start=len(scene.pieces)):
-        found[obstacle.name] = scene.approach([(number, place) for number in moving])
-    return found
+        approaches[obstacle.name] = scene.approach([(number, place) for number in moving])
+    return approaches
 
 
 @public
@@ -155,14 +159,14 @@ def self_collisions(
 
     Args:
         run: the run.
-        tolerance: how far above the smallest distance the one that is found may lie [m].
+        tolerance: largest error of the smallest distance, which is never too small [m].
         thickness: of a robot without shapes: how thick its bodies are about their frames [m].
 
     Raises:
         BadValue: an argument is impossible, or a mesh cannot be had.
     """
     run = checked_run(run)
-    scene = _Scene(run, positive("tolerance", tolerance), thickness, [], {})
+    scene = _Scene(run, require_length("tolerance", tolerance), thickness, [], {})
     of_body: dict[str, list[int]] = {}
     for number, piece in enumerate(scene.pieces):
         of_body.setdefault(piece.body, []).append(number)
@@ -186,37 +190,37 @@ def self_collisions(
 
 
 @dataclass(frozen=True, eq=False)
-class _Way:
-    """How far the points of one piece may have gone as seen from another, over the leaves.
+class _Travel:
+    """Bound on the travel of the points of one piece as seen from another, over the leaves.
 
     Args:
         leaves: the motion.
-        passed: way at the nodes [m], not falling, shape (n + 1,).
+        passed: travel at the nodes [m], not falling, shape (n + 1,).
     """
 
-    leaves: Leaves
+    leaves: IntervalTree
     passed: Array
 
     @property
     def length(self) -> float:
-        """The whole way [m]."""
+        """The whole travel [m]."""
         return float(self.passed[-1])
 
-    def place(self, way: float) -> tuple[int, float]:
-        """Leaf, and the part of it that is over, where so much of the way has been gone."""
-        leaf = int(np.searchsorted(self.passed, way, side="right")) - 1
+    def locate(self, travel: float) -> tuple[int, float]:
+        """The leaf in which so much has been travelled, and the part of it that is over."""
+        leaf = int(np.searchsorted(self.passed, travel, side="right")) - 1
         leaf = min(max(leaf, 0), self.leaves.count - 1)
         start, end = self.passed[leaf], self.passed[leaf + 1]
         return leaf, float(
-            min(max((way - start) / (end - start), 0.0), 1.0)
+            min(max((travel - start) / (end - start), 0.0), 1.0)
         ) if end > start else 0.0
 
-    def time(self, way: float) -> float:
-        """Instant at which so much of the way has been gone [s]."""
-        return self.leaves.time(*self.place(way))
+    def time(self, travel: float) -> float:
+        """Instant at which so much has been travelled [s]."""
+        return self.leaves.time(*self.locate(travel))
 
     def until(self, t: float) -> float:
-        """Way that has been gone at an instant [m]."""
+        """Travel up to an instant [m]."""
         times = self.leaves.times
         leaf = min(int(np.searchsorted(times[:, 1], t)), self.leaves.count - 1)
         start, end = times[leaf]
@@ -225,13 +229,13 @@ class _Way:
 
 
 class _Scene:
-    """The pieces of a robot on their way, and obstacles, as coal compares them.
+    """The moving pieces of a robot, and obstacles, as coal compares them.
 
     Args:
         run: the run.
         tolerance: how far above the smallest distance the one that is found may lie [m].
         thickness: see `clearance`.
-        obstacles: what stands around.
+        obstacles: the obstacles.
         frames: see `clearance`.
     """
 
@@ -243,17 +247,10 @@ class _Scene:
         obstacles: list[Obstacle],
         frames: Mapping[str, float],
     ) -> None:
-        links = robot_links(run.robot, tolerance, thickness)
-        self.pieces = (*links.pieces, *frame_pieces(run.robot, frames, tolerance))
+        links = collect_pieces(run.robot, tolerance, thickness)
+        self.pieces = (*links.pieces, *enclose_frames(run.robot, frames, tolerance))
         self._tolerance, self._obstacles = tolerance, obstacles
-
-        def fine(bounds: list[Bounds]) -> NDArray[np.bool_]:
-            good = np.ones(len(bounds[0].turn), dtype=bool)
-            for piece in self.pieces:
-                good &= bounds[piece.joint].acceleration(piece.radius) / 8 <= tolerance
-            return good
-
-        self._leaves = Leaves(run, fine)
+        self._leaves = IntervalTree(run, limit_bending(self.pieces, tolerance))
         self._model, self._data = run.robot.model, create_data(run.robot.model)
         self._shapes, self._number = _geometry_model(self.pieces, tuple(obstacles))
         self._shapes_data = pin.GeometryData(self._shapes)
@@ -276,29 +273,29 @@ class _Scene:
         best, bound, where = np.inf, np.inf, (pairs[0], 0, 0.0)
         touch = np.inf
         for pair in sorted(pairs, key=lambda pair: starts[pair]):
-            way = self._way(pair)
+            travel = self._travel(pair)
 
-            def distance(x: float, pair: tuple[int, int] = pair, way: _Way = way) -> float:
+            def distance(x: float, pair: tuple[int, int] = pair, travel: _Travel = travel) -> float:
                 if x == 0.0:
                     return starts[pair]
-                return float(self._compare(pair, *way.place(x)).min_distance)
+                return float(self._compare(pair, *travel.locate(x)).min_distance)
 
             if touch == np.inf:
-                found = least(distance, way.length, self._tolerance, best)
-                bound = min(bound, found.bound)
-                if found.value < best:
-                    best, where = found.value, (pair, *way.place(found.at))
-                if found.value > TOUCH:
+                minimum = find_minimum(distance, travel.length, self._tolerance, best)
+                bound = min(bound, minimum.bound)
+                if minimum.value < best:
+                    best, where = minimum.value, (pair, *travel.locate(minimum.at))
+                if minimum.value > TOUCH:
                     continue
-                limit = found.at
+                limit = minimum.at
             else:
-                limit = way.until(touch)
-            first = first_touch(distance, limit)
-            if first is not None and way.time(first) < touch:
-                touch, where = way.time(first), (pair, *way.place(first))
-        return self._described(*where, 0.0 if best <= TOUCH else best, bound)
+                limit = travel.until(touch)
+            first = find_contact(distance, limit)
+            if first is not None and travel.time(first) < touch:
+                touch, where = travel.time(first), (pair, *travel.locate(first))
+        return self._describe(*where, 0.0 if best <= TOUCH else best, bound)
 
-    def _described(
+    def _describe(
         self, pair: tuple[int, int], leaf: int, u: float, distance: float, bound: float
     ) -> Approach:
         result = self._compare(pair, leaf, u)
@@ -318,22 +315,24 @@ class _Scene:
         )
 
     def _compare(self, pair: tuple[int, int], leaf: int, u: float) -> Any:
-        """What coal finds of a pair inside a leaf."""
-        if self._placed != (leaf, u):  # many pairs are looked at where the run starts
+        """Distance and nearest points of a pair inside a leaf, by coal."""
+        if self._placed != (leaf, u):  # many pairs are compared at the start
             q, data = self._leaves.configuration(leaf, u), self._shapes_data
             pin.updateGeometryPlacements(self._model, self._data, self._shapes, data, q)
             self._placed = leaf, u
         return pin.computeDistance(self._shapes, self._shapes_data, self._number[pair])
 
-    def _way(self, pair: tuple[int, int]) -> _Way:
-        """How far the first of a pair may have gone as seen from the second."""
+    def _travel(self, pair: tuple[int, int]) -> _Travel:
+        """Bound on the travel of the first of a pair as seen from the second."""
         piece = self.pieces[pair[0]]
         seen_from = self.pieces[pair[1]].joint if pair[1] < len(self.pieces) else 0
         seen = self._leaves.relative(piece.joint, seen_from)
         moved = np.diff(self._leaves.points(piece.joint, piece.points, seen_from), axis=0)
         chord = np.sqrt(np.max(np.sum(moved * moved, axis=2), axis=1))
-        ways = np.minimum(chord + seen.acceleration(piece.radius) / 2, seen.velocity(piece.radius))
-        return _Way(self._leaves, np.concatenate([[0.0], np.cumsum(ways)]))
+        travel = np.minimum(
+            chord + seen.point_acceleration(piece.radius) / 2, seen.point_velocity(piece.radius)
+        )
+        return _Travel(self._leaves, np.concatenate([[0.0], np.cumsum(travel)]))
 
 
 @lru_cache(maxsize=4)

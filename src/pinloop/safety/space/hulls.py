@@ -1,7 +1,7 @@
-"""Convex polyhedra: hulls of points, polyhedra around round shapes, room around a hull.
+"""Convex polyhedra: hulls of points, polyhedra around round shapes, inflated hulls, their volume.
 
-Geometry alone: no robot, no motion, no distance between bodies. Where a shape is replaced by a
-polyhedron the polyhedron holds the shape, and by how much it stands out is said.
+Geometry alone: no robot, no motion, no distance between bodies. A polyhedron that replaces a shape
+encloses it, and comes with the distance by which it stands out.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ...tolerances import FLAT_HULL
+from ...tolerances import FLAT_HULL, SAME
 
 __all__ = [
     "Hull",
-    "around_ball",
-    "around_cylinder",
-    "hull_of",
-    "inside",
-    "simplified",
-    "with_room",
+    "build_hull",
+    "enclose_ball",
+    "enclose_cylinder",
+    "hull_contains",
+    "inflate_hull",
+    "simplify_hull",
+    "union_volume",
 ]
 
 Array = NDArray[np.float64]
@@ -55,28 +56,27 @@ class Hull:
     planes: Array
 
 
-def hull_of(points: Array) -> Hull:
+def build_hull(points: Array) -> Hull:
     """Convex hull of points; what is flat is made two micrometres thick.
 
     Args:
         points: the points [m], shape (n, 3).
     """
     try:
-        found = scipy.spatial.ConvexHull(points)
+        hull = scipy.spatial.ConvexHull(points)
     except scipy.spatial.QhullError:
-        found = scipy.spatial.ConvexHull((points[:, None] + FLAT_HULL * _SIGNS).reshape(-1, 3))
-    number = np.zeros(len(found.points), dtype=np.int64)
-    number[found.vertices] = np.arange(len(found.vertices))
-    first, second, third = (found.points[found.simplices[:, corner]] for corner in range(3))
-    turned = np.einsum(
-        "ij,ij->i", np.cross(second - first, third - first), found.equations[:, :3]
-    )  # fmt: skip
-    faces = number[found.simplices]
+        hull = scipy.spatial.ConvexHull((points[:, None] + FLAT_HULL * _SIGNS).reshape(-1, 3))
+    number = np.zeros(len(hull.points), dtype=np.int64)
+    number[hull.vertices] = np.arange(len(hull.vertices))
+    first, second, third = (hull.points[hull.simplices[:, corner]] for corner in range(3))
+    normals = np.cross(second - first, third - first)
+    turned = np.einsum("ij,ij->i", normals, hull.equations[:, :3])
+    faces = number[hull.simplices]
     faces[turned < 0] = faces[turned < 0, ::-1]
-    return Hull(found.points[found.vertices].copy(), faces, found.equations.copy())
+    return Hull(hull.points[hull.vertices].copy(), faces, hull.equations.copy())
 
 
-def with_room(points: Array, room: float, slight: float) -> tuple[Hull, float]:
+def inflate_hull(points: Array, room: float, slight: float) -> tuple[Hull, float]:
     """Polyhedron that holds every point no farther than ``room`` from the hull of ``points``.
 
     A convex set that holds a ball of radius ``r`` about ``c``, stretched from ``c`` by
@@ -93,7 +93,7 @@ def with_room(points: Array, room: float, slight: float) -> tuple[Hull, float]:
     Returns:
         The polyhedron, and how far it stands out of the hull of the points at most [m].
     """
-    hull = hull_of(points)
+    hull = build_hull(points)
     centre = hull.vertices.mean(axis=0)
     inner = -float(np.max(hull.planes[:, :3] @ centre + hull.planes[:, 3]))
     outer = float(np.linalg.norm(hull.vertices - centre, axis=1).max())
@@ -103,10 +103,10 @@ def with_room(points: Array, room: float, slight: float) -> tuple[Hull, float]:
         planes[:, 3] = factor * planes[:, 3] + (factor - 1) * (planes[:, :3] @ centre)
         grown = Hull(centre + factor * (hull.vertices - centre), hull.faces, planes)
         return grown, room * outer / inner
-    return hull_of((hull.vertices[:, None] + room * _SIGNS).reshape(-1, 3)), CUBE * room
+    return build_hull((hull.vertices[:, None] + room * _SIGNS).reshape(-1, 3)), CUBE * room
 
 
-def inside(hull: Hull, points: Array) -> NDArray[np.bool_]:
+def hull_contains(hull: Hull, points: Array) -> NDArray[np.bool_]:
     """Which points lie in a hull.
 
     Args:
@@ -123,7 +123,7 @@ def inside(hull: Hull, points: Array) -> NDArray[np.bool_]:
 # -- round shapes ---------------------------------------------------------------------------
 
 
-def around_ball(radius: float, excess: float) -> tuple[Array, float]:
+def enclose_ball(radius: float, excess: float) -> tuple[Array, float]:
     """Corners of a polyhedron that holds a ball about the origin.
 
     Args:
@@ -154,7 +154,7 @@ def _unit_ball(count: int) -> tuple[Array, float]:
     return points / nearest, 1 / nearest
 
 
-def around_cylinder(radius: float, length: float, excess: float) -> tuple[Array, float]:
+def enclose_cylinder(radius: float, length: float, excess: float) -> tuple[Array, float]:
     """Corners of a prism about z that holds a cylinder about the origin.
 
     Args:
@@ -177,7 +177,7 @@ def around_cylinder(radius: float, length: float, excess: float) -> tuple[Array,
 # -- fewer corners --------------------------------------------------------------------------
 
 
-def simplified(hull: Hull, excess: float) -> Array:
+def simplify_hull(hull: Hull, excess: float) -> Array:
     """Corners of a polyhedron with fewer faces that holds a hull.
 
     It is cut out of the hull's box by some of the hull's own planes: again and again by the plane
@@ -192,9 +192,7 @@ def simplified(hull: Hull, excess: float) -> Array:
         The corners [m], shape (n, 3); those of the hull itself where there is nothing to gain.
     """
     low, high = hull.vertices.min(axis=0), hull.vertices.max(axis=0)
-    planes = np.vstack(
-        [np.column_stack([np.eye(3), -high]), np.column_stack([-np.eye(3), low])]
-    )  # fmt: skip
+    planes = np.column_stack([np.vstack([np.eye(3), -np.eye(3)]), np.concatenate([-high, low])])
     centre = hull.vertices.mean(axis=0)
     while len(planes) < _MOST_PLANES:
         corners = np.asarray(scipy.spatial.HalfspaceIntersection(planes, centre).intersections)
@@ -205,3 +203,72 @@ def simplified(hull: Hull, excess: float) -> Array:
         worst = beyond[np.argsort(out[beyond].max(axis=1))[-4:]]
         planes = np.vstack([planes, hull.planes[np.unique(np.argmax(out[worst], axis=1))]])
     return corners if len(corners) < len(hull.vertices) else hull.vertices
+
+
+# -- volume ---------------------------------------------------------------------------------
+
+_LINES, _FEWEST_LINES = 256, 64
+"""Lines across the longest side by which a volume is measured, at most and at least."""
+_WORK, _CHUNK = 100_000_000, 500_000
+"""Crossings of lines with planes, in all (which decides on the number of lines) and at once."""
+
+
+def union_volume(hulls: tuple[Hull, ...], bounds: Array) -> float:
+    """Volume of a union of convex hulls by lines along the shortest side of its box."""
+    size = bounds[1] - bounds[0]
+    along, *across = np.argsort(size, kind="stable")
+    # Faces of a prism share their planes; rounding finds those that do.
+    slim = [np.unique(np.round(hull.planes, 12), axis=0) for hull in hulls]
+    shares = [
+        len(planes) * np.prod(np.ptp(hull.vertices, axis=0)[across] / size[across])
+        for hull, planes in zip(hulls, slim, strict=True)
+    ]
+    most = np.sqrt(_WORK / sum(shares) * size.max() ** 2 / np.prod(size[across]))
+    step = float(size.max()) / np.clip(most, _FEWEST_LINES, _LINES)
+    counts = [max(1, int(np.ceil(size[axis] / step))) for axis in across]
+    grids = [
+        bounds[0, axis] + size[axis] * (np.arange(count) + 0.5) / count
+        for axis, count in zip(across, counts, strict=True)
+    ]
+    lines, ends = [np.zeros(0, dtype=np.int64)], [np.zeros((0, 2))]
+    for hull, planes in zip(hulls, slim, strict=True):
+        low, high = hull.vertices.min(axis=0), hull.vertices.max(axis=0)
+        first, second = (
+            np.arange(*np.searchsorted(grid, (low[axis], high[axis])))
+            for grid, axis in zip(grids, across, strict=True)
+        )
+        rows = max(1, _CHUNK // (len(planes) * max(1, len(second))))
+        for part in np.array_split(first, max(1, len(first) // rows)):
+            u, w = (cells.ravel() for cells in np.meshgrid(part, second, indexing="ij"))
+            start, end = _crossings(planes, along, across, grids[0][u], grids[1][w])
+            hit = end > start
+            lines.append((u * counts[1] + w)[hit])
+            ends.append(np.column_stack([start, end])[hit])
+    area = float(np.prod(size[across])) / (counts[0] * counts[1])
+    return area * _covered(np.concatenate(lines), np.concatenate(ends))
+
+
+def _crossings(
+    planes: Array, along: int, across: list[int], u: Array, w: Array
+) -> tuple[Array, Array]:
+    """Where lines along an axis enter and leave a hull with these planes."""
+    slope = planes[:, along]
+    rest = np.column_stack([u, w]) @ planes[:, across].T + planes[:, 3]
+    up, down = slope > SAME, slope < -SAME
+    beside = np.any(rest[:, ~up & ~down] > 0, axis=1)
+    end = np.min(-rest[:, up] / slope[up], axis=1)
+    start = np.max(-rest[:, down] / slope[down], axis=1)
+    return start, np.where(beside, -np.inf, end)
+
+
+def _covered(line: NDArray[np.int64], ends: Array) -> float:
+    """Total length that intervals on lines cover together."""
+    if len(line) == 0:
+        return 0.0
+    order = np.lexsort((ends[:, 0], line))
+    line, start, end = line[order], ends[order, 0], ends[order, 1]
+    # Shift each line beyond the one before it, so that one running maximum serves them all.
+    span = float(end.max() - start.min()) + 1.0
+    start, end = start + line * span, end + line * span
+    reached = np.concatenate([[-np.inf], np.maximum.accumulate(end)[:-1]])
+    return float(np.sum(np.maximum(0.0, end - np.maximum(start, reached))))

@@ -1,42 +1,200 @@
-"""A run cut into leaves short enough for a purpose, with bounds that hold within each of them.
+"""A run as a tree of intervals, short enough for a purpose, with bounds that hold in each of them.
 
-No shapes and no distances here: configurations, placements of the joints, times. How motion within
-a leaf is bounded stands in `motionbounds`.
+No shapes and no distances here: dense output, configurations, placements of the joints, times.
+
+**Steps.** Between two stored states a `Trajectory` moves along ``q0 (+) psi(s)`` with a polynomial
+``psi`` of fifth order in the algebra, ``s`` from 0 to 1 over a step: what lies between is exact.
+
+**Leaves.** Steps are halved until a criterion is met; what is left are the leaves. How motion
+within a leaf is bounded is in `joint_motions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from math import comb
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ...errors import BadValue
+from ...integrate import Step, hermite, slope_powers, value_powers
+from ...model.mechanism import Mechanism
+from ...simulation.stepping import RobotManifold
 from ...simulation.trajectory import Trajectory
 from ...tolerances import BESIDE_STATE
-from .joint_motions import Bounds, joint_parts, link_bounds
-from .poses import joint_poses
-from .steps import BINOMIALS, EVEN, bernstein, differences, moved, steps_of
+from .joint_motions import FrameBounds, bound_factors, compute_joint_poses, joint_factors
+from .solids import Piece
 
-__all__ = ["Leaves"]
+__all__ = [
+    "BINOMIALS",
+    "CONTROL",
+    "EVEN",
+    "Criterion",
+    "IntervalTree",
+    "Steps",
+    "bernstein",
+    "checked_run",
+    "difference_each",
+    "expand_steps",
+    "integrate_each",
+    "limit_bending",
+]
 
 Array = NDArray[np.float64]
 
-_MOST = 100_000
-"""More leaves than this are not made."""
+# -- steps ----------------------------------------------------------------------------------
+
+EVEN = np.linspace(0.0, 1.0, 6)
+"""Six even instants of a step."""
+BINOMIALS = np.array([[float(comb(i, j)) for j in range(6)] for i in range(6)])
+"""Binomial coefficients up to the fifth row, zero beyond the diagonal."""
+
+
+def bernstein(u: ArrayLike) -> Array:
+    """Values at ``u`` of the six Bernstein polynomials of fifth order, shape (..., 6)."""
+    x = np.asarray(u, dtype=float)[..., None]
+    k = np.arange(6)
+    return np.asarray(BINOMIALS[5] * x**k * (1 - x) ** (5 - k))
+
+
+CONTROL = np.linalg.inv(bernstein(EVEN))
+"""From values at six even instants to control points."""
+_VALUES, _SLOPES = CONTROL @ value_powers(EVEN), CONTROL @ slope_powers(EVEN)
+"""From coefficients of a quintic to control points of its values, and of its derivatives."""
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The steps of a run that take time, as polynomials.
+
+    Args:
+        number: index of the stored state at which each starts, shape (k,).
+        length: how long each takes [s], shape (k,).
+        run: the run.
+        psi: control points of ``psi``, shape (k, 6, nv).
+        rates: control points of its derivative by time, shape (k, 6, nv).
+        flat: whether that is the velocity.
+    """
+
+    number: NDArray[np.int64]
+    length: Array
+    run: Trajectory
+    psi: Array
+    rates: Array
+    flat: bool
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps, each from 0 to its length."""
+        return _steps(self.run, self.number, self.length)
+
+
+def checked_run(run: Any) -> Trajectory:
+    """Return a run after checking that it is one."""
+    if not isinstance(run, Trajectory):
+        raise BadValue(
+            f"{run!r} is no trajectory; give the result of pl.simulate, or .run of a stop"
+        )
+    return run
+
+
+def expand_steps(run: Trajectory) -> Steps:
+    """The dense output of a run as polynomials."""
+    length = np.diff(run.t)
+    number = np.flatnonzero(length > 0)
+    length = length[number]
+    psi, h = run.psi[number], length[:, None]
+    flat = RobotManifold(run.robot).flat
+    if flat:
+        (v0, v1), (a0, a1) = ((x[number], x[number + 1]) for x in (run.v, run.a))
+        p = np.moveaxis(hermite(psi, h * v0, h * v1, h * h * a0, h * h * a1), 0, 1)
+    else:
+        steps = _steps(run, number, length)
+        p = np.array([step.polynomial for step in steps]).reshape(len(steps), 5, run.robot.nv)
+    return Steps(number, length, run, _VALUES @ p, _SLOPES @ p / h[:, None], flat)
+
+
+def _steps(run: Trajectory, number: NDArray[np.int64], length: Array) -> tuple[Step, ...]:
+    """The steps that start at some stored states, each from 0 to its length."""
+    manifold = RobotManifold(run.robot)
+    (q0, q1), (v0, v1), (a0, a1) = ((x[number], x[number + 1]) for x in (run.q, run.v, run.a))
+    return tuple(
+        Step(manifold, 0.0, *ends)
+        for ends in zip(length.tolist(), q0, v0, a0, run.psi[number], q1, v1, a1, strict=True)
+    )
+
+
+def integrate_each(robot: Mechanism, q: Array, psi: Array) -> Array:
+    """Configurations ``q (+) psi``, with unit quaternions.
+
+    Args:
+        robot: the robot.
+        q: configurations, shape (k, nq).
+        psi: shape (k, nv).
+    """
+    if robot.nq == robot.nv:
+        return q + psi
+    model = robot.model
+    pairs = zip(q, psi, strict=True)
+    ends = [pin.normalize(model, pin.integrate(model, *pair)) for pair in pairs]
+    return np.array(ends).reshape(len(q), robot.nq)
+
+
+def difference_each(robot: Mechanism, q: Array, other: Array) -> Array:
+    """Tangent vectors from configurations to others, ``q (+) psi = other``, shape (k, nv).
+
+    Args:
+        robot: the robot.
+        q: configurations, shape (k, nq).
+        other: the others, shape (k, nq).
+    """
+    if robot.nq == robot.nv:
+        return other - q
+    pairs = zip(q, other, strict=True)
+    psi = [pin.difference(robot.model, *pair) for pair in pairs]
+    return np.array(psi).reshape(len(q), robot.nv)
+
+
+# -- leaves ---------------------------------------------------------------------------------
+
+_MOST_LEAVES = 100_000
 _LEFT = np.array([[BINOMIALS[i, j] / 2**i for j in range(6)] for i in range(6)])
 """From the control points of a leaf to those of its first half."""
 _RIGHT = _LEFT[::-1, ::-1]
 
 
-class Leaves:
+Criterion = Callable[[list[FrameBounds]], NDArray[np.bool_]]
+"""Whether each leaf is short enough, given bounds on the frames of all joints, shape (n,)."""
+
+
+def limit_bending(pieces: Iterable[Piece], most: float) -> Criterion:
+    """The criterion that no point of a piece is farther than ``most`` [m] from its chord.
+
+    With an acceleration of at most ``A``, by the leaf's parameter, that distance is ``A / 8``.
+    """
+    joints = [(piece.joint, piece.radius) for piece in pieces]
+
+    def fine(bounds: list[FrameBounds]) -> NDArray[np.bool_]:
+        good = np.ones(len(bounds[0].velocity), dtype=bool)
+        for joint, radius in joints:
+            good &= bounds[joint].point_acceleration(radius) / 8 <= most
+        return good
+
+    return fine
+
+
+class IntervalTree:
     """A run cut into leaves; node ``i`` is where leaf ``i`` starts, the last one the end.
 
     Args:
         run: the run.
-        fine: tells of each leaf whether it is short enough, given the bounds on the frames of all
-            joints, seen from the ground.
+        fine: whether each leaf is short enough, given the bounds on the frames of all joints, seen
+            from the ground.
 
     Attributes:
         count: number of leaves n.
@@ -46,57 +204,57 @@ class Leaves:
         from_ground: bounds on the frame of every joint, the universe first.
     """
 
-    def __init__(self, run: Trajectory, fine: Callable[[list[Bounds]], NDArray[np.bool_]]) -> None:
+    def __init__(self, run: Trajectory, fine: Criterion) -> None:
         self.robot = run.robot
         self._model = run.robot.model
-        self._parts = joint_parts(run.robot)
+        self._factors = joint_factors(run.robot)
         self._of_joint: dict[int, list[int]] = {}
-        for number, part in enumerate(self._parts.parts):
-            self._of_joint.setdefault(part.joint, []).append(number)
+        for number, factor in enumerate(self._factors.factors):
+            self._of_joint.setdefault(factor.joint, []).append(number)
         base, control, times = _whole_steps(run)
         while True:
             self._base, self._control, self.times = base, control, times
-            self._links = link_bounds(self._parts, base, control)
+            self._bounds = bound_factors(self._factors, base, control)
             self.from_ground = self._from_ground()
             coarse = ~fine(self.from_ground)
             if not np.any(coarse):
                 break
-            if len(base) + np.count_nonzero(coarse) > _MOST:
+            if len(base) + np.count_nonzero(coarse) > _MOST_LEAVES:
                 raise BadValue(
-                    f"the tolerance is too small for this motion: it would take more than {_MOST} "
-                    "pieces of time; give a larger one"
+                    f"the tolerance is too small for this motion: it takes more than "
+                    f"{_MOST_LEAVES} intervals of time; give a larger one"
                 )
             base, control, times = _halved(base, control, times, coarse)
         self.count = len(self._base)
-        nodes = np.vstack([moved(self.robot, self._base, self._control[:, 0]), run.q[-1]])
-        self.rotations, self.origins = joint_poses(self.robot, nodes)
+        nodes = np.vstack([integrate_each(self.robot, self._base, self._control[:, 0]), run.q[-1]])
+        self.rotations, self.origins = compute_joint_poses(self.robot, nodes)
 
-    def _from_ground(self) -> list[Bounds]:
+    def _from_ground(self) -> list[FrameBounds]:
         zero = np.zeros(len(self._base))
-        found = [Bounds(zero, zero, zero, zero)]
+        frames = [FrameBounds(zero, zero, zero, zero)]
         for joint in range(1, self._model.njoints):
-            bounds = found[self._model.parents[joint]]
+            bounds = frames[self._model.parents[joint]]
             for number in self._of_joint[joint]:
-                bounds = bounds.then(self._links[number])
-            found.append(bounds)
-        return found
+                bounds = bounds.then(self._bounds[number])
+            frames.append(bounds)
+        return frames
 
-    def relative(self, joint: int, seen_from: int) -> Bounds:
+    def relative(self, joint: int, seen_from: int) -> FrameBounds:
         """Bounds on the frame of a joint as seen from the frame of another."""
         if seen_from == 0:
             return self.from_ground[joint]
         up, down = self._ancestors(seen_from), self._ancestors(joint)
         shared = set(up) & set(down)
         zero = np.zeros(self.count)
-        bounds = Bounds(zero, zero, zero, zero)
+        bounds = FrameBounds(zero, zero, zero, zero)
         for here in up:
             if here not in shared:
                 for number in reversed(self._of_joint[here]):
-                    bounds = bounds.then(self._links[number].backwards())
+                    bounds = bounds.then(self._bounds[number].backwards())
         for here in reversed(down):
             if here not in shared:
                 for number in self._of_joint[here]:
-                    bounds = bounds.then(self._links[number])
+                    bounds = bounds.then(self._bounds[number])
         return bounds
 
     def points(
@@ -106,16 +264,16 @@ class Leaves:
         seen_from: int = 0,
         nodes: slice | NDArray[np.int64] = slice(None),
     ) -> Array:
-        """Where points on a joint are at the nodes.
+        """Positions of points on a joint at the nodes.
 
         Args:
             joint: the joint that carries them.
             points: the points in its frame [m], shape (m, 3).
-            seen_from: joint in whose frame they are wanted; 0 for the world.
-            nodes: the nodes that are wanted; all by default.
+            seen_from: joint in whose frame they are given; 0 for the world.
+            nodes: which nodes; all by default.
 
         Returns:
-            Points [m], shape (n + 1, m, 3) if all nodes are wanted.
+            Points [m], shape (n + 1, m, 3) for all nodes.
         """
         R, p = self.rotations[nodes, joint], self.origins[nodes, joint]
         if seen_from:
@@ -136,19 +294,19 @@ class Leaves:
 
     def _ancestors(self, joint: int) -> list[int]:
         """A joint and those that carry it, up to the ground, which is left out."""
-        found = []
+        chain = []
         while joint:
-            found.append(joint)
+            chain.append(joint)
             joint = self._model.parents[joint]
-        return found
+        return chain
 
 
 def _whole_steps(run: Trajectory) -> tuple[Array, Array, Array]:
     """Per leaf its base configuration, control points and times: every step, and every gap."""
-    robot, steps = run.robot, steps_of(run)
+    robot, steps = run.robot, expand_steps(run)
     ends = run.q[:-1].copy()
-    ends[steps.number] = moved(robot, ends[steps.number], run.psi[steps.number])
-    gap = differences(robot, ends, run.q[1:])
+    ends[steps.number] = integrate_each(robot, ends[steps.number], run.psi[steps.number])
+    gap = difference_each(robot, ends, run.q[1:])
     apart = np.flatnonzero(np.any(np.abs(gap) > BESIDE_STATE, axis=1))
     order = np.argsort(np.concatenate([2 * steps.number, 2 * apart + 1]))
     if not len(order):  # a run that ended where it started

@@ -1,4 +1,11 @@
-"""Bounds on the motion of the joints of a robot within leaves, short parts of the steps of a run.
+"""How the joints of a robot move: exactly in many states at once, within bounds on intervals.
+
+Knows the joints that a robot's tree is made of, nothing of runs and shapes. No loop over states.
+
+**In many states.** A joint is a chain of motions: about and along fixed axes one after another, or
+in a plane, or by a quaternion. About an axis with the cross product matrix ``W`` the rotation is
+``(I + W^2) + sin(x) W - cos(x) W^2`` (Rodrigues): of all states one product with three weights.
+Velocities are derivatives of placements, by the product rule.
 
 **What is bounded.** Between two stored states a `Trajectory` moves along ``q0 (+) psi(s)`` with a
 polynomial ``psi`` of fifth order in the algebra. A leaf is a part of such a step, with a parameter
@@ -31,23 +38,244 @@ bounded relative to each other, and what carries both does not matter.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import pinocchio as pin
 from numpy.typing import NDArray
 
 from ...model.mechanism import Mechanism
 from ...model.tree import coordinate_names
 from ...model.workspace import remembered
 
-__all__ = ["Bounds", "LinkBounds", "Part", "Parts", "joint_parts", "link_bounds"]
+__all__ = [
+    "FactorBounds",
+    "FrameBounds",
+    "JointFactor",
+    "JointFactors",
+    "JointMotions",
+    "bound_factors",
+    "compute_joint_poses",
+    "joint_factors",
+]
 
 Array = NDArray[np.float64]
 
+# -- in many states ---------------------------------------------------------------------------
+
+_STORED = {
+    "JointModelRUBX": (0, 2),
+    "JointModelRUBY": (0, 2),
+    "JointModelRUBZ": (0, 2),
+    "JointModelPlanar": (2, 2),
+    "JointModelTranslation": (3, 0),
+    "JointModelSpherical": (0, 4),
+    "JointModelFreeFlyer": (3, 4),
+}
+"""Joints that do not move along one axis after another, by Pinocchio's name: how many translations
+they have, and how many numbers of their turn follow in q: cosine and sine, or a quaternion."""
+_CROSS = np.array([pin.skew(unit) for unit in np.eye(3)]).reshape(3, 9)
+"""From a vector to the matrix of its cross product."""
+
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class _Motion:
+    """One motion of a joint, seen from the motion before.
+
+    Args:
+        start_rotation: rotation at zero, shape (3, 3).
+        start_point: origin at zero [m], shape (3,).
+        slides: its translations in q.
+        directions: direction of each of them, shape (number of them, 3).
+        turns: its angle in q, or cosine and sine, or a quaternion; nothing if it does not turn.
+        turn: rotation per weight (module docstring), shape (3, 9); not used of a quaternion.
+        rates: its velocities in v.
+        twist: twist of what it carries per velocity, in axes that it carries, shape (6, k).
+    """
+
+    start_rotation: Array
+    start_point: Array
+    slides: slice
+    directions: Array
+    turns: slice
+    turn: Array
+    rates: slice
+    twist: Array
+
+    def rotation(self, q: Array) -> Array:
+        """Its rotation at configurations, shape (n, 3, 3), or (3, 3) if it does not turn."""
+        x = q[:, self.turns]
+        if x.shape[1] == 0:
+            return self.start_rotation
+        if x.shape[1] == 4:
+            return np.asarray(self.start_rotation @ _rotate(x))
+        weights = np.ones((len(q), 3))
+        if x.shape[1] == 1:
+            np.sin(x[:, 0], out=weights[:, 1])
+            np.cos(x[:, 0], out=weights[:, 2])
+        else:
+            weights[:, 1], weights[:, 2] = x[:, 1], x[:, 0]
+        return np.asarray((weights @ self.turn).reshape(-1, 3, 3))
+
+    def origin(self, q: Array) -> Array:
+        """Its origin at configurations [m], shape (n, 3), or (3,) if it stays."""
+        if not len(self.directions):
+            return self.start_point
+        return np.asarray(self.start_point + q[:, self.slides] @ self.directions)
+
+
+def compute_joint_poses(robot: Mechanism, q: Array) -> tuple[Array, Array]:
+    """Placements of all joints in the world at many configurations.
+
+    Args:
+        robot: the robot.
+        q: configurations, shape (n, nq), quaternions of unit length.
+
+    Returns:
+        Rotations, shape (n, njoints, 3, 3), and origins [m], shape (n, njoints, 3), of Pinocchio's
+        joints; the universe comes first.
+    """
+    R, p, *_ = _walk_tree(robot, q, None)
+    return R, p
+
+
+@dataclass(frozen=True, eq=False)
+class JointMotions:
+    """Placements of all joints in many states, and their rates; the universe comes first.
+
+    Args:
+        rotations: shape (n, njoints, 3, 3).
+        origins: in the world [m], shape (n, njoints, 3).
+        turning: rates of the rotations [1/s], shape (n, njoints, 3, 3).
+        moving: velocities of the origins [m/s], shape (n, njoints, 3).
+    """
+
+    rotations: Array
+    origins: Array
+    turning: Array
+    moving: Array
+
+    def velocities(self, joint: int, points: Array) -> Array:
+        """Velocities in the world [m/s], (n, m, 3), of points in the joint's frame, (m, 3)."""
+        turning, moving = self.turning[:, joint], self.moving[:, joint]
+        return np.asarray(points @ np.swapaxes(turning, 1, 2) + moving[:, None])
+
+
+def compute_joint_motions(robot: Mechanism, q: Array, v: Array) -> JointMotions:
+    """Placements of all joints in many states, and their rates.
+
+    Args:
+        robot: the robot.
+        q: configurations, shape (n, nq), quaternions of unit length.
+        v: velocities, shape (n, nv).
+    """
+    return JointMotions(*_walk_tree(robot, q, v))
+
+
+def _walk_tree(robot: Mechanism, q: Array, v: Array | None) -> tuple[Array, ...]:
+    """What `JointMotions` holds; without rates if no velocities are given."""
+    parents = robot.model.parents
+    kinds = 1 if v is None else 2
+    size = kinds, len(parents), len(q), 3
+    Rs, ps = np.zeros((*size, 3)), np.zeros(size)
+    Rs[0, 0] = np.eye(3)
+    for joint, motions in enumerate(_motions(robot), start=1):
+        R, p = Rs[:, parents[joint]], ps[:, parents[joint]]
+        for motion in motions:
+            p, R = p + (R @ motion.origin(q)[..., None])[..., 0], R @ motion.rotation(q)
+            if v is not None:
+                # The twist is given in axes that the motion carries: those after it has turned.
+                rates = v[:, motion.rates] @ motion.twist.T
+                p[1] += (R[0] @ rates[:, :3, None])[..., 0]
+                R[1] += R[0] @ (rates[:, 3:] @ _CROSS).reshape(-1, 3, 3)
+        Rs[:, joint], ps[:, joint] = R, p
+    pairs = zip(np.moveaxis(Rs, 2, 1), np.moveaxis(ps, 2, 1), strict=True)
+    return tuple(values for pair in pairs for values in pair)
+
+
+@remembered
+def _motions(robot: Mechanism) -> tuple[tuple[_Motion, ...], ...]:
+    """The motions of all joints; kept, because the same robot comes again and again."""
+    model = robot.model
+    rest = pin.neutral(model)
+    joints = list(zip(model.joints, model.jointPlacements, strict=True))[1:]
+    return tuple(tuple(_split_joint(joint, placement, rest)) for joint, placement in joints)
+
+
+def _split_joint(joint: pin.JointModel, placement: pin.SE3, rest: Array) -> Iterator[_Motion]:
+    """The motions of a joint, from its parent on.
+
+    Args:
+        joint: the joint.
+        placement: its placement in its parent.
+        rest: neutral configuration of the robot, shape (nq,).
+    """
+    first, name = joint.idx_q, joint.shortname()
+    if name == "JointModelComposite":
+        whole = joint.extract()
+        for part, own in zip(whole.joints, whole.jointPlacements, strict=True):
+            yield from _split_joint(part, placement * own, rest)
+            placement = pin.SE3.Identity()
+        return
+    data = joint.createData()
+    joint.calc(data, rest)
+    twist, rate = np.array(data.S).reshape(6, -1), joint.idx_v
+    if name in _STORED:
+        count, stored = _STORED[name]
+        indices, directions = (first, count, first + count, stored), np.eye(3)[:count]
+        yield _build_motion(placement, indices, directions, rate, twist)
+        return
+    for k, axis in enumerate(twist.T):
+        indices = first + k, bool(axis[:3].any()), first + k, bool(axis[3:].any())
+        yield _build_motion(placement, indices, axis[None, :3], rate + k, axis[:, None])
+        placement = pin.SE3.Identity()
+
+
+def _build_motion(
+    placement: pin.SE3,
+    q_indices: tuple[int, int, int, int],
+    directions: Array,
+    rate: int,
+    twist: Array,
+) -> _Motion:
+    """A motion.
+
+    Args:
+        placement: its placement at zero, seen from the motion before.
+        q_indices: first translation in q and their number; first number of the rotation in q and
+            how many it has.
+        directions: of the translations, shape (m, 3); those beyond their number do not count.
+        rate: index of its first velocity in v.
+        twist: see `_Motion`; its last column is about the axis, if it has one.
+    """
+    slide, slides, turn, turns = q_indices
+    R, W = np.array(placement.rotation), pin.skew(twist[3:, -1])
+    parts = np.array([R + R @ W @ W, R @ W, -R @ W @ W])
+    return _Motion(
+        start_rotation=R,
+        start_point=np.array(placement.translation),
+        slides=slice(slide, slide + slides),
+        directions=directions[:slides] @ R.T,
+        turns=slice(turn, turn + turns),
+        turn=parts.reshape(3, 9),
+        rates=slice(rate, rate + twist.shape[1]),
+        twist=twist,
+    )
+
+
+def _rotate(x: Array) -> Array:
+    """Rotations of unit quaternions stored as x, y, z, w: ``I + 2 w [u] + 2 [u]^2``, (n, 3, 3)."""
+    cross = (x[:, :3] @ _CROSS).reshape(-1, 3, 3)
+    return np.asarray(np.eye(3) + 2.0 * (x[:, 3, None, None] * cross + cross @ cross))
+
+
+# -- bounds -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class JointFactor:
     """A factor of a joint's motion: all of it, or one motion of a product.
 
     Args:
@@ -56,7 +284,7 @@ class Part:
         lengths: its configuration coordinates that are translations.
         slide: metres per unit of each velocity coordinate, shape (m,).
         turn: radians per unit of each velocity coordinate, shape (m,).
-        offset: distance of the joint from the origin of its parent [m]; 0 but for the first part.
+        offset: distance of the joint from the origin of its parent [m]; 0 but for the first factor.
     """
 
     joint: int
@@ -68,16 +296,16 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
-    """Factors of joints, with what their bounds on all leaves are made of at once.
+class JointFactors:
+    """The factors of all joints, and arrays with which all of them are bounded at once.
 
     Args:
-        parts: the factors, m of them.
+        factors: the factors, m of them.
         nq: number of configuration coordinates.
         nv: number of velocity coordinates.
     """
 
-    parts: tuple[Part, ...]
+    factors: tuple[JointFactor, ...]
     nq: int
     nv: int
 
@@ -87,24 +315,25 @@ class Parts:
 
         And of metres per unit of configuration coordinates, shape (nq, m).
         """
-        count = len(self.parts)
+        count = len(self.factors)
         slides, turns, starts = (np.zeros((n, count)) for n in (self.nv, self.nv, self.nq))
-        for k, part in enumerate(self.parts):
-            slides[part.columns, k], turns[part.columns, k] = part.slide**2, part.turn**2
-            starts[part.lengths, k] = part.slide[part.slide > 0] ** 2
+        for k, factor in enumerate(self.factors):
+            slides[factor.columns, k] = factor.slide**2
+            turns[factor.columns, k] = factor.turn**2
+            starts[factor.lengths, k] = factor.slide[factor.slide > 0] ** 2
         return slides, turns, starts
 
     @cached_property
     def offset(self) -> Array:
         """Distance of each from the origin of its parent [m], shape (m,)."""
-        return np.array([part.offset for part in self.parts])
+        return np.array([factor.offset for factor in self.factors])
 
 
 @remembered
-def joint_parts(robot: Mechanism) -> Parts:
+def joint_factors(robot: Mechanism) -> JointFactors:
     """The factors of all joints, in the order of the model; kept for the next run of the robot."""
     edges = {edge.joint.name: edge.joint for edge in robot.tree.edges}
-    found = []
+    factors = []
     for name in robot.joints:
         at, joint = robot.coordinates(name), edges[name]
         slides = np.array([label[0] == "v" for label in coordinate_names(robot.tree, name)])
@@ -123,51 +352,51 @@ def joint_parts(robot: Mechanism) -> Parts:
             slide = np.where(slides[group], 1.0, pitch)
             lengths = at.q.start + group[slide > 0]
             turn = np.where(slides[group], 0.0, 1.0)
-            found.append(Part(at.index, columns[group], lengths, slide, turn, offset))
+            factors.append(JointFactor(at.index, columns[group], lengths, slide, turn, offset))
             offset = 0.0
-    return Parts(tuple(found), robot.nq, robot.nv)
+    return JointFactors(tuple(factors), robot.nq, robot.nv)
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds:
+class FrameBounds:
     """Bounds on the motion of a frame, per leaf and by its parameter.
 
     Args:
-        turn: angular velocity [rad].
-        bend: angular acceleration [rad].
-        speed: speed of the origin [m].
-        kick: acceleration of the origin [m].
+        angular_velocity: W of the docstring above [rad].
+        angular_acceleration: A [rad].
+        velocity: v, of the origin [m].
+        acceleration: a, of the origin [m].
     """
 
-    turn: Array
-    bend: Array
-    speed: Array
-    kick: Array
+    angular_velocity: Array
+    angular_acceleration: Array
+    velocity: Array
+    acceleration: Array
 
-    def acceleration(self, radius: float) -> Array:
+    def point_acceleration(self, radius: float) -> Array:
         """Bound on the acceleration of points at most ``radius`` from the origin [m]."""
-        return np.asarray(self.kick + (self.bend + self.turn**2) * radius)
+        return np.asarray(
+            self.acceleration + (self.angular_acceleration + self.angular_velocity**2) * radius
+        )
 
-    def velocity(self, radius: float) -> Array:
+    def point_velocity(self, radius: float) -> Array:
         """Bound on the speed of points at most ``radius`` from the origin [m]."""
-        return np.asarray(self.speed + self.turn * radius)
+        return np.asarray(self.velocity + self.angular_velocity * radius)
 
-    def then(self, link: LinkBounds) -> Bounds:
+    def then(self, factor: FactorBounds) -> FrameBounds:
         """Bounds on the next frame of a chain."""
-        return Bounds(
-            self.turn + link.w,
-            self.bend + link.dw + self.turn * link.w,
-            self.speed + self.turn * link.rho + link.p,
-            self.kick
-            + (self.bend + self.turn**2) * link.rho
-            + 2 * self.turn * link.p
-            + link.dp,
-        )  # fmt: skip
+        W, A = self.angular_velocity, self.angular_acceleration
+        return FrameBounds(
+            W + factor.w,
+            A + factor.dw + W * factor.w,
+            self.velocity + W * factor.rho + factor.p,
+            self.acceleration + (A + W**2) * factor.rho + 2 * W * factor.p + factor.dp,
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class LinkBounds:
-    """Bounds on one factor of a joint's motion: w, w', p', p'' and rho of the docstring above."""
+class FactorBounds:
+    """Bounds on one factor of a joint's motion: w, w', p', p'', rho of the docstring above."""
 
     w: Array
     dw: Array
@@ -175,34 +404,34 @@ class LinkBounds:
     dp: Array
     rho: Array
 
-    def backwards(self) -> LinkBounds:
+    def backwards(self) -> FactorBounds:
         """The same motion as the child sees it."""
         p = self.p + self.w * self.rho
         dp = self.dp + 2 * self.w * self.p + (self.dw + self.w**2) * self.rho
-        return LinkBounds(self.w, self.dw, p, dp, self.rho)
+        return FactorBounds(self.w, self.dw, p, dp, self.rho)
 
 
-def link_bounds(parts: Parts, base: Array, control: Array) -> list[LinkBounds]:
+def bound_factors(factors: JointFactors, base: Array, control: Array) -> list[FactorBounds]:
     """Bounds on every factor on every leaf (module docstring, "One joint").
 
     Args:
-        parts: the factors, m of them.
+        factors: the factors, m of them.
         base: configuration that each leaf starts from, shape (n, nq).
         control: control points of its ``psi``, shape (n, 6, nv).
     """
-    slides, turns, starts = parts.gains
+    slides, turns, starts = factors.gains
 
     def largest(points: Array, gain: Array) -> Array:
-        squares = (points * points).reshape(-1, parts.nv) @ gain
+        squares = (points * points).reshape(-1, factors.nv) @ gain
         return np.asarray(np.sqrt(squares.reshape(*points.shape[:2], -1).max(axis=1)))
 
     first = 5 * np.diff(control, axis=1)
     second = 4 * np.diff(first, axis=1)
     r, dr, ddr = (largest(points, slides) for points in (control, first, second))
     w, dw = largest(first, turns), largest(second, turns)
-    rho = parts.offset + np.sqrt((base * base) @ starts) + r
+    rho = factors.offset + np.sqrt((base * base) @ starts) + r
     both = slides.any(axis=0) & turns.any(axis=0)
     dr, ddr = dr + both * (w * r / 2), ddr + both * (w * dr + (dw + w**2) * r / 2)
     dw = dw + (np.count_nonzero(turns, axis=0) > 1) * (w**2 / 2)
     rows = (np.ascontiguousarray(values.T) for values in (w, dw, dr, ddr, rho))
-    return [LinkBounds(*one) for one in zip(*rows, strict=True)]
+    return [FactorBounds(*bounds) for bounds in zip(*rows, strict=True)]

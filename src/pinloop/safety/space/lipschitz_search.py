@@ -13,11 +13,11 @@ from heapq import heappop, heappush
 
 from ...tolerances import DISTANCE_ERROR, TOUCH
 
-__all__ = ["Least", "first_touch", "least"]
+__all__ = ["Minimum", "find_contact", "find_minimum"]
 
 
 @dataclass(frozen=True)
-class Least:
+class Minimum:
     """The least value of a function.
 
     Args:
@@ -31,10 +31,10 @@ class Least:
     bound: float
 
 
-def least(
+def find_minimum(
     f: Callable[[float], float], length: float, tolerance: float, enough: float = float("inf")
-) -> Least:
-    """Least value of ``f`` on [0, length] (Piyavskii and Shubert).
+) -> Minimum:
+    """Minimum value of ``f`` on [0, length] (Piyavskii and Shubert).
 
     Between two samples ``f`` is at least ``(f(a) + f(b) - (b - a)) / 2``, and could be so small
     only at one place, which is where it is sampled next; the lowest such place comes first.
@@ -57,7 +57,7 @@ def least(
         goal = min(value, enough)
         # A value near zero has to be told from zero.
         if bound >= goal - max(min(tolerance, goal / 2), DISTANCE_ERROR):
-            return Least(at, value, min(bound, value))
+            return Minimum(at, value, min(bound, value))
         heappop(waiting)
         x = min(max((a + b + fa - fb) / 2, a), b)
         fx = f(x)
@@ -65,10 +65,10 @@ def least(
             at, value = x, fx
         heappush(waiting, ((fa + fx - (x - a)) / 2, a, fa, x, fx))
         heappush(waiting, ((fx + fb - (b - x)) / 2, x, fx, b, fb))
-    return Least(at, value, 0.0)
+    return Minimum(at, value, 0.0)
 
 
-def first_touch(f: Callable[[float], float], length: float) -> float | None:
+def find_contact(f: Callable[[float], float], length: float) -> float | None:
     """First place on [0, length] where ``f`` is no more than `TOUCH`, or None (advancement).
 
     From a place where ``f`` is ``d`` its next zero is at least ``d`` away.

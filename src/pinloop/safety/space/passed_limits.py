@@ -1,6 +1,6 @@
-"""Which limits of joints a run passes, when and by how much.
+"""Which joint limits a run passes, when and by how much.
 
-Between stored states too: steps are polynomials, and their extremes are roots of derivatives.
+Between stored states too: steps are polynomials, and their extrema are roots of derivatives.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...errors import BadValue
 from ...simulation.limits import LimitPassed, ends_seen_from, joint_ends
 from ...simulation.trajectory import Trajectory
 from ...tolerances import LIMIT_PASSED, REAL_ROOT, SHORT_STEP
-from .steps import BINOMIALS, CONTROL, EVEN, Steps, checked_run, steps_of
+from .interval_tree import BINOMIALS, CONTROL, EVEN, Steps, checked_run, expand_steps
 
 __all__ = ["LimitPassed", "joint_limits"]
 
@@ -43,20 +43,20 @@ def joint_limits(run: Trajectory, *, tolerance: float = LIMIT_PASSED) -> tuple[L
 
     Args:
         run: the run.
-        tolerance: what is passed by less is not reported: a joint that rests on its stop
-            [rad, m, rad/s, m/s].
+        tolerance: limits that are passed by less are not reported: a joint may rest on its end
+            stop [rad, m, rad/s, m/s].
     """
     run = checked_run(run)
     if not isinstance(tolerance, Real) or not 0 <= float(tolerance) < np.inf:
         raise BadValue(f"tolerance is {tolerance!r}; it must be a number >= 0")
-    steps = steps_of(run)
+    steps = expand_steps(run)
     motions = {"position": (run.q, _positions(run, steps)),
                "velocity": (run.v, _velocities(run, steps))}  # fmt: skip
     farthest = {
         (kind, sign): np.vstack([sign * stored, *(sign * control)]).max(axis=0)
         for kind, (stored, control) in motions.items() for sign in (1.0, -1.0)
     }  # fmt: skip
-    found = []
+    passages = []
     seen = {(x.cell, x.side): x.level for x in ends_seen_from(joint_ends(run.robot), run.q[0])}
     for joint, coordinate, cell, kind, side, limit in _limits(run):
         stored, control = motions[kind]
@@ -67,8 +67,8 @@ def joint_limits(run: Trajectory, *, tolerance: float = LIMIT_PASSED) -> tuple[L
         over = sign * (stored[:, cell] - level), sign * (control[:, :, cell] - level)
         passed = _passed(run.t, steps, *over, float(tolerance))
         if passed is not None:
-            found.append(LimitPassed(joint, coordinate, kind, side, limit, *passed))
-    return tuple(sorted(found, key=lambda passed: passed.t))
+            passages.append(LimitPassed(joint, coordinate, kind, side, limit, *passed))
+    return tuple(sorted(passages, key=lambda passed: passed.t))
 
 
 def _limits(run: Trajectory) -> Iterator[tuple[str, int, int, Kind, Side, float]]:

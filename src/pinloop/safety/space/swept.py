@@ -3,17 +3,17 @@
 How close pieces may come to anything is asked in `clearance`.
 
 **Why it holds the robot.** Take a convex piece and an interval of time cut into leaves (see
-`leaves`). A point ``x(t)`` of the piece has the acceleration ``|x''| <= A`` within a leaf, by the
-leaf's parameter; so it stays within ``A / 8`` of the chord between its places at the leaf's ends.
-Those places lie within ``e`` of the points that divide, in the ratio of the way passed, the chord
-between its places at the ends of the whole interval; ``e`` is measured there, for every corner,
-and is largest at a corner because it is a norm of a linear function of the point. So ``x(t)``
-stays within ``room = e + max A / 8`` of its chord over the interval, which lies in the convex hull
-of the piece at both ends. Neither the velocity nor the acceleration needs to be continuous.
+`interval_tree`). A point ``x(t)`` of the piece has the acceleration ``|x''| <= A`` within a leaf,
+by the leaf's parameter; so it stays within ``A / 8`` of the chord between its places at the leaf's
+ends. Those places lie within ``e`` of the points that divide, in the ratio of the travel, the chord
+between its places at the ends of the whole interval; ``e`` is measured there, for every corner, and
+is largest at a corner because it is a norm of a linear function of the point. So ``x(t)`` stays
+within ``room = e + max A / 8`` of its chord over the interval, which lies in the convex hull of the
+piece at both ends. Neither the velocity nor the acceleration needs to be continuous.
 
 **How far it stands out.** A point of that hull is ``z = (1 - s) x_0(a) + s x_1(b)`` with points
-``a, b`` of the piece. At the instant ``t`` when the fraction ``s`` of the way has been passed, the
-piece holds ``y = x_t((1 - s) a + s b)``, and ``z - y`` is the distance of ``x_t(a)`` from its
+``a, b`` of the piece. At the instant ``t`` when the fraction ``s`` of the travel has been covered,
+the piece holds ``y = x_t((1 - s) a + s b)``, and ``z - y`` is the distance of ``x_t(a)`` from its
 chord plus ``s (R_1 - R_t)(b - a)``; the same holds with ``(1 - s) (R_0 - R_t)(a - b)`` and ``b``.
 Of two numbers ``s f`` and ``(1 - s) g`` the smaller one is at most ``s (1 - s) (f + g)``. Hence
 
@@ -26,29 +26,152 @@ what polyhedra stand out of round shapes and the room around the hull, stays wit
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
 
+import lazy_loader
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ...boundary.arguments import public
 from ...errors import BadValue
 from ...model.description import GROUND
 from ...simulation.trajectory import Trajectory
 from ...tolerances import SLACK
-from .hulls import CUBE, Hull, with_room
-from .interval_tree import Leaves
-from .joint_motions import Bounds
-from .shapes import Links, Piece, frame_pieces, positive, robot_links
-from .steps import checked_run
-from .volume import SweptVolume
+from .hulls import CUBE, Hull, hull_contains, inflate_hull, union_volume
+from .interval_tree import IntervalTree, checked_run, limit_bending
+from .joint_motions import FrameBounds
+from .solids import Piece, RobotPieces, collect_pieces, enclose_frames, require_length
 
 __all__ = ["SweptVolume", "swept_volume"]
+
+trimesh = lazy_loader.load("trimesh")
 
 Array = NDArray[np.float64]
 
 _SHAPE, _BEND, _TURN, _ROOM = 1 / 4, 1 / 32, 1 / 4, 1 / 8
 """Shares of the tolerance: round shapes, bending and turning within a leaf, room by stretching."""
+
+
+_FORMATS = (".stl", ".ply", ".obj", ".glb")
+
+
+@dataclass(frozen=True, eq=False)
+class SweptVolume:
+    """A volume that a robot does not leave during a run; made by `swept_volume`.
+
+    Args:
+        parts: convex polyhedra per body (or frame), in the world; their union is the volume.
+        tolerance: tolerance that was used [m]: larger than requested if triangles were limited.
+        excess: no point of the volume is farther than this from a point where a piece of the
+            robot has been [m]. A mesh counts as its convex hull.
+        shapes: what each body was made of: "collision" or "visual" shapes, "joint frames" (hulls
+            of joints, frames and centres of mass, of a robot without shapes), or "frame".
+        bare: bodies without any shape, which are not in the volume.
+    """
+
+    parts: Mapping[str, tuple[Hull, ...]]
+    tolerance: float
+    excess: float
+    shapes: Mapping[str, str] = field(repr=False)
+    bare: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"<SweptVolume of {len(self.parts)} bodies: {self.triangles} triangles, at most "
+            f"{1000 * self.excess:.1f} mm too large>"
+        )
+
+    @property
+    def triangles(self) -> int:
+        """Number of triangles."""
+        return sum(len(hull.faces) for hull in self._hulls)
+
+    @property
+    def bounds(self) -> Array:
+        """Lower and upper corner of the box that holds it [m], shape (2, 3)."""
+        low = np.min([hull.vertices.min(axis=0) for hull in self._hulls], axis=0)
+        return np.array([low, np.max([hull.vertices.max(axis=0) for hull in self._hulls], axis=0)])
+
+    @cached_property
+    def meshes(self) -> dict[str, tuple[Any, ...]]:
+        """Per body (or frame) its convex pieces, each a `trimesh.Trimesh`."""
+        return {
+            name: tuple(_trimesh(hull.vertices, hull.faces) for hull in hulls)
+            for name, hulls in self.parts.items()
+        }
+
+    def mesh(self, body: str | None = None) -> Any:
+        """All pieces in one `trimesh.Trimesh`; they overlap, with all inner faces.
+
+        Args:
+            body: only the pieces of this body or frame.
+        """
+        if body is not None and body not in self.parts:
+            known = ", ".join(self.parts)
+            raise BadValue(f"'{body}' has no part in the swept volume; known: {known}")
+        hulls = self._hulls if body is None else self.parts[body]
+        starts = np.cumsum([0] + [len(hull.vertices) for hull in hulls])
+        faces = [hull.faces + start for hull, start in zip(hulls, starts, strict=False)]
+        return _trimesh(np.vstack([hull.vertices for hull in hulls]), np.vstack(faces))
+
+    def contains(self, points: ArrayLike) -> NDArray[np.bool_]:
+        """Whether points lie in the volume.
+
+        Args:
+            points: points in the world [m], shape (n, 3), or one of shape (3,).
+
+        Returns:
+            One value per point, shape (n,).
+        """
+        try:
+            asked = np.atleast_2d(np.asarray(points, dtype=float))
+        except (TypeError, ValueError):
+            raise BadValue(f"points are {points!r}; give an array of shape (n, 3)") from None
+        if asked.ndim != 2 or asked.shape[1] != 3 or not np.all(np.isfinite(asked)):
+            raise BadValue(f"points of shape {asked.shape} are not n points with finite x, y, z")
+        contained = np.zeros(len(asked), dtype=bool)
+        for hull in self._hulls:
+            left = np.flatnonzero(~contained)
+            contained[left[hull_contains(hull, asked[left])]] = True
+        return contained
+
+    @cached_property
+    def volume(self) -> float:
+        """Volume of the union [m^3], an estimate by parallel lines.
+
+        On each of a grid of lines along the shortest side of `bounds`, up to 256 of them across the
+        longest side (fewer if there are very many pieces), the length inside the pieces is exact.
+        The error is that of the grid: about a percent where the volume is some ten lines wide,
+        less where it is wider.
+        """
+        return union_volume(self._hulls, self.bounds)
+
+    def export(self, path: str | Path) -> Path:
+        """Write the volume as STL, PLY, OBJ or GLB (there with one node per body).
+
+        Args:
+            path: the file; its suffix chooses the format.
+        """
+        target = Path(path)
+        if target.suffix.lower() not in _FORMATS:
+            known = ", ".join(_FORMATS)
+            raise BadValue(f"a swept volume cannot be written as '{target.name}'; use {known}")
+        content = self.mesh()
+        if target.suffix.lower() == ".glb":
+            content = trimesh.Scene({name: self.mesh(name) for name in self.parts})
+        content.export(str(target))
+        return target
+
+    @cached_property
+    def _hulls(self) -> tuple[Hull, ...]:
+        return tuple(hull for hulls in self.parts.values() for hull in hulls)
+
+
+def _trimesh(vertices: Array, faces: NDArray[np.int64]) -> Any:
+    return trimesh.Trimesh(vertices, faces, process=False)
 
 
 @public
@@ -69,38 +192,38 @@ def swept_volume(
         run: the run.
         tolerance: how far the volume may stand out of what is swept [m].
         frames: further points whose paths are included (tool points, corners of a payload): radius
-            about it [m] by name of the frame.
+            about each [m] by name of the frame.
         max_triangles: if the volume would have more, the tolerance is raised.
         thickness: of a robot without shapes: how thick its bodies are about their frames [m]; a
             fiftieth of its characteristic length by default.
 
     Raises:
-        BadValue: an argument is impossible, a mesh cannot be had, or not even the coarsest volume
-            has so few triangles.
+        BadValue: an argument is impossible, a mesh cannot be read, or even the coarsest volume
+            has more triangles.
     """
     run = checked_run(run)
-    tolerance = positive("tolerance", tolerance)
+    tolerance = require_length("tolerance", tolerance)
     if isinstance(max_triangles, bool) or not isinstance(max_triangles, int) or max_triangles < 1:
         raise BadValue(f"max_triangles is {max_triangles!r}; it must be a number > 0")
     coarsest = np.inf
     while True:
-        links = robot_links(run.robot, _SHAPE * tolerance, thickness)
-        points = frame_pieces(run.robot, frames or {}, _SHAPE * tolerance)
+        links = collect_pieces(run.robot, _SHAPE * tolerance, thickness)
+        points = enclose_frames(run.robot, frames or {}, _SHAPE * tolerance)
         pieces = [piece for piece in links.pieces if piece.body != GROUND] + list(points)
         if not pieces:
             raise BadValue(f"robot '{run.robot.name}' has no shapes, joints or masses to sweep")
         intervals = _intervals(run, pieces, tolerance)
         expected = sum(
-            2 * len(piece.points) * len(found)
-            for piece, found in zip(pieces, intervals, strict=True)
+            2 * len(piece.points) * len(parts)
+            for piece, parts in zip(pieces, intervals, strict=True)
         )
         count = expected
         if expected <= 2 * max_triangles:
-            volume = _volume_of(pieces, intervals, tolerance, links, frames or {})
+            volume = _enclose(pieces, intervals, tolerance, links, frames or {})
             count = volume.triangles
             if count <= max_triangles:
                 return volume
-        if sum(len(found) for found in intervals) == len(pieces) and count >= coarsest:
+        if sum(map(len, intervals)) == len(pieces) and count >= coarsest:
             raise BadValue(
                 f"max_triangles is {max_triangles}, but robot '{run.robot.name}' with its "
                 f"{len(pieces)} shapes needs {count} at least"
@@ -129,47 +252,47 @@ class _Interval:
 
 def _intervals(run: Trajectory, pieces: list[Piece], tolerance: float) -> list[list[_Interval]]:
     """Per piece the intervals into which its motion is divided."""
+    bends_little = limit_bending(pieces, _BEND * tolerance)
 
-    def fine(bounds: list[Bounds]) -> NDArray[np.bool_]:
-        good = np.ones(len(bounds[0].turn), dtype=bool)
+    def fine(bounds: list[FrameBounds]) -> NDArray[np.bool_]:
+        good = bends_little(bounds)
         for piece in pieces:
-            seen = bounds[piece.joint]
-            good &= seen.acceleration(piece.radius) / 8 <= _BEND * tolerance
-            good &= seen.turn * piece.diameter / 4 <= _TURN * tolerance
+            good &= bounds[piece.joint].angular_velocity * piece.diameter / 4 <= _TURN * tolerance
         return good
 
-    leaves = Leaves(run, fine)
+    leaves = IntervalTree(run, fine)
     bounds = leaves.from_ground
     nodes = _nodes(bounds, pieces, _BEND * tolerance)
     firsts, whole = nodes[:-1], np.diff(nodes) == 1
-    found = []
+    intervals = []
     for piece in pieces:
         seen, R = bounds[piece.joint], leaves.rotations[:, piece.joint]
         # ||R_1 - R_0||, and what w may do within the leaf, bound the angle turned through.
         chord = np.linalg.norm(R[1:] - R[:-1], axis=(1, 2)) / np.sqrt(2)
-        turn = np.minimum(seen.turn, chord + (2 * seen.bend + seen.turn**2) / 4)
-        # On a way of the length l nothing is farther than l / 2 from a point of the chord.
-        ways = np.add.reduceat(seen.velocity(piece.radius), firsts)
-        bend = np.where(whole, seen.acceleration(piece.radius)[firsts] / 8, ways / 2)
+        W, A = seen.angular_velocity, seen.angular_acceleration
+        turn = np.minimum(W, chord + (2 * A + W**2) / 4)
+        # On a path of the length l nothing is farther than l / 2 from a point of the chord.
+        travel = np.add.reduceat(seen.point_velocity(piece.radius), firsts)
+        bend = np.where(whole, seen.point_acceleration(piece.radius)[firsts] / 8, travel / 2)
         path = _Path(
             leaves.points(piece.joint, piece.points, nodes=nodes),
             bend,
             np.add.reduceat(turn, firsts) * piece.diameter,
         )
-        found.append(path.divided(tolerance * (1 - _ROOM) - piece.excess))
-    return found
+        intervals.append(path.divide(tolerance * (1 - _ROOM) - piece.excess))
+    return intervals
 
 
-def _nodes(bounds: list[Bounds], pieces: list[Piece], longest: float) -> NDArray[np.int64]:
-    """Nodes without those between tiny leaves, over which no piece goes farther than `longest`."""
-    ways = np.max([bounds[piece.joint].velocity(piece.radius) for piece in pieces], axis=0)
-    kept, since = [0], 0.0
-    for leaf, way in enumerate(ways.tolist()):
-        if leaf > kept[-1] and since + way > longest:
-            kept.append(leaf)
+def _nodes(bounds: list[FrameBounds], pieces: list[Piece], longest: float) -> NDArray[np.int64]:
+    """Nodes without those between tiny leaves, over which no piece travels more than `longest`."""
+    speeds = np.max([bounds[piece.joint].point_velocity(piece.radius) for piece in pieces], axis=0)
+    nodes, since = [0], 0.0
+    for leaf, travel in enumerate(speeds.tolist()):
+        if leaf > nodes[-1] and since + travel > longest:
+            nodes.append(leaf)
             since = 0.0
-        since += way
-    return np.array([*kept, len(ways)])
+        since += travel
+    return np.array([*nodes, len(speeds)])
 
 
 class _Path:
@@ -182,15 +305,15 @@ class _Path:
     """
 
     def __init__(self, corners: Array, bend: Array, turn: Array) -> None:
-        # Nodes last: what is done for all of them at once then runs along the memory.
+        # Nodes last: operations on all of them at once then run along the memory.
         self._x = np.ascontiguousarray(corners.transpose(2, 1, 0))
         self._bend, self._turn = bend, turn
         step = np.sqrt(_largest_square(np.diff(self._x, axis=2)))
-        self._way = np.concatenate([[0.0], np.cumsum(step + 8 * bend)])
+        self._travel = np.concatenate([[0.0], np.cumsum(step + 8 * bend)])
 
-    def divided(self, budget: float) -> list[_Interval]:
+    def divide(self, budget: float) -> list[_Interval]:
         """Intervals, as long as their excess allows, from the first node to the last one."""
-        last, first, stride, found = len(self._way) - 1, 0, 1, []
+        last, first, stride, intervals = len(self._travel) - 1, 0, 1, []
         while first < last:
             fits, fails, reach = first + 1, last + 1, stride
             best = self._interval(first, fits)
@@ -205,15 +328,15 @@ class _Path:
                     fails = trial
                     reach = (fits + fails) // 2 - first
             stride = fits - first
-            found.append(best)
+            intervals.append(best)
             first = fits
-        return found
+        return intervals
 
     def _interval(self, i: int, j: int) -> _Interval:
         """The interval from node i to node j (see the module's docstring)."""
         x, bend = self._x[:, :, i : j + 1], self._bend[i:j]
-        way = self._way[i : j + 1] - self._way[i]
-        s = way / way[-1] if way[-1] > 0 else np.zeros(len(way))
+        travel = self._travel[i : j + 1] - self._travel[i]
+        s = travel / travel[-1] if travel[-1] > 0 else np.zeros(len(travel))
         since = x - x[:, :, :1]
         off = since - since[:, :, -1:] * s
         room = float(np.sqrt(np.max(_largest_square(off))) + bend.max())
@@ -230,31 +353,31 @@ def _largest_square(vectors: Array) -> Array:
     return np.asarray(np.sum(vectors * vectors, axis=0).max(axis=0))
 
 
-def _spread(moved: Array) -> Array:
-    """How much the difference of two points may have changed, given how all have moved.
+def _spread(displacements: Array) -> Array:
+    """How much the difference of two points may have changed, by their displacements.
 
     Args:
-        moved: displacements [m], shape (3, m, k).
+        displacements: of the points [m], shape (3, m, k).
 
     Returns:
         Diagonals of the boxes that hold the displacements [m], shape (k,).
     """
-    return np.asarray(np.linalg.norm(moved.max(axis=1) - moved.min(axis=1), axis=0))
+    return np.asarray(np.linalg.norm(displacements.max(axis=1) - displacements.min(axis=1), axis=0))
 
 
-def _volume_of(
+def _enclose(
     pieces: list[Piece],
     intervals: list[list[_Interval]],
     tolerance: float,
-    links: Links,
+    links: RobotPieces,
     frames: Mapping[str, float],
 ) -> SweptVolume:
     """The polyhedra around all intervals."""
     parts: dict[str, list[Hull]] = {}
     worst = 0.0
-    for piece, found in zip(pieces, intervals, strict=True):
-        for interval in found:
-            hull, out = with_room(interval.ends, interval.room + SLACK, _ROOM * tolerance)
+    for piece, own in zip(pieces, intervals, strict=True):
+        for interval in own:
+            hull, out = inflate_hull(interval.ends, interval.room + SLACK, _ROOM * tolerance)
             worst = max(worst, piece.excess + interval.excess + out)
             parts.setdefault(piece.body, []).append(hull)
     shapes = {body: shape for body, shape in links.shapes.items() if body != GROUND}

@@ -1,15 +1,15 @@
-"""How far and how fast the bodies of a robot come towards a person while it stops.
+"""How far and how fast the bodies of a robot advance towards a person while it stops.
 
-Lengths and speeds only; what standards make of them is in `separation`.
+Lengths and speeds only; the terms of standards are in `iso15066`.
 
-**Every point of every body counts.** Bodies are convex pieces (`stopping.links`). The advance of a
+**Every point of every body counts.** Bodies are convex pieces (`space.solids`). The advance of a
 point since an instant, ``d (x(t) - x(0))`` in a direction ``d``, is linear in the point, and its
 horizontal displacement is the norm of something linear: both are largest at a corner of the piece.
 
-**Between samples too.** Within a leaf (`stopping.leaves`) a point stays within ``A u (1 - u) / 2``
+**Between samples too.** Within a leaf (`IntervalTree`) a point stays within ``A u (1 - u) / 2``
 of its chord, if ``A`` bounds its acceleration by the leaf's parameter ``u``. So an advance that is
 ``f0`` and ``f1`` at the ends is at most ``f0 + c u + A u (1 - u) / 2`` with ``c = f1 - f0``, which
-is largest at ``u = 1/2 + c / A``, cut off to [0, 1]. What is found is never too small.
+is largest at ``u = 1/2 + c / A``, cut off to [0, 1]. The result is never too small.
 """
 
 from __future__ import annotations
@@ -27,28 +27,34 @@ from ...model.description import GROUND
 from ...simulation.trajectory import Trajectory
 from ...tolerances import NO_ADVANCE, SPOT, TINY
 from ..space.clearance import Approach, clearance
-from ..space.interval_tree import Leaves
-from ..space.joint_motions import Bounds
-from ..space.obstacles import Obstacle
-from ..space.poses import JointMotions, joint_motions
-from ..space.shapes import Links, Piece, frame_pieces, robot_links
+from ..space.interval_tree import IntervalTree, limit_bending
+from ..space.joint_motions import JointMotions, compute_joint_motions
+from ..space.solids import Obstacle, Piece, RobotPieces, collect_pieces, enclose_frames
 from ..stopping import StopResult
 
-__all__ = ["Most", "Person", "Shapes", "Ways", "largest_within", "shapes_of", "ways_towards"]
+__all__ = [
+    "Advance",
+    "Largest",
+    "Person",
+    "Shapes",
+    "bound_advance",
+    "collect_shapes",
+    "measure_advance",
+]
 
 Array = NDArray[np.float64]
 
 _EVERY = 1e-3
-"""Interval at which speeds are looked at [s]."""
+"""Interval at which speeds are sampled [s]."""
 
 
 @dataclass(frozen=True)
-class Most:
-    """What moves farthest, or fastest.
+class Largest:
+    """The largest advance or speed.
 
     Args:
         value: how far [m], or how fast [m/s]; never negative.
-        body: name of the body or frame; empty if none moves that way.
+        body: name of the body or frame that has it; empty if none moves towards the person.
     """
 
     value: float
@@ -61,7 +67,7 @@ class Person:
 
     Args:
         direction: unit vector from the robot to the person, shape (3,).
-        point: place in the world [m], shape (3,).
+        point: position in the world [m], shape (3,).
     """
 
     direction: Array | None = None
@@ -76,19 +82,19 @@ class Person:
 
 
 @dataclass(frozen=True, eq=False)
-class Ways:
-    """What a robot that stops does towards a person.
+class Advance:
+    """The motion of a stopping robot towards a person.
 
     Args:
         reaction: advance from the signal to the command.
         stopping: advance from the command on.
         speed: largest speed from the signal to the command. Towards a point it is that at which
-            any body comes nearer, each in its own direction, whether it is the nearest or not.
+            any body approaches it, each in its own direction, not only the nearest body.
     """
 
-    reaction: Most
-    stopping: Most
-    speed: Most
+    reaction: Largest
+    stopping: Largest
+    speed: Largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,14 +104,14 @@ class Shapes:
     Args:
         pieces: the pieces, and balls about frames.
         links: where they come from.
-        tolerance: how far an advance that is found may lie above the true one [m]; half of it is
+        tolerance: largest error of an advance, which is never too small [m]; half of it is
             for round shapes, see `excess`.
         frames: radii of the balls [m] by name of the frame.
-        thickness: of bodies of a robot without shapes [m]; None for the usual one.
+        thickness: of bodies of a robot without shapes [m]; None for the default.
     """
 
     pieces: tuple[Piece, ...]
-    links: Links
+    links: RobotPieces
     tolerance: float
     frames: Mapping[str, float]
     thickness: float | None
@@ -116,14 +122,14 @@ class Shapes:
         return 2 * max(piece.excess for piece in self.pieces)
 
 
-def shapes_of(
+def collect_shapes(
     run: Trajectory, tolerance: float, frames: Mapping[str, float], thickness: float | None
 ) -> Shapes:
-    """The pieces whose way is looked at; see `stopping.swept.swept_volume` for the arguments."""
-    # A polyhedron that stands out by e may go up to 2 e farther than what it holds.
+    """The pieces whose advance counts; see `swept_volume` for the arguments."""
+    # A polyhedron that stands out by e may advance up to 2 e farther than the shape in it.
     excess = tolerance / 4
-    links = robot_links(run.robot, excess, thickness)
-    balls = frame_pieces(run.robot, frames, excess)
+    links = collect_pieces(run.robot, excess, thickness)
+    balls = enclose_frames(run.robot, frames, excess)
     pieces = tuple(
         piece for piece in (*links.pieces, *balls) if piece.joint and piece.body != GROUND
     )
@@ -132,8 +138,8 @@ def shapes_of(
     return Shapes(pieces, links, tolerance, frames, thickness)
 
 
-def ways_towards(stop: StopResult, person: Person, shapes: Shapes) -> Ways:
-    """What the robot does towards a person before the command, and after it.
+def measure_advance(stop: StopResult, person: Person, shapes: Shapes) -> Advance:
+    """The advance of a robot towards a person before the command, and after it.
 
     Args:
         stop: the stop.
@@ -141,29 +147,29 @@ def ways_towards(stop: StopResult, person: Person, shapes: Shapes) -> Ways:
         shapes: the pieces of the robot.
 
     Raises:
-        BadValue: the robot comes as far as the person.
+        BadValue: the robot reaches the person.
     """
     run = _with_state(stop.run, stop.chain.command)
     at = int(np.searchsorted(run.t, stop.chain.command, side="right")) - 1
     before, after = _part(run, 0, at), _part(run, at, len(run.t) - 1)
     if person.point is None:
-        first, second = (_advance(one, shapes, person.direction) for one in (before, after))
-        return Ways(first, second, _fastest(before, shapes, _along(person.direction, run)))
+        first, second = (_advance(part, shapes, person.direction) for part in (before, after))
+        return Advance(first, second, _fastest(before, shapes, _along(person.direction, run)))
     starts = [_nearest(_part(run, k, k), shapes, person.point) for k in (0, at)]
-    ends = [_nearest(one, shapes, person.point) for one in (before, after)]
+    ends = [_nearest(part, shapes, person.point) for part in (before, after)]
     if min(end.at_least for end in ends) <= 0.0:
         raise BadValue(
-            f"the robot comes as far as the person {person} before it is at rest; put the person "
+            f"the robot reaches the person {person} before it is at rest; put the person "
             "farther away, or give a direction"
         )
     first, second = (
-        Most(max(0.0, start.distance - end.at_least), end.body)
+        Largest(max(0.0, start.distance - end.at_least), end.body)
         for start, end in zip(starts, ends, strict=True)
     )
-    return Ways(first, second, _fastest(before, shapes, _closing(person.point)))
+    return Advance(first, second, _fastest(before, shapes, _closing(person.point)))
 
 
-def _advance(run: Trajectory, shapes: Shapes, direction: Array | None) -> Most:
+def _advance(run: Trajectory, shapes: Shapes, direction: Array | None) -> Largest:
     """Largest advance of any point of the robot from the start of a run to any later instant.
 
     Args:
@@ -171,31 +177,23 @@ def _advance(run: Trajectory, shapes: Shapes, direction: Array | None) -> Most:
         shapes: the pieces of its robot.
         direction: unit vector towards the person, shape (3,); None for any horizontal direction.
     """
-    room = shapes.tolerance / 2
-
-    def fine(bounds: list[Bounds]) -> NDArray[np.bool_]:
-        good = np.ones(len(bounds[0].turn), dtype=bool)
-        for piece in shapes.pieces:
-            good &= bounds[piece.joint].acceleration(piece.radius) / 8 <= room
-        return good
-
-    leaves = Leaves(run, fine)
-    bounds = leaves.from_ground
-    found = Most(0.0, "")
+    leaves = IntervalTree(run, limit_bending(shapes.pieces, shapes.tolerance / 2))
+    largest = Largest(0.0, "")
     for piece in shapes.pieces:
-        places = leaves.points(piece.joint, piece.points)
-        gone = _towards(places - places[0], direction, run)
-        most = largest_within(gone, bounds[piece.joint].acceleration(piece.radius)[:, None])
-        if most > max(found.value, NO_ADVANCE):
-            found = Most(most, piece.body)
-    return found
+        points = leaves.points(piece.joint, piece.points)
+        advance = _towards(points - points[0], direction, run)
+        A = leaves.from_ground[piece.joint].point_acceleration(piece.radius)
+        most = bound_advance(advance, A[:, None])
+        if most > max(largest.value, NO_ADVANCE):
+            largest = Largest(most, piece.body)
+    return largest
 
 
 Speeds = Callable[[JointMotions, Piece], Array]
 """Largest speed of a piece that matters, in each of many states, shape (n,) [m/s]."""
 
 
-def _fastest(run: Trajectory, shapes: Shapes, speed: Speeds) -> Most:
+def _fastest(run: Trajectory, shapes: Shapes, speed: Speeds) -> Largest:
     """Largest speed of any piece of the robot, at stored states and every 1 ms.
 
     Args:
@@ -205,13 +203,15 @@ def _fastest(run: Trajectory, shapes: Shapes, speed: Speeds) -> Most:
     """
     count = int(np.ceil((run.t[-1] - run.t[0]) / _EVERY)) + 1
     between = run(np.linspace(run.t[0], run.t[-1], count))
-    motions = joint_motions(run.robot, np.vstack([run.q, between.q]), np.vstack([run.v, between.v]))
-    found = Most(0.0, "")
+    motions = compute_joint_motions(
+        run.robot, np.vstack([run.q, between.q]), np.vstack([run.v, between.v])
+    )
+    largest = Largest(0.0, "")
     for piece in shapes.pieces:
         most = float(speed(motions, piece).max())
-        if most > max(found.value, NO_ADVANCE):
-            found = Most(most, piece.body)
-    return found
+        if most > max(largest.value, NO_ADVANCE):
+            largest = Largest(most, piece.body)
+    return largest
 
 
 def _along(direction: Array | None, run: Trajectory) -> Speeds:
@@ -225,27 +225,26 @@ def _along(direction: Array | None, run: Trajectory) -> Speeds:
 
 
 def _closing(point: Array) -> Speeds:
-    """How fast a piece comes nearer to a point: the speed of its nearest point towards that one.
+    """How fast a piece approaches a point: the speed of its nearest point towards that one.
 
     For a convex piece with nearest point x the distance ``|p - x|`` falls at ``v(x)`` times the
-    unit vector from x to p: x is the only one, and moving it on the piece does not count at first
-    order.
+    unit vector from x to p: x is unique, and moving it on the piece has no effect at first order.
     """
     spot, at = coal.Sphere(SPOT), coal.Transform3s(np.eye(3), point)
     request, result = coal.DistanceRequest(), coal.DistanceResult()
 
-    def nearest(seat: tuple[Array, Array], piece: Piece) -> Array:
+    def nearest(placement: tuple[Array, Array], piece: Piece) -> Array:
         result.clear()
-        coal.distance(piece.solid, coal.Transform3s(*seat), spot, at, request, result)
+        coal.distance(piece.solid, coal.Transform3s(*placement), spot, at, request, result)
         return np.array(result.getNearestPoint1())
 
     def speed(motions: JointMotions, piece: Piece) -> Array:
         R, p = motions.rotations[:, piece.joint], motions.origins[:, piece.joint]
-        seats = R @ piece.placement.rotation, p + R @ piece.placement.translation
-        found = np.array([nearest(seat, piece) for seat in zip(*seats, strict=True)])
-        arms = np.einsum("nji,nj->ni", R, found - p)  # in the frame of the joint
+        placements = R @ piece.placement.rotation, p + R @ piece.placement.translation
+        points = np.array([nearest(place, piece) for place in zip(*placements, strict=True)])
+        arms = np.einsum("nji,nj->ni", R, points - p)  # in the frame of the joint
         dR, dp = motions.turning[:, piece.joint], motions.moving[:, piece.joint]
-        rates, towards = dp + np.einsum("nij,nj->ni", dR, arms), point - found
+        rates, towards = dp + np.einsum("nij,nj->ni", dR, arms), point - points
         return np.asarray((rates * towards).sum(axis=1) / np.linalg.norm(towards, axis=1))
 
     return speed
@@ -259,18 +258,18 @@ def _nearest(run: Trajectory, shapes: Shapes, point: Array) -> Approach:
         shapes: the pieces of its robot.
         point: the point in the world [m], shape (3,).
     """
-    found = clearance(
+    approaches = clearance(
         run,
         Obstacle.sphere("person", SPOT, point),
         tolerance=shapes.tolerance / 2,
         frames=shapes.frames,
         thickness=shapes.thickness,
     )
-    return found["person"]
+    return approaches["person"]
 
 
 def _with_state(run: Trajectory, t: float) -> Trajectory:
-    """The run with a state at ``t`` [s]: where nothing changes none needs to be stored."""
+    """The run with a stored state at ``t`` [s], inserted where there is none."""
     k = int(np.searchsorted(run.t, t, side="right")) - 1
     if k == len(run.t) - 1 or run.t[k] == t:
         return run
@@ -314,14 +313,14 @@ def _towards(vectors: Array, direction: Array | None, run: Trajectory) -> Array:
     return np.asarray(np.linalg.norm(vectors, axis=-1))
 
 
-def largest_within(gone: Array, A: Array) -> float:
-    """Largest advance within leaves (module docstring).
+def bound_advance(advance: Array, A: Array) -> float:
+    """Bound on the advance within leaves (module docstring).
 
     Args:
-        gone: advance at the nodes [m], shape (n + 1, m).
+        advance: advance at the nodes [m], shape (n + 1, m).
         A: bound on the acceleration in each leaf [m], shape (n, 1).
     """
-    start, rise = gone[:-1], np.diff(gone, axis=0)
+    start, rise = advance[:-1], np.diff(advance, axis=0)
     u = np.clip(0.5 + rise / np.maximum(A, TINY), 0.0, 1.0)
     within = start + rise * u + A * u * (1 - u) / 2
-    return float(max(gone.max(), within.max(initial=0.0)))
+    return float(max(advance.max(), within.max(initial=0.0)))

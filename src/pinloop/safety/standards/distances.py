@@ -1,24 +1,151 @@
-"""A distance over the cases of a study: which cases count, and what each of them asks for.
+"""Protective distances in general: their terms, the stops that count, the cases of a study.
 
-A distance is a function of one stop: terms of different cases are not added up. What a row of a
-study does not tell (how far bodies come towards a person) is computed again from its case, which
-takes about as long as the study itself. What the distances are is in `separation` and `minimum`.
+A distance is a function of one stop: terms of different cases are not added up. The results file of
+a study does not tell how far bodies advance towards a person; stops are computed again from their
+cases, which takes about as long as the study itself. The distances are in `separation` (ISO/TS
+15066) and `iso13855`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
 
-from ...errors import BadValue
+from ...boundary.checks import flat_numbers
+from ...boundary.csv import write_rows
+from ...errors import BadValue, printable
+from ...tables.number_format import number
+from ...tables.report import Cell, Column, KeyValues, Mark, Table
 from ..stopping import StopResult
 from ..studies.cases import Setup
 from ..studies.study import Study
 
-__all__ = ["Standing", "measure_cases", "standing_cases"]
+__all__ = [
+    "Row",
+    "Standing",
+    "Term",
+    "at_least_zero",
+    "checked_stops",
+    "measure_cases",
+    "standing_cases",
+    "term_grids",
+    "term_rows",
+    "write_terms",
+]
+
+# -- terms -----------------------------------------------------------------------------------
+
+Row = dict[str, str | float]
+
+
+@dataclass(frozen=True)
+class Term:
+    """A term of a distance.
+
+    Args:
+        symbol: its symbol in the standard.
+        meaning: what it is.
+        value: how long it is [m].
+        simple: how long it is in the simple form [m].
+        formula: how the value was computed, with numbers.
+        source: where these numbers come from.
+    """
+
+    symbol: str
+    meaning: str
+    value: float
+    simple: float
+    formula: str
+    source: str
+
+
+def term_grids(terms: Sequence[Term], total: Term, *, both: bool) -> tuple[Table, KeyValues]:
+    """The terms for reading: their values and meanings, and how each was computed from what.
+
+    Args:
+        terms: the terms.
+        total: their sum.
+        both: whether the simple form differs from the other one.
+    """
+    columns = [Column("term", right=False)]
+    columns += [Column(name, "mm") for name in (("integral", "simple") if both else ("value",))]
+    columns.append(Column("what it is", right=False))
+    rows = []
+    for term in (*terms, total):
+        mark: Mark = "title" if term is total else ""
+        values = (term.value, term.simple) if both else (term.value,)
+        cells = [Cell(term.symbol, mark), *(Cell(number(1e3 * x, 1), mark) for x in values)]
+        rows.append((*cells, Cell(term.meaning, mark)))
+    origins = tuple(
+        (term.symbol, Cell(printable(f"{term.formula} [{term.source}]")))
+        for term in (*terms, total)
+    )
+    return Table("Terms", tuple(columns), tuple(rows)), KeyValues("Formulas", origins)
+
+
+def term_rows(terms: Sequence[Term], total: Term) -> list[Row]:
+    """The terms and their sum, a row each, units in the names."""
+    return [
+        {
+            "term": term.symbol,
+            "meaning": term.meaning,
+            "value_m": term.value + 0.0,
+            "simple_value_m": term.simple + 0.0,
+            "formula": term.formula,
+            "source": term.source,
+        }
+        for term in (*terms, total)
+    ]
+
+
+def write_terms(path: str | Path, rows: Sequence[Row]) -> Path:
+    """Write rows of terms as CSV.
+
+    Args:
+        path: file to write.
+        rows: the rows, all with the same columns.
+    """
+    return write_rows(path, rows[0], (row.values() for row in rows))
+
+
+# -- stops and numbers -----------------------------------------------------------------------
+
+
+def checked_stops(stop: StopResult | Iterable[StopResult]) -> list[StopResult]:
+    """Return one stop or several as a list after checking that the robots are at rest and held."""
+    found: list[Any] = [stop]
+    if not isinstance(stop, StopResult):
+        found = list(stop) if isinstance(stop, Iterable) else []
+    if not found or not all(isinstance(one, StopResult) for one in found):
+        raise BadValue(f"{stop!r} is no stop; give the result of pl.stop, several, or a study")
+    for one in found:
+        if not one.holds:
+            raise BadValue(
+                f"the stop of robot '{one.robot.name}' ends as '{one.outcome}': no distance "
+                "protects from a robot that does not come to rest and hold"
+            )
+    return found
+
+
+def at_least_zero(what: str, value: Any, wanted: str = "a length >= 0 in metres") -> float:
+    """Return a number after checking that it is one and not negative.
+
+    Args:
+        what: its name, for messages.
+        value: what was given.
+        wanted: what it must be, for messages.
+    """
+    number = flat_numbers(value, what, 1)[0]
+    if number < 0:
+        raise BadValue(f"{what} is {value!r}; it must be {wanted}")
+    return float(number)
+
+
+# -- cases of a study ------------------------------------------------------------------------
 
 
 class Distance(Protocol):

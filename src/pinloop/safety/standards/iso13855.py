@@ -17,9 +17,16 @@ from ...tables.report import Cell, KeyValues, Notes, Report
 from ..stopping import StopResult
 from ..stopping.assumptions import PLANNING_AID
 from ..studies.study import Study
-from .checked_input import at_least_zero, checked_stops
-from .distances import standing_cases
-from .terms import Row, Term, term_grids, term_rows, write_terms
+from .distances import (
+    Row,
+    Term,
+    at_least_zero,
+    checked_stops,
+    standing_cases,
+    term_grids,
+    term_rows,
+    write_terms,
+)
 
 __all__ = ["MinimumDistance", "minimum_distance"]
 

@@ -13,19 +13,18 @@ import numpy as np
 
 from ...tables.number_format import listed
 from ...tolerances import SAME
-from .advance import Shapes, Ways
-from .checked_input import at_least_zero
-from .terms import Term
+from .advance import Advance, Shapes
+from .distances import Term, at_least_zero
 
 __all__ = [
     "STANDARD",
     "WALKING",
     "Allowances",
     "Speed",
-    "allowance_term",
-    "human_term",
-    "notes_of",
-    "robot_terms",
+    "build_allowance_term",
+    "build_human_term",
+    "build_robot_terms",
+    "list_assumptions",
 ]
 
 Speed = float | Callable[[float], float]
@@ -39,7 +38,7 @@ _STEP = 1e-3
 """Interval at which a speed that is given as a function is integrated [s]."""
 
 
-def human_term(speed: Speed, T_r: float, T_s: float) -> tuple[float, Term]:
+def build_human_term(speed: Speed, T_r: float, T_s: float) -> tuple[float, Term]:
     """The largest speed of the person [m/s], and S_h: how far they come until the robot is at rest.
 
     Args:
@@ -59,76 +58,76 @@ def human_term(speed: Speed, T_r: float, T_s: float) -> tuple[float, Term]:
     )
 
 
-def robot_terms(ways: Ways, detection: float, T_r: float) -> tuple[Term, Term]:
-    """S_r and S_s: how far the robot comes until the command, and from there on.
+def build_robot_terms(advance: Advance, detection: float, T_r: float) -> tuple[Term, Term]:
+    """S_r and S_s: advance of the robot until the command, and from there on.
 
     Args:
-        ways: what it does from the signal on.
+        advance: advance of the robot from the signal on.
         detection: part of T_r that is before the signal [s].
         T_r: until the command [s].
     """
-    v_r = ways.speed.value
-    gone, before = "largest advance of any point of the robot, computed motion", ""
+    v_r = advance.speed.value
+    origin, before = "largest advance of any point of the robot, computed motion", ""
     if detection > 0:
         before = f", and v_r × {detection:.4g} s before the signal"
     return (
         Term(
             "S_r",
             "robot, until the command",
-            ways.reaction.value + v_r * detection,
+            advance.reaction.value + v_r * detection,
             v_r * T_r,
-            f"{gone}{before}; simple: v_r T_r = {v_r:.4g} m/s × {T_r:.4g} s",
-            f"computed stop, {_by(ways.reaction.body)}",
+            f"{origin}{before}; simple: v_r T_r = {v_r:.4g} m/s × {T_r:.4g} s",
+            f"computed stop, {_by(advance.reaction.body)}",
         ),
         Term(
             "S_s",
             "robot, from the command to standstill",
-            ways.stopping.value,
-            ways.stopping.value,
-            gone,
-            f"computed stop, {_by(ways.stopping.body)}",
+            advance.stopping.value,
+            advance.stopping.value,
+            origin,
+            f"computed stop, {_by(advance.stopping.body)}",
         ),
     )
 
 
-def allowance_term(symbol: str, value: float | None, meaning: str) -> Term:
+def build_allowance_term(symbol: str, value: float | None, meaning: str) -> Term:
     """A term that is given, or taken as 0."""
     if value is None:
         return Term(symbol, meaning, 0.0, 0.0, "0", "not given: taken as 0")
     return Term(symbol, meaning, value, value, f"{1e3 * value:g} mm", "given")
 
 
-def notes_of(shapes: Shapes, allowances: Allowances, detection: float) -> tuple[str, ...]:
-    """What was assumed, and what was left out, one sentence each.
+def list_assumptions(shapes: Shapes, allowances: Allowances, detection: float) -> tuple[str, ...]:
+    """Assumptions and omissions, one sentence each.
 
     Args:
-        shapes: what was looked at.
-        allowances: what is given.
+        shapes: the pieces of the robot that count.
+        allowances: given lengths.
         detection: part of T_r that is before the signal [s].
     """
     absent = [symbol for symbol, (value, _) in allowances.items() if value is None]
-    found = []
+    notes = []
     if absent:
-        found.append(f"{', '.join(absent)} not given and taken as 0")
+        notes.append(f"{', '.join(absent)} not given and taken as 0")
     if detection > 0:
-        found.append(
-            "before the signal the robot is taken to come nearer as fast as it does at most from "
-            "the signal to the command"
+        notes.append(
+            "before the signal the robot is assumed to approach at its largest speed between "
+            "signal and command"
         )
     if "joint frames" in shapes.links.shapes.values():
-        found.append("the robot has no shapes: the hulls of its joints and frames stand for it")
+        notes.append("the robot has no shapes: its bodies are the hulls of their joints and frames")
     if shapes.excess > 0.5001 * shapes.tolerance:
-        found.append(
-            f"round shapes cannot be had more exactly: S_r and S_s may be too large by "
+        notes.append(
+            f"round shapes cannot be approximated better: S_r and S_s may be too large by "
             f"{1e3 * (shapes.excess + 0.5 * shapes.tolerance):.2g} mm"
         )
     bare = [body for body in shapes.links.bare if body not in shapes.frames]
     if bare:
-        found.append(
-            f"without shapes, and not looked at: {listed(bare)}; give radii about frames of theirs "
-            "with frames="
+        notes.append(
+            f"without shapes, and left out: {listed(bare)}; give radii about their frames with "
+            "frames="
         )
-    return tuple(found)
+    return tuple(notes)
 
 
 # -- parts -------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Poses of a robot as places in the box of its joint limits, and local minima among them.
 
 Numbers without unit: driven joints in shares of their ranges. What is to be small is said in
-`posesearch`; how a pose lies to an axis is in `posture`.
+`extension`; how a pose lies to an axis is in `posture`.
 """
 
 from __future__ import annotations

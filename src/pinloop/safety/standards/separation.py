@@ -23,24 +23,32 @@ from ...boundary.checks import flat_numbers, unit_vector
 from ...errors import BadValue, printable
 from ...tables.number_format import milliseconds
 from ...tables.report import Block, Cell, KeyValues, Notes, Report
-from ..space.shapes import positive
+from ..space.solids import require_length
 from ..stopping import StopResult
 from ..stopping.assumptions import PLANNING_AID
 from ..studies.study import Study
-from .advance import Person, shapes_of, ways_towards
-from .checked_input import at_least_zero, checked_stops
-from .distances import measure_cases, standing_cases
+from .advance import Person, collect_shapes, measure_advance
+from .distances import (
+    Row,
+    Term,
+    at_least_zero,
+    checked_stops,
+    measure_cases,
+    standing_cases,
+    term_grids,
+    term_rows,
+    write_terms,
+)
 from .iso15066 import (
     STANDARD,
     WALKING,
     Allowances,
     Speed,
-    allowance_term,
-    human_term,
-    notes_of,
-    robot_terms,
+    build_allowance_term,
+    build_human_term,
+    build_robot_terms,
+    list_assumptions,
 )
-from .terms import Row, Term, term_grids, term_rows, write_terms
 
 __all__ = ["Separation", "Term", "separation"]
 
@@ -240,7 +248,7 @@ def separation(
         human_speed,
         at_least_zero("detection", detection, "a time >= 0 in seconds"),
         allowances,
-        positive("tolerance", tolerance),
+        require_length("tolerance", tolerance),
         frames or {},
         thickness,
     )
@@ -308,18 +316,18 @@ class _Wanted:
 
     def of(self, stop: StopResult) -> Separation:
         """The distance for one stop."""
-        shapes = shapes_of(stop.run, self.tolerance, self.frames, self.thickness)
-        ways = ways_towards(stop, self.person, shapes)
+        shapes = collect_shapes(stop.run, self.tolerance, self.frames, self.thickness)
+        advance = measure_advance(stop, self.person, shapes)
         command = stop.chain.command
         T_r, T_s = self.detection + command, max(0.0, stop.stopping_time - command)
-        v_h, S_h = human_term(self.human_speed, T_r, T_s)
+        v_h, S_h = build_human_term(self.human_speed, T_r, T_s)
         terms = (
             S_h,
-            *robot_terms(ways, self.detection, T_r),
-            *(allowance_term(symbol, *given) for symbol, given in self.allowances.items()),
+            *build_robot_terms(advance, self.detection, T_r),
+            *(build_allowance_term(symbol, *given) for symbol, given in self.allowances.items()),
         )
-        notes = notes_of(shapes, self.allowances, self.detection)
-        v_r = ways.speed.value
+        notes = list_assumptions(shapes, self.allowances, self.detection)
+        v_r = advance.speed.value
         return Separation(terms, T_r, T_s, v_h, v_r, str(self.person), stop, (), notes)
 
 

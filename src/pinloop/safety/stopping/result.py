@@ -18,10 +18,9 @@ from ...tables.report import Report, Section
 from ...tolerances import LIMIT_PASSED
 from ..brakes.brakes import Assumption, Brakes, Chain
 from ..space.clearance import Approach, SelfCollisions, clearance, self_collisions
-from ..space.obstacles import Obstacle
 from ..space.passed_limits import LimitPassed, joint_limits
-from ..space.swept import swept_volume
-from ..space.volume import SweptVolume
+from ..space.solids import Obstacle
+from ..space.swept import SweptVolume, swept_volume
 from .brake_times import Category
 from .history import StopHistory
 from .holding import Holding, check_holding

@@ -24,7 +24,7 @@ from ...tables.number_format import units_of
 from ...units import column_name
 from ..brakes.brakes import Brakes
 from ..space.clearance import clearance
-from ..space.obstacles import Obstacle
+from ..space.solids import Obstacle
 from ..stopping import Payload, Standstill, StopResult, Trigger
 from ..stopping.brake_times import Category
 from ..stopping.prepared_robot import PreparedRobot, prepare_robot, tool_of

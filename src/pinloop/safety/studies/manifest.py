@@ -12,7 +12,7 @@ import scipy
 
 from ...model.mechanism import Mechanism
 from ...version import __version__
-from ..space.obstacles import Obstacle
+from ..space.solids import Obstacle
 from .cases import Setup
 from .sampling import Sampling
 

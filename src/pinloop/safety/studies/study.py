@@ -30,7 +30,7 @@ from ...simulation.progress import case_bar
 from ...tables.report import Section
 from ...tolerances import SAME
 from ..brakes.brakes import Brakes
-from ..space.obstacles import Obstacle, checked_obstacles
+from ..space.solids import Obstacle, checked_obstacles
 from ..stopping import Payload, StopResult, Trigger
 from ..stopping.brake_times import Category, as_category
 from .cases import CLEARANCE, Row, Setup, WorstCase, columns

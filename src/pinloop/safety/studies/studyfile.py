@@ -23,7 +23,7 @@ from ...errors import BadValue, LoadError, UnknownName
 from ...io.robot_file import RobotFile
 from ...model.mechanism import Mechanism
 from ..brakes.brakes import Brakes
-from ..space.obstacles import Obstacle, checked_obstacles
+from ..space.solids import Obstacle, checked_obstacles
 from ..stopping import Category1, Category2, Payload, Trigger
 from ..stopping.brake_times import Category
 from ..stopping.defaults import default_brakes

@@ -16,7 +16,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ...errors import printable
-from ...safety.space.obstacles import Obstacle
+from ...safety.space.solids import Obstacle
 from ...tables.markup import Markup, element
 from ...tolerances import STILL_TOOL
 from ..plots.shapes import Hexagons, Outline, Spots, color_of, color_scale

@@ -14,7 +14,7 @@ import numpy as np
 from ...boundary.json import json_text, json_values
 from ...boundary.json_schema import json_schema_of
 from ...errors import BadValue
-from ...safety.space.obstacles import Obstacle
+from ...safety.space.solids import Obstacle
 from ...safety.stopping.assumptions import PLANNING_AID, assumptions_with
 from ...safety.stopping.export import brakes_record, category_record, robot_record, versions
 from ...safety.stopping.prepared_robot import tool_of
