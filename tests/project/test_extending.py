@@ -25,6 +25,7 @@ import pytest
 from numpy.typing import NDArray
 
 import pinloop as pl
+from pinloop.cli import main as cli
 from pinloop.errors import BadValue, LoadError
 from pinloop.model.description import GROUND, Body, Description, Joint, constant
 from pinloop.model.mechanism import build
@@ -561,3 +562,22 @@ def test_a_section_of_a_study_is_on_its_page(tmp_path: Path) -> None:
 def test_a_section_that_fails_is_named(section: Any, words: str) -> None:
     with pytest.raises(BadValue, match=words):
         arm_stop().table(sections=[section])
+
+
+# -- the command line -------------------------------------------------------------------------
+
+
+def test_a_command_imports_what_it_is_told_to(
+    module: Loader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    grooved(module("grooves")).save(tmp_path / "own.urdf")
+    (tmp_path / "broken.py").write_text("1 / 0\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry != str(tmp_path)])
+    sys.modules.pop("grooves")
+    assert cli.run(["--import", "grooves", "check", "own.urdf"]) == 0
+    assert "point_on_cylinder" in capsys.readouterr().out
+    for name, words in (("nothing", "there is no module 'nothing'"), ("broken", "ZeroDivision")):
+        assert cli.run(["--import", name, "check", "own.urdf"]) == 2
+        assert f"--import {name}: {words}" in capsys.readouterr().err

@@ -22,7 +22,7 @@ from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
 from ..boundary.json import json_text
-from ..errors import PinloopError, PinloopWarning, SimulationFailed, StopFailed
+from ..errors import BadValue, PinloopError, PinloopWarning, SimulationFailed, StopFailed
 from ..show.terminal import ReaderGone, complain, show_warning, write
 from ..version import __version__
 from .interrupts import INTERRUPTED, quiet_interrupts
@@ -133,10 +133,34 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, help="Print the version and exit.")
     ] = False,
+    modules: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            metavar="MODULE",
+            help="Import a Python module first, which defines pairs or robot formats of your own.",
+        ),
+    ] = None,
 ) -> None:
     """Print the help if nothing is asked for."""
+    for module in modules or ():
+        _import(module)
     if version:
         write(f"pinloop {__version__}")
         raise typer.Exit
     if context.invoked_subcommand is None:
         write(context.get_help(), rendered=True)
+
+
+def _import(module: str) -> None:
+    """Import a module of the user's, from the current folder too, as ``python -m`` would."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        import_module(module)
+    except PinloopError:
+        raise
+    except ModuleNotFoundError as error:
+        raise BadValue(f"--import {module}: there is no module '{error.name}'") from None
+    except Exception as error:
+        raise BadValue(f"--import {module}: {type(error).__name__}: {error}") from None
