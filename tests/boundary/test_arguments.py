@@ -67,13 +67,20 @@ def four_bar(folder: Path) -> pl.Mechanism:
 
 
 def things() -> Iterator[tuple[str, Any]]:
-    """Public functions and classes, except errors."""
-    for name in pl.__all__:
-        thing = getattr(pl, name)
-        if inspect.isfunction(thing) or (
-            inspect.isclass(thing) and not issubclass(thing, BaseException)
-        ):
-            yield name, thing
+    """Public functions and classes, except errors, of the package and its rooms, each once."""
+    rooms = [name for name in pl.__all__ if inspect.ismodule(getattr(pl, name))]
+    seen: set[int] = set()
+    for prefix, room in (("", pl), *((f"{name}.", getattr(pl, name)) for name in rooms)):
+        for name in room.__all__:
+            thing = getattr(room, name)
+            plain = inspect.isfunction(thing) or (
+                inspect.isclass(thing)
+                and not issubclass(thing, BaseException)
+                and not getattr(thing, "_is_protocol", False)
+            )
+            if plain and id(thing) not in seen:
+                seen.add(id(thing))
+                yield f"{prefix}{name}", thing
 
 
 def sensible(parameter: str, robot: pl.Mechanism, brakes: pl.Brakes, run: Any, stop: Any) -> Any:
@@ -124,19 +131,21 @@ def test_only_errors_of_pinloop_leave(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pinloop.show.scene, "Viewer", Closed)
     monkeypatch.setattr(webbrowser, "open", lambda *_, **__: True)
-    thing = getattr(pl, name)
+    thing, short = dict(things())[name], name.rpartition(".")[2]
     parameters = inspect.signature(thing).parameters
     needed = {
         key: values(key)
         for key, parameter in parameters.items()
         if parameter.default is parameter.empty
         and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-    } | GIVEN.get(name, {})
+    } | GIVEN.get(short, {})
     failures = []
     for key, parameter in parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
-        for what, value in STRANGE.items():
+        # In the rooms every third value, another one for each parameter.
+        third = slice(None) if short == name else slice(len(key) % 3, None, 3)
+        for what, value in list(STRANGE.items())[third]:
             try:
                 thing(**{**needed, key: value})
             except pl.PinloopError as error:
@@ -144,6 +153,19 @@ def test_only_errors_of_pinloop_leave(
             except Exception as error:
                 failures.append(f"{name}({key}={what}): {type(error).__name__}: {error}")
     assert not failures, "\n".join(failures)
+
+
+def test_fields_of_values_are_arguments_too(tmp_path: Path) -> None:
+    robot = four_bar(tmp_path)
+    q = pl.assemble(robot)
+    friction = pl.forces.JointFriction({"joint_1": 1.0})  # type: ignore[arg-type]
+    with pytest.raises(pl.BadValue, match=r"speed is .* \(dict\); JointFriction needs a number"):
+        pl.simulate(robot, q, until=0.01, forces=[friction])
+    with pytest.raises(pl.BadValue, match="the action of an event is 'e'"):
+        pl.simulation.Event("e", at=0.1)  # type: ignore[arg-type]
+    for speed in (np.nan, np.inf, -1.0):
+        with pytest.raises(pl.BadValue, match="speed of a standstill is"):
+            pl.safety.Standstill(speed)
 
 
 def test_a_wrong_call_stays_pythons(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import os
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
 from functools import wraps
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -44,6 +45,10 @@ _WORDS = {
 }
 
 
+_PUBLIC: set[type] = set()
+"""Public dataclasses, whose fields are annotated as arguments are."""
+
+
 def public(thing: Thing) -> Thing:
     """Let a function, or a class with its public methods, name arguments of the wrong kind.
 
@@ -53,6 +58,8 @@ def public(thing: Thing) -> Thing:
     if not isinstance(thing, type):
         function: Thing = _explaining(thing)
         return function
+    if is_dataclass(thing):
+        _PUBLIC.add(thing)
     for name, member in list(vars(thing).items()):
         if name not in ("__init__", "__call__") and name.startswith("_"):
             continue
@@ -71,7 +78,8 @@ def _explaining(function: Any) -> Any:
         except PinloopError:
             raise
         except _CONFUSED as error:
-            problem = _misfit(function, arguments, options)
+            given = (*arguments, *options.values())
+            problem = _misfit(function, arguments, options) or _misfit_within(given)
             if problem is None:
                 raise
             raise BadValue(problem) from error
@@ -98,6 +106,20 @@ def _misfit(function: Any, arguments: Iterable[Any], options: Mapping[str, Any])
             if not _fits(one, kind):
                 what = f"{label} is {shown(one)} ({type(one).__name__})"
                 return f"{what}; {function.__name__.strip('_')} needs {_described(kind)}"
+    return None
+
+
+def _misfit_within(arguments: Iterable[Any]) -> str | None:
+    """What is wrong with a field of public values, such as forces, that are fitting arguments."""
+    for argument in arguments:
+        for value in argument if isinstance(argument, (list, tuple)) else (argument,):
+            if type(value) not in _PUBLIC:
+                continue
+            for part in fields(value):
+                kind, item = _resolved(part.type, type(value)), getattr(value, part.name)
+                if not _fits(item, kind):
+                    what = f"{part.name} is {shown(item)} ({type(item).__name__})"
+                    return f"{what}; {type(value).__name__} needs {_described(kind)}"
     return None
 
 

@@ -213,6 +213,7 @@ def _mended(text: str | bytes) -> str | bytes:
 
 def _parse(text: str | bytes, source: str) -> Element:
     parser = expat.ParserCreate()
+    parser.buffer_text = True
     stack: list[Element] = []
     texts: list[list[str]] = []  # of the elements in the stack, piece by piece
     roots: list[Element] = []

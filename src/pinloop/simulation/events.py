@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ Array = NDArray[np.float64]
 Guard = Callable[[float, Array, Array], float]
 
 
+@runtime_checkable
 class Action(Protocol):
     """What an event does to the mode."""
 
@@ -200,6 +201,10 @@ class Event:
     name: str = ""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.action, Action):
+            raise BadValue(
+                f"the action of an event is {self.action!r}; use pl.simulation.lock, ..."
+            )
         if self.at is not None and not isinstance(self.at, Real):
             raise BadValue(f"event '{self.label}' is at {self.at!r}; give a time in seconds")
 

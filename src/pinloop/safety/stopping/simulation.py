@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ...boundary.arguments import public
 from ...dynamics import EquationsOfMotion
 from ...dynamics.stiffness import MANY, crawl_message
-from ...errors import PinloopError, PinloopWarning
+from ...errors import BadValue, PinloopError, PinloopWarning
 from ...integrate import MuntheKaas, Step
 from ...model.workspace import create_data
 from ...simulation.accuracy import SpeedLoss, VelocityShift, speed_loss
@@ -91,6 +91,11 @@ class Standstill:
 
     speed: float = 1e-3
     dwell: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name, value in (("speed", self.speed), ("dwell", self.dwell)):
+            if not 0 <= value < np.inf:
+                raise BadValue(f"{name} of a standstill is {value}; it must be finite, at least 0")
 
 
 @dataclass(frozen=True)
