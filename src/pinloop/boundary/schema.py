@@ -153,14 +153,14 @@ def read_data(
         LoadError: names the first key that does not fit, its value and what is expected.
     """
     reader = _Reader(data, folder or Path(), extra)
-    value = reader.read(kind, data, ())
+    value: T = reader.read(kind, data, ())
     if reader.problems:
         # A misspelt key is also a missing one: the misspelling is the better explanation.
         place, text, _ = min(reader.problems, key=lambda problem: not problem[2])
         if len(reader.problems) > 1:
             text += f" (and {len(reader.problems) - 1} more)"
         raise LoadError(text, source=source, line=line_of(data, place))
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 @dataclass(frozen=True, eq=False)

@@ -351,8 +351,9 @@ class RegularizationDocument(TypedDict):
 
 
 DOCUMENTS: Mapping[str, Any] = {
-    "assembly": AssemblyDocument, "regularization": RegularizationDocument,
-}  # fmt: skip
+    "assembly": AssemblyDocument,
+    "regularization": RegularizationDocument,
+}
 """The documents, by the names of their schema files."""
 
 

@@ -146,12 +146,12 @@ def _computed(plan: PlannedRun) -> tuple[Trajectory, str]:
 
 def _code(run: Trajectory, failure: str, written: list[Path], problems: list[str]) -> int:
     """The exit code; says on standard error why it is not 0."""
-    kept = ", ".join(map(str, written)) or "no file: name one with --output"
+    files = ", ".join(map(str, written)) or "no file: name one with --output"
     if failure:
-        complain(f"{failure}; what was computed until then is in {kept}", "FAILED", "bold red")
+        complain(f"{failure}; what was computed until then is in {files}", "FAILED", "bold red")
         return _FAILED
     if run.message.startswith("interrupted"):
-        complain(f"what was computed until then is in {kept}", "interrupted", "yellow")
+        complain(f"what was computed until then is in {files}", "interrupted", "yellow")
         return _INTERRUPTED
     return _MISTAKE if problems else 0
 

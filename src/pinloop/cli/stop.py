@@ -242,8 +242,9 @@ def _state(
         v, moving = default_velocity(machine, q, *speeds(machine, speed))
         return {"q": q, "v": v}, [("pose", posed), ("speed", moving)]
     if pose or speed:
-        raise BadValue("'--trajectory' says where joints are and how they move: leave out --q "
-                       "and --speed")  # fmt: skip
+        raise BadValue(
+            "'--trajectory' says where joints are and how they move: leave out --q and --speed"
+        )
     motion = JointTrajectory.from_csv(trajectory)
     if at is None:
         raise BadValue(

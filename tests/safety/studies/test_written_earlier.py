@@ -16,8 +16,8 @@ from pinloop.safety.studies.studyfile import read_study
 ROOT = Path(__file__).parents[3]
 WRITTEN = ROOT / "tests" / "written"
 
-ENVIRONMENT = ("pinloop", "pinocchio", "numpy", "scipy", "robot_sha256")
-"""What a manifest says of the machine that wrote it."""
+ENVIRONMENT = ("pinloop", "pinocchio", "numpy", "scipy", "robot_sha256", "method")
+"""What a manifest says of the program that wrote it."""
 
 
 def test_brakes() -> None:

@@ -1,6 +1,6 @@
 """The brakes of a robot: one `JointBrake` per joint, the chain before them, and faults.
 
-A frozen value: changing it means getting another one. The format of its file is in `brakefile`,
+A frozen value: changing it means getting another one. The format of its file is in `file`,
 guesses from a robot are in `template`.
 """
 

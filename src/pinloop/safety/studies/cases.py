@@ -142,7 +142,8 @@ class Setup:
                     brakes = brakes.at_band({joint: value})
             machine = prepare_robot(self._regular, brakes, self._load(values), self.gravity)
             self._ready.own, self._ready.machine = own, machine
-        return self._ready.machine  # type: ignore[no-any-return]
+        prepared: PreparedRobot = self._ready.machine
+        return prepared
 
     def _load(self, values: Values) -> Payload | None:
         if "payload" not in values:
@@ -246,7 +247,7 @@ def tool_way(stop: StopResult, frame: str) -> tuple[float, float]:
 
     rows, _, width = pieces = moving.pieces
     states = zip(*moving.inside(rows, pieces.parts(FINE.points)), strict=True)
-    inside = np.array([[speed(*one) for one in zip(*some, strict=True)] for some in states])
+    inside = np.array([[speed(q, v) for q, v in zip(*step, strict=True)] for step in states])
     stored = [speed(*state) for state in zip(stop.run.q, stop.run.v, strict=True) if state[1].any()]
     if not len(rows):
         return 0.0, max([0.0, *stored])

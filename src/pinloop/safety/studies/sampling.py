@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 import scipy
@@ -161,11 +162,11 @@ class Sobol(Sampling):
         return np.asarray(points)
 
 
-def _quiet(engine: object, count: int) -> Array:
-
+def _quiet(engine: Any, count: int) -> Array:
+    """The first points, whose number need not be a power of two."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The balance properties", category=UserWarning)
-        return np.asarray(engine.random(count))  # type: ignore[attr-defined]
+        return np.asarray(engine.random(count))
 
 
 def _check(count: int, seed: int) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -164,17 +164,21 @@ class Space:
 
     def _speeds(self, robot: Mechanism) -> list[Variable]:
         top = robot.model.upperVelocityLimit
-        per_joint = isinstance(self.speed, Mapping)
-        given = _of_driven(robot, self.speed, "speed") if isinstance(self.speed, Mapping) else {}
+        given: Mapping[str, Range] = {}
+        shares: Range = _ALL_SPEEDS
+        if isinstance(self.speed, Mapping):
+            given = _of_driven(robot, self.speed, "speed")
+        else:
+            shares = self.speed
         variables = []
         for name in driven_joints(robot):
             column = robot.coordinates(name).v.start
             limit = float(top[column])
-            part = _variable("speed", name, _ALL_SPEEDS if per_joint else self.speed, "")  # type: ignore[arg-type]
+            share = _variable("speed", name, shares, "")
             if name in given:
                 extent: Range = given[name]
             elif np.isfinite(limit) and limit > 0:
-                extent = (part.low * limit, part.high * limit)
+                extent = (share.low * limit, share.high * limit)
             else:
                 raise BadValue(
                     f"joint '{name}' of robot '{robot.name}' has no velocity limit; give "
@@ -233,9 +237,9 @@ def _braked(brakes: Brakes, name: str) -> str:
 def _variable(kind: str, joint: str, extent: Range, unit: str) -> Variable:
     """A variable from a range or a number."""
     what = f"{kind} of '{joint}'" if joint else kind
-    given = (extent, extent) if isinstance(extent, Real) else extent
+    given: Any = (extent, extent) if isinstance(extent, Real) else extent
     try:
-        low, high = (_number(end) for end in given)  # type: ignore[union-attr]
+        low, high = (_number(end) for end in given)
     except (TypeError, ValueError):
         raise BadValue(f"{what} is {extent!r}; give a number or (low, high)") from None
     if not (np.isfinite(low) and np.isfinite(high) and low <= high):

@@ -282,8 +282,10 @@ def _facts(study: Study, summary: Summary) -> KeyValues:
 
 
 _OF_ROBOT = {
-    "stopping_time_s": "stopping time", "tool_travel_m": "tool path", CLEARANCE: "clearance",
-}  # fmt: skip
+    "stopping_time_s": "stopping time",
+    "tool_travel_m": "tool path",
+    CLEARANCE: "clearance",
+}
 
 
 def _named(column: str) -> tuple[str, str, float]:
