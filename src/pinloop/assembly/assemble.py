@@ -87,9 +87,9 @@ def assemble(
     problem = Problem(
         robot, Constraints(robot, full=True), tuple(fixed), dict(targets or {}), limits
     )
-    kept = replace(problem, held=(*fixed, *wanted))
-    _check_fixed(kept, start)
-    q = _with_motors(kept, start, seed)
+    holding = replace(problem, held=(*fixed, *wanted))
+    _check_fixed(holding, start)
+    q = _with_motors(holding, start, seed)
     if q is None and wanted:
         q = _nearest(problem, tuple(wanted), start, seed)
         if q is not None:
@@ -342,26 +342,27 @@ def _not_closed(problem: Problem, start: Array, seed: int) -> LoopNotClosed:
 def _blockers(problem: Problem, start: Array, seed: int) -> tuple[str, tuple[str, ...]]:
     """Release one thing after another until the loops close; say which one it was."""
 
-    def closes(**changes: object) -> Array | None:
-        q, error = search(replace(problem, **changes), start, seed, restarts=_RESTARTS // 4)  # type: ignore[arg-type]
+    def closed(released: Problem) -> Array | None:
+        q, error = search(released, start, seed, restarts=_RESTARTS // 4)
         return q if error < CLOSED else None
 
     alone = not problem.held and not problem.targets
-    itself = None if alone else closes(held=(), targets={})
+    itself = None if alone else closed(replace(problem, held=(), targets={}))
     if itself is None and (remedy := describe_remedy(problem.robot)) is not None:
         return _misfit(problem, remedy), ()
-    if problem.limits and (q := closes(limits=False)) is not None:
+    if problem.limits and (q := closed(replace(problem, limits=False))) is not None:
         names = _beyond_limits(problem.robot, q)
         if np.allclose(q, start, rtol=0.0, atol=CLOSED):
             return _drawn_beyond_limits(problem.robot, q, names), names
         return f"joint limits block it ({', '.join(map(repr, names))})", names
     for name in problem.held:
-        if closes(held=tuple(other for other in problem.held if other != name)) is not None:
+        others = tuple(other for other in problem.held if other != name)
+        if closed(replace(problem, held=others)) is not None:
             return f"too much is fixed: it closes if joint '{name}' is released", (name,)
-    if problem.held and closes(held=()) is not None:
+    if problem.held and closed(replace(problem, held=())) is not None:
         listed = ", ".join(map(repr, problem.held))
         return f"too much is fixed: it closes if the joints {listed} are released", problem.held
-    if problem.targets and closes(targets={}) is not None:
+    if problem.targets and closed(replace(problem, targets={})) is not None:
         names = tuple(problem.targets)
         return f"the loops close, but {', '.join(map(repr, names))} is out of reach", names
     return "out of reach: no configuration was found in which it closes", ()

@@ -85,8 +85,8 @@ class Problem:
     @cached_property
     def ends(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Array, Array]:
         """Places in q and in v, lower and upper limits of the coordinates that have limits."""
-        found = limited_coordinates(self.robot) if self.limits else []
-        i, j, low, high = zip(*found, strict=True) if found else ((), (), (), ())
+        limited = limited_coordinates(self.robot) if self.limits else []
+        i, j, low, high = zip(*limited, strict=True) if limited else ((), (), (), ())
         places = np.array(i, dtype=np.intp), np.array(j, dtype=np.intp)
         return *places, np.array(low, dtype=float), np.array(high, dtype=float)
 
@@ -299,7 +299,7 @@ def _step(problem: Problem, q: Array, residual: Array, error: float) -> Array:
 def limited_coordinates(robot: Mechanism) -> list[tuple[int, int, float, float]]:
     """Indices in q and v and limits of the coordinates that have position limits."""
     lower, upper = robot.model.lowerPositionLimit, robot.model.upperPositionLimit
-    found = []
+    limited = []
     for name in robot.joints:
         at = robot.coordinates(name)
         if at.nq != at.nv:
@@ -307,8 +307,8 @@ def limited_coordinates(robot: Mechanism) -> list[tuple[int, int, float, float]]
         for k in range(at.nq):
             i, j = at.q.start + k, at.v.start + k
             if lower[i] > -np.inf or upper[i] < np.inf:
-                found.append((i, j, float(lower[i]), float(upper[i])))
-    return found
+                limited.append((i, j, float(lower[i]), float(upper[i])))
+    return limited
 
 
 def limit_slack(limit: float) -> float:

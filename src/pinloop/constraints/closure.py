@@ -283,10 +283,10 @@ class Constraints:
 
 def _derivatives(polynomial: tuple[float, ...]) -> list[tuple[float, ...]]:
     """Coefficients of a polynomial and its first two derivatives, lowest power first."""
-    found = [polynomial]
+    derivatives = [polynomial]
     for _ in range(2):
-        found.append(tuple(k * c for k, c in enumerate(found[-1]))[1:])
-    return found
+        derivatives.append(tuple(k * c for k, c in enumerate(derivatives[-1]))[1:])
+    return derivatives
 
 
 def _horner(coefficients: tuple[float, ...], x: float) -> float:

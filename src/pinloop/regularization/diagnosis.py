@@ -354,17 +354,17 @@ def _branch(robot: Mechanism, q: Array, samples: int, seed: int) -> list[Array]:
     def rank(q: Array) -> int:
         return jacobian_rank(scaled_jacobian(robot, constraints, q))
 
-    found: list[Array] = []
+    places: list[Array] = []
     place = q
     for _ in range(samples):
         moved = moved_away(robot, place, rng)
         if moved is not None:
             place = moved
-            found.append(place)
-    if found and rank(q) < max(rank(place) for place in found):
+            places.append(place)
+    if places and rank(q) < max(rank(place) for place in places):
         beside = (moved_away(robot, q, rng) for _ in range(samples))
-        found += [place for place in beside if place is not None]
-    return found
+        places += [place for place in beside if place is not None]
+    return places
 
 
 def _locks(robot: Mechanism, constraints: Constraints, q: Array) -> Array:
@@ -395,12 +395,12 @@ def _odd_masses(robot: Mechanism) -> list[str]:
     """Bodies so light against the others that their mass is a placeholder."""
     masses = [inertia.mass for inertia in robot.model.inertias]
     heaviest = max(masses[1:], default=0.0)
-    found = []
+    warnings = []
     for frame in robot.model.frames:
         mass = masses[frame.parentJoint]
         if frame.type == pin.FrameType.JOINT and 0 < mass < PLACEHOLDER_MASS * heaviest:
-            found.append(
+            warnings.append(
                 f"what joint '{frame.name}' carries weighs {mass:.2g} kg, a millionth of the "
                 "heaviest link or less: a placeholder?"
             )
-    return found
+    return warnings

@@ -290,12 +290,12 @@ def _bound(reference: Reference, network: MotionNetwork, edge: Edge) -> Bound:
         sides = {(network.number(c, near), network.number(c, far)) for c in groups}
         twists = network.whole
         for of_near, of_far in sorted(sides):
-            bound = algebras.plus(of_near, algebras.sweep(of_far, moves))
-            twists = algebras.intersection(twists, bound)
-        found = Bound(edge, algebras[twists], algebras[tied], 0, over)
-        found = replace(found, rows=_needed(reference, found))
-        if best is None or found.rows < best.rows:
-            best = found
+            both = algebras.plus(of_near, algebras.sweep(of_far, moves))
+            twists = algebras.intersection(twists, both)
+        bound = Bound(edge, algebras[twists], algebras[tied], 0, over)
+        bound = replace(bound, rows=_needed(reference, bound))
+        if best is None or bound.rows < best.rows:
+            best = bound
         swept = any(algebras.sweep(of_far, moves) != of_far for _, of_far in sides)
         if not swept or not reference.is_group(edge.name):
             break  # nothing to gain, or a pair that is not the same turned over

@@ -94,11 +94,11 @@ class Algebras:
         symmetric: bool,
     ) -> int:
         key = (operation, b, a) if symmetric and b < a else (operation, a, b)
-        found = self._results.get(key)
-        if found is None:
-            found = self.number(compute(self._spaces[a], self._spaces[b]))
-            self._results[key] = found
-        return found
+        number = self._results.get(key)
+        if number is None:
+            number = self.number(compute(self._spaces[a], self._spaces[b]))
+            self._results[key] = number
+        return number
 
 
 def _common(x: Subspace, y: Subspace) -> Subspace:
@@ -184,8 +184,8 @@ class MotionNetwork:
         # Where screws meet, the bound on both may be larger than either: keep what is there.
         if self.algebras.dim(new) >= self.algebras.dim(old):
             return []
-        for one, other in ((a, b), (b, a)):
-            self._bounds.setdefault(one, {})[other] = new
+        for group, other in ((a, b), (b, a)):
+            self._bounds.setdefault(group, {})[other] = new
         return [(a, b)]
 
 

@@ -85,8 +85,8 @@ def regularize(
     couplings = len(robot.couplings)
     full = sum(loop.pair.rows for loop in robot.loops) + couplings
     rows = sum(len(u) for u in selections.values()) + couplings
-    kept = tuple(coupling.name for coupling in robot.couplings)
-    report = Regularization(loops, kept, full, rows, robot.nv - rows)
+    coupling_names = tuple(coupling.name for coupling in robot.couplings)
+    report = Regularization(loops, coupling_names, full, rows, robot.nv - rows)
     reduced = replace(robot, regularization=report)
     return drop_sampled(reduced, q, samples, seed) if sampled else reduced
 
@@ -115,17 +115,17 @@ def _alternatives(
     rows = {bound.edge.name: bound.rows for bound in bounds}
     total = sum(rows.values())
     dofs = sum(edge.dof for name, edge in reference.edges.items() if name not in rows)
-    found = {}
+    alternatives = {}
     for cluster in reference.clusters:
         if len(cluster.names) > largest:
             continue
         others = total - sum(rows[name] for name in cluster.names)
         for name in cluster.names:
-            found[name] = tuple(
+            alternatives[name] = tuple(
                 _exchanged(reference, cluster, (name, other), others, dofs)
                 for other in _cuttable(reference, name)
             )
-    return found
+    return alternatives
 
 
 def _cuttable(reference: Reference, loop: str) -> list[str]:
@@ -178,10 +178,10 @@ def _best_cuts(robot: Mechanism, fixed: list[str]) -> Mechanism:
             best = now
             exchange: dict[str, str] = {}
             for loop in cluster.names:
-                for found in alternatives[loop]:
-                    gain = (found.mobility, -found.total_rows)
+                for alternative in alternatives[loop]:
+                    gain = (alternative.mobility, -alternative.total_rows)
                     if gain > best and loop not in fixed:
-                        best, exchange = gain, {loop: found.joint}
+                        best, exchange = gain, {loop: alternative.joint}
             exchanges |= exchange
         if not exchanges:
             break

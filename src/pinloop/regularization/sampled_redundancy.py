@@ -188,33 +188,33 @@ def drop_sampled(robot: Mechanism, q: Array, samples: int, seed: int) -> Mechani
     jacobians = [chooser.jacobian(place) for place in places]
     travel = np.max([np.abs(robot.difference(q, place)) for place in places], axis=0)
     chosen = [_best_rows(block, jacobians) for block in chooser.blocks]
-    kept: dict[int, str] = {}
+    reasons: dict[int, str] = {}
     for number, block in enumerate(chooser.blocks):
         stays = travel[block.columns].max(initial=0.0) < Regularity.ELSEWHERE
         if stays and len(chosen[number]) < len(block.rows):
-            kept[number] = "its joints do not move, so that there is nothing to sample"
+            reasons[number] = "its joints do not move, so that there is nothing to sample"
     residual = 0.0
     while True:
-        rows = _together(chooser, chosen, kept)
+        rows = _together(chooser, chosen, reasons)
         if len(rows) == len(chooser):
             break
         failed, residual = _failures(chooser, rows, (places[-1], samples), rng)
         if not failed:
             break
-        kept |= failed
+        reasons |= failed
     undecided = tuple(
         f"all rows of {', '.join(map(repr, chooser.blocks[number].names))} are kept: {reason}"
-        for number, reason in kept.items()
+        for number, reason in reasons.items()
     )
     report = replace(report, sampled_rows=0, residual=residual, undecided=undecided)
     robot = replace(robot, regularization=report)
     return robot if len(rows) == len(chooser) else with_rows(robot, rows)
 
 
-def _together(chooser: RowChooser, chosen: Sequence[Places], kept: Iterable[int]) -> Places:
+def _together(chooser: RowChooser, chosen: Sequence[Places], whole: Iterable[int]) -> Places:
     """The chosen rows of all clusters, and all rows of those that keep them."""
     parts = [
-        block.rows if number in kept else chosen[number]
+        block.rows if number in whole else chosen[number]
         for number, block in enumerate(chooser.blocks)
     ]
     return tuple(sorted(k for part in parts for k in part))
@@ -228,7 +228,7 @@ def _best_rows(block: _Block, jacobians: Sequence[Array]) -> Places:
     if rank == len(block.rows):
         return block.rows
     # Where the mechanism is singular no rows are good.
-    regular = [k for k, found in enumerate(values) if numerical_rank(found) == rank]
+    regular = [k for k, singular in enumerate(values) if numerical_rank(singular) == rank]
     candidates = dict.fromkeys(_pivots(parts[k], rank) for k in regular)
 
     def worst(rows: Places) -> float:

@@ -62,14 +62,14 @@ class LoopGroup:
         roots = bodies.difference(edge.child for edge in edges)
         # A base that is welded to the ground stands for both.
         (root,) = roots - {GROUND} if description.base in roots else roots
-        kept = self.loops | self.joints
+        names = self.loops | self.joints
         part = replace(
             description,
             bodies=tuple(body for body in description.bodies if body.name in bodies),
             joints=tuple(
                 replace(joint, cut=joint.name in self.loops)
                 for joint in description.joints
-                if joint.name in kept
+                if joint.name in names
             ),
             base=None if root == GROUND else root,
             couplings=tuple(c for c in description.couplings if c.name in self.couplings),
