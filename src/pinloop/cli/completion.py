@@ -62,7 +62,7 @@ def _below(incomplete: str, suffixes: tuple[str, ...]) -> list[str]:
 
 
 def joints(context: typer.Context, incomplete: str) -> list[str]:
-    """Offer the joints of the robot that stands on the line, as ``NAME=``."""
+    """Offer the joints of the robot on the command line, as ``NAME=``."""
     # An option that still lacks its value ends the parsing: what came before it is left over.
     left = [word for word in context.args if not word.startswith("-")]
     robot = context.params.get("robot") or next(iter(left), None)

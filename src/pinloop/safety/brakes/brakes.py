@@ -214,8 +214,8 @@ class Brakes:
     def assumptions(self, robot: Mechanism | None = None) -> tuple[Assumption, ...]:
         """Every number that a stop rests on, chain first, with its provenance.
 
-        What stands for another number has its value: a static torque that is not given is the
-        dynamic one. Parameters that this kind of brake does not have are left out.
+        A parameter that follows from another has its value: a static torque that is not given is
+        the dynamic one. Parameters that this kind of brake does not have are left out.
 
         Args:
             robot: gives sliding joints their units, and a rotor inertia that is not given its

@@ -1,6 +1,6 @@
 """Brakes guessed from what a robot's file says, as a start for editing.
 
-Limits, losses and drives are the robot's; the rest are usual values. The rules are told in
+Limits, losses and drives are the robot's; the rest are usual values. The rules are in
 docs/brakes.md, and every number carries a note that says how it was found.
 """
 
@@ -33,7 +33,7 @@ _STOP_TIME = 0.4
 _STATIC_TO_DYNAMIC = 1.15
 _GRAVITY_MARGIN = 2.0
 _SPEED = {False: 2.0, True: 1.0}
-"""Full speed of a turning [rad/s] and of a sliding joint [m/s] whose file does not tell it."""
+"""Full speed of a turning [rad/s] and of a sliding joint [m/s] whose file gives none."""
 _TREE_POSES, _LOOP_POSES = 200, 40
 _SINGULAR = 0.3
 """Poses in which the drives move the robot so much worse than in the best one are left out: near a
@@ -60,8 +60,8 @@ def worst_loads(robot: Mechanism, names: list[str], seed: int = 0) -> tuple[Arra
     """Largest gravity torques and inertias at joints over random poses.
 
     In a pose, ``w`` is the motion with unit speed at one of the joints and none at the others; by
-    virtual power its joint carries ``w' g`` and sees ``w' M w``. Where the joints do not tell the
-    motion, the smallest motion is taken.
+    virtual power its joint carries ``w' g`` and sees ``w' M w``. Where the joints do not determine
+    the motion, the smallest motion is taken.
 
     Args:
         robot: the mechanism.

@@ -53,7 +53,7 @@ class Setup:
         until: limit of the time of a stop [s].
         method: integrator.
         standstill: what counts as standing still.
-        obstacles: what stands around the robot.
+        obstacles: the obstacles around the robot.
     """
 
     robot: Mechanism
@@ -198,7 +198,7 @@ def columns(setup: Setup) -> list[str]:
 
 
 def joint_columns(robot: Mechanism, joint: str) -> dict[str, str]:
-    """The columns of a joint, by the attribute of `JointStop` that stands in each."""
+    """The columns of a joint, by the attribute of `JointStop` that each holds."""
     units = units_of(robot, joint)
     return {
         attribute: column_name(

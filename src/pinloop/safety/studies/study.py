@@ -185,7 +185,7 @@ def study(
         trigger: chain of signals.
         until: limit of the time of each stop [s].
         method: integrator of the stops.
-        obstacles: what stands around the robot; how near it comes is another column then.
+        obstacles: obstacles around the robot; how near it comes is another column then.
         results: CSV file for the rows; a temporary one by default.
         jobs: number of processes; all cores by default.
         progress: show finished cases, their rate and the time left.

@@ -35,7 +35,7 @@ __all__ = ["TABLES", "PlannedStudy", "StudyFile", "json_schema", "read_study"]
 
 @dataclass(frozen=True, kw_only=True)
 class CategoryEntry:
-    """Category of the stops; a number alone stands for one without details."""
+    """Category of the stops; a number alone is one without details."""
 
     number: Annotated[Literal[0, 1, 2], "0, 1 or 2"]
     on_path: Annotated[bool, "categories 1 and 2: slow down along the path"] = False
@@ -92,7 +92,7 @@ class SamplingEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class ObstacleEntry:
-    """Something that stands around the robot: one of box, sphere and mesh."""
+    """An obstacle around the robot: one of box, sphere and mesh."""
 
     name: Annotated[Name, "its name, unique"]
     box: Annotated[Vector3 | None, "full lengths along x, y, z [m]"] = None
@@ -138,7 +138,7 @@ class StudyFile:
     sampling: Annotated[SamplingEntry, "which cases; 256 of Sobol by default"] = SamplingEntry(
         method="sobol", count=256
     )
-    obstacles: Annotated[tuple[ObstacleEntry, ...], "what stands around the robot"] = ()
+    obstacles: Annotated[tuple[ObstacleEntry, ...], "obstacles around the robot"] = ()
     results: Annotated[
         Name | None, "CSV file of the results; by default named as this file, beside it"
     ] = None
