@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from pinloop.show.plots.chart_shapes import Lane, Part, Span, Stack, lanes, stacks
 from pinloop.show.plots.charts import Instant, Line, merge_instants
-from pinloop.show.plots.shapes import Lane, Part, Span, Stack, lanes, stacks
 from pinloop.show.plots.svg import Plot, label_width, ticks
 from pinloop.tables.markup import Markup, element, joined
 

@@ -21,7 +21,7 @@ from pinloop.cli import main as cli
 from pinloop.model.description import GROUND
 from pinloop.safety.space.solids import Obstacle
 from pinloop.safety.stopping.assumptions import PLANNING_AID
-from pinloop.show.plots.shapes import color_of
+from pinloop.show.plots.chart_shapes import color_of
 from pinloop.show.stop_report.stop_replay import motion_of
 from pinloop.show.study_report import write_report
 from pinloop.show.study_report.distributions import binned, histogram, share_explained

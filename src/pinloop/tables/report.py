@@ -2,7 +2,7 @@
 
 Knows neither robots nor stops. Text and terminal share one layout; where the width does not
 suffice, a table is cut into several below each other, and each repeats the first column. HTML and
-Markdown are made by `html`, frames of a terminal by `show.terminal`.
+Markdown are made by `report_html`, frames of a terminal by `show.terminal`.
 """
 
 from __future__ import annotations
@@ -177,17 +177,17 @@ class Report:
         return forward("show.terminal", "Framed", self)
 
     def _repr_html_(self) -> str:
-        html: str = forward("tables.html", "element_of", self)
+        html: str = forward("tables.report_html", "element_of", self)
         return html
 
     def to_html(self) -> str:
         """A page of its own, which needs no other file and no network."""
-        html: str = forward("tables.html", "page_of", self)
+        html: str = forward("tables.report_html", "page_of", self)
         return html
 
     def to_markdown(self) -> str:
         """Tables as GitHub reads them; a heading over several columns is in each."""
-        text: str = forward("tables.html", "markdown_of", self)
+        text: str = forward("tables.report_html", "markdown_of", self)
         return text
 
     def to_csv(self, path: str | Path) -> Path:

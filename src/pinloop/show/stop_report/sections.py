@@ -12,11 +12,11 @@ from ...safety.brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS, qua
 from ...safety.stopping.joint_stop import JointStop
 from ...safety.stopping.point_stop import PointStop
 from ...safety.stopping.result import StopResult
-from ...tables.html import block_html, framed_table
 from ...tables.markup import Content, Markup, element, joined
 from ...tables.number_format import decimals, listed, milliseconds, number, units_of
 from ...tables.page import asset, style
 from ...tables.report import Block
+from ...tables.report_html import block_html, framed_table
 from ..plots.svg import Plot, area_key, legend
 from .instants import Clock, happenings
 

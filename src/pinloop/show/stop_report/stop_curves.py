@@ -15,8 +15,8 @@ from ...safety.stopping.series import Series, series_of
 from ...simulation.trajectory import joint_positions
 from ...tables.number_format import Units, units_of
 from ...tolerances import SAME
+from ..plots.chart_shapes import Lane, Part, Span, Stack
 from ..plots.charts import Line, merge_instants
-from ..plots.shapes import Lane, Part, Span, Stack
 from ..plots.svg import Plot
 from ..scene.motion import standing_spans
 from .instants import Clock, instants, instants_of_joint, shown_until

@@ -19,8 +19,8 @@ from ...tables.markup import Markup, element, joined
 from ...tables.number_format import decimals, number
 from ...tolerances import ALL_EQUAL
 from ...units import shown_unit
+from ..plots.chart_shapes import Band, Bars, Dots
 from ..plots.charts import Instant, Line
-from ..plots.shapes import Band, Bars, Dots
 from ..plots.svg import Plot, area_key, legend, line_key
 from ..stop_report.sections import figure, section
 from .results import VARIED, Measures, QuantityDistribution, Results

@@ -19,7 +19,7 @@ from ...errors import printable
 from ...safety.space.solids import Obstacle
 from ...tables.markup import Markup, element
 from ...tolerances import STILL_TOOL
-from ..plots.shapes import Hexagons, Outline, Spots, color_of, color_scale
+from ..plots.chart_shapes import Hexagons, Outline, Spots, color_of, color_scale
 from ..plots.svg import Plot, Scale, Shape
 from ..scene.replay import Layer
 from ..stop_report.sections import figure, section

@@ -15,10 +15,10 @@ from ...safety.studies.cases import Setup
 from ...safety.studies.space import Variable
 from ...safety.studies.study import Study
 from ...safety.studies.summary import beyond_text
-from ...tables.html import key_values_html, table_html
 from ...tables.markup import Markup, element, joined
 from ...tables.number_format import listed, number, units_of
 from ...tables.report import Cell, Column, KeyValues, Table
+from ...tables.report_html import key_values_html, table_html
 from ...units import shown_unit
 from ..stop_report.sections import card, section
 from .distributions import case_link

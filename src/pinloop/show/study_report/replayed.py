@@ -10,10 +10,10 @@ from ...safety.stopping import StopResult
 from ...safety.studies.space import Variable
 from ...safety.studies.study import Study
 from ...safety.studies.worst import WorstCase, known_criteria
-from ...tables.html import table_html
 from ...tables.markup import Markup, element, joined
 from ...tables.number_format import decimals, milliseconds, number, units_of
 from ...tables.report import Cell, Column, Table
+from ...tables.report_html import table_html
 from ...units import shown_unit
 from ..scene.player import Player, SharedCommands
 from ..stop_report.sections import section

@@ -8,11 +8,11 @@ from ...safety.stopping.assumptions import PLANNING_AID
 from ...safety.stopping.export import as_document
 from ...safety.stopping.result import StopResult
 from ...safety.stopping.stop_table import stop_table
-from ...tables.html import key_values_html, table_html
 from ...tables.markup import Content, Markup, element
 from ...tables.page import asset, document
 from ...tables.report import Block, KeyValues, Section, Table, section_blocks
-from ..plots.shapes import Stack, lanes, stacks
+from ...tables.report_html import key_values_html, table_html
+from ..plots.chart_shapes import Stack, lanes, stacks
 from ..scene.html import policy
 from .instants import Clock, clock_of, instants
 from .sections import (
