@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pinloop.errors import BadValue
 from pinloop.model.pairs import PAIR_NAMES, MotionGroup, Rod, Universal, align_z, make_pair
+from pinloop.model.tree import motion_of
 from pinloop.spatial.lie import span
 
 from ..pairs_by_hand import (
@@ -428,3 +429,15 @@ def test_align_z_is_exact_on_coordinate_axes(i: int, length: float) -> None:
     assert set(R.ravel()) <= {-1.0, 0.0, 1.0}
     np.testing.assert_array_equal(R[:, 2], np.sign(length) * EYE[i])
     np.testing.assert_array_equal(np.cross(R[:, 0], R[:, 1]), R[:, 2])
+
+
+@every_case
+def test_motions_in_the_tree_are_members_of_the_pair(case: Case) -> None:
+    pair, rng = case.pair, np.random.default_rng(13)
+    assert pair.carries_bodies == (case.name not in ("point_on_line", "point_on_plane", "rod"))
+    if not pair.carries_bodies or not pair.dof:
+        return
+    for _ in range(5):
+        T = motion_of(pair, rng.uniform(-2, 2, pair.dof))
+        assert defect(case, T) < 1e-12
+        assert np.linalg.norm(pin.log6(T).vector) > 1e-6

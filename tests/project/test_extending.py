@@ -14,7 +14,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,7 +29,7 @@ from pinloop.cli import main as cli
 from pinloop.errors import BadValue, LoadError
 from pinloop.model.description import GROUND, Body, Description, Joint, constant
 from pinloop.model.mechanism import build
-from pinloop.model.pairs import Pair, make_pair
+from pinloop.model.pairs import Pair, make_pair, product_joint
 from pinloop.safety.brakes.brakes import JointBrake
 from pinloop.safety.stopping.brake_times import Category, as_category
 from pinloop.tables.report import Notes
@@ -409,6 +409,43 @@ def test_what_files_cannot_hold_is_said_before_one_is_written(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "    def bias(self, T, V): return 0.0",
+            r"bias has shape \(\); with 6 labels it must be",
+        ),
+        ("    def residual(self, T): return [T.rotations]", "fails: AttributeError: .*rotations"),
+        ("    labels = ('d',)", r"residual has shape \(6,\); with 1 labels"),
+    ],
+)
+def test_a_pair_that_is_written_wrongly_is_named(text: str, words: str) -> None:
+    mine = defined(FROZEN)
+    wrong: dict[str, Any] = {"__name__": "__main__", "Mine": mine, "dataclass": dataclass}
+    exec(f"@dataclass(frozen=True)\nclass Wrong(Mine):\n    name = 'wrong'\n{text}\n", wrong)
+    with pytest.raises(LoadError, match=rf"joint 'own' has the pair Wrong, .*{words}"):
+        chain(Joint("own", wrong["Wrong"](), GROUND, "lower", frame(2, 0, 0), frame(1, 0, 0)))
+    with pytest.raises(
+        LoadError, match="joint 'own' has 'revolute' as its pair; it must be a Pair"
+    ):
+        chain(Joint("own", "revolute", GROUND, "lower", frame(2, 0, 0), frame(1, 0, 0)))  # type: ignore[arg-type]
+
+
+def test_a_motion_in_the_tree_that_leaves_the_rows_is_refused(module: Loader) -> None:
+    """A slot that is bent, which is straight as a joint of the tree, would be another robot."""
+    pair = module("slots").PinInSlot((0.0, 0.0, 0.2))
+    own = Joint("own", pair, "lower", "rider", frame(1, 0, 0), frame(0, 0, 0))
+    with pytest.raises(LoadError, match="the pair PinInSlot, whose tree_joints leave its rows"):
+        chain(own)
+    named: dict[str, Any] = {"Mine": defined(FROZEN), "dataclass": dataclass, "__name__": "x",
+                             "product_joint": product_joint}  # fmt: skip
+    exec("@dataclass(frozen=True)\nclass Turning(Mine):\n    name = 'turning'\n"
+         "    tree_joints = {'': product_joint('Rz')}\n", named)  # fmt: skip
+    with pytest.raises(LoadError, match="Turning with 0 degrees of freedom and 1 coordinates"):
+        chain(replace(own, pair=named["Turning"]()))
+
+
 def test_a_class_that_is_defined_again_replaces_itself() -> None:
     """As a cell of a notebook does that is run twice."""
     first, second = defined(FROZEN), defined(FROZEN)
@@ -439,9 +476,9 @@ def test_a_screw_table_takes_a_pair_of_ones_own(module: Loader) -> None:
     pairs = module("slots")
     body = {"name": "rider", "mass": 1.0, "com": [0.1, 0, 0]}
     joint = {"name": "own", "pair": "pin-in-slot", "parent": "ground", "child": "rider",
-             "point": [0, 0.5, 0], "axis": [0, 0, 1], "parameters": {"bend": [0, 0.1]}}  # fmt: skip
+             "point": [0, 0.5, 0], "axis": [0, 0, 1], "parameters": {"margin": 0.1}}  # fmt: skip
     robot = pl.from_screws({"bodies": [body], "joints": [joint]})
-    assert own_pair(robot) == pairs.PinInSlot((0.0, 0.1))
+    assert own_pair(robot) == pairs.PinInSlot(margin=0.1)
 
 
 # -- forces, formulations, integrators, formats -----------------------------------------------

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-import numpy as np
 import pinocchio as pin
 
 from ..boundary.xml import Element
 from ..model.description import GROUND, Description, Joint
+from ..model.tree import motion_of
 
 __all__ = ["link_of", "moving_path", "reference_placements"]
 
@@ -64,12 +64,7 @@ def reference_placements(
 def _motion(joint: Joint, coordinate: float) -> pin.SE3:
     if coordinate == 0.0:
         return pin.SE3.Identity()
-    moving, _ = joint.pair.tree_joints[""].build(joint.pair.advance, np.eye(3), True)
-    alone = pin.Model()
-    alone.addJoint(0, moving, pin.SE3.Identity(), joint.name)
-    data = alone.createData()
-    pin.forwardKinematics(alone, data, np.array([coordinate]))
-    return data.oMi[1].copy()
+    return motion_of(joint.pair, coordinate)
 
 
 def _carriers(description: Description) -> dict[str, Joint]:

@@ -19,7 +19,7 @@ from ..linalg.saddle import from_upper
 from ..tolerances import MOTION_SHARE, PURE_TRANSLATION, SINGULAR_MASS
 from .description import GROUND, Body, Description, Joint
 from .graph import SpanningTree, TreeEdge, spanning_tree
-from .pairs import TreeJoint
+from .pairs import Pair, TreeJoint
 from .workspace import create_data
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "grow_tree",
     "joint_coordinates",
     "linear_coordinates",
+    "motion_of",
 ]
 
 Array = NDArray[np.float64]
@@ -228,6 +229,25 @@ def _joint_model(joint: Joint, frame_b: pin.SE3, orientation: int) -> tuple[obje
 def _tree_joint(joint: Joint) -> TreeJoint:
     """How the pair of a tree joint moves."""
     return joint.pair.tree_joints[joint.coordinates]
+
+
+def motion_of(pair: Pair, q: ArrayLike) -> pin.SE3:
+    """Placement of frame B in A at the coordinates ``q`` of a pair that can carry a body.
+
+    Args:
+        pair: the pair, in its usual coordinates.
+        q: its coordinates, shape (nq,), or one number per degree of freedom along which it moves
+            from its neutral position.
+    """
+    joint_model, turn = pair.tree_joints[""].build(pair.advance, np.eye(3), True)
+    alone = pin.Model()
+    alone.addJoint(0, joint_model, pin.SE3.Identity(), "alone")
+    values, data = np.atleast_1d(np.asarray(q, dtype=float)), alone.createData()
+    if len(values) != alone.nq:
+        values = pin.integrate(alone, pin.neutral(alone), values)
+    pin.forwardKinematics(alone, data, values)
+    frame = pin.SE3(turn, np.zeros(3))
+    return frame.inverse() * data.oMi[1] * frame
 
 
 def coordinate_names(tree: SpanningTree, joint: str) -> tuple[str, ...]:

@@ -15,11 +15,14 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..boundary.registry import origin
 from ..boundary.remarks import Remarks, listed
 from ..errors import LoadError
-from ..tolerances import GYRATION, MOMENT_DUST, POINT_MASS, ROTATION, SAME, TINY, TRIANGLE
+from ..tolerances import CLOSED, GYRATION, MOMENT_DUST, POINT_MASS, ROTATION, SAME, TINY, TRIANGLE
 from .description import GROUND, Body, Coupling, Description, Joint, coordinate_count
 from .graph import SpanningTree
+from .pairs import Pair
+from .tree import motion_of
 
 __all__ = ["check_cuts", "check_description", "lacking_mass", "warn_of_masses"]
 
@@ -117,6 +120,9 @@ def _wrong_body(body: Body) -> Iterator[str]:
 def _wrong_joint(joint: Joint, bodies: set[str]) -> Iterator[str]:
     """Both ends exist and differ, all numbers are finite, limits are in order."""
     pair = joint.pair
+    yield from _wrong_pair(pair)
+    if joint.cut is not True and origin(type(pair)) is not None:
+        yield from _wrong_motion(pair)
     for end in (joint.parent, joint.child):
         if end not in bodies:
             yield f"joins unknown link '{end}'; known: {', '.join(sorted(bodies)[:12])}"
@@ -140,6 +146,46 @@ def _wrong_joint(joint: Joint, bodies: set[str]) -> Iterator[str]:
     for low, high in zip(joint.lower, joint.upper, strict=True):
         if not low <= high:
             yield f"has lower limit {low} above upper limit {high}; swap them"
+
+
+def _wrong_pair(pair: object) -> Iterator[str]:
+    """A pair that is not pinloop's own gives as many numbers as it has rows."""
+    if not isinstance(pair, Pair):
+        yield f"has {pair!r} as its pair; it must be a Pair, such as make_pair('revolute')"
+    elif origin(type(pair)) is not None:
+        T, V = pin.exp6(np.array([0.3, -0.2, 0.5, 0.4, 0.1, -0.3])), np.arange(1.0, 7.0)
+        try:
+            rows = pair.rows
+            numbers = {
+                "residual": (pair.residual(T), (rows,)),
+                "selector": (pair.selector(T), (rows, 6)),
+                "bias": (pair.bias(T, V), (rows,)),
+            }
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+            yield f"has the pair {type(pair).__qualname__}, which fails: {problem}"
+            return
+        for label, (value, shape) in numbers.items():
+            if np.shape(value) != shape:
+                yield (
+                    f"has the pair {type(pair).__qualname__}, whose {label} has shape "
+                    f"{np.shape(value)}; with {rows} labels it must be {shape}"
+                )
+
+
+def _wrong_motion(pair: Pair) -> Iterator[str]:
+    """A pair that is not pinloop's own moves in the tree as its rows say."""
+    name = type(pair).__qualname__
+    if pair.tree_joints and len(pair.tree_joints[""].labels) != pair.dof:
+        count = len(pair.tree_joints[""].labels)
+        yield f"has the pair {name} with {pair.dof} degrees of freedom and {count} coordinates"
+    elif pair.tree_joints and pair.dof and pair.rows:
+        missed = np.abs(pair.residual(motion_of(pair, 0.1 + 0.3 * np.arange(pair.dof)))).max()
+        if missed > CLOSED:
+            yield (
+                f"has the pair {name}, whose tree_joints leave its rows: the residual is "
+                f"{missed:.2g} where it must be 0; cut the joint, or describe its motion"
+            )
 
 
 def _wrong_placement(placement: pin.SE3) -> Iterator[str]:
