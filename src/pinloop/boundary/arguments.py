@@ -99,12 +99,12 @@ def _misfit(function: Any, arguments: Iterable[Any], options: Mapping[str, Any])
         kind = _resolved(parameter.annotation, function)
         values = {name: value}
         if parameter.kind is parameter.VAR_POSITIONAL:
-            values = {f"{name}[{k}]": one for k, one in enumerate(value)}
+            values = {f"{name}[{k}]": item for k, item in enumerate(value)}
         elif parameter.kind is parameter.VAR_KEYWORD:
             values = dict(value)
-        for label, one in values.items():
-            if not _fits(one, kind):
-                what = f"{label} is {shown(one)} ({type(one).__name__})"
+        for label, item in values.items():
+            if not _fits(item, kind):
+                what = f"{label} is {shown(item)} ({type(item).__name__})"
                 return f"{what}; {function.__name__.strip('_')} needs {_described(kind)}"
     return None
 

@@ -50,13 +50,13 @@ def split_loops(loops: Any) -> tuple[list[Any], list[Any]]:
     given = list(loops) if isinstance(loops, (list, tuple)) else [loops]
     models: list[Any] = []
     others: list[Any] = []
-    for one in given:
-        if isinstance(one, _LISTS):
-            models += list(one)
-        elif isinstance(one, (*_LOOPS, *_NO_LOOPS, pin.ConstraintModel)):
-            models.append(one)
+    for loop in given:
+        if isinstance(loop, _LISTS):
+            models += list(loop)
+        elif isinstance(loop, (*_LOOPS, *_NO_LOOPS, pin.ConstraintModel)):
+            models.append(loop)
         else:
-            others.append(one)
+            others.append(loop)
     return models, others
 
 
@@ -116,12 +116,12 @@ def _all_held(models: Iterable[Any], tree: pin.Model, place: str) -> tuple[list[
     held, warnings = [], []
     for number, given in enumerate(models, start=1):
         model = given.extract() if isinstance(given, pin.ConstraintModel) else given
-        found = _held(model, number, tree, place)
-        held.append(found)
+        constraint = _held(model, number, tree, place)
+        held.append(constraint)
         if np.any(model.retrieveCompliance()):
             warnings.append(
-                f"constraint model '{found.name}' has a compliance, which is left out; the loop "
-                "closes rigidly"
+                f"constraint model '{constraint.name}' has a compliance, which is left out; the "
+                "loop closes rigidly"
             )
     return held, warnings
 
@@ -132,17 +132,21 @@ def _loop_joints(
     """The loop joints, whose names must be new."""
     taken, bodies = set(known), body_names(tree)
     joints = []
-    for one in held:
-        if one.name in taken:
+    for constraint in held:
+        if constraint.name in taken:
             raise LoadError(
-                f"constraint model '{one.name}' is called like another joint or constraint model; "
-                "give it another name",
+                f"constraint model '{constraint.name}' is called like another joint or constraint "
+                "model; give it another name",
                 source=place,
             )
-        taken.add(one.name)
-        frames = one.frame_a.copy(), one.frame_b.copy()
-        pair = make_pair(one.pair)
-        joints.append(Joint(one.name, pair, bodies[one.a], bodies[one.b], *frames, cut=True))
+        taken.add(constraint.name)
+        frames = constraint.frame_a.copy(), constraint.frame_b.copy()
+        pair = make_pair(constraint.pair)
+        joints.append(
+            Joint(
+                constraint.name, pair, bodies[constraint.a], bodies[constraint.b], *frames, cut=True
+            )
+        )
     return joints
 
 
@@ -201,35 +205,36 @@ def _at_rest(model: Any) -> bool:
 def _hinges(held: list[_Held]) -> tuple[list[_Held], list[str]]:
     """Make one hinge of two points of the same two bodies; also says which."""
     points = sorted(
-        (one for one in held if one.pair == "spherical"), key=lambda one: sorted((one.a, one.b))
+        (point for point in held if point.pair == "spherical"),
+        key=lambda point: sorted((point.a, point.b)),
     )
     hinges: dict[int, _Held] = {}
     gone: set[int] = set()
-    said: list[str] = []
-    for _, group in groupby(points, key=lambda one: sorted((one.a, one.b))):
+    warnings: list[str] = []
+    for _, group in groupby(points, key=lambda point: sorted((point.a, point.b))):
         several = list(group)
         hinge = _hinge(*several) if len(several) == 2 else None
         if hinge is not None:
             hinges[id(several[0])] = hinge
             gone.add(id(several[1]))
-            said.append(
+            warnings.append(
                 f"constraint models '{several[0].name}' and '{several[1].name}' hold two points of "
                 f"one axis; they are the revolute pair '{hinge.name}'"
             )
-    return [hinges.get(id(one), one) for one in held if id(one) not in gone], said
+    return [hinges.get(id(point), point) for point in held if id(point) not in gone], warnings
 
 
-def _hinge(one: _Held, other: _Held) -> _Held | None:
+def _hinge(first: _Held, second: _Held) -> _Held | None:
     """The hinge whose axis two points hold; None if they are one point, or do not fit."""
-    if one.a != other.a:
-        other = _Held(other.name, other.pair, other.b, other.a, other.frame_b, other.frame_a)
-    along_a = other.frame_a.translation - one.frame_a.translation
-    along_b = other.frame_b.translation - one.frame_b.translation
+    if first.a != second.a:
+        second = _Held(second.name, second.pair, second.b, second.a, second.frame_b, second.frame_a)
+    along_a = second.frame_a.translation - first.frame_a.translation
+    along_b = second.frame_b.translation - first.frame_b.translation
     apart, wanted = float(np.linalg.norm(along_a)), float(np.linalg.norm(along_b))
     if min(apart, wanted) < NO_DIRECTION or not np.isclose(apart, wanted, rtol=SAME, atol=0):
         return None
-    frames = _along(one.frame_a, along_a / apart), _along(one.frame_b, along_b / wanted)
-    return _Held(one.name, "revolute", one.a, one.b, *frames)
+    frames = _along(first.frame_a, along_a / apart), _along(first.frame_b, along_b / wanted)
+    return _Held(first.name, "revolute", first.a, first.b, *frames)
 
 
 def _along(frame: pin.SE3, axis: Array) -> pin.SE3:

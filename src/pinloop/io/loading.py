@@ -297,8 +297,8 @@ def _beside(path: Path | None) -> Iterable[Path]:
     if path is None:
         return
     for suffix in (".loops.yaml", ".loops.yml"):
-        if (found := path.with_suffix(suffix)).is_file():
-            yield found
+        if (loops := path.with_suffix(suffix)).is_file():
+            yield loops
     for suffix in (".yaml", ".yml"):
         gepetto = path.with_suffix(suffix)
         if gepetto != path and gepetto.is_file() and _GEPETTO.search(_read(gepetto)):

@@ -187,14 +187,14 @@ def apply_loops(description: Description, loops: LoopsFile, source: str) -> Desc
         name: Drive(name, entry.reduction, entry.rotor_inertia)
         for name, entry in loops.drives.items()
     }
-    kept = tuple(drive for drive in description.drives if drive.joint not in new_drives)
+    old_drives = tuple(drive for drive in description.drives if drive.joint not in new_drives)
     gravity = description.gravity if loops.gravity is None else constant(loops.gravity)
     return replace(
         description,
         joints=tuple(joints),
         couplings=couplings,
         actuated=_actuated(description.actuated, loops, joints, source),
-        drives=(*kept, *new_drives.values()),
+        drives=(*old_drives, *new_drives.values()),
         gravity=gravity,
     )
 

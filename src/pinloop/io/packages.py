@@ -47,8 +47,8 @@ def make_resolver(directory: Path | None, package_dirs: Iterable[str | Path] = (
         for candidate in _candidates(uri.strip(), roots, directory):
             if os.path.isfile(candidate):
                 folder, name = os.path.split(candidate)
-                found = os.path.join(real_folder(folder), name)
-                return Path(os.path.realpath(found) if os.path.islink(found) else found)
+                path = os.path.join(real_folder(folder), name)
+                return Path(os.path.realpath(path) if os.path.islink(path) else path)
         return None
 
     return resolve

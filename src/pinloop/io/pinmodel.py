@@ -62,16 +62,16 @@ def read_model(model: pin.Model) -> Description:
         parts = _parts(model, index, source)
         parent, name = names[model.parents[index]], model.names[index]
         placement = model.jointPlacements[index]
-        made: list[Joint] = []
+        chain: list[Joint] = []
         for k, (kind, local) in enumerate(parts):
             last = k == len(parts) - 1
             child = names[index] if last else f"{names[index]}@{k + 1}"
             part_name = name if len(parts) == 1 else f"{name}_{k + 1}"
-            made.append(_joint(kind, part_name, parent, child, placement * local, source))
+            chain.append(_joint(kind, part_name, parent, child, placement * local, source))
             if not last:
                 bodies.append(Body(child))
             parent, placement = child, pin.SE3.Identity()
-        joints += _with_limits(model, index, made)
+        joints += _with_limits(model, index, chain)
         if len(parts) > 1:
             warnings.append(f"{source}: composite joint '{name}' is split into {len(parts)} joints")
         inertia = model.inertias[index]

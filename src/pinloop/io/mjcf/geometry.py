@@ -171,11 +171,11 @@ class Shapes:
             if geom.mesh.path is None:
                 self._document.warn(geom.element, "has a mesh without a file; it is not shown")
                 return []
-            found = geom.mesh.as_shape()
-            if found is None:
+            placed = geom.mesh.as_shape()
+            if placed is None:
                 self._document.warn(geom.element, "has a mesh stretched askew; it is not shown")
                 return []
-            shape, placement = found[0], placement * found[1]
+            shape, placement = placed[0], placement * placed[1]
         assert shape is not None
         touches = any(geom.element.number(bits, 1.0) != 0 for bits in ("contype", "conaffinity"))
         seen = geom.element.number("group", 0.0) <= 2 or not touches

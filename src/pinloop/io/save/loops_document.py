@@ -81,11 +81,11 @@ def urdf_limits(joint: Joint) -> dict[str, tuple[float, ...]]:
 
 def _lost_limits(joint: Joint) -> dict[str, float]:
     """Limits for which the URDF holds a stand-in: in truth there is none."""
-    said = urdf_limits(joint)
+    written = urdf_limits(joint)
     return {
         key: float(np.copysign(np.inf, value))
         for key, value in _STAND_IN.items()
-        if said.get(key) == (value,)
+        if written.get(key) == (value,)
     }
 
 

@@ -282,10 +282,12 @@ def _most(axes: Sequence[Element | None], tag: str) -> tuple[float, ...]:
 
 
 def _dynamics(axes: Sequence[Element | None], tag: str) -> tuple[float, ...]:
-    found = [None if axis is None else axis.first("dynamics") for axis in axes]
-    if all(dynamics is None or dynamics.first(tag) is None for dynamics in found):
+    elements = [None if axis is None else axis.first("dynamics") for axis in axes]
+    if all(dynamics is None or dynamics.first(tag) is None for dynamics in elements):
         return ()
-    return tuple(0.0 if dynamics is None else dynamics.text_number(tag, 0.0) for dynamics in found)
+    return tuple(
+        0.0 if dynamics is None else dynamics.text_number(tag, 0.0) for dynamics in elements
+    )
 
 
 def _spring(axis: Element | None) -> bool:
@@ -295,10 +297,10 @@ def _spring(axis: Element | None) -> bool:
 
 def _must_be_loop(frame: Frame) -> bool:
     assert frame.element is not None
-    found: Element | None = frame.element
+    element: Element | None = frame.element
     for tag in ("physics", "simbody", "must_be_loop_joint"):
-        found = None if found is None else found.first(tag)
-    return found is not None and truth(found, found.text)
+        element = None if element is None else element.first(tag)
+    return element is not None and truth(element, element.text)
 
 
 def _gearbox(frame: Frame, joints: Iterable[Joint], remarks: Remarks) -> list[Coupling]:
@@ -311,7 +313,7 @@ def _gearbox(frame: Frame, joints: Iterable[Joint], remarks: Remarks) -> list[Co
     assert element is not None and scope is not None
     body = element.need("gearbox_reference_body")
     reference = scope.link_of(scope.find(body, body.text.strip()))
-    found: list[tuple[str, float]] = []
+    angles: list[tuple[str, float]] = []
     for link, tag in zip(_ends(frame), ("axis", "axis2"), strict=True):
         axis = _direction(frame, element.first(tag) or element.first("axis"))
         angle = _angle(reference, link, axis, joints, scope.placement)
@@ -322,8 +324,8 @@ def _gearbox(frame: Frame, joints: Iterable[Joint], remarks: Remarks) -> list[Co
             )
             remarks.add(element, problem)
             return []
-        found.append(angle)
-    (first, sign_1), (second, sign_2) = found
+        angles.append(angle)
+    (first, sign_1), (second, sign_2) = angles
     ratio = -element.text_number("gearbox_ratio", 1.0) * sign_1 * sign_2
     return [Coupling.linear(frame.name, second, first, ratio)]
 
@@ -398,8 +400,8 @@ def _cut_loops(joints: Sequence[Joint], forced: set[str]) -> list[Joint]:
             island[root(joint.child)] = root(joint.parent)
     for joint in joints:
         if marks[joint.name] and joint.name not in forced:
-            one, other = root(joint.parent), root(joint.child)
-            if one != other:
+            above, below = root(joint.parent), root(joint.child)
+            if above != below:
                 marks[joint.name] = None
-                island[one] = other
+                island[above] = below
     return [replace(joint, cut=marks[joint.name]) for joint in joints]

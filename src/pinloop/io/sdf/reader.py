@@ -57,8 +57,8 @@ def read_sdf(
     around = Scope(world, None, source, remarks)
     robot = around.add_model(element, model_source, "")
     links = list(robot.of_kind("link"))
-    found = read_joints(around, remarks)
-    joints = [*_roots(robot, links, found.joints), *found.joints]
+    connections = read_joints(around, remarks)
+    joints = [*_roots(robot, links, connections.joints), *connections.joints]
     taken: set[str] = set()
     bodies = [read_link(link, remarks) for link in links]
     geometry: list[Geometry] = []
@@ -77,7 +77,7 @@ def read_sdf(
         name=robot.frame.name,
         bodies=tuple(bodies),
         joints=tuple(joints),
-        couplings=tuple(found.couplings),
+        couplings=tuple(connections.couplings),
         frames=tuple(_named(robot, frame) for frame in robot.of_kind("frame")),
         geometry=tuple(geometry),
         gravity=constant(_GRAVITY if world is None else world.text_vector("gravity", _GRAVITY)),

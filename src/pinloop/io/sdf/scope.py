@@ -217,10 +217,10 @@ class Scope:
             elif child.tag in ("model", "include"):
                 model, source = child, self.source
                 if child.tag == "include":
-                    found = fetch(child, self.source)
-                    if found is None:
+                    included = fetch(child, self.source)
+                    if included is None:
                         raise child.error("includes a file without a <model>")
-                    model, source = found
+                    model, source = included
                 self.add_model(model, source, f"{self.prefix}{model.require('name')}::")
 
 

@@ -252,7 +252,7 @@ def drake_constraints(root: Element, description: Description, remarks: Remarks)
         for body, frame in (("A", "P"), ("B", "Q")):
             end = element.need(f"{element.tag}_body_{body}")
             link = _scoped(description, (end.get("name") or end.text).strip())
-            bodies = [one.name for one in description.bodies]
+            bodies = [known.name for known in description.bodies]
             if link not in (*bodies, GROUND):
                 raise element.unknown("link", link, bodies)
             ends.append(link)
@@ -341,14 +341,14 @@ def close_frames(description: Description) -> Description:
     places = {body.name: (body.name, pin.SE3.Identity()) for body in description.bodies}
     places |= {frame.name: (frame.body, frame.placement) for frame in description.frames}
     declared = {joint.name for joint in description.joints}
-    found: dict[str, dict[str, str]] = {}
+    pairs: dict[str, dict[str, str]] = {}
     for name in places:
         if match := _CLOSING.match(name):
-            found.setdefault(match[1], {})[match[2]] = name
+            pairs.setdefault(match[1], {})[match[2]] = name
     joints: list[Joint] = []
     remarks = Remarks()
     file = PurePath(description.source).name
-    for stem, ends in found.items():
+    for stem, ends in pairs.items():
         loop = f"closing_{stem}"
         if declared & {stem, loop}:
             continue
@@ -372,7 +372,9 @@ def close_frames(description: Description) -> Description:
     )
 
 
-def _joined(description: Description, one: tuple[str, pin.SE3], other: tuple[str, pin.SE3]) -> bool:
+def _joined(
+    description: Description, first: tuple[str, pin.SE3], second: tuple[str, pin.SE3]
+) -> bool:
     """Whether some joint already joins two frames."""
 
     def same(body: str, frame: pin.SE3, end: tuple[str, pin.SE3]) -> bool:
@@ -384,6 +386,6 @@ def _joined(description: Description, one: tuple[str, pin.SE3], other: tuple[str
     for joint in description.joints:
         ends = (joint.parent, joint.frame_parent), (joint.child, joint.frame_child)
         for a, b in (ends, ends[::-1]):
-            if same(*a, one) and same(*b, other):
+            if same(*a, first) and same(*b, second):
                 return True
     return False

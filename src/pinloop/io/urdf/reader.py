@@ -362,9 +362,9 @@ def _limits(element: Element, kind: str, dof: int, remarks: Remarks) -> dict[str
         if any(value < 0 for value in values.get(key, ())):
             remarks.add(element, f"has a negative {key} limit, which is taken as none")
             values[key] = tuple(v if v >= 0 else float("inf") for v in values[key])
-    for one, other in (("lower", "upper"), ("upper", "lower")):
-        if one in values and other not in values:
-            values[other] = (0.0,) * len(values[one])
+    for end, missing_end in (("lower", "upper"), ("upper", "lower")):
+        if end in values and missing_end not in values:
+            values[missing_end] = (0.0,) * len(values[end])
     if len(values.get("lower", ())) == len(values.get("upper", ())) > 0:
         values["lower"], values["upper"], swapped = ordered(values["lower"], values["upper"])
         if swapped:

@@ -42,7 +42,7 @@ def read_geometry(
     missing: list[Element],
 ) -> list[Geometry]:
     """Visuals and collision shapes of a link; what meshes are not there goes to ``missing``."""
-    found: list[Geometry] = []
+    geometry: list[Geometry] = []
     roles: tuple[Literal["visual", "collision"], ...] = ("visual", "collision")
     for role in roles:
         for index, element in enumerate(link.all(role)):
@@ -55,8 +55,8 @@ def read_geometry(
                 continue
             if shape is not None:
                 name = link.require("name")
-                found.append(Geometry(f"{name}_{index}", name, role, shape, placement, color))
-    return found
+                geometry.append(Geometry(f"{name}_{index}", name, role, shape, placement, color))
+    return geometry
 
 
 def _color(element: Element, colors: dict[str, Color]) -> Color | None:
