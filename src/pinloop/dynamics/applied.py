@@ -63,8 +63,8 @@ class AppliedForces:
 
     def dampings(self, t: float, q: Array, v: Array, data: pin.Data) -> dict[str, Array]:
         """``-d torque / d v`` of each force of which it is known, shape (nv, nv)."""
-        found = {force.name: force.damping(t, q, v, data) for force in self.bound}
-        return {name: D for name, D in found.items() if D is not None}
+        by_force = {force.name: force.damping(t, q, v, data) for force in self.bound}
+        return {name: D for name, D in by_force.items() if D is not None}
 
 
 def _with_unique_names(forces: list[BoundForce]) -> tuple[BoundForce, ...]:

@@ -311,7 +311,7 @@ class EquationsOfMotion:
         A and B are those of the robot's description, also where regularization turned them over.
         """
         joint = next(joint for joint in self.robot.loops if joint.name == loop)
-        declared = next(one for one in self.robot.description.joints if one.name == loop)
+        declared = next(other for other in self.robot.description.joints if other.name == loop)
         with self.robot.workspace() as data:
             pin.framesForwardKinematics(self._model, data, q)
             wrench = self.rows.loops.wrench(data, loop, multipliers)

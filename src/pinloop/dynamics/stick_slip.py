@@ -124,8 +124,8 @@ def _with_common_inertia(
         inertia_up=contacts.inertia_up - common,
         inertia_down=contacts.inertia_down - common,
     )
-    made = solve_stick_slip(M, f, J, gamma, rest)
-    return replace(made, torque=made.torque - common * (made.a[at] - contacts.target))
+    decision = solve_stick_slip(M, f, J, gamma, rest)
+    return replace(decision, torque=decision.torque - common * (decision.a[at] - contacts.target))
 
 
 def _stuck(M: Array, f: Array, contacts: Contacts) -> tuple[Array, Array]:
@@ -164,7 +164,7 @@ def _with_rows(
     saddle = Saddle(M, J)
     rates = np.zeros((len(forces), len(J)))
     rates[-1] = -gamma
-    answers = [saddle.solve(*one) for one in zip(forces, rates, strict=True)]
+    answers = [saddle.solve(*load) for load in zip(forces, rates, strict=True)]
     fit = saddle.project(-gamma)
     return (
         np.array([a for a, _ in answers]),

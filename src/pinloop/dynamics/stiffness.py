@@ -175,34 +175,35 @@ def fastest_decay(
     return StiffDamping(joint, force, linear, float(x @ D @ x), float(x @ M @ x))
 
 
-def limit_message(found: StiffDamping, method: MuntheKaas) -> str:
+def limit_message(stiffest: StiffDamping, method: MuntheKaas) -> str:
     """How short explicit steps must be, and for which damping."""
-    return f"{found}, and explicit steps must be shorter than {longest_step(found, method):.2g} s"
+    longest = longest_step(stiffest, method)
+    return f"{stiffest}, and explicit steps must be shorter than {longest:.2g} s"
 
 
-def crawl_message(found: StiffDamping, method: MuntheKaas, left: float, h: float) -> str | None:
+def crawl_message(stiffest: StiffDamping, method: MuntheKaas, left: float, h: float) -> str | None:
     """What to say of a run that damping makes crawl; None if it does not.
 
     Args:
-        found: the stiffest damping.
+        stiffest: the stiffest damping.
         method: integrator.
         left: time still to come [s].
         h: size of the steps [s]; zero if there was none yet.
     """
-    longest = longest_step(found, method)
+    longest = longest_step(stiffest, method)
     count = left / longest
     # Fixed steps that are too long fail soon, and say why then.
     if method.step is not None or count < MANY or 0.0 < h < _LIMITED * longest:
         return None
     many = f"about {count:.2g} of them for this run"
-    return f"{limit_message(found, method)}: {many}; {found.way_out}"
+    return f"{limit_message(stiffest, method)}: {many}; {stiffest.way_out}"
 
 
-def is_too_stiff(found: StiffDamping, method: MuntheKaas) -> bool:
+def is_too_stiff(stiffest: StiffDamping, method: MuntheKaas) -> bool:
     """Whether the steps that a method may take are too long for a damping."""
-    return (method.step or 1e3 * method.smallest) > longest_step(found, method)
+    return (method.step or 1e3 * method.smallest) > longest_step(stiffest, method)
 
 
-def longest_step(found: StiffDamping, method: MuntheKaas) -> float:
+def longest_step(stiffest: StiffDamping, method: MuntheKaas) -> float:
     """Longest explicit step that a damping allows [s]."""
-    return method.tableau.real_stability * found.time_constant
+    return method.tableau.real_stability * stiffest.time_constant

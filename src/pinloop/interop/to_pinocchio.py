@@ -89,10 +89,10 @@ def to_pinocchio(robot: Mechanism) -> PinocchioModels:
     cannot: list[str] = []
     remarks: list[str] = []
     for loop in robot.loops:
-        made, remark = _loop(robot, model, loop)
-        models += made or []
+        expressed, remark = _loop(robot, model, loop)
+        models += expressed or []
         if remark:
-            (cannot if made is None else remarks).append(f"loop '{loop.name}': {remark}")
+            (cannot if expressed is None else remarks).append(f"loop '{loop.name}': {remark}")
     report = robot.regularization
     for coupling in robot.couplings:
         if report is None or coupling.name in report.couplings:
@@ -120,16 +120,16 @@ def _loop(
     robot: Mechanism, model: pin.Model, loop: LoopJoint
 ) -> tuple[list[pin.RigidConstraintModel] | None, str]:
     """Constraint models of a loop, None if there are none for it, and what to say about them."""
-    kept, held = _kept_rows(robot, loop), loop.pair.held_points
+    rows, held = _kept_rows(robot, loop), loop.pair.held_points
     name = loop.pair.name
-    if kept is not None and len(kept) == 0:
+    if rows is not None and len(rows) == 0:
         return [], "no rows are left after regularization, and no constraint model is needed"
-    point = None if kept is None or held is None else _one_point(kept, held)
+    point = None if rows is None or held is None else _one_point(rows, held)
     if point is not None:
-        left = 0 if kept is None else len(kept)
-        said = f"regularization left {left} rows of its {name} pair, which one point holds with 3"
+        left = 0 if rows is None else len(rows)
+        note = f"regularization left {left} rows of its {name} pair, which one point holds with 3"
         whole = loop.pair.rows == left == 3
-        return [_tied(robot, model, loop, point)], "" if whole else said
+        return [_tied(robot, model, loop, point)], "" if whole else note
     if loop.pair.dof == 0:
         return [_tied(robot, model, loop, None)], ""
     if held is not None and held.shape[1] == 1:
@@ -163,14 +163,14 @@ def _kept_rows(robot: Mechanism, loop: LoopJoint) -> Array | None:
     return np.asarray(first)
 
 
-def _one_point(kept: Array, directions: Array) -> Array | None:
+def _one_point(rows: Array, directions: Array) -> Array | None:
     """The point ``p`` of B that is enough to hold: ``R_w = -R_v [p]``; None if there is none.
 
     Args:
-        kept: rows ``R``, shape (k, 6).
+        rows: rows ``R``, shape (k, 6).
         directions: where points lie from B's origin that the pair holds, shape (3, d).
     """
-    linear, angular = kept[:, :3], kept[:, 3:]
+    linear, angular = rows[:, :3], rows[:, 3:]
     point = np.zeros(3)
     if directions.size:
         columns = [(-linear @ pin.skew(direction)).ravel() for direction in directions.T]

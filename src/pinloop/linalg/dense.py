@@ -90,10 +90,10 @@ def inverse(R: Array) -> Array:
     """Inverses of a stack of upper triangles."""
     if len(R) != 1 or R.size == 0:
         return np.asarray(np.linalg.inv(R))
-    found, failed = lapack().dtrtri(R[0], lower=0)
+    inverted, failed = lapack().dtrtri(R[0], lower=0)
     if failed:
         raise np.linalg.LinAlgError
-    return np.asarray(found)[None]
+    return np.asarray(inverted)[None]
 
 
 def orthonormal(W: Array) -> tuple[Array, Array]:

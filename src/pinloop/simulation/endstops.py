@@ -139,10 +139,10 @@ class EndStopContacts:
             rank = Saddle(M, jump.J).rank
             return recorded(self._system, (t, q, v), jump, modes, 2 * ((rank, rank),), names)
         ranks = ranks_of(self._system, modes, q)
-        made = recorded(self._system, (t, q, v), jump, modes, ranks, names)
+        transition = recorded(self._system, (t, q, v), jump, modes, ranks, names)
         left = base.rows.scale * (J @ v_plus - b)
-        warn_if_singular(self._system, made, float(np.linalg.norm(left)))
-        return made
+        warn_if_singular(self._system, transition, float(np.linalg.norm(left)))
+        return transition
 
     def _after_impact(
         self, base: EquationsOfMotion, state: tuple[float, Array, Array],
@@ -256,11 +256,11 @@ def _struck(
     push = np.zeros(len(touched.columns))
     for rebound in range(_REBOUNDS + 1):
         e = restitution if rebound < _REBOUNDS else 0.0
-        made = solve_stick_slip(M, M @ v, J, -b, touched.contacts())
-        before, after = v, made.a + e * (made.a - v)
-        sticks = touched.columns[made.side == 0]
+        decision = solve_stick_slip(M, M @ v, J, -b, touched.contacts())
+        before, after = v, decision.a + e * (decision.a - v)
+        sticks = touched.columns[decision.side == 0]
         after[sticks] = -e * before[sticks]
-        push += (1.0 + e) * made.torque
+        push += (1.0 + e) * decision.torque
         v = after
         if e == 0.0 or not (touched.inward(v) < 0.0).any():
             break
@@ -272,10 +272,10 @@ def _accelerations(
 ) -> tuple[Array, Array, Mask]:
     """Accelerations with the end stops on which joints rest, what these push, and who stays."""
     M, f, J, gamma, _ = base.system(t, q, v)
-    made = solve_stick_slip(M, f, J, gamma, touched.contacts(resting))
+    decision = solve_stick_slip(M, f, J, gamma, touched.contacts(resting))
     torque, stays = np.zeros(len(resting)), np.zeros(len(resting), dtype=bool)
-    torque[resting], stays[resting] = made.torque, made.side == 0
-    return made.a, torque, stays
+    torque[resting], stays[resting] = decision.torque, decision.side == 0
+    return decision.a, torque, stays
 
 
 def _independent(

@@ -96,8 +96,8 @@ class Unlock:
         held = mode.lock_of(self.joint)
         if held is None:
             raise BadValue(f"joint '{self.joint}' is not locked; there is nothing to unlock")
-        kept = tuple(one for one in mode.locks if one is not held)
-        return replace(mode, locks=kept)
+        others = tuple(lock for lock in mode.locks if lock is not held)
+        return replace(mode, locks=others)
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ def _allowed(
         free = np.flatnonzero(~locked)
         shift = Saddle(equations.mass(q)[np.ix_(free, free)], J[:, free], rows.scale)
         near[free] += shift.project(b - J @ near)
-    left, off = (float(np.linalg.norm(missed(one))) for one in (near, v))
+    left, off = (float(np.linalg.norm(missed(rate))) for rate in (near, v))
     if left > CONTRADICTION * size:
         raise InconsistentVelocity(
             f"robot '{robot.name}': the rows contradict each other at the start: no velocity "
@@ -131,12 +131,12 @@ def _allowed(
 
 def _require_tangent(equations: EquationsOfMotion, t: float, q: Array, v: Array) -> None:
     """Raise if no acceleration meets the rows: the motion does not go on with this velocity."""
-    found = obstacle(equations, t, q, v)
-    if found is None:
+    trouble = obstacle(equations, t, q, v)
+    if trouble is None:
         return
-    if found.resting:
+    if trouble.resting:
         advice = "take one out"
-    elif found.v.any():
+    elif trouble.v.any():
         advice = (
             "start with a velocity along one of the branches, such as the nearest one found, which "
             "this error carries as .v, or from another pose"
@@ -144,9 +144,9 @@ def _require_tangent(equations: EquationsOfMotion, t: float, q: Array, v: Array)
     else:
         advice = "start at rest or from another pose"
     raise InconsistentVelocity(
-        f"robot '{equations.robot.name}' at the start: {found}; {advice}",
-        v=found.v,
-        residual=found.residual,
+        f"robot '{equations.robot.name}' at the start: {trouble}; {advice}",
+        v=trouble.v,
+        residual=trouble.residual,
     )
 
 

@@ -115,17 +115,17 @@ def joint_ends(robot: Mechanism) -> tuple[JointEnd, ...]:
         for name in robot.joints
         for cell in range(robot.coordinates(name).q.start, robot.coordinates(name).q.stop)
     }
-    found = []
+    ends = []
     for cell, column, low, high in limited_coordinates(robot):
         joint, k = owner[cell]
         several = robot.coordinates(joint).nv > 1
         axes = (coordinate_names(robot.tree, joint)[k],) if several else ()
-        found += [
+        ends += [
             JointEnd(joint, k, axes, cell, column, sign, limit, limit)
             for sign, limit in ((-1, low), (1, high))
             if math.isfinite(limit)
         ]
-    return tuple(found)
+    return tuple(ends)
 
 
 def ends_seen_from(ends: Sequence[JointEnd], q: Array) -> tuple[JointEnd, ...]:
@@ -198,7 +198,7 @@ class LimitWatch:
     @property
     def passed(self) -> tuple[LimitPassed, ...]:
         """The limits that have been passed, in order of time."""
-        found = [
+        limits = [
             LimitPassed(
                 end.joint, end.coordinate, "position", end.side, end.limit, float(first),
                 float(by + end.sign * (end.level - end.limit)), float(worst),
@@ -208,7 +208,7 @@ class LimitWatch:
             )
             if np.isfinite(first)
         ]  # fmt: skip
-        return tuple(sorted(found, key=lambda one: one.t))
+        return tuple(sorted(limits, key=lambda limit: limit.t))
 
 
 def _polynomials(step: Step, columns: NDArray[np.intp]) -> Array:

@@ -87,14 +87,14 @@ class Mode:
         held = tuple(rows) if isinstance(rows, Iterable) else (rows,)
         if not all(isinstance(row, (int, np.integer)) for row in held):
             raise BadValue(f"rows of a mode are {rows!r}; give the numbers of the rows to hold")
-        made = [one if isinstance(one, Locked) else Locked(one) for one in given]
+        locked = [entry if isinstance(entry, Locked) else Locked(entry) for entry in given]
         # Beside its lock, a joint with several axes may lie on end stops of others.
-        names = [(lock.joint, *(lock.axes if lock.at_limit else ())) for lock in made]
+        names = [(lock.joint, *(lock.axes if lock.at_limit else ())) for lock in locked]
         for name in names:
             if names.count(name) > 1:
                 raise BadValue(f"joint '{name[0]}' is locked twice")
         object.__setattr__(
-            self, "locks", tuple(sorted(made, key=lambda lock: (lock.joint, lock.axes)))
+            self, "locks", tuple(sorted(locked, key=lambda lock: (lock.joint, lock.axes)))
         )
         loops = [opened] if isinstance(opened, str) else opened
         object.__setattr__(self, "opened", frozenset(loops))

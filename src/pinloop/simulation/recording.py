@@ -233,14 +233,14 @@ def sampled(run: Trajectory, every: float) -> Trajectory:
         run: a run with all its steps.
         every: interval [s].
     """
-    kept = Samples(run.robot, float(run.t[0]), every, float(run.t[-1]))
+    samples = Samples(run.robot, float(run.t[0]), every, float(run.t[-1]))
     for k, mode in enumerate(run.mode):
         state = float(run.t[k]), run.q[k], run.v[k], run.a[k], int(mode)
         if k == 0 or run.t[k] == run.t[k - 1]:
-            kept.add(*state)
+            samples.add(*state)
         else:
-            kept.add(*state, run.psi[k - 1], partial(_inside, run, int(mode)))
-    return replace(run, **kept.states()._asdict())
+            samples.add(*state, run.psi[k - 1], partial(_inside, run, int(mode)))
+    return replace(run, **samples.states()._asdict())
 
 
 def _inside(run: Trajectory, mode: int, t: float) -> tuple[Array, Array, Array]:

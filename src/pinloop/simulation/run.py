@@ -75,7 +75,7 @@ class Run:
         stabilization: Projection | None,
         span: tuple[float, float],
         events: list[BoundEvent],
-        kept: Recording,
+        recording: Recording,
         ends: tuple[JointEnd, ...],
         contacts: EndStopContacts | None,
     ) -> None:
@@ -97,7 +97,7 @@ class Run:
         own = contacts.events if contacts else []
         self.watcher = Watcher([*events, *own], self.start)
         self.evaluations = self.projected = self.steps = 0
-        self.kept = kept
+        self.kept = recording
         self.modes: list[Mode] = []
         self.transitions: list[Transition] = []
         self.log: list[tuple[float, str]] = []
@@ -181,24 +181,24 @@ class Run:
         self.system.check(mode)
         q = self._met(t, q, v, events, mode)
         mode = self.system.renewed(mode, q)
-        made: Transition | None
+        change: Transition | None
         if self.contacts and touches:
-            made = self.contacts.settle(t, q, v, self.mode, mode, names)
-            if made is None:
+            change = self.contacts.settle(t, q, v, self.mode, mode, names)
+            if change is None:
                 return q, v, False
-            self.log += [(t, name) for name in made.events[len(names) :]]
+            self.log += [(t, name) for name in change.events[len(names) :]]
         else:
-            made = make_transition(self.system, t, q, v, self.mode, mode, None, names)
-        self.transitions.append(made)
-        if made.after != self.mode:
-            self._enter(made.after, t, q, made.v_plus)
-        found = obstacle(self.equations, t, q, made.v_plus, made.v_minus)
-        if found is not None:
+            change = make_transition(self.system, t, q, v, self.mode, mode, None, names)
+        self.transitions.append(change)
+        if change.after != self.mode:
+            self._enter(change.after, t, q, change.v_plus)
+        trouble = obstacle(self.equations, t, q, change.v_plus, change.v_minus)
+        if trouble is not None:
             raise StepFailed(
-                f"after '{', '.join(names)}' {found}; let it happen in another pose",
+                f"after '{', '.join(names)}' {trouble}; let it happen in another pose",
                 "no way on",
             )
-        return q, made.v_plus, True
+        return q, change.v_plus, True
 
     def _look_for_chatter(self, t: float, events: list[BoundEvent]) -> None:
         self.happened += [(t, event.label) for event in events]
@@ -258,10 +258,10 @@ class Run:
                 step, h = self.stepper.controlled(t, h, end, (q, v, a))
                 if self.steps % _LOOK == _LOOK - 1 and self.until - t > MANY * h:
                     self._look_for_stiffness(t, q, v, h)
-            found = self.watcher.first_root(t, step.t1, step)
+            crossing = self.watcher.first_root(t, step.t1, step)
             due: list[BoundEvent] = []
-            if found is not None:
-                root, due = found
+            if crossing is not None:
+                root, due = crossing
                 if root <= t:  # it was exactly at zero where the step started
                     t, q, v, a, stopped = self._happen(t, q, v, a, due)
                     count = self._whole_steps(t)
@@ -299,12 +299,12 @@ class Run:
         method = self.method
         if method.exact_damping or self._warned or self.stepper.decay is not None:
             return
-        found = stiffest_damping(self.equations, t, q, v)
-        if found is None:
+        stiffest = stiffest_damping(self.equations, t, q, v)
+        if stiffest is None:
             return
-        message = crawl_message(found, method, self.until - t, h)
+        message = crawl_message(stiffest, method, self.until - t, h)
         if method.exact_damping is None and method.tableau.goes_ahead:
-            if message or (method.step is not None and is_too_stiff(found, method)):
+            if message or (method.step is not None and is_too_stiff(stiffest, method)):
                 self.stepper.decay = self._decay
         elif message:
             self._warned = True
@@ -321,9 +321,9 @@ class Run:
         if reason not in ("not finite", "step too small"):
             return ""
         t, q, v = self._state
-        found = stiffest_damping(self.equations, t, q, v)
-        if found is not None and is_too_stiff(found, self.method):
-            return f". {limit_message(found, self.method)}; {found.way_out}"
+        stiffest = stiffest_damping(self.equations, t, q, v)
+        if stiffest is not None and is_too_stiff(stiffest, self.method):
+            return f". {limit_message(stiffest, self.method)}; {stiffest.way_out}"
         a = np.abs(self.equations.acceleration(t, q, v) / self._units)
         robot = self.system.robot
         fastest = max(robot.joints, key=lambda name: float(a[robot.coordinates(name).v].max()))

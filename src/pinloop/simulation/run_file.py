@@ -93,7 +93,7 @@ def save_trajectory(run: Trajectory, path: str | Path) -> Path:
             for mode in run.modes
         ],
         "events": [list(event) for event in run.events],
-        "limits_passed": [asdict(one) for one in run.limits_passed],
+        "limits_passed": [asdict(passed) for passed in run.limits_passed],
     }
     text = json_text(header, indent=None, finite=False)
     arrays = {name: np.ascontiguousarray(getattr(run, name)) for name in _ARRAYS}
@@ -156,11 +156,11 @@ def _refusing(source: str) -> Iterator[None]:
 
 
 def _digest(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
-    found = hashlib.sha256(text.encode())
+    digest = hashlib.sha256(text.encode())
     for name in _ARRAYS:
-        found.update(f"{name} {arrays[name].dtype.str} {arrays[name].shape}".encode())
-        found.update(arrays[name].tobytes())
-    return found.hexdigest()
+        digest.update(f"{name} {arrays[name].dtype.str} {arrays[name].shape}".encode())
+        digest.update(arrays[name].tobytes())
+    return digest.hexdigest()
 
 
 def _members(raw: bytes) -> dict[str, NDArray[Any]]:

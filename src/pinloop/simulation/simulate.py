@@ -126,12 +126,12 @@ def simulate(
         nearby = equations.around(start, q0)
         q0, v0 = consistent_start(nearby, system.locked(mode), start, q0, v0)
     bound = bind_events(system, events, start, until)
-    kept = EveryStep(robot) if save_every is None else Samples(robot, start, save_every, until)
+    recording = EveryStep(robot) if save_every is None else Samples(robot, start, save_every, until)
     ends = ends_seen_from(joint_ends(robot), q0)
     stops, contacts = _at_limits(system, limits, ends, q0)
     run = Run(
-        system, method or MuntheKaas(), stabilization, (start, until), bound + stops, kept, ends,
-        contacts,
+        system, method or MuntheKaas(), stabilization, (start, until), bound + stops, recording,
+        ends, contacts,
     )  # fmt: skip
     with _progress(progress, span, robot.name) as report:
         return run.go(mode, q0, v0, report)
@@ -184,12 +184,12 @@ def _span(start: float, until: float) -> float:
 
 def _losses(robot: Mechanism) -> list[Force]:
     """Damping and friction of the file, where there is any."""
-    found: list[Force] = []
+    losses: list[Force] = []
     if np.any(robot.model.damping):
-        found.append(JointDamping())
+        losses.append(JointDamping())
     if np.any(robot.model.upperDryFrictionLimit):
-        found.append(JointFriction())
-    return found
+        losses.append(JointFriction())
+    return losses
 
 
 def _progress(show: bool, span: float, name: str) -> AbstractContextManager[Any]:

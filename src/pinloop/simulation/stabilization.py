@@ -168,8 +168,8 @@ class Projector:
         if rank is None:
             return
         J = J[:, self._free]
-        factor, _, found, _ = lapack().dpstrf(J.dot(J.T), lower=1)
-        pivots = factor.diagonal()[:found]
+        factor, _, count, _ = lapack().dpstrf(J.dot(J.T), lower=1)
+        pivots = factor.diagonal()[:count]
         if len(self._free) < J.shape[1]:  # what is locked may leave fewer independent
             rank = min(rank, int((pivots > GRAM_NOISE * pivots.max(initial=0.0)).sum()))
         if rank > self._independent:
@@ -177,7 +177,7 @@ class Projector:
         rank = self._independent
         if rank == 0:
             return
-        least = float(pivots[rank - 1] / pivots[0]) if rank <= found else 0.0
+        least = float(pivots[rank - 1] / pivots[0]) if rank <= count else 0.0
         self._best = max(self._best, least)
         self.regularity = least / self._best if self._best > 0.0 else 1.0
 
@@ -270,8 +270,8 @@ class Projector:
             level = "all"
         slack = self._projection.tol + _CURVED * error
         block = self._blocks.get(level)
-        if block is not None and (found := _met(block, J, b, slack)) is not None:
-            shift[block.columns] = found
+        if block is not None and (solution := _met(block, J, b, slack)) is not None:
+            shift[block.columns] = solution
             return shift
         tolerance = min(max(RANK, 10 * error), 1e-2)
         free, columns = self._free, self._fixed_set
@@ -284,8 +284,8 @@ class Projector:
                 return shift
             columns = free[dependent_coordinates(M, rows, tolerance, max_rank)[0]]
             block = self._remembered(level, J, columns)
-            if block is not None and (found := _met(block, J, b, slack)) is not None:
-                shift[columns] = found
+            if block is not None and (solution := _met(block, J, b, slack)) is not None:
+                shift[columns] = solution
                 return shift
         shift[columns] = np.linalg.lstsq(J[:, columns], b, rcond=tolerance)[0]
         return shift
@@ -312,10 +312,10 @@ def _met(block: _Block, J: Array, b: Array, slack: float) -> Array | None:
     lu, pivots, share = _factored(J, block.rows, block.columns)
     if share < max(Regularity.WORSE * block.share, Regularity.WORST):
         return None
-    found = lapack().dgetrs(lu, pivots, b[block.rows])[0]
-    if len(b) > len(found) and _norm(J[:, block.columns] @ found - b) > slack:
+    solution = lapack().dgetrs(lu, pivots, b[block.rows])[0]
+    if len(b) > len(solution) and _norm(J[:, block.columns] @ solution - b) > slack:
         return None
-    return np.asarray(found)
+    return np.asarray(solution)
 
 
 def _factored(J: Array, rows: _Chosen, columns: NDArray[np.intp]) -> tuple[Array, Array, float]:

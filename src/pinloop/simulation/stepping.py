@@ -263,18 +263,18 @@ class Stepper:
             shrink = self._control.factor(error, accepted=False) if np.isfinite(error) else 0.2
             h = (t_next - t) * shrink
 
-    def _settled(self, made: _Ended) -> tuple[Step, float]:
+    def _settled(self, ended: _Ended) -> tuple[Step, float]:
         """The step that is taken, and the size of the next one."""
-        step = made.step
-        if made.regular < Regularity.AT:
+        step = ended.step
+        if ended.regular < Regularity.AT:
             raise _branching(step.t1)
-        self._require_small_shift(step, made.v, made.regular)
-        if made.regular > Regularity.NEAR:
+        self._require_small_shift(step, ended.v, ended.regular)
+        if ended.regular > Regularity.NEAR:
             self._tries = 0
-        self._regular = made.regular
-        factor = self._control.factor(made.error, accepted=True)
+        self._regular = ended.regular
+        factor = self._control.factor(ended.error, accepted=True)
         # A step that had to end at an event does not make the next ones short.
-        size = max(made.h, (step.t1 - step.t0) * factor) if made.last else made.h * factor
+        size = max(ended.h, (step.t1 - step.t0) * factor) if ended.last else ended.h * factor
         return step, size
 
     def _require_small_shift(self, step: Step, before: Array, regular: float = 1.0) -> None:
@@ -289,8 +289,8 @@ class Stepper:
         ):
             return
         tolerance = None if fixed else self._control.tolerance(step.v0, before)
-        found = self._loss(step, VelocityShift(step.v0, before, step.v1, tolerance))
-        if found is None:
+        loss = self._loss(step, VelocityShift(step.v0, before, step.v1, tolerance))
+        if loss is None:
             return
         if regular < Regularity.NEAR:
             advice = f"the mechanism branches here, and {_ROUNDING}"
@@ -298,7 +298,7 @@ class Stepper:
             advice = "take a smaller step, or start farther off a singular pose"
         else:
             advice = "start farther off a singular pose; a prescribed motion needs its true rates"
-        raise StepFailed(f"{found} at t = {step.t1:.6g} s; {advice}", "speed taken")
+        raise StepFailed(f"{loss} at t = {step.t1:.6g} s; {advice}", "speed taken")
 
     def _decay_at(self, t: float, state: State) -> Decay | None:
         return None if self.decay is None else self.decay(t, state[0], state[1])

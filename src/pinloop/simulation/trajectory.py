@@ -129,7 +129,7 @@ class Trajectory:
         known, such as a saved one, is not judged.
         """
         start = float(self.t[0])
-        passed = tuple(described(self.robot, one, start) for one in self.limits_passed)
+        passed = tuple(described(self.robot, limit, start) for limit in self.limits_passed)
         return (*passed, *self._balance_warnings())
 
     def _balance_warnings(self) -> tuple[str, ...]:
@@ -140,10 +140,10 @@ class Trajectory:
             self.robot, self.equations, self.t, self.q, self.v, self.a, self._at, self.accuracy
         )
         try:
-            found = balance_warning(course, self.energy())
+            warning = balance_warning(course, self.energy())
         except PinloopError as error:
             return (f"the energy balance cannot be computed: {error}",)
-        return (found,) if found else ()
+        return (warning,) if warning else ()
 
     def __call__(self, t: ArrayLike) -> State:
         """State at one time or several, between the stored ones by interpolation in the algebra.
@@ -183,10 +183,10 @@ class Trajectory:
     @cached_property
     def _manifolds(self) -> tuple[RobotManifold, ...]:
         """The configuration group in each mode: what is locked as a whole stays to the last bit."""
-        made = tuple(RobotManifold(self.robot) for _ in self.modes)
-        for manifold, mode in zip(made, self.modes, strict=True):
+        manifolds = tuple(RobotManifold(self.robot) for _ in self.modes)
+        for manifold, mode in zip(manifolds, self.modes, strict=True):
             manifold.hold(lock.joint for lock in mode.locks if not lock.axes)
-        return made
+        return manifolds
 
     def _step(self, k: int, manifold: RobotManifold) -> Step:
         """The step from state k to the next, for dense output."""
@@ -207,7 +207,7 @@ class Trajectory:
     def equations(self) -> tuple[EquationsOfMotion, ...]:
         """Equations of motion that hold at each state."""
         forces = self.forces or ((),) * len(self.modes)
-        of_mode = [self.system.equations(*one) for one in zip(self.modes, forces, strict=True)]
+        of_mode = [self.system.equations(*key) for key in zip(self.modes, forces, strict=True)]
         return tuple(of_mode[number] for number in self.mode)
 
     def energy(self) -> EnergyBalance:
@@ -219,16 +219,16 @@ class Trajectory:
         """Energy lost in jumps and work of drives in them, by the state that a jump leads to."""
         jumps: dict[int, tuple[float, float]] = {}
         changes = np.flatnonzero(np.diff(self.t) == 0.0) + 1
-        for made in self.transitions:
+        for transition in self.transitions:
             # Several changes may share an instant, and only some of them have a jump; an impact
             # may leave the mode as it is.
-            here = [k for k in changes if self.t[k] == made.t and k not in jumps]
+            here = [k for k in changes if self.t[k] == transition.t and k not in jumps]
             if here:  # a run that failed may end before the jump
-                jump = made.v_plus - made.v_minus
+                jump = transition.v_plus - transition.v_minus
                 near = min(
                     here, key=lambda k: float(np.linalg.norm(self.v[k] - self.v[k - 1] - jump))
                 )
-                jumps[int(near)] = made.energy_loss, made.drive_work
+                jumps[int(near)] = transition.energy_loss, transition.drive_work
         return jumps
 
     def closure(self) -> Array:
@@ -263,12 +263,12 @@ class Trajectory:
     def placement(self, name: str) -> tuple[pin.SE3, ...]:
         """Placement in the world of a body or frame at every stored time."""
         frame = self.robot.frame_id(name)
-        found = []
+        placements = []
         with self.robot.workspace() as data:
             for q in self.q:
                 pin.forwardKinematics(self.robot.model, data, q)
-                found.append(pin.updateFramePlacement(self.robot.model, data, frame).copy())
-        return tuple(found)
+                placements.append(pin.updateFramePlacement(self.robot.model, data, frame).copy())
+        return tuple(placements)
 
     @property
     def plot(self) -> Any:

@@ -165,11 +165,11 @@ def make_transition(
     v_plus[system.locked(after)] = 0.0
     jump = Jump(v_plus, new.rows.labels, J, impulse, saddle.determined,
                 0.5 * float(dv @ M @ dv), float(impulse @ b))  # fmt: skip
-    made = recorded(
+    transition = recorded(
         system, (t, q, v), jump, (before, after), ranks_of(system, (before, after), q), events
     )
-    warn_if_singular(system, made, float(np.linalg.norm(scale * (J @ v_plus - b))))
-    return made
+    warn_if_singular(system, transition, float(np.linalg.norm(scale * (J @ v_plus - b))))
+    return transition
 
 
 class Jump(NamedTuple):
@@ -212,22 +212,23 @@ def recorded(
     )  # fmt: skip
 
 
-def warn_if_singular(system: ModalSystem, made: Transition, left: float) -> None:
+def warn_if_singular(system: ModalSystem, transition: Transition, left: float) -> None:
     """Warn where the rows of a transition lose rank, or are not met.
 
     Args:
         system: equations of motion by mode.
-        made: the transition.
+        transition: the transition.
         left: residual of the rows at the velocity after.
     """
-    if made.regular and left <= CONTRADICTION * max(
-        1.0, float(np.abs(made.v_minus).max(initial=0.0))
+    if transition.regular and left <= CONTRADICTION * max(
+        1.0, float(np.abs(transition.v_minus).max(initial=0.0))
     ):
         return
     warnings.warn(
-        f"robot '{system.robot.name}' at t = {made.t:.6g} s: the change from mode '{made.before}' "
-        f"to '{made.after}' is singular (ranks {made.rank_before} and {made.rank_after} here and "
-        "around); the velocity after is the least-squares one",
+        f"robot '{system.robot.name}' at t = {transition.t:.6g} s: the change from mode "
+        f"'{transition.before}' to '{transition.after}' is singular (ranks "
+        f"{transition.rank_before} and {transition.rank_after} here and around); the velocity "
+        "after is the least-squares one",
         PinloopWarning,
         stacklevel=5,
     )

@@ -165,14 +165,14 @@ class Watcher:
         self._active: list[int] = []
         plain = [(k, *event.crossing) for k, event in enumerate(self._guarded) if event.crossing]
         self._plain, self._at_q, self._at_v = (
-            np.array([one[place] for one in plain], dtype=np.intp) for place in range(3)
+            np.array([entry[place] for entry in plain], dtype=np.intp) for place in range(3)
         )
-        self._limits = np.array([one[3] for one in plain])
+        self._limits = np.array([entry[3] for entry in plain])
 
     def note(self, happening: list[BoundEvent], t: float, q: Array, v: Array) -> None:
         """Remember how far from zero the guards are whose events are about to happen."""
         for k, event in enumerate(self._guarded):
-            if k in self._crossed or any(event is one for one in happening):
+            if k in self._crossed or any(event is other for other in happening):
                 self._band[k] = 10 * abs(_value(event, t, q, v)) + GUARD_BAND * self._size[k]
 
     def look(self, mode: Mode, t: float, q: Array, v: Array) -> None:
@@ -207,11 +207,11 @@ class Watcher:
 
     def due(self, t: float) -> list[BoundEvent]:
         """Events at a time whose time has come; each is returned once."""
-        found = []
+        due = []
         while self._done < len(self._timed) and (self._timed[self._done].at or 0.0) <= t:
-            found.append(self._timed[self._done])
+            due.append(self._timed[self._done])
             self._done += 1
-        return found
+        return due
 
     def first_root(
         self, t0: float, t1: float, dense: Step
@@ -231,16 +231,16 @@ class Watcher:
                 self._size[k] = max(self._size[k], abs(values[k]))
             roots: dict[int, tuple[float, float]] = {}
             for k in active:
-                found = self._between(k, last, t, sides[k], turns.get(k, ()), dense)
-                if found is not None:
-                    roots[k] = found
+                span = self._between(k, last, t, sides[k], turns.get(k, ()), dense)
+                if span is not None:
+                    roots[k] = span
                 elif t == t1 and values[k] == 0.0 and self._band[k] < 0 and self._sides[k]:
                     # Exactly at zero where the step ends: does it cross, or only touch?
                     beyond = t1 + 1e-3 * (t1 - t0)
                     side = float(np.sign(_value(self._guarded[k], beyond, *dense(beyond))))
                     if side * self._sides[k] < 0:
                         roots[k] = t1, side
-            counting = [k for k, found in roots.items() if self._counts(k, *found, dense)]
+            counting = [k for k, span in roots.items() if self._counts(k, *span, dense)]
             if counting:
                 first = min(roots[k][0] for k in counting)
                 near = first + GUARD_BAND * max(1.0, abs(first))
@@ -272,13 +272,13 @@ class Watcher:
 
     def _turns(self, active: list[int], step: Step) -> dict[int, list[float]]:
         """Times at which coordinates turn round whose limits are in reach."""
-        found = {}
+        times = {}
         for k in active:
             if (crossing := self._guarded[k].crossing) is not None:
                 slopes = np.arange(5, 0, -1) * step.polynomial[::-1, crossing[1]]
                 parts = unit_roots(slopes)
-                found[k] = [step.t0 + part * (step.t1 - step.t0) for part in parts]
-        return found
+                times[k] = [step.t0 + part * (step.t1 - step.t0) for part in parts]
+        return times
 
     def _within_reach(self, step: Step) -> list[int]:
         """Guards that may change their sign in a step.

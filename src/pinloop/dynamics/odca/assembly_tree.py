@@ -117,7 +117,7 @@ class _Plan:
     outer: list[int]
     joints: list[int]
     regular: bool
-    made: _Piece = field(init=False)
+    piece: _Piece = field(init=False)
 
     def key(self, widths: Sequence[int]) -> tuple[object, ...]:
         """What plans have in common that can be carried out together."""
@@ -185,7 +185,7 @@ class _Builder:
             self.groups += self._grouped(plans)
             gone = {id(child) for plan in plans for child in plan.children}
             pieces = [piece for piece in pieces if id(piece) not in gone]
-            pieces = sorted(pieces + [plan.made for plan in plans], key=lambda piece: piece.number)
+            pieces = sorted(pieces + [plan.piece for plan in plans], key=lambda piece: piece.number)
             self.rounds += 1
             clusters = []
 
@@ -197,7 +197,7 @@ class _Builder:
         groups = []
         for same in alike.values():
             for plan in same:
-                self.store(plan.made)
+                self.store(plan.piece)
             groups.append(self._group(same))
         return groups
 
@@ -219,7 +219,7 @@ class _Builder:
             joints[:, first.inner],
             joints[:, first.outer],
             tuple(self.widths[joint] for joint in first.joints),
-            first.made.index,
+            first.piece.index,
             first.regular,
         )
 
@@ -265,7 +265,7 @@ def _clusters(pieces: Sequence[_Piece], single: set[int]) -> list[list[_Piece]]:
         if a < b
     )
     taken = [False] * len(pieces)
-    found = []
+    clusters = []
     for cost, _, a, b in pairs:
         # A hub that would grow waits until its arms are short.
         if taken[a] or taken[b] or cost > max(near.open[a], near.open[b], pairs[0][0]):
@@ -273,8 +273,8 @@ def _clusters(pieces: Sequence[_Piece], single: set[int]) -> list[list[_Piece]]:
         members = _grown([a, b], near, taken, pieces)
         for member in members:
             taken[member] = True
-        found.append([pieces[member] for member in sorted(members)])
-    return found
+        clusters.append([pieces[member] for member in sorted(members)])
+    return clusters
 
 
 def _grown(
@@ -330,7 +330,7 @@ def _plan(cluster: list[_Piece], grounded: set[int], own: set[int]) -> _Plan:
         cluster, places, [order[j] for j in inner], [order[j] for j in outer], [*order],
         _closes_no_loop(cluster, inner, grounded),
     )  # fmt: skip
-    plan.made = _Piece(
+    plan.piece = _Piece(
         outer,
         min(child.number for child in cluster),
         sum(child.size for child in cluster),

@@ -114,7 +114,7 @@ class Block:
 
     def _structure(self) -> object:
         """What blocks must have in common to share a `pin.Data`: tree, kinds of joints and axes."""
-        q, v, found = pin.neutral(self._model), np.zeros(self._model.nv), []
+        q, v, kinds = pin.neutral(self._model), np.zeros(self._model.nv), []
         for number in range(1, self._model.njoints):
             joint = self._model.joints[number]
             if "Composite" in joint.shortname():
@@ -122,16 +122,16 @@ class Block:
             moving = joint.createData()
             joint.calc(moving, q, v)
             axes = np.array(moving.S).tobytes()
-            found.append((joint.shortname(), int(self._model.parents[number]), axes))
-        return tuple(found)
+            kinds.append((joint.shortname(), int(self._model.parents[number]), axes))
+        return tuple(kinds)
 
     def _support(self, joint: int) -> Array:
-        found = np.zeros(self.size)
+        mask = np.zeros(self.size)
         while joint:
             at = self._model.joints[joint]
-            found[at.idx_v : at.idx_v + at.nv] = 1.0
+            mask[at.idx_v : at.idx_v + at.nv] = 1.0
             joint = int(self._model.parents[joint])
-        return found
+        return mask
 
     # -- motion -------------------------------------------------------------------------------
 
@@ -316,5 +316,5 @@ def is_unsteady(joint: pin.JointModel) -> bool:
 
 
 def _ranges(parts: Sequence[tuple[int, int]]) -> Indices:
-    found = [np.arange(start, start + count) for start, count in parts]
-    return np.concatenate([np.zeros(0, dtype=np.intp), *found])
+    ranges = [np.arange(start, start + count) for start, count in parts]
+    return np.concatenate([np.zeros(0, dtype=np.intp), *ranges])

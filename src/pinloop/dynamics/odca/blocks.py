@@ -96,16 +96,16 @@ class Blocks:
 
     def inertial_forces(self) -> Array:
         """Generalised forces of gravity and of the motion on all blocks, shape (size,)."""
-        found = np.empty(self.size)
+        forces = np.empty(self.size)
         for block, at, world in zip(self.blocks, self.at, self.worlds, strict=True):
             local = world.rotation.T @ self._gravity if block.free else self._gravity
-            found[at] = block.inertial_forces(local)
-        return found
+            forces[at] = block.inertial_forces(local)
+        return forces
 
     def below_biases(self) -> Array:
         """Acceleration under each joint between blocks without accelerations, (cuts, 6)."""
-        found = [self._under(k).bias(self._support(k)) for k in range(len(self.cuts))]
-        return apply(self.across, np.array(found).reshape(-1, 6))
+        biases = [self._under(k).bias(self._support(k)) for k in range(len(self.cuts))]
+        return apply(self.across, np.array(biases).reshape(-1, 6))
 
     def between(self, alpha: Array) -> Array:
         """Motion of blocks relative to those they hang on, at and in the body, (cuts, 6)."""
@@ -120,12 +120,12 @@ class Blocks:
 
     def press(self, F: Array) -> Array:
         """Generalised forces of wrenches in the joints between blocks, shape (size,)."""
-        found = np.zeros(self.size)
+        forces = np.zeros(self.size)
         for k, body in enumerate(self.cuts):
-            found[self.at[self.block_of[body]]][:6] += F[k]
+            forces[self.at[self.block_of[body]]][:6] += F[k]
             at = self.at[self.block_of[self.below[k]]]
-            found[at] -= self._under(k).push(self._support(k), F[k] @ self.across[k])
-        return found
+            forces[at] -= self._under(k).push(self._support(k), F[k] @ self.across[k])
+        return forces
 
     def _under(self, cut: int) -> Block:
         return self.blocks[int(self.block_of[self.below[cut]])]
@@ -141,17 +141,17 @@ class Blocks:
 
     def place(self, bodies: Sequence[int]) -> Array:
         """Placements of bodies in their blocks, shape (k, 4, 4)."""
-        found = [
+        placements = [
             np.eye(4) if k < 0 else self.blocks[self.block_of[k]].placement(k).homogeneous
             for k in bodies
         ]
-        return np.array(found).reshape(-1, 4, 4)
+        return np.array(placements).reshape(-1, 4, 4)
 
     def between_blocks(self, a: Sequence[int], b: Sequence[int]) -> Array:
         """Placements of blocks b in blocks a; -1 is the ground; shape (k, 4, 4)."""
         worlds = [*self.worlds, pin.SE3.Identity()]
-        found = [worlds[i].actInv(worlds[j]).homogeneous for i, j in zip(a, b, strict=True)]
-        return np.array(found).reshape(-1, 4, 4)
+        placements = [worlds[i].actInv(worlds[j]).homogeneous for i, j in zip(a, b, strict=True)]
+        return np.array(placements).reshape(-1, 4, 4)
 
     def bodies_and_joints(
         self, alpha: Array, F: Array, outside: Sequence[tuple[int, Array]]

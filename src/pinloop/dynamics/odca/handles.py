@@ -155,11 +155,11 @@ class Handles:
 
     def biases(self) -> Array:
         """What handles measure without accelerations of the coordinates, shape (columns,)."""
-        found = np.zeros(self.sweeps.columns)
+        biases = np.zeros(self.sweeps.columns)
         parts = zip(self.blocks.blocks, self._columns, self._acting, self._signs, strict=True)
         for block, columns, acting, signs in parts:
-            found[columns] += block.biases(acting, signs)
-        return found
+            biases[columns] += block.biases(acting, signs)
+        return biases
 
     def targets(self) -> Array:
         """What accelerations of the coordinates must make handles measure, shape (columns,)."""
@@ -170,10 +170,10 @@ class Handles:
 
     def measure(self, alpha: Array) -> Array:
         """``D'`` times the relative motion at each joint, shape (columns,)."""
-        found = np.zeros(self.sweeps.columns)
+        measures = np.zeros(self.sweeps.columns)
         for block, at, columns in self._parts:
-            found[columns] += alpha[at] @ block.U
-        return found
+            measures[columns] += alpha[at] @ block.U
+        return measures
 
     def solve(self, y: Array) -> tuple[Array, Array]:
         """Measure numbers of joint forces, and the accelerations that these forces give.
@@ -193,10 +193,10 @@ class Handles:
 
     def forces(self, x: Array) -> Array:
         """Generalised forces of joint forces on the blocks, shape (size,)."""
-        found = np.zeros(self.blocks.size)
+        forces = np.zeros(self.blocks.size)
         for block, at, columns in self._parts:
-            found[at] = block.U @ x[columns]
-        return found
+            forces[at] = block.U @ x[columns]
+        return forces
 
 
 def units(robot: Mechanism, blocks: Blocks, cuts: CutJoints, loops: LoopJoints) -> None:
@@ -223,9 +223,9 @@ def _response(inverse: Array, bodies: Sequence[int] | Indices, seats: Array, D: 
     """What single bodies answer to each column of ``D``, shape (n, width)."""
     at = np.asarray(bodies, dtype=np.intp)
     W = adjoint(seats).transpose(0, 2, 1) @ D
-    found = np.sum(W * (inverse[at] @ W), axis=1)
-    found[at < 0] = 0.0
-    return np.asarray(found)
+    response = np.sum(W * (inverse[at] @ W), axis=1)
+    response[at < 0] = 0.0
+    return np.asarray(response)
 
 
 def _unit(own: Array) -> Array:

@@ -95,10 +95,10 @@ class CutJoints:
         padded[k, number] = tau[c]
         return apply(self._duals, padded)
 
-    def rates(self, across: Array, found: Array) -> None:
-        """Coordinates of relative twists or accelerations, written to ``found``, shape (nv,)."""
+    def rates(self, across: Array, rates: Array) -> None:
+        """Coordinates of relative twists or accelerations, written to ``rates``, shape (nv,)."""
         k, number, c = self._at
-        found[c] = apply_transposed(self._duals, across)[k, number]
+        rates[c] = apply_transposed(self._duals, across)[k, number]
 
     def _split(self, joints: range | list[int]) -> None:
         """Orthonormal ``D`` with ``D'H = 0``, and the dual ``H (H'H)^-1``."""
@@ -224,11 +224,11 @@ class LoopJoints:
     def residual(self) -> Array:
         """Closure residual of each row in the units of ``D``, shape (all rows,)."""
         _, in_a = self._placements()
-        found = np.zeros(len(self.scale))
+        residual = np.zeros(len(self.scale))
         for k, loop in enumerate(self._robot.loops):
             rows = slice(self.first[k], self.first[k + 1])
-            found[rows] = self._select[k] @ loop.pair.residual(self._across(in_a, k))
-        return found * self.scale
+            residual[rows] = self._select[k] @ loop.pair.residual(self._across(in_a, k))
+        return residual * self.scale
 
     def on_bodies(self, x: Array) -> list[tuple[int, Array]]:
         """Bodies and what loops do to them, at and in their blocks' frames.
@@ -236,15 +236,15 @@ class LoopJoints:
         Args:
             x: measure numbers, shape (all rows,).
         """
-        found = []
+        pairs = []
         for k, (first, last) in enumerate(pairwise(self.first)):
             for body, wrenches, sign in (
                 (self.body_b[k], self.on_b, 1.0),
                 (self.body_a[k], self.on_a, -1.0),
             ):
                 if body >= 0:
-                    found.append((int(body), sign * x[first:last] @ wrenches[first:last]))
-        return found
+                    pairs.append((int(body), sign * x[first:last] @ wrenches[first:last]))
+        return pairs
 
     def _placements(self) -> tuple[Array, Array]:
         """Placements of frames B in the blocks of bodies B and A."""
@@ -270,10 +270,10 @@ class LoopJoints:
 
 def _ends(blocks: Blocks, bodies: Indices) -> list[tuple[int, Indices, Array]]:
     """Per block that carries ends of loops: its number, which ones, and what moves them."""
-    found = []
+    ends = []
     numbers = blocks.block_of[bodies]
     for number in np.unique(numbers[numbers >= 0]).tolist():
         at = np.flatnonzero(numbers == number)
         supports = np.array([blocks.blocks[number].supports[int(bodies[k])] for k in at])
-        found.append((number, at, supports))
-    return found
+        ends.append((number, at, supports))
+    return ends

@@ -68,13 +68,13 @@ class Coordinates:
 
     def forces(self, torques: Array) -> Array:
         """Torques on the robot's coordinates as forces on those of the blocks, shape (size,)."""
-        found = np.zeros(self._blocks.size)
+        forces = np.zeros(self._blocks.size)
         if not torques.any():
-            return found
+            return forces
         if self._blocks.cuts:
-            found = self._blocks.press(self._cuts.wrenches(torques))
-        found[self._at] += torques[self._v]
-        return found
+            forces = self._blocks.press(self._cuts.wrenches(torques))
+        forces[self._at] += torques[self._v]
+        return forces
 
     def rates(self, alpha: Array, apart: Array) -> Array:
         """The robot's coordinates from those of the blocks, shape (nv,).
@@ -83,11 +83,11 @@ class Coordinates:
             alpha: shape (size,).
             apart: what does not come from coordinates of joints between blocks, (cuts, 6).
         """
-        found = np.empty(self.nv)
-        found[self._v] = alpha[self._at]
+        rates = np.empty(self.nv)
+        rates[self._v] = alpha[self._at]
         if self._blocks.cuts:
-            self._cuts.rates(self._blocks.between(alpha) - apart, found)
-        return found
+            self._cuts.rates(self._blocks.between(alpha) - apart, rates)
+        return rates
 
     def respond(self, forces: Array, held: Array | None) -> Array:
         """Accelerations of all blocks without joint forces, shape (size,).
@@ -96,13 +96,13 @@ class Coordinates:
             forces: shape (size,).
             held: value of each held coordinate; nothing if None.
         """
-        found = np.empty(len(forces))
+        alpha = np.empty(len(forces))
         for number, (block, at) in enumerate(
             zip(self._blocks.blocks, self._blocks.at, strict=True)
         ):
             mine = None if held is None else held[self._inside.get(number, [])]
-            found[at] = block.respond(forces[at], mine)
-        return found
+            alpha[at] = block.respond(forces[at], mine)
+        return alpha
 
     def ask(self, target: Array, held: Array) -> None:
         """Add the values of held coordinates to what joints between blocks must measure."""
@@ -120,14 +120,14 @@ class Coordinates:
             x: measure numbers.
             inertial: torque that the rotor of each held coordinate needs.
         """
-        found = inertial.copy()
+        torques = inertial.copy()
         for number, mine in self._inside.items():
             at = self._blocks.at[number]
-            found[mine] = self._blocks.blocks[number].held_forces(forces[at], alpha[at])
+            torques[mine] = self._blocks.blocks[number].held_forces(forces[at], alpha[at])
         for k in self._between:
             joint, place = self._cuts.place[self.held[k]]
-            found[k] += self._cuts.scale[joint, place] * x[joint * self._cuts.width + place]
-        return found
+            torques[k] += self._cuts.scale[joint, place] * x[joint * self._cuts.width + place]
+        return torques
 
 
 @dataclass(frozen=True, eq=False)

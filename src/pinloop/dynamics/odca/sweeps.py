@@ -68,8 +68,8 @@ class Sweeps:
         self._beta: dict[Shape, Array] = {}
         for shape, number in tree.pieces.items():
             own = [sizes[leaf] for leaf in tree.leaves.get(shape, ())]
-            made = [sum(shape)] if number > len(own) else []
-            self._roots[shape] = np.zeros((number, max(own + made), sum(shape)))
+            joined = [sum(shape)] if number > len(own) else []
+            self._roots[shape] = np.zeros((number, max(own + joined), sum(shape)))
             self._beta[shape] = np.zeros((number, sum(shape)))
         self.leaves: dict[Shape, Array] = {
             shape: self._roots[shape][: len(numbers)] for shape, numbers in tree.leaves.items()
@@ -104,9 +104,9 @@ class Sweeps:
                     stack, work.inner, rows, self.caps.get(number)
                 )
             if work.group.outer:
-                made = self._roots[work.shape][work.made]
-                made[:, : work.outer] = work.factors.rest
-                made[:, work.outer :] = 0.0
+                rest = self._roots[work.shape][work.made]
+                rest[:, : work.outer] = work.factors.rest
+                rest[:, work.outer :] = 0.0
 
     def solve(self, y: Array) -> tuple[Array, dict[Shape, Array]]:
         """Measure numbers ``x`` of all joint forces, and what they do to the leaves.
@@ -140,10 +140,10 @@ class Sweeps:
             rest -= beta[:, : work.inner]
         free = _apply(work.factors.root, rest)
         if work.group.outer:
-            made = self._beta[work.shape][work.made]
-            made[:] = _apply(work.factors.across.transpose(0, 2, 1), free)
+            beta_out = self._beta[work.shape][work.made]
+            beta_out[:] = _apply(work.factors.across.transpose(0, 2, 1), free)
             if beta is not None:
-                made += beta[:, work.inner :]
+                beta_out += beta[:, work.inner :]
         return free
 
 

@@ -88,8 +88,8 @@ class _Naming:
 
     def _placement(self, frame: int) -> pin.SE3:
         """Placement in the world of a frame of the model."""
-        found = self._robot.model.frames[frame]
-        return self._placements[found.parentJoint] * found.placement
+        local = self._robot.model.frames[frame]
+        return self._placements[local.parentJoint] * local.placement
 
     def _seat(self, joint: str) -> pin.SE3:
         """Placement in the world of a joint's frame on its child."""
@@ -106,7 +106,7 @@ class _Naming:
     def _inertial(self, body: str) -> pin.Force:
         """Wrench that a body needs from its joints: inertia times acceleration, less its weight."""
         frame = self._frame(body)
-        described = next(one for one in self._robot.description.bodies if one.name == body)
+        described = next(own for own in self._robot.description.bodies if own.name == body)
         inertia = pin.Inertia(described.mass, np.array(described.com), np.array(described.inertia))
         placement = self._placement(self._robot.frame_id(body))
         V = frame.placement.actInv(self._twists[frame.parentJoint])
