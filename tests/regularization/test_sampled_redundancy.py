@@ -203,7 +203,7 @@ def test_ranks_are_checked_as_well(name: str, monkeypatch: pytest.MonkeyPatch) -
     # Even if nobody looks whether the loops are closed.
     best = sampling._best_rows
     monkeypatch.setattr(sampling, "_best_rows", lambda *given: best(*given)[:-1])
-    monkeypatch.setattr(sampling, "_CHECKED", np.inf)
+    monkeypatch.setattr(sampling, "ASSEMBLED", np.inf)
     report = report_of(sampled(robot_called(name)))
     assert report.sampled_rows == 0 and "their rank is" in report.undecided[0]
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.simulation import stabilization
 from pinloop.simulation.stabilization import Projector
+from pinloop.tolerances import Regularity
 
 from .. import linkages
 from .. import screw_tables as tables
@@ -36,7 +36,7 @@ def test_coordinates_that_are_kept_are_as_good_as_new_ones(
     machine = robot(name)
     q, v = moving(machine, 2)
     kept = error()
-    monkeypatch.setattr(stabilization, "_WORSE", np.inf)
+    monkeypatch.setattr(Regularity, "WORSE", np.inf)
     assert kept < 4 * error()
 
 
