@@ -82,6 +82,8 @@ class Mechanism:
         regularization: which loop rows are left, if redundant ones have been removed.
         given_length: characteristic length of the robot that this one was made from.
         spaces: work spaces of Pinocchio that nobody is using.
+
+    Attributes:
         memory: what has been computed from the robot alone, see `workspace.remembered`.
     """
 
