@@ -459,3 +459,31 @@ def test_inverse_dynamics_where_the_carried_rows_degenerate() -> None:
 def test_rows_of_a_mode_are_numbers(rows: Any) -> None:
     with pytest.raises(pl.BadValue, match="rows of a mode"):
         pl.Mode(rows=rows)
+
+
+class TestChoice:
+    """Which rows are held, on small matrices of which the answer is known."""
+
+    @staticmethod
+    def block(rows: int, columns: int) -> sampling._Block:
+        return sampling._Block(("loop",), tuple(range(rows)), np.arange(columns))
+
+    def test_of_rows_that_are_equal_but_for_rounding_the_first_is_taken(self) -> None:
+        assert sampling._pivots(np.diag([1.0, 1.0 + 1e-9]), 1) == (0,)
+        assert sampling._pivots(np.diag([1.0, 1.0 + 1e-3]), 1) == (1,)
+
+    def test_singular_poses_have_no_say(self) -> None:
+        regular = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.5]])
+        singular = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1e-13]])
+        assert sampling._best_rows(self.block(3, 2), [regular, singular]) == (0, 1)
+
+    def test_rows_are_compared_with_all_rows_of_the_same_pose(self) -> None:
+        # Where all rows are small, the second is small, too, but not as bad as the first elsewhere.
+        poses = [np.array([[0.5], [0.9]]), np.array([[0.1], [0.08]])]
+        assert sampling._best_rows(self.block(2, 1), poses) == (1,)
+
+    def test_where_the_mechanism_is_singular_nothing_is_exchanged(self) -> None:
+        J = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1e-12]])
+        assert sampling._renewed(self.block(3, 2), J, (0, 1)) == (0, 1)
+        J[2, 1] = 1.0
+        assert sampling._renewed(self.block(3, 2), J, (0, 1)) == (0, 2)
