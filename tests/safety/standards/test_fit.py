@@ -358,5 +358,5 @@ def test_tables_that_cannot_be_fitted() -> None:
         )
     with pytest.raises(pl.UnknownName, match="axos"):
         fit(pl.safety.StoppingTable((pl.safety.Measured("axos", 1.0, 0.1, None),)), ["viscous"], BY)
-    with pytest.raises(pl.BadValue, match="'payload' is told by each row"):
+    with pytest.raises(pl.BadValue, match="'payload' is given by each row"):
         pl.safety.fit_brakes(wheel(), table(INERTIA, [3.0], 9.0), BY, payload=3.0)

@@ -235,7 +235,7 @@ def test_other_arguments_reach_the_stop() -> None:
     row, by = pl.safety.Measured("axis", 3.0, None, None), on_axis(dynamic_torque=4.0)
     assert row.stop(wheel(), by, until=0.1).outcome == "time-out"
     for name in ("payload", "category", "q", "trigger"):
-        with pytest.raises(pl.BadValue, match=f"'{name}' is told by each row"):
+        with pytest.raises(pl.BadValue, match=f"'{name}' is given by each row"):
             pl.safety.StoppingTable((row,)).stops(wheel(), by, **{name: 1})
 
 

@@ -106,7 +106,9 @@ class AnnexB:
     def again(self, stop: AxisStop) -> StopResult:
         """Compute a stop once more, with everything that belongs to it."""
         machine = self.settings.machine(self.robot, part_of(self.payload, stop.payload_share))
-        (category,) = (one for one in self.categories if one.number == stop.category)
+        (category,) = (
+            candidate for candidate in self.categories if candidate.number == stop.category
+        )
         return self.settings.stop(machine, category, stop.pose.q, stop.axis, stop.speed)
 
     def table(self, category: int, axis: str | None = None) -> Report:
@@ -206,14 +208,16 @@ def annex_b(
     machines = {part: settings.machine(robot, part_of(load, part)) for part in parts}
     extensions = {}
     for axis in names:
-        heavy = [(machines[max(grid[one.number])], one) for one in chosen]
+        heavy = [(machines[max(grid[category.number])], category) for category in chosen]
         room = _room(finder, settings, heavy, axis, full[axis])
         extensions[axis] = finder.extension(axis, parts, given.get(axis), room)
     stops = [
-        settings.axis_stop(machines[mass], one, axis, pose, full[axis], (part, mass), load.mass)
-        for one in chosen
+        settings.axis_stop(
+            machines[mass], category, axis, pose, full[axis], (part, mass), load.mass
+        )
+        for category in chosen
         for axis in names
-        for mass, share, part in product(grid[one.number], repeat=3)
+        for mass, share, part in product(grid[category.number], repeat=3)
         if (pose := extensions[axis].poses.get(share)) is not None
     ]
     return AnnexB(robot, load, names, chosen, grid, full, extensions, tuple(stops), settings)
@@ -239,7 +243,9 @@ def _room(
     for _ in range(_TRIALS):
         pose = finder.extended(axis, room)
         speed = pose.direction * full
-        way = max(settings.way(machine, one, pose.q, axis, speed) for machine, one in heavy)
+        way = max(
+            settings.way(machine, category, pose.q, axis, speed) for machine, category in heavy
+        )
         if way <= room:
             break
         room = _SPARE * way
@@ -250,8 +256,8 @@ def _room(
 
 
 def _categories(categories: Iterable[int | Category]) -> tuple[Category, ...]:
-    chosen = tuple(as_category(one) for one in categories)
-    numbers = [one.number for one in chosen]
+    chosen = tuple(as_category(category) for category in categories)
+    numbers = [category.number for category in chosen]
     if not numbers or len(set(numbers)) < len(numbers):
         raise BadValue(f"categories are {numbers}; give at least one, and each number once")
     return chosen

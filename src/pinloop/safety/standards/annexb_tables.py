@@ -80,7 +80,7 @@ def _csv_row(annex: AnnexB, stop: AxisStop) -> dict[str, str | float]:
         "outcome": stop.outcome,
         "problem": stop.problem,
         "limits_passed": "; ".join(
-            f"{one.joint} {one.side} by {one.by:.4g}" for one in stop.passed
+            f"{passage.joint} {passage.side} by {passage.by:.4g}" for passage in stop.passed
         ),
         "last": stop.last,
     }
@@ -109,8 +109,8 @@ def _tables(annex: AnnexB, category: int, axes: Sequence[str]) -> Iterator[Block
 def _summary(annex: AnnexB, category: int, axes: Sequence[str], units: Units) -> Table:
     """One stop per axis, split into reaction and braking."""
     (share,) = annex.shares[category]
-    found = {stop.axis: stop for stop in annex.select(category=category)}
-    stops = [found.get(axis) for axis in axes]
+    by_axis = {stop.axis: stop for stop in annex.select(category=category)}
+    stops = [by_axis.get(axis) for axis in axes]
     ways = _cells([_thirds(s, "reaction_distance", "distance", units.factor) for s in stops])
     times = _cells([_thirds(s, "reaction_time", "time", 1e3) for s in stops])
     rows = []
@@ -131,11 +131,11 @@ def _summary(annex: AnnexB, category: int, axes: Sequence[str], units: Units) ->
 def _grid(annex: AnnexB, category: int, axis: str, share: float) -> Table:
     """Speeds down, extensions across, for one payload."""
     shares, units = annex.shares[category], units_of(annex.robot, axis)
-    found = {
+    by_case = {
         (stop.speed_share, stop.extension_share): stop
         for stop in annex.select(category=category, axis=axis, payload_share=share)
     }
-    table = [[found.get((speed, extension)) for extension in shares] for speed in shares]
+    table = [[by_case.get((speed, extension)) for extension in shares] for speed in shares]
     ways = _cells([[_part(stop, "distance", units.factor) for stop in row] for row in table])
     times = _cells([[_part(stop, "time", 1e3) for stop in row] for row in table])
     rows = []
@@ -248,17 +248,17 @@ def _definitions(annex: AnnexB) -> Iterator[str]:
     """What the numbers mean."""
     yield (
         "stopping time: from the signal until all joints are at rest for good; stopping distance: "
-        "how far the axis gets in that time from where it was, reaction and braking together (ISO "
+        "how far the axis moves in that time, reaction and braking together (ISO "
         "10218-1:2011, annex B)"
     )
-    for one in annex.categories:
+    for category in annex.categories:
         limit = ""
-        if isinstance(one, Category1) and one.time_limit is not None:
-            limit = f"; power is cut after {milliseconds(one.time_limit)} in any case"
-        yield f"category {one.number} (IEC 60204-1): {_CATEGORIES[one.number]}{limit}"
+        if isinstance(category, Category1) and category.time_limit is not None:
+            limit = f"; power is cut after {milliseconds(category.time_limit)} in any case"
+        yield f"category {category.number} (IEC 60204-1): {_CATEGORIES[category.number]}{limit}"
     yield (
-        "one axis moves at constant speed until the command; the other driven joints stand, held "
-        "by their drives, and by their brakes when these have come"
+        "one axis moves at constant speed until the command; the other driven joints are at rest, "
+        "held by their drives, and by their brakes once these have engaged"
     )
     speeds = ", ".join(
         f"{axis} {units.factor * speed:.4g} {units.shown}/s"
@@ -280,7 +280,7 @@ def _definitions(annex: AnnexB) -> Iterator[str]:
         )
     yield (
         "of all poses with an extension: that in which the axis moves the payload downwards most "
-        "steeply, then that nearest to the fully extended one; joints that carry the axis stand as "
+        "steeply, then that nearest to the fully extended one; joints that carry the axis are as "
         "in the fully extended pose of the first axis that moves the payload downwards"
     )
 
@@ -317,10 +317,10 @@ def _limits(annex: AnnexB) -> Iterator[str]:
     """Limits of joints that stops pass, with the worst of each."""
     worst: dict[tuple[str, str, str], tuple[int, float]] = {}
     for stop in annex.stops:
-        for one in stop.passed:
-            key = stop.axis, one.joint, one.side
+        for passage in stop.passed:
+            key = stop.axis, passage.joint, passage.side
             count, by = worst.get(key, (0, 0.0))
-            worst[key] = count + 1, max(by, one.by)
+            worst[key] = count + 1, max(by, passage.by)
     for (axis, joint, side), (count, by) in worst.items():
         which = "a stop passes" if count == 1 else f"{count} stops pass"
         at, amount = annex.robot.coordinates(joint), f"{by:.3g}"

@@ -132,13 +132,13 @@ class AxisFit:
 
     def errors_with(self, brakes: Brakes) -> Array:
         """The same, with any brakes."""
-        found: list[Array] = []
+        errors: list[Array] = []
         for row in self.rows:
             try:
-                found.append(_errors(row, self._stop(row, brakes)))
+                errors.append(_errors(row, self._stop(row, brakes)))
             except StopFailed:
-                found.append(np.array([np.inf]))
-        together = np.concatenate(found)
+                errors.append(np.array([np.inf]))
+        together = np.concatenate(errors)
         # A stop that fails is no number of the table; the size of what is returned must stay.
         return together if np.all(np.isfinite(together)) else np.full(self.count, np.inf)
 
@@ -180,10 +180,10 @@ class AxisFit:
         speed, time = abs(row.speed), _time(row)
         brake = self.brakes.joints[self.joint]
         try:
-            made = self._stop(row, self.brakes)
+            result = self._stop(row, self.brakes)
         except StopFailed as error:
-            made = error.result
-        torque = max(2.0 * made.ledger.kinetic_before / (speed * time), LEAST_TORQUE)
+            result = error.result
+        torque = max(2.0 * result.ledger.kinetic_before / (speed * time), LEAST_TORQUE)
         ratio = brake.gear_ratio
         sizes = {
             "dynamic_torque": torque / (ratio if brake.side == "motor" else 1.0),
@@ -290,16 +290,16 @@ class AxisFit:
         names = [n for n, c in zip(self.names, direction, strict=True) if abs(c) > _PART]
         stops = "1 stop" if len(self.rows) == 1 else f"{len(self.rows)} stops"
         numbers = "1 number" if self.count == 1 else f"{self.count} numbers"
-        way = "do not fit it" if len(names) == 1 else "fix one of them"
+        remedy = "do not fit it" if len(names) == 1 else "fix one of them"
         return (
             f"joint '{self.joint}': {stops} with {numbers} do not identify {' and '.join(names)}: "
-            f"other values fit as well; {way}, or measure at other speeds, poses or payloads"
+            f"other values fit as well; {remedy}, or measure at other speeds, poses or payloads"
         )
 
-    def _zero_note(self, one: Fitted) -> str:
+    def _zero_note(self, parameter: Fitted) -> str:
         return (
-            f"joint '{self.joint}': {one.parameter} is fitted to zero, its least value: the table "
-            "shows none of it, or less than none"
+            f"joint '{self.joint}': {parameter.parameter} is fitted to zero, its lower bound: the "
+            "table shows none of it, or less than none"
         )
 
 

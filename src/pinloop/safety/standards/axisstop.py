@@ -173,20 +173,20 @@ class Settings:
             axis, category.number, part, load, speed, load * mass, pose, outcome="failed"
         )
         try:
-            found = self.stop(machine, category, pose.q, axis, speed)
+            result = self.stop(machine, category, pose.q, axis, speed)
         except StopFailed as error:
             return replace(case, problem=" ".join(str(error).split()))
-        joint = found.joints[axis]
-        passed = joint_limits(found.run, tolerance=_SAG)
+        joint = result.joints[axis]
+        passed = joint_limits(result.run, tolerance=_SAG)
         return replace(
             case,
-            outcome=found.outcome,
-            time=found.stopping_time,
+            outcome=result.outcome,
+            time=result.stopping_time,
             distance=joint.excursion,
             reaction_time=joint.reaction_time,
             reaction_distance=pose.direction * joint.reaction_angle,
-            last=max(found.joints.values(), key=lambda one: one.time).name,
-            passed=tuple(one for one in passed if one.kind == "position"),
+            last=max(result.joints.values(), key=lambda item: item.time).name,
+            passed=tuple(item for item in passed if item.kind == "position"),
         )
 
 
@@ -226,7 +226,7 @@ def checked_axes(
                 f"{', '.join(driven)}"
             )
         brake = brakes.joints.get(name)
-        braked = any(one.number < 2 for one in categories)
+        braked = any(category.number < 2 for category in categories)
         if brake is None or (braked and brake.kind == "none"):
             raise BadValue(
                 f"axis '{name}' of robot '{robot.name}' has no brake: nothing stops it; give it "

@@ -67,19 +67,19 @@ class Compared:
     def mismatches(self) -> tuple[str, ...]:
         """In what the computed stop is another one than the published one, a sentence each."""
         row, units = self.measured, TURNING if self.unit == TURNING.si else SLIDING
-        found = []
+        sentences = []
         if abs(self.speed - row.speed) > _SAME_SPEED * abs(row.speed):
             speeds = [f"{units.factor * v:.4g} {units.shown}/s" for v in (self.speed, row.speed)]
-            found.append(
+            sentences.append(
                 f"axis '{row.joint}' moves at {speeds[0]} in the computed stop, at {speeds[1]} in "
                 "the table: their times and distances are not comparable"
             )
         if self.category not in (None, row.category):
-            found.append(
+            sentences.append(
                 f"the stop of axis '{row.joint}' is computed in category {self.category}, the "
                 f"table has category {row.category}"
             )
-        return tuple(found)
+        return tuple(sentences)
 
     def as_dict(self) -> dict[str, Any]:
         """The row in SI units, as JSON takes it."""
@@ -128,8 +128,8 @@ class Comparison:
             facts: further lines above it: a name and what it is.
         """
         entries = [("published", self.source), *facts] if self.source else list(facts)
-        said = tuple((name, Cell(printable(text))) for name, text in entries)
-        blocks: list[Block] = [KeyValues("Stops", said)] if said else []
+        cells = tuple((name, Cell(printable(text))) for name, text in entries)
+        blocks: list[Block] = [KeyValues("Stops", cells)] if cells else []
         title = f"{self.robot or 'robot'}: computed and published stops"
         return Report(Cell(printable(title)), (*blocks, *self.blocks()), PLANNING_AID)
 

@@ -117,18 +117,18 @@ def write_terms(path: str | Path, rows: Sequence[Row]) -> Path:
 
 def checked_stops(stop: StopResult | Iterable[StopResult]) -> list[StopResult]:
     """Return one stop or several as a list after checking that the robots are at rest and held."""
-    found: list[Any] = [stop]
+    stops: list[Any] = [stop]
     if not isinstance(stop, StopResult):
-        found = list(stop) if isinstance(stop, Iterable) else []
-    if not found or not all(isinstance(one, StopResult) for one in found):
+        stops = list(stop) if isinstance(stop, Iterable) else []
+    if not stops or not all(isinstance(result, StopResult) for result in stops):
         raise BadValue(f"{stop!r} is no stop; give the result of pl.stop, several, or a study")
-    for one in found:
-        if not one.holds:
+    for result in stops:
+        if not result.holds:
             raise BadValue(
-                f"the stop of robot '{one.robot.name}' ends as '{one.outcome}': no distance "
+                f"the stop of robot '{result.robot.name}' ends as '{result.outcome}': no distance "
                 "protects from a robot that does not come to rest and hold"
             )
-    return found
+    return stops
 
 
 def at_least_zero(what: str, value: Any, wanted: str = "a length >= 0 in metres") -> float:

@@ -72,7 +72,7 @@ class Search:
         self._rng = np.random.default_rng(_SEED)
         starts: Starts = [(places.home, None)]
         starts += [(self._scattered(places.home, 2.0), None) for _ in range(_STARTS)]
-        here = [one for one in (places.place(x) for x, _ in starts) if one is not None]
+        here = [place for place in (places.place(x) for x, _ in starts) if place is not None]
         self.least = self.largest = 0.0
         self.found = bool(here)
         if not here:
@@ -137,7 +137,7 @@ class Search:
         def worth(here: Place) -> tuple[float, Array]:
             return self._steep_and_near(here, direction, full.x)
 
-        found: dict[float, Place] = {}
+        poses: dict[float, Place] = {}
         branches: Starts = [(self._scattered(full.x, 0.3), full) for _ in range(_STARTS)]
         last = 1.0
         for share in sorted(set(shares), reverse=True):
@@ -149,9 +149,9 @@ class Search:
             anywhere: Starts = [(self._scattered(full.x, 2.0), full) for _ in range(_STARTS)]
             here = self._at_share(share, [*branches, *anywhere], worth)
             if here:
-                found[share] = self._polished(self._best(here, worth), worth, share)
-            branches, last = [(one.x, one) for one in here], share
-        return found
+                poses[share] = self._polished(self._best(here, worth), worth, share)
+            branches, last = [(place.x, place) for place in here], share
+        return poses
 
     def _bound(self, starts: Starts) -> None:
         """Find the largest and the least distance."""
@@ -173,11 +173,11 @@ class Search:
 
     def _at_share(self, share: float, starts: Starts, worth: Rule) -> list[Place]:
         """Steep and near poses with a share of the largest distance, different ones only."""
-        found: list[Place] = []
+        distinct: list[Place] = []
         for here in self._minima(starts, worth, share):
-            if not any(np.abs(here.x - one.x).max() < _ALIKE for one in found):
-                found.append(here)
-        return found
+            if not any(np.abs(here.x - known.x).max() < _ALIKE for known in distinct):
+                distinct.append(here)
+        return distinct
 
     def _best(self, poses: list[Place], worth: Rule) -> Place:
         """The best pose; of several that are as good the highest one (elbow up)."""
@@ -216,8 +216,8 @@ class Search:
         if not self._matters.any():
             moved = moved[:1]
         zero = None if share is None else miss
-        found = self._places.minima(moved, self._matters, worth, zero)
-        return [here for here in found if zero is None or abs(miss(here)[0][0]) <= SHARE_MISSED]
+        minima = self._places.minima(moved, self._matters, worth, zero)
+        return [here for here in minima if zero is None or abs(miss(here)[0][0]) <= SHARE_MISSED]
 
     def _polished(self, best: Place, worth: Rule, share: float | None = None) -> Place:
         """The same minimum, found once more from where it was found."""
@@ -418,12 +418,12 @@ class Finder:
     def _varied(self, axis: str) -> tuple[str, ...]:
         """Driven joints that may vary: they do not carry the axis, and have somewhere to go."""
         carriers = self._carriers(axis)
-        found = []
+        varied = []
         for name in self.driven:
             low, high = self._range(name)
             if name not in carriers and low < high:
-                found.append(name)
-        return tuple(found)
+                varied.append(name)
+        return tuple(varied)
 
     def _range(self, joint: str) -> tuple[float, float]:
         """Limits of a driven joint; a turn for one that turns without limits, none for a slider."""
@@ -443,10 +443,10 @@ class Finder:
 
     def _carriers(self, joint: str) -> list[str]:
         """Driven joints of the tree that carry a joint, the nearest first."""
-        model, found = self.robot.model, []
+        model, joints = self.robot.model, []
         index = int(model.parents[self.robot.coordinates(joint).index])
         while index:
             if model.names[index] in self.driven:
-                found.append(str(model.names[index]))
+                joints.append(str(model.names[index]))
             index = int(model.parents[index])
-        return found
+        return joints

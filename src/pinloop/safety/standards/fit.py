@@ -56,8 +56,8 @@ class Fit:
         """
         source = self.comparison.source
         entries = [("fitted to", source), *facts] if source else list(facts)
-        said = tuple((name, Cell(printable(text))) for name, text in entries)
-        blocks: list[Block] = [KeyValues("Fit", said)] if said else []
+        cells = tuple((name, Cell(printable(text))) for name, text in entries)
+        blocks: list[Block] = [KeyValues("Fit", cells)] if cells else []
         blocks += [_grid(self.parameters), *self.comparison.blocks()]
         if self.warnings:
             blocks.append(Notes("Warnings", tuple(map(printable, self.warnings)), "caution"))
@@ -68,14 +68,14 @@ class Fit:
         """Parameters, comparison and warnings, as JSON takes them; errors not known are None."""
         parameters = [
             {
-                "joint": one.joint,
-                "parameter": one.parameter,
-                "value": one.value,
-                "unit": one.unit,
-                "error": one.error if math.isfinite(one.error) else None,
-                "identified": one.identified,
+                "joint": parameter.joint,
+                "parameter": parameter.parameter,
+                "value": parameter.value,
+                "unit": parameter.unit,
+                "error": parameter.error if math.isfinite(parameter.error) else None,
+                "identified": parameter.identified,
             }
-            for one in self.parameters
+            for parameter in self.parameters
         ]
         return {
             "parameters": parameters,
@@ -109,10 +109,10 @@ def fit_brakes(
     Raises:
         BadValue: a parameter cannot be fitted, or an axis of the table has no brake.
     """
-    made = fitted(robot, table, brakes, parameters, **arguments)
-    for note in made.warnings:
+    fit = fitted(robot, table, brakes, parameters, **arguments)
+    for note in fit.warnings:
         warnings.warn(note, PinloopWarning, stacklevel=3)
-    return made
+    return fit
 
 
 def fitted(
@@ -150,8 +150,10 @@ def fitted(
         )
     notes += _band_notes(brakes, solved, names)
     results = table.stops(robot, brakes, **arguments)
-    found = tuple(one for solution in solved.values() for one in solution.parameters)
-    return Fit(brakes, found, compare(results, table), tuple(notes))
+    identified = tuple(
+        parameter for solution in solved.values() for parameter in solution.parameters
+    )
+    return Fit(brakes, identified, compare(results, table), tuple(notes))
 
 
 def _band_notes(brakes: Brakes, joints: Iterable[str], names: Sequence[str]) -> list[str]:
@@ -183,8 +185,8 @@ def _checked(table: StoppingTable, brakes: Brakes, parameters: Sequence[str]) ->
             if not brake.uses(name):
                 raise BadValue(f"joint '{joint}' has a brake of kind {brake.kind}: it has no "
                                f"{name} that could be fitted")  # fmt: skip
-        given = [one for one in table.rows if one.joint == joint]
-        if not any(one.numbers for one in given):
+        given = [row for row in table.rows if row.joint == joint]
+        if not any(row.numbers for row in given):
             raise BadValue(f"the table has neither a time nor an angle for joint '{joint}'")
     return names
 
@@ -200,15 +202,18 @@ def _grid(parameters: Sequence[Fitted]) -> Table:
     )
     rows = [
         (
-            Cell(printable(one.joint)), Cell(one.parameter), Cell(f"{one.value:.4g}"),
-            _error_cell(one), Cell(one.unit),
+            Cell(printable(parameter.joint)),
+            Cell(parameter.parameter),
+            Cell(f"{parameter.value:.4g}"),
+            _error_cell(parameter),
+            Cell(parameter.unit),
         )
-        for one in parameters
-    ]  # fmt: skip
+        for parameter in parameters
+    ]
     return Table("Fitted parameters", columns, tuple(rows))
 
 
-def _error_cell(one: Fitted) -> Cell:
-    if not one.identified:
+def _error_cell(parameter: Fitted) -> Cell:
+    if not parameter.identified:
         return Cell("not identified", "caution")
-    return Cell("not known" if math.isnan(one.error) else f"{one.error:.2g}")
+    return Cell("not known" if math.isnan(parameter.error) else f"{parameter.error:.2g}")

@@ -177,12 +177,12 @@ def minimum_distance(
 def _assumed(detection: float, C: float) -> tuple[str, ...]:
     """What a distance rests on, one sentence each."""
     absent = [name for name, value in (("detection", detection), ("C", C)) if not value]
-    found = [
+    notes = [
         "S counts from everything that the robot sweeps until it is at rest, not from its tool"
     ]
     if absent:
-        found.append(f"{', '.join(absent)} not given and taken as 0")
-    return tuple(found)
+        notes.append(f"{', '.join(absent)} not given and taken as 0")
+    return tuple(notes)
 
 
 def _stopping_time(
@@ -195,4 +195,4 @@ def _stopping_time(
         standing = standing_cases(stop)
         case = max(standing.times, key=standing.times.__getitem__)
         return standing.times[case], case, standing.notes
-    return max(one.stopping_time for one in checked_stops(stop)), None, ()
+    return max(result.stopping_time for result in checked_stops(stop)), None, ()

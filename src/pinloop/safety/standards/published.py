@@ -107,7 +107,7 @@ class Measured:
         """
         for name in _OWN:
             if name in arguments:
-                raise BadValue(f"'{name}' is told by each row of the table; leave it out")
+                raise BadValue(f"'{name}' is given by each row of the table; leave it out")
         self.check(robot)
         q = robot.configuration(dict(self.pose))
         v = robot.velocity({self.joint: self.speed})
@@ -144,9 +144,9 @@ class StoppingTable:
         One row per stop, with the columns ``joint``; ``speed_rad_per_s``, ``speed_deg_per_s``,
         ``speed_m_per_s`` or ``speed_mm_per_s``; ``time_s`` or ``time_ms``; ``angle_rad``,
         ``angle_deg``, ``distance_m`` or ``distance_mm``; and if wanted ``payload_kg``,
-        ``category``, ``note``, and ``pose_<joint>_deg`` (or ``_rad``, ``_m``, ``_mm``) for
-        coordinates at the signal. Cells that are not known stay empty. Lines that begin with
-        ``#`` are remarks.
+        ``category``, ``note``, and ``<joint>_pose_deg`` (or ``_rad``, ``_m``, ``_mm``) for
+        coordinates at the signal. Unknown cells stay empty. Lines that begin with ``#`` are
+        comments.
 
         Raises:
             LoadError: the file cannot be read; names file, line and column.
@@ -334,17 +334,17 @@ class _Line:
 
     def pose(self) -> dict[str, float]:
         """Coordinates of joints."""
-        found: dict[str, float] = {}
+        pose: dict[str, float] = {}
         for column in self.cells:
             match = None if column in _KNOWN else _pose_column(column)
             if match is None:
                 continue
-            if match["joint"] in found:
+            if match["joint"] in pose:
                 raise self.wrong(f"gives the pose of joint '{match['joint']}' twice")
             unit, factor = UNITS[match["unit"]]
             self.note(match["joint"], unit)
-            found[match["joint"]] = factor * self.number_in(column)
-        return found
+            pose[match["joint"]] = factor * self.number_in(column)
+        return pose
 
     def note(self, joint: str, unit: str) -> None:
         """Remember what the numbers of a joint are in."""

@@ -131,8 +131,8 @@ class Separation:
         ]
         count = len(self.distances)
         if self.case is not None:
-            said = f"case {self.case}, the largest distance of {count} cases in {self.results}"
-            facts.append(("study", Cell(printable(said))))
+            text = f"case {self.case}, the largest distance of {count} cases in {self.results}"
+            facts.append(("study", Cell(printable(text))))
         elif count > 1:
             facts.append(("stops", Cell(f"{count}; this is the one with the largest distance")))
         blocks: list[Block] = [
@@ -254,13 +254,13 @@ def separation(
     )
     if isinstance(stop, Study):
         return _of_study(wanted, stop, jobs)
-    found = [wanted.of(one) for one in checked_stops(stop)]
-    pairs = [(one.distance, one.simple) for one in found]
+    separations = [wanted.of(each) for each in checked_stops(stop)]
+    pairs = [(each.distance, each.simple) for each in separations]
     number, more = _largest(pairs, "stop", range(len(pairs)))
     return replace(
-        found[number],
-        distances=tuple(one.distance for one in found),
-        notes=(*more, *found[number].notes),
+        separations[number],
+        distances=tuple(each.distance for each in separations),
+        notes=(*more, *separations[number].notes),
     )
 
 
@@ -281,21 +281,21 @@ def _of_study(wanted: _Wanted, study: Study, jobs: int) -> Separation:
 
 
 def _largest(
-    found: Sequence[tuple[float, float]], what: str, numbers: Sequence[int]
+    pairs: Sequence[tuple[float, float]], what: str, numbers: Sequence[int]
 ) -> tuple[int, tuple[str, ...]]:
     """Where the largest distance is, and a sentence if the simple form is larger elsewhere.
 
     Args:
-        found: the distance and its simple form [m], one after the other.
+        pairs: distances and their simple forms [m].
         what: what they belong to, for messages.
         numbers: their numbers, for messages.
     """
-    first = max(range(len(found)), key=lambda k: found[k][0])
-    other = max(range(len(found)), key=lambda k: found[k][1])
-    if found[other][1] <= found[first][1]:
+    first = max(range(len(pairs)), key=lambda k: pairs[k][0])
+    other = max(range(len(pairs)), key=lambda k: pairs[k][1])
+    if pairs[other][1] <= pairs[first][1]:
         return first, ()
     return first, (
-        f"the simple form is largest for {what} {numbers[other]}: {1e3 * found[other][1]:.1f} mm",
+        f"the simple form is largest for {what} {numbers[other]}: {1e3 * pairs[other][1]:.1f} mm",
     )
 
 
