@@ -90,8 +90,9 @@ def test_any_tilt_below_the_tolerance_is_rounding(tilt: float) -> None:
     assert closes(robot, pl.assemble(robot, {"motor": 1.0})) < 1e-12
 
 
-def test_a_tilt_beyond_the_tolerance_is_none() -> None:
-    axis = '<origin xyz="0.4 0 0" rpy="0.001 0 0"/> <axis xyz="0 1 0"/>'
+@pytest.mark.parametrize("tilt", [4e-4, 1e-3])
+def test_a_tilt_beyond_the_tolerance_is_none(tilt: float) -> None:
+    axis = f'<origin xyz="0.4 0 0" rpy="{tilt} 0 0"/> <axis xyz="0 1 0"/>'
     text = crank(axis, '<link2 link="rocker" xyz="0 0 0.3"/>')
     assert pl.load(text).description.rounding is None
     assert not pl.diagnose(pl.load(text)).assembled
