@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -187,7 +188,7 @@ def test_the_player_marks_the_instant_and_says_why(tmp_path: Path) -> None:
     run = thrown(4.0, 0.3)
     page = run.save_html(tmp_path / "run.html").read_text(encoding="utf-8")
     assert "joint passes its upper limit" in page
-    assert "Warning: joint &#x27;joint&#x27; passes its upper limit, 0.3 m" in page
+    assert "Warning: joint 'joint' passes its upper limit, 0.3 m" in unescape(page)
 
 
 def test_the_command_tells_people_and_programs(tmp_path: Path) -> None:

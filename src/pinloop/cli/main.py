@@ -69,6 +69,10 @@ class _Commands(TyperGroup):
         super().__init__(**settings)
         self.commands = _LazyCommands(_MODULES)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Let ``--json`` be a flag and take a file; see `settle_json`."""
+        return super().parse_args(ctx, settle_json(args))
+
 
 _ABOUT = "Robots with closed loops: analyse, view, simulate and stop them."
 
@@ -94,14 +98,16 @@ def run(arguments: Sequence[str]) -> int:
     Args:
         arguments: the words after the program's name.
     """
-    words = settle_json(arguments)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", PinloopWarning)
             warnings.showwarning = show_warning
-            code = get_command(app)(args=words, prog_name="pinloop", standalone_mode=False)
+            code = get_command(app)(
+                args=list(arguments), prog_name="pinloop", standalone_mode=False
+            )
         return int(code or 0)
     except (PinloopError, typer.TyperException) as error:
+        words = settle_json(arguments)
         return _failed(error, as_json="--json=-" in words or ("--json", "-") in pairwise(words))
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
