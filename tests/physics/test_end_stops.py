@@ -129,6 +129,8 @@ def test_a_ball_bounces_as_in_the_book(e: float, method: pl.MuntheKaas) -> None:
         assert made.impulse_of("lock:joint") == pytest.approx(-(1 + e) * made.v_minus, rel=1e-9)
     # All bounces take a finite time. Those below 1e-10 m are left out: 2 sqrt(2 h / g) / (1 - e).
     assert last.t == pytest.approx(end, abs=2 * np.sqrt(2e-10 / s.G) / (1 - e))
+    rises = [(rate * e ** (k + 1)) ** 2 / (2 * s.G) for k in range(len(run.transitions))]
+    assert min(rises[:-1], default=1.0) > 1e-10 * ball.length >= rises[-1]
     assert str(last.after) == "lock:joint"
     resting = run.t > last.t
     assert resting.any() and not run.v[resting].any() and np.ptp(run.q[resting]) == 0.0
