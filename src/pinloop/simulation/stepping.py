@@ -207,7 +207,8 @@ class Stepper:
 
     def fixed(self, t: float, t_next: float, state: State) -> Step:
         """One step to a given time, whatever its error."""
-        attempt = self._attempt(t, t_next - t, state, self._decay_at(t, state))
+        decay = None if self.decay is None else self._decay_at(t, state)
+        attempt = self._attempt(t, t_next - t, state, decay)
         step = self._finish(t, t_next, state, attempt)
         self._require_small_shift(step, attempt.v)
         return step
