@@ -22,8 +22,8 @@ from pinloop.model.description import GROUND
 from pinloop.safety.stopping.assumptions import PLANNING_AID
 from pinloop.show.stop_report import write_report
 from pinloop.show.stop_report.instants import clock_of, happenings, instants, shown_until
-from pinloop.show.stop_report.stop_curves import curves_of, energy_stacks, heat_stacks, joint_lanes
-from pinloop.show.stop_report.stop_page import page_of
+from pinloop.show.stop_report.joint_curves import curves_of, energy_stacks, heat_stacks, joint_lanes
+from pinloop.show.stop_report.report_page import page_of
 
 from ..safety.stopping.robots_to_stop import (
     X,

@@ -11,7 +11,7 @@ from pathlib import Path
 from ...boundary.files import write_text
 from ...safety.stopping.result import StopResult
 from ...tables.report import Section
-from .stop_page import page_of
+from .report_page import page_of
 
 __all__ = ["write_report"]
 

@@ -1,6 +1,6 @@
 """Figures of a stop for notebooks and papers: positions, velocities, torques, energy, in SI units.
 
-The page of a stop shows its curves in other units, joint by joint: see `stop_curves`.
+The page of a stop shows its curves in other units, joint by joint: see `joint_curves`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...safety.stopping.result import StopResult
 from ..plots.charts import Line, Panel, draw_panels
 from ..plots.curves import Coordinate, Fine, coordinates, lines_by_unit, velocities
 from .instants import Clock, instants
-from .stop_curves import dense_series
+from .joint_curves import dense_series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

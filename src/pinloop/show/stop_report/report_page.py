@@ -15,6 +15,7 @@ from ...tables.report_html import key_values_html, table_html
 from ..plots.chart_shapes import Stack, lanes, stacks
 from ..scene.html import policy
 from .instants import Clock, clock_of, instants
+from .joint_curves import Curves, curves_of, energy_stacks, heat_stacks, joint_lanes
 from .sections import (
     area_legend,
     assumptions_section,
@@ -27,7 +28,6 @@ from .sections import (
     report_style,
     section,
 )
-from .stop_curves import Curves, curves_of, energy_stacks, heat_stacks, joint_lanes
 from .stop_replay import Motion, motion_of
 
 __all__ = ["page_of"]
