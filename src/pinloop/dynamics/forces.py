@@ -155,9 +155,12 @@ class JointDamping(Force):
             for joint, value in self.coefficients.items():
                 damping[robot.coordinates(joint).v] = float(_numbers(value, f"'{joint}'", None))
         return _Simple(
-            self, robot, "joint damping", lambda t, q, v, data: -damping * v,
+            self,
+            robot,
+            "joint damping",
+            lambda t, q, v, data: -damping * v,
             damping=lambda v, data: np.diag(damping),
-        )  # fmt: skip
+        )
 
 
 @public
@@ -187,9 +190,12 @@ class JointFriction(Force):
             return np.diag(friction / self.speed * (1.0 - np.tanh(v / self.speed) ** 2))
 
         return _Simple(
-            self, robot, "joint friction",
-            lambda t, q, v, data: -friction * np.tanh(v / self.speed), damping=damping,
-        )  # fmt: skip
+            self,
+            robot,
+            "joint friction",
+            lambda t, q, v, data: -friction * np.tanh(v / self.speed),
+            damping=damping,
+        )
 
 
 @public

@@ -104,9 +104,14 @@ COARSE = Interpolation.of(_POINTS[::2])
 
 _BELOW, _ORDERS = np.arange(5), np.arange(1, 6)
 _HERMITE = np.array(
-    [[0, 1, 0, 0, 0], [0, 0, 0, 0.5, 0], [10, -6, -4, -1.5, 0.5], [-15, 8, 7, 1.5, -1],
-     [6, -3, -3, -0.5, 0.5]]
-)  # fmt: skip
+    [
+        [0, 1, 0, 0, 0],
+        [0, 0, 0, 0.5, 0],
+        [10, -6, -4, -1.5, 0.5],
+        [-15, 8, 7, 1.5, -1],
+        [6, -3, -3, -0.5, 0.5],
+    ]
+)
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(4)
 NODES, WEIGHTS = 0.5 * (NODES + 1.0), 0.5 * WEIGHTS

@@ -95,10 +95,13 @@ def _singular(W: Array, inner: int, caps: Indices | None) -> tuple[Factors, Indi
     """The same by singular values: those that do not count are left out."""
     U, values, V = np.linalg.svd(W[:, :, :inner], full_matrices=False)
     limits = [inner] * len(W) if caps is None else caps.tolist()
-    ranks = np.array([
-        count_independent(sizes, limit)
-        for sizes, limit in zip(values.tolist(), limits, strict=True)
-    ], dtype=np.intp)  # fmt: skip
+    ranks = np.array(
+        [
+            count_independent(sizes, limit)
+            for sizes, limit in zip(values.tolist(), limits, strict=True)
+        ],
+        dtype=np.intp,
+    )
     counts = np.arange(inner) < ranks[:, None]
     root = np.where(counts, 1.0 / np.where(counts, values, 1.0), 0.0)[:, :, None] * V
     U = U * counts[:, None, :]

@@ -145,9 +145,13 @@ class EndStopContacts:
         return transition
 
     def _after_impact(
-        self, base: EquationsOfMotion, state: tuple[float, Array, Array],
-        rows: tuple[Array, Array, Array], touched: _Touched, still: float,
-    ) -> tuple[Array, Array]:  # fmt: skip
+        self,
+        base: EquationsOfMotion,
+        state: tuple[float, Array, Array],
+        rows: tuple[Array, Array, Array],
+        touched: _Touched,
+        still: float,
+    ) -> tuple[Array, Array]:
         """Velocity after what is hit at a state, and the impulses of the end stops."""
         (t, q, v), (M, J, b) = state, rows
         push, rate = np.zeros(len(touched.columns)), touched.inward(v)
@@ -221,9 +225,15 @@ class EndStopContacts:
 
         name = f"release from {end.name}"
         return BoundEvent(
-            name, Touch(name), pull, None, 1, lambda mode: contact in mode.locks, _whatever,
+            name,
+            Touch(name),
+            pull,
+            None,
+            1,
+            lambda mode: contact in mode.locks,
+            _whatever,
             one_sided=True,
-        )  # fmt: skip
+        )
 
 
 def _whatever(t: float, q: Array, v: Array) -> bool:
@@ -314,9 +324,13 @@ def _with_contacts(
 
 
 def _names(
-    ends: Sequence[JointEnd], touched: _Touched, hit: Mask, before: Mode, after: Mode,
+    ends: Sequence[JointEnd],
+    touched: _Touched,
+    hit: Mask,
+    before: Mode,
+    after: Mode,
     implied: frozenset[JointEnd],
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """What happens to joints at end stops: hits first, then those that are let go."""
     struck = set(touched.columns[hit].tolist())
     new = [
@@ -329,9 +343,13 @@ def _names(
 
 
 def _jump(
-    base: EquationsOfMotion, M: Array, rows: tuple[Array, Array], v: Array, v_plus: Array,
+    base: EquationsOfMotion,
+    M: Array,
+    rows: tuple[Array, Array],
+    v: Array,
+    v_plus: Array,
     stops: tuple[Sequence[JointEnd], _Touched, Array],
-) -> Jump:  # fmt: skip
+) -> Jump:
     """The jump between two velocities: impulses of the rows besides those of the end stops."""
     (J, b), (ends, touched, push) = rows, stops
     dv = v_plus - v
@@ -347,6 +365,11 @@ def _jump(
     work = float(impulse @ b)
     gained = 0.5 * float((v + v_plus) @ M @ dv)
     return Jump(
-        v_plus, (*base.rows.labels, *labels), stacked, np.concatenate([impulse, push[at]]),
-        Saddle(M, stacked).determined, work - gained, work,
-    )  # fmt: skip
+        v_plus,
+        (*base.rows.labels, *labels),
+        stacked,
+        np.concatenate([impulse, push[at]]),
+        Saddle(M, stacked).determined,
+        work - gained,
+        work,
+    )

@@ -200,14 +200,20 @@ class LimitWatch:
         """The limits that have been passed, in order of time."""
         limits = [
             LimitPassed(
-                end.joint, end.coordinate, "position", end.side, end.limit, float(first),
-                float(by + end.sign * (end.level - end.limit)), float(worst),
+                end.joint,
+                end.coordinate,
+                "position",
+                end.side,
+                end.limit,
+                float(first),
+                float(by + end.sign * (end.level - end.limit)),
+                float(worst),
             )
             for end, first, by, worst in zip(
                 self._ends, self._first, self._by, self._worst, strict=True
             )
             if np.isfinite(first)
-        ]  # fmt: skip
+        ]
         return tuple(sorted(limits, key=lambda limit: limit.t))
 
 

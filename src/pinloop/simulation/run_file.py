@@ -210,9 +210,13 @@ def _run(robot: Mechanism, header: _Header, arrays: Mapping[str, NDArray[Any]]) 
         evaluations=header.evaluations,
         rejected=header.rejected,
         limits_passed=header.limits_passed,
-        t=arrays["t"], q=arrays["q"], v=arrays["v"], a=arrays["a"], psi=arrays["psi"],
+        t=arrays["t"],
+        q=arrays["q"],
+        v=arrays["v"],
+        a=arrays["a"],
+        psi=arrays["psi"],
         mode=arrays["mode"],
-    )  # fmt: skip
+    )
 
 
 def _loops(text: str) -> dict[str, Any]:
@@ -245,9 +249,13 @@ def _check_arrays(robot: Mechanism, arrays: Mapping[str, NDArray[Any]], modes: i
     if count == 0:
         raise BadValue("it has no states")
     shapes: dict[str, tuple[int, ...]] = {
-        "t": (count,), "q": (count, nq), "v": (count, nv), "a": (count, nv),
-        "psi": (count - 1, nv), "mode": (count,),
-    }  # fmt: skip
+        "t": (count,),
+        "q": (count, nq),
+        "v": (count, nv),
+        "a": (count, nv),
+        "psi": (count - 1, nv),
+        "mode": (count,),
+    }
     for name, shape in shapes.items():
         array, kind = arrays[name], "<i8" if name == "mode" else "<f8"
         if array.shape != shape or array.dtype.str != kind:

@@ -320,9 +320,17 @@ class Trajectory:
             title: title of the page; the robot's name by default.
         """
         page: Path = forward(
-            "show.scene.run_page", "write_run", self, path,
-            rate=rate, ghosts=ghosts, traces=traces, forces=forces, moments=moments, title=title,
-        )  # fmt: skip
+            "show.scene.run_page",
+            "write_run",
+            self,
+            path,
+            rate=rate,
+            ghosts=ghosts,
+            traces=traces,
+            forces=forces,
+            moments=moments,
+            title=title,
+        )
         return page
 
     def view(
@@ -344,9 +352,18 @@ class Trajectory:
             it; a notebook shows it below the cell. Its address is printed if ``announce`` is set.
         """
         return forward(
-            "show.scene.run_page", "play_run", self, open_browser, announce,
-            rate=rate, ghosts=ghosts, traces=traces, forces=forces, moments=moments, title=title,
-        )  # fmt: skip
+            "show.scene.run_page",
+            "play_run",
+            self,
+            open_browser,
+            announce,
+            rate=rate,
+            ghosts=ghosts,
+            traces=traces,
+            forces=forces,
+            moments=moments,
+            title=title,
+        )
 
 
 def columns(

@@ -163,8 +163,15 @@ def make_transition(
     v_plus = v + dv
     # Locked velocities are zero to the last bit, so that positions stay where they are.
     v_plus[system.locked(after)] = 0.0
-    jump = Jump(v_plus, new.rows.labels, J, impulse, saddle.determined,
-                0.5 * float(dv @ M @ dv), float(impulse @ b))  # fmt: skip
+    jump = Jump(
+        v_plus,
+        new.rows.labels,
+        J,
+        impulse,
+        saddle.determined,
+        0.5 * float(dv @ M @ dv),
+        float(impulse @ b),
+    )
     transition = recorded(
         system, (t, q, v), jump, (before, after), ranks_of(system, (before, after), q), events
     )
@@ -206,10 +213,23 @@ def recorded(
     new = system.equations(modes[1])
     M, loops = new.mass(q), len(new.rows.loops)
     return Transition(
-        t, q.copy(), v.copy(), jump.v_plus, *modes, jump.labels, jump.impulse,
-        jump.determined, _wrenches(new, q, jump.impulse[:loops]), _determined(new, jump.J, M, q),
-        jump.energy_loss, jump.drive_work, M @ v, M @ jump.v_plus, *ranks, events,
-    )  # fmt: skip
+        t,
+        q.copy(),
+        v.copy(),
+        jump.v_plus,
+        *modes,
+        jump.labels,
+        jump.impulse,
+        jump.determined,
+        _wrenches(new, q, jump.impulse[:loops]),
+        _determined(new, jump.J, M, q),
+        jump.energy_loss,
+        jump.drive_work,
+        M @ v,
+        M @ jump.v_plus,
+        *ranks,
+        events,
+    )
 
 
 def warn_if_singular(system: ModalSystem, transition: Transition, left: float) -> None:
@@ -235,9 +255,13 @@ def warn_if_singular(system: ModalSystem, transition: Transition, left: float) -
 
 
 def _jump(
-    form: Formulation | None, old: EquationsOfMotion, new: EquationsOfMotion,
-    t: float, q: Array, v: Array,
-) -> tuple[Array, Array]:  # fmt: skip
+    form: Formulation | None,
+    old: EquationsOfMotion,
+    new: EquationsOfMotion,
+    t: float,
+    q: Array,
+    v: Array,
+) -> tuple[Array, Array]:
     """Velocity jump and impulses of all rows after the change, in one of the three forms."""
     M = new.mass(q)
     J, b, _ = new.terms(t, q, v)

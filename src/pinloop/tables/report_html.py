@@ -90,11 +90,13 @@ def table_html(table: Table, *, titled: bool = True) -> Markup:
             upper.append(element("th", over, scope="colgroup", colspan=len(run)))
             lower += [
                 element(
-                    "th", heading_under(table.columns[k]), scope="col",
+                    "th",
+                    heading_under(table.columns[k]),
+                    scope="col",
                     class_=_side(table.columns[k]),
                 )
                 for k in run
-            ]  # fmt: skip
+            ]
         else:
             unit: Content = element("span", f" [{column.unit}]") if column.unit else ""
             heading = joined(column.heading, unit)

@@ -327,9 +327,13 @@ def _plan(cluster: list[_Piece], grounded: set[int], own: set[int]) -> _Plan:
         order = {joint: place for place, joint in enumerate([*inner, *outer])}
     places = [tuple(order[joint] for joint in child.handles) for child in cluster]
     plan = _Plan(
-        cluster, places, [order[j] for j in inner], [order[j] for j in outer], [*order],
+        cluster,
+        places,
+        [order[j] for j in inner],
+        [order[j] for j in outer],
+        [*order],
         _closes_no_loop(cluster, inner, grounded),
-    )  # fmt: skip
+    )
     plan.piece = _Piece(
         outer,
         min(child.number for child in cluster),

@@ -198,10 +198,13 @@ class Problem:
         """No load."""
         handles, coordinates = self._handles, self._coordinates
         return Load(
-            np.zeros(handles.blocks.size), np.zeros(coordinates.nv),
-            np.zeros_like(handles.blocks.bias), np.zeros(handles.sweeps.columns),
-            np.zeros(len(coordinates.held)), np.zeros(len(self._rows)),
-        )  # fmt: skip
+            np.zeros(handles.blocks.size),
+            np.zeros(coordinates.nv),
+            np.zeros_like(handles.blocks.bias),
+            np.zeros(handles.sweeps.columns),
+            np.zeros(len(coordinates.held)),
+            np.zeros(len(self._rows)),
+        )
 
     def free_response(self, load: Load) -> Array:
         """Accelerations of the blocks, as if no joint held them, in the robot's coordinates."""

@@ -49,9 +49,13 @@ class ArticulatedSolver(BoundStateFormulation):
     """
 
     def __init__(
-        self, robot: Mechanism, loop_rows: Sequence[slice], rows: int, block: int,
+        self,
+        robot: Mechanism,
+        loop_rows: Sequence[slice],
+        rows: int,
+        block: int,
         home: Array | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         model = robot.model
         self._robot, self._rows, self._home = robot, rows, home
         self.loop_rows = loop_rows
@@ -126,9 +130,13 @@ class ArticulatedSolver(BoundStateFormulation):
         if self.blocks.cuts:
             apart = apart + self.blocks.below_biases()
         load = Load(
-            self.blocks.inertial_forces(), tau, apart, self.handles.targets(), values,
+            self.blocks.inertial_forces(),
+            tau,
+            apart,
+            self.handles.targets(),
+            values,
             further.values[border],
-        )  # fmt: skip
+        )
         answer = problem.solve(load)
         # All forces are asked for only where something is held.
         forces = problem.forces(load, answer) if len(held) else load.forces

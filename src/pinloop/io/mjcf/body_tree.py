@@ -234,7 +234,13 @@ class Tree:
                 back = pin.exp6(-reference * np.eye(6)[5 if kind == "hinge" else 2])
         lower, upper = self._range(element, kind)
         return Joint(
-            name, pair, "", "", pin.SE3.Identity(), at, False,
+            name,
+            pair,
+            "",
+            "",
+            pin.SE3.Identity(),
+            at,
+            False,
             lower=lower,
             upper=upper,
             effort=self._effort(element, kind),
@@ -242,7 +248,7 @@ class Tree:
             friction=_each(element, "frictionloss", pair.dof),
             armature=_each(element, "armature", pair.dof),
             place=raw.place,
-        ), back  # fmt: skip
+        ), back
 
     def _range(self, element: Element, kind: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
         if kind == "free":

@@ -30,17 +30,37 @@ Name = tuple[str, str]
 """Kind and name of an element."""
 
 _NAMED = {
-    "body": "body", "joint": "joint", "freejoint": "joint", "geom": "geom", "site": "site",
-    "frame": "frame", "camera": "camera", "light": "light",
-}  # fmt: skip
+    "body": "body",
+    "joint": "joint",
+    "freejoint": "joint",
+    "geom": "geom",
+    "site": "site",
+    "frame": "frame",
+    "camera": "camera",
+    "light": "light",
+}
 """Kind of what carries a name in a kinematic tree, by its tag."""
 
 _REFERENCES = {
-    "body": "body", "body1": "body", "body2": "body", "joint": "joint", "joint1": "joint",
-    "joint2": "joint", "jointinparent": "joint", "site": "site", "site1": "site", "site2": "site",
-    "sidesite": "site", "refsite": "site", "cranksite": "site", "slidersite": "site",
-    "geom": "geom", "tendon": "tendon", "tendon1": "tendon", "tendon2": "tendon",
-}  # fmt: skip
+    "body": "body",
+    "body1": "body",
+    "body2": "body",
+    "joint": "joint",
+    "joint1": "joint",
+    "joint2": "joint",
+    "jointinparent": "joint",
+    "site": "site",
+    "site1": "site",
+    "site2": "site",
+    "sidesite": "site",
+    "refsite": "site",
+    "cranksite": "site",
+    "slidersite": "site",
+    "geom": "geom",
+    "tendon": "tendon",
+    "tendon1": "tendon",
+    "tendon2": "tendon",
+}
 """Kind of what an attribute outside the kinematic tree refers to."""
 
 SECTIONS = ("tendon", "equality", "actuator")

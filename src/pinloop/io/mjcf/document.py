@@ -26,15 +26,32 @@ Array = NDArray[np.float64]
 ORIENTATIONS = ("quat", "axisangle", "euler", "xyaxes", "zaxis")
 
 ACTUATORS = (
-    "general", "motor", "position", "velocity", "intvelocity", "orientation", "pid", "damper",
-    "cylinder", "muscle", "adhesion", "dcmotor", "plugin",
-)  # fmt: skip
+    "general",
+    "motor",
+    "position",
+    "velocity",
+    "intvelocity",
+    "orientation",
+    "pid",
+    "damper",
+    "cylinder",
+    "muscle",
+    "adhesion",
+    "dcmotor",
+    "plugin",
+)
 EQUALITIES = ("connect", "weld", "joint", "tendon", "flex", "flexvert", "flexstrain", "distance")
 
 # All shortcuts share one actuator default per class; these attributes mean the same in each.
 _SHARED_BY_ACTUATORS = (
-    "gear", "ctrlrange", "ctrllimited", "forcerange", "forcelimited", "armature", "damping",
-)  # fmt: skip
+    "gear",
+    "ctrlrange",
+    "ctrllimited",
+    "forcerange",
+    "forcelimited",
+    "armature",
+    "damping",
+)
 
 
 @dataclass(frozen=True)

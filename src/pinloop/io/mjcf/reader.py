@@ -32,8 +32,15 @@ from .document import Document, merge, open_file
 __all__ = ["attach_models", "read_mjcf"]
 
 _MECHANICAL_FLAGS = (
-    "constraint", "equality", "frictionloss", "limit", "passive", "spring", "damper", "actuation",
-)  # fmt: skip
+    "constraint",
+    "equality",
+    "frictionloss",
+    "limit",
+    "passive",
+    "spring",
+    "damper",
+    "actuation",
+)
 
 Find = Callable[[str], Path | None]
 """Gives the path of a file that a model names, or None."""

@@ -191,8 +191,14 @@ class _Writer:
             inertial = _add(link, "inertial")
             _origin(inertial, pin.SE3(np.eye(3), np.array(body.com)))
             _add(inertial, "mass", value=_text([body.mass]))
-            cells = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2),
-                     "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2)}  # fmt: skip
+            cells = {
+                "ixx": (0, 0),
+                "ixy": (0, 1),
+                "ixz": (0, 2),
+                "iyy": (1, 1),
+                "iyz": (1, 2),
+                "izz": (2, 2),
+            }
             moments = {key: _text([body.inertia[cell]]) for key, cell in cells.items()}
             _add(inertial, "inertia", **moments)
         for geometry in self.description.geometry:

@@ -122,10 +122,16 @@ def _joint(frame: Frame, remarks: Remarks, springs: list[str]) -> Joint:
     if child_link.kind == "world":
         parent, child_link = child_link, parent
     return Joint(
-        frame.name, pair, parent.name, child_link.name,
-        scope.placement(parent).actInv(at), scope.placement(child_link).actInv(at), False,
-        place=element.place, **axis_values(element, axes, remarks),
-    )  # fmt: skip
+        frame.name,
+        pair,
+        parent.name,
+        child_link.name,
+        scope.placement(parent).actInv(at),
+        scope.placement(child_link).actInv(at),
+        False,
+        place=element.place,
+        **axis_values(element, axes, remarks),
+    )
 
 
 def axis_values(
@@ -178,9 +184,16 @@ def _detachable(scope: Scope, remarks: Remarks) -> list[Joint]:
         name = f"{ends[0].name}-{ends[1].name}"
         placement = scope.placement(ends[0]).actInv(scope.placement(ends[1]))
         joints.append(
-            Joint(name, make_pair("fixed"), ends[0].name, ends[1].name, placement,
-                  pin.SE3.Identity(), False)
-        )  # fmt: skip
+            Joint(
+                name,
+                make_pair("fixed"),
+                ends[0].name,
+                ends[1].name,
+                placement,
+                pin.SE3.Identity(),
+                False,
+            )
+        )
     return joints
 
 

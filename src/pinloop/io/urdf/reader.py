@@ -213,9 +213,12 @@ def _body(link: Element, remarks: Remarks) -> Body:
                 remarks.add(link, f"has {key} other than i{key[:0:-1]}, which is taken")
     rotation = placement.rotation
     return Body(
-        name, mass, constant(placement.translation), constant(rotation @ tensor @ rotation.T),
+        name,
+        mass,
+        constant(placement.translation),
+        constant(rotation @ tensor @ rotation.T),
         link.place,
-    )  # fmt: skip
+    )
 
 
 def _joints(root: Element, remarks: Remarks) -> tuple[list[Joint], list[Coupling]]:

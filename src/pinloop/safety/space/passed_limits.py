@@ -50,12 +50,15 @@ def joint_limits(run: Trajectory, *, tolerance: float = LIMIT_PASSED) -> tuple[L
     if not isinstance(tolerance, Real) or not 0 <= float(tolerance) < np.inf:
         raise BadValue(f"tolerance is {tolerance!r}; it must be a number >= 0")
     steps = expand_steps(run)
-    motions = {"position": (run.q, _positions(run, steps)),
-               "velocity": (run.v, _velocities(run, steps))}  # fmt: skip
+    motions = {
+        "position": (run.q, _positions(run, steps)),
+        "velocity": (run.v, _velocities(run, steps)),
+    }
     farthest = {
         (kind, sign): np.vstack([sign * stored, *(sign * control)]).max(axis=0)
-        for kind, (stored, control) in motions.items() for sign in (1.0, -1.0)
-    }  # fmt: skip
+        for kind, (stored, control) in motions.items()
+        for sign in (1.0, -1.0)
+    }
     passages = []
     seen = {(x.cell, x.side): x.level for x in ends_seen_from(joint_ends(run.robot), run.q[0])}
     for joint, coordinate, cell, kind, side, limit in _limits(run):

@@ -119,9 +119,16 @@ class AxisFit:
         start = self._start(anew=anew)
         # "dogbox" puts what is at its bound exactly there.
         done = scipy.optimize.least_squares(
-            self.errors, start, self.sensitivity, bounds=(0.0, np.inf), method="dogbox",
-            ftol=FIT_COST, xtol=FIT_STEP, gtol=FIT_SLOPE, max_nfev=40,
-        )  # fmt: skip
+            self.errors,
+            start,
+            self.sensitivity,
+            bounds=(0.0, np.inf),
+            method="dogbox",
+            ftol=FIT_COST,
+            xtol=FIT_STEP,
+            gtol=FIT_SLOPE,
+            max_nfev=40,
+        )
         return self._judged(np.asarray(done.x), np.asarray(done.fun), np.asarray(done.jac))
 
     # -- the problem --------------------------------------------------------------------------
@@ -268,9 +275,14 @@ class AxisFit:
             # What takes part in a combination that the data does not see is unknown.
             unknown = bool(np.any(np.abs(V[blind, k]) > _PART))
             fitted.append(
-                Fitted(self.joint, name, float(values[k]), np.inf if unknown else float(error),
-                       self._unit(name))
-            )  # fmt: skip
+                Fitted(
+                    self.joint,
+                    name,
+                    float(values[k]),
+                    np.inf if unknown else float(error),
+                    self._unit(name),
+                )
+            )
         notes = [self._blind_note(direction) for direction in V[blind]]
         notes += [self._zero_note(f) for f in fitted if f.value == 0.0 and f.identified]
         miss = float(np.sqrt(np.mean(errors**2)))

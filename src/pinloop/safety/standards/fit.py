@@ -183,8 +183,10 @@ def _checked(table: StoppingTable, brakes: Brakes, parameters: Sequence[str]) ->
         brake = brakes.joints[joint]
         for name in names:
             if not brake.uses(name):
-                raise BadValue(f"joint '{joint}' has a brake of kind {brake.kind}: it has no "
-                               f"{name} that could be fitted")  # fmt: skip
+                raise BadValue(
+                    f"joint '{joint}' has a brake of kind {brake.kind}: it has no "
+                    f"{name} that could be fitted"
+                )
         given = [row for row in table.rows if row.joint == joint]
         if not any(row.numbers for row in given):
             raise BadValue(f"the table has neither a time nor an angle for joint '{joint}'")

@@ -187,9 +187,16 @@ def _measured(row: StopRow) -> Measured:
     """A row of a file as a stop; what it says wrong is told with its line."""
     try:
         return Measured(
-            row.joint, row.speed, row.time, row.angle, row.pose, row.payload, row.category,
-            row.units, row.place,
-        )  # fmt: skip
+            row.joint,
+            row.speed,
+            row.time,
+            row.angle,
+            row.pose,
+            row.payload,
+            row.category,
+            row.units,
+            row.place,
+        )
     except BadValue as error:
         raise LoadError(str(error), source=row.place) from None
 
@@ -253,8 +260,9 @@ def read_stops(path: str | Path) -> Iterator[StopRow]:
     rows = read_table_rows(path, "table of stops")
     lines = [row for row in rows if not row.cells[0].startswith("#")]
     if not lines:
-        raise LoadError("is empty; a table of stops begins with the names of columns",
-                        source=source)  # fmt: skip
+        raise LoadError(
+            "is empty; a table of stops begins with the names of columns", source=source
+        )
     (number, names), *rest = lines
     _check_names(names, source, number)
     if not rest:
@@ -269,15 +277,17 @@ def _check_names(names: Sequence[str], source: str, line: int) -> None:
         raise LoadError(
             f"must name the columns joint and one of {', '.join(_QUANTITIES['speed'])}, separated "
             f"by commas; it names {listed(names) or 'none'}",
-            source=source, line=line,
-        )  # fmt: skip
+            source=source,
+            line=line,
+        )
     for name in filter(None, names):
         if name not in _KNOWN and not _pose_column(name):
             raise LoadError(
                 f"has the column '{name}'; known are {', '.join(_KNOWN)}, and "
                 "<joint>_pose_deg, _rad, _m or _mm",
-                source=source, line=line,
-            )  # fmt: skip
+                source=source,
+                line=line,
+            )
         if names.count(name) > 1:
             raise LoadError(f"has the column '{name}' twice", source=source, line=line)
 
@@ -317,9 +327,16 @@ class _Line:
             raise self.wrong(f"column 'category': {self.cells['category']} is not 0, 1 or 2")
         payload = self.number_in("payload_kg") if "payload_kg" in self.cells else 0.0
         return StopRow(
-            f"{self.source}:{self.number}", joint, speed, time, angle, pose, payload,
-            int(category), self.units,
-        )  # fmt: skip
+            f"{self.source}:{self.number}",
+            joint,
+            speed,
+            time,
+            angle,
+            pose,
+            payload,
+            int(category),
+            self.units,
+        )
 
     def quantity(self, name: str, joint: str) -> float | None:
         """A quantity that may stand in one of several columns."""

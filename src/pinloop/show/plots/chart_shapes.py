@@ -78,10 +78,16 @@ class Bars:
                 name = f"{low:.4g} to {high:.4g} {self.unit}: {count:.0f} {cases}"
                 left, width = x(low) + 0.5, max(x(high) - x(low) - 1.0, 0.8)
                 bar = element("title", name)
-                bars.append(element(
-                    "rect", bar, x=round(left, 1), y=round(y(count), 1), width=round(width, 1),
-                    height=round(y(0.0) - y(count), 1),
-                ))  # fmt: skip
+                bars.append(
+                    element(
+                        "rect",
+                        bar,
+                        x=round(left, 1),
+                        y=round(y(count), 1),
+                        width=round(width, 1),
+                        height=round(y(0.0) - y(count), 1),
+                    )
+                )
         return element("g", *bars, fill=self.color)
 
 
@@ -125,9 +131,14 @@ class Dots:
         places = zip(x.many(self.x), y.many(self.y), strict=True)
         path = "".join(f"M{a:.1f} {b:.1f}h0" for a, b in places)
         return element(
-            "path", d=path, stroke=self.color, stroke_width=4, stroke_linecap="round",
-            stroke_opacity=0.45, fill="none",
-        )  # fmt: skip
+            "path",
+            d=path,
+            stroke=self.color,
+            stroke_width=4,
+            stroke_linecap="round",
+            stroke_opacity=0.45,
+            fill="none",
+        )
 
 
 @dataclass(frozen=True)
@@ -180,11 +191,18 @@ class Hexagons:
         wide = np.sqrt(0.75) * abs(x(self.size) - x(0.0))
         edge = f"l{wide:.2f} {tall / 2:.2f}v{tall:.2f}l{-wide:.2f} {tall / 2:.2f}"
         edge += f"l{-wide:.2f} {-tall / 2:.2f}v{-tall:.2f}z"
-        return element("g", *(
-            element("path", element("title", name), fill=color,
-                    d=f"M{x(a):.1f} {y(b) - tall:.1f}{edge}")
-            for a, b, color, name in self.cells
-        ))  # fmt: skip
+        return element(
+            "g",
+            *(
+                element(
+                    "path",
+                    element("title", name),
+                    fill=color,
+                    d=f"M{x(a):.1f} {y(b) - tall:.1f}{edge}",
+                )
+                for a, b, color, name in self.cells
+            ),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,9 +223,13 @@ class Outline:
         line = element("polygon", points=points_text(across, up), class_="outline")
         middle = (across.min() + across.max()) / 2
         text = element(
-            "text", self.name, x=round(float(middle), 1), y=round(float(up.min()) - 4, 1),
-            text_anchor="middle", class_="label",
-        )  # fmt: skip
+            "text",
+            self.name,
+            x=round(float(middle), 1),
+            y=round(float(up.min()) - 4, 1),
+            text_anchor="middle",
+            class_="label",
+        )
         return joined(line, text)
 
 
@@ -233,11 +255,15 @@ def color_scale(low: float, high: float, label: str, *, reverse: bool = False) -
     step = (width - 2 * left) / _STEPS
     bars = [
         element(
-            "rect", x=round(left + k * step, 2), y=0, width=round(step + 0.4, 2), height=12,
+            "rect",
+            x=round(left + k * step, 2),
+            y=0,
+            width=round(step + 0.4, 2),
+            height=12,
             fill=color_of((_STEPS - k - 0.5 if reverse else k + 0.5) / _STEPS),
         )
         for k in range(_STEPS)
-    ]  # fmt: skip
+    ]
     axis = ticks(low, high, most=6)
     numbers = [
         element("text", text, x=round(scale(value), 1), y=26, text_anchor="middle")
@@ -246,9 +272,15 @@ def color_scale(low: float, high: float, label: str, *, reverse: bool = False) -
     ]
     name = element("text", label, x=width / 2, y=42, text_anchor="middle", class_="name")
     return element(
-        "svg", element("title", f"colours: {label}"), *bars, *numbers, name,
-        viewBox=f"0 0 {width:g} 46", role="img", class_="plot scale",
-    )  # fmt: skip
+        "svg",
+        element("title", f"colours: {label}"),
+        *bars,
+        *numbers,
+        name,
+        viewBox=f"0 0 {width:g} 46",
+        role="img",
+        class_="plot scale",
+    )
 
 
 # -- bars and lanes over an axis ----------------------------------------------------------------
@@ -376,9 +408,14 @@ class _Field:
     def bar(self, row: int, start: float, end: float, color: str, name: str) -> Markup:
         y = _GAP + row * (_BAR + _GAP)
         return element(
-            "rect", element("title", name), x=self.x(start), y=y,
-            width=max(self.x(end) - self.x(start), 0.0), height=_BAR, fill=color,
-        )  # fmt: skip
+            "rect",
+            element("title", name),
+            x=self.x(start),
+            y=y,
+            width=max(self.x(end) - self.x(start), 0.0),
+            height=_BAR,
+            fill=color,
+        )
 
     def line(self, value: float) -> Markup:
         x = self.x(value)
@@ -403,9 +440,13 @@ class _Field:
             for v, text in numbers
         ]
         axis = element(
-            "text", label, x=(self.left + right) / 2, y=self.low + 36, text_anchor="middle",
+            "text",
+            label,
+            x=(self.left + right) / 2,
+            y=self.low + 36,
+            text_anchor="middle",
             class_="name",
-        )  # fmt: skip
+        )
         cursor = element(
             "line", x1=0, x2=0, y1=0, y2=self.low, class_="cursor", visibility="hidden"
         )

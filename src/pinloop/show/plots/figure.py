@@ -109,9 +109,13 @@ def _draw(axes: Axes, panel: Panel, instants: Sequence[Instant]) -> None:
     handles += [Line2D([], [], ls="none", label=note) for note in panel.notes]
     if len(handles) > 1:
         axes.legend(
-            handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=1.6,
-            borderaxespad=0.4, labelspacing=0.35,
-        )  # fmt: skip
+            handles=handles,
+            loc="center left",
+            bbox_to_anchor=(1.0, 0.5),
+            handlelength=1.6,
+            borderaxespad=0.4,
+            labelspacing=0.35,
+        )
 
 
 def _plot(axes: Axes, line: Line, color: str, dashes: str, logarithmic: bool) -> None:
@@ -119,9 +123,14 @@ def _plot(axes: Axes, line: Line, color: str, dashes: str, logarithmic: bool) ->
     t, y = thin_line(line.x, y, _MOST_POINTS)
     pattern = (0, tuple(map(float, dashes.split()))) if dashes else "-"
     axes.plot(
-        t, y, color=color, label=line.name or "_",
-        ls=":" if line.dotted else pattern, marker="o" if len(t) == 1 else None, ms=4.0,
-    )  # fmt: skip
+        t,
+        y,
+        color=color,
+        label=line.name or "_",
+        ls=":" if line.dotted else pattern,
+        marker="o" if len(t) == 1 else None,
+        ms=4.0,
+    )
     for level, upwards in line.passed:
         axes.axhline(level, color=color, lw=1.0, ls="--", label="_", zorder=1)
         beyond = np.where(y > level if upwards else y < level, y, np.nan)
@@ -154,11 +163,25 @@ def _label(axes: Axes, instants: Sequence[Instant]) -> None:
         ahead = begin > line
         common: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "xy": (instants[k].x, 1.0)}
         axes.annotate(
-            instants[k].label, xytext=(2.5 if ahead else -2.5, up), textcoords="offset points",
-            ha="left" if ahead else "right", va="baseline", fontsize=7.5, color="#444c56", **common,
-        )  # fmt: skip
+            instants[k].label,
+            xytext=(2.5 if ahead else -2.5, up),
+            textcoords="offset points",
+            ha="left" if ahead else "right",
+            va="baseline",
+            fontsize=7.5,
+            color="#444c56",
+            **common,
+        )
         axes.annotate(
-            "", xytext=(0.0, up + 6.0), textcoords="offset points",
-            arrowprops={"arrowstyle": "-", "color": "#8a94a3", "lw": 0.7, "shrinkA": 0,
-                        "shrinkB": 0}, **common,
-        )  # fmt: skip
+            "",
+            xytext=(0.0, up + 6.0),
+            textcoords="offset points",
+            arrowprops={
+                "arrowstyle": "-",
+                "color": "#8a94a3",
+                "lw": 0.7,
+                "shrinkA": 0,
+                "shrinkB": 0,
+            },
+            **common,
+        )

@@ -37,8 +37,12 @@ __all__ = ["RunPlots"]
 Array = NDArray[np.float64]
 
 _WORDS = {
-    "rad": "angle", "m": "position", "-": "quaternion", "rad/s": "velocity", "m/s": "velocity",
-}  # fmt: skip
+    "rad": "angle",
+    "m": "position",
+    "-": "quaternion",
+    "rad/s": "velocity",
+    "m/s": "velocity",
+}
 _AXES = "xyz"
 _NONE = np.zeros(0, dtype=np.intp)
 
@@ -252,10 +256,11 @@ class RunPlots:
         short = [label.removeprefix("lock:") for label in labels]
         # A joint whose degrees of freedom are named has those of translation under "v".
         linear = [
-            bool(robot.is_translation[at.start]) if at.stop - at.start == 1
+            bool(robot.is_translation[at.start])
+            if at.stop - at.start == 1
             else label.rpartition(".")[2].startswith("v")
             for label in short
-        ]  # fmt: skip
+        ]
         panels = []
         for kind, label in ((False, "torque of the lock [N m]"), (True, "force of the lock [N]")):
             columns = [k for k, translates in enumerate(linear) if translates is kind]

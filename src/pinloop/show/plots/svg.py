@@ -146,9 +146,13 @@ class Plot:
             line = scale(self.instants[k].x)
             ahead = x > line
             yield element(
-                "text", self.instants[k].label, x=line + (4 if ahead else -4),
-                y=_TOP + _ROW * row + 11, text_anchor="start" if ahead else "end", class_="label",
-            )  # fmt: skip
+                "text",
+                self.instants[k].label,
+                x=line + (4 if ahead else -4),
+                y=_TOP + _ROW * row + 11,
+                text_anchor="start" if ahead else "end",
+                class_="label",
+            )
 
 
 @dataclass(frozen=True)
@@ -273,13 +277,22 @@ class _Frame:
         for value, text in self._x_ticks(span):
             yield element("text", text, x=self._x(span)(value), y=low + 16, text_anchor="middle")
         yield element(
-            "text", x_label, x=self.left + self.width / 2, y=low + 35,
-            text_anchor="middle", class_="name",
-        )  # fmt: skip
+            "text",
+            x_label,
+            x=self.left + self.width / 2,
+            y=low + 35,
+            text_anchor="middle",
+            class_="name",
+        )
         yield element(
-            "text", y_label, x=12, y=middle, text_anchor="middle", class_="name",
+            "text",
+            y_label,
+            x=12,
+            y=middle,
+            text_anchor="middle",
+            class_="name",
             transform=f"rotate(-90 12 {middle:g})",
-        )  # fmt: skip
+        )
 
     def curve(
         self, curve: Line, color: str, dash: str, span: tuple[float, float], ys: Ticks
@@ -290,9 +303,12 @@ class _Frame:
             self._x(span).many(curve.x[there]), self._y(ys).many(curve.y[there]), _MOST_POINTS
         )
         return element(
-            "polyline", points=points_text(*_without_idle_points(x, y)), stroke=color,
-            class_="curve", stroke_dasharray=dash or None,
-        )  # fmt: skip
+            "polyline",
+            points=points_text(*_without_idle_points(x, y)),
+            stroke=color,
+            class_="curve",
+            stroke_dasharray=dash or None,
+        )
 
     def cursor(self) -> Iterable[Markup]:
         """The line that a script moves to the time of a replay."""
@@ -303,9 +319,11 @@ class _Frame:
         """What such a script needs."""
         right = self.left + self.width
         return {
-            "data_left": self.left, "data_right": right,
-            "data_from": repr(float(span[0])), "data_to": repr(float(span[1])),
-        }  # fmt: skip
+            "data_left": self.left,
+            "data_right": right,
+            "data_from": repr(float(span[0])),
+            "data_to": repr(float(span[1])),
+        }
 
 
 def _without_idle_points(x: Array, y: Array) -> tuple[Array, Array]:
@@ -320,9 +338,15 @@ def _without_idle_points(x: Array, y: Array) -> tuple[Array, Array]:
 def line_key(color: str, dash: str = "") -> Markup:
     """A short line for a legend."""
     return element(
-        "line", x1=0, x2=26, y1=5, y2=5, stroke=color, stroke_width=2.5,
+        "line",
+        x1=0,
+        x2=26,
+        y1=5,
+        y2=5,
+        stroke=color,
+        stroke_width=2.5,
         stroke_dasharray=dash or None,
-    )  # fmt: skip
+    )
 
 
 def area_key(color: str, **more: float) -> Markup:

@@ -206,11 +206,15 @@ class Dragged:
                 low, high = self._ends(at, k, float(value))
                 sliders.append(
                     Slider(
-                        name, k, name if at.nv == 1 else f"{name}.{names[k]}", low, high,
+                        name,
+                        k,
+                        name if at.nv == 1 else f"{name}.{names[k]}",
+                        low,
+                        high,
                         bool(self.robot.is_translation[at.v.start + k]),
                         name in self.robot.actuated,
                     )
-                )  # fmt: skip
+                )
         return sorted(sliders, key=lambda slider: not slider.motor)
 
     def _ends(self, at: JointCoordinates, column: int, value: float) -> tuple[float, float]:

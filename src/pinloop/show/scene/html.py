@@ -124,5 +124,7 @@ def _viewer_script() -> str:
         script = Path(folder) / "viewer" / "dist" / "main.min.js"
         if script.is_file():
             return script.read_text(encoding="utf-8")
-    raise PinloopError("the viewer's script is missing from meshcat; reinstall it: pip install "
-                       "--force-reinstall meshcat")  # fmt: skip
+    raise PinloopError(
+        "the viewer's script is missing from meshcat; reinstall it: pip install "
+        "--force-reinstall meshcat"
+    )

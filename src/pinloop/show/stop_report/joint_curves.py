@@ -97,9 +97,10 @@ class _Maker:
         word = "angle" if units.shown == "deg" else "position"
         changes = [units.factor * self._moved(name) for name in names]
         return self._plot(
-            f"Change of {word} since the signal", f"change of {word} [{units.shown}]",
+            f"Change of {word} since the signal",
+            f"change of {word} [{units.shown}]",
             self._curves(names, changes),
-        )  # fmt: skip
+        )
 
     def velocities(self, names: Sequence[str], units: Units) -> Plot:
         """Velocities."""
@@ -114,10 +115,15 @@ class _Maker:
         parts = ("brake", "friction", "drive")
         values = [getattr(self.series, part)[:, column] for part in parts]
         return Plot(
-            name, self._x_label(), f"{word} [{units.torque}]", self._curves(parts, values),
-            self.span, tuple(merge_instants(instants_of_joint(self.result, name, self.clock))),
-            width=_HALF, height=170.0,
-        )  # fmt: skip
+            name,
+            self._x_label(),
+            f"{word} [{units.torque}]",
+            self._curves(parts, values),
+            self.span,
+            tuple(merge_instants(instants_of_joint(self.result, name, self.clock))),
+            width=_HALF,
+            height=170.0,
+        )
 
     def power(self) -> Plot:
         """What all brakes, friction and drives give to the robot."""
@@ -234,8 +240,10 @@ def energy_stacks(result: StopResult) -> list[Stack]:
         "work done by the drives": ledger.drive_work,
     }
     turned = {"work done by gravity": "lifting", "work done by the drives": "taken by the drives"}
-    taken = [Part(name, float(heat.sum()), _SINKS.get(name, _OTHER))
-             for name, heat in ledger.dissipated.items()]  # fmt: skip
+    taken = [
+        Part(name, float(heat.sum()), _SINKS.get(name, _OTHER))
+        for name, heat in ledger.dissipated.items()
+    ]
     taken += [Part("impacts", float(ledger.impacts), "#222222")]
     taken += [Part("kinetic energy left", ledger.kinetic_after, _OTHER)]
     taken += [

@@ -91,10 +91,11 @@ def _sections(
     stated = (key_values_html(block) for block in report.blocks if isinstance(block, KeyValues))
     yield section("What was stopped", "setting", *stated)
     yield section(
-        "Joints", "joints",
+        "Joints",
+        "joints",
         *(table_html(grid) for grid in grids if grid.title not in alone),
         _lanes(result, clock),
-    )  # fmt: skip
+    )
     yield section(
         "Tool",
         "tool",
@@ -103,13 +104,14 @@ def _sections(
     )
     yield from _plots(curves)
     yield section(
-        "Energy", "energy",
+        "Energy",
+        "energy",
         *(table_html(grid, titled=False) for grid in _of(alone, "Energy")),
         _bars("Where the energy came from, and where it went", energy_stacks(result)),
         _bars("Heat, joint by joint", heat_stacks(result)),
         figure(curves.energy),
         figure(curves.power),
-    )  # fmt: skip
+    )
     yield section("Events", "events", event_table(result, clock))
     yield from own_sections(own)
     yield assumptions_section(result.assumptions, result.brakes)
@@ -127,7 +129,8 @@ def _plots(curves: Curves) -> Iterator[Markup]:
     if curves.torques:
         several = (figure(plot, titled=True) for plot in curves.torques)
         yield section(
-            "Torques at the joints", "torques",
+            "Torques at the joints",
+            "torques",
             element(
                 "p",
                 "At the joint, gear included; of brake and drive before the losses of the gear. "
@@ -136,7 +139,7 @@ def _plots(curves: Curves) -> Iterator[Markup]:
                 class_="remark",
             ),
             element("div", *several, class_="multiples"),
-        )  # fmt: skip
+        )
 
 
 def _bars(title: str, bars: list[Stack]) -> Markup:

@@ -93,15 +93,19 @@ def assumptions_section(
         remarks.append(element("h3", "Remarks in the brakes file"))
         remarks.append(element("ul", *(element("li", note) for note in notes)))
     return section(
-        "What it rests on", "assumptions",
-        element("p", "Every number of the signal chain and of the brakes, gears, friction and "
-                "drives, with a letter for where it comes from:"),
+        "What it rests on",
+        "assumptions",
+        element(
+            "p",
+            "Every number of the signal chain and of the brakes, gears, friction and "
+            "drives, with a letter for where it comes from:",
+        ),
         provenance_counts(assumptions),
         chain_table(assumptions),
         *parameter_tables(assumptions),
         *(element("p", sentence) for sentence in more),
         *remarks,
-    )  # fmt: skip
+    )
 
 
 def report_style() -> str:
@@ -158,10 +162,12 @@ def _cards(result: StopResult) -> Iterator[Markup]:
         use = number(100 * (gear.gear_use or 0.0), 0)
         unit = units_of(result.robot, gear.name).torque
         yield card(
-            "highest gear utilisation", use, "%",
+            "highest gear utilisation",
+            use,
+            "%",
             f"{gear.name}: {_four(gear.peak_gear_torque)} of {_four(gear.gear_limit)} {unit}",
             "bad" if (gear.gear_use or 0.0) > 1 else "",
-        )  # fmt: skip
+        )
     loaded = [joint for joint in joints if joint.load]
     if loaded and result.outcome != "time-out":
         weakest = min(loaded, key=lambda joint: joint.margin)
@@ -175,9 +181,11 @@ def _tool(point: PointStop) -> Markup:
     speed = 1e3 * point.peak_speed
     peak = number(speed, decimals([speed], most=3))
     return card(
-        f"tool path ({point.frame})", length, "mm",
+        f"tool path ({point.frame})",
+        length,
+        "mm",
         f"{reaction} mm reaction + {braking} mm braking; peak speed {peak} mm/s",
-    )  # fmt: skip
+    )
 
 
 def _worst(result: StopResult, joints: list[JointStop]) -> Markup:

@@ -82,12 +82,15 @@ def motion_of(
     )
     remarks = [
         joined(
-            "Symbols of joints are ", element("span", "orange", class_="moves"),
-            " while they move and ", element("span", "blue", class_="stands"),
-            " at rest; the pose at the signal is translucent. The path of ", result.tool,
+            "Symbols of joints are ",
+            element("span", "orange", class_="moves"),
+            " while they move and ",
+            element("span", "blue", class_="stands"),
+            " at rest; the pose at the signal is translucent. The path of ",
+            result.tool,
             " is grey in the reaction time, then red.",
         )
-    ]  # fmt: skip
+    ]
     if replay.cell > 0:
         text = f"Meshes are simplified to {1e3 * replay.cell:.2g} mm to keep this file small."
         remarks.append(joined(text))

@@ -66,17 +66,20 @@ def distributions_section(measures: Measures, links: Mapping[int, str]) -> Marku
         for measure in whole
     ]
     return section(
-        "Distributions", "distributions",
+        "Distributions",
+        "distributions",
         element(
-            "p", "Of the cases that ended with the robot at rest and held; the others are "
+            "p",
+            "Of the cases that ended with the robot at rest and held; the others are "
             "counted by themselves. The largest value is marked, of clearances the smallest. "
-            "Point at a bar to read it.", class_="remark",
+            "Point at a bar to read it.",
+            class_="remark",
         ),
         *pictures,
         _joints(measures.values()),
         element("h3", "In numbers"),
         _table(measures.values(), links),
-    )  # fmt: skip
+    )
 
 
 def histogram(values: Array) -> tuple[Array, NDArray[np.int64]]:
@@ -103,17 +106,26 @@ def histogram_plot(measure: QuantityDistribution, height: float = 170.0) -> Plot
     marks = [
         Instant(quantity.factor * spread.median, f"median {quantity.bare(spread.median)}"),
         Instant(quantity.factor * spread.most, f"95 % {quantity.bare(spread.most)}"),
-        Instant(quantity.factor * spread.worst,
-                f"worst {quantity.bare(spread.worst)}: case {spread.case}"),
-    ]  # fmt: skip
+        Instant(
+            quantity.factor * spread.worst,
+            f"worst {quantity.bare(spread.worst)}: case {spread.case}",
+        ),
+    ]
     if spread.worst == spread.median:
         marks = marks[2:]
     return Plot(
-        _capital(quantity.name), quantity.label, "cases", [], (float(edges[0]), float(edges[-1])),
-        marks, width=_HALF, height=height,
-        shapes=[Bars(edges, counts.astype(float), quantity.unit, _COLOR)], follows=False,
+        _capital(quantity.name),
+        quantity.label,
+        "cases",
+        [],
+        (float(edges[0]), float(edges[-1])),
+        marks,
+        width=_HALF,
+        height=height,
+        shapes=[Bars(edges, counts.astype(float), quantity.unit, _COLOR)],
+        follows=False,
         whole=True,
-    )  # fmt: skip
+    )
 
 
 def _shares(measure: QuantityDistribution) -> Markup:
@@ -130,11 +142,17 @@ def _shares(measure: QuantityDistribution) -> Markup:
     if high <= low:
         low, high = low - (0.05 * abs(low) or 0.5), high + (0.05 * abs(high) or 0.5)
     plot = Plot(
-        f"{_capital(quantity.name)}, cumulative", quantity.label, "share of the cases [%]",
-        [Line(quantity.name, x, y, _COLOR)], (low, high),
+        f"{_capital(quantity.name)}, cumulative",
+        quantity.label,
+        "share of the cases [%]",
+        [Line(quantity.name, x, y, _COLOR)],
+        (low, high),
         [Instant(quantity.factor * measure.spread.most)] if low < high else [],
-        width=_HALF, height=170.0, room=False, follows=False,
-    )  # fmt: skip
+        width=_HALF,
+        height=170.0,
+        room=False,
+        follows=False,
+    )
     return figure(plot, titled=True)
 
 
@@ -161,17 +179,26 @@ def _joints(measures: Iterable[QuantityDistribution]) -> Markup:
 def _table(measures: Iterable[QuantityDistribution], links: Mapping[int, str]) -> Markup:
     """Median, 95 % and worst of everything, with the case of the worst."""
     heads = ("", "median", "95 % of the cases", "worst", "in case")
-    head = element("tr", *(element("th", text, scope="col", class_="right" if k else None)
-                           for k, text in enumerate(heads)))  # fmt: skip
+    head = element(
+        "tr",
+        *(
+            element("th", text, scope="col", class_="right" if k else None)
+            for k, text in enumerate(heads)
+        ),
+    )
     rows = [element("tr", *_row(measure, links)) for measure in measures]
     caption = element("caption", "Distributions in numbers", class_="unseen")
     table = element(
         "table", caption, element("thead", head), element("tbody", *rows), class_="numbers"
     )
     return element(
-        "div", table, class_="wide", tabindex="0", role="region",
+        "div",
+        table,
+        class_="wide",
+        tabindex="0",
+        role="region",
         aria_label="Distributions in numbers",
-    )  # fmt: skip
+    )
 
 
 def _row(measure: QuantityDistribution, links: Mapping[int, str]) -> Iterator[Markup]:
@@ -317,12 +344,16 @@ def influence_section(
         for measure in shown
     }
     return section(
-        "What it depends on", "influence",
+        "What it depends on",
+        "influence",
         element("p", _EXPLAINED, class_="remark"),
         _share_table(shown, moving, shares),
-        *(_plots(results, measure, moving, shares[measure.quantity.criterion])
-          for measure in shown if measure.quantity.kind in ("time", "travel", "clearance")),
-    )  # fmt: skip
+        *(
+            _plots(results, measure, moving, shares[measure.quantity.criterion])
+            for measure in shown
+            if measure.quantity.kind in ("time", "travel", "clearance")
+        ),
+    )
 
 
 def _shown(measures: Measures) -> list[QuantityDistribution]:
@@ -354,9 +385,10 @@ def _share_table(
     if not telling:
         return element("p", "No varied quantity by itself explains more than chance would.")
     head = element(
-        "tr", element("th", "share of the variance [%]", scope="col"),
+        "tr",
+        element("th", "share of the variance [%]", scope="col"),
         *(element("th", measure.quantity.name, scope="col", class_="right") for measure in shown),
-    )  # fmt: skip
+    )
     rows = [
         element(
             "tr",
@@ -367,8 +399,9 @@ def _share_table(
     ]
     title = "Shares of the variance"
     caption = element("caption", title, class_="unseen")
-    table = element("table", caption, element("thead", head), element("tbody", *rows),
-                    class_="heat")  # fmt: skip
+    table = element(
+        "table", caption, element("thead", head), element("tbody", *rows), class_="heat"
+    )
     region = element("div", table, class_="wide", tabindex="0", role="region", aria_label=title)
     rest = [_in_words(variable) for variable in moving if variable not in telling]
     text = f"With no such influence: {', '.join(rest)}." if rest else ""
@@ -397,10 +430,11 @@ def _plots(
     pictures = (
         figure(
             _plot(_of_cases(results, results.columns[variable.column], measure), measure, variable),
-            titled=True, legend=False,
+            titled=True,
+            legend=False,
         )
         for variable in chosen
-    )  # fmt: skip
+    )
     return joined(
         element("h3", f"{heading}, against what it depends on most"),
         _legend(),
@@ -422,10 +456,16 @@ def _plot(column: Array, measure: QuantityDistribution, variable: Variable) -> P
         below.append(Dots(x, y, "#5f6b7a"))
     name = _in_words(variable)
     return Plot(
-        name[:1].upper() + name[1:], f"{name} [{unit}]" if unit else name, measure.quantity.label,
-        curves, (float(x.min()), float(x.max())), width=440.0, height=170.0, shapes=below,
+        name[:1].upper() + name[1:],
+        f"{name} [{unit}]" if unit else name,
+        measure.quantity.label,
+        curves,
+        (float(x.min()), float(x.max())),
+        width=440.0,
+        height=170.0,
+        shapes=below,
         follows=False,
-    )  # fmt: skip
+    )
 
 
 def _legend() -> Markup:

@@ -68,10 +68,11 @@ def map_section(
     if len(results.lost):
         remark += " Red crosses are cases that did not stop or are not held."
     return section(
-        "Workspace", "workspace",
+        "Workspace",
+        "workspace",
         element("p", remark, class_="remark"),
         *(_maps(results, measure, everywhere, obstacles) for measure in chosen),
-    )  # fmt: skip
+    )
 
 
 def _maps(
@@ -85,22 +86,31 @@ def _maps(
     turned = measure.quantity.kind == "clearance"
     places = 1e3 * results.places[np.searchsorted(results.cases, measure.cases)]
     views = (
-        figure(_view(view, places, measure, 1e3 * everywhere, 1e3 * results.lost, obstacles),
-               titled=True)
+        figure(
+            _view(view, places, measure, 1e3 * everywhere, 1e3 * results.lost, obstacles),
+            titled=True,
+        )
         for view in _VIEWS
-    )  # fmt: skip
+    )
     scale = color_scale(low, high, measure.quantity.label, reverse=turned)
     heading = measure.quantity.name[:1].upper() + measure.quantity.name[1:]
     return element(
-        "div", element("h3", heading), scale, element("div", *views, class_="multiples"),
+        "div",
+        element("h3", heading),
+        scale,
+        element("div", *views, class_="multiples"),
         class_="map",
-    )  # fmt: skip
+    )
 
 
 def _view(
-    view: tuple[str, int, int], places: Array, measure: QuantityDistribution, everywhere: Array,
-    lost: Array, obstacles: Sequence[Obstacle],
-) -> Plot:  # fmt: skip
+    view: tuple[str, int, int],
+    places: Array,
+    measure: QuantityDistribution,
+    everywhere: Array,
+    lost: Array,
+    obstacles: Sequence[Obstacle],
+) -> Plot:
     """One view."""
     name, across, up = view
     flat = np.ascontiguousarray(places[:, [across, up]])
@@ -122,9 +132,17 @@ def _view(
     shapes.append(_Room(*height))
     letters = "xyz"
     return Plot(
-        name[:1].upper() + name[1:], f"{letters[across]} [mm]", f"{letters[up]} [mm]", [], span,
-        width=440.0, zero=False, shapes=shapes, equal=True, follows=False,
-    )  # fmt: skip
+        name[:1].upper() + name[1:],
+        f"{letters[across]} [mm]",
+        f"{letters[up]} [mm]",
+        [],
+        span,
+        width=440.0,
+        zero=False,
+        shapes=shapes,
+        equal=True,
+        follows=False,
+    )
 
 
 def _spans(places: Array, across: int, up: int) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -169,18 +187,32 @@ def _cases(flat: Array, measure: QuantityDistribution, width: float) -> Shape:
     unit = measure.quantity.unit
     if len(values) <= _POINTS:
         order = np.argsort(sign * values, kind="stable")  # the worst ones on top
-        return Spots([
-            (float(flat[k, 0]), float(flat[k, 1]), color(values[k]),
-             f"case {measure.cases[k]}: {values[k]:.4g} {unit}")
-            for k in order
-        ])  # fmt: skip
+        return Spots(
+            [
+                (
+                    float(flat[k, 0]),
+                    float(flat[k, 1]),
+                    color(values[k]),
+                    f"case {measure.cases[k]}: {values[k]:.4g} {unit}",
+                )
+                for k in order
+            ]
+        )
     across = min(_ACROSS, max(10.0, _FILL * np.sqrt(len(values))))
     size = float(width / across / np.sqrt(3.0))
     middles, worst, counts = hexagons(flat, sign * values, size)
-    return Hexagons([
-        (float(x), float(y), color(sign * value), f"worst of {count}: {sign * value:.4g} {unit}")
-        for (x, y), value, count in zip(middles, worst, counts, strict=True)
-    ], size)  # fmt: skip
+    return Hexagons(
+        [
+            (
+                float(x),
+                float(y),
+                color(sign * value),
+                f"worst of {count}: {sign * value:.4g} {unit}",
+            )
+            for (x, y), value, count in zip(middles, worst, counts, strict=True)
+        ],
+        size,
+    )
 
 
 def hexagons(points: Array, values: Array, size: float) -> tuple[Array, Array, NDArray[np.int64]]:
@@ -200,9 +232,7 @@ def hexagons(points: Array, values: Array, size: float) -> tuple[Array, Array, N
     steps = size * np.array([np.sqrt(3.0), 3.0])
     even = 2.0 * np.round(points / steps)  # in half steps
     odd = 2.0 * np.floor(points / steps) + 1.0
-    to_even, to_odd = (
-        np.sum((points - near * steps / 2.0) ** 2, axis=1) for near in (even, odd)
-    )  # fmt: skip
+    to_even, to_odd = (np.sum((points - near * steps / 2.0) ** 2, axis=1) for near in (even, odd))
     nearest = np.where((to_even <= to_odd)[:, None], even, odd).astype(np.int64)
     cells, own, counts = np.unique(nearest, axis=0, return_inverse=True, return_counts=True)
     worst = np.full(len(cells), -np.inf)

@@ -43,10 +43,12 @@ def badge(study: Study, results: Results) -> Markup:
     icon = "\N{CHECK MARK}" if mark == "good" else "\N{WARNING SIGN}\N{VARIATION SELECTOR-15}"
     return element(
         "p",
-        element("span", icon, aria_hidden="true"), " ", element("strong", str(results.stopped)),
+        element("span", icon, aria_hidden="true"),
+        " ",
+        element("strong", str(results.stopped)),
         more,
         class_=f"badge {mark}",
-    )  # fmt: skip
+    )
 
 
 def cards(
@@ -77,19 +79,22 @@ def _cards(
     lost = {name: count for name, count in results.outcomes.items() if name != "stopped"}
     endings = ", ".join(f"{count} {name}" for name, count in lost.items())
     yield card(
-        "not stopped or not held", str(sum(lost.values())),
+        "not stopped or not held",
+        str(sum(lost.values())),
         f"of {study.done} case{'s' if study.done != 1 else ''}",
-        endings or "every case stopped and holds", "bad" if lost else "",
-    )  # fmt: skip
+        endings or "every case stopped and holds",
+        "bad" if lost else "",
+    )
     for name in ("time", "travel", "clearance"):
         if name in measures:
             yield _worst(measures[name], links)
     for kind in ("angle", "impulse"):
         for unit in ("deg", "mm") if kind == "angle" else ("N m s", "N s"):
             alike = [
-                measure for measure in measures.values()
+                measure
+                for measure in measures.values()
                 if measure.quantity.kind == kind and measure.quantity.unit == unit
-            ]  # fmt: skip
+            ]
             if alike:
                 yield _worst(max(alike, key=lambda measure: measure.spread.worst), links)
     yield from _gear(study, measures, links)
@@ -100,14 +105,18 @@ def _worst(measure: QuantityDistribution, links: Mapping[int, str]) -> Markup:
     over = "above" if quantity.kind == "clearance" else "below"
     bad = quantity.kind == "clearance" and spread.worst <= 0.0
     more = joined(
-        "touches an obstacle; " if bad else "", "case ", case_link(spread.case, links),
-        f"; median {quantity.text(spread.median)}, 95 % "
-        f"{over} {quantity.text(spread.most)}",
-    )  # fmt: skip
+        "touches an obstacle; " if bad else "",
+        "case ",
+        case_link(spread.case, links),
+        f"; median {quantity.text(spread.median)}, 95 % {over} {quantity.text(spread.most)}",
+    )
     return card(
-        quantity.superlative, quantity.bare(spread.worst), quantity.unit, more,
+        quantity.superlative,
+        quantity.bare(spread.worst),
+        quantity.unit,
+        more,
         "bad" if bad else "",
-    )  # fmt: skip
+    )
 
 
 def _gear(study: Study, measures: Measures, links: Mapping[int, str]) -> Iterator[Markup]:
@@ -121,10 +130,11 @@ def _gear(study: Study, measures: Measures, links: Mapping[int, str]) -> Iterato
     if known:
         use, limit, measure = max(known, key=lambda item: item[0])
         more = joined(
-            "case ", case_link(measure.spread.case, links),
+            "case ",
+            case_link(measure.spread.case, links),
             f", {printable(measure.quantity.joint)}: "
             f"{measure.quantity.bare(measure.spread.worst)} of {measure.quantity.text(limit)}",
-        )  # fmt: skip
+        )
         mark = "bad" if use > 1 else ""
         yield card("highest gear utilisation", number(100 * use, 0), "%", more, mark)
 
@@ -206,9 +216,7 @@ def _facts(study: Study) -> KeyValues:
         )
     motion = setup.space.motion
     if motion is not None:
-        entries.append(
-            ("motion", f"recorded, {len(motion.t)} samples over {motion.duration:g} s")
-        )  # fmt: skip
+        entries.append(("motion", f"recorded, {len(motion.t)} samples over {motion.duration:g} s"))
     entries.append(("results", printable(str(study.path))))
     return KeyValues("The same in all cases", tuple((name, Cell(text)) for name, text in entries))
 
@@ -242,9 +250,10 @@ def failures_section(results: Results, links: Mapping[int, str]) -> Markup:
     if not results.failures:
         return Markup("")
     head = element(
-        "tr", element("th", "cases", scope="col", class_="right"),
+        "tr",
+        element("th", "cases", scope="col", class_="right"),
         *(element("th", text, scope="col") for text in ("ended as", "why", "which")),
-    )  # fmt: skip
+    )
     rows = [
         element(
             "tr",

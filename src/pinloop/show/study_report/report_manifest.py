@@ -136,8 +136,13 @@ def manifest_document(study: Study) -> Manifest:
         "tool": tool_of(setup.robot),
         "brakes": brakes_record(setup.brakes, assumptions_with(setup.brakes, setup.robot, chain)),
         "variables": [
-            {"name": variable.name, "column": variable.column, "low": variable.low,
-             "high": variable.high, "unit": variable.unit}
+            {
+                "name": variable.name,
+                "column": variable.column,
+                "low": variable.low,
+                "high": variable.high,
+                "unit": variable.unit,
+            }
             for variable in setup.variables
         ],
         "sampling": {
@@ -159,7 +164,7 @@ def manifest_document(study: Study) -> Manifest:
         "obstacles": [_obstacle(obstacle) for obstacle in setup.obstacles],
         "results": _results(study),
         "resume": json_values(manifest_of(setup, study.sampling)),
-    }  # fmt: skip
+    }
     motion = setup.space.motion
     if motion is not None:
         document["motion"] = {

@@ -250,8 +250,14 @@ class Quantity:
     @property
     def superlative(self) -> str:
         """What is said of the worst one."""
-        word = {"time": "longest", "travel": "longest", "clearance": "smallest", "impulse":
-                "largest", "gear": "highest", "angle": "largest"}[self.kind]  # fmt: skip
+        word = {
+            "time": "longest",
+            "travel": "longest",
+            "clearance": "smallest",
+            "impulse": "largest",
+            "gear": "highest",
+            "angle": "largest",
+        }[self.kind]
         return f"{word} {self.name}"
 
     def text(self, value: float) -> str:

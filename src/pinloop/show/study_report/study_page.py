@@ -55,12 +55,16 @@ def page_of(
         _header(study, results, stops, stamp=stamp),
         element("main", *_sections(study, results, measures, cases, replays, own)),
         _footer(json.loads(manifest)),
-        element("script", Markup(manifest.replace("<", "\\u003c")), type="application/json",
-                id="manifest"),
+        element(
+            "script",
+            Markup(manifest.replace("<", "\\u003c")),
+            type="application/json",
+            id="manifest",
+        ),
         Markup(player.scripts if player else ""),
         element("script", Markup(asset(__package__, "study.js"))) if player else Markup(""),
         policy=policy(),
-    )  # fmt: skip
+    )
 
 
 def _header(study: Study, results: Results, stops: str, *, stamp: bool) -> Markup:
@@ -101,19 +105,28 @@ def _sections(
         for variable in setup.variables
         if variable.kind in ("band", "delay") and variable.varies
     ]
-    more = ["Bands and delays of brakes varied, see above; the numbers are those in the middle "
-            "of the bands."] if varied else []  # fmt: skip
+    more = (
+        [
+            "Bands and delays of brakes varied, see above; the numbers are those in the middle "
+            "of the bands."
+        ]
+        if varied
+        else []
+    )
     assumptions = assumptions_with(setup.brakes, setup.robot, chain)
     yield assumptions_section(assumptions, setup.brakes, more)
     yield section(
-        "How to repeat it", "repeat",
+        "How to repeat it",
+        "repeat",
         element(
-            "p", "The manifest is in this page (element ", element("code", "manifest"),
+            "p",
+            "The manifest is in this page (element ",
+            element("code", "manifest"),
             ") and in the file beside it: versions, digests of the files, all numbers of the "
             "brakes, ranges, seed and integrator. The same study gives the same rows to the last "
             "digit; a case depends on its number only.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _footer(manifest: Mapping[str, Any]) -> Markup:
