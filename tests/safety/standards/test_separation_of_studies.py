@@ -178,7 +178,7 @@ def test_a_robot_that_does_not_hold_has_no_distance() -> None:
 
 
 def test_a_mistake_is_told_with_its_case(study: pl.Study) -> None:
-    with pytest.raises(pl.BadValue, match="case 0 of the study: the robot comes as far as the"):
+    with pytest.raises(pl.BadValue, match="case 0 of the study: the robot reaches the person"):
         separation(study, point=(0.5, -1.0, 0.0), jobs=1)
     for jobs in (0, True, 1.5):
         with pytest.raises(pl.BadValue, match="jobs is "):
@@ -232,6 +232,6 @@ def test_the_payload_has_no_shape_and_that_is_said() -> None:
     fast = carriage()
     by = carriage_brakes(j1=4.0)
     loaded = pl.stop(fast.robot, [0.0], [1.0], brakes=by, payload=pl.Payload(2.0))
-    (note,) = (text for text in separation(loaded).notes if "not looked at" in text)
+    (note,) = (text for text in separation(loaded).notes if "left out" in text)
     assert "payload" in note and "frames=" in note
-    assert not any("not looked at" in text for text in separation(fast).notes)
+    assert not any("left out" in text for text in separation(fast).notes)
