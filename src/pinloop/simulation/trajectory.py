@@ -177,7 +177,7 @@ class Trajectory:
         if self.t[k] == time or k == len(self.t) - 1:
             return self.q[k].copy(), self.v[k].copy()
         manifold = self._manifolds[self.mode[k]]
-        q, v = self._step(k, manifold)(time)
+        q, v = self.step(k, manifold)(time)
         return manifold.normalize(q), v
 
     @cached_property
@@ -188,8 +188,13 @@ class Trajectory:
             manifold.hold(lock.joint for lock in mode.locks if not lock.axes)
         return manifolds
 
-    def _step(self, k: int, manifold: RobotManifold) -> Step:
-        """The step from state k to the next, for dense output."""
+    def step(self, k: int, manifold: RobotManifold) -> Step:
+        """The step from stored state ``k`` to the next, for what lies between them.
+
+        Args:
+            k: index of the state.
+            manifold: the configuration group; one for many steps saves time.
+        """
         return Step(
             manifold,
             float(self.t[k]),

@@ -69,20 +69,8 @@ class StopHistory:
 
     def step(self, k: int) -> Step:
         """The step from state k to the next, for what lies between them."""
-        run = self.run
         # Not on the manifold of the phase, which holds what is stuck to the last bit.
-        return Step(
-            self._manifold,
-            float(run.t[k]),
-            float(run.t[k + 1]),
-            run.q[k],
-            run.v[k],
-            run.a[k],
-            run.psi[k],
-            run.q[k + 1],
-            run.v[k + 1],
-            run.a[k + 1],
-        )
+        return self.run.step(k, self._manifold)
 
     @cached_property
     def _manifold(self) -> RobotManifold:
