@@ -134,9 +134,12 @@ class BadValue(PinloopError, ValueError):
     """An argument has the wrong shape, range or kind."""
 
 
-def suggestion(name: str, known: Iterable[str], alike: float = 0.6) -> str:
-    """Return "; did you mean 'x'?" for the known name that is most like ``name``, "" if none is."""
-    close = get_close_matches(name, list(known), n=1, cutoff=alike)
+def suggestion(name: object, known: Iterable[str], alike: float = 0.6) -> str:
+    """Return "; did you mean 'x'?" for the known name that is most like ``name``, "" if none is.
+
+    Keys of YAML files need not be texts.
+    """
+    close = get_close_matches(str(name), list(known), n=1, cutoff=alike)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 

@@ -127,3 +127,17 @@ def test_nothing_is_near_an_assembly_that_cannot_move() -> None:
     )
     robot = tables.build(truss)
     assert nearby_assembly(robot, robot.neutral, np.random.default_rng(0)) is None
+
+
+@pytest.mark.parametrize(("x", "closed"), [(1.0, True), (0.9, False)])
+def test_a_loop_through_fixed_joints_is_closed_or_not(x: float, closed: bool) -> None:
+    robot = pl.load(
+        '<robot name="r"><link name="base"/><link name="a"/><joint name="f" type="fixed">'
+        '<parent link="base"/><child link="a"/></joint><loop_joint name="l" type="revolute">'
+        f'<axis xyz="0 0 1"/><link1 link="base" xyz="1 0 0"/><link2 link="a" xyz="{x} 0 0"/>'
+        "</loop_joint></robot>",
+        kinematics_only=True,
+    )
+    report = pl.diagnose(robot)
+    assert report.assembled is closed
+    assert closed or "open by 100 mm" in report.warnings[0]

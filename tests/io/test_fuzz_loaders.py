@@ -103,6 +103,12 @@ def test_loops_out_of_shape(name: str, seed: int) -> None:
     survive(lambda: pl.load(URDF_TREE, loops=loops))
 
 
+@pytest.mark.parametrize("key", [3, None, 1.5, True, "type!"])
+def test_keys_that_are_no_names(key: object) -> None:
+    robot = pl.load(URDF_TREE, loops=yaml.safe_load(BESIDE["gepetto"]) | {key: 1})
+    assert any(f"key '{key}' is not read" in warning for warning in robot.warnings)
+
+
 @pytest.mark.parametrize("suffix", ["urdf", "sdf", "xml", "yaml"])
 @fuzz
 @given(seed=seeds)

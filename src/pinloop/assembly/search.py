@@ -275,7 +275,7 @@ def _step(problem: Problem, q: Array, residual: Array, error: float) -> Array:
     """
     jacobian = problem.jacobian(q)
     free = ~problem.still
-    for _ in range(problem.robot.nv):
+    while free.any():
         J = jacobian[:, free]
         damping = min(error**2, 1e-2) * max(1.0, np.sum(J**2) / len(J))
         step = np.zeros(problem.robot.nv)
@@ -291,9 +291,7 @@ def _step(problem: Problem, q: Array, residual: Array, error: float) -> Array:
         if not blocked.any():
             return step
         free &= ~blocked
-        if not free.any():
-            return np.zeros(problem.robot.nv)
-    return step
+    return np.zeros(problem.robot.nv)
 
 
 def limited_coordinates(robot: Mechanism) -> list[tuple[int, int, float, float]]:
