@@ -125,7 +125,9 @@ def test_rank_is_full_on_the_bench(case: Case) -> None:
     """Six degrees of freedom of relative motion: no row may be void or double."""
     robot, rng = bench(case, ""), np.random.default_rng(24)
     jacobian = pl.Constraints(robot).jacobian(closed(robot, case, rng))
-    assert np.linalg.matrix_rank(jacobian) == case.pair.rows
+    # Of no rows at all NumPy knows the rank from 2.1 on.
+    values = np.linalg.svd(jacobian, compute_uv=False)
+    assert np.sum(values > 1e-9 * values.max(initial=0.0)) == case.pair.rows
 
 
 def test_twist_jacobian_is_the_motion_of_b_seen_from_a() -> None:
