@@ -355,6 +355,7 @@ def test_values(text: str, value: object) -> None:
         ("twice: 3", "twice is 3: expected a word"),
         ("vector: [1, 2]", "vector is [1, 2]: it has too few items"),
         ("inside: 1", "inside is not a known key"),
+        ("mass: 1", "mass is not a known key; it belongs in 'short'"),
         ("file: 3", "file is 3: expected a text"),
         ("file: no.yaml", "file is 'no.yaml': no.yaml: no such file"),
         ("filled: {}", "filled is {}: 0 items where 1 are needed"),

@@ -212,6 +212,17 @@ def label_of(place: Place) -> str:
     return text.removeprefix(".") or "the document"
 
 
+def _hint(name: object, keys: Mapping[str, Key]) -> str:
+    """What else a key may be meant to be: one spelled alike, or one of a table among the keys."""
+    if close := get_close_matches(str(name), keys, n=1):
+        return f"did you mean '{close[0]}'?"
+    for table, key in keys.items():
+        kind = parted(key.kind)[0]
+        if is_dataclass(kind) and name in keys_of(kind):
+            return f"it belongs in '{table}'"
+    return f"known keys: {', '.join(keys)}"
+
+
 class _Reader:
     """Makes values of data, and collects what does not fit: place, sentence, unknown key or not."""
 
@@ -298,9 +309,7 @@ class _Reader:
                 self._add((*place, name), f" is missing{meaning}")
         for name in value:
             if name not in keys and not (self._extra and not place):
-                close = get_close_matches(str(name), keys, n=1)
-                hint = f"did you mean '{close[0]}'?" if close else f"known keys: {', '.join(keys)}"
-                self._add((*place, name), f" is not a known key; {hint}", unknown=True)
+                self._add((*place, name), f" is not a known key; {_hint(name, keys)}", unknown=True)
         if len(self.problems) > before:
             return None
         try:
