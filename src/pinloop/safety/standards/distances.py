@@ -8,10 +8,11 @@ cases, which takes about as long as the study itself. The distances are in `sepa
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
 
@@ -19,12 +20,13 @@ from ...boundary.checks import flat_numbers
 from ...boundary.csv import write_rows
 from ...errors import BadValue, printable
 from ...tables.number_format import number
-from ...tables.report import Cell, Column, KeyValues, Mark, Table
+from ...tables.report import Cell, Column, KeyValues, Mark, Report, Table
 from ..stopping import StopResult
 from ..studies.cases import Setup
 from ..studies.study import Study
 
 __all__ = [
+    "Distance",
     "Row",
     "Standing",
     "Term",
@@ -32,9 +34,6 @@ __all__ = [
     "checked_stops",
     "measure_cases",
     "standing_cases",
-    "term_grids",
-    "term_rows",
-    "write_terms",
 ]
 
 # -- terms -----------------------------------------------------------------------------------
@@ -63,53 +62,77 @@ class Term:
     source: str
 
 
-def term_grids(terms: Sequence[Term], total: Term, *, both: bool) -> tuple[Table, KeyValues]:
-    """The terms for reading: their values and meanings, and how each was computed from what.
+class Distance(ABC):
+    """A distance that is the sum of its terms."""
 
-    Args:
-        terms: the terms.
-        total: their sum.
-        both: whether the simple form differs from the other one.
-    """
-    columns = [Column("term", right=False)]
-    columns += [Column(name, "mm") for name in (("integral", "simple") if both else ("value",))]
-    columns.append(Column("what it is", right=False))
-    rows = []
-    for term in (*terms, total):
-        mark: Mark = "title" if term is total else ""
-        values = (term.value, term.simple) if both else (term.value,)
-        cells = [Cell(term.symbol, mark), *(Cell(number(1e3 * x, 1), mark) for x in values)]
-        rows.append((*cells, Cell(term.meaning, mark)))
-    origins = tuple(
-        (term.symbol, Cell(printable(f"{term.formula} [{term.source}]")))
-        for term in (*terms, total)
-    )
-    return Table("Terms", tuple(columns), tuple(rows)), KeyValues("Formulas", origins)
+    terms: tuple[Term, ...]
+    has_simple_form: ClassVar[bool]
+    """Whether the standard has a simple form of it, with other values."""
 
+    @property
+    @abstractmethod
+    def total(self) -> Term:
+        """The sum as a term: its symbol, its meaning, its standard."""
 
-def term_rows(terms: Sequence[Term], total: Term) -> list[Row]:
-    """The terms and their sum, a row each, units in the names."""
-    return [
-        {
-            "term": term.symbol,
-            "meaning": term.meaning,
-            "value_m": term.value + 0.0,
-            "simple_value_m": term.simple + 0.0,
-            "formula": term.formula,
-            "source": term.source,
-        }
-        for term in (*terms, total)
-    ]
+    @abstractmethod
+    def table(self) -> Report:
+        """Every term with its value, its formula and where it comes from."""
 
+    def __str__(self) -> str:
+        return str(self.table())
 
-def write_terms(path: str | Path, rows: Sequence[Row]) -> Path:
-    """Write rows of terms as CSV.
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
 
-    Args:
-        path: file to write.
-        rows: the rows, all with the same columns.
-    """
-    return write_rows(path, rows[0], (row.values() for row in rows))
+    def __getitem__(self, symbol: str) -> Term:
+        """A term by its symbol, e.g. ``"S_s"``."""
+        for term in self.terms:
+            if term.symbol == symbol:
+                return term
+        known = ", ".join(term.symbol for term in self.terms)
+        raise BadValue(f"there is no term '{symbol}'; there are: {known}")
+
+    @property
+    def distance(self) -> float:
+        """The sum of the terms [m]."""
+        return sum(term.value for term in self.terms)
+
+    @property
+    def simple(self) -> float:
+        """The same by its simple form [m]."""
+        return sum(term.simple for term in self.terms)
+
+    def rows(self) -> list[Row]:
+        """The terms and their sum, a row each, units in the names."""
+        rows: list[Row] = []
+        for term in (*self.terms, self.total):
+            row: Row = {"term": term.symbol, "meaning": term.meaning, "value_m": term.value + 0.0}
+            if self.has_simple_form:
+                row["simple_value_m"] = term.simple + 0.0
+            rows.append(row | {"formula": term.formula, "source": term.source})
+        return rows
+
+    def to_csv(self, path: str | Path) -> Path:
+        """Write the terms and their sum as CSV, units in the column names."""
+        rows = self.rows()
+        return write_rows(path, rows[0], (row.values() for row in rows))
+
+    def blocks(self) -> tuple[Table, KeyValues]:
+        """The terms for reading: their values and meanings, and how each was computed."""
+        both, terms = self.has_simple_form, (*self.terms, self.total)
+        columns = [Column("term", right=False)]
+        columns += [Column(name, "mm") for name in (("integral", "simple") if both else ("value",))]
+        columns.append(Column("what it is", right=False))
+        rows = []
+        for term in terms:
+            mark: Mark = "title" if term is terms[-1] else ""
+            values = (term.value, term.simple) if both else (term.value,)
+            cells = [Cell(term.symbol, mark), *(Cell(number(1e3 * x, 1), mark) for x in values)]
+            rows.append((*cells, Cell(term.meaning, mark)))
+        origins = tuple(
+            (term.symbol, Cell(printable(f"{term.formula} [{term.source}]"))) for term in terms
+        )
+        return Table("Terms", tuple(columns), tuple(rows)), KeyValues("Formulas", origins)
 
 
 # -- stops and numbers -----------------------------------------------------------------------
@@ -146,20 +169,6 @@ def at_least_zero(what: str, value: Any, wanted: str = "a length >= 0 in metres"
 
 
 # -- cases of a study ------------------------------------------------------------------------
-
-
-class Distance(Protocol):
-    """A distance that a stop asks for."""
-
-    @property
-    def distance(self) -> float:
-        """The distance [m]."""
-        ...
-
-    @property
-    def simple(self) -> float:
-        """The same by its simple form [m]."""
-        ...
 
 
 D = TypeVar("D", bound=Distance)

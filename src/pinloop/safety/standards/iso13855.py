@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from ...boundary.arguments import public
@@ -18,14 +17,11 @@ from ..stopping import StopResult
 from ..stopping.assumptions import PLANNING_AID
 from ..studies.study import Study
 from .distances import (
-    Row,
+    Distance,
     Term,
     at_least_zero,
     checked_stops,
     standing_cases,
-    term_grids,
-    term_rows,
-    write_terms,
 )
 
 __all__ = ["MinimumDistance", "minimum_distance"]
@@ -35,7 +31,7 @@ _STANDARD = "ISO 13855:2010"
 
 @public
 @dataclass(frozen=True, eq=False)
-class MinimumDistance:
+class MinimumDistance(Distance):
     """A minimum distance, term by term.
 
     Args:
@@ -47,6 +43,8 @@ class MinimumDistance:
         case: of a study the case with the longest stopping time; else None.
     """
 
+    has_simple_form = False
+
     terms: tuple[Term, ...]
     time: float
     speed: float
@@ -55,17 +53,6 @@ class MinimumDistance:
 
     def __repr__(self) -> str:
         return f"<MinimumDistance: {1e3 * self.distance:.1f} mm>"
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
-
-    @property
-    def distance(self) -> float:
-        """S [m]."""
-        return sum(term.value for term in self.terms)
 
     def table(self) -> Report:
         """Every term with its value, its formula and where it comes from."""
@@ -80,16 +67,11 @@ class MinimumDistance:
             Cell(f"Minimum distance: {1e3 * self.distance:.0f} mm"),
             (
                 KeyValues("Case", tuple(facts)),
-                *term_grids(self.terms, self._total, both=False),
+                *self.blocks(),
                 Notes("Assumptions", tuple(map(printable, self.notes)), "caution"),
             ),
             PLANNING_AID,
         )
-
-    def rows(self) -> list[Row]:
-        """The terms and their sum, a row each, units in the names."""
-        rows = term_rows(self.terms, self._total)
-        return [{k: cell for k, cell in row.items() if k != "simple_value_m"} for row in rows]
 
     def as_dict(self) -> dict[str, Any]:
         """Everything that is in the table, in SI units."""
@@ -103,12 +85,9 @@ class MinimumDistance:
             "disclaimer": PLANNING_AID,
         }
 
-    def to_csv(self, path: str | Path) -> Path:
-        """Write the terms and their sum as CSV, units in the column names."""
-        return write_terms(path, self.rows())
-
     @property
-    def _total(self) -> Term:
+    def total(self) -> Term:
+        """The sum as a term."""
         formula = " + ".join(term.symbol for term in self.terms)
         return Term("S", "minimum distance", self.distance, self.distance, formula, _STANDARD)
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -29,15 +28,12 @@ from ..stopping.assumptions import PLANNING_AID
 from ..studies.study import Study
 from .advance import Person, collect_shapes, measure_advance
 from .distances import (
-    Row,
+    Distance,
     Term,
     at_least_zero,
     checked_stops,
     measure_cases,
     standing_cases,
-    term_grids,
-    term_rows,
-    write_terms,
 )
 from .iso15066 import (
     STANDARD,
@@ -55,7 +51,7 @@ __all__ = ["Separation", "Term", "separation"]
 
 @public
 @dataclass(frozen=True, eq=False)
-class Separation:
+class Separation(Distance):
     """A protective separation distance, term by term.
 
     Args:
@@ -74,6 +70,8 @@ class Separation:
         results: of a study the file of its results.
     """
 
+    has_simple_form = True
+
     terms: tuple[Term, ...]
     reaction_time: float
     stopping_time: float
@@ -89,30 +87,6 @@ class Separation:
 
     def __repr__(self) -> str:
         return f"<Separation of '{self.stop.robot.name}': {1e3 * self.distance:.1f} mm>"
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
-
-    def __getitem__(self, symbol: str) -> Term:
-        """A term by its symbol, e.g. ``"S_s"``."""
-        for term in self.terms:
-            if term.symbol == symbol:
-                return term
-        known = ", ".join(term.symbol for term in self.terms)
-        raise BadValue(f"there is no term '{symbol}'; there are: {known}")
-
-    @property
-    def distance(self) -> float:
-        """S_p with the speeds integrated [m]."""
-        return sum(term.value for term in self.terms)
-
-    @property
-    def simple(self) -> float:
-        """S_p in its simple form, with the largest speeds [m]."""
-        return sum(term.simple for term in self.terms)
 
     def table(self) -> Report:
         """Every term with its value, its formula and where it comes from."""
@@ -137,16 +111,12 @@ class Separation:
             facts.append(("stops", Cell(f"{count}; this is the one with the largest distance")))
         blocks: list[Block] = [
             KeyValues("Case", tuple(facts)),
-            *term_grids(self.terms, self._total, both=True),
+            *self.blocks(),
         ]
         if self.notes:
             blocks.append(Notes("Assumptions", tuple(map(printable, self.notes)), "caution"))
         title = Cell(f"Protective separation distance: {1e3 * self.distance:.0f} mm")
         return Report(title, tuple(blocks), PLANNING_AID)
-
-    def rows(self) -> list[Row]:
-        """The terms and their sum, a row each, units in the names."""
-        return term_rows(self.terms, self._total)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything that is in the table, in SI units."""
@@ -164,17 +134,14 @@ class Separation:
             "case": self.case,
             "cases": list(self.cases),
             "results": self.results or None,
-            "terms": term_rows(self.terms, self._total)[:-1],
+            "terms": self.rows()[:-1],
             "notes": list(self.notes),
             "disclaimer": PLANNING_AID,
         }
 
-    def to_csv(self, path: str | Path) -> Path:
-        """Write the terms and their sum as CSV, units in the column names."""
-        return write_terms(path, self.rows())
-
     @property
-    def _total(self) -> Term:
+    def total(self) -> Term:
+        """The sum as a term."""
         formula = " + ".join(term.symbol for term in self.terms)
         return Term("S_p", "protective separation", self.distance, self.simple, formula, STANDARD)
 
