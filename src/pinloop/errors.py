@@ -15,22 +15,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "BadValue",
-    "InconsistentVelocity",
-    "LoadError",
-    "LoopNotClosed",
-    "PinloopError",
-    "PinloopWarning",
-    "SimulationFailed",
-    "SingularMass",
-    "StopFailed",
-    "UnknownName",
-    "printable",
-    "shown",
-    "suggestion",
-]
-
 _REPEATED = 200
 """Characters of what was given that a message repeats."""
 _LONGEST = 4000
@@ -141,6 +125,16 @@ def suggestion(name: object, known: Iterable[str], alike: float = 0.6) -> str:
     """
     close = get_close_matches(str(name), list(known), n=1, cutoff=alike)
     return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def listed(names: Iterable[str | int], before: str = "", most: int = 6) -> str:
+    """Return names in quotes and numbers of lines, the first few, after ``before``; "" if none."""
+    unique = [name for name in dict.fromkeys(names) if name]
+    if not unique:
+        return ""
+    shown = [f"'{name}'" if isinstance(name, str) else f"line {name}" for name in unique[:most]]
+    more = len(unique) - most
+    return before + ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
 class UnknownName(PinloopError, LookupError):

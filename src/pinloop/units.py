@@ -10,23 +10,6 @@ import math
 import re
 from collections.abc import Mapping
 
-__all__ = [
-    "ANGLES",
-    "LENGTHS",
-    "MASSES",
-    "PARTS",
-    "TIMES",
-    "UNITS",
-    "column_name",
-    "column_unit",
-    "in_units",
-    "length_scale",
-    "listed",
-    "rates",
-    "shown_unit",
-    "split_column",
-]
-
 _DEGREE = math.pi / 180
 UNITS: Mapping[str, tuple[str, float]] = {
     "rad": ("rad", 1.0),

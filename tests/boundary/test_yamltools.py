@@ -15,7 +15,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinloop.boundary.json_schema import json_schema_of, key_table
+from pinloop.boundary.json import json_schema_of, key_table
 from pinloop.boundary.marks import (
     INTERNAL,
     As,

@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 import pinloop as pl
-from pinloop.boundary.json_schema import key_table
+from pinloop.boundary.json import key_table
 from pinloop.boundary.schema import keys_of
 from pinloop.cli import main as cli
 from pinloop.safety.studies.studyfile import TABLES, json_schema, read_study

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import pinloop as pl
-from pinloop.boundary.remarks import Remarks, listed
-from pinloop.boundary.xml import parse_xml
+from pinloop.boundary.xml import Remarks, parse_xml
+from pinloop.errors import listed
 from pinloop.io import vocabulary
 from pinloop.io.vocabulary import MJCF, SDF, URDF, report_unread
 

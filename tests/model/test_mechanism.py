@@ -1,7 +1,7 @@
 """Tests of `pinloop.model.mechanism`: coordinates by name, placements, payloads, and what is
 refused.
 
-With it `pinloop.model.tree`, `pinloop.boundary.checks` and the payloads of
+With it `pinloop.model.tree`, `pinloop.boundary.arguments` and the payloads of
 `pinloop.model.transformations`.
 """
 

@@ -109,7 +109,7 @@ def test_the_command_line_as_a_module() -> None:
 
 
 def test_what_tab_offers() -> None:
-    """Public names alone, not those of modules such as `pinloop.boundary.checks`."""
+    """Public names alone, not those of modules such as `pinloop.boundary.arguments`."""
     program = "import pinloop; print(*dir(pinloop), '|', *sorted(pinloop.__all__))"
     offered, _, public = " ".join(asked(program)).partition(" | ")
     assert offered == public and "checks" not in offered.split()

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 import pinloop as pl
-from pinloop.boundary.json_schema import key_table
+from pinloop.boundary.json import key_table
 from pinloop.boundary.schema import keys_of
 from pinloop.cli import main as cli
 from pinloop.scenarios import PlannedRun

@@ -13,8 +13,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..boundary.arguments import public
-from ..boundary.checks import flat_numbers, require_kind, require_whole
+from ..boundary.arguments import flat_numbers, public, require_kind, require_whole
 from ..constraints.closure import Constraints
 from ..errors import BadValue, InconsistentVelocity, LoopNotClosed, PinloopWarning
 from ..model.mechanism import Mechanism, require_robot

@@ -16,8 +16,6 @@ from typing import NamedTuple
 from ..errors import LoadError
 from .files import read_bytes, replace_text_file
 
-__all__ = ["TableRow", "read_table_rows", "write_rows"]
-
 _LARGEST = 256 * 2**20
 """Bytes of a table."""
 _MOST_CELLS = 20_000_000

@@ -22,20 +22,6 @@ from typing import Any, BinaryIO, TextIO
 
 from ..errors import BadValue, LoadError, PinloopError, shown, suggestion
 
-__all__ = [
-    "as_path",
-    "may_replace",
-    "no_such_file",
-    "not_written",
-    "read_bytes",
-    "read_text",
-    "replace_file",
-    "replace_text_file",
-    "require_pyarrow",
-    "write_file",
-    "write_text",
-]
-
 _LARGEST = 2**24
 """Bytes of a file that people write."""
 _PATIENCE = 60.0

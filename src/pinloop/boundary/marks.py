@@ -18,26 +18,6 @@ from ..tolerances import NO_DIRECTION
 from ..units import TIMES, in_units
 from .files import no_such_file
 
-__all__ = [
-    "BOUNDS",
-    "INTERNAL",
-    "As",
-    "Check",
-    "Direction",
-    "Duration",
-    "Instant",
-    "Misfit",
-    "Name",
-    "NotNegative",
-    "Positive",
-    "Range",
-    "Short",
-    "Vector3",
-    "existing",
-    "finite",
-    "nonempty",
-]
-
 
 class Misfit(BadValue):
     """What `__post_init__` of a dataclass refuses because of one of its fields.
@@ -108,6 +88,8 @@ class Range:
 
 @dataclass(frozen=True)
 class Bound:
+    """A bound: in short, in messages, in JSON schemas, and as a comparison."""
+
     short: str
     expected: str
     keyword: str

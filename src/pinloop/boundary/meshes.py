@@ -22,8 +22,6 @@ from .files import read_bytes
 
 trimesh = lazy_loader.load("trimesh")
 
-__all__ = ["mesh_unit", "read_mesh_file", "read_mesh_parts"]
-
 _LARGEST = 2**27
 """Bytes of a mesh file."""
 _MOST = 2_000_000

@@ -12,8 +12,6 @@ from typing import Generic, TypeVar
 
 from ..errors import BadValue
 
-__all__ = ["Registry", "origin"]
-
 T = TypeVar("T")
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")

@@ -45,8 +45,6 @@ from .files import read_bytes
 from .marks import INTERNAL, As, Check, Misfit, Name, Range, Short
 from .yaml import has_item, line_of, read_yaml
 
-__all__ = ["Document", "Key", "keys_of", "label_of", "parted", "read_data"]
-
 T = TypeVar("T")
 Place = tuple[int | str, ...]
 

@@ -1,4 +1,4 @@
-"""XML with line numbers: elements, attributes and numbers, each error naming file, line, element.
+"""XML with line numbers: elements, attributes, numbers; errors and remarks that name their place.
 
 Knows no robot. The readers of URDF, SDF and MJCF get everything they read through here.
 """
@@ -15,10 +15,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..errors import LoadError, UnknownName
+from ..errors import LoadError, UnknownName, listed
 from ..tolerances import NO_DIRECTION
-
-__all__ = ["LARGEST", "Element", "parse_xml", "pose_of", "pose_rpy"]
 
 Array = NDArray[np.float64]
 
@@ -278,3 +276,47 @@ def pose_of(element: Element | None) -> pin.SE3:
     if element.get("rpy") is None:
         return pin.SE3(np.eye(3), xyz)
     return pose_rpy(xyz, element.vector("rpy"))
+
+
+# -- what was not understood -----------------------------------------------------------------------
+
+
+class Remarks:
+    """Warnings of a reader, in the order in which they first came up."""
+
+    def __init__(self) -> None:
+        # Per kind of remark: its first sentence, the advice, and the names of the others.
+        self._groups: dict[tuple[str, ...], tuple[str, str, list[str | int]]] = {}
+
+    def add(self, element: Element, problem: str, advice: str = "") -> None:
+        """Say something about an element.
+
+        Args:
+            element: what it is about.
+            problem: the rest of the sentence whose subject is the element; elements of one kind
+                with the same problem share a warning.
+            advice: what to do, said once at the end.
+        """
+        name = element.get("name") or element.line
+        kind = (element.source, element.tag, problem)
+        self.about(kind, name, f"{element.where}: {element!r} {problem}", advice)
+
+    def say(self, sentence: str) -> None:
+        """Say something that is not about one element."""
+        self.about((sentence,), "", sentence)
+
+    def about(
+        self, kind: tuple[str, ...], name: str | int, sentence: str, advice: str = ""
+    ) -> None:
+        """Say something about a named thing; those of one ``kind`` share the first sentence."""
+        if kind in self._groups:
+            self._groups[kind][2].append(name)
+        else:
+            self._groups[kind] = sentence, advice, []
+
+    def texts(self) -> tuple[str, ...]:
+        """The warnings."""
+        return tuple(
+            sentence + listed(others, "; likewise ") + advice
+            for sentence, advice, others in self._groups.values()
+        )

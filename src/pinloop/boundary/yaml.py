@@ -14,8 +14,6 @@ import yaml
 
 from ..errors import LoadError, shown
 
-__all__ = ["YamlList", "YamlMap", "has_item", "line_of", "read_yaml"]
-
 _MAP = "tag:yaml.org,2002:map"
 _SEQUENCE = "tag:yaml.org,2002:seq"
 _MERGE = "tag:yaml.org,2002:merge"

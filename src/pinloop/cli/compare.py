@@ -33,8 +33,6 @@ from .options import (
 )
 from .stop import BrakesFile, Fact, brakes_for
 
-__all__ = ["app", "compare", "fit"]
-
 app = typer.Typer(rich_markup_mode="rich")
 """The commands of this file."""
 

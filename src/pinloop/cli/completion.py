@@ -13,8 +13,6 @@ import typer
 from ..errors import PinloopError
 from ..io.robot_file import RobotFile
 
-__all__ = ["ROBOTS", "YAMLS", "files", "folders", "joints"]
-
 ROBOTS = (".urdf", ".sdf", ".xml", ".mjcf", ".yaml", ".yml")
 YAMLS = (".yaml", ".yml")
 _MOST = 1000

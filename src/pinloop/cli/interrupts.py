@@ -11,8 +11,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["INTERRUPTED", "quiet_interrupts"]
-
 INTERRUPTED = 130
 """Exit code of what Ctrl-C ends, as shells have it."""
 

@@ -28,8 +28,6 @@ from ..version import __version__
 from .interrupts import INTERRUPTED, quiet_interrupts
 from .options import settle_json
 
-__all__ = ["app", "main", "run"]
-
 _FAILED, _MISTAKE = 1, 2
 _DEFECT, _UNREAD = 70, 141
 

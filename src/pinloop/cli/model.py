@@ -44,8 +44,6 @@ from .sheets import (
 )
 from .words import IGNORE, check_limits, joint_values
 
-__all__ = ["app", "assemble", "check", "regularize"]
-
 app = typer.Typer(rich_markup_mode="rich")
 """The commands of this file."""
 

@@ -22,29 +22,6 @@ from ..model.mechanism import Mechanism
 from ..show.terminal import complain, show, write
 from .completion import ROBOTS, YAMLS, files, joints
 
-__all__ = [
-    "ASSEMBLED",
-    "MANY",
-    "REPEATED",
-    "ROBOT_PANEL",
-    "RUNS",
-    "STOPS",
-    "AsJson",
-    "Force",
-    "HeldJoints",
-    "IgnoreLimits",
-    "OpenBrowser",
-    "check_json",
-    "check_target",
-    "command",
-    "file_option",
-    "give_result",
-    "held_joints",
-    "kinematics_of",
-    "settle_json",
-    "text_option",
-]
-
 ROBOT_PANEL, RUNS, STOPS, MANY = "Robots", "Simulation", "Stops", "Many stops"
 """Groups of commands on the first page of the help."""
 

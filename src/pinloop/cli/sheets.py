@@ -16,7 +16,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..assembly.search import is_outside
-from ..boundary.json_schema import json_schema_of
+from ..boundary.json import json_schema_of
 from ..constraints.closure import Constraints
 from ..errors import LoopNotClosed, printable
 from ..model.mechanism import Mechanism
@@ -25,18 +25,6 @@ from ..regularization.branches import branch_signs
 from ..tables.number_format import SLIDING, joint_value, number, shown_coordinate, units_of
 from ..tables.report import Block, Cell, Column, KeyValues, Notes, Report, Table
 from ..tolerances import STILL
-
-__all__ = [
-    "DOCUMENTS",
-    "Assembled",
-    "AssemblyDocument",
-    "RegularizationDocument",
-    "assembly_document",
-    "assembly_table",
-    "json_schema",
-    "reduction_document",
-    "reduction_table",
-]
 
 Array = NDArray[np.float64]
 

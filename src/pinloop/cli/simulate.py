@@ -32,8 +32,6 @@ from .options import (
 )
 from .words import time
 
-__all__ = ["app", "simulate"]
-
 app = typer.Typer(rich_markup_mode="rich")
 """The commands of this file."""
 

@@ -51,8 +51,6 @@ from .words import (
     with_faults,
 )
 
-__all__ = ["BrakesFile", "Fact", "app", "brakes_app", "brakes_for", "stop"]
-
 app = typer.Typer(rich_markup_mode="rich")
 """The commands of this file."""
 

@@ -39,8 +39,6 @@ from .options import (
     text_option,
 )
 
-__all__ = ["app", "study", "worst"]
-
 app = typer.Typer(rich_markup_mode="rich")
 """The commands of this file."""
 

@@ -38,8 +38,6 @@ from .options import (
 )
 from .words import IGNORE, check_limits, joint_values, time
 
-__all__ = ["app", "play", "view"]
-
 app = typer.Typer(rich_markup_mode="rich")
 """The commands of this file."""
 

@@ -19,18 +19,6 @@ if TYPE_CHECKING:
     from ..safety.brakes.brakes import Brakes
 
 
-__all__ = [
-    "BANDS",
-    "IGNORE",
-    "check_limits",
-    "gravity_vector",
-    "joint_values",
-    "speeds",
-    "time",
-    "weight",
-    "with_faults",
-]
-
 BANDS = {"low": -1.0, "nominal": 0.0, "high": 1.0}
 """Where in their bands the torques of brakes are."""
 

@@ -13,8 +13,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..boundary.arguments import public
-from ..boundary.checks import unit_vector
+from ..boundary.arguments import public, unit_vector
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
 from ..tolerances import DIFFERENCE_STEP, NO_DIRECTION

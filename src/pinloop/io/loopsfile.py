@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pinocchio as pin
 
-from ..boundary.json_schema import json_schema_of
+from ..boundary.json import json_schema_of
 from ..boundary.marks import Check, Direction, Name, NotNegative, Vector3
 from ..boundary.xml import pose_rpy
 from ..errors import BadValue, LoadError, UnknownName

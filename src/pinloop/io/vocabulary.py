@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from ..boundary.remarks import Remarks, listed
-from ..boundary.xml import Element
-from ..errors import suggestion
+from ..boundary.xml import Element, Remarks
+from ..errors import listed, suggestion
 
 __all__ = ["MJCF", "SDF", "URDF", "report_unread"]
 

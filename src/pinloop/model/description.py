@@ -15,7 +15,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..boundary.pickling import construct_again
+from ..boundary.values import construct_again
 from ..units import length_scale
 from .pairs import Pair
 

@@ -16,10 +16,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..boundary.arguments import public
-from ..boundary.checks import flat_numbers, require_kind
-from ..boundary.forwards import forward
-from ..boundary.pickling import stored_fields
+from ..boundary.arguments import flat_numbers, public, require_kind
+from ..boundary.values import forward, stored_fields
 from ..errors import BadValue, SingularMass, UnknownName
 from ..tolerances import ROTATION, SAME_PLACE
 from .description import GROUND, Coupling, Description, Drive, Geometry

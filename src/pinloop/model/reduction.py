@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..boundary.arguments import public
-from ..boundary.pickling import construct_again
+from ..boundary.values import construct_again
 from .description import constant
 
 __all__ = ["CutAlternative", "LoopReduction", "Regularization"]

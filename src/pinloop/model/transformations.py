@@ -15,7 +15,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..boundary.checks import flat_numbers
+from ..boundary.arguments import flat_numbers
 from ..errors import BadValue
 from .description import GROUND, Body, Description, Joint, constant
 from .pairs import make_pair

@@ -13,7 +13,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..boundary.checks import flat_numbers
+from ..boundary.arguments import flat_numbers
 from ..errors import BadValue
 from ..linalg.saddle import from_upper
 from ..tolerances import MOTION_SHARE, PURE_TRANSLATION, SINGULAR_MASS

@@ -16,8 +16,8 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..boundary.registry import origin
-from ..boundary.remarks import Remarks, listed
-from ..errors import LoadError
+from ..boundary.xml import Remarks
+from ..errors import LoadError, listed
 from ..tolerances import CLOSED, GYRATION, MOMENT_DUST, POINT_MASS, ROTATION, SAME, TINY, TRIANGLE
 from .description import GROUND, Body, Coupling, Description, Joint, coordinate_count
 from .graph import SpanningTree

@@ -24,8 +24,7 @@ from ..assembly.search import (
     scaled_jacobian,
     singular_values,
 )
-from ..boundary.arguments import public
-from ..boundary.checks import require_whole
+from ..boundary.arguments import public, require_whole
 from ..constraints.closure import Constraints
 from ..errors import LoopNotClosed, printable
 from ..model.description import Rounding

@@ -55,8 +55,6 @@ from .scenario_entries import (
     WhenEntry,
 )
 
-__all__ = ["BoundScenario", "events_of", "forces_of"]
-
 Array = NDArray[np.float64]
 Guard = Callable[[float, Array, Array], float]
 Key = str | int

@@ -21,16 +21,6 @@ from ..simulation.trajectory import Trajectory
 from ..version import __version__
 from .run_summary import as_document
 
-__all__ = [
-    "KINDS",
-    "Output",
-    "check_named",
-    "check_output",
-    "output_of",
-    "tried_outputs",
-    "write_outputs",
-]
-
 KINDS = {
     ".npz": "npz",
     ".csv": "csv",

@@ -30,8 +30,6 @@ from .binding import BoundScenario, events_of, forces_of
 from .outputs import Output, check_named, check_output, write_outputs
 from .scenario_entries import Scenario, StartEntry
 
-__all__ = ["PlannedRun", "load_scenario"]
-
 Array = NDArray[np.float64]
 
 _FORMULATIONS = {

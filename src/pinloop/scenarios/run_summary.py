@@ -12,7 +12,7 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from ..boundary.json_schema import json_schema_of
+from ..boundary.json import json_schema_of
 from ..errors import PinloopError, printable
 from ..model.mechanism import Mechanism
 from ..simulation.analysis import EnergyBalance
@@ -22,8 +22,6 @@ from ..simulation.transitions import Transition
 from ..tables.number_format import number, shown_coordinate, units_of
 from ..tables.report import Block, Cell, Column, KeyValues, Notes, Report, Table
 from ..tolerances import GOOD_CLOSURE
-
-__all__ = ["RunDocument", "as_document", "json_schema", "run_table"]
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from ..boundary.json_schema import json_schema_of
+from ..boundary.json import json_schema_of
 from ..boundary.marks import (
     As,
     Duration,
@@ -28,25 +28,6 @@ from ..integrate import MuntheKaas
 from ..io.robot_file import Names, Paths, RobotFile
 from ..simulation.events import EndStops
 from ..simulation.stabilization import Projection
-
-__all__ = [
-    "TABLES",
-    "DamperEntry",
-    "DriveEntry",
-    "EventEntry",
-    "ForcesEntry",
-    "JointSpringEntry",
-    "OutputsEntry",
-    "PointForceEntry",
-    "Quantity",
-    "RobotEntry",
-    "Scenario",
-    "SpringEntry",
-    "StabilizationEntry",
-    "StartEntry",
-    "WhenEntry",
-    "json_schema",
-]
 
 Quantity = float | str
 """A number in SI units, or a text with a unit that the joint has to fit."""

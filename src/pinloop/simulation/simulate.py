@@ -10,8 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..boundary.arguments import public
-from ..boundary.checks import require_kind
+from ..boundary.arguments import public, require_kind
 from ..constraints.rows import Row
 from ..dynamics import Formulation
 from ..dynamics.forces import Force, JointDamping, JointFriction, TorqueFunction

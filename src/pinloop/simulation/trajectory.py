@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..boundary.arguments import public
 from ..boundary.csv import write_rows
 from ..boundary.files import require_pyarrow, write_file
-from ..boundary.forwards import forward
-from ..boundary.pickling import stored_fields
+from ..boundary.values import forward, stored_fields
 from ..dynamics import EquationsOfMotion
 from ..dynamics.forces import Force
 from ..errors import BadValue, PinloopError

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ..boundary.csv import write_rows
-from ..boundary.forwards import forward
+from ..boundary.values import forward
 from ..errors import BadValue, PinloopError
 
 __all__ = [

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from ...boundary.remarks import listed
 from ...boundary.xml import Element
-from ...errors import LoadError
+from ...errors import LoadError, listed
 from ...model.description import GROUND, Body, Geometry, Joint, NamedFrame, constant
 from ...model.pairs import align_z, make_pair
 from .copies import family

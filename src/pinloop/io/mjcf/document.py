@@ -14,8 +14,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ...boundary.files import read_bytes
-from ...boundary.remarks import Remarks
-from ...boundary.xml import LARGEST, Element, parse_xml
+from ...boundary.xml import LARGEST, Element, Remarks, parse_xml
 from ...errors import suggestion
 from ...tolerances import NO_DIRECTION
 

@@ -14,8 +14,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ...boundary.remarks import Remarks, listed
-from ...boundary.xml import Element
+from ...boundary.xml import Element, Remarks
+from ...errors import listed
 from ...model.description import Coupling, Joint
 from ...model.pairs import Pair, Revolute, align_z, make_pair
 from ...tolerances import PARALLEL

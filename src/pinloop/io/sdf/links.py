@@ -7,8 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ...boundary.remarks import Remarks
-from ...boundary.xml import Element
+from ...boundary.xml import Element, Remarks
 from ...model.description import Body, Geometry, Shape, constant
 from ..mjcf.inertia import Moments, primitive_moments, turned
 from .scope import Frame, Scope

@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ...boundary.remarks import Remarks, listed
-from ...boundary.xml import Element
-from ...errors import LoadError, UnknownName
+from ...boundary.xml import Element, Remarks
+from ...errors import LoadError, UnknownName, listed
 from ...model.description import GROUND, Description, Geometry, Joint, NamedFrame, constant
 from ...model.pairs import make_pair
 from ..entries import free_root

@@ -13,8 +13,7 @@ from typing import Literal
 
 import pinocchio as pin
 
-from ...boundary.remarks import Remarks
-from ...boundary.xml import Element
+from ...boundary.xml import Element, Remarks
 from ...model.description import GROUND
 from .source import Source, fetch, read_pose
 

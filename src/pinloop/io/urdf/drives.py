@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ...boundary.remarks import Remarks
-from ...boundary.xml import Element
+from ...boundary.xml import Element, Remarks
 from ...errors import LoadError
 from ...model.description import Drive
 

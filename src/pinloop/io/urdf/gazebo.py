@@ -11,8 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 
-from ...boundary.remarks import Remarks
-from ...boundary.xml import Element
+from ...boundary.xml import Element, Remarks
 from ...model.description import GROUND, Body, Description, Joint
 from ...model.pairs import make_pair
 from ..sdf.joints import axes_of, axis_values, is_detachable, sdf_pair

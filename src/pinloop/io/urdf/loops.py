@@ -16,8 +16,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ...boundary.remarks import Remarks
-from ...boundary.xml import Element, pose_of, pose_rpy
+from ...boundary.xml import Element, Remarks, pose_of, pose_rpy
 from ...errors import BadValue
 from ...model.description import GROUND, Coupling, Description, Joint
 from ...model.pairs import Pair, align_z, make_pair, pair_class

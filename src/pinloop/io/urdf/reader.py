@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from ...boundary.remarks import Remarks
-from ...boundary.xml import Element, pose_of
+from ...boundary.xml import Element, Remarks, pose_of
 from ...errors import BadValue
 from ...model.description import (
     COORDINATES,

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Literal
 
-from ...boundary.remarks import Remarks
-from ...boundary.xml import Element, pose_of
+from ...boundary.xml import Element, Remarks, pose_of
 from ...errors import LoadError
 from ...model.description import Geometry, Shape
 from ..packages import Resolver

@@ -18,8 +18,6 @@ from ...tolerances import NO_PITCH
 from .pair import DIRECTION, NOTHING, POINT, Pair, Symbol, SymbolSolid
 from .tree_joints import CIRCLE, axis_joint, body_joint, composite, product_joint
 
-__all__ = ["MotionGroup"]
-
 Array = NDArray[np.float64]
 
 

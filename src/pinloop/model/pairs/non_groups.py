@@ -16,8 +16,6 @@ from ...errors import BadValue
 from .pair import DIRECTION, LINE, POINT, Feature, Pair, Symbol, SymbolSolid
 from .tree_joints import UNIVERSAL
 
-__all__ = ["PointOnLine", "PointOnPlane", "Rod", "Universal"]
-
 Array = NDArray[np.float64]
 
 _BALL = (SymbolSolid("sphere", (0.4,)),)

@@ -28,20 +28,6 @@ from ...errors import BadValue, PinloopError
 from ...tolerances import ROW_NOISE
 from .tree_joints import TreeJoint
 
-__all__ = [
-    "DIRECTION",
-    "LINE",
-    "NOTHING",
-    "POINT",
-    "Feature",
-    "Pair",
-    "Symbol",
-    "SymbolSolid",
-    "align_z",
-    "make_pair",
-    "pair_class",
-]
-
 Array = NDArray[np.float64]
 Number: TypeAlias = float | tuple[float, ...]
 """A parameter of a pair, as files hold it."""

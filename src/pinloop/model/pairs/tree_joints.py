@@ -15,8 +15,6 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-__all__ = ["CIRCLE", "UNIVERSAL", "TreeJoint", "axis_joint", "body_joint", "product_joint"]
-
 Array = NDArray[np.float64]
 Built: TypeAlias = tuple[Any, Array]
 """A joint of Pinocchio, and the rotation from the pair frame to the joint frame."""

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...boundary.arguments import public
-from ...boundary.checks import require_kind
-from ...boundary.forwards import forward
+from ...boundary.arguments import public, require_kind
+from ...boundary.values import forward
 from ...errors import BadValue, UnknownName
 from ...model.mechanism import Mechanism, require_robot
 from .joint_brake import (

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, get_args
 import yaml
 
 from ...boundary.files import read_bytes, write_text
-from ...boundary.json_schema import json_schema_of
+from ...boundary.json import json_schema_of
 from ...boundary.marks import Name, Short, nonempty
 from ...boundary.schema import keys_of, read_data
 from ...boundary.yaml import line_of, read_yaml

@@ -19,8 +19,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ...boundary.arguments import public
-from ...boundary.checks import flat_numbers
+from ...boundary.arguments import flat_numbers, public
 from ...boundary.meshes import mesh_unit, read_mesh_parts
 from ...errors import BadValue
 from ...model.description import GROUND, Geometry

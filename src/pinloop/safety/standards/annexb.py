@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from ...boundary.arguments import public
 from ...boundary.csv import write_rows
 from ...boundary.files import write_text
-from ...boundary.forwards import forward
+from ...boundary.values import forward
 from ...errors import BadValue
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism

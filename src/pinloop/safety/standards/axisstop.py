@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...assembly.assemble import consistent_velocity
-from ...boundary.checks import flat_numbers
+from ...boundary.arguments import flat_numbers
 from ...errors import BadValue, StopFailed
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
 
-from ...boundary.checks import flat_numbers
+from ...boundary.arguments import flat_numbers
 from ...boundary.csv import write_rows
 from ...errors import BadValue, printable
 from ...tables.number_format import number

@@ -12,8 +12,7 @@ from typing import Any
 from ...assembly.assemble import assemble, consistent_velocity
 from ...boundary.arguments import public
 from ...boundary.csv import read_table_rows
-from ...boundary.remarks import listed
-from ...errors import BadValue, LoadError, PinloopError
+from ...errors import BadValue, LoadError, PinloopError, listed
 from ...model.mechanism import Mechanism
 from ...tables.number_format import units_of
 from ...units import UNITS, column_name

@@ -17,8 +17,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ...boundary.arguments import public
-from ...boundary.checks import flat_numbers, unit_vector
+from ...boundary.arguments import flat_numbers, public, unit_vector
 from ...errors import BadValue, printable
 from ...tables.number_format import milliseconds
 from ...tables.report import Block, Cell, KeyValues, Notes, Report

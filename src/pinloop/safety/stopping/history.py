@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...boundary.pickling import stored_fields
+from ...boundary.values import stored_fields
 from ...dynamics import EquationsOfMotion
 from ...integrate import MuntheKaas, Step, hermite, slope_powers, value_powers
 from ...model.mechanism import Mechanism

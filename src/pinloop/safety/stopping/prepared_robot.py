@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...boundary.arguments import public
-from ...boundary.checks import require_kind
+from ...boundary.arguments import public, require_kind
 from ...boundary.marks import As, Name, NotNegative, Vector3
 from ...dynamics import EquationsOfMotion
 from ...errors import BadValue

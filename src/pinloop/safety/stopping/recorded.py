@@ -17,7 +17,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from ...boundary.arguments import public
-from ...boundary.pickling import stored_fields
+from ...boundary.values import stored_fields
 from ...errors import BadValue, LoadError, UnknownName
 from ...model.mechanism import Mechanism
 from ...tolerances import SAME

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ...boundary.arguments import public
-from ...boundary.forwards import forward
-from ...boundary.pickling import stored_fields
+from ...boundary.values import forward, stored_fields
 from ...model.mechanism import Mechanism
 from ...simulation.modes import ModalSystem
 from ...simulation.trajectory import Trajectory

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from ...boundary.json_schema import json_schema_of
+from ...boundary.json import json_schema_of
 from ...boundary.marks import Check
 
 __all__ = [

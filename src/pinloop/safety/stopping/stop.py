@@ -14,8 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...boundary.arguments import public
-from ...boundary.checks import require_kind
+from ...boundary.arguments import public, require_kind
 from ...dynamics import EquationsOfMotion
 from ...errors import BadValue, PinloopError, PinloopWarning, StopFailed
 from ...integrate import MuntheKaas

@@ -19,10 +19,9 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 
 from ... import errors
-from ...boundary.arguments import public
-from ...boundary.checks import flat_numbers, require_kind
+from ...boundary.arguments import flat_numbers, public, require_kind
 from ...boundary.files import as_path, replace_file, require_pyarrow
-from ...boundary.forwards import forward
+from ...boundary.values import forward
 from ...errors import BadValue, PinloopError, PinloopWarning, shown
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism, require_robot

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pinocchio as pin
 
-from ...boundary.json_schema import json_schema_of
+from ...boundary.json import json_schema_of
 from ...boundary.marks import Name, Positive, Short, Vector3, nonempty
 from ...boundary.schema import Document
 from ...errors import BadValue, LoadError, UnknownName

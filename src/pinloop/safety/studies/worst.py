@@ -16,8 +16,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from ...boundary.arguments import public
-from ...boundary.checks import require_kind
+from ...boundary.arguments import public, require_kind
 from ...errors import BadValue, UnknownName
 from .cases import CLEARANCE, Setup, WorstCase, joint_columns
 from .study import Study

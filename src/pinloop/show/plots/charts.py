@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ...boundary.forwards import forward
+from ...boundary.values import forward
 from ...errors import BadValue
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import numpy as np
 
-from ...boundary.json import json_text, json_values
-from ...boundary.json_schema import json_schema_of
+from ...boundary.json import json_schema_of, json_text, json_values
 from ...errors import BadValue
 from ...safety.space.solids import Obstacle
 from ...safety.stopping.assumptions import PLANNING_AID, assumptions_with

@@ -1,11 +1,10 @@
-"""What of a value is pickled and copied: what it was made from, not what was derived from it."""
+"""What frozen values share: what of them is copied, and methods that hand them to a room above."""
 
 from __future__ import annotations
 
 from dataclasses import fields
+from importlib import import_module
 from typing import Any
-
-__all__ = ["construct_again", "stored_fields"]
 
 
 def stored_fields(value: Any) -> dict[str, Any]:
@@ -23,3 +22,15 @@ def construct_again(value: Any) -> tuple[type[Any], tuple[Any, ...]]:
     that an array cannot be written to.
     """
     return type(value), tuple(getattr(value, field.name) for field in fields(value) if field.init)
+
+
+def forward(room: str, function: str, *arguments: Any, **options: Any) -> Any:
+    """Call a function of a room that is named relative to the package.
+
+    Args:
+        room: the module, such as "rounding".
+        function: its public function.
+        arguments: what to call it with.
+        options: likewise, by name.
+    """
+    return getattr(import_module(f"pinloop.{room}"), function)(*arguments, **options)
