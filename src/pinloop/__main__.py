@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from .cli.interrupts import quiet_interrupts
+from .cli import quiet_interrupts
 
 
 def main() -> None:

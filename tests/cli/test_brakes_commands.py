@@ -59,7 +59,7 @@ def test_a_brakes_file_printed(robot: str, tmp_path: Path, capsys: Captured) -> 
     [
         (["init"], "Missing argument"),
         (["init", "nowhere.urdf"], "nowhere.urdf: no such file"),
-        (["init", "{robot}", "-o", "{robot}", "--force"], "robot's own file"),
+        (["init", "{robot}", "-o", "{robot}", "--force"], "is a file that is used already"),
         (["init", "{robot}", "-o", "/nowhere/x.yaml"], "/nowhere/x.yaml cannot be written"),
         (["init", "{balls}"], "no actuated joint with one degree of freedom"),
         (["ini"], "ini"),

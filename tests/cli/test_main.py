@@ -15,7 +15,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.cli import main as cli
-from pinloop.cli import model as cli_model
+from pinloop.cli import robots as cli_model
 from pinloop.tables.report import KeyValues
 
 from ..fourbar_files import apart, fourbar
@@ -333,7 +333,7 @@ main()
 
 
 @pytest.mark.parametrize(
-    "module", ["pinloop.cli.main", "typer", "rich", "pinocchio", "pinloop.cli.model", "scipy"]
+    "module", ["pinloop.cli.main", "typer", "rich", "pinocchio", "pinloop.cli.robots", "scipy"]
 )
 def test_an_interrupt_of_an_import_says_nothing(robot: str, module: str) -> None:
     program = INTERRUPTING.replace("MODULE", repr(module))

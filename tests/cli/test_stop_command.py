@@ -19,7 +19,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.cli import main as cli
-from pinloop.cli import stop as cli_stop
+from pinloop.cli import stops as cli_stop
 
 from ..beam_files import beam
 

@@ -96,7 +96,7 @@ def test_a_command_brings_only_its_own_floors() -> None:
     )
     code, *loaded = asked(program)
     above = ("pinloop.safety", "pinloop.simulation", "pinloop.scenarios", "pinloop.show.scene")
-    assert code == "0" and "pinloop.cli.model" in loaded
+    assert code == "0" and "pinloop.cli.robots" in loaded
     assert [name for name in loaded if name.startswith(above)] == []
 
 

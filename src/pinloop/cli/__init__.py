@@ -1,1 +1,44 @@
-"""The command line: one file per command, and what commands share; nothing is computed here."""
+"""The command line: a file per group of commands, and what they share; nothing is computed here.
+
+Commands turn words into calls, and results into text, files and exit codes. This file imports
+nothing of pinloop: it is what runs while the rest is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """How a command ends; the last two as shells have it."""
+
+    DONE = 0
+    FAILED = 1  # the robot cannot be assembled, does not stop, or a run failed
+    MISTAKE = 2
+    DEFECT = 70  # of pinloop
+    INTERRUPTED = 130
+    UNREAD = 141  # whoever read the output has gone
+
+
+@contextmanager
+def quiet_interrupts() -> Iterator[None]:
+    """End the process on Ctrl-C without a word while the block runs, if Python would raise then.
+
+    Python would print where in which module it was, and extensions would turn it into errors of
+    import. A shell that starts programs in the background lets them ignore the signal: so it stays.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    in_main = threading.current_thread() is threading.main_thread()
+    if before is not signal.default_int_handler or not in_main:
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda *_: os._exit(Exit.INTERRUPTED))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

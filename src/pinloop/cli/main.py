@@ -1,9 +1,6 @@
 """The command line: what commands there are, and how mistakes end.
 
-The commands are in the other files of this folder, each imported when it is asked for; whatever
-measures or draws lives in the package. Exit codes: 0 done; 1 the robot cannot be assembled, does
-not stop, or a run failed; 2 invalid input; 130 interrupted; 141 the reader of the output has gone;
-70 a defect of pinloop.
+The commands are in the other files of this folder, each imported when it is asked for.
 """
 
 from __future__ import annotations
@@ -25,25 +22,22 @@ from ..boundary.json import json_text
 from ..errors import BadValue, PinloopError, PinloopWarning, SimulationFailed, StopFailed
 from ..show.terminal import ReaderGone, complain, show_warning, write
 from ..version import __version__
-from .interrupts import INTERRUPTED, quiet_interrupts
+from . import Exit, quiet_interrupts
 from .options import settle_json
 
-_FAILED, _MISTAKE = 1, 2
-_DEFECT, _UNREAD = 70, 141
-
 _MODULES = {
-    "check": "model",
-    "assemble": "model",
-    "regularize": "model",
-    "view": "view",
-    "simulate": "simulate",
-    "play": "view",
-    "stop": "stop",
-    "study": "study",
-    "worst": "study",
-    "compare": "compare",
-    "fit": "compare",
-    "brakes": "stop",
+    "check": "robots",
+    "assemble": "robots",
+    "regularize": "robots",
+    "view": "robots",
+    "simulate": "runs",
+    "play": "runs",
+    "stop": "stops",
+    "study": "studies",
+    "worst": "studies",
+    "compare": "studies",
+    "fit": "studies",
+    "brakes": "stops",
 }
 """The commands, in the order of the help, and the files of this folder that hold them."""
 
@@ -108,13 +102,13 @@ def run(arguments: Sequence[str]) -> int:
         words = settle_json(arguments)
         return _failed(error, as_json="--json=-" in words or ("--json", "-") in pairwise(words))
     except (KeyboardInterrupt, typer.Abort):
-        return INTERRUPTED
+        return Exit.INTERRUPTED
     except ReaderGone:
-        return _UNREAD
+        return Exit.UNREAD
     except Exception:
         traceback.print_exc()
         complain("this is a defect of pinloop, not of your robot; please report the lines above")
-        return _DEFECT
+        return Exit.DEFECT
 
 
 def _failed(error: PinloopError | typer.TyperException, *, as_json: bool) -> int:
@@ -126,9 +120,9 @@ def _failed(error: PinloopError | typer.TyperException, *, as_json: bool) -> int
         if as_json:
             write(json_text({"error": sentence}, indent=None))
     except ReaderGone:
-        return _UNREAD
+        return Exit.UNREAD
     complain(sentence)
-    return _FAILED if isinstance(error, StopFailed | SimulationFailed) else _MISTAKE
+    return Exit.FAILED if isinstance(error, StopFailed | SimulationFailed) else Exit.MISTAKE
 
 
 @app.callback(invoke_without_command=True)

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, and the one way in which commands are made.
+"""What commands share: how they are made, their arguments and options, what TAB offers, results.
 
 Every command has a summary, what more there is to say, its options, examples, and exit codes.
 """
@@ -7,54 +7,61 @@ from __future__ import annotations
 
 import inspect
 import os
+import signal
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from ..boundary.json import json_text, write_json
 from ..boundary.schema import keys_of
-from ..errors import BadValue
+from ..errors import BadValue, PinloopError
 from ..io.robot_file import RobotFile
 from ..model.mechanism import Mechanism
 from ..show.terminal import complain, show, write
-from .completion import ROBOTS, YAMLS, files, joints
 
-ROBOT_PANEL, RUNS, STOPS, MANY = "Robots", "Simulation", "Stops", "Many stops"
+Run = TypeVar("Run", bound=Callable[..., int])
+
+ROBOTS, RUNS, STOPS, MANY = "Robots", "Simulation", "Stops", "Many stops"
 """Groups of commands on the first page of the help."""
-
 ASSEMBLED = "0 the loops are closed; 1 they cannot be"
 """Exit codes of commands that close the loops of a robot."""
-_MISTAKE = "2 invalid input"
 REPEATED = "May be given several times."
+YAMLS = (".yaml", ".yml")
+
+
+# -- commands -------------------------------------------------------------------------------------
 
 
 def command(
-    app: typer.Typer,
-    function: Callable[..., int],
-    *examples: str,
-    codes: str,
-    panel: str | None = None,
-    name: str | None = None,
-) -> None:
-    """Make a function a command.
+    app: typer.Typer, *examples: str, codes: str, panel: str | None = None
+) -> Callable[[Run], Run]:
+    """Make a function a command; its docstring is the help.
 
     Args:
         app: the commands that it joins.
-        function: its docstring is the help.
         examples: lines that show how it is called, without ``pinloop``.
         codes: exit codes but that of a mistake: ``0 done; 1 not closed``.
         panel: group of commands on the first page.
-        name: name of the command; that of the function by default.
     """
-    lines = [f"Example: pinloop {example}" for example in examples]
-    described = sorted([*codes.split("; "), _MISTAKE], key=lambda code: int(code.split()[0]))
-    epilog = "\n".join(lines) + f"\n\nExit codes: {'; '.join(described)}."
-    help_text = _paragraphs(function)
-    function = _with_robot_options(function)
-    app.command(name, help=help_text, epilog=epilog, rich_help_panel=panel)(function)
+    lines = "\n".join(f"Example: pinloop {example}" for example in examples)
+    described = sorted(
+        [*codes.split("; "), "2 invalid input"], key=lambda code: int(code.split()[0])
+    )
+    epilog = f"{lines}\n\nExit codes: {'; '.join(described)}."
+
+    def join(function: Run) -> Run:
+        # One line per paragraph: the terminal breaks them.
+        paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+        text = "\n\n".join(" ".join(part.split()) for part in paragraphs)
+        called = _with_robot_options(function)
+        app.command(help=text, epilog=epilog, rich_help_panel=panel)(called)
+        return function
+
+    return join
 
 
 def _with_robot_options(function: Callable[..., int]) -> Callable[..., int]:
@@ -69,15 +76,12 @@ def _with_robot_options(function: Callable[..., int]) -> Callable[..., int]:
     own = [
         inspect.Parameter("robot", kind, annotation=_Robot),
         *(parameter.replace(kind=kind) for parameter in parameters.values()),
-        *(
-            inspect.Parameter(name, kind, annotation=option, default=default)
-            for name, (option, default) in _ROBOT_OPTIONS.items()
-        ),
+        *_ROBOT_OPTIONS,
     ]
 
     @wraps(function)
     def called(**values: Any) -> int:
-        options = {name: values.pop(name) for name in _ROBOT_OPTIONS}
+        options = {option.name: values.pop(option.name) for option in _ROBOT_OPTIONS}
         values[place] = RobotFile.of(values.pop("robot"), options)
         return function(**values)
 
@@ -90,14 +94,11 @@ def kinematics_of(file: RobotFile) -> Mechanism:
     """The robot for commands that move no masses; says what loading left out."""
     robot = file.load(kinematics_only=True)
     for warning in robot.warnings:
-        complain(warning, "warning", "yellow")
+        warn(warning)
     return robot
 
 
-def _paragraphs(function: Callable[..., int]) -> str:
-    """The docstring with one line per paragraph: the terminal breaks them."""
-    text = inspect.cleandoc(function.__doc__ or "")
-    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+# -- results --------------------------------------------------------------------------------------
 
 
 def settle_json(arguments: Sequence[str]) -> list[str]:
@@ -110,14 +111,42 @@ def settle_json(arguments: Sequence[str]) -> list[str]:
     return words
 
 
-def check_json(as_json: str | None, inputs: Iterable[Path]) -> None:
-    """Refuse before anything is computed a file for JSON that could not be written."""
-    if as_json not in (None, "-"):
-        check_target(Path(str(as_json)), f"--json {as_json}", inputs, force=True)
+def check_targets(
+    inputs: Iterable[Path | None], *, force: bool = True, **targets: str | Path | None
+) -> None:
+    """Refuse before anything is computed what could not be written, or would destroy something.
+
+    Args:
+        inputs: files that are read.
+        force: whether files may be overwritten.
+        **targets: files to write by the name of their option; "-" is standard output.
+
+    Raises:
+        BadValue: says what is wrong with the first such file.
+    """
+    taken = {os.path.realpath(path) for path in inputs if path is not None}
+    for name, target in targets.items():
+        if target is None or str(target) == "-":
+            continue
+        path, option = Path(target), f"--{name} {target}"
+        if path.is_dir():
+            raise BadValue(f"'{option}' is a folder; name a file in it")
+        if path.exists() and not path.is_file():
+            continue  # devices and pipes take what comes
+        if not path.parent.is_dir():
+            raise BadValue(f"{path} cannot be written: there is no folder '{path.parent}'")
+        if os.path.realpath(path) in taken:
+            raise BadValue(f"'{option}' is a file that is used already; name another")
+        if path.exists() and not force:
+            raise BadValue(f"{path} exists; add --force to overwrite it, or name another with -o")
+        taken.add(os.path.realpath(path))
 
 
 def give_result(
-    as_json: str | None, document: Callable[[], Mapping[str, Any]], table: Callable[[], Any]
+    as_json: str | None,
+    document: Callable[[], Mapping[str, Any]],
+    table: Callable[[], Any],
+    written: Iterable[Path] = (),
 ) -> None:
     """Print a result: as a table, or as JSON alone; or write the JSON and print the table.
 
@@ -125,35 +154,102 @@ def give_result(
         as_json: value of ``--json``: None, "-", or a file.
         document: makes what JSON has.
         table: makes the table.
+        written: other files that were written.
     """
-    if as_json != "-":
-        show(table())
-    if as_json is None:
-        return
     if as_json == "-":
         write(json_text(document()))
-    else:
-        write(f"written: {write_json(as_json, document())}")
+        return
+    if as_json is not None:
+        written = (write_json(as_json, document()), *written)
+    show(table())
+    for path in written:
+        write(f"written: {path}")
 
 
-def check_target(path: Path, option: str, inputs: Iterable[Path], *, force: bool) -> None:
-    """Refuse before anything is computed what could not be written, or would destroy something.
+def warn(sentence: str) -> None:
+    """Print a warning on standard error."""
+    complain(sentence, "warning", "yellow")
 
-    Args:
-        path: file to write.
-        option: what was given for it, as it was typed.
-        inputs: files that are read.
-        force: whether a file may be overwritten.
 
-    Raises:
-        BadValue: says what is wrong with it.
-    """
-    if not path.parent.is_dir():
-        raise BadValue(f"{path} cannot be written: there is no folder '{path.parent}'")
-    if os.path.realpath(path) in {os.path.realpath(other) for other in inputs}:
-        raise BadValue(f"'{option}' is a file that is used already; name another")
-    if path.exists() and not force:
-        raise BadValue(f"{path} exists; add --force to overwrite it, or name another with -o")
+def watched() -> bool:
+    """Whether somebody sees standard error, so that progress is worth showing."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def show_until_interrupted(show: Callable[[], Any], *, open_browser: bool) -> None:
+    """Open a live viewer and keep it until Ctrl-C."""
+    # Whatever ends the command, the viewer is closed first.
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), lambda number, frame: sys.exit(128 + number))
+    try:
+        with show() as viewer:
+            write(f"{viewer.url}\nCtrl-C ends the viewer.")
+            if open_browser and not viewer.open():
+                warn("no browser found; open the address above")
+            viewer.wait()
+    except KeyboardInterrupt:
+        return
+    raise PinloopError("the viewer's server has ended by itself")
+
+
+# -- what the shell is offered when TAB is pressed ------------------------------------------------
+# Never fails and never writes: there is nobody to read it.
+
+_MOST = 1000
+"""So many entries of a folder are looked at."""
+
+
+def _files(*suffixes: str) -> Callable[[str], list[str]]:
+    """Offer folders, and files whose names end in one of some ways, in lower case."""
+    return lambda incomplete: _below(incomplete, suffixes)
+
+
+def _below(incomplete: str, suffixes: tuple[str, ...]) -> list[str]:
+    head, slash, tail = incomplete.rpartition("/")
+    folder = Path(head + slash) if slash else Path()
+    try:
+        entries = sorted(folder.expanduser().iterdir())[:_MOST]
+    except (OSError, RuntimeError):
+        return []
+    names = []
+    for entry in entries:
+        if not entry.name.startswith(tail) or (entry.name.startswith(".") and not tail):
+            continue
+        name = f"{head}{slash}{entry.name}"
+        if entry.is_dir():
+            names.append(f"{name}/")
+        elif not suffixes or entry.name.lower().endswith(suffixes):
+            names.append(name)
+    # A lone folder would be followed by a blank: what is in it is offered instead.
+    if len(names) == 1 and names[0].endswith("/") and names[0] != incomplete:
+        return _below(names[0], suffixes) or names
+    return names
+
+
+def offer_joints(context: typer.Context, incomplete: str) -> list[str]:
+    """Offer the joints of the robot on the command line, as ``NAME=``."""
+    # An option that still lacks its value ends the parsing: what came before it is left over.
+    left = [word for word in context.args if not word.startswith("-")]
+    robot = context.params.get("robot") or next(iter(left), None)
+    if robot is None or "=" in incomplete:
+        return []
+    try:
+        file = RobotFile.of(robot, context.params | {"tolerance": 0})
+        machine = file.load(kinematics_only=True)
+    except PinloopError:
+        return []
+    return [f"{name}=" for name in machine.joints]
+
+
+# -- arguments and options ------------------------------------------------------------------------
+
+
+def argument(text: str, metavar: str, *ends: str) -> Any:
+    """An argument that is a file whose name ends in one of some ways."""
+    return typer.Argument(
+        help=text, metavar=metavar, show_default=False, autocompletion=_files(*ends)
+    )
 
 
 def text_option(text: str, metavar: str, *names: str, **more: Any) -> Any:
@@ -168,66 +264,69 @@ def file_option(text: str, *names: str, metavar: str = "FILE", ends: tuple[str, 
         text: what it is.
         names: names of the option; that of the parameter by default.
         metavar: what stands for the value.
-        ends: ends of the names of files that the shell offers; any by default.
+        ends: ends of the names of files that the shell offers; any by default, "/" for folders.
     """
-    return typer.Option(
-        *names, metavar=metavar, help=text, show_default=False, autocompletion=files(*ends)
-    )
+    return text_option(text, metavar, *names, autocompletion=_files(*ends))
+
+
+def flag(name: str, text: str) -> Any:
+    """An option without a value."""
+    return typer.Option(name, help=text)
+
+
+def count(text: str, least: int = 0) -> Any:
+    """An option whose value is a whole number."""
+    return typer.Option(min=least, metavar="N", help=text)
 
 
 def held_joints(text: str, *names: str) -> Any:
     """An option that gives joints their values."""
-    return text_option(text, "NAME=VALUE", *names, autocompletion=joints)
+    return text_option(text, "NAME=VALUE", *names, autocompletion=offer_joints)
 
 
 _Robot = Annotated[
     Path,
-    typer.Argument(
-        help="Robot: URDF, SDF, MJCF, a Gepetto YAML or a screw table.",
-        metavar="ROBOT",
-        show_default=False,
-        autocompletion=files(*ROBOTS),
+    argument(
+        "Robot: URDF, SDF, MJCF, a Gepetto YAML or a screw table.",
+        "ROBOT",
+        *(".urdf", ".sdf", ".xml", ".mjcf", *YAMLS),
     ),
 ]
-_KEYS = keys_of(RobotFile)
 
 
-def _robot_option(key: str, name: str, **more: Any) -> Any:
+def _robot_option(key: str, kind: Any, name: str, **more: Any) -> inspect.Parameter:
     """The option for a field of `RobotFile`, which says what it is."""
-    text = _KEYS[key].meaning
-    repeated = f" {REPEATED}" if isinstance(_KEYS[key].default, tuple) else ""
-    return typer.Option(
-        name, help=f"{text[0].upper()}{text[1:]}.{repeated}", show_default=False, **more
+    field = keys_of(RobotFile)[key]
+    repeated = f" {REPEATED}" if isinstance(field.default, tuple) else ""
+    text = f"{field.meaning[0].upper()}{field.meaning[1:]}.{repeated}"
+    return inspect.Parameter(
+        key,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=False if kind is bool else None,
+        annotation=Annotated[kind, typer.Option(name, help=text, show_default=False, **more)],
     )
 
 
-_ROBOT_OPTIONS: Mapping[str, tuple[Any, Any]] = {
-    "loops": (
-        Annotated[
-            list[Path] | None,
-            _robot_option(
-                "loops", "--loops", metavar="FILE", autocompletion=files(*YAMLS, ".srdf")
-            ),
-        ],
-        None,
+_ROBOT_OPTIONS = (
+    _robot_option(
+        "loops",
+        list[Path] | None,
+        "--loops",
+        metavar="FILE",
+        autocompletion=_files(*YAMLS, ".srdf"),
     ),
-    "package_dirs": (
-        Annotated[
-            list[Path] | None,
-            _robot_option(
-                "package_dirs", "--package-dir", metavar="DIR", autocompletion=files("/")
-            ),
-        ],
-        None,
+    _robot_option(
+        "package_dirs",
+        list[Path] | None,
+        "--package-dir",
+        metavar="DIR",
+        autocompletion=_files("/"),
     ),
-    "tolerance": (
-        Annotated[float | None, _robot_option("tolerance", "--tolerance", metavar="X")],
-        None,
-    ),
-    "model": (Annotated[str | None, _robot_option("model", "--model", metavar="NAME")], None),
-    "floating_base": (Annotated[bool, _robot_option("floating_base", "--floating-base")], False),
-}
-"""Options of every command that reads a robot, with their defaults."""
+    _robot_option("tolerance", float | None, "--tolerance", metavar="X"),
+    _robot_option("model", str | None, "--model", metavar="NAME"),
+    _robot_option("floating_base", bool, "--floating-base"),
+)
+"""Options of every command that reads a robot."""
 HeldJoints = Annotated[
     list[str] | None,
     held_joints(
@@ -236,10 +335,11 @@ HeldJoints = Annotated[
         "--q",
     ),
 ]
-IgnoreLimits = Annotated[
-    bool, typer.Option("--ignore-limits", help="Let joints exceed their position limits.")
+IgnoreLimits = Annotated[bool, flag("--ignore-limits", "Let joints exceed their position limits.")]
+Html = Annotated[
+    Path | None, file_option("Write one self-contained HTML page and exit.", ends=(".html",))
 ]
-OpenBrowser = Annotated[bool, typer.Option("--open/--no-browser", help="Open the browser.")]
+OpenBrowser = Annotated[bool, flag("--open/--no-browser", "Open the browser.")]
 AsJson = Annotated[
     str | None,
     file_option(
@@ -250,4 +350,4 @@ AsJson = Annotated[
         ends=(".json",),
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
+Force = Annotated[bool, flag("--force", "Overwrite existing files.")]

@@ -18,8 +18,7 @@ import yaml
 from numpy.typing import NDArray
 
 from ...boundary.csv import write_rows
-from ...boundary.files import write_text
-from ...boundary.json import json_text
+from ...boundary.json import write_json as write_document
 from ...boundary.registry import origin
 from ...errors import BadValue
 from ...io.save.robot import loops_document, write_urdf
@@ -55,7 +54,6 @@ __all__ = [
     "brakes_record",
     "category_record",
     "columns_of",
-    "document_text",
     "robot_record",
     "versions",
     "write_csv",
@@ -113,18 +111,10 @@ def write_json(
     stamp: bool = False,
 ) -> Path:
     """Write everything about a stop as JSON, see `StopResult.save_json`."""
-    write_text(path, document_text(result, settings, stamp=stamp))
-    return Path(path)
-
-
-def document_text(
-    result: StopResult, settings: Mapping[str, str] | None = None, *, stamp: bool = False
-) -> str:
-    """The text of the JSON file."""
     document = as_document(result, settings)
     if stamp:
         document["created"] = datetime.now(UTC).isoformat(timespec="seconds")
-    return json_text(document, ascii_only=False) + "\n"
+    return write_document(path, document)
 
 
 def as_document(result: StopResult, settings: Mapping[str, str] | None = None) -> Document:

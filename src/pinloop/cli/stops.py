@@ -1,15 +1,11 @@
 """The commands `pinloop stop` and `pinloop brakes init`.
 
-Turns words into calls and results into text, files and exit codes; what is taken where nothing is
-given is chosen in `stopping.defaults`. Exit codes of `stop`: 0 the robot is at rest and held, 1 it
-is not, 2 invalid input.
+What is taken where nothing is given is chosen in `safety.stopping.defaults`.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,28 +13,35 @@ from typing import Annotated, Any
 import typer
 
 from ..boundary.files import write_text
+from ..boundary.values import forward
 from ..errors import BadValue, LoadError, PinloopError
 from ..io.robot_file import RobotFile
 from ..model.mechanism import Mechanism
 from ..safety.brakes.brakes import Brakes
 from ..safety.brakes.file import brakes_text
-from ..safety.stopping import Category1, Category2, JointTrajectory, StopResult, Trigger
+from ..safety.stopping import Category1, Category2, JointTrajectory, Trigger
 from ..safety.stopping import stop as compute_stop
 from ..safety.stopping.brake_times import Category
 from ..safety.stopping.defaults import default_brakes, default_pose, default_velocity
-from ..safety.stopping.export import document_text, write_csv, write_json
+from ..safety.stopping.export import as_document, write_csv
 from ..safety.stopping.stop_table import stop_table
-from ..show.terminal import complain, show, write
-from .completion import YAMLS, joints
+from ..show.terminal import write
+from . import Exit
 from .options import (
     REPEATED,
     STOPS,
+    YAMLS,
     AsJson,
     Force,
+    check_targets,
     command,
     file_option,
+    flag,
+    give_result,
     held_joints,
+    offer_joints,
     text_option,
+    warn,
 )
 from .words import (
     BANDS,
@@ -53,8 +56,6 @@ from .words import (
 
 app = typer.Typer(rich_markup_mode="rich")
 """The commands of this file."""
-
-_NOT_STOPPED = 1
 
 Fact = tuple[str, str]
 
@@ -82,14 +83,12 @@ Speed = Annotated[
         "Speed of all motors in percent of their limits, or a joint and its speed: rad/s, m/s, or "
         f"with a unit, deg/s, mm/s or %. {REPEATED} Default: 100%.",
         "PART%|NAME=VALUE",
-        autocompletion=joints,
+        autocompletion=offer_joints,
     ),
 ]
 Load = Annotated[str | None, text_option("What the tool carries: 5kg, 500g.", "MASS", "--payload")]
 Number = Annotated[int, typer.Option("--category", metavar="N", help="Stop category: 0, 1 or 2.")]
-OnPath = Annotated[
-    bool, typer.Option("--on-path", help="Categories 1 and 2: slow down along the path.")
-]
+OnPath = Annotated[bool, flag("--on-path", "Categories 1 and 2: slow down along the path.")]
 BrakesFile = Annotated[
     Path | None,
     file_option(
@@ -119,7 +118,7 @@ Fault = Annotated[
         "Joint and the fault of its brake: missing, late:0.1 (s), weak:0.5 (fraction of its "
         f"torque). {REPEATED}",
         "NAME=FAULT",
-        autocompletion=joints,
+        autocompletion=offer_joints,
     ),
 ]
 InBand = Annotated[
@@ -128,9 +127,7 @@ InBand = Annotated[
 ]
 EndStops = Annotated[
     bool,
-    typer.Option(
-        "--end-stops", help="Let joints hit their position limits instead of passing them."
-    ),
+    flag("--end-stops", "Let joints hit their position limits instead of passing them."),
 ]
 Until = Annotated[
     str, typer.Option(metavar="T", help="Longest time that is simulated after the signal.")
@@ -143,6 +140,12 @@ Csv = Annotated[
 ]
 
 
+@command(
+    app,
+    "stop urdf/six_axis_arm.urdf --payload 5kg --csv stop.csv",
+    codes="0 the robot is at rest and held; 1 it is not",
+    panel=STOPS,
+)
 def stop(
     robot: RobotFile,
     q: Pose = None,
@@ -166,8 +169,7 @@ def stop(
 
     A planning aid, not a safety certificate.
     """
-    outputs = Outputs(html, None if as_json in (None, "-") else Path(str(as_json)), csv)
-    outputs.check([*robot.inputs, brakes, trajectory])
+    check_targets([*robot.inputs, brakes, trajectory], html=html, json=as_json, csv=csv)
     if on_path and category == 0:
         raise BadValue("'--on-path' needs the drives; add --category 1 or --category 2")
     machine = robot.load(gravity=None if gravity is None else gravity_vector(gravity))
@@ -185,8 +187,18 @@ def stop(
         until=time(until, "--until"),
         limits="end stop" if end_stops else "warn",
     )
-    outputs.write(result, [*facts, *more], bare=as_json == "-")
-    return 0 if result.holds else _NOT_STOPPED
+    facts = [*facts, *more]
+    named = {name or "brakes": text for name, text in facts}
+    written = [] if csv is None else [write_csv(result, csv)]
+    if html is not None:
+        written.append(forward("show.stop_report", "write_report", result, html, facts=facts))
+    give_result(
+        as_json,
+        lambda: as_document(result, named),
+        lambda: stop_table(result, facts),
+        written,
+    )
+    return Exit.DONE if result.holds else Exit.FAILED
 
 
 def _category(number: int, on_path: bool) -> int | Category:
@@ -224,13 +236,12 @@ def _fitting(brakes: Brakes, machine: Mechanism) -> Brakes:
 
 def _state(
     machine: Mechanism,
-    pose: Iterable[str],
-    speed: Iterable[str],
+    pose: Sequence[str],
+    speed: Sequence[str],
     trajectory: Path | None,
     at: str | None,
 ) -> tuple[dict[str, Any], list[Fact]]:
     """State or motion at the signal, as arguments of `stop`, and lines on how it was chosen."""
-    pose, speed = list(pose), list(speed)
     if trajectory is None:
         if at is not None:
             raise BadValue("'--at' is a time in a recording; add --trajectory FILE.csv")
@@ -252,54 +263,8 @@ def _state(
     instant = time(at, "--at")
     facts = [("motion", f"{trajectory} at {instant:g} s")]
     for sentence in motion.speeds_above_limits(machine):
-        complain(sentence, "warning", "yellow")
+        warn(sentence)
     return {"trigger": Trigger(motion, instant)}, facts
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """What is written, and where.
-
-    Args:
-        html: file of the report.
-        json: file of the document.
-        csv: file of the time series.
-    """
-
-    html: Path | None
-    json: Path | None
-    csv: Path | None
-
-    def check(self, inputs: Iterable[Path | None]) -> None:
-        """Refuse to write one file twice, or over what is read."""
-        taken = {os.path.realpath(path): path for path in inputs if path is not None}
-        for name in ("html", "json", "csv"):
-            path = getattr(self, name)
-            if path is None or (path.exists() and not path.is_file()):
-                continue
-            place = os.path.realpath(path)
-            if place in taken:
-                raise BadValue(f"'--{name} {path}' is a file that is used already; name another")
-            taken[place] = path
-
-    def write(self, result: StopResult, facts: list[Fact], *, bare: bool) -> None:
-        """Write the files and print the table; or the document, if that is to be all."""
-        named = {name or "brakes": text for name, text in facts}
-        written = []
-        if self.json is not None:
-            written.append(write_json(result, self.json, settings=named))
-        if self.csv is not None:
-            written.append(write_csv(result, self.csv))
-        if self.html is not None:
-            from ..show.stop_report import write_report
-
-            written.append(write_report(result, self.html, facts=facts))
-        if bare:
-            write(document_text(result, named).rstrip("\n"))
-            return
-        show(stop_table(result, facts))
-        for path in written:
-            write(f"written: {path}")
 
 
 # -- brakes -------------------------------------------------------------------------------------
@@ -319,6 +284,7 @@ def _group(context: typer.Context) -> None:
         write(context.get_help(), rendered=True)
 
 
+@command(brakes_app, "brakes init urdf/delta.urdf -o my.brakes.yaml", codes="0 done")
 def init(
     robot: RobotFile,
     output: Annotated[
@@ -338,17 +304,13 @@ def init(
     and measurements.
     """
     target = robot.file.with_suffix(".brakes.yaml") if output is None else output
-    bare = str(target) == "-"
-    if not bare and target.exists() and not force:
-        raise BadValue(f"{target} exists; add --force to overwrite it, or name another with -o")
-    if os.path.realpath(target) == os.path.realpath(robot.file):
-        raise BadValue(f"{target} is the robot's own file; name another with -o")
+    check_targets(robot.inputs, force=force, output=target)
     machine = robot.load()
     guess = Brakes.template(machine)
     text = brakes_text(guess)
-    if bare:
+    if str(target) == "-":
         write(text.rstrip("\n"))
-        return 0
+        return Exit.DONE
     write_text(target, text)
     plural = "" if len(guess.joints) == 1 else "s"
     given = "" if output is None else f" --brakes {target}"
@@ -356,22 +318,7 @@ def init(
         f"{target}\nguessed brakes of {len(guess.joints)} joint{plural}: edit the file, then run "
         f"pinloop stop {robot.file}{given}"
     )
-    return 0
+    return Exit.DONE
 
 
-command(
-    brakes_app,
-    init,
-    "brakes init urdf/delta.urdf -o my.brakes.yaml",
-    codes="0 done",
-)
-
-
-command(
-    app,
-    stop,
-    "stop urdf/six_axis_arm.urdf --payload 5kg --csv stop.csv",
-    codes="0 the robot is at rest and held; 1 it is not",
-    panel=STOPS,
-)
 app.add_typer(brakes_app, rich_help_panel=STOPS)

@@ -1,38 +1,40 @@
-"""The commands `pinloop check`, `assemble` and `regularize`: what a robot is, before it moves.
-
-Turns words into calls and results into text and exit codes: 0 done, 1 the robot cannot be
-assembled, 2 invalid input.
-"""
+"""The commands `pinloop check`, `assemble`, `regularize` and `view`: a robot that does not move."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..assembly.assemble import assemble as close_loops
 from ..boundary.json import json_text
+from ..boundary.values import forward
 from ..errors import BadValue, LoopNotClosed
 from ..io.robot_file import RobotFile
 from ..regularization.diagnosis import diagnose
 from ..regularization.regularize import regularize as reduce_rows
 from ..show.terminal import complain, write
+from . import Exit
 from .options import (
     ASSEMBLED,
     REPEATED,
-    ROBOT_PANEL,
+    ROBOTS,
     AsJson,
     Force,
     HeldJoints,
+    Html,
     IgnoreLimits,
-    check_json,
-    check_target,
+    OpenBrowser,
+    check_targets,
     command,
+    count,
     file_option,
+    flag,
     give_result,
     held_joints,
     kinematics_of,
+    show_until_interrupted,
     text_option,
 )
 from .sheets import (
@@ -47,33 +49,42 @@ from .words import IGNORE, check_limits, joint_values
 app = typer.Typer(rich_markup_mode="rich")
 """The commands of this file."""
 
-_NOT_ASSEMBLED = 1
+Seed = Annotated[int, count("Seed of the random restarts.")]
 
 
+@command(
+    app,
+    "check urdf/palletizer.urdf",
+    "check urdf/delta.urdf --json",
+    codes="0 the robot can be assembled; 1 it cannot",
+    panel=ROBOTS,
+)
 def check(
     robot: RobotFile,
     kinematics_only: Annotated[
-        bool, typer.Option("--kinematics-only", help="Do not warn about links without mass.")
+        bool, flag("--kinematics-only", "Do not warn about links without mass.")
     ] = False,
     samples: Annotated[
-        int,
-        typer.Option(
-            min=0, metavar="N", help="Number of further configurations at which ranks are taken."
-        ),
+        int, count("Number of further configurations at which ranks are taken.")
     ] = 6,
-    seed: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Seed of the random configurations.")
-    ] = 0,
+    seed: Annotated[int, count("Seed of the random configurations.")] = 0,
     as_json: AsJson = None,
 ) -> int:
     """Describe a robot: loops, constraint equations, rank, mobility, redundancy, warnings."""
-    check_json(as_json, robot.inputs)
+    check_targets(robot.inputs, json=as_json)
     machine = robot.load(kinematics_only=kinematics_only)
     report = diagnose(machine, samples=samples, seed=seed)
     give_result(as_json, report.as_dict, report.report)
-    return 0 if report.assembled else _NOT_ASSEMBLED
+    return Exit.DONE if report.assembled else Exit.FAILED
 
 
+@command(
+    app,
+    "assemble urdf/palletizer.urdf --q shoulder=25deg --q elbow=0.3",
+    "assemble urdf/fourbar.urdf --near joint_3=-90deg --json",
+    codes=ASSEMBLED,
+    panel=ROBOTS,
+)
 def assemble(
     robot: RobotFile,
     q: HeldJoints = None,
@@ -86,7 +97,7 @@ def assemble(
         ),
     ] = None,
     ignore_limits: IgnoreLimits = False,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the random restarts.")] = 0,
+    seed: Seed = 0,
     as_json: AsJson = None,
 ) -> int:
     """Find a configuration that closes all loops; show each joint, what moved, and the branch.
@@ -94,7 +105,7 @@ def assemble(
     What is given with --q is kept exactly; other actuated joints stay where they are if they can.
     If the robot cannot be assembled, the nearest configuration is shown, with what blocks it.
     """
-    check_json(as_json, robot.inputs)
+    check_targets(robot.inputs, json=as_json)
     machine = kinematics_of(robot)
     held = joint_values(machine, q or (), "--q")
     near_values = joint_values(machine, near or (), "--near")
@@ -110,25 +121,34 @@ def assemble(
         error, q_closed = problem, problem.q
     result = Assembled(machine, start, q_closed, tuple(held), error)
     give_result(as_json, lambda: assembly_document(result), lambda: assembly_table(result))
-    if error is not None:
-        complain(str(error), "NOT CLOSED", "bold red")
-    return 0 if error is None else _NOT_ASSEMBLED
+    return Exit.DONE if error is None else _not_closed(error)
 
 
+def _not_closed(error: LoopNotClosed) -> int:
+    complain(str(error), "NOT CLOSED", "bold red")
+    return Exit.FAILED
+
+
+@command(
+    app,
+    "regularize urdf/prrr3.urdf",
+    "regularize urdf/fourbar.urdf --cut joint_3 -o recut.urdf",
+    codes="0 done; 1 the robot cannot be assembled",
+    panel=ROBOTS,
+)
 def regularize(
     robot: RobotFile,
     cut: Annotated[
-        list[str] | None,
-        text_option(f"Joint to cut. {REPEATED}", "JOINT", "--cut"),
+        list[str] | None, text_option(f"Joint to cut. {REPEATED}", "JOINT", "--cut")
     ] = None,
     recut: Annotated[
-        bool, typer.Option("--recut", help="Try every joint of every loop as the cut joint.")
+        bool, flag("--recut", "Try every joint of every loop as the cut joint.")
     ] = False,
     sampled: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--sampled",
-            help="Keep only as many equations as their rank on this branch: checked, not proven.",
+            "Keep only as many equations as their rank on this branch: checked, not proven.",
         ),
     ] = False,
     output: Annotated[
@@ -144,53 +164,57 @@ def regularize(
     as_json: AsJson = None,
 ) -> int:
     """Drop redundant loop constraints: which equations are kept, which are not, and why."""
-    check_json(as_json, robot.inputs)
-    written = None if output is None else _target(output, robot.inputs, force=force)
+    check_targets(robot.inputs, json=as_json)
+    if output is not None:
+        output = output if output.suffix == ".urdf" else output.with_name(f"{output.name}.urdf")
+        for path in (output, output.with_suffix(".loops.yaml")):
+            check_targets(robot.inputs, force=force, output=path)
     machine = kinematics_of(robot)
     try:
         reduced = reduce_rows(machine, cut=cut or None, recut=recut, sampled=sampled)
     except LoopNotClosed as problem:
-        complain(str(problem), "NOT CLOSED", "bold red")
         if as_json == "-":
             write(json_text({"error": str(problem)}, indent=None))
-        return _NOT_ASSEMBLED
-    if written is not None:
-        written = reduced.save(written)
-    give_result(as_json, lambda: reduction_document(reduced), lambda: reduction_table(reduced))
-    if written is not None and as_json != "-":
-        write(f"written: {written}")
-    return 0
+        return _not_closed(problem)
+    written = [] if output is None else [reduced.save(output)]
+    give_result(
+        as_json, lambda: reduction_document(reduced), lambda: reduction_table(reduced), written
+    )
+    return Exit.DONE
 
 
-def _target(output: Path, inputs: tuple[Path, ...], *, force: bool) -> Path:
-    """The URDF to write; refused, as the loops file beside it, before anything is computed."""
-    urdf = output if output.suffix == ".urdf" else output.with_name(f"{output.name}.urdf")
-    for path in (urdf, urdf.with_suffix(".loops.yaml")):
-        check_target(path, f"--output {output}", inputs, force=force)
-    return urdf
-
-
-command(
+@command(
     app,
-    check,
-    "check urdf/palletizer.urdf",
-    "check urdf/delta.urdf --json",
-    codes="0 the robot can be assembled; 1 it cannot",
-    panel=ROBOT_PANEL,
-)
-command(
-    app,
-    assemble,
-    "assemble urdf/palletizer.urdf --q shoulder=25deg --q elbow=0.3",
-    "assemble urdf/fourbar.urdf --near joint_3=-90deg --json",
+    "view urdf/palletizer.urdf --q shoulder=0.4 --html arm.html",
     codes=ASSEMBLED,
-    panel=ROBOT_PANEL,
+    panel=ROBOTS,
 )
-command(
-    app,
-    regularize,
-    "regularize urdf/prrr3.urdf",
-    "regularize urdf/fourbar.urdf --cut joint_3 -o recut.urdf",
-    codes="0 done; 1 the robot cannot be assembled",
-    panel=ROBOT_PANEL,
-)
+def view(
+    robot: RobotFile,
+    html: Html = None,
+    q: HeldJoints = None,
+    ignore_limits: IgnoreLimits = False,
+    open_browser: OpenBrowser = False,
+) -> int:
+    """Show a robot in the browser, with its loops closed; Ctrl-C ends the viewer.
+
+    If the loops cannot be closed, the nearest configuration is shown.
+    """
+    machine = kinematics_of(robot)
+    held = joint_values(machine, q or (), "--q")
+    if not ignore_limits:
+        check_limits(machine, held, "--q", IGNORE)
+    code = int(Exit.DONE)
+    try:
+        configuration = close_loops(machine, fixed=held, limits=not ignore_limits)
+    except LoopNotClosed as error:
+        configuration, code = error.q, _not_closed(error)
+
+    def show(**options: Any) -> Any:
+        return forward("show.scene", "view", machine, configuration, **options)
+
+    if html is not None:
+        write(str(show(html=html, open_browser=open_browser)))
+    else:
+        show_until_interrupted(show, open_browser=open_browser)
+    return code

@@ -1,14 +1,13 @@
-"""The command `pinloop simulate`: a run that a scenario file describes.
+"""The commands `pinloop simulate` and `play`: a run that a scenario file describes, and its replay.
 
-Turns words into calls and results into text, files and exit codes. What has been computed when a
-run fails or is interrupted is written like a whole one.
+What has been computed when a run fails or is interrupted is written like a whole one.
 """
 
 from __future__ import annotations
 
-import sys
+import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,36 +16,45 @@ from ..scenarios import PlannedRun, load_scenario
 from ..scenarios.outputs import Output, check_output, output_of, tried_outputs
 from ..scenarios.run_summary import as_document, run_table
 from ..show.terminal import complain, write
+from ..simulation.run_file import load_trajectory
 from ..simulation.simulate import Limits
 from ..simulation.trajectory import Trajectory
-from .completion import YAMLS, files
+from . import Exit
 from .options import (
     REPEATED,
     RUNS,
+    YAMLS,
     AsJson,
-    check_json,
+    Html,
+    OpenBrowser,
+    argument,
+    check_targets,
     command,
     file_option,
+    flag,
     give_result,
+    show_until_interrupted,
     text_option,
+    warn,
+    watched,
 )
 from .words import time
 
 app = typer.Typer(rich_markup_mode="rich")
 """The commands of this file."""
 
-_FAILED, _MISTAKE, _INTERRUPTED = 1, 2, 130
 
-
+@command(
+    app,
+    "simulate urdf/palletizer.scenario.yaml",
+    "simulate urdf/fourbar.scenario.yaml -o run.npz -o run.csv --json",
+    codes="0 the run came to its end; 1 it failed; 130 interrupted",
+    panel=RUNS,
+)
 def simulate(
     scenario: Annotated[
         Path,
-        typer.Argument(
-            help="Scenario file (docs/scenario.md).",
-            metavar="SCENARIO.yaml",
-            show_default=False,
-            autocompletion=files(*YAMLS),
-        ),
+        argument("Scenario file (docs/scenario.md).", "SCENARIO.yaml", *YAMLS),
     ],
     until: Annotated[
         str | None, text_option("End of the run instead of that in the file: 2, 800ms.", "T")
@@ -70,9 +78,7 @@ def simulate(
     ] = None,
     force: Annotated[
         bool,
-        typer.Option(
-            "--force", help="Overwrite files of others, and write outside the scenario's folder."
-        ),
+        flag("--force", "Overwrite files of others, and write outside the scenario's folder."),
     ] = False,
     as_json: AsJson = None,
 ) -> int:
@@ -86,18 +92,18 @@ def simulate(
         limits=None if limits is None else _limits(limits),
         force=force,
     )
-    check_json(as_json, plan.inputs)
+    check_targets(plan.inputs, json=as_json)
     outputs = _outputs(plan, output or ())
     for warning in plan.robot.warnings:
-        complain(warning, "warning", "yellow")
+        warn(warning)
     run, failure = _computed(plan)
     written, problems = tried_outputs(run, outputs, plan.every, failure)
     give_result(
-        as_json, lambda: as_document(run, written, failure), lambda: run_table(run, failure)
+        as_json,
+        lambda: as_document(run, written, failure),
+        lambda: run_table(run, failure),
+        written,
     )
-    if as_json != "-":
-        for path in written:
-            write(f"written: {path}")
     for problem in problems:
         complain(problem)
     return _code(run, failure, written, problems)
@@ -111,10 +117,11 @@ def _end(word: str) -> float:
 
 
 def _limits(word: str) -> Limits:
-    choices: dict[str, Limits] = {"warn": "warn", "stop": "stop", "end stop": "end stop"}
-    if word.replace("-", " ") not in choices:
-        raise BadValue(f"'--limits {word}' is none of warn, stop, 'end stop'")
-    return choices[word.replace("-", " ")]
+    choices: tuple[Limits, ...] = ("warn", "stop", "end stop")
+    for choice in choices:
+        if word.replace("-", " ") == choice:
+            return choice
+    raise BadValue(f"'--limits {word}' is none of warn, stop, 'end stop'")
 
 
 def _outputs(plan: PlannedRun, more: list[Path] | tuple[Path, ...]) -> tuple[Output, ...]:
@@ -133,9 +140,8 @@ def _outputs(plan: PlannedRun, more: list[Path] | tuple[Path, ...]) -> tuple[Out
 
 def _computed(plan: PlannedRun) -> tuple[Trajectory, str]:
     """The run as far as it came, and why it did not come further."""
-    watched = sys.stderr is not None and sys.stderr.isatty()
     try:
-        return plan.simulate(progress=watched), ""
+        return plan.simulate(progress=watched()), ""
     except SimulationFailed as error:
         if error.trajectory is None:
             raise
@@ -147,18 +153,46 @@ def _code(run: Trajectory, failure: str, written: list[Path], problems: list[str
     files = ", ".join(map(str, written)) or "no file: name one with --output"
     if failure:
         complain(f"{failure}; what was computed until then is in {files}", "FAILED", "bold red")
-        return _FAILED
+        return Exit.FAILED
     if run.message.startswith("interrupted"):
         complain(f"what was computed until then is in {files}", "interrupted", "yellow")
-        return _INTERRUPTED
-    return _MISTAKE if problems else 0
+        return Exit.INTERRUPTED
+    return Exit.MISTAKE if problems else Exit.DONE
 
 
-command(
-    app,
-    simulate,
-    "simulate urdf/palletizer.scenario.yaml",
-    "simulate urdf/fourbar.scenario.yaml -o run.npz -o run.csv --json",
-    codes="0 the run came to its end; 1 it failed; 130 interrupted",
-    panel=RUNS,
-)
+@command(app, "play run.npz --html run.html", codes="0 done", panel=RUNS)
+def play(
+    run: Annotated[
+        Path, argument("Saved run, of pinloop simulate or Trajectory.save.", "RUN.npz", ".npz")
+    ],
+    html: Html = None,
+    trace: Annotated[
+        list[str] | None,
+        text_option(f"Frame or body whose path is drawn. {REPEATED} Default: the tool.", "FRAME"),
+    ] = None,
+    ghost: Annotated[
+        list[str] | None,
+        text_option(f"Time of a pose that stays visible, translucent: 0.8, 800ms. {REPEATED}", "T"),
+    ] = None,
+    forces: Annotated[
+        bool, flag("--forces", "Draw the forces of loop joints and locks as arrows.")
+    ] = False,
+    open_browser: OpenBrowser = False,
+) -> int:
+    """Replay a saved run in the browser; Ctrl-C ends the viewer."""
+    motion = load_trajectory(run)
+    wanted: dict[str, Any] = {
+        "traces": trace or None,
+        "ghosts": [time(word, "--ghost") for word in ghost or ()],
+        "forces": forces,
+    }
+    if html is None:
+        show_until_interrupted(
+            lambda: motion.view(**wanted, announce=False), open_browser=open_browser
+        )
+        return Exit.DONE
+    path = motion.save_html(html, **wanted)
+    write(str(path))
+    if open_browser:
+        webbrowser.open(path.resolve().as_uri(), new=2)
+    return Exit.DONE

@@ -1,0 +1,303 @@
+"""The commands `pinloop study`, `worst`, `compare` and `fit`: many stops, computed and measured."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import BadValue
+from ..io.robot_file import RobotFile
+from ..model.mechanism import Mechanism
+from ..safety.brakes.brakes import Brakes
+from ..safety.standards.axisfit import FITTABLE
+from ..safety.standards.comparison import compare as compare_stops
+from ..safety.standards.fit import fitted
+from ..safety.standards.published import StoppingTable
+from ..safety.studies import Study, WorstCase, worst_case
+from ..safety.studies import study as run_study
+from ..safety.studies.studyfile import PlannedStudy, read_study
+from ..safety.studies.summary import (
+    Summary,
+    as_document,
+    summarised,
+    summary_table,
+    worst_document,
+    worst_table,
+)
+from . import Exit
+from .options import (
+    MANY,
+    REPEATED,
+    YAMLS,
+    AsJson,
+    Force,
+    argument,
+    check_targets,
+    command,
+    count,
+    file_option,
+    give_result,
+    text_option,
+    warn,
+    watched,
+)
+from .stops import BrakesFile, Fact, brakes_for
+
+app = typer.Typer(rich_markup_mode="rich")
+"""The commands of this file."""
+
+StudyFile = Annotated[Path, argument("Study file (docs/studies.md).", "STUDY.yaml", *YAMLS)]
+Results = Annotated[
+    Path | None,
+    file_option("CSV file of the results. Default: as the study file says.", ends=(".csv",)),
+]
+Jobs = Annotated[
+    int | None,
+    text_option("Number of processes; -1: all cores. Default: as the study file says.", "N"),
+]
+Table = Annotated[
+    Path, argument("Table of stops (CSV), a row per stop of one axis.", "TABLE.csv", ".csv")
+]
+
+_STUDIED = "0 every case stopped and holds; 1 some case did not; 130 interrupted"
+
+
+@command(app, "study urdf/six_axis_arm.study.yaml --results arm.csv", codes=_STUDIED, panel=MANY)
+def study(
+    file: StudyFile,
+    results: Results = None,
+    jobs: Jobs = None,
+    html: Annotated[
+        Path | None,
+        file_option(
+            "Write a report with distributions, maps and replays of worst cases.", ends=(".html",)
+        ),
+    ] = None,
+    as_json: AsJson = None,
+) -> int:
+    """Simulate stops from many states: how times and distances are distributed, worst samples.
+
+    Started again, it continues where it was interrupted. Sampled, not guaranteed.
+    """
+    check_targets([file], json=as_json, html=html)
+    plan = read_study(file, results)
+    done, summary = _done(plan, jobs)
+    written = [] if html is None else [done.save_html(html, worst=plan.worst)]
+    give_result(
+        as_json,
+        lambda: as_document(done, summary),
+        lambda: summary_table(done, summary),
+        written,
+    )
+    return _exit_code(done, summary)
+
+
+@command(
+    app,
+    "worst urdf/six_axis_arm.study.yaml --results arm.csv --html worst",
+    codes=_STUDIED,
+    panel=MANY,
+)
+def worst(
+    file: StudyFile,
+    criterion: Annotated[
+        list[str] | None,
+        text_option(
+            "What to make worst: time, travel, clearance, angle:JOINT, impulse:JOINT, gear:JOINT. "
+            f"{REPEATED} Default: as the study file says, else all that are not zero.",
+            "NAME",
+        ),
+    ] = None,
+    starts: Annotated[
+        int,
+        count("Samples to start from, per criterion.", 1),
+    ] = 3,
+    evaluations: Annotated[int, count("Stops per start.", 1)] = 200,
+    results: Results = None,
+    jobs: Jobs = None,
+    html: Annotated[
+        Path | None,
+        file_option(
+            "Write a report of each worst case into this folder.", metavar="DIR", ends=("/",)
+        ),
+    ] = None,
+    stops: Annotated[
+        Path | None,
+        file_option("Write each worst case as JSON into this folder.", metavar="DIR", ends=("/",)),
+    ] = None,
+    as_json: AsJson = None,
+) -> int:
+    """Search for the worst case of a study for each criterion, starting from its worst samples.
+
+    Cases of the study that are still missing are computed first. Sampled, not guaranteed.
+    """
+    for name, folder in (("html", html), ("stops", stops)):
+        if folder is not None and folder.exists() and not folder.is_dir():
+            raise BadValue(f"'--{name} {folder}' is a file; name a folder")
+    check_targets([file], json=as_json)
+    plan = read_study(file, results)
+    done, summary = _done(plan, jobs)
+    if not done.complete:
+        return _exit_code(done, summary)
+    wanted = criterion or plan.worst
+    cases = worst_case(done, wanted, starts=starts, evaluations=evaluations, jobs=_jobs(plan, jobs))
+    written = _write_stops(cases, html, stops)
+    give_result(
+        as_json,
+        lambda: as_document(done, summary) | {"worst": worst_document(cases)},
+        lambda: worst_table(done.setup, cases),
+        written,
+    )
+    return _exit_code(done, summary)
+
+
+def _done(plan: PlannedStudy, jobs: int | None) -> tuple[Study, Summary]:
+    """The study, made or gone on with."""
+    arguments = dict(plan.arguments) | {"jobs": _jobs(plan, jobs)}
+    if plan.guessed:
+        warn("no brakes file was given or found beside the robot: its brakes are guessed")
+    done = run_study(plan.robot, **arguments, progress=watched())
+    return done, summarised(done)
+
+
+def _jobs(plan: PlannedStudy, jobs: int | None) -> int:
+    return int(plan.arguments["jobs"]) if jobs is None else jobs
+
+
+def _exit_code(done: Study, summary: Summary) -> int:
+    """The exit code; says on standard error why it is not 0."""
+    if not done.complete:
+        return Exit.INTERRUPTED
+    if summary.not_stopped:
+        others = {name: count for name, count in summary.outcomes.items() if name != "stopped"}
+        bad = ", ".join(f"{count} {outcome}" for outcome, count in others.items())
+        warn(
+            f"{summary.not_stopped} of {done.size} cases did not end with the robot at rest and "
+            f"held: {bad}"
+        )
+        return Exit.FAILED
+    return Exit.DONE
+
+
+def _write_stops(
+    cases: Mapping[str, WorstCase], html: Path | None, stops: Path | None
+) -> list[Path]:
+    """A report and a document per worst case, as far as they are asked for."""
+    written: list[Path] = []
+    for folder, suffix in ((html, "html"), (stops, "json")):
+        if folder is None:
+            continue
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadValue(f"folder '{folder}' cannot be made: {error.strerror}") from None
+        for name, case in cases.items():
+            path = folder / f"{_file_name(name)}.{suffix}"
+            save: Any = case.stop.save_html if suffix == "html" else case.stop.save_json
+            written.append(save(path))
+    return written
+
+
+def _file_name(criterion: str) -> str:
+    """A criterion as the name of a file on any system."""
+    return re.sub(r"[^\w.-]", "-", criterion)
+
+
+# -- computed beside measured stops ---------------------------------------------------------------
+
+
+@command(
+    app,
+    "compare ur5_robot.urdf examples/ur5_stops.csv",
+    codes="0 done, however well they agree",
+    panel=MANY,
+)
+def compare(
+    robot: RobotFile,
+    table: Table,
+    brakes: BrakesFile = None,
+    as_json: AsJson = None,
+) -> int:
+    """Compare simulated stops with published or measured ones: time, distance, shape d / (v0 t).
+
+    A planning aid, not a safety certificate.
+    """
+    check_targets([*robot.inputs, table], json=as_json)
+    machine, rows, chosen, facts = _read(robot, table, brakes)
+    comparison = compare_stops(rows.stops(machine, chosen), rows)
+    give_result(
+        as_json,
+        lambda: _with_brakes(comparison.as_dict(), chosen, facts),
+        lambda: comparison.table(facts),
+    )
+    return Exit.DONE
+
+
+@command(
+    app,
+    "fit ur5_robot.urdf examples/ur5_stops.csv --parameter viscous -o ur5.brakes.yaml",
+    codes="0 done, however well it fits",
+    panel=MANY,
+)
+def fit(
+    robot: RobotFile,
+    table: Table,
+    parameter: Annotated[
+        list[str] | None,
+        text_option(
+            f"Parameter to fit for each axis of the table: {', '.join(FITTABLE)}. May be given "
+            "several times. Default: dynamic_torque.",
+            "NAME",
+            autocompletion=lambda incomplete: list(FITTABLE),
+        ),
+    ] = None,
+    brakes: BrakesFile = None,
+    output: Annotated[
+        Path | None,
+        file_option("Brakes file to write.", "--output", "-o", ends=YAMLS),
+    ] = None,
+    force: Force = False,
+    as_json: AsJson = None,
+) -> int:
+    """Fit brake parameters to published or measured stops; say which these do not determine.
+
+    All other numbers are those of the brakes file, at which the search also starts. A planning aid,
+    not a safety certificate.
+    """
+    inputs = [*robot.inputs, table]
+    check_targets(inputs, json=as_json)
+    check_targets(inputs, force=force, output=output)
+    machine, rows, start, facts = _read(robot, table, brakes)
+    result = fitted(machine, rows, start, parameter or ("dynamic_torque",))
+    written = []
+    if output is not None:
+        result.brakes.to_yaml(output)
+        written.append(output)
+    give_result(
+        as_json,
+        lambda: _with_brakes(result.as_dict(), start, facts),
+        lambda: result.table(facts),
+        written,
+    )
+    return Exit.DONE
+
+
+def _read(
+    robot: RobotFile, table: Path, brakes: Path | None
+) -> tuple[Mechanism, StoppingTable, Brakes, list[Fact]]:
+    """Robot, table and brakes, and a line on where these come from."""
+    rows = StoppingTable.from_csv(table)
+    machine = robot.load()
+    chosen, remarks = brakes_for(machine, robot.file, brakes)
+    facts = [("brakes", chosen.source if chosen.source != "template" else "guessed"), *remarks]
+    return machine, rows, chosen, facts
+
+
+def _with_brakes(document: dict[str, Any], brakes: Brakes, facts: list[Fact]) -> dict[str, Any]:
+    """A document that says with which brakes the stops began."""
+    remark = "; ".join(text for name, text in facts if not name)
+    return {**document, "brakes": {"source": brakes.source, "remark": remark}}
