@@ -18,8 +18,8 @@ import yaml
 
 import pinloop as pl
 from pinloop.cli import main as cli
+from pinloop.integrate import Flow, StepMemory, Stepper
 from pinloop.scenarios.run_summary import json_schema
-from pinloop.simulation.stepping import Stepper
 
 from ..beam_files import beam
 from ..fourbar_files import fourbar
@@ -205,11 +205,11 @@ def test_an_interrupted_run_leaves_what_was_computed(
     steps: list[float] = []
     real = Stepper.controlled
 
-    def interrupted(self: Stepper, t: float, *more: Any) -> Any:
+    def interrupted(self: Stepper, flow: Flow, memory: StepMemory, t: float, *more: Any) -> Any:
         steps.append(t)
         if len(steps) > 3:
             raise KeyboardInterrupt
-        return real(self, t, *more)
+        return real(self, flow, memory, t, *more)
 
     monkeypatch.setattr(Stepper, "controlled", interrupted)
     path = written(folder, outputs={"npz": "r.npz"})

@@ -9,7 +9,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.integrate import MuntheKaas, Step
-from pinloop.simulation.stepping import RobotManifold
+from pinloop.simulation.modes import RobotManifold
 
 from .. import motion_by_hand as hand
 from ..screw_tables import Array

@@ -13,7 +13,7 @@ from scipy.special import bernoulli
 
 import pinloop as pl
 from pinloop.integrate import METHODS, MuntheKaas, Stages, get_tableau
-from pinloop.simulation.stepping import RobotManifold
+from pinloop.simulation.modes import RobotManifold
 
 from .. import motion_by_hand as hand
 from ..screw_tables import Array

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.integrate import MuntheKaas, StepControl
-from pinloop.simulation.stepping import RobotManifold, StepFailed, Stepper
+from pinloop.integrate import Flow, MuntheKaas, StepControl, StepFailed, StepMemory, Stepper
+from pinloop.simulation.modes import RobotManifold
 
 from ..screw_tables import Array
 from ..states import robot
@@ -116,10 +116,13 @@ def test_the_first_step_is_cautious() -> None:
 
 def test_factors_of_the_control() -> None:
     control = StepControl(MuntheKaas("dopri5"), np.ones(1))
-    assert control.factor(1e-9, accepted=True) == 5.0
-    assert control.factor(1e9, accepted=False) == 0.2
-    assert 0.2 <= control.factor(2.0, accepted=False) < 0.9
-    assert control.factor(1.0, accepted=True) < 1.0
+    first = control.FIRST_ERROR
+    assert control.grow(1e-9, first) == (5.0, first)
+    assert control.shrink(1e9) == control.shrink(np.nan) == 0.2
+    assert 0.2 <= control.shrink(2.0) < 0.9
+    assert control.grow(1.0, first)[0] < 1.0 == control.grow(1.0, first)[1]
+    # A step whose error grows makes the next one shorter than one whose error stays.
+    assert control.grow(0.5, 0.1)[0] < control.grow(0.5, 0.5)[0]
     e = np.array([[[2e-8], [0.0]]])
     assert control.error(e, np.zeros(1), np.zeros(1)) == pytest.approx(2 / 2, rel=1e-12)
     # Velocities are judged relative to their size: 1e-8 + 1e-8 * 99.
@@ -184,17 +187,25 @@ def test_a_last_step_that_cannot_be_taken_fails() -> None:
         assert len(tries) < 1000, "the step is tried for ever"
         return np.full(body.nv, 1e30 * len(tries))
 
-    manifold = RobotManifold(body)
-    stepper = Stepper(body, MuntheKaas(), manifold, nowhere, lambda t, q, v: (q, v, False))
+    flow = Flow(nowhere, RobotManifold(body), lambda t, q, v: (q, v, False))
+    stepper = Stepper(MuntheKaas(), np.ones(body.nv))
     state = body.neutral, np.zeros(body.nv), np.zeros(body.nv)
     with pytest.raises(StepFailed, match="fell below"):
-        stepper.controlled(1.0, 1e-3, 1.0 + 5e-13, state)
+        stepper.controlled(flow, StepMemory(), 1.0, 1e-3, 1.0 + 5e-13, state)
 
 
 # -- beside a bifurcation -------------------------------------------------------------------
 
 
-def straight(regular: Callable[[float], float]) -> Stepper:
+class Stretches(Stepper):
+    """Steps from rest to rest of what is remembered between them."""
+
+    def __init__(self, flow: Flow, method: MuntheKaas) -> None:
+        super().__init__(method, np.ones(robot("six_axis_arm").nv))
+        self.flow, self.memory = flow, StepMemory()
+
+
+def straight(regular: Callable[[float], float]) -> Stretches:
     """Steps in which nothing accelerates but at one second, with the regularity over time."""
     body, seen = robot("six_axis_arm"), [1.0]
 
@@ -205,13 +216,15 @@ def straight(regular: Callable[[float], float]) -> Stepper:
         seen[0] = regular(t)
         return q, v, False
 
-    return Stepper(body, MuntheKaas(), RobotManifold(body), acceleration, project, lambda: seen[0])
+    flow = Flow(acceleration, RobotManifold(body), project, regularity=lambda: seen[0])
+    return Stretches(flow, MuntheKaas())
 
 
-def stretch(stepper: Stepper, h: float, start: float = 0.0) -> float:
+def stretch(steps: Stretches, h: float, start: float = 0.0) -> float:
     body = robot("six_axis_arm")
     state = body.neutral, np.ones(body.nv), np.zeros(body.nv)
-    return stepper.controlled(start, h, 10.0, state)[0].t1
+    step, _, steps.memory = steps.controlled(steps.flow, steps.memory, start, h, 10.0, state)
+    return step.t1
 
 
 def test_a_step_does_not_end_beside_a_bifurcation() -> None:
@@ -263,10 +276,10 @@ def test_a_run_that_only_comes_nearer_to_a_bifurcation_is_told_so_soon() -> None
     def acceleration(t: float, q: Array, v: Array) -> Array:
         return np.full(body.nv, np.nan if rough[0] else 0.0)
 
-    stepper = Stepper(
-        body, MuntheKaas(smallest=1e-300), RobotManifold(body), acceleration,
-        lambda t, q, v: (q, v, False), lambda: 5e-3,
-    )  # fmt: skip
+    flow = Flow(
+        acceleration, RobotManifold(body), lambda t, q, v: (q, v, False), regularity=lambda: 5e-3
+    )
+    stepper = Stretches(flow, MuntheKaas(smallest=1e-300))
     stretch(stepper, 0.5)
     before, rough[0] = stepper.rejected, True
     with pytest.raises(StepFailed, match="branches at t = 0 s"):
@@ -278,9 +291,21 @@ def test_a_mode_begins_without_knowledge_of_branches() -> None:
     """A step that is too large is made shorter, not longer, whatever the mode before met."""
     stepper = straight(lambda t: 0.05)
     assert stretch(stepper, 0.5) == 0.5
-
-    def acceleration(t: float, q: Array, v: Array) -> Array:
-        return np.full(len(v), 1.0 if abs(t - 1.0) < 0.01 else 0.0)
-
-    stepper.begin(acceleration)
+    stepper.memory = stepper.memory.in_new_mode
     assert stretch(stepper, 0.5, 0.5) == pytest.approx(0.5 + 0.2 * 0.5)
+
+
+def test_a_step_changes_nothing_but_what_it_returns() -> None:
+    """The same state and memory give the same bits, whatever has been stepped in between."""
+    case = free_body("")
+    acceleration = pl.EquationsOfMotion(case.robot).acceleration
+    flow = Flow(acceleration, RobotManifold(case.robot), lambda t, q, v: (q, v, False))
+    stepper = Stepper(MuntheKaas(), np.ones(case.robot.nv))
+    state, memory = (case.q, case.v, acceleration(0.0, case.q, case.v)), StepMemory()
+    first = stepper.controlled(flow, memory, 0.0, 0.1, 1.0, state)
+    for start in (0.3, 0.7):
+        stepper.controlled(flow, first[2], start, 0.1, 1.0, state)
+    again = stepper.controlled(flow, memory, 0.0, 0.1, 1.0, state)
+    assert first[1:] == again[1:] and memory == StepMemory() != first[2]
+    for name in ("t1", "psi", "q1", "v1", "a1"):
+        assert np.array_equal(getattr(first[0], name), getattr(again[0], name))

@@ -1,6 +1,4 @@
-"""Tests of `pinloop.simulation.stepping`: which joints are curved, and what is kept to the last
-bit.
-"""
+"""Tests of `RobotManifold`: which joints are curved, and what is kept to the last bit."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.simulation.stepping import RobotManifold
+from pinloop.simulation.modes import RobotManifold
 
 
 def _mixed() -> pl.Mechanism:
@@ -49,11 +47,10 @@ def test_what_is_held_stays_to_the_last_bit(held: str) -> None:
     rng = np.random.default_rng(1)
     q = pin.normalize(robot.model, rng.normal(size=robot.nq)) * (1 + 1e-9)
     at = robot.coordinates(held).q
-    manifold.hold([held])
+    held_still = manifold.in_mode(pl.Mode(held))
     step = 1e-3 * rng.normal(size=robot.nv)
-    for moved in (manifold.integrate(q, step), manifold.normalize(q)):
+    for moved in (held_still.integrate(q, step), held_still.normalize(q)):
         assert moved[at].tobytes() == q[at].tobytes()
         others = np.delete(np.arange(robot.nq), np.arange(robot.nq)[at])
         assert (moved[others] != q[others]).any()
-    manifold.hold([])
     assert (manifold.integrate(q, step)[at] != q[at]).any()

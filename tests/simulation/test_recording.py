@@ -13,7 +13,9 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.simulation.recording import EveryStep, Recording, Samples, States, sampled
+from pinloop.integrate import EveryStep, Recording, Samples, States
+from pinloop.simulation.modes import RobotManifold
+from pinloop.simulation.trajectory import sampled
 
 from ..screw_tables import Array
 from ..states import close, moving, regularized, robot
@@ -32,7 +34,7 @@ def test_every_step_is_kept_to_the_last_bit_in_plain_arrays(count: int) -> None:
     q = rng.random((count, machine.nq))
     v, a, psi = (rng.random((count, machine.nv)) for _ in range(3))
     no_step = [0, *range(3, count, 5)]
-    kept = EveryStep(machine)
+    kept = EveryStep(machine.nq, machine.nv)
     assert kept.last is None
     for k in range(count):
         step = None if k in no_step else psi[k]
@@ -49,7 +51,7 @@ def test_every_step_is_kept_to_the_last_bit_in_plain_arrays(count: int) -> None:
 
 
 def test_what_is_given_may_change_later() -> None:
-    kept = EveryStep(ARM)
+    kept = EveryStep(ARM.nq, ARM.nv)
     q, v, a, psi = np.arange(12.0).reshape(4, 3)
     kept.add(0.0, q, v, a, 0)
     kept.add(1.0, q, v, a, 0, psi)
@@ -59,7 +61,7 @@ def test_what_is_given_may_change_later() -> None:
 
 
 def test_half_of_a_state_is_none() -> None:
-    kept = EveryStep(ARM)
+    kept = EveryStep(ARM.nq, ARM.nv)
     good, wrong = np.ones(3), np.ones(5)
     kept.add(0.0, good, good, good, 0)
     with pytest.raises(ValueError):
@@ -79,7 +81,7 @@ def cubic(t: float) -> tuple[Array, Array, Array]:
 
 def recorded(times: list[float], changes: list[int], every: float) -> States:
     """Samples of the known motion in steps from time to time, some followed by a change."""
-    kept: Recording = Samples(ARM, times[0], every)
+    kept: Recording = Samples(ARM.nq, ARM.nv, RobotManifold(ARM), (times[0], np.inf), every)
     mode = 0
     kept.add(times[0], *cubic(times[0]), mode)
     for k, time in enumerate(times[1:], 1):

@@ -1,9 +1,17 @@
-"""Munthe-Kaas methods on configuration groups, as functions of time; no robot is known here."""
+"""Motion over time on configuration groups: methods, steps, recording; no robot is known here."""
 
 from __future__ import annotations
 
 from .decay import Decay, attempt_with_decay
-from .munthe_kaas import Attempt, Manifold, MuntheKaas, Stages, Step, StepControl
+from .munthe_kaas import (
+    Attempt,
+    ConfigurationGroup,
+    Manifold,
+    MuntheKaas,
+    Stages,
+    Step,
+    StepControl,
+)
 from .polynomials import (
     COARSE,
     FINE,
@@ -14,6 +22,8 @@ from .polynomials import (
     slope_powers,
     value_powers,
 )
+from .recording import EveryStep, Recording, Samples, States
+from .stepping import Flow, State, StepFailed, StepMemory, Stepper
 from .tableaux import METHODS, Tableau, get_tableau
 
 __all__ = [
@@ -23,13 +33,23 @@ __all__ = [
     "NODES",
     "WEIGHTS",
     "Attempt",
+    "ConfigurationGroup",
     "Decay",
+    "EveryStep",
+    "Flow",
     "Interpolation",
     "Manifold",
     "MuntheKaas",
+    "Recording",
+    "Samples",
     "Stages",
+    "State",
+    "States",
     "Step",
     "StepControl",
+    "StepFailed",
+    "StepMemory",
+    "Stepper",
     "Tableau",
     "attempt_with_decay",
     "get_tableau",

@@ -25,6 +25,7 @@ from .tableaux import METHODS, Tableau, get_tableau
 
 __all__ = [
     "Attempt",
+    "ConfigurationGroup",
     "Manifold",
     "MuntheKaas",
     "RightHandSide",
@@ -56,6 +57,18 @@ class Manifold(Protocol):
 
     def dexp_inv(self, q: Array, psi: Array, v: Array) -> Array:
         """Rate of ``psi`` when ``q (+) psi`` moves with velocity ``v``: ``dexpinv(-psi) v``."""
+        ...
+
+
+class ConfigurationGroup(Manifold, Protocol):
+    """A manifold on which steps are corrected and sampled."""
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        """The step that leads from one configuration to another."""
+        ...
+
+    def normalize(self, q: Array) -> Array:
+        """The configuration that ``q`` is but for rounding."""
         ...
 
 
@@ -298,12 +311,13 @@ class StepControl:
         finest: least error that any velocity may have.
     """
 
+    FIRST_ERROR = 1e-4
+
     def __init__(self, method: MuntheKaas, scale: Array) -> None:
         self._method, self._scale = method, scale
         self._floor = method.atol * scale
         self.finest = float(self._floor.min(initial=np.inf))
         self._step_tolerance = self._floor + method.rtol * scale
-        self._last = 1e-4
         order = method.tableau.error_order + 1
         self._alpha, self._beta = 0.7 / order, 0.4 / order
 
@@ -344,11 +358,18 @@ class StepControl:
         """Error of the velocity that a step may have per coordinate, shape (nv,)."""
         return np.asarray(self._method.rtol * np.maximum(np.abs(v0), np.abs(v1)) + self._floor)
 
-    def factor(self, error: float, *, accepted: bool) -> float:
-        """By how much to change the step."""
-        error = max(error, LEAST_ERROR)
-        if not accepted:
-            return float(max(0.2, 0.9 * error ** (-self._alpha - self._beta)))
-        factor = 0.9 * error**-self._alpha * self._last**self._beta
-        self._last = max(error, 1e-4)
-        return float(min(5.0, max(0.2, factor)))
+    def shrink(self, error: float) -> float:
+        """By how much to change a step that was rejected; its error may be NaN."""
+        if not np.isfinite(error):
+            return 0.2
+        return float(max(0.2, 0.9 * error ** (-self._alpha - self._beta)))
+
+    def grow(self, error: float, before: float) -> tuple[float, float]:
+        """By how much to change a step that was accepted, and its error for the next one.
+
+        Args:
+            error: its error over the tolerance.
+            before: that of the step before; `FIRST_ERROR` if there is none.
+        """
+        factor = 0.9 * max(error, LEAST_ERROR) ** -self._alpha * before**self._beta
+        return float(min(5.0, max(0.2, factor))), max(error, self.FIRST_ERROR)

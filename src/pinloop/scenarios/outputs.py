@@ -16,8 +16,7 @@ from pathlib import Path
 from ..boundary.files import may_replace, write_file
 from ..boundary.json import write_json
 from ..errors import BadValue, PinloopError
-from ..simulation.recording import sampled
-from ..simulation.trajectory import Trajectory
+from ..simulation.trajectory import Trajectory, sampled
 from ..version import __version__
 from .run_summary import as_document
 

@@ -7,6 +7,7 @@ takes its rows along, and the regularization of the others is done again without
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -19,13 +20,14 @@ from ..constraints.rows import BoundRow, Row, Terms
 from ..dynamics import EquationsOfMotion, Formulation
 from ..dynamics.forces import Force
 from ..errors import BadValue, UnknownName
+from ..linalg.dense import lapack
 from ..model.mechanism import Mechanism
 from ..model.tree import coordinate_names
 from ..model.workspace import remembered
 from ..regularization.regularize import regularize
 from ..regularization.sampled_redundancy import RowChooser, with_rows
 
-__all__ = ["Locked", "ModalSystem", "Mode", "locked_columns"]
+__all__ = ["Locked", "ModalSystem", "Mode", "RobotManifold", "locked_columns"]
 
 Array = NDArray[np.float64]
 
@@ -173,6 +175,81 @@ def locked_columns(robot: Mechanism, lock: Locked) -> list[int]:
                 f"joint '{lock.joint}' has no degree of freedom '{axis}'; it has {', '.join(names)}"
             )
     return [at.v.start + names.index(axis) for axis in lock.axes]
+
+
+class RobotManifold:
+    """Configurations of a robot: joint by joint a vector space, SO(3), SE(3), ...
+
+    Args:
+        robot: the mechanism.
+
+    Attributes:
+        curved: mask of the velocity coordinates of joints that are no vector space, shape (nv,).
+        flat: whether none is.
+    """
+
+    def __init__(self, robot: Mechanism) -> None:
+        self._model = robot.model
+        curved = np.zeros(robot.nv, dtype=bool)
+        self._cells: dict[str, slice] = {}
+        for name in robot.joints:
+            at = robot.coordinates(name)
+            self._cells[name] = at.q
+            # Joints stored as cosine and sine (nq = 2) commute like a vector space.
+            curved[at.v] = at.nq != at.nv and at.nv > 1
+        self.curved = curved
+        self.flat = not curved.any()
+        curved_columns = np.flatnonzero(curved)
+        # From the first to the last of them: between them lie columns of the identity.
+        self._bent = (
+            slice(0) if self.flat else slice(int(curved_columns[0]), int(curved_columns[-1]) + 1)
+        )
+        self._plain = robot.nq == robot.nv
+        self._held = np.zeros(0, dtype=np.intp)
+
+    def in_mode(self, mode: Mode) -> RobotManifold:
+        """The group on which joints that are locked as a whole stay to the last bit."""
+        held = [self._cells[lock.joint] for lock in mode.locks if not lock.axes]
+        manifold = copy(self)
+        manifold._held = np.array([k for at in held for k in range(at.start, at.stop)], np.intp)
+        return manifold
+
+    def integrate(self, q: Array, step: Array) -> Array:
+        """Return ``q (+) step``."""
+        moved: Array = q + step if self._plain else pin.integrate(self._model, q, step)
+        return self._with_held(q, moved) if len(self._held) else moved
+
+    def normalize(self, q: Array) -> Array:
+        """``q`` with quaternions of unit length."""
+        return q if self._plain else self._with_held(q, pin.normalize(self._model, q))
+
+    def _with_held(self, q: Array, moved: Array) -> Array:
+        if len(self._held):
+            moved[self._held] = q[self._held]
+        return moved
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        """The step that leads from one configuration to another."""
+        return np.asarray(q1 - q0 if self._plain else pin.difference(self._model, q0, q1))
+
+    def dexp(self, q: Array, psi: Array, rate: Array) -> Array:
+        """``dexp(-psi) rate``: the right Jacobian of the exponential map."""
+        if self.flat:
+            return rate
+        at, v = self._bent, rate.copy()
+        v[at] = pin.dIntegrate(self._model, q, psi, pin.ARG1)[at, at] @ rate[at]
+        return v
+
+    def dexp_inv(self, q: Array, psi: Array, v: Array) -> Array:
+        """``dexpinv(-psi) v``: solve with the right Jacobian of the exponential map."""
+        if self.flat:
+            return v
+        # The inverse Jacobian of the logarithm is the same up to half a turn, and wrong behind it.
+        dexp = pin.dIntegrate(self._model, q, psi, pin.ARG1)
+        at = self._bent
+        rate = v.copy()
+        rate[at] = lapack().dgesv(dexp[at, at], v[at])[2]
+        return rate
 
 
 @remembered

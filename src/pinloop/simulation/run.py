@@ -23,7 +23,16 @@ from ..dynamics.stiffness import (
     stiffest_damping,
 )
 from ..errors import NotFinite, PinloopError, PinloopWarning, SimulationFailed
-from ..integrate import Decay, MuntheKaas, Step
+from ..integrate import (
+    Decay,
+    Flow,
+    MuntheKaas,
+    Recording,
+    Step,
+    StepFailed,
+    StepMemory,
+    Stepper,
+)
 from ..model.mechanism import blamed_links
 from ..tolerances import CHATTER, DUE, SAME, TORN, WHOLE_STEPS
 from .accuracy import Accuracy, SpeedLoss, VelocityShift, speed_loss
@@ -31,10 +40,8 @@ from .endstops import EndStopContacts
 from .events import BoundEvent, CloseLoop, Stop, Touch
 from .initial_state import obstacle
 from .limits import JointEnd, LimitWatch
-from .modes import ModalSystem, Mode, locked_columns
-from .recording import Recording
+from .modes import ModalSystem, Mode, RobotManifold, locked_columns
 from .stabilization import Projection, Projector
-from .stepping import RobotManifold, StepFailed, Stepper
 from .trajectory import Trajectory
 from .transitions import Transition, make_transition
 from .watching import Watcher, refined_root
@@ -82,18 +89,10 @@ class Run:
         self.system, self.method, self.stabilization = system, method, stabilization
         self.start, self.until = span
         robot = system.robot
-        self.manifold = RobotManifold(robot)
-        self.stepper = Stepper(
-            robot,
-            method,
-            self.manifold,
-            self._checked,
-            self._project,
-            self._regularity,
-            None if stabilization is None else self._loss,
-        )
-        if method.exact_damping:
-            self.stepper.decay = self._decay
+        self._unit = np.where(robot.is_translation, robot.length, 1.0)
+        self._group = RobotManifold(robot)
+        self.stepper, self.memory = Stepper(method, self._unit), StepMemory()
+        self.exact_damping = bool(method.exact_damping)
         own = contacts.events if contacts else []
         self.watcher = Watcher([*events, *own], self.start)
         self.evaluations = self.projected = self.steps = 0
@@ -104,7 +103,6 @@ class Run:
         self.ends, self.contacts = ends, contacts
         self.happened: list[tuple[float, str]] = []
         self._warned = False
-        self._units = np.where(robot.is_translation, robot.length, 1.0)
         self._state = self.start, robot.neutral, np.zeros(robot.nv)
 
     def go(self, mode: Mode, q: Array, v: Array, report: Report) -> Trajectory:
@@ -142,7 +140,8 @@ class Run:
         plain = self.method.step is None and not mode.locks
         self._along = self.equations.right_hand_side()
         self._right_hand_side = self._along if plain else self._checked
-        self.stepper.begin(self._right_hand_side)
+        self.manifold = self._group.in_mode(mode)
+        self.memory = self.memory.in_new_mode
         # A locked axis of a curved joint stands still, but its algebra coordinate does not.
         whole = [
             k
@@ -150,10 +149,17 @@ class Run:
             if not lock.axes
             for k in locked_columns(self.system.robot, lock)
         ]
-        self.stepper.exact = self.locked & ~self.manifold.curved
-        self.stepper.exact[whole] = True
-        # A joint that is locked as a whole keeps its coordinates to the last bit.
-        self.manifold.hold(lock.joint for lock in mode.locks if not lock.axes)
+        exact = self.locked & ~self.manifold.curved
+        exact[whole] = True
+        self.flow = Flow(
+            self._right_hand_side,
+            self.manifold,
+            self._project,
+            exact,
+            self._regularity,
+            None if self.stabilization is None else self._loss,
+            self._decay if self.exact_damping else None,
+        )
         self.projector = (
             None
             if self.stabilization is None
@@ -251,11 +257,13 @@ class Run:
                 planned = self.start + (count + 1) * self.method.step
                 if end - planned < SAME * self.method.step:
                     planned = end
-                step = self.stepper.fixed(t, min(planned, end), (q, v, a))
+                step = self.stepper.fixed(self.flow, t, min(planned, end), (q, v, a))
                 # Steps that events cut short do not count: t_k = t0 + k h.
                 count = self._whole_steps(step.t1)
             else:
-                step, h = self.stepper.controlled(t, h, end, (q, v, a))
+                step, h, self.memory = self.stepper.controlled(
+                    self.flow, self.memory, t, h, end, (q, v, a)
+                )
                 if self.steps % _LOOK == _LOOK - 1 and self.until - t > MANY * h:
                     self._look_for_stiffness(t, q, v, h)
             crossing = self.watcher.first_root(t, step.t1, step)
@@ -297,7 +305,7 @@ class Run:
         """
         self._state = t, q, v
         method = self.method
-        if method.exact_damping or self._warned or self.stepper.decay is not None:
+        if self.exact_damping or self._warned:
             return
         stiffest = stiffest_damping(self.equations, t, q, v)
         if stiffest is None:
@@ -305,7 +313,8 @@ class Run:
         message = crawl_message(stiffest, method, self.until - t, h)
         if method.exact_damping is None and method.tableau.goes_ahead:
             if message or (method.step is not None and is_too_stiff(stiffest, method)):
-                self.stepper.decay = self._decay
+                self.exact_damping = True
+                self.flow = replace(self.flow, decay=self._decay)
         elif message:
             self._warned = True
             name = self.system.robot.name
@@ -324,7 +333,7 @@ class Run:
         stiffest = stiffest_damping(self.equations, t, q, v)
         if stiffest is not None and is_too_stiff(stiffest, self.method):
             return f". {limit_message(stiffest, self.method)}; {stiffest.way_out}"
-        a = np.abs(self.equations.acceleration(t, q, v) / self._units)
+        a = np.abs(self.equations.acceleration(t, q, v) / self._unit)
         robot = self.system.robot
         fastest = max(robot.joints, key=lambda name: float(a[robot.coordinates(name).v].max()))
         return f". The largest acceleration is that of joint '{fastest}'"
@@ -360,7 +369,7 @@ class Run:
         best: Step | None = None
         least = np.inf
         for _ in range(_CORRECTIONS):
-            taken = self.stepper.fixed(step.t0, root, start)
+            taken = self.stepper.fixed(self.flow, step.t0, root, start)
             if not guarded:
                 return taken
             reached = taken.q1, taken.v1
@@ -403,15 +412,15 @@ class Run:
             self._watch_loops(moved[0])
         return moved
 
-    def _loss(self, step: Step, shift: VelocityShift) -> SpeedLoss | None:
+    def _loss(self, step: Step, before: Array, tolerance: Array | None) -> SpeedLoss | None:
         """Why the projection at the end of a step takes more than its error, if it does."""
-        return speed_loss(self.equations, step.t1, step.q1, replace(shift, slack=self._slack))
+        shift = VelocityShift(step.v0, before, step.v1, tolerance, self._slack)
+        return speed_loss(self.equations, step.t1, step.q1, shift)
 
     @property
     def _method_used(self) -> MuntheKaas:
         """The method, and whether damping went exactly into its steps."""
-        exact = self.stepper.decay is not None
-        return replace(self.method, exact_damping=True) if exact else self.method
+        return replace(self.method, exact_damping=True) if self.exact_damping else self.method
 
     @property
     def _slack(self) -> float:

@@ -15,15 +15,14 @@ from ..constraints.rows import Row
 from ..dynamics import Formulation
 from ..dynamics.forces import Force, JointDamping, JointFriction, TorqueFunction
 from ..errors import BadValue
-from ..integrate import MuntheKaas
+from ..integrate import EveryStep, MuntheKaas, Samples
 from ..model.mechanism import Mechanism, blaming_links, require_robot
 from .endstops import EndStopContacts
 from .events import BoundEvent, EndStops, Event, JointLimits
 from .initial_state import consistent_start
 from .limits import JointEnd, ends_seen_from, joint_ends, require_within
-from .modes import ModalSystem, Mode
+from .modes import ModalSystem, Mode, RobotManifold
 from .progress import progress_bar
-from .recording import EveryStep, Samples
 from .run import Run
 from .stabilization import Projection
 from .trajectory import Trajectory
@@ -125,7 +124,11 @@ def simulate(
         nearby = equations.around(start, q0)
         q0, v0 = consistent_start(nearby, system.locked(mode), start, q0, v0)
     bound = bind_events(system, events, start, until)
-    recording = EveryStep(robot) if save_every is None else Samples(robot, start, save_every, until)
+    recording = (
+        EveryStep(robot.nq, robot.nv)
+        if save_every is None
+        else Samples(robot.nq, robot.nv, RobotManifold(robot), (start, until), save_every)
+    )
     ends = ends_seen_from(joint_ends(robot), q0)
     stops, contacts = _at_limits(system, limits, ends, q0)
     run = Run(

@@ -20,7 +20,7 @@ from ..errors import BadValue
 from ..linalg.dense import lapack
 from ..linalg.saddle import Saddle
 from ..tolerances import CONTRADICTION, DRIFT, GRAM_NOISE, RANK, Regularity
-from .stepping import RobotManifold
+from .modes import RobotManifold
 
 __all__ = ["Projection", "Projector"]
 

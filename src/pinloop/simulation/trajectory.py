@@ -6,8 +6,8 @@ As a table: named columns with units, for CSV and Parquet.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
@@ -22,7 +22,7 @@ from ..boundary.values import forward, stored_fields
 from ..dynamics import EquationsOfMotion
 from ..dynamics.forces import Force
 from ..errors import BadValue, PinloopError
-from ..integrate import Step
+from ..integrate import Samples, Step
 from ..model.mechanism import Mechanism
 from ..tolerances import LAST_BITS
 from ..units import column_name
@@ -39,8 +39,7 @@ from .analysis import (
     reactions,
 )
 from .limits import LimitPassed, described
-from .modes import ModalSystem, Mode
-from .stepping import RobotManifold
+from .modes import ModalSystem, Mode, RobotManifold
 from .transitions import Transition
 
 __all__ = [
@@ -49,6 +48,7 @@ __all__ = [
     "columns",
     "joint_columns",
     "joint_positions",
+    "sampled",
     "write_csv",
     "write_parquet",
 ]
@@ -182,10 +182,7 @@ class Trajectory:
     @cached_property
     def _manifolds(self) -> tuple[RobotManifold, ...]:
         """The configuration group in each mode: what is locked as a whole stays to the last bit."""
-        manifolds = tuple(RobotManifold(self.robot) for _ in self.modes)
-        for manifold, mode in zip(manifolds, self.modes, strict=True):
-            manifold.hold(lock.joint for lock in mode.locks if not lock.axes)
-        return manifolds
+        return tuple(map(RobotManifold(self.robot).in_mode, self.modes))
 
     def step(self, k: int, manifold: RobotManifold) -> Step:
         """The step from stored state ``k`` to the next, for what lies between them.
@@ -368,6 +365,30 @@ class Trajectory:
             moments=moments,
             title=title,
         )
+
+
+def sampled(run: Trajectory, every: float) -> Trajectory:
+    """What `Samples` would have kept of a run.
+
+    Args:
+        run: a run with all its steps.
+        every: interval [s].
+    """
+    robot, span = run.robot, (float(run.t[0]), float(run.t[-1]))
+    samples = Samples(robot.nq, robot.nv, RobotManifold(robot), span, every)
+    for k, mode in enumerate(run.mode):
+        state = float(run.t[k]), run.q[k], run.v[k], run.a[k], int(mode)
+        if k == 0 or run.t[k] == run.t[k - 1]:
+            samples.add(*state)
+        else:
+            samples.add(*state, run.psi[k - 1], partial(_inside, run, int(mode)))
+    return replace(run, **samples.states()._asdict())
+
+
+def _inside(run: Trajectory, mode: int, t: float) -> tuple[Array, Array, Array]:
+    """State and acceleration inside a step of a run."""
+    _, q, v = run(t)
+    return q, v, run.system.equations(run.modes[mode]).acceleration(t, q, v)
 
 
 def columns(

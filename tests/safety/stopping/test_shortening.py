@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,16 +49,19 @@ def test_an_instant_more_is_as_good_as_the_step_taken_again(
         for kept, behind in moving[::4]:
             simulation.phase = simulation.phases[kept.phase]
             simulation.equations.enter(simulation.phase)
-            simulation.stepper.exact = simulation.phase.stuck
-            simulation.manifold.hold(lock.joint for lock in simulation.phase.mode.locks)
+            flow = replace(
+                simulation.flow,
+                manifold=simulation.group.in_mode(simulation.phase.mode),
+                exact=simulation.phase.stuck,
+            )
             simulation.projector = None  # a correction of the loops is larger than an instant
             h = behind.t - kept.t
             start = kept.q, kept.v, kept.a
-            step = simulation.stepper.fixed(kept.t, kept.t + h, start)
+            step = simulation.stepper.fixed(flow, kept.t, kept.t + h, start)
             end = step.t1 + part * h
             again, more = (
-                simulation.stepper.fixed(kept.t, end, start),
-                prolonged(simulation.stepper, simulation.equations, step, end),
+                simulation.stepper.fixed(flow, kept.t, end, start),
+                prolonged(flow, simulation.equations, step, end),
             )
             assert (more.t0, more.t1) == (kept.t, end)
             for name in ("q0", "v0", "a0"):

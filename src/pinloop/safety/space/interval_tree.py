@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import BadValue
 from ...integrate import Step, hermite, slope_powers, value_powers
 from ...model.mechanism import Mechanism
-from ...simulation.stepping import RobotManifold
+from ...simulation.modes import RobotManifold
 from ...simulation.trajectory import Trajectory
 from ...tolerances import BESIDE_STATE
 from .joint_motions import FrameBounds, bound_factors, compute_joint_poses, joint_factors

@@ -14,8 +14,16 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ...integrate import COARSE, FINE, Step, slope_powers, value_powers
-from ...simulation.stepping import Stepper
+from ...integrate import (
+    COARSE,
+    FINE,
+    Flow,
+    Step,
+    StepMemory,
+    Stepper,
+    slope_powers,
+    value_powers,
+)
 from ...tolerances import BOUND_INSTANT, LAST_BITS, REAL_ROOT, STEP_INSTANT, TORQUE_FIT
 from .drivetrain import Drivetrain
 from .phase import Phase
@@ -352,7 +360,12 @@ def _first_confirmed(
 
 
 def shortened(
-    stepper: Stepper, equations: StopEquations, step: Step, crossing: Crossing, tiny: float
+    stepper: Stepper,
+    flow: Flow,
+    equations: StopEquations,
+    step: Step,
+    crossing: Crossing,
+    tiny: float,
 ) -> tuple[Step, bool]:
     """The step taken again to where something happens, corrected by what the method gives.
 
@@ -361,6 +374,7 @@ def shortened(
 
     Args:
         stepper: what took the step.
+        flow: what it follows.
         equations: equations of the stop, in the phase of the step.
         step: the step.
         crossing: what happens in it.
@@ -373,9 +387,9 @@ def shortened(
     slack = 1e-4 * (step.t1 - step.t0)
     for _ in range(_CORRECTIONS):
         if best is not step and abs(root - best.t1) <= STEP_INSTANT * (best.t1 - best.t0):
-            taken = prolonged(stepper, equations, best, root)
+            taken = prolonged(flow, equations, best, root)
         else:
-            taken = _taken_to(stepper, step, root)
+            taken = _taken_to(stepper, flow, step, root)
         if taken.t1 < root:
             return taken, False
         value = crossing.guard(root, taken.q1, taken.v1)
@@ -394,27 +408,27 @@ def shortened(
     return best, True
 
 
-def prolonged(stepper: Stepper, equations: StopEquations, step: Step, end: float) -> Step:
+def prolonged(flow: Flow, equations: StopEquations, step: Step, end: float) -> Step:
     """A step that goes on for an instant, or ends an instant earlier: its velocity changes evenly.
 
     Args:
-        stepper: what took the step.
+        flow: what the step follows.
         equations: equations of the stop, in the phase of the step.
         step: the step.
         end: where it is to end [s]; so near that the jerk leaves nothing but rounding.
     """
     more = end - step.t1
     way = more * step.v1
-    q = stepper.manifold.normalize(stepper.manifold.integrate(step.q1, way))
-    psi = step.psi + stepper.manifold.dexp_inv(step.q0, step.psi, way)
+    q = flow.manifold.normalize(flow.manifold.integrate(step.q1, way))
+    psi = step.psi + flow.manifold.dexp_inv(step.q0, step.psi, way)
     v = equations.phase.pin_velocity(end, step.v1 + more * step.a1)
     a = equations.acceleration(end, q, v)
     return replace(step, t1=end, psi=psi, q1=q, v1=v, a1=a)
 
 
-def _taken_to(stepper: Stepper, step: Step, root: float) -> Step:
+def _taken_to(stepper: Stepper, flow: Flow, step: Step, root: float) -> Step:
     """The step taken again to an instant inside it; it may end before."""
     start = step.q0, step.v0, step.a0
     if stepper.method.step is not None:
-        return stepper.fixed(step.t0, root, start)
-    return stepper.controlled(step.t0, root - step.t0, root, start)[0]
+        return stepper.fixed(flow, step.t0, root, start)
+    return stepper.controlled(flow, StepMemory(), step.t0, root - step.t0, root, start)[0]

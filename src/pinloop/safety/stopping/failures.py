@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...dynamics.stiffness import limit_message, longest_step
-from ...integrate import MuntheKaas
-from ...simulation.stepping import StepFailed
+from ...integrate import MuntheKaas, StepFailed
 from ...tables.number_format import listed
 from .stop_equations import StopEquations
 

@@ -14,7 +14,7 @@ from ...dynamics import EquationsOfMotion
 from ...integrate import MuntheKaas, Step, hermite, slope_powers, value_powers
 from ...model.mechanism import Mechanism
 from ...simulation.limits import JointEnd
-from ...simulation.stepping import RobotManifold
+from ...simulation.modes import RobotManifold
 from ...simulation.trajectory import Trajectory
 from .brake_times import BrakeTimes
 from .crossing import TURN

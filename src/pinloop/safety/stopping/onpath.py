@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from ...dynamics import EquationsOfMotion
 from ...errors import BadValue, PinloopError
-from ...integrate import FINE, MuntheKaas, Step
-from ...simulation.stepping import StepFailed
+from ...integrate import FINE, MuntheKaas, Step, StepFailed
 from ...tolerances import PATH_DURATION
 from .drivetrain import Drivetrain
 from .phase import pinned_bounds

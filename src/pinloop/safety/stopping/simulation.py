@@ -20,18 +20,24 @@ from ...boundary.arguments import public
 from ...dynamics import EquationsOfMotion
 from ...dynamics.stiffness import MANY, crawl_message
 from ...errors import BadValue, PinloopError, PinloopWarning
-from ...integrate import MuntheKaas, Step
+from ...integrate import Flow, MuntheKaas, Step, StepFailed, StepMemory, Stepper
 from ...model.workspace import create_data
 from ...simulation.accuracy import SpeedLoss, VelocityShift, speed_loss
 from ...simulation.initial_state import obstacle
 from ...simulation.limits import JointEnd
-from ...simulation.modes import ModalSystem
+from ...simulation.modes import ModalSystem, RobotManifold
 from ...simulation.stabilization import Projection, Projector
-from ...simulation.stepping import RobotManifold, StepFailed, Stepper
 from ...simulation.trajectory import Trajectory
 from ...simulation.transitions import Transition
 from ...tolerances import HELD_ACCELERATION, SIGNAL_SPEED
-from .crossing import Watched, WatchedCoordinates, first_crossing, shortened, watched_joints
+from .crossing import (
+    Crossing,
+    Watched,
+    WatchedCoordinates,
+    first_crossing,
+    shortened,
+    watched_joints,
+)
 from .drivetrain import Drivetrain
 from .failures import CHATTER, INSTANT, explained
 from .history import StopHistory
@@ -138,18 +144,13 @@ class StopSimulation:
         self.robot, self.train, self.plan = equations.robot, train, plan
         self.clock, self.standstill = PendingInstants(plan, train), standstill
         self.equations = StopEquations(equations, train)
-        self.manifold = RobotManifold(self.robot)
         rows = equations.rows
-        self.projector = Projector(equations, Projection(), None, self.manifold) if rows else None
+        self.group = RobotManifold(self.robot)
+        self.projector = Projector(equations, Projection(), None, self.group) if rows else None
+        self.stepper = Stepper(method, np.where(self.robot.is_translation, self.robot.length, 1.0))
+        self.memory = StepMemory()
         # Whether a step ends beside a bifurcation is not looked at: stops may end in flat poses.
-        self.stepper = Stepper(
-            self.robot,
-            method,
-            self.manifold,
-            self.equations.acceleration,
-            self._project,
-            loss=self._loss,
-        )
+        self.flow = Flow(self.equations.acceleration, self.group, self._project, loss=self._loss)
         self.states: list[StoredState] = []
         self.phases: list[Phase] = []
         self.transitions: list[Transition] = []
@@ -209,19 +210,21 @@ class StopSimulation:
         equations = self.equations
         equations.forget()
         if (fixed := self.stepper.method.step) is not None:
-            step, h_next = self.stepper.fixed(t, min(t + fixed, end), state), fixed
+            step, h_next = self.stepper.fixed(self.flow, t, min(t + fixed, end), state), fixed
         else:
             longest = self.train.longest_step(state[1], state[2])
             if self._trial is not None and t >= self.clock.brake_times.command:
                 longest = min(longest, self._trial.longest)
-            step, h_next = self.stepper.controlled(t, min(h, longest), end, state)
+            step, h_next, self.memory = self.stepper.controlled(
+                self.flow, self.memory, t, min(h, longest), end, state
+            )
         violation = equations.bound_violation(between=1.0)
         crossing = first_crossing(step, self.watched, equations, violation, self.tiny)
         if crossing is None:
             self._store_step(step)
             return step.t1, step.q1, step.v1, step.a1, h_next
         if crossing.t > t:
-            step, reached = shortened(self.stepper, equations, step, crossing, self.tiny)
+            step, reached = self._shortened(step, crossing)
             self._store_step(step)
             if not reached:
                 return step.t1, step.q1, step.v1, step.a1, h_next
@@ -262,11 +265,15 @@ class StopSimulation:
             return q, v, False
         return self.projector.apply(t, q, v)
 
-    def _loss(self, step: Step, shift: VelocityShift) -> SpeedLoss | None:
+    def _shortened(self, step: Step, crossing: Crossing) -> tuple[Step, bool]:
+        """The step taken again to where something happens, and whether it gets there."""
+        return shortened(self.stepper, self.flow, self.equations, step, crossing, self.tiny)
+
+    def _loss(self, step: Step, before: Array, tolerance: Array | None) -> SpeedLoss | None:
         """Why the projection at the end of a step takes more than its error, if it does."""
         # What is pinned has its speed from the ground or its drive: that is no loss.
-        before = self.phase.pin_velocity(step.t1, shift.before)
-        shift = replace(shift, before=before, slack=Projection().tol)
+        before = self.phase.pin_velocity(step.t1, before)
+        shift = VelocityShift(step.v0, before, step.v1, tolerance, Projection().tol)
         return speed_loss(self.equations.equations, step.t1, step.q1, shift)
 
     def _require_kept(self, t: float, q: Array, before: Array, v: Array) -> None:
@@ -325,8 +332,9 @@ class StopSimulation:
         self.teeth.leave(self.phase.stuck)
         self.equations.enter(self.phase)
         self.phases.append(self.phase)
-        self.stepper.exact = self.phase.stuck
-        self.manifold.hold(lock.joint for lock in self.phase.mode.locks)
+        manifold = self.group.in_mode(self.phase.mode)
+        self.flow = replace(self.flow, manifold=manifold, exact=self.phase.stuck)
+        self.memory = self.memory.in_new_mode
         watched = watched_joints(self.phase, self.train, self.tiny)
         self.watched = WatchedCoordinates([*watched, *self.teeth.watched(self.phase.stuck)])
         if self.projector is not None:
@@ -419,7 +427,7 @@ class StopSimulation:
         """Take damping exactly into the steps where the stop crawls; else warn, once."""
         if (
             self.crawls
-            or self.stepper.decay is not None
+            or self.flow.decay is not None
             or left < MANY * h
             or len(self.states) % _LOOK != _LOOK - 1
         ):
@@ -428,7 +436,7 @@ class StopSimulation:
         message = damping and crawl_message(damping, self.stepper.method, left, h)
         method = self.stepper.method
         if message and method.exact_damping is None and method.tableau.goes_ahead:
-            self.stepper.decay = self.equations.decay
+            self.flow = replace(self.flow, decay=self.equations.decay)
         elif message:
             self.crawls = f"robot '{self.robot.name}' at t = {t:.6g} s: {message}"
             warnings.warn(self.crawls, PinloopWarning, stacklevel=7)

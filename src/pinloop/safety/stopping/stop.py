@@ -17,11 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from ...boundary.arguments import public, require_kind
 from ...dynamics import EquationsOfMotion
 from ...errors import BadValue, PinloopError, PinloopWarning, StopFailed
-from ...integrate import MuntheKaas
+from ...integrate import MuntheKaas, StepFailed
 from ...model.mechanism import Mechanism, blamed_links, blaming_links, require_robot
 from ...simulation.initial_state import consistent_start
 from ...simulation.limits import ends_seen_from, require_within
-from ...simulation.stepping import StepFailed
 from ...tolerances import INTEGRATION, SAME
 from ..brakes.brakes import Brakes
 from .brake_times import Category, as_category

@@ -1,25 +1,21 @@
-"""What is kept of a run: every step, or states at equal intervals; memory grows by that alone.
+"""What is stored of a motion: every step, or states at equal intervals; memory grows by that alone.
 
-How a run goes is not known here.
+How a motion goes is not known here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BadValue
-from ..model.mechanism import Mechanism
 from ..tolerances import SAME
-from .trajectory import Trajectory
+from .munthe_kaas import ConfigurationGroup
 
-__all__ = ["EveryStep", "Recording", "Samples", "States", "sampled"]
+__all__ = ["EveryStep", "Recording", "Samples", "States"]
 
 Array = NDArray[np.float64]
 Inside = Callable[[float], tuple[Array, Array, Array]]
@@ -30,7 +26,7 @@ _MOST = 1e7
 
 
 class States(NamedTuple):
-    """States over time; what they mean is told at `Trajectory`."""
+    """States over time, and the steps in the algebra between them, shape (k - 1, nv)."""
 
     t: Array
     q: Array
@@ -41,7 +37,7 @@ class States(NamedTuple):
 
 
 class Recording(Protocol):
-    """What keeps the states of a run."""
+    """What stores the states of a motion."""
 
     def add(
         self,
@@ -78,14 +74,15 @@ class Recording(Protocol):
 
 
 class EveryStep:
-    """Keeps the ends of all steps.
+    """Stores the ends of all steps.
 
     Args:
-        robot: the mechanism.
+        nq: number of configuration coordinates.
+        nv: number of velocity coordinates.
     """
 
-    def __init__(self, robot: Mechanism) -> None:
-        self._table = _Table(robot)
+    def __init__(self, nq: int, nv: int) -> None:
+        self._table = _Table(nq, nv)
 
     def add(
         self,
@@ -111,16 +108,25 @@ class EveryStep:
 
 
 class Samples:
-    """Keeps states at ``t_k = t0 + k every``, both sides of every change, and the last state.
+    """Stores states at ``t_k = t0 + k every``, both sides of every change, and the last state.
 
     Args:
-        robot: the mechanism.
-        start: start of the run [s].
+        nq: number of configuration coordinates.
+        nv: number of velocity coordinates.
+        manifold: group of the configurations.
+        span: start and end of the run [s].
         every: interval [s].
-        end: end of the run [s], if it is known.
     """
 
-    def __init__(self, robot: Mechanism, start: float, every: float, end: float = np.inf) -> None:
+    def __init__(
+        self,
+        nq: int,
+        nv: int,
+        manifold: ConfigurationGroup,
+        span: tuple[float, float],
+        every: float,
+    ) -> None:
+        start, end = span
         if not 0 < every < np.inf:
             raise BadValue(f"save_every is {every} s; it must be positive")
         if end < np.inf and end - start > _MOST * every:
@@ -128,7 +134,7 @@ class Samples:
                 f"save_every is {every} s, which gives {(end - start) / every:.3g} states until "
                 f"{end:g} s; at most {_MOST:g} are kept"
             )
-        self._table, self._model = _Table(robot), robot.model
+        self._table, self._manifold = _Table(nq, nv), manifold
         self._start, self._every = start, every
         self._number = 1  # of the next sample; the start is kept anyhow
         self._fixed = -np.inf  # time of the last state that is no sample
@@ -179,7 +185,7 @@ class Samples:
 
     def _append(self, t: float, q: Array, v: Array, a: Array, mode: int) -> None:
         table = self._table
-        psi = pin.difference(self._model, table.q[table.count - 1], q) if table.count else 0.0
+        psi = 0.0 if not table.count else self._manifold.difference(table.q[table.count - 1], q)
         table.append(t, q, v, a, mode, psi)
 
 
@@ -191,11 +197,11 @@ class _Table:
         q: configurations, shape (at least count, nq).
     """
 
-    def __init__(self, robot: Mechanism) -> None:
+    def __init__(self, nq: int, nv: int) -> None:
         self.count = 0
         self._t = np.empty(0)
-        self.q = np.empty((0, robot.nq))
-        self._v, self._a, self._psi = (np.empty((0, robot.nv)) for _ in range(3))
+        self.q = np.empty((0, nq))
+        self._v, self._a, self._psi = (np.empty((0, nv)) for _ in range(3))
         self._mode = np.empty(0, dtype=np.int64)
 
     @property
@@ -224,26 +230,3 @@ class _Table:
         # Times last: their number is the room that is there, also after Ctrl-C.
         for array in (self.q, self._v, self._a, self._psi, self._mode, self._t):
             array.resize((count, *array.shape[1:]), refcheck=False)
-
-
-def sampled(run: Trajectory, every: float) -> Trajectory:
-    """What `Samples` would have kept of a run.
-
-    Args:
-        run: a run with all its steps.
-        every: interval [s].
-    """
-    samples = Samples(run.robot, float(run.t[0]), every, float(run.t[-1]))
-    for k, mode in enumerate(run.mode):
-        state = float(run.t[k]), run.q[k], run.v[k], run.a[k], int(mode)
-        if k == 0 or run.t[k] == run.t[k - 1]:
-            samples.add(*state)
-        else:
-            samples.add(*state, run.psi[k - 1], partial(_inside, run, int(mode)))
-    return replace(run, **samples.states()._asdict())
-
-
-def _inside(run: Trajectory, mode: int, t: float) -> tuple[Array, Array, Array]:
-    """State and acceleration inside a step of a run."""
-    _, q, v = run(t)
-    return q, v, run.system.equations(run.modes[mode]).acceleration(t, q, v)
