@@ -46,10 +46,12 @@ def all_counts() -> dict[str, int]:
         robot = pl.regularize(from_file(name)())
         q, v = moving_state(robot)
         # As a run calls it; `acceleration` looks at what it is given first.
-        side = pl.EquationsOfMotion(robot).right_hand_side()
-        found[f"calls per right-hand side, {name}"] = calls(
-            lambda side=side, q=q, v=v: side(0.0, q, v)  # type: ignore[misc]
-        )
+        for locks in ((), robot.joints[:1]):
+            side = pl.EquationsOfMotion(robot, locks=locks).right_hand_side()
+            label = f"calls per right-hand side, {name}" + (", a joint locked" if locks else "")
+            found[label] = calls(
+                lambda side=side, q=q, v=v: side(0.0, q, v)  # type: ignore[misc]
+            )
     for name in MOTIONS:
         found |= _run_counts(name)
     return found | _stop_counts()

@@ -15,6 +15,7 @@ import pinocchio as pin
 import pinloop as pl
 from pinloop.model.description import GROUND
 from pinloop.model.mechanism import build
+from pinloop.model.tree import coordinate_names
 
 from . import motion_by_hand as hand
 from . import screw_tables as tables
@@ -32,13 +33,18 @@ def mode_rows(robot: pl.Mechanism, mode: pl.Mode, q: Array) -> tuple[Array, Arra
     loops = pl.Constraints(closed, full=True)
     J = loops.jacobian(q)
     scale = np.where(np.array(loops.angular, dtype=bool), 1.0, 1 / robot.length)
-    columns = [
-        k
-        for lock in mode.locks
-        for k in range(robot.coordinates(lock.joint).v.start, robot.coordinates(lock.joint).v.stop)
-    ]
+    columns = locked_columns(robot, mode)
     units = np.where(robot.is_translation[columns], 1 / robot.length, 1.0)
     return np.vstack([J, np.eye(robot.nv)[columns]]), np.r_[scale, units]
+
+
+def locked_columns(robot: pl.Mechanism, mode: pl.Mode) -> list[int]:
+    """Coordinates that the locks of a mode hold, lock after lock."""
+    columns = []
+    for lock in mode.locks:
+        at, names = robot.coordinates(lock.joint).v, coordinate_names(robot.tree, lock.joint)
+        columns += [at.start + names.index(axis) for axis in lock.axes or names]
+    return columns
 
 
 def jump(robot: pl.Mechanism, q: Array, v: Array, after: pl.Mode) -> tuple[Array, Array]:
@@ -80,6 +86,16 @@ def some_locks(robot: pl.Mechanism, rng: np.random.Generator, most: int = 3) -> 
     """Up to ``most`` joints, at least one."""
     count = int(rng.integers(1, min(most, len(robot.joints)) + 1))
     return tuple(str(name) for name in rng.choice(robot.joints, count, replace=False))
+
+
+def any_mode(robot: pl.Mechanism, rng: np.random.Generator, most: int = 3) -> pl.Mode:
+    """Up to ``most`` joints locked, of those with several axes often only some."""
+    locks = []
+    for name in some_locks(robot, rng, most):
+        names = coordinate_names(robot.tree, name)
+        some = tuple(axis for axis in names if rng.random() < 0.5)
+        locks.append(pl.simulation.Locked(name, some if 0 < len(some) < len(names) else ()))
+    return pl.Mode(locks)
 
 
 def kinetic(robot: pl.Mechanism, q: Array, v: Array) -> float:

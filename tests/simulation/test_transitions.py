@@ -381,3 +381,23 @@ def test_nothing_that_is_given_is_changed() -> None:
     assert q.tolist() == [0.1, 0.2, 0.3] and v.tolist() == [1.0, 2.0, 3.0]
     assert made.q.tolist() == q.tolist() and made.v_minus.tolist() == v.tolist()
     assert (made.before, made.after) == (FREE, pl.Mode("joint_2"))
+
+
+@pytest.mark.parametrize("name", LOOPED)
+def test_locks_partial_locks_and_unlocks_one_after_another_in_looped_robots(name: str) -> None:
+    """A random walk through modes, each change against the dense system of all its rows."""
+    rng = np.random.default_rng(31)
+    for machine in (robot(name), regularized(name)):
+        q = assembled(machine, 6, walk=1)
+        mode, v = FREE, s.moving_in(machine, q, FREE, 6)
+        for _ in range(4):
+            after = s.any_mode(machine, rng) if mode == FREE or rng.random() < 0.7 else FREE
+            made = pl.transition(machine, q, v, mode, after)
+            s.assert_same_velocity(machine, q, made.v_plus, s.jump(machine, q, v, after)[0], v)
+            assert not made.v_plus[s.locked_columns(machine, after)].any()
+            # What the rows after the change exert, locks included, is the change of momentum.
+            J = pl.EquationsOfMotion(machine, locks=after.locks).terms(0.0, q, v)[0]
+            close(J.T @ made.impulse, made.momentum_after - made.momentum_before, 1e-9)
+            mode, v = after, made.v_plus
+            if np.abs(v).max() < 1e-3:
+                mode, v = FREE, s.moving_in(machine, q, FREE, int(rng.integers(100)))

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from ..boundary.arguments import public
+from ..errors import BadValue
 from ..model.mechanism import Mechanism
+from ..model.tree import coordinate_names
 from .closure import Constraints
 
-__all__ = ["BoundRow", "Row", "RowSet", "Terms"]
+__all__ = ["BoundRow", "Locked", "Row", "RowSet", "Terms", "locked_columns"]
 
 Array = NDArray[np.float64]
 Terms = tuple[Array, Array, Array]
@@ -59,21 +64,85 @@ class BoundRow(ABC):
         """``J``, ``b`` and ``gamma`` at the kinematics that ``data`` holds."""
 
 
+@public
+@dataclass(frozen=True)
+class Locked:
+    """A locked joint.
+
+    Args:
+        joint: name of the joint.
+        axes: names of the locked degrees of freedom ("vx", "wz", ...); all of them if empty.
+        at_limit: the end of its range that holds the joint and can only push, "lower" or "upper";
+            empty for a lock that holds both ways.
+    """
+
+    joint: str
+    axes: tuple[str, ...] = ()
+    at_limit: Literal["", "lower", "upper"] = ""
+
+    def __post_init__(self) -> None:
+        axes = (self.axes,) if isinstance(self.axes, str) else tuple(self.axes)
+        if not isinstance(self.joint, str) or not all(isinstance(axis, str) for axis in axes):
+            raise BadValue(f"a lock needs the name of a joint, not {self.joint!r} {axes}")
+        object.__setattr__(self, "axes", axes)
+
+    @property
+    def label(self) -> str:
+        """Name of the lock among the reactions."""
+        return f"lock:{self.joint}"
+
+
+def locked_columns(robot: Mechanism, lock: Locked) -> list[int]:
+    """Velocity coordinates that a lock holds.
+
+    Raises:
+        BadValue: the joint has no such degree of freedom, or no coordinate at all.
+    """
+    at = robot.coordinates(lock.joint)
+    if not lock.axes:
+        return list(range(at.v.start, at.v.stop))
+    names = coordinate_names(robot.tree, lock.joint)
+    for axis in lock.axes:
+        if axis not in names:
+            raise BadValue(
+                f"joint '{lock.joint}' has no degree of freedom '{axis}'; it has {', '.join(names)}"
+            )
+    return [at.v.start + names.index(axis) for axis in lock.axes]
+
+
+def _lock_labels(robot: Mechanism, lock: Locked) -> list[str]:
+    """One label per locked coordinate; the axis is named where the joint has several."""
+    columns = locked_columns(robot, lock)
+    if len(columns) == 1 and not lock.axes:
+        return [lock.label]
+    names, start = coordinate_names(robot.tree, lock.joint), robot.coordinates(lock.joint).v.start
+    return [f"{lock.label}.{names[column - start]}" for column in columns]
+
+
 class RowSet:
-    """All rows of a robot: its loops and couplings, then further rows.
+    """All rows of a robot: its loops and couplings, then further rows, last those of locks.
+
+    A lock is a row for who asks what may move and what holds it. Who moves the robot leaves its
+    coordinates out instead, and with them the rows from `unlocked` on.
 
     Args:
         robot: the mechanism; its regularization is respected.
         rows: further rows.
+        locks: locked joints.
 
     Attributes:
+        unlocked: number of rows without those of locks.
+        lock_columns: velocity coordinate of each row of a lock.
+        locked: velocity coordinates that stand still, in order.
         holonomic: mask of the rows that restrict positions.
         moving: whether some row prescribes a motion, so that it does work.
         scale: unit of each multiplier, so that forces and torques compare: 1 for angular rows, one
             over the robot's length for linear ones.
     """
 
-    def __init__(self, robot: Mechanism, rows: Sequence[Row] = ()) -> None:
+    def __init__(
+        self, robot: Mechanism, rows: Sequence[Row] = (), locks: Sequence[Locked] = ()
+    ) -> None:
         self.robot = robot
         self.loops = Constraints(robot)
         self._extra = tuple(row.bind(robot) for row in rows)
@@ -83,6 +152,16 @@ class RowSet:
         for row in self._extra:
             holonomic += [row.holonomic] * len(row.labels)
             angular += row.angular
+        self.unlocked, self.locks = len(holonomic), tuple(locks)
+        columns = [column for lock in locks for column in locked_columns(robot, lock)]
+        self.lock_columns = np.array(columns, dtype=np.intp)
+        self.locked = np.unique(self.lock_columns)
+        self._only_loops = not self._extra and not columns
+        self._lock_labels = tuple(label for lock in locks for label in _lock_labels(robot, lock))
+        self._lock_J, self._lock_rates = np.eye(robot.nv)[self.lock_columns], np.zeros(len(columns))
+        # Positions follow exactly, because a locked velocity is exactly zero.
+        holonomic += [False] * len(columns)
+        angular += (~robot.is_translation[self.lock_columns]).tolist()
         self.holonomic = np.array(holonomic, dtype=bool)
         self.scale = np.where(np.array(angular, dtype=bool), 1.0, 1 / robot.length)
 
@@ -96,7 +175,7 @@ class RowSet:
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """One per row."""
-        return self.loops.labels + sum((row.labels for row in self._extra), ())
+        return sum((row.labels for row in self._extra), self.loops.labels) + self._lock_labels
 
     def __len__(self) -> int:
         return len(self.holonomic)
@@ -108,26 +187,36 @@ class RowSet:
 
     def residual(self, t: float, q: Array, data: pin.Data) -> Array:
         """Position residual of all rows at the frame placements in ``data``."""
-        if not self._extra:
+        if self._only_loops:
             return self.loops.residual_at(data, q)
         parts = [self.loops.residual_at(data, q)]
         parts += [row.residual(t, q, data) for row in self._extra]
-        return np.concatenate(parts)
+        return np.concatenate([*parts, self._lock_rates])
 
     def closure(self, t: float, q: Array, data: pin.Data) -> tuple[Array, Array, Array]:
         """``J``, ``b`` and the residual of all rows at the kinematics at rest in ``data``."""
         residual = self.residual(t, q, data)
-        if not self._extra:
+        if self._only_loops:
             return self.loops.jacobian_at(data, q), np.zeros(len(residual)), residual
         J, b, _ = self.terms(t, q, np.zeros(self.robot.nv), data)
         return J, b, residual
 
-    def terms(self, t: float, q: Array, v: Array, data: pin.Data) -> Terms:
-        """``J``, ``b`` and ``gamma`` of all rows at the kinematics in ``data``."""
+    def terms(self, t: float, q: Array, v: Array, data: pin.Data, *, locks: bool = True) -> Terms:
+        """``J``, ``b`` and ``gamma`` of all rows at the kinematics in ``data``.
+
+        Args:
+            t: time [s].
+            q: configuration, shape (nq,).
+            v: velocity, shape (nv,).
+            data: kinematics.
+            locks: whether the rows of locks are among them.
+        """
         J, gamma = self.loops.terms_at(data, q, v)
-        if not self._extra:
-            return J, np.zeros(len(J)), gamma
         more = [row.terms(t, q, v, data) for row in self._extra]
+        if locks and len(self.lock_columns):
+            more.append((self._lock_J, self._lock_rates, self._lock_rates))
+        if not more:
+            return J, np.zeros(len(J)), gamma
         return (
             np.vstack([J, *(part[0] for part in more)]),
             np.concatenate([np.zeros(len(J)), *(part[1] for part in more)]),

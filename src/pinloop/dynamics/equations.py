@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from ..boundary.arguments import public
 from ..constraints.closure import Constraints
-from ..constraints.rows import Row, RowSet
+from ..constraints.rows import Locked, Row, RowSet
 from ..errors import BadValue, PinloopError
-from ..linalg.saddle import Saddle
+from ..linalg.saddle import Elimination, Saddle
 from ..model.mechanism import Mechanism
 from ..model.workspace import WorkSpace, create_data
 from ..tolerances import ASSEMBLED, RANK
@@ -40,6 +40,7 @@ from .pinocchio_solver import (
     HeldRows,
     assembled_home,
     constraint_dynamics,
+    standing,
 )
 from .singularities import INFINITE, explained, general_rank, has_regular_mass, infinite_state
 
@@ -49,7 +50,7 @@ Array = NDArray[np.float64]
 System = tuple[Array, Array, Array, Array, int | None]
 """See `EquationsOfMotion.system`."""
 
-_DERIVED = ("rank", "max_rank", "_constraint_dynamics")
+_DERIVED = ("rank", "max_rank", "_constraint_dynamics", "_standing")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +83,8 @@ class EquationsOfMotion:
     Args:
         robot: the mechanism; its regularization is respected.
         rows: constraint rows beyond loops and couplings.
+        locks: locked joints, or their names: their coordinates stand still. A row for each gives
+            its reaction, after all other rows.
         forces: what acts on the robot besides gravity.
         formulation: how the reactions are eliminated; by default as `Augmented`, and accelerations
             by Pinocchio's own solvers where these give the same, see `solver`.
@@ -92,28 +95,39 @@ class EquationsOfMotion:
         robot: Mechanism,
         *,
         rows: Sequence[Row] = (),
+        locks: Sequence[str | Locked] = (),
         forces: Sequence[Force] = (),
         formulation: Formulation | None = None,
     ) -> None:
-        for kind, given, wanted in (("force", forces, Force), ("row", rows, Row)):
+        for kind, given, wanted in (
+            ("force", forces, Force),
+            ("row", rows, Row),
+            ("lock", locks, (str, Locked)),
+        ):
+            if isinstance(given, str):
+                raise BadValue(f"{kind}s are {given!r}; give a list")
             for value in given:
                 if not isinstance(value, wanted):
                     raise BadValue(f"{value!r} is not a {kind}; see the {kind}s of pinloop")
         if formulation is not None and not isinstance(formulation, Formulation):
             raise BadValue(f"{formulation!r} is no formulation; write e.g. pl.Voronets()")
         self.robot = robot
-        self.rows = RowSet(robot, rows)
+        held = [Locked(lock) if isinstance(lock, str) else lock for lock in locks]
+        self.rows = RowSet(robot, rows, held)
         self._applied = AppliedForces(robot, forces)
         self.forces = self._applied.bound
         self._given = formulation
         self._on_state = formulation if isinstance(formulation, StateFormulation) else None
         self._solvers: list[BoundStateFormulation] = []
         self._matrices = formulation if isinstance(formulation, MatrixFormulation) else Augmented()
-        self._formulation = self._matrices.bind(self.rows.scale)
+        self._formulation = self._matrices.bind(self.rows.scale[: self.rows.unlocked])
         self._model = robot.model
+        self._locked = self.rows.locked if len(self.rows.locked) else None
+        self._elimination = Elimination(self.rows.locked, robot.nv)
         self._rest = np.zeros(robot.nv)
         self._no_rows, self._no_rates = np.zeros((0, robot.nv)), np.zeros(0)
-        self._is_tree = len(self.rows) == 0
+        self._only_loops = len(self.rows.loops) == len(self.rows)
+        self._is_tree = self.rows.unlocked == 0
         self._by_recursion = self._is_tree and has_regular_mass(robot.model)
         self._further = self._rows_beyond_loops()
         self._home: tuple[float, Array] | None = None
@@ -150,7 +164,7 @@ class EquationsOfMotion:
         independent they would kick; so the rank on the manifold, in general, is not exceeded.
         """
         if self._is_tree:
-            return 0
+            return len(self.rows.locked)
         t, q = self._home or (0.0, assembled_home(self.robot))
         if q is None:
             return None
@@ -172,13 +186,18 @@ class EquationsOfMotion:
         return None if self.rank == len(self.rows) else self.rank
 
     @cached_property
+    def _standing(self) -> pin.Model:
+        """The model for Pinocchio's recursions, in which locked coordinates do not move."""
+        return standing(self._model, self.rows.locked)
+
+    @cached_property
     def _constraint_dynamics(self) -> ConstraintDynamics | None:
         """Pinocchio's solver for loops, if nothing else was asked for and it is right."""
         # A formulation that is asked for is the one that is used.
         if self._given is not None or self._is_tree or self.rank is None:
             return None
         q = None if self._home is None else self._home[1]
-        return constraint_dynamics(self.rows, q, self.rank)
+        return constraint_dynamics(self.rows, q, self.rank - len(self.rows.locked))
 
     @property
     def solver(self) -> str:
@@ -215,20 +234,37 @@ class EquationsOfMotion:
     def motion(self, t: float, q: Array, v: Array) -> Motion:
         """Accelerations and reactions at a state."""
         with self.robot.workspace() as data:
-            if self._is_tree:
-                none = np.zeros(0)
-                a, _ = self._solve(data, t, q, v)
-                return Motion(a, none, none.astype(bool), 0, np.zeros(self.robot.nv))
-            M, f, J, gamma, max_rank = self._system(data, t, q, v)
-            saddle = Saddle(M, J, self.rows.scale)
-            if self._on_state is None:
-                a, lam = self._formulation.solve(M, J, f, gamma, max_rank)
-            else:
-                a, lam = self._solve(data, t, q, v)
-                if saddle.rank < len(J):
-                    scaled = self.rows.scale[:, None] * J
-                    lam = self.rows.scale * np.linalg.lstsq(scaled.T, J.T @ lam, rcond=RANK)[0]
-            return Motion(a, lam, saddle.determined, saddle.rank, J.T @ lam)
+            a, lam = self._solve(data, t, q, v)
+            M, f, J, _, _ = self._system(data, t, q, v)
+            return self._with_reactions(M, f, J, a, lam)
+
+    def jump(self, t: float, q: Array, v: Array) -> Motion:
+        """Jump of a velocity to the nearest one, in the kinetic metric, that all rows allow.
+
+        With impulses as multipliers; ``M dv = J' impulse``, ``J (v + dv) = b`` (paper 4, eq. 22).
+        """
+        M, (J, b, _), still = self.mass(q), self.terms(t, q, v), -v[self.rows.locked]
+        free, u = self._elimination, self.rows.unlocked
+        M_ff, f, J_f, rates = free.reduce(M, np.zeros(len(v)), J[:u], (b - J @ v)[:u], still)
+        x, impulse = Saddle(M_ff, J_f, self.rows.scale[:u]).solve(f, rates)
+        return self._with_reactions(M, np.zeros(len(v)), J, free.restore(x, still), impulse)
+
+    def _with_reactions(self, M: Array, f: Array, J: Array, a: Array, lam: Array) -> Motion:
+        """Reactions of locks from the equations of their coordinates; the smallest ones of all.
+
+        Args:
+            M: mass matrix, shape (nv, nv).
+            f: forces, shape (nv,).
+            J: all rows, shape (rows, nv).
+            a: solution of ``M a = f + J' lam``, shape (nv,).
+            lam: reactions of the rows that are not those of locks.
+        """
+        saddle, scale = Saddle(M, J, self.rows.scale), self.rows.scale
+        missing = M @ a - f - J[: len(lam)].T @ lam
+        lam = np.append(lam, missing[self.rows.lock_columns])
+        if saddle.rank < len(J):
+            lam = scale * np.linalg.lstsq((scale[:, None] * J).T, J.T @ lam, rcond=RANK)[0]
+        return Motion(a, lam, saddle.determined, saddle.rank, J.T @ lam)
 
     def body_motion(self, t: float, q: Array, v: Array) -> BodyMotion:
         """Accelerations of all bodies and wrenches in all joints at a state.
@@ -284,7 +320,7 @@ class EquationsOfMotion:
             space = self.robot.spaces.take(self._model)
         try:
             data = space.data
-            if len(self.rows.loops) == len(self.rows):
+            if self._only_loops:
                 pin.computeJointJacobians(self._model, data, q)
                 pin.updateFramePlacements(self._model, data)
             else:
@@ -336,7 +372,7 @@ class EquationsOfMotion:
             self._kinematics(data, q, v)
             powers = self._applied.powers(t, q, v, data)
             if self.rows.moving:
-                b = self.rows.terms(t, q, v, data)[1]
+                b = self.rows.terms(t, q, v, data, locks=False)[1]
                 powers["prescribed motion"] = float(self._solve(data, t, q, v)[1] @ b)
         return powers
 
@@ -358,31 +394,41 @@ class EquationsOfMotion:
         """`system` for one run, in one thread, in a work space of its own."""
         return partial(self._system, create_data(self._model))
 
-    def _system(self, data: pin.Data, t: float, q: Array, v: Array) -> System:
-        """The same in a work space."""
+    def _system(
+        self, data: pin.Data, t: float, q: Array, v: Array, *, locks: bool = True
+    ) -> System:
+        """The same in a work space, with the rows of locks or without."""
         model = self._model
-        if self._is_tree and not self.forces:
+        if self._is_tree and self._only_loops and not self.forces:
             f = -np.array(pin.nonLinearEffects(model, data, q, v))
             return self._full(pin.crba(model, data, q)), f, self._no_rows, self._no_rates, None
         self._kinematics(data, q, v)
-        J, _, gamma = self.rows.terms(t, q, v, data)
+        J, _, gamma = self.rows.terms(t, q, v, data, locks=locks)
         tau = self._applied.torque(t, q, v, data)
         nle = np.array(pin.nonLinearEffects(model, data, q, v))
         M = self._full(pin.crba(model, data, q))
         return M, tau - nle, J, gamma, self.max_rank
 
     def _solve(self, data: pin.Data | None, t: float, q: Array, v: Array) -> tuple[Array, Array]:
-        """Acceleration and reactions at a state."""
+        """Acceleration at a state, and reactions of the rows that are not those of locks."""
         if self._on_state is not None:
             solver = self._solver("")
             solution = solver.solve(q, v, *self._loads(t, q, v))
             self._solvers.append(solver)
             return solution
         if self._by_recursion:
-            a = pin.aba(self._model, data, q, v, self._joint_loads(data, t, q, v))
-            return np.array(a), self._no_rates
-        M, f, J, gamma, max_rank = self._system(data, t, q, v)
-        return self._formulation.solve(M, J, f, gamma, max_rank)
+            a = np.array(pin.aba(self._standing, data, q, v, self._joint_loads(data, t, q, v)))
+            if self._locked is not None:
+                a[self._locked] = 0.0
+            return a, self._no_rates
+        M, f, J, gamma, max_rank = self._system(data, t, q, v, locks=False)
+        if self._locked is None:
+            return self._formulation.solve(M, J, f, gamma, max_rank)
+        if max_rank is not None:
+            max_rank -= len(self._locked)
+        M, f, J, rates = self._elimination.reduce(M, f, J, -gamma)
+        x, lam = self._formulation.solve(M, J, f, -rates, max_rank)
+        return self._elimination.restore(x), lam
 
     def _solver(self, otherwise: str) -> BoundStateFormulation:
         """A solver of the state formulation that nobody is using, to be put back after use.
@@ -414,8 +460,8 @@ class EquationsOfMotion:
         return tau, self._rows_at(t, q, v, "acceleration")
 
     def _rows_beyond_loops(self) -> NDArray[np.intp]:
-        """Places of couplings and further rows among all rows."""
-        beyond = np.ones(len(self.rows), dtype=bool)
+        """Places of couplings and further rows, but not of locks, among all rows."""
+        beyond = np.ones(self.rows.unlocked, dtype=bool)
         for loop in self.robot.loops:
             beyond[self.rows.loops.rows_of[loop.name]] = False
         return np.flatnonzero(beyond)
@@ -429,6 +475,8 @@ class EquationsOfMotion:
     ) -> FurtherRows:
         """Rows beyond loops, and what they ask of accelerations, velocities or corrections."""
         index = self._further
+        if level != "acceleration":
+            index = np.append(index, np.arange(self.rows.unlocked, len(self.rows)))
         if len(index) == 0:
             return FurtherRows(self._no_rows, self._no_rates, index)
         J, b, gamma = (part[index] for part in self.terms(t, q, v))
@@ -436,7 +484,7 @@ class EquationsOfMotion:
             return FurtherRows(J, -gamma, index)
         if level == "velocity":
             return FurtherRows(J, b, index)
-        # Locks restrict velocities, but a correction of the position must not move them either.
+        # What restricts the velocity of one joint, must not be moved by a correction either.
         held = self.rows.holonomic[index] | (np.count_nonzero(J, axis=1) == 1)
         residual = self.residual(t, q)[index]
         return FurtherRows(J[held], -residual[held], index[held])
@@ -506,6 +554,8 @@ class RightHandSide:
                     tau = equations._joint_loads(data, t, q, v)
                 a, self._stale = solver.acceleration(space, self._held, q, v, tau)
                 if a is not None:
+                    if equations._locked is not None:
+                        a[equations._locked] = 0.0
                     return a
             return equations._solve(space.data, t, q, v)[0]
         except (PinloopError, np.linalg.LinAlgError) as error:

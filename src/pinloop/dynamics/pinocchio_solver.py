@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ..assembly.search import Problem, nearby_assembly, search
 from ..constraints.closure import Constraints
-from ..constraints.rows import RowSet
+from ..constraints.rows import Locked, RowSet
 from ..errors import NotFinite, SingularMass
 from ..linalg.saddle import Saddle, factor_mass, from_upper, solve_mass
 from ..model.mechanism import Mechanism
@@ -31,10 +31,13 @@ from ..model.pairs import Pair
 from ..model.workspace import WorkSpace, remembered
 from ..tolerances import CLOSED, ENTRY_NOISE, HELD_ROW, PIVOT_KEPT, SAME
 
-__all__ = ["ConstraintDynamics", "HeldRows", "assembled_home", "constraint_dynamics"]
+__all__ = ["ConstraintDynamics", "HeldRows", "assembled_home", "constraint_dynamics", "standing"]
 
 Array = NDArray[np.float64]
 
+_IMMOVABLE = 1e60
+"""Rotor inertia of a locked coordinate. Recursions divide by it: what is left of the coordinate is
+far below rounding, and the square of no intermediate result overflows."""
 _FREE, _HELD = 1e20, HELD_ROW
 """Damping of a row that is let go, whose multiplier vanishes, and of one that is held; over the
 smallest entry of ``J M^-1 J'``."""
@@ -46,6 +49,20 @@ _WORSE = 0.3
 the stages of a step, the rows that are let go stray by its inverse root."""
 _HOMES = 4
 """Configurations that are tried until there is a good choice of rows."""
+
+
+def standing(model: pin.Model, locked: NDArray[np.intp]) -> pin.Model:
+    """The model for recursions in which some coordinates stand still, wherever they are.
+
+    An articulated body whose joint has an infinite rotor, ``D^-1 = (S'I S + rotor)^-1 = 0``, hands
+    all its inertia down: as if the joint were fixed. The same holds for every factor of the mass
+    matrix, and axis by axis for joints with several. Work spaces fit both models.
+    """
+    if len(locked) == 0:
+        return model
+    model = pin.Model(model)
+    model.armature[locked] = _IMMOVABLE
+    return model
 
 
 class _LoopModels(NamedTuple):
@@ -111,7 +128,8 @@ class ConstraintDynamics:
     def __init__(
         self, rows: RowSet, rank: int, loops: _LoopModels, home: HeldRows | None = None
     ) -> None:
-        self._robot, self._model, self.rank = rows.robot, rows.robot.model, rank
+        self._robot, self.rank = rows.robot, rank
+        self._model = standing(rows.robot.model, rows.locked)
         self._loops, self._rows = loops, rows.whole
         self.home = home
 
@@ -220,28 +238,32 @@ def constraint_dynamics(rows: RowSet, q: Array | None, rank: int) -> ConstraintD
     """Pinocchio's solver for a robot, if that gives the accelerations of its rows.
 
     Args:
-        rows: all rows of the robot; None is returned if not all of them are such loops.
+        rows: all rows of the robot; None is returned if not all of them are such loops or locks.
         q: an assembled configuration, should those that the robot finds by itself be of no use.
-        rank: number of independent rows.
+        rank: number of rows of loops that are independent with these locks.
     """
     robot = rows.robot
     parts = [rows.loops.rows_of[loop.name] for loop in robot.loops]
-    if rank == 0 or sum(part.stop - part.start for part in parts) != len(rows):
+    if rank == 0 or sum(part.stop - part.start for part in parts) != rows.unlocked:
         return None
     loops = _loop_models(robot)
     if loops is None:
         return None
-    home, decided = _home_rows(robot, rank)
+    home, decided = _home_rows(robot, rank, rows.locks)
     if not decided and q is not None:
         home, _ = _rows_at(rows, loops, rank, [q])
     return None if home is None else ConstraintDynamics(rows, rank, loops, home)
 
 
 @remembered
-def _home_rows(robot: Mechanism, rank: int) -> tuple[HeldRows | None, bool]:
+def _home_rows(
+    robot: Mechanism, rank: int, locks: tuple[Locked, ...]
+) -> tuple[HeldRows | None, bool]:
     """Rows to hold by the robot's own configurations, and whether these have settled it."""
     loops = _loop_models(robot)
-    return (None, True) if loops is None else _rows_at(RowSet(robot), loops, rank, _homes(robot))
+    if loops is None:
+        return None, True
+    return _rows_at(RowSet(robot, (), locks), loops, rank, _homes(robot))
 
 
 def _rows_at(
@@ -311,15 +333,16 @@ def _agrees(solver: ConstraintDynamics, held: HeldRows, rows: RowSet, q: Array) 
     Pinocchio's solver, and it says nothing of that.
     """
     robot, rng = rows.robot, np.random.default_rng(0)
-    model, rest = robot.model, np.zeros(robot.nv)
+    model, rest = standing(robot.model, rows.locked), np.zeros(robot.nv)
     unit = np.where(robot.is_translation, robot.length, 1.0)
     v, push = unit * rng.standard_normal((2, robot.nv))
+    v[rows.locked] = push[rows.locked] = 0.0
     with robot.workspace() as data:
         M = from_upper(pin.crba(model, data, q))
         pin.computeJointJacobians(model, data, q)
         pin.updateFramePlacements(model, data)
         J = rows.loops.jacobian_at(data, q)
-        saddle = Saddle(M, J, rows.scale, max_rank=solver.rank)
+        saddle = Saddle(M, J, rows.scale[: len(J)], max_rank=solver.rank)
         v -= saddle.project(J @ v)
         pin.forwardKinematics(model, data, q, v, rest)
         gamma = rows.loops.gamma_at(data, q, v)
@@ -331,7 +354,9 @@ def _agrees(solver: ConstraintDynamics, held: HeldRows, rows: RowSet, q: Array) 
     robot.spaces.free.append(space)
     if a is None:
         return None
-    return float(np.abs(a / unit - exact).max()) < SAME * float(np.abs(exact).max())
+    # What locks make rigid does not move at all: forces alone say then what is small.
+    size = max(float(np.abs(exact).max()), float(np.abs(push / unit).max()))
+    return float(np.abs(a / unit - exact).max()) < SAME * size
 
 
 @remembered

@@ -27,6 +27,7 @@ from ..tolerances import LIGHT, RANK, ROW_NOISE, SINGULAR_MASS, WELL_CONDITIONED
 from .dense import lapack, orthonormal, triangular, triangular_vector
 
 __all__ = [
+    "Elimination",
     "Saddle",
     "count_independent",
     "factor_mass",
@@ -171,6 +172,55 @@ class Saddle:
             raise BadValue("the rows have no singular values; some state or force is not finite")
         rank = count_independent(values.tolist(), self._max_rank, self._tolerance, self._floor)
         return U[:, :rank], values[:rank], V[:rank]
+
+
+class Elimination:
+    """Coordinates whose values are known, taken out of ``M x = f + J' lam``, ``J x = b``.
+
+        M_ff x_f = f_f - M_fk x_k + J_f' lam,      J_f x_f = b - J_k x_k
+
+    Args:
+        known: indices of the known coordinates, in order.
+        size: number of all coordinates.
+
+    Attributes:
+        free: indices of the others.
+    """
+
+    def __init__(self, known: NDArray[np.intp], size: int) -> None:
+        self.known, self.free = known, np.setdiff1d(np.arange(size), known)
+        self._size = size
+        self._free_free = self.free[:, None] * size + self.free
+        self._free_known = self.free[:, None] * size + known
+
+    def reduce(
+        self, M: Array, f: Array, J: Array, b: Array, values: Array | None = None
+    ) -> tuple[Array, Array, Array, Array]:
+        """The system of the free coordinates.
+
+        Args:
+            M: mass matrix, shape (n, n).
+            f: forces, shape (n,).
+            J: rows, shape (m, n).
+            b: wanted row values, shape (m,).
+            values: of the known coordinates; zeros if None.
+
+        Returns:
+            ``M_ff``, and what takes the place of ``f``, ``J`` and ``b``.
+        """
+        f = f.take(self.free)
+        if values is not None:
+            f -= M.take(self._free_known) @ values
+            b = b - J.take(self.known, 1) @ values
+        return M.take(self._free_free), f, J.take(self.free, 1), b
+
+    def restore(self, x: Array, values: Array | None = None) -> Array:
+        """All coordinates from the free ones and those that are known, shape (n,)."""
+        whole = np.zeros(self._size)
+        whole[self.free] = x
+        if values is not None:
+            whole[self.known] = values
+        return whole
 
 
 def factor_mass(M: Array, rows: Array) -> tuple[Array, Array, float]:

@@ -119,8 +119,7 @@ class EndStopContacts:
         M, (J, b, _) = base.mass(q), base.terms(t, q, v)
         start = v
         if before.without_contacts != wanted:
-            start = v + Saddle(M, J, base.rows.scale).project(b - J @ v)
-            start[self._system.locked(wanted)] = 0.0
+            start = v + base.jump(t, q, v).a
         still = NO_SPEED * max(1.0, float(np.abs(v).max(initial=0.0)))
         hit = touched.inward(start) < -still
         v_plus, push = self._after_impact(base, (t, q, start), (M, J, b), touched, still)

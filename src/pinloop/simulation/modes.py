@@ -1,7 +1,8 @@
 """Modes: which joints are locked and which loops are open; the equations of motion of each.
 
-A lock is a row, not another model: coordinates never change (DESIGN, section 1). A loop that opens
-takes its rows along, and the regularization of the others is done again without it.
+Coordinates never change: a locked one stands still in the equations, and what holds it is the
+reaction of a row. A loop that opens takes its rows along, and the regularization of the others is
+done again without it.
 """
 
 from __future__ import annotations
@@ -9,20 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..boundary.arguments import public
-from ..constraints.rows import BoundRow, Row, Terms
+from ..constraints.rows import Locked, Row, locked_columns
 from ..dynamics import EquationsOfMotion, Formulation
 from ..dynamics.forces import Force
 from ..errors import BadValue, UnknownName
 from ..linalg.dense import lapack
 from ..model.mechanism import Mechanism
-from ..model.tree import coordinate_names
 from ..model.workspace import remembered
 from ..regularization.regularize import regularize
 from ..regularization.sampled_redundancy import RowChooser, with_rows
@@ -30,34 +29,6 @@ from ..regularization.sampled_redundancy import RowChooser, with_rows
 __all__ = ["Locked", "ModalSystem", "Mode", "RobotManifold", "locked_columns"]
 
 Array = NDArray[np.float64]
-
-
-@public
-@dataclass(frozen=True)
-class Locked:
-    """A locked joint.
-
-    Args:
-        joint: name of the joint.
-        axes: names of the locked degrees of freedom ("vx", "wz", ...); all of them if empty.
-        at_limit: the end of its range that holds the joint and can only push, "lower" or "upper";
-            empty for a lock that holds both ways.
-    """
-
-    joint: str
-    axes: tuple[str, ...] = ()
-    at_limit: Literal["", "lower", "upper"] = ""
-
-    def __post_init__(self) -> None:
-        axes = (self.axes,) if isinstance(self.axes, str) else tuple(self.axes)
-        if not isinstance(self.joint, str) or not all(isinstance(axis, str) for axis in axes):
-            raise BadValue(f"a lock needs the name of a joint, not {self.joint!r} {axes}")
-        object.__setattr__(self, "axes", axes)
-
-    @property
-    def label(self) -> str:
-        """Name of the lock among the reactions."""
-        return f"lock:{self.joint}"
 
 
 @public
@@ -127,54 +98,6 @@ class Mode:
     def __str__(self) -> str:
         parts = [lock.label for lock in self.locks] + [f"open:{n}" for n in sorted(self.opened)]
         return ", ".join(parts) or "free"
-
-
-@dataclass(frozen=True)
-class _LockRow(Row):
-    """Rows that hold a locked joint where it is."""
-
-    lock: Locked
-
-    def bind(self, robot: Mechanism) -> BoundRow:
-        return _BoundLock(robot, self.lock)
-
-
-class _BoundLock(BoundRow):
-    # Velocities are held; positions follow exactly, because a locked velocity is exactly zero.
-    holonomic = False
-
-    def __init__(self, robot: Mechanism, lock: Locked) -> None:
-        columns = locked_columns(robot, lock)
-        self._J = np.eye(robot.nv)[columns]
-        several = len(columns) > 1 or lock.axes
-        names = coordinate_names(robot.tree, lock.joint)
-        start = robot.coordinates(lock.joint).v.start
-        self.labels = tuple(
-            f"{lock.label}.{names[column - start]}" if several else lock.label for column in columns
-        )
-        self.angular = tuple(not bool(linear) for linear in robot.is_translation[columns])
-
-    def terms(self, t: float, q: Array, v: Array, data: pin.Data) -> Terms:
-        zeros = np.zeros(len(self._J))
-        return self._J, zeros, zeros
-
-
-def locked_columns(robot: Mechanism, lock: Locked) -> list[int]:
-    """Velocity coordinates that a lock holds.
-
-    Raises:
-        BadValue: the joint has no such degree of freedom, or no coordinate at all.
-    """
-    at = robot.coordinates(lock.joint)
-    if not lock.axes:
-        return list(range(at.v.start, at.v.stop))
-    names = coordinate_names(robot.tree, lock.joint)
-    for axis in lock.axes:
-        if axis not in names:
-            raise BadValue(
-                f"joint '{lock.joint}' has no degree of freedom '{axis}'; it has {', '.join(names)}"
-            )
-    return [at.v.start + names.index(axis) for axis in lock.axes]
 
 
 class RobotManifold:
@@ -356,10 +279,10 @@ class ModalSystem:
         key = mode, more
         if key not in self._equations:
             self.check(mode)
-            locks = [_LockRow(lock) for lock in mode.locks]
             equations = EquationsOfMotion(
                 self._holding(mode),
-                rows=[*self._rows, *locks],
+                rows=self._rows,
+                locks=mode.locks,
                 forces=[*self._forces, *more],
                 formulation=self._formulation,
             )

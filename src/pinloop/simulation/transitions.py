@@ -157,25 +157,17 @@ def make_transition(
     old, new = system.equations(before), system.equations(after)
     M = new.mass(q)
     J, b, _ = new.terms(t, q, v)
-    scale = new.rows.scale
-    saddle = Saddle(M, J, scale)
-    dv, impulse = _jump(form, old, new, t, q, v)
+    change = new.jump(t, q, v)
+    dv, impulse = change.a, change.multipliers
+    if form is not None and not isinstance(form, Augmented):
+        dv, impulse = _jump(form, old, new, t, q, v)
     v_plus = v + dv
-    # Locked velocities are zero to the last bit, so that positions stay where they are.
-    v_plus[system.locked(after)] = 0.0
-    jump = Jump(
-        v_plus,
-        new.rows.labels,
-        J,
-        impulse,
-        saddle.determined,
-        0.5 * float(dv @ M @ dv),
-        float(impulse @ b),
-    )
+    energy, work = 0.5 * float(dv @ M @ dv), float(impulse @ b)
+    jump = Jump(v_plus, new.rows.labels, J, impulse, change.determined, energy, work)
     transition = recorded(
         system, (t, q, v), jump, (before, after), ranks_of(system, (before, after), q), events
     )
-    warn_if_singular(system, transition, float(np.linalg.norm(scale * (J @ v_plus - b))))
+    warn_if_singular(system, transition, float(np.linalg.norm(new.rows.scale * (J @ v_plus - b))))
     return transition
 
 
@@ -255,20 +247,17 @@ def warn_if_singular(system: ModalSystem, transition: Transition, left: float) -
 
 
 def _jump(
-    form: Formulation | None,
+    form: Formulation,
     old: EquationsOfMotion,
     new: EquationsOfMotion,
     t: float,
     q: Array,
     v: Array,
 ) -> tuple[Array, Array]:
-    """Velocity jump and impulses of all rows after the change, in one of the three forms."""
+    """Velocity jump and impulses of all rows after the change, with locks as rows."""
     M = new.mass(q)
     J, b, _ = new.terms(t, q, v)
     scale = new.rows.scale
-    rest = np.zeros(len(M))
-    if form is None or isinstance(form, Augmented):
-        return Saddle(M, J, scale).solve(rest, b - J @ v)
     # Persistent rows hold before and after; what they forbid, v does not contain.
     persistent = np.array([label in old.rows.labels for label in new.rows.labels], dtype=bool)
     J1, J2 = (scale[:, None] * J)[persistent], (scale[:, None] * J)[~persistent]
@@ -279,11 +268,12 @@ def _jump(
     if isinstance(form, Projected):
         plus = Saddle(M, J1)
         N1 = np.eye(len(M)) - np.column_stack([plus.project(column) for column in J1.T])
-        dv, _ = Saddle(M, J2 @ N1, floor=floor).solve(rest, wanted)
+        dv, _ = Saddle(M, J2 @ N1, floor=floor).solve(np.zeros(len(M)), wanted)
     else:
         F = null_space(J1)
         du, _ = Saddle(F.T @ M @ F, J2 @ F, floor=floor).solve(np.zeros(F.shape[1]), wanted)
         dv = F @ du
+    dv[new.rows.locked] = -v[new.rows.locked]
     impulse = np.linalg.lstsq((scale[:, None] * J).T, M @ dv, rcond=RANK)[0]
     return dv, scale * impulse
 

@@ -6,7 +6,7 @@ prescribed motions) as a column of that joint's complement, any other row as a b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from ...boundary.arguments import public
 from ...constraints.rows import RowSet
 from ...errors import BadValue
-from ...model.mechanism import Mechanism
 from ...spatial.batched import apply
 from ...tolerances import ASSEMBLED
 from ..formulations import BoundStateFormulation, FurtherRows, StateFormulation
+from ..pinocchio_solver import standing
 from .blocks import Blocks
 from .handles import Handles, units
 from .joints import CutJoints, LoopJoints
@@ -41,28 +41,21 @@ class ArticulatedSolver(BoundStateFormulation):
     """The four sweeps for one robot.
 
     Args:
-        robot: the mechanism.
-        loop_rows: which rows belong to each loop.
-        rows: number of all rows.
+        rows: all rows of the robot.
         block: coordinates of a block.
         home: configuration around which ranks are taken, shape (nq,); None if there is none.
     """
 
-    def __init__(
-        self,
-        robot: Mechanism,
-        loop_rows: Sequence[slice],
-        rows: int,
-        block: int,
-        home: Array | None = None,
-    ) -> None:
-        model = robot.model
-        self._robot, self._rows, self._home = robot, rows, home
-        self.loop_rows = loop_rows
-        further = rows - sum(part.stop - part.start for part in self.loop_rows)
+    def __init__(self, rows: RowSet, block: int, home: Array | None = None) -> None:
+        robot = rows.robot
+        model = standing(robot.model, rows.locked)
+        self._robot, self._rows, self._home = robot, rows.unlocked, home
+        self._locked = rows.locked
+        self.loop_rows = [rows.loops.rows_of[loop.name] for loop in robot.loops]
+        further = self._rows - sum(part.stop - part.start for part in self.loop_rows)
         self._armature = np.array(model.armature)
         self.blocks = Blocks(model, block)
-        self.cuts = CutJoints(self.blocks, self._armature, further > 0)
+        self.cuts = CutJoints(self.blocks, self._armature, further + len(self._locked) > 0)
         self.loops = LoopJoints(robot, self.blocks)
         units(robot, self.blocks, self.cuts, self.loops)
         self.handles = Handles(self.blocks, self.cuts, self.loops)
@@ -95,6 +88,7 @@ class ArticulatedSolver(BoundStateFormulation):
         lam[further.index[border]] = answer.multipliers
         if len(held):
             lam[further.index[held]] = self._held_multipliers(answer, forces, further.J[held])
+        answer.a[self._locked] = 0.0
         return answer.a, lam
 
     def bodies_and_joints(
@@ -287,5 +281,4 @@ class ODCA(StateFormulation):
 
     def bind(self, rows: RowSet, home: Array | None) -> BoundStateFormulation:
         """Return the formulation with work space for a robot."""
-        loops = [rows.loops.rows_of[loop.name] for loop in rows.robot.loops]
-        return ArticulatedSolver(rows.robot, loops, len(rows), self.block, home)
+        return ArticulatedSolver(rows, self.block, home)
