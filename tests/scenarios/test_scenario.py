@@ -7,6 +7,7 @@ import math
 import os
 import re
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from pinloop.boundary.json import key_table
 from pinloop.boundary.schema import keys_of
 from pinloop.cli import main as cli
 from pinloop.scenarios import PlannedRun
-from pinloop.scenarios.outputs import Output, tried_outputs, write_outputs
+from pinloop.scenarios.outputs import Output, tried_outputs
 from pinloop.scenarios.scenario_entries import TABLES, json_schema
 
 from ..beam_files import beam
@@ -276,8 +277,9 @@ def test_a_pipe_is_written_to(name: str, folder: Path) -> None:
 
 
 def test_one_file_that_fails_does_not_take_the_others_along(folder: Path) -> None:
-    run = planned(folder).simulate()
-    outputs = [Output("csv", folder / "gone" / "r.csv"), Output("npz", folder / "r.npz")]
+    plan = planned(folder)
+    run = plan.simulate()
+    outputs = (Output("csv", folder / "gone" / "r.csv"), Output("npz", folder / "r.npz"))
     done, problems = tried_outputs(run, outputs, None)
     assert done == [folder / "r.npz"]
     (problem,) = problems
@@ -286,7 +288,7 @@ def test_one_file_that_fails_does_not_take_the_others_along(folder: Path) -> Non
         f"{target} cannot be written: there is no folder '{target.parent}'; make it first"
     )
     with pytest.raises(pl.BadValue, match="cannot be written: there is no folder"):
-        write_outputs(run, outputs, None)
+        replace(plan, outputs=outputs).write(run)
 
 
 # -- mistakes -------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import re
 import select
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from io import TextIOWrapper
@@ -170,6 +170,34 @@ def write_file(path: str | Path, write: Callable[[BinaryIO], object]) -> Path:
 def write_text(path: str | Path, text: str) -> Path:
     """Write a text file and return its path; see `replace_file`."""
     return write_file(path, lambda file: file.write(text.encode()))
+
+
+def check_target(path: Path, taken: Iterable[Path], label: str = "", *, force: bool = True) -> None:
+    """Refuse before anything is computed what could not be written, or would destroy something.
+
+    Args:
+        path: file to write; pipes and devices take what comes.
+        taken: files that are read, or written otherwise.
+        label: how it was named, for messages: "--csv stop.csv"; the path by default.
+        force: whether it may replace a file.
+
+    Raises:
+        BadValue: says what is wrong with it.
+    """
+    label = label or str(path)
+    if path.is_dir():
+        raise BadValue(f"'{label}' is a folder; name a file in it")
+    if path.exists() and not path.is_file():
+        return
+    if not path.parent.is_dir():
+        raise not_written(path, FileNotFoundError())
+    # What is written is written beside, and then takes its place.
+    if not all(os.access(place, os.W_OK) for place in (path.parent, path) if place.exists()):
+        raise BadValue(f"'{label}' cannot be written: permission denied")
+    if os.path.realpath(path) in map(os.path.realpath, taken):
+        raise BadValue(f"'{label}' is a file that is used already; name another")
+    if path.exists() and not force:
+        raise BadValue(f"{path} exists; add --force to overwrite it, or name another with -o")
 
 
 def may_replace(path: Path, mark: bytes | re.Pattern[bytes]) -> bool:

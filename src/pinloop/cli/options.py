@@ -6,7 +6,6 @@ Every command has a summary, what more there is to say, its options, examples, a
 from __future__ import annotations
 
 import inspect
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,9 +15,10 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from ..boundary.files import check_target
 from ..boundary.json import json_text, write_json
 from ..boundary.schema import keys_of
-from ..errors import BadValue, PinloopError
+from ..errors import PinloopError
 from ..io.robot_file import RobotFile
 from ..model.mechanism import Mechanism
 from ..show.terminal import complain, show, write
@@ -124,22 +124,11 @@ def check_targets(
     Raises:
         BadValue: says what is wrong with the first such file.
     """
-    taken = {os.path.realpath(path) for path in inputs if path is not None}
+    taken = [path for path in inputs if path is not None]
     for name, target in targets.items():
-        if target is None or str(target) == "-":
-            continue
-        path, option = Path(target), f"--{name} {target}"
-        if path.is_dir():
-            raise BadValue(f"'{option}' is a folder; name a file in it")
-        if path.exists() and not path.is_file():
-            continue  # devices and pipes take what comes
-        if not path.parent.is_dir():
-            raise BadValue(f"{path} cannot be written: there is no folder '{path.parent}'")
-        if os.path.realpath(path) in taken:
-            raise BadValue(f"'{option}' is a file that is used already; name another")
-        if path.exists() and not force:
-            raise BadValue(f"{path} exists; add --force to overwrite it, or name another with -o")
-        taken.add(os.path.realpath(path))
+        if target is not None and str(target) != "-":
+            check_target(Path(target), taken, f"--{name} {target}", force=force)
+            taken.append(Path(target))
 
 
 def give_result(

@@ -23,7 +23,7 @@ from ..model.mechanism import Mechanism
 from ..model.reduction import LoopReduction, Regularization
 from ..regularization.branches import branch_signs
 from ..tables.number_format import SLIDING, joint_value, number, shown_coordinate, units_of
-from ..tables.report import Block, Cell, Column, KeyValues, Notes, Report, Table
+from ..tables.report import Block, Cell, KeyValues, Notes, Report, Table
 from ..tolerances import STILL
 
 Array = NDArray[np.float64]
@@ -106,16 +106,8 @@ def assembly_table(assembly: Assembled) -> Report:
     """An assembled configuration as a report."""
     robot = assembly.robot
     closed = assembly.error is None
-    columns = (
-        Column("joint", right=False),
-        Column("SI"),
-        Column("unit", right=False),
-        Column("shown"),
-        Column("unit", right=False),
-        Column("moved by"),
-        Column("limits", right=False),
-    )
-    rows = tuple(_joint_row(assembly, joint) for joint in robot.joints)
+    headings = ("<joint", "SI", "<unit", "shown", "<unit", "moved by", "<limits")
+    rows = (_joint_row(assembly, joint) for joint in robot.joints)
     state = Cell("assembled", "title") if closed else Cell("NOT CLOSED", "bad")
     facts: list[tuple[str, Cell]] = [
         ("closure", Cell(f"residual {assembly.residual:.1e} m, rad", "good" if closed else "bad")),
@@ -123,18 +115,17 @@ def assembly_table(assembly: Assembled) -> Report:
     ]
     if closed and (robot.loops or robot.couplings):
         facts.append(("branch", Cell(_branch(assembly.branch))))
-    blocks: tuple[Block, ...] = (KeyValues("Closure", tuple(facts)), Table("Joints", columns, rows))
+    blocks = (KeyValues("Closure", tuple(facts)), Table.of("Joints", headings, rows))
     return Report(Cell(printable(f"{robot.name}: {state.text}"), state.mark), blocks)
 
 
-def _joint_row(assembly: Assembled, joint: str) -> tuple[Cell, ...]:
+def _joint_row(assembly: Assembled, joint: str) -> tuple[str | Cell, ...]:
     robot = assembly.robot
     at = robot.coordinates(joint)
     shown, unit = shown_coordinate(robot, joint, assembly.q)
     moved = assembly.moved(joint)
     if at.nv > 1:
-        cells = [printable(joint), "", "", shown, unit, f"{moved:.3g}" if moved else "", ""]
-        return tuple(Cell(cell) for cell in cells)
+        return joint, "", "", shown, unit, f"{moved:.3g}" if moved else "", ""
     units = units_of(robot, joint)
     value = joint_value(robot, joint, assembly.q)
     away = "held" if joint in assembly.held else number(units.factor * moved, 3) if moved else ""
@@ -146,8 +137,8 @@ def _joint_row(assembly: Assembled, joint: str) -> tuple[Cell, ...]:
     limits = ""
     if at.nq == 1 and (math.isfinite(low) or math.isfinite(high)):
         limits = " to ".join(_limit(units.factor * end) for end in (low, high))
-    cells = [printable(joint), number(value, 6), units.si, shown, units.shown, away]
-    return (*(Cell(cell) for cell in cells), Cell(limits, "bad" if outside else ""))
+    edges = Cell(limits, "bad" if outside else "")
+    return joint, number(value, 6), units.si, shown, units.shown, away, edges
 
 
 def _limit(value: float) -> str:
@@ -225,18 +216,12 @@ def _sampled(report: Regularization) -> Cell:
 
 
 def _loops(report: Regularization) -> Table:
-    columns = (
-        Column("loop, cut at", right=False),
-        Column("pair", right=False),
-        Column("rows"),
-        Column("kept"),
-        Column("root", right=False),
+    headings = ("<loop, cut at", "<pair", "rows", "kept", "<root")
+    rows = (
+        (loop.loop, loop.pair, str(loop.full_rows), str(loop.rows), loop.root)
+        for loop in report.loops
     )
-    rows = []
-    for loop in report.loops:
-        cells = (loop.loop, loop.pair, str(loop.full_rows), str(loop.rows), loop.root)
-        rows.append(tuple(Cell(printable(cell)) for cell in cells))
-    return Table("Loops", columns, tuple(rows))
+    return Table.of("Loops", headings, rows)
 
 
 def _why(loop: LoopReduction) -> str:
@@ -253,20 +238,13 @@ def _why(loop: LoopReduction) -> str:
 
 def _cuts(report: Regularization) -> Table:
     """What other joints would give as cuts."""
-    columns = (
-        Column("instead of", right=False),
-        Column("cut at", right=False),
-        Column("rows of the loop"),
-        Column("rows of all"),
-        Column("mobility at least"),
+    headings = ("<instead of", "<cut at", "rows of the loop", "rows of all", "mobility at least")
+    rows = (
+        (loop.loop, cut.joint, str(cut.rows), str(cut.total_rows), str(cut.mobility))
+        for loop in report.loops
+        for cut in loop.alternatives
     )
-    rows = []
-    for loop in report.loops:
-        for other in loop.alternatives:
-            numbers = (other.rows, other.total_rows, other.mobility)
-            cells = (printable(loop.loop), printable(other.joint), *map(str, numbers))
-            rows.append(tuple(Cell(cell) for cell in cells))
-    return Table("Other cuts", columns, tuple(rows))
+    return Table.of("Other cuts", headings, rows)
 
 
 class JointRecord(TypedDict):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from ..boundary.files import may_replace, write_file
+from ..boundary.files import check_target, may_replace, write_file
 from ..boundary.json import write_json
 from ..errors import BadValue, PinloopError
 from ..simulation.trajectory import Trajectory, sampled
@@ -86,16 +86,7 @@ def check_output(output: Output, taken: Iterable[Path]) -> None:
     if kind in ("npz", "plot") and KINDS.get(path.suffix.lower()) != kind:
         ends = " or ".join(end for end, name in KINDS.items() if name == kind)
         raise BadValue(f"'{path}' must end in {ends}")
-    if path.is_dir():
-        raise BadValue(f"'{path}' is a folder; name a file in it")
-    if not path.parent.is_dir():
-        raise BadValue(
-            f"'{path}' cannot be written: there is no folder '{path.parent}'; make it first"
-        )
-    if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        raise BadValue(f"'{path}' cannot be written: permission denied")
-    if os.path.realpath(path) in {os.path.realpath(other) for other in taken}:
-        raise BadValue(f"'{path}' is a file that is used already; name another")
+    check_target(path, taken)
     module = _NEEDS.get(kind, "")
     if module and find_spec(module) is None:
         raise BadValue(f"'{path}' needs {module}: pip install {module}")
@@ -119,32 +110,10 @@ def check_named(output: Output, folder: Path) -> None:
         raise BadValue(f"'{output.path}' exists, and pinloop did not write it; {way_out}")
 
 
-def write_outputs(
-    run: Trajectory, outputs: Sequence[Output], every: float | None
-) -> tuple[Path, ...]:
-    """Write files of a run, the summary last.
-
-    Args:
-        run: the run, with all its steps, or a part of it.
-        outputs: files to write.
-        every: interval of the states in files of states [s]; every step if None.
-
-    Returns:
-        The files that were written, as asked for.
-
-    Raises:
-        BadValue: some cannot be written; the others are.
-    """
-    written, problems = tried_outputs(run, outputs, every)
-    if problems:
-        raise BadValue("; ".join(problems))
-    return tuple(written)
-
-
 def tried_outputs(
     run: Trajectory, outputs: Sequence[Output], every: float | None, failure: str = ""
 ) -> tuple[list[Path], list[str]]:
-    """Write as many files of a run as can be written, and say what is wrong with the others.
+    """Write as many files of a run as can be, the summary last; say what is wrong with the others.
 
     Args:
         run: the run, with all its steps, or a part of it.

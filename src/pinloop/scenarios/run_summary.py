@@ -5,7 +5,7 @@ The document has SI units, in the names where they do not depend on the joint.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
@@ -20,7 +20,7 @@ from ..simulation.modes import locked_columns
 from ..simulation.trajectory import Trajectory
 from ..simulation.transitions import Transition
 from ..tables.number_format import number, shown_coordinate, units_of
-from ..tables.report import Block, Cell, Column, KeyValues, Notes, Report, Table
+from ..tables.report import Block, Cell, KeyValues, Notes, Report, Table
 from ..tolerances import GOOD_CLOSURE
 
 Array = NDArray[np.float64]
@@ -84,7 +84,6 @@ def _energy_document(energy: EnergyBalance) -> EnergyRecord:
 
 
 def _transition_document(robot: Mechanism, change: Transition) -> TransitionRecord:
-    rows = zip(change.labels, change.impulse, change.determined, strict=True)
     return {
         "t_s": float(change.t),
         "events": list(change.events),
@@ -100,9 +99,14 @@ def _transition_document(robot: Mechanism, change: Transition) -> TransitionReco
                 "unit": _impulse_unit(robot, change, label),
                 "determined": bool(unique),
             }
-            for label, impulse, unique in rows
+            for label, impulse, unique in _impulse_rows(change)
         ],
     }
+
+
+def _impulse_rows(change: Transition) -> Iterator[tuple[str, float, bool]]:
+    """Label, impulse, and whether it is the only one possible, of each row."""
+    return zip(change.labels, change.impulse, change.determined, strict=True)
 
 
 def _impulse_unit(robot: Mechanism, change: Transition, label: str) -> Literal["N s", "N m s", ""]:
@@ -199,13 +203,6 @@ def _facts(run: Trajectory) -> KeyValues:
 def _states(run: Trajectory) -> Table:
     """First and last state of every joint."""
     robot = run.robot
-    columns = (
-        Column("joint", right=False),
-        Column("start"),
-        Column("end"),
-        Column("speed"),
-        Column("unit", right=False),
-    )
     rows = []
     for joint in robot.joints:
         at = robot.coordinates(joint)
@@ -214,27 +211,22 @@ def _states(run: Trajectory) -> Table:
         factor = units_of(robot, joint).factor if at.nv == 1 else 1.0
         rate = ", ".join(number(factor * float(x), 3) for x in run.v[-1][at.v])
         per = f"{unit}, {unit}/s" if at.nv == 1 else f"{unit}; SI/s"
-        cells = (printable(joint), start, end, rate, per)
-        rows.append(tuple(Cell(cell) for cell in cells))
-    return Table("Joints at start and end", columns, tuple(rows))
+        rows.append((joint, start, end, rate, per))
+    return Table.of("Joints at start and end", ("<joint", "start", "end", "speed", "<unit"), rows)
 
 
 def _events(run: Trajectory) -> Table:
     """Everything that happened, with what a change of the mode cost."""
-    columns = (
-        Column("event", right=False),
-        Column("time", "s"),
-        *((Column("energy lost", "J"), Column("rank", right=False)) if run.transitions else ()),
-    )
+    headings = ("<event", "time [s]", "energy lost [J]", "<rank")
+    shown = len(headings) if run.transitions else 2
     rows = []
     for t, name in run.events[:_MOST]:
         change = _change_at(run.transitions, t, name)
         lost = "" if change is None else f"{change.energy_loss if _adds_rows(change) else 0:.4g}"
         regular = "" if change is None else "regular" if change.regular else "singular"
-        mark: Any = "caution" if regular == "singular" else ""
-        cells = (Cell(printable(name)), Cell(f"{t:.6g}"), Cell(lost), Cell(regular, mark))
-        rows.append(cells[: len(columns)])
-    return Table("Events", columns, tuple(rows))
+        rank = Cell(regular, "caution" if regular == "singular" else "")
+        rows.append((name, f"{t:.6g}", lost, rank)[:shown])
+    return Table.of("Events", headings[:shown], rows)
 
 
 def _adds_rows(change: Transition) -> bool:
@@ -250,20 +242,12 @@ def _change_at(changes: Sequence[Transition], t: float, name: str) -> Transition
 
 def _impulses(robot: Mechanism, change: Transition) -> Table:
     """Impulses of a change of the mode."""
-    columns = (
-        Column("constraint", right=False),
-        Column("impulse"),
-        Column("unit", right=False),
-        Column("unique", right=False),
+    rows = (
+        (row, f"{impulse:.5g}", _impulse_unit(robot, change, row), "yes" if unique else "no")
+        for row, impulse, unique in _impulse_rows(change)
     )
-    rows = []
-    for label, impulse, unique in zip(
-        change.labels, change.impulse, change.determined, strict=True
-    ):
-        cells = (printable(label), f"{impulse:.5g}", _impulse_unit(robot, change, label))
-        rows.append((*(Cell(cell) for cell in cells), Cell("yes" if unique else "no")))
-    events = ", ".join(change.events)
-    return Table(printable(f"Impulses of {events} at {change.t:.6g} s"), columns, tuple(rows))
+    title = f"Impulses of {', '.join(change.events)} at {change.t:.6g} s"
+    return Table.of(title, ("<constraint", "impulse", "<unit", "<unique"), rows)
 
 
 class EventRecord(TypedDict):

@@ -108,25 +108,27 @@ _ORIGIN = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpringEntry:
-    """A straight spring between points of two frames or bodies."""
+class _Ends:
+    """Points of two frames or bodies."""
 
     a: Annotated[Name, "frame or body at one end"]
     b: Annotated[Name, "frame or body at the other end"]
     point_a: Annotated[Vector3, "its point at one end, in its axes [m]"] = _ORIGIN
     point_b: Annotated[Vector3, "its point at the other end, likewise [m]"] = _ORIGIN
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpringEntry(_Ends):
+    """A straight spring between points of two frames or bodies."""
+
     stiffness: Annotated[float, "[N/m]"]
     length: Annotated[NotNegative, "length without load [m]"] = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class DamperEntry:
+class DamperEntry(_Ends):
     """A straight damper between points of two frames or bodies."""
 
-    a: Annotated[Name, "frame or body at one end"]
-    b: Annotated[Name, "frame or body at the other end"]
-    point_a: Annotated[Vector3, "its point at one end, in its axes [m]"] = _ORIGIN
-    point_b: Annotated[Vector3, "its point at the other end, likewise [m]"] = _ORIGIN
     damping: Annotated[NotNegative, "[N s/m]"]
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ..boundary.csv import write_rows
 from ..boundary.values import forward
-from ..errors import BadValue, PinloopError
+from ..errors import BadValue, PinloopError, printable
 
 __all__ = [
     "Block",
@@ -89,6 +89,26 @@ class Table:
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
+
+    @classmethod
+    def of(cls, title: str, headings: Sequence[str], rows: Iterable[Iterable[str | Cell]]) -> Table:
+        """A table of texts, from which control characters are taken.
+
+        Args:
+            title: what it is about.
+            headings: what the columns hold, with the unit: "energy lost [J]"; that of a column to
+                be aligned to the left begins with "<".
+            rows: texts, or cells as they are.
+        """
+        columns = []
+        for text in headings:
+            heading, _, unit = text.removeprefix("<").removesuffix("]").partition(" [")
+            columns.append(Column(heading, unit, right=not text.startswith("<")))
+        cells = (
+            tuple(cell if isinstance(cell, Cell) else Cell(printable(cell)) for cell in row)
+            for row in rows
+        )
+        return cls(printable(title), tuple(columns), tuple(cells))
 
 
 @dataclass(frozen=True)
