@@ -118,6 +118,31 @@ def test_a_load_that_its_brake_just_holds(excess: float) -> None:
         assert slides == (excess > 0)
 
 
+@pytest.mark.parametrize("seed", [1, 7, 16, 20])
+def test_brakes_that_engage_hold_what_hardly_loads_them(seed: int) -> None:
+    """Without gravity the loads of an arm that creeps are 1e-19 N m: its joints would leave rest
+    and be back in less time than the clock tells apart."""
+    arm, rng = symmetric_arm(), np.random.default_rng(seed)
+    q, v = rng.uniform(-2, 2, 6), 1e-9 * rng.uniform(-2, 2, 6)
+    stop = pl.stop(arm, q, v, brakes=pl.Brakes.template(arm), gravity=[0, 0, 0])
+    assert stop.holds and len(stop.history.phases) < 60
+
+
+@pytest.mark.parametrize("seed", [9, 13])
+def test_loads_that_change_faster_than_instants_are_located(seed: int) -> None:
+    """Viscous friction on links so light that loads change by 1e7 N m in a second."""
+    links = [solid(f"l{k}", 0.02, (0.05 * k + 0.025, 0, 0), 1e-5) for k in range(3)]
+    finger = pl.from_screws(
+        chain_table([(0, 0, 0), (0.05, 0, 0), (0.1, 0, 0)], [-Y] * 3, links) | {"gravity": -G * Z}
+    )
+    rng, chain = np.random.default_rng(seed), pl.safety.Chain(sensor=0.005, controller=0.01)
+    drive = {"drive_torque": 15.0, "deceleration": 20.0, "coulomb": 10.0, "dynamic_torque": 15.0}
+    by = brakes(chain, **{n: drive | {"viscous": rng.choice([3, 8, 10])} for n in finger.joints})
+    q, v = rng.uniform(-1, 1, 3), rng.uniform(-7, 7, 3)
+    stop = pl.stop(finger, q, v, brakes=by, category=1, until=0.0153)
+    assert stop.run.t[-1] == 0.0153
+
+
 @pytest.mark.parametrize("ratio", [1.0, 1.0 + 1e-13, 1.0 - 1e-13])
 def test_two_parallel_joints_come_loose_at_the_same_instant(ratio: float) -> None:
     """Both brakes of a stretched wrist are overcome together; only one of them has to give way."""

@@ -273,13 +273,15 @@ def _first_beyond(
     def over(t: float) -> float:
         return float(passed(t).max())
 
-    # At the start of a phase it may be at its bound already.
-    before, after = bracket
-    root = (
-        before
-        if over(before) >= 0.0
-        else float(scipy.optimize.brentq(over, before, after, xtol=BOUND_INSTANT))
-    )
+    before, root = bracket
+    if over(before) >= 0.0:  # at the start of a phase it may be at its bound already
+        root = before
+    else:
+        after, beyond = root, BOUND_INSTANT
+        root = float(scipy.optimize.brentq(over, before, after, xtol=BOUND_INSTANT))
+        # An instant before the bound is passed would be found again and again.
+        while over(root) < 0.0:
+            root, beyond = min(root + beyond, after), 2.0 * beyond
     return Crossing(root, None, lambda t, q, v: -equations.beyond(t, q, v))
 
 

@@ -5,7 +5,8 @@ is within what pins it, at standstill. Those that break away have only what is l
 slide, and then the others are looked at again: the set of those that slide only grows.
 
 What is decided agrees with the motion after it. Let ``e_i`` be the rounding error of the load of
-coordinate i (`Phase.noise`), M positive definite, and loads continuous within a phase, as they are
+coordinate i, plus what its bounds change within the rounding of an instant (`Phase.noise`), M
+positive definite, and loads continuous within a phase, as they are
 where the rows keep their rank. Then, at the start of a phase:
 
 1. What sticks has its load at most ``e_i`` beyond its bounds, where `solve_stick_slip` takes it for
@@ -14,10 +15,12 @@ where the rows keep their rank. Then, at the start of a phase:
    loose.
 2. What leaves rest in direction s has, by Gauss' principle, an acceleration of sign s that is more
    than rounding: by continuity for a positive time, in which it moves away from rest.
-3. Where several loads pass their bounds by hardly more than rounding, the signs of 2 may be wrong.
-   Then a coordinate is back at rest at the very instant at which it left. It is *refuted*, and
-   sticks for that instant. So at one instant a coordinate leaves rest once and is held once, and
-   after at most two decisions per coordinate time goes on.
+3. Where several loads pass their bounds by hardly more than rounding, the signs of 2 may be wrong;
+   and where a brake comes that grows faster than a tiny load can move its joint, the time of 2 may
+   be shorter than times are told apart. Then a coordinate is back at rest at the very instant at
+   which it left. It is *refuted*, and sticks for that instant, with a load within ``e_i`` of its
+   bounds. So at one instant a coordinate leaves rest once and is held once, and after at most two
+   decisions per coordinate time goes on.
 4. The power in a gear with losses that turns a rotor has one sign in a phase. The phase ends when
    the torque behind the gear has the other one by ``2 e_i``, and that is its sign in the next
    phase, which hence lasts until the torque has changed by ``4 e_i``: for a positive time.
@@ -39,7 +42,7 @@ from numpy.typing import NDArray
 from ...dynamics.stick_slip import Contacts, solve_stick_slip
 from ...linalg.saddle import Saddle, factor_mass, solve_mass
 from ...simulation.modes import Locked, Mode
-from ...tolerances import TORQUE_NOISE
+from ...tolerances import BOUND_INSTANT, TORQUE_NOISE
 from .drivetrain import Drivetrain, Sliding
 from .phase import (
     RELEASE,
@@ -112,7 +115,7 @@ def decide_phase(equations: StopEquations, now: PhaseStart) -> Phase:
         if not new:
             break
         broken |= new
-    noise = _noise(equations, (M, f, J), ends[:2], reaction)
+    noise = _noise(equations, (M, f, J), ends[:2], reaction) + _growth(train, now)
     settled = _settled(train, phase, now, contacts, (torque, side), broken, noise)
     return _marked_redundant(settled, M + np.diag(train.lossy), J)
 
@@ -145,6 +148,12 @@ def _noise(
     held = np.where(np.isfinite(bounds), np.abs(bounds), 0.0).max(axis=0)
     held += np.abs(J).T @ np.abs(reaction)
     return np.asarray(TORQUE_NOISE * (M.diagonal() * alone * acting + held))
+
+
+def _growth(train: Drivetrain, now: PhaseStart) -> Array:
+    """What brakes that engage hold more, by the time that is one with this instant [N m]."""
+    static = train.motor_brake[1] / train.efficiency + train.joint_brake[1]
+    return np.asarray(BOUND_INSTANT * now.slope * static)
 
 
 def _decided(
