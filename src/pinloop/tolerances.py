@@ -179,6 +179,8 @@ NO_PULL = 1e-10
 """1: part of the forces below which a pull away from an end stop is rounding"""
 LEAVING = 1e-9
 """rad, rad/s, rad/s^2 (m): beyond a limit by less, or faster away from it by less, is neither"""
+EVENT_FIT = 1e-7
+"""1: how closely polynomials follow a guard, as part of its size in a step"""
 GUARD_ROUNDING = 1e-12
 """any: how far a one-sided guard that starts at zero may be beyond it without having passed"""
 GUARD_BAND = 1e-10

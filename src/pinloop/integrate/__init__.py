@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from .decay import Decay, attempt_with_decay
+from .event_location import TURN, Coordinate, Crossing, Guard, GuardMemory, Guards, unit_roots
+from .hybrid import Ahead, Change, Chatter, HybridIntegrator, HybridState, HybridSystem
 from .munthe_kaas import (
     Attempt,
     ConfigurationGroup,
@@ -31,12 +33,24 @@ __all__ = [
     "FINE",
     "METHODS",
     "NODES",
+    "TURN",
     "WEIGHTS",
+    "Ahead",
     "Attempt",
+    "Change",
+    "Chatter",
     "ConfigurationGroup",
+    "Coordinate",
+    "Crossing",
     "Decay",
     "EveryStep",
     "Flow",
+    "Guard",
+    "GuardMemory",
+    "Guards",
+    "HybridIntegrator",
+    "HybridState",
+    "HybridSystem",
     "Interpolation",
     "Manifold",
     "MuntheKaas",
@@ -55,5 +69,6 @@ __all__ = [
     "get_tableau",
     "hermite",
     "slope_powers",
+    "unit_roots",
     "value_powers",
 ]

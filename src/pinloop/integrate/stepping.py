@@ -7,7 +7,7 @@ between steps (events, modes) is not known here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -91,6 +91,11 @@ class Flow:
     loss: Callable[[Step, Array, Array | None], object | None] | None = None
     decay: Callable[[float, Array, Array], Decay] | None = None
 
+    @property
+    def to_event(self) -> Flow:
+        """The flow of steps that must end where something happens, however regular that is."""
+        return self if self.regularity is None else replace(self, regularity=None)
+
 
 class StepMemory(NamedTuple):
     """What the next step takes over from those before.
@@ -162,6 +167,21 @@ class Stepper:
         step = self._finish(flow, t, t_next, state, attempt)
         self._require_small_shift(flow, step, attempt.v)
         return step
+
+    def prolonged(self, flow: Flow, step: Step, end: float) -> Step:
+        """A step that goes on for an instant, or ends an instant earlier: its velocity is even.
+
+        Args:
+            flow: what it follows.
+            step: the step.
+            end: where it is to end [s]; so near that the jerk leaves nothing but rounding.
+        """
+        more, manifold = end - step.t1, flow.manifold
+        path = more * step.v1
+        psi = step.psi + manifold.dexp_inv(step.q0, step.psi, path)
+        q, v = manifold.integrate(step.q1, path), step.v1 + more * step.a1
+        attempt = Attempt(psi, q, v, None, np.zeros((0, 2, len(v))))
+        return self._finish(flow, step.t0, end, (step.q0, step.v0, step.a0), attempt)
 
     def controlled(
         self, flow: Flow, memory: StepMemory, t: float, h: float, end: float, state: State

@@ -1,0 +1,322 @@
+"""Motion that is smooth between events: the only loop over time. No robot is known here.
+
+A step takes a state and returns one; all that it takes over from the steps before is in the state,
+so that a motion goes on from any state as if it had never stopped. What is looked for, and what
+happens then, is up to a `HybridSystem`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..tolerances import DUE, SAME, STEP_INSTANT, WHOLE_STEPS
+from .event_location import Crossing, Guard, GuardMemory, Guards
+from .munthe_kaas import Step
+from .stepping import Flow, StepFailed, StepMemory, Stepper
+
+__all__ = ["Ahead", "Change", "Chatter", "HybridIntegrator", "HybridState", "HybridSystem"]
+
+Array = NDArray[np.float64]
+M = TypeVar("M")
+E = TypeVar("E")
+
+_CORRECTIONS = 4
+"""How often the root of an event is corrected by the state that a step to it gives."""
+
+
+class HybridState(NamedTuple, Generic[M]):
+    """Where a motion is, and all that its next step takes over.
+
+    Args:
+        t: time [s].
+        q: configuration, shape (nq,).
+        v: velocity, shape (nv,).
+        a: acceleration, shape (nv,).
+        mode: what holds until the next event.
+        h: size of the next step [s].
+        memory: of the control of steps.
+        watched: of the guards of the mode.
+        passed: time up to which all has happened that was due [s].
+        recent: time and name of what has happened lately.
+        ended: whether the motion ends here.
+    """
+
+    t: float
+    q: Array
+    v: Array
+    a: Array
+    mode: M
+    h: float
+    memory: StepMemory
+    watched: GuardMemory
+    passed: float = -np.inf
+    recent: tuple[tuple[float, str], ...] = ()
+    ended: bool = False
+
+
+class Change(NamedTuple, Generic[M]):
+    """What events make of a state.
+
+    Args:
+        mode: mode from now on.
+        q: configuration, shape (nq,).
+        v: velocity, shape (nv,).
+        begins: whether another mode or velocity begins; else the motion goes on as it did.
+        names: what has happened, as far as too much of it is a chatter.
+        ended: whether the motion ends with it.
+    """
+
+    mode: M
+    q: Array
+    v: Array
+    begins: bool
+    names: tuple[str, ...] = ()
+    ended: bool = False
+
+
+class Ahead(NamedTuple):
+    """What is known of the time to come.
+
+    Args:
+        end: instant at which something may happen without a guard: no step passes it [s].
+        longest: longest step [s].
+        rests: whether nothing moves until then.
+    """
+
+    end: float
+    longest: float = np.inf
+    rests: bool = False
+
+
+@dataclass(frozen=True)
+class Chatter:
+    """So much within so short a time that a motion does not get on.
+
+    Args:
+        window: the time [s].
+        most: largest number of what may happen within it.
+        describe: what to say of it, from times and names.
+    """
+
+    window: float
+    most: int
+    describe: Callable[[Sequence[tuple[float, str]]], str]
+
+
+class HybridSystem(Protocol[M, E]):
+    """What moves, what is looked for, and what happens then."""
+
+    def flow(self, mode: M) -> Flow:
+        """The smooth motion in a mode."""
+        ...
+
+    def guards(self, mode: M) -> Guards[E]:
+        """What is looked for in a mode; the same object as long as that is the same."""
+        ...
+
+    def ahead(self, state: HybridState[M]) -> Ahead | None:
+        """What is to come after a state; None if the motion ends there."""
+        ...
+
+    def due(self, state: HybridState[M], *, begun: bool) -> Sequence[E]:
+        """What happens at a state without a guard, and has not happened yet.
+
+        Args:
+            state: the state.
+            begun: whether it is the first one of the motion, or after a change.
+        """
+        ...
+
+    def handle(self, state: HybridState[M], events: Sequence[E]) -> Change[M]:
+        """Let everything happen that happens at one instant, in whatever order it is given."""
+        ...
+
+    def record(self, state: HybridState[M], step: Step | None) -> None:
+        """Take notice of a state.
+
+        Args:
+            state: the state.
+            step: what led there; None at the start, after a change, and where nothing moves.
+        """
+        ...
+
+
+class HybridIntegrator(Generic[M, E]):
+    """Steps from event to event.
+
+    Args:
+        system: what moves.
+        stepper: how steps are taken.
+        span: start and end [s].
+        chatter: what ends a motion that does not get on.
+    """
+
+    def __init__(
+        self,
+        system: HybridSystem[M, E],
+        stepper: Stepper,
+        span: tuple[float, float],
+        chatter: Chatter,
+    ) -> None:
+        self._system, self._stepper, self._chatter = system, stepper, chatter
+        self._start, self._until = span
+
+    def begin(self, q: Array, v: Array, mode: M) -> HybridState[M]:
+        """The first state, after all that happens there.
+
+        Args:
+            q: configuration, shape (nq,).
+            v: velocity, shape (nv,).
+            mode: mode.
+        """
+        t, unknown = self._start, self._system.guards(mode).unknown
+        state = HybridState(t, q, v, v, mode, 0.0, StepMemory(), unknown)
+        state = self._settled(state, Change(mode, q, v, begins=True), None)
+        state = self._happen(state, self._system.due(state, begun=True), None)
+        return state._replace(h=self._stepper.first_step(state.v, state.a, self._until - t))
+
+    def run(self, state: HybridState[M]) -> HybridState[M]:
+        """The state at the end, from any state on."""
+        while state.t < self._until and not state.ended:
+            state = self.advance(state)
+        return state
+
+    def advance(self, state: HybridState[M]) -> HybridState[M]:
+        """The state after one step, or after the next event in it."""
+        system = self._system
+        ahead = system.ahead(state)
+        if ahead is None:
+            return state._replace(ended=True)
+        if ahead.rests:
+            state = state._replace(t=min(ahead.end, self._until))
+            system.record(state, None)
+            return self._happen(state, system.due(state, begun=False), None)
+        step, h, memory = self._step(state, ahead)
+        guards = system.guards(state.mode)
+        crossing, watched = guards.locate(step, state.watched)
+        while crossing is not None and state.t < crossing.t < step.t1:
+            h = max(h, step.t1 - crossing.t)
+            step, reached = self._taken_again(state, step, crossing)
+            if reached:
+                break
+            crossing, watched = guards.locate(step, state.watched)
+        if crossing is None or crossing.t > state.t:
+            state = state._replace(
+                t=step.t1, q=step.q1, v=step.v1, a=step.a1, h=h, memory=memory, watched=watched
+            )
+            system.record(state, step)
+        else:  # it happens where the step starts
+            state = state._replace(watched=watched)
+        events = [guard.event for guard in crossing.guards] if crossing is not None else []
+        return self._happen(state, [*events, *system.due(state, begun=False)], crossing)
+
+    # -- steps ------------------------------------------------------------------------------
+
+    def _step(self, state: HybridState[M], ahead: Ahead) -> tuple[Step, float, StepMemory]:
+        """One step, the size of the next one, and what that takes over."""
+        t, flow, end = state.t, self._system.flow(state.mode), min(self._until, ahead.end)
+        start = state.q, state.v, state.a
+        if (fixed := self._stepper.method.step) is None:
+            h = min(state.h, ahead.longest)
+            return self._stepper.controlled(flow, state.memory, t, h, end, start)
+        # Steps that events cut short do not count: t_k = t0 + k h. Times far from zero carry the
+        # rounding of the start.
+        whole = int(np.floor((t - self._start) / fixed + WHOLE_STEPS))
+        planned = self._start + (whole + 1) * fixed
+        planned = end if end - planned < SAME * fixed else planned
+        return self._stepper.fixed(flow, t, planned, start), fixed, state.memory
+
+    def _taken_again(
+        self, state: HybridState[M], step: Step, crossing: Crossing[E]
+    ) -> tuple[Step, bool]:
+        """The step taken again to what happens in it, so that it is as good as any step.
+
+        The root of the dense output is corrected by what the method gives there. Close to a
+        singularity a shorter step may be a worse one: then it ends before, and nothing has happened
+        yet; that is the second thing returned.
+        """
+        stepper, guard, root = self._stepper, crossing.guards[0], crossing.t
+        flow = self._system.flow(state.mode).to_event
+        start = step.q0, step.v0, step.a0
+        best: Step | None = None
+        least = np.inf
+        for _ in range(_CORRECTIONS):
+            if best and abs(root - best.t1) <= STEP_INSTANT * (best.t1 - best.t0):
+                taken = stepper.prolonged(flow, best, root)
+            elif stepper.method.step is not None:
+                taken = stepper.fixed(flow, step.t0, root, start)
+            else:
+                h = root - step.t0
+                taken, *_ = stepper.controlled(flow, state.memory, step.t0, h, root, start)
+            if taken.t1 < root:
+                return taken, False
+            value = guard.at(root, taken.q1, taken.v1)
+            # A guard that jumps has no slope to follow: its first root is the best.
+            if best is not None and abs(value) >= 0.5 * least:
+                break
+            best, least = taken, abs(value)
+            root -= _correction(guard, value, root, step)
+            enough = least <= 1e-3 * (guard.slack or 0.0) or root == taken.t1
+            if enough or not step.t0 < root < step.t1:
+                break
+        assert best is not None
+        return best, True
+
+    # -- events -----------------------------------------------------------------------------
+
+    def _happen(
+        self, state: HybridState[M], events: Sequence[E], crossing: Crossing[E] | None
+    ) -> HybridState[M]:
+        """The state after all that happens at an instant, and all that follows from it at once."""
+        system = self._system
+        while events:
+            change = system.handle(state, events)
+            recent = self._without_chatter(state, change.names)
+            passed = state.t + DUE * abs(state.t)
+            state = state._replace(passed=passed, recent=recent, ended=change.ended)
+            state = self._settled(state, change, crossing)
+            if state.ended:
+                break
+            events, crossing = system.due(state, begun=change.begins), None
+        return state
+
+    def _settled(
+        self, state: HybridState[M], change: Change[M], crossing: Crossing[E] | None
+    ) -> HybridState[M]:
+        """The state that a change leads to, seen by the guards of its mode."""
+        system, (t, q, v, *_), watched = self._system, state, state.watched
+        old, new = system.guards(state.mode), system.guards(change.mode)
+        if crossing is not None:
+            watched = old.note(crossing, watched, t, q, v)
+        if change.begins:
+            q, v = change.q, change.v
+            self._stepper.evaluations += 1
+            a = system.flow(change.mode).acceleration(t, q, v)
+            memory = state.memory.in_new_mode
+            state = state._replace(q=q, v=v, a=a, mode=change.mode, memory=memory)
+            system.record(state, None)
+        return state._replace(watched=new.look(t, q, v, (old, watched)))
+
+    def _without_chatter(
+        self, state: HybridState[M], names: Sequence[str]
+    ) -> tuple[tuple[float, str], ...]:
+        """What has happened lately, with what happens now."""
+        t, chatter = state.t, self._chatter
+        before = [entry for entry in state.recent if t - entry[0] <= chatter.window]
+        recent = (*before, *((t, name) for name in names))
+        if len(recent) > chatter.most:
+            raise StepFailed(chatter.describe(recent), "chatter")
+        return recent
+
+
+def _correction(guard: Guard[E], value: float, root: float, step: Step) -> float:
+    """By how much a root is too late, by Newton's method with the slope on the dense output [s]."""
+    gap = 1e-4 * (step.t1 - step.t0)
+    behind, ahead = max(root - gap, step.t0), min(root + gap, step.t1)
+    rise = guard.at(ahead, *step(ahead)) - guard.at(behind, *step(behind))
+    return 0.0 if rise == 0.0 else value * (ahead - behind) / rise
