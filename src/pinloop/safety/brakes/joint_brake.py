@@ -308,8 +308,7 @@ CHAIN_PARAMETERS = _parameters_of(Chain)
 def first_problem(values: Mapping[str, Any]) -> tuple[str, str] | None:
     """What two parameters of a joint contradict each other in.
 
-    Args:
-        values: parameters of a joint that are each in range; those left out have their default.
+    ``values``: parameters of a joint that are each in range; those left out have their default.
 
     Returns:
         The parameter to blame and a sentence, or None if nothing is wrong.

@@ -63,11 +63,6 @@ def worst_loads(robot: Mechanism, names: list[str], seed: int = 0) -> tuple[Arra
     virtual power its joint carries ``w' g`` and sees ``w' M w``. Where the joints do not determine
     the motion, the smallest motion is taken.
 
-    Args:
-        robot: the mechanism.
-        names: joints with one degree of freedom that hold the robot.
-        seed: seed of the poses.
-
     Returns:
         Per joint the largest torque [N m, N] and the largest inertia [kg m^2, kg].
     """

@@ -46,13 +46,7 @@ def assumptions_of(result: StopResult) -> tuple[Assumption, ...]:
 
 
 def assumptions_with(brakes: Brakes, robot: Mechanism, chain: Chain) -> tuple[Assumption, ...]:
-    """The same for stops that are still to be made.
-
-    Args:
-        brakes: brakes of the robot.
-        robot: the robot, as it was loaded.
-        chain: the signal chain that is computed with.
-    """
+    """The same for stops that are still to be made."""
     rows = brakes.assumptions(robot)
     return tuple(row if row.joint else _as_computed(row, chain) for row in rows)
 
@@ -66,9 +60,7 @@ def _as_computed(row: Assumption, chain: Chain) -> Assumption:
 def assumption_lines(rows: Iterable[Assumption], category: int) -> tuple[str, ...]:
     """Assumptions in few lines: by provenance, equal numbers together.
 
-    Args:
-        rows: the assumptions, as `assumptions_of` gives them.
-        category: number of the category; what has no effect in it is left out.
+    ``category``: number of the category; what has no effect in it is left out.
     """
     shown = [
         row

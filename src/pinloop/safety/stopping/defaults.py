@@ -45,9 +45,7 @@ def default_pose(
     Joints are at zero, or as near to it as a tenth of their range before their limits; then the
     loops are closed by the least change.
 
-    Args:
-        robot: the mechanism.
-        fixed: values by joint that are kept [rad, m].
+    ``fixed``: values by joint that are kept [rad, m].
 
     Raises:
         LoopNotClosed: there is none with these values.
@@ -102,11 +100,9 @@ def default_velocity(
     does nothing, away from the nearer position limit. If the loops do not allow all of it, it is
     the nearest motion that they allow, and no joint moves faster than asked for.
 
-    Args:
-        robot: the mechanism.
-        q: an assembled configuration, shape (nq,).
-        fraction: of the speed limits; None: only what is given moves, and what the loops move.
-        given: rates of joints that move otherwise [rad/s, m/s]; kept as they are.
+    ``q``: an assembled configuration, shape (nq,). ``fraction``: of the speed limits; None: only
+    what is given moves, and what the loops move. ``given``: rates of joints that move otherwise
+    [rad/s, m/s]; kept as they are.
 
     Returns:
         The velocity, shape (nv,), and words for it.

@@ -201,9 +201,7 @@ class Drivetrain:
     def grips(self, ramp: Array, slope: Array) -> NDArray[np.bool_]:
         """Mask of the coordinates that a brake or dry friction holds at rest, now or at once.
 
-        Args:
-            ramp: part of the brake torque, shape (nv,).
-            slope: its rate [1/s].
+        ``ramp``: part of the brake torque, shape (nv,). ``slope``: its rate [1/s].
         """
         acts = (ramp > 0.0) | (slope > 0.0)
         brake = self.motor_brake[1] + self.joint_brake[1]
@@ -247,9 +245,8 @@ class Drivetrain:
     def gain(self, power: Array, direction: Array) -> Array:
         """Torque behind the gears over that before them.
 
-        Args:
-            power: sign of the torque before the gears, shape (nv,).
-            direction: sign of the motion, shape (nv,).
+        ``power``: sign of the torque before the gears, shape (nv,). ``direction``: sign of the
+        motion, shape (nv,).
         """
         return np.where(power * direction > 0, self.efficiency, 1.0 / self.efficiency)
 
@@ -268,11 +265,8 @@ class Drivetrain:
     ) -> tuple[Array, Array]:
         """Torques up to which a joint at rest is held: before its gear, and at the joint [N m].
 
-        Args:
-            t: time [s].
-            sliding: for the part of the brake torque.
-            kind: 1 for what holds at rest, 0 for what is left once it slides.
-            powered: per coordinate, whether its drive helps to hold.
+        ``kind``: 1 for what holds at rest, 0 for what is left once it slides. ``powered``: per
+        coordinate, whether its drive helps to hold.
         """
         part = sliding.engaged(t)
         motor = part * self.motor_brake[kind] + np.where(powered, self.drive(sliding), 0.0)

@@ -189,12 +189,7 @@ def _content(description: Description) -> str | None:
 
 
 def brakes_record(brakes: Brakes, assumptions: Iterable[Assumption]) -> BrakesRecord:
-    """Brakes with all their numbers.
-
-    Args:
-        brakes: the brakes.
-        assumptions: the numbers, as they are computed with.
-    """
+    """Brakes with all their numbers."""
     file, digest = _file(brakes.source)
     chain: dict[str, ParameterRecord] = {}
     joints: dict[str, dict[str, ParameterRecord]] = {name: {} for name in brakes.joints}

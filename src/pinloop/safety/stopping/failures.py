@@ -29,12 +29,7 @@ def explained(
 ) -> StepFailed:
     """A failure with its cause, where that is known.
 
-    Args:
-        failure: what has happened.
-        equations: equations of the stop, in the phase in which it has happened.
-        method: integrator.
-        regular: how independent the rows are, see `Projector`.
-        last: time, configuration and velocity of the last state; None if there is none yet.
+    ``last``: time, configuration and velocity of the last state; None if there is none yet.
     """
     small = failure.reason == "step too small"
     if failure.reason == "speed taken" or (small and regular < _BESIDE):

@@ -68,9 +68,8 @@ class Follower:
         The recorded joints go there from the assembly nearest to the guess on a straight line.
         Where the loops do not let them, any assembly with the first sample is taken.
 
-        Args:
-            values: coordinates of the recorded joints [rad, m].
-            time: time of the first sample [s], for messages.
+        ``values``: coordinates of the recorded joints [rad, m]. ``time``: time of the first sample
+        [s], for messages.
         """
         robot, home = self._robot, self._home
         goal = robot.configuration(values, home)
@@ -86,10 +85,8 @@ class Follower:
     def next(self, q: Array, values: Mapping[str, float], time: float) -> Array:
         """Configuration a stride further on.
 
-        Args:
-            q: configuration before, shape (nq,).
-            values: coordinates of the recorded joints [rad, m].
-            time: when they are there [s], for messages.
+        ``q``: configuration before, shape (nq,). ``values``: coordinates of the recorded joints
+        [rad, m]. ``time``: when they are there [s], for messages.
         """
         goal = self._robot.configuration(values, q)
         problem: LoopNotClosed | None = None
@@ -128,10 +125,8 @@ class Follower:
     def velocity(self, q: Array, rates: Mapping[str, float], time: float) -> Array:
         """Velocity at ``q`` with the recorded rates, shape (nv,).
 
-        Args:
-            q: an assembled configuration, shape (nq,).
-            rates: rates of the recorded joints [rad/s, m/s].
-            time: when [s], for messages.
+        ``q``: an assembled configuration, shape (nq,). ``rates``: rates of the recorded joints
+        [rad/s, m/s]. ``time``: when [s], for messages.
         """
         wanted = np.array([rates[name] for name in self._joints]) / self._scale
         problem = ""

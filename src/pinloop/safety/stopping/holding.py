@@ -58,13 +58,8 @@ def check_holding(
 ) -> Holding:
     """Check statically what holds a robot.
 
-    Args:
-        equations: equations of the robot.
-        phase: the phase at the end, for power, teeth, and the brakes that have come.
-        t: time at the end [s].
-        q: configuration, shape (nq,).
-        stands: whether the robot stands there; else loops may be too singular to tell what holds
-            it, and nothing counts as held.
+    ``t``: time at the end [s]. ``stands``: whether the robot stands there; else loops may be too
+    singular to tell what holds it, and nothing counts as held.
     """
     train, blocked = equations.train, phase.blocked
     M, f, J, gamma, _ = equations.system(t, q, np.zeros(equations.equations.robot.nv))
@@ -109,11 +104,8 @@ def gravity_stiffness(equations: StopEquations, q: Array, motions: Array, lam: A
 
         U'' = u' (dg/dq) u - lam' gamma(q, u).
 
-    Args:
-        equations: equations of the robot.
-        q: configuration, shape (nq,).
-        motions: velocities that the rows allow, as columns, shape (nv, m).
-        lam: reactions of the rows, shape (rows,).
+    ``motions``: velocities that the rows allow, as columns, shape (nv, m). ``lam``: reactions of
+    the rows, shape (rows,).
     """
     model = equations.equations.robot.model
     slope = pin.computeGeneralizedGravityDerivatives(model, create_data(model), q)

@@ -98,15 +98,7 @@ class JointStop:
 def joint_stop(
     history: StopHistory, name: str, travel: JointTravel, loads: Loads, holding: Holding
 ) -> JointStop:
-    """The numbers of one joint.
-
-    Args:
-        history: the stop.
-        name: name of the joint.
-        travel: how far the joints moved.
-        loads: what they felt.
-        holding: what holds them at the end.
-    """
+    """The numbers of one joint."""
     train, run = history.train, history.run
     brake, column = train.brakes.joints[name], train.columns[name]
     since = float(travel.since[column])

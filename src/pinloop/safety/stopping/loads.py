@@ -76,10 +76,7 @@ def measure_loads(
 ) -> Loads:
     """The loads in a stop.
 
-    Args:
-        history: the stop.
-        equations: its equations.
-        solved: their solutions at its states, where they are known.
+    ``solved``: their solutions at its states, where they are known.
     """
     nv, simple = history.robot.nv, history.train.single
     moving = history.moving
@@ -166,10 +163,6 @@ class _Follower:
     def follow(self, pieces: Pieces, rule: Interpolation) -> tuple[Array, Array]:
         """What happens at the points of a rule.
 
-        Args:
-            pieces: k pieces of steps.
-            rule: a rule with g points.
-
         Returns:
             Speeds, torques and torques of the gears, shape (k, g, 3 nv), and powers by sink, those
             of the drives last, shape (k, g, 6 nv).
@@ -220,10 +213,8 @@ def _stack_solved(solved: Sequence[Solved], shape: tuple[int, ...]) -> Solved:
 def _torques(train: Drivetrain, solved: Solved, follow: NDArray[np.bool_]) -> tuple[Array, Array]:
     """Torques of all that acts at the joints, and those that the gears carry, shapes (..., nv).
 
-    Args:
-        train: brakes, gears, friction, drives.
-        solved: solutions of the equations, of arrays of shape (..., nv).
-        follow: masks of the coordinates that follow their drives, shape (..., nv).
+    ``solved``: solutions of the equations, of arrays of shape (..., nv). ``follow``: masks of the
+    coordinates that follow their drives, shape (..., nv).
     """
     # The gear also turns the rotor of a gear without losses, which is in the mass matrix.
     # What the brake at the joint itself holds does not pass the gear.
@@ -299,13 +290,7 @@ class Ledger:
 
 
 def energy_ledger(history: StopHistory, equations: StopEquations, loads: Loads) -> Ledger:
-    """The ledger of a stop and of its loads.
-
-    Args:
-        history: the stop.
-        equations: its equations.
-        loads: its loads.
-    """
+    """The ledger of a stop and of its loads."""
     run = history.run
     kinetic0, potential0 = energies_at(equations, run.q[0], run.v[0])
     kinetic1, potential1 = energies_at(equations, run.q[-1], run.v[-1])

@@ -42,13 +42,8 @@ def hold_on_path(
     longest has, the plan stays as it was: the drives give what they have, and leave the path.
     What cannot be looked at for another reason (loops that cannot follow the path) stays as well.
 
-    Args:
-        equations: equations of the robot.
-        train: brakes, gears, friction, drives.
-        plan: the plan; of any other kind than a stop on the path it is returned as it is.
-        method: integrator.
-        q: configuration at the signal, shape (nq,).
-        v: velocity at the signal, shape (nv,).
+    ``plan``: the plan; of any other kind than a stop on the path it is returned as it is. ``q``:
+    configuration at the signal, shape (nq,). ``v``: velocity at the signal, shape (nv,).
 
     Raises:
         BadValue: a recorded motion ends before the drives have brought the robot to rest on it.
@@ -106,9 +101,8 @@ class _Path:
     def _lacking_torque(self, duration: float, whole: bool = True) -> float:
         """By how much the torques on the path pass those of the drives; negative if they do not.
 
-        Args:
-            duration: how long it takes [s].
-            whole: look at all of it; else only until the drives lack torque.
+        ``duration``: how long it takes [s]. ``whole``: look at all of it; else only until the
+        drives lack torque.
         """
         plan, worst = self.plan.on_path(duration), -np.inf
         command = plan.brake_times.command

@@ -82,8 +82,7 @@ class Plan:
     def on_path(self, duration: float) -> Plan:
         """The plan with all joints together on the path that they were on.
 
-        Args:
-            duration: how long it takes from the command until all stand [s].
+        ``duration``: how long it takes from the command until all stand [s].
 
         Raises:
             BadValue: a recorded motion ends before.
@@ -104,13 +103,7 @@ def make_plan(
 ) -> Plan:
     """The plan of a stop from a state at the signal.
 
-    Args:
-        equations: equations of the robot.
-        brakes: its brakes, with the decelerations of its drives.
-        trigger: what the robot does when the signal comes.
-        category: category of the stop.
-        q0: configuration at the signal, shape (nq,).
-        v0: velocity at the signal, shape (nv,).
+    ``q0``: configuration at the signal, shape (nq,). ``v0``: velocity at the signal, shape (nv,).
     """
     chain = trigger.chain(brakes.chain)
     now = not category.controlled
@@ -248,9 +241,7 @@ class PendingInstants:
     def brakes_due(self, t: float, *, stand: bool) -> list[str]:
         """Command the brakes of a controlled stop, if it is time; says why.
 
-        Args:
-            t: time [s].
-            stand: whether the drives have brought all to rest.
+        ``stand``: whether the drives have brought all to rest.
         """
         if not self._brakes_follow or np.isfinite(self.brake_times.brake):
             return []

@@ -66,11 +66,8 @@ class PointStop:
 def point_stop(run: Trajectory, frame: str, reaction_time: float, every: float) -> PointStop:
     """The way of the origin of a frame or body.
 
-    Args:
-        run: the motion.
-        frame: body or frame.
-        reaction_time: [s]; its end is one of the times, unless the motion ends before.
-        every: interval between its places [s].
+    ``reaction_time``: [s]; its end is one of the times, unless the motion ends before. ``every``:
+    interval between its places [s].
     """
     end = float(run.t[-1])
     count = max(2, int(np.ceil(end / every)) + 1)
@@ -83,11 +80,7 @@ def point_stop(run: Trajectory, frame: str, reaction_time: float, every: float) 
 def point_motion(robot: Mechanism, frame: str, q: Array, v: Array) -> tuple[Array, Array]:
     """Places of the origin of a frame or body in the world [m], and its speeds [m/s].
 
-    Args:
-        robot: the mechanism.
-        frame: body or frame.
-        q: configurations, shape (k, nq).
-        v: velocities, shape (k, nv).
+    ``q``: configurations, shape (k, nq). ``v``: velocities, shape (k, nv).
 
     Returns:
         Shapes (k, 3) and (k,).

@@ -70,11 +70,9 @@ def mount_robot(
 ) -> Mechanism:
     """The robot with what it carries, as it is mounted, with its rotors.
 
-    Args:
-        robot: the mechanism.
-        armature: inertia of the rotors at the joints [kg m^2], shape (nv,).
-        payload: what it carries; a number is a point mass at the tool [kg].
-        gravity: gravity in the robot's base [m/s^2], shape (3,); that of its file by default.
+    ``armature``: inertia of the rotors at the joints [kg m^2], shape (nv,). ``payload``: what it
+    carries; a number is a point mass at the tool [kg]. ``gravity``: gravity in the robot's base
+    [m/s^2], shape (3,); that of its file by default.
     """
     mounting = None
     if gravity is not None:
@@ -95,10 +93,6 @@ def mount_robot(
 
 def payload_of(before: Mechanism, after: Mechanism) -> Payload | None:
     """What a robot carries, in the frame of its tool or of the body that carries it.
-
-    Args:
-        before: the robot without it.
-        after: the robot with it, as `loaded` gives it.
 
     Returns:
         Mass, centre of mass and inertia; None if it carries nothing.

@@ -62,9 +62,7 @@ class _Column:
 def read_table(path: str | Path, joints: Sequence[str] | None = None) -> RecordTable:
     """Read a table of times and joint coordinates.
 
-    Args:
-        path: the file.
-        joints: joints to take; every column but the time by default.
+    ``joints``: joints to take; every column but the time by default.
 
     Raises:
         LoadError: names the file, the line and the column.

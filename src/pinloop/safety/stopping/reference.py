@@ -45,9 +45,7 @@ class Piece(Protocol):
     def slowed(self, start: float, duration: float) -> Piece:
         """The same path, on which the robot comes evenly to rest.
 
-        Args:
-            start: when it begins to slow down [s].
-            duration: how long it takes [s].
+        ``start``: when it begins to slow down [s]. ``duration``: how long it takes [s].
 
         Raises:
             BadValue: the path is not known for so long.
@@ -142,8 +140,7 @@ class RecordedPiece:
     def require_known(self, until: float) -> None:
         """Check that the motion is recorded for as long as the robot follows it.
 
-        Args:
-            until: time since the signal [s].
+        ``until``: time since the signal [s].
         """
         if self.signal + until > self.motion.end:
             raise BadValue(
@@ -200,10 +197,8 @@ def rates_at(piece: Piece, t: float | Array) -> Array:
 def slow_joints(start: float, v: Array, times: Array) -> tuple[Piece, ...]:
     """Bring every joint to rest at a constant deceleration of its own.
 
-    Args:
-        start: when the ramps begin [s].
-        v: velocity there, shape (nv,).
-        times: how long each joint takes [s], shape (nv,); joints at rest are not looked at.
+    ``start``: when the ramps begin [s]. ``v``: velocity there, shape (nv,). ``times``: how long
+    each joint takes [s], shape (nv,); joints at rest are not looked at.
     """
     moving = v != 0.0
     ends = start + np.where(moving, times, 0.0)

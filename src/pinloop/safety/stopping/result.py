@@ -232,10 +232,7 @@ class StopResult:
 def make_result(simulation: StopSimulation, system: ModalSystem, stands: bool) -> StopResult:
     """The result of a simulation that has ended.
 
-    Args:
-        simulation: the simulation.
-        system: equations by mode of the robot with all its rotors.
-        stands: whether all stand.
+    ``stands``: whether all stand.
     """
     equations, last = simulation.equations, simulation.states[-1]
     held = check_holding(equations, simulation.phases[-1], last.t, last.q, stands=stands)

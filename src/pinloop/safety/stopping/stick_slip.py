@@ -133,12 +133,9 @@ def _noise(
     below a part of it for none; with all others pinned, coordinate i then has ``M_ii`` times as
     much.
 
-    Args:
-        equations: equations of the stop.
-        system: the mass matrix, the forces and the rows; the rows only where they stand in for
-            inertia that the tree lacks.
-        bounds: least and largest torque of what pins a coordinate, shape (2, nv).
-        reaction: multipliers of the rows, shape (m,).
+    ``system``: the mass matrix, the forces and the rows; the rows only where they stand in for
+    inertia that the tree lacks. ``bounds``: least and largest torque of what pins a coordinate,
+    shape (2, nv). ``reaction``: multipliers of the rows, shape (m,).
     """
     M, f, J = system
     M = factor_mass(M + np.diag(equations.train.lossy), J)[0]

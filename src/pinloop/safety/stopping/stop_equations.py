@@ -121,12 +121,7 @@ class StopEquations:
         self._seen.clear()
 
     def bound_violation(self, between: float = 0.0) -> float:
-        """How far the phase was beyond its end at all accelerations since `forget` [N m].
-
-        Args:
-            between: how much farther it may have been between them, as a part of what lies between
-                the least and the largest value.
-        """
+        """How far the phase was beyond its end at all accelerations since `forget` [N m]."""
         if not self._seen or not self._slack.size:
             return -np.inf
         t, v, solved = zip(*self._seen, strict=True)
@@ -169,9 +164,7 @@ class StopEquations:
     def bounds(self, t: float | Array, v: Array) -> tuple[Array, Array]:
         """Least and largest torque of what pins a coordinate, shape (nv,).
 
-        Args:
-            t: time [s], or several of shape (k, 1).
-            v: velocity, shape (nv,), or (k, nv).
+        ``t``: time [s], or several of shape (k, 1). ``v``: velocity, shape (nv,), or (k, nv).
         """
         if not self._linear:
             return pinned_bounds(self.train, self.phase, t, v)

@@ -37,13 +37,7 @@ _DETOUR = 0.005
 def stop_table(
     result: StopResult, facts: Iterable[tuple[str, str]] = (), sections: Iterable[Section] = ()
 ) -> Report:
-    """The table of a stop.
-
-    Args:
-        result: the stop.
-        facts: further lines for the headline: a name and what it is.
-        sections: further parts of one's own.
-    """
+    """The table of a stop."""
     joints = list(result.joints.values())
     blocks: list[Block] = [_headline(result, facts)]
     for sort, units in _sorts(result, joints):

@@ -46,10 +46,7 @@ class Teeth:
     def fall(self, due: Mask, q: Array, v: Array) -> bool:
         """Let pawls fall; says whether some without play have caught at once.
 
-        Args:
-            due: mask of the coordinates whose brake has been engaged.
-            q: configuration, shape (nq,).
-            v: velocity, shape (nv,).
+        ``due``: mask of the coordinates whose brake has been engaged.
         """
         falling = self._train.teeth & due & ~self._fallen
         self._fallen |= falling
@@ -61,13 +58,7 @@ class Teeth:
         return bool(tight.any())
 
     def touch(self, q: Array, v: Array, tiny: float) -> list[str]:
-        """Let joints that start at an end stop lie on it; the names of those that run into it.
-
-        Args:
-            q: configuration, shape (nq,).
-            v: velocity, shape (nv,).
-            tiny: speeds that count as zero.
-        """
+        """Let joints that start at an end stop lie on it; the names of those that run into it."""
         hit = []
         for end in self.ends:
             rate = end.sign * v[end.column]
@@ -82,11 +73,6 @@ class Teeth:
 
         Joints may throw each other against their stops ever faster, infinitely often in no time:
         those that are back at once end at rest.
-
-        Args:
-            joint: what has been hit.
-            t: time [s].
-            q: configuration, shape (nq,).
 
         Returns:
             The directions in which joints are blocked during the impact; both for the latter.
@@ -153,15 +139,9 @@ def impact(
 ) -> Transition:
     """Velocity after an impact.
 
-    Args:
-        equations: equations of the robot.
-        t: time [s].
-        q: configuration, shape (nq,).
-        v: velocity before, shape (nv,).
-        blocked: per coordinate the directions that are blocked: bit 1 up, bit 2 down.
-        driven: mask of the coordinates that drives without limit keep at their speed.
-        modes: modes before and after.
-        events: what has happened.
+    ``v``: velocity before, shape (nv,). ``blocked``: per coordinate the directions that are
+    blocked: bit 1 up, bit 2 down. ``driven``: mask of the coordinates that drives without limit
+    keep at their speed.
     """
     train, rows = equations.train, equations.equations.rows
     M, _, J, _, _ = equations.system(t, q, v)
@@ -207,11 +187,7 @@ def gear_impulse(train: Drivetrain, change: Transition, column: int, *, at_end: 
     through the gear what the rotor does not take, ``P - I dv``. An end stop acts at the link, and
     stops the rotor through the gear: ``-I dv``.
 
-    Args:
-        train: gears and rotors.
-        change: the impact.
-        column: velocity coordinate of the joint.
-        at_end: whether it is an end stop that it hits, if it hits anything.
+    ``at_end``: whether it is an end stop that it hits, if it hits anything.
     """
     name = train.names[column]
     carried = -float(train.reflected[column] * (change.v_plus - change.v_minus)[column])
