@@ -111,9 +111,7 @@ def stiffest_damping(
     return fastest_decay(equations.robot, M, equations.rows.scale[:, None] * J, parts)
 
 
-def decay_at(
-    equations: EquationsOfMotion, t: float, q: Array, v: Array, locked: NDArray[np.bool_]
-) -> Decay:
+def decay_at(equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Decay:
     """How velocities die away by damping alone, as it is at a state.
 
     Args:
@@ -121,23 +119,24 @@ def decay_at(
         t: time [s].
         q: configuration, shape (nq,).
         v: velocity, shape (nv,).
-        locked: mask of the velocity coordinates that stay zero to the last bit, shape (nv,).
     """
     rows = equations.rows.scale[:, None] * equations.terms(t, q, v)[0]
-    return decay_of(equations.mass(q), rows, equations.dampings(t, q, v), locked)
+    free = np.setdiff1d(np.arange(len(v)), equations.rows.locked)
+    return decay_of(equations.mass(q), rows, equations.dampings(t, q, v), free)
 
 
-def decay_of(M: Array, rows: Array, parts: Mapping[str, Array], locked: NDArray[np.bool_]) -> Decay:
+def decay_of(M: Array, rows: Array, parts: Mapping[str, Array], free: NDArray[np.intp]) -> Decay:
     """How velocities die away by damping alone.
 
     Args:
         M: mass matrix, shape (nv, nv).
         rows: rows that velocities obey, in units that compare, shape (m, nv).
         parts: damping by name of the force, shape (nv, nv).
-        locked: mask of the velocity coordinates that stay zero to the last bit, shape (nv,).
+        free: velocity coordinates that do not stand still.
     """
-    F = null_space(rows)
-    F[locked] = 0.0
+    motions = null_space(rows[:, free])
+    F = np.zeros((len(M), motions.shape[1]))
+    F[free] = motions
     response = F @ np.linalg.pinv(F.T @ M @ F, hermitian=True) @ F.T
     return Decay(response, np.sum([np.zeros(M.shape), *parts.values()], axis=0))
 

@@ -72,8 +72,6 @@ class Flow:
         acceleration: right-hand side, a function of t, q, v.
         manifold: group of the configurations.
         project: puts a state back on the constraint manifold, and says whether it moved.
-        exact: mask of the velocity coordinates whose steps in the algebra are zero to the last bit
-            whatever a projection does; None if there are none.
         regularity: how independent the constraints are at the state that was projected last, from
             0 where the mechanism branches to 1; None: not looked at.
         loss: why a projection at the end of a step takes more than its error, a function of the
@@ -86,7 +84,6 @@ class Flow:
     acceleration: RightHandSide
     manifold: ConfigurationGroup
     project: Projection
-    exact: NDArray[np.bool_] | None = None
     regularity: Callable[[], float] | None = None
     loss: Callable[[Step, Array, Array | None], object | None] | None = None
     decay: Callable[[float, Array, Array], Decay] | None = None
@@ -304,8 +301,6 @@ class Stepper:
         if moved:
             # First order in the shift, which is as small as the error of the step.
             psi = psi + manifold.dexp_inv(state[0], psi, manifold.difference(attempt.q, q))
-            if flow.exact is not None:
-                psi[flow.exact] = 0.0
             a = None
         if a is None:
             self.evaluations += 1

@@ -31,28 +31,25 @@ _TURNED, _AMPLIFIED = 1e-3, 1e3
 
 
 def consistent_start(
-    equations: EquationsOfMotion, locked: NDArray[np.bool_], t: float, q: Array, v: Array
+    equations: EquationsOfMotion, t: float, q: Array, v: Array
 ) -> tuple[Array, Array]:
     """The start state on the manifold; an error that offers it if the given one is far off.
 
     Args:
         equations: equations of motion of the mode at the start.
-        locked: mask of the locked velocity coordinates.
         t: start [s].
         q: configuration, shape (nq,).
         v: velocity, shape (nv,).
     """
-    q, J, b = _closed(equations, locked, t, q)
+    q, J, b = _closed(equations, t, q)
     if len(equations.rows) > len(equations.rows.loops):
         J, b, _ = equations.terms(t, q, v)  # some rows take what they keep from this velocity
-    v = _allowed(equations, locked, v, q, J, b)
+    v = _allowed(equations, t, q, v, J, b)
     _require_tangent(equations, t, q, v)
     return q, v
 
 
-def _closed(
-    equations: EquationsOfMotion, locked: NDArray[np.bool_], t: float, q: Array
-) -> tuple[Array, Array, Array]:
+def _closed(equations: EquationsOfMotion, t: float, q: Array) -> tuple[Array, Array, Array]:
     """The configuration on the manifold, and ``J`` and ``b`` of the rows there."""
     robot, rows = equations.robot, equations.rows
     J, b, residual = equations.closure(t, q)
@@ -71,7 +68,7 @@ def _closed(
     if off <= _CLOSED:
         return q, J, b
     closed = Projection(tol=_CLOSED, coordinates="mass")
-    near, _ = Projector(equations, closed, locked).position(t, q)
+    near, _ = Projector(equations, closed).position(t, q)
     if off > CONSISTENT:
         raise LoopNotClosed(
             f"robot '{robot.name}': the rows contradict the start configuration (residual "
@@ -83,7 +80,7 @@ def _closed(
 
 
 def _allowed(
-    equations: EquationsOfMotion, locked: NDArray[np.bool_], v: Array, q: Array, J: Array, b: Array
+    equations: EquationsOfMotion, t: float, q: Array, v: Array, J: Array, b: Array
 ) -> Array:
     """The velocity that rows with ``J v = b`` allow."""
     robot, rows = equations.robot, equations.rows
@@ -92,11 +89,10 @@ def _allowed(
         return np.asarray(rows.scale * (J @ v - b))
 
     size = max(1.0, float(np.abs(v).max(initial=0.0)), float(np.abs(b).max(initial=0.0)))
-    near = np.where(locked, 0.0, v)
+    near = v.copy()
+    near[rows.locked] = 0.0
     if np.linalg.norm(missed(near)) > _CLOSED * size:
-        free = np.flatnonzero(~locked)
-        shift = Saddle(equations.mass(q)[np.ix_(free, free)], J[:, free], rows.scale)
-        near[free] += shift.project(b - J @ near)
+        near += equations.jump(t, q, near).a
     left, off = (float(np.linalg.norm(missed(rate))) for rate in (near, v))
     if left > CONTRADICTION * size:
         raise InconsistentVelocity(

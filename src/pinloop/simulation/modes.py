@@ -114,10 +114,8 @@ class RobotManifold:
     def __init__(self, robot: Mechanism) -> None:
         self._model = robot.model
         curved = np.zeros(robot.nv, dtype=bool)
-        self._cells: dict[str, slice] = {}
-        for name in robot.joints:
-            at = robot.coordinates(name)
-            self._cells[name] = at.q
+        self._joints = {name: robot.coordinates(name) for name in robot.joints}
+        for at in self._joints.values():
             # Joints stored as cosine and sine (nq = 2) commute like a vector space.
             curved[at.v] = at.nq != at.nv and at.nv > 1
         self.curved = curved
@@ -128,13 +126,16 @@ class RobotManifold:
             slice(0) if self.flat else slice(int(curved_columns[0]), int(curved_columns[-1]) + 1)
         )
         self._plain = robot.nq == robot.nv
-        self._held = np.zeros(0, dtype=np.intp)
+        self._held = self._still = np.zeros(0, dtype=np.intp)
 
     def in_mode(self, mode: Mode) -> RobotManifold:
-        """The group on which joints that are locked as a whole stay to the last bit."""
-        held = [self._cells[lock.joint] for lock in mode.locks if not lock.axes]
+        """The group without the joints that are locked as a whole: they stay to the last bit."""
+        held = [self._joints[lock.joint] for lock in mode.locks if not lock.axes]
         manifold = copy(self)
-        manifold._held = np.array([k for at in held for k in range(at.start, at.stop)], np.intp)
+        manifold._held = np.array([k for at in held for k in range(at.q.start, at.q.stop)], np.intp)
+        manifold._still = np.array(
+            [k for at in held for k in range(at.v.start, at.v.stop)], np.intp
+        )
         return manifold
 
     def integrate(self, q: Array, step: Array) -> Array:
@@ -153,7 +154,11 @@ class RobotManifold:
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """The step that leads from one configuration to another."""
-        return np.asarray(q1 - q0 if self._plain else pin.difference(self._model, q0, q1))
+        if self._plain:
+            return np.asarray(q1 - q0)
+        step: Array = pin.difference(self._model, q0, q1)
+        step[self._still] = 0.0  # of a quaternion and itself not to the last bit
+        return step
 
     def dexp(self, q: Array, psi: Array, rate: Array) -> Array:
         """``dexp(-psi) rate``: the right Jacobian of the exponential map."""

@@ -40,7 +40,7 @@ from .endstops import EndStopContacts
 from .events import BoundEvent, CloseLoop, Stop, Touch
 from .initial_state import obstacle
 from .limits import JointEnd, LimitWatch
-from .modes import ModalSystem, Mode, RobotManifold, locked_columns
+from .modes import ModalSystem, Mode, RobotManifold
 from .stabilization import Projection, Projector
 from .trajectory import Trajectory
 from .transitions import Transition, make_transition
@@ -136,26 +136,14 @@ class Run:
         self.mode = mode
         self.system.current = mode
         self.equations: EquationsOfMotion = self.system.begin(mode, t, q, v)
-        self.locked = self.system.locked(mode)
-        plain = self.method.step is None and not mode.locks
         self._along = self.equations.right_hand_side()
-        self._right_hand_side = self._along if plain else self._checked
+        self._right_hand_side = self._along if self.method.step is None else self._checked
         self.manifold = self._group.in_mode(mode)
         self.memory = self.memory.in_new_mode
-        # A locked axis of a curved joint stands still, but its algebra coordinate does not.
-        whole = [
-            k
-            for lock in mode.locks
-            if not lock.axes
-            for k in locked_columns(self.system.robot, lock)
-        ]
-        exact = self.locked & ~self.manifold.curved
-        exact[whole] = True
         self.flow = Flow(
             self._right_hand_side,
             self.manifold,
             self._project,
-            exact,
             self._regularity,
             None if self.stabilization is None else self._loss,
             self._decay if self.exact_damping else None,
@@ -163,7 +151,7 @@ class Run:
         self.projector = (
             None
             if self.stabilization is None
-            else Projector(self.equations, self.stabilization, self.locked, self.manifold)
+            else Projector(self.equations, self.stabilization, self.manifold)
         )
         rows = self.equations.rows
         self.watch = None if rows.whole is rows.loops else rows.whole
@@ -234,9 +222,7 @@ class Run:
                     f"(m and rad; tolerance {action.tolerance:g}); bring its frames together first",
                     "loop not met",
                 )
-        projector = Projector(
-            self.system.equations(mode), Projection(), self.system.locked(mode), self.manifold
-        )
+        projector = Projector(self.system.equations(mode), Projection(), self.manifold)
         return projector.position(t, q)[0]
 
     # -- steps ------------------------------------------------------------------------------
@@ -323,7 +309,7 @@ class Run:
 
     def _decay(self, t: float, q: Array, v: Array) -> Decay:
         """How velocities die away in the current mode."""
-        return decay_at(self.equations, t, q, v, self.locked)
+        return decay_at(self.equations, t, q, v)
 
     def _why(self, reason: str) -> str:
         """What else is to be said of a step that failed: the damping that it could not follow."""
@@ -393,15 +379,11 @@ class Run:
         return a
 
     def _checked(self, t: float, q: Array, v: Array) -> Array:
-        """Acceleration with what only fixed steps and locked joints need."""
-        fixed = self.method.step is not None
+        """Acceleration with what only fixed steps need."""
         # Not if one of them is NaN. Configurations follow velocities; Python's floats do not warn.
-        if fixed and not sum(map(abs, v.tolist())) < INFINITE:
+        if not sum(map(abs, v.tolist())) < INFINITE:
             raise NotFinite(f"the state became infinite at t = {t:.6g} s; take a smaller step")
-        a = self._along(t, q, v)
-        if self.mode.locks:
-            a[self.locked] = 0.0
-        return a
+        return self._along(t, q, v)
 
     def _project(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
         if self.projector is None:

@@ -122,7 +122,7 @@ def simulate(
     v0 = np.zeros(robot.nv) if v is None else robot.checked_velocity(v).copy()
     with blaming_links(robot):
         nearby = equations.around(start, q0)
-        q0, v0 = consistent_start(nearby, system.locked(mode), start, q0, v0)
+        q0, v0 = consistent_start(nearby, start, q0, v0)
     bound = bind_events(system, events, start, until)
     recording = (
         EveryStep(robot.nq, robot.nv)

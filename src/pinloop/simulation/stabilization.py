@@ -82,9 +82,8 @@ class Projector:
     """A projection for the rows of certain equations.
 
     Args:
-        equations: equations of motion with their rows.
+        equations: equations of motion with their rows; what they lock is left alone.
         projection: what to correct, and when.
-        locked: mask of the velocity coordinates that must not be touched, shape (nv,).
         manifold: configuration group, which may hold joints; that of the robot by default.
 
     Attributes:
@@ -96,7 +95,6 @@ class Projector:
         self,
         equations: EquationsOfMotion,
         projection: Projection,
-        locked: NDArray[np.bool_] | None = None,
         manifold: RobotManifold | None = None,
     ) -> None:
         self._equations, self._projection = equations, projection
@@ -105,12 +103,14 @@ class Projector:
         robot = equations.robot
         # Columns are per unit of each coordinate, rows in units of their multipliers.
         self._unit = np.where(robot.is_translation, robot.length, 1.0)
-        self._units = np.outer(self._rows.scale, self._unit)
+        self._scale = self._rows.scale[: self._rows.unlocked]
+        self._units = np.outer(self._scale, self._unit)
         self._metric = np.outer(self._unit, self._unit)
-        all_holonomic = bool(self._rows.holonomic.all())
-        self._holonomic = None if all_holonomic else np.flatnonzero(self._rows.holonomic)
-        none = np.zeros(robot.nv, dtype=bool)
-        self.lock(none if locked is None else locked)
+        holonomic = self._rows.holonomic[: self._rows.unlocked]
+        self._holonomic = None if holonomic.all() else np.flatnonzero(holonomic)
+        locked = np.zeros(robot.nv, dtype=bool)
+        locked[self._rows.locked] = True
+        self.lock(locked)
         chosen = projection.coordinates
         self._fixed_set: NDArray[np.intp] | None = None
         if not isinstance(chosen, str):
@@ -132,7 +132,7 @@ class Projector:
 
     def apply(self, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
         """Project a state if it is off the manifold; says whether it was moved."""
-        if len(self._rows) == 0:
+        if len(self._scale) == 0:
             return q, v, False
         here = self._closure(t, q)
         q, here, moved = self._closed(t, q, here)
@@ -141,21 +141,22 @@ class Projector:
 
     def position(self, t: float, q: Array) -> tuple[Array, bool]:
         """Configuration on the manifold, by Newton's method along the chosen coordinates."""
-        if len(self._rows) == 0:
+        if len(self._scale) == 0:
             return q, False
         q, _, moved = self._closed(t, q, self._closure(t, q))
         return q, moved
 
     def velocity(self, t: float, q: Array, v: Array) -> tuple[Array, bool]:
         """Velocity that all rows allow."""
-        if len(self._rows) == 0:
+        if len(self._scale) == 0:
             return v, False
         return self._allowed(t, q, v, self._closure(t, q))
 
     def _closure(self, t: float, q: Array) -> _Closure:
         """Rows at a configuration, in units that compare."""
-        J, b, residual = self._equations.closure(t, q)
-        scale = self._rows.scale
+        (J, b, residual), scale = self._equations.closure(t, q), self._scale
+        if len(scale) < len(J):
+            J, b, residual = J[: len(scale)], b[: len(scale)], residual[: len(scale)]
         return J * self._units, b * scale, residual * scale
 
     def _look(self, J: Array) -> None:
@@ -167,6 +168,7 @@ class Projector:
         rank = self._equations.rank
         if rank is None:
             return
+        rank -= len(self._rows.locked)
         J = J[:, self._free]
         factor, _, count, _ = lapack().dpstrf(J.dot(J.T), lower=1)
         pivots = factor.diagonal()[:count]
@@ -236,6 +238,8 @@ class Projector:
             return v, False
         # Beside a bifurcation a dependent row is small, but not zero: it would take the speed away.
         cap = self._equations.max_rank
+        if cap is not None:
+            cap -= len(self._rows.locked)
         shift = self._correction(q, J, -rest, "velocity", 0.0, cap)
         v = v + self._unit * shift
         left = _norm(rest + J @ shift)

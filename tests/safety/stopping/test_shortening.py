@@ -50,9 +50,7 @@ def test_an_instant_more_is_as_good_as_the_step_taken_again(
             simulation.phase = simulation.phases[kept.phase]
             simulation.equations.enter(simulation.phase)
             flow = replace(
-                simulation.flow,
-                manifold=simulation.group.in_mode(simulation.phase.mode),
-                exact=simulation.phase.stuck,
+                simulation.flow, manifold=simulation.group.in_mode(simulation.phase.mode)
             )
             simulation.projector = None  # a correction of the loops is larger than an instant
             h = behind.t - kept.t

@@ -146,7 +146,7 @@ class StopSimulation:
         self.equations = StopEquations(equations, train)
         rows = equations.rows
         self.group = RobotManifold(self.robot)
-        self.projector = Projector(equations, Projection(), None, self.group) if rows else None
+        self.projector = Projector(equations, Projection(), self.group) if rows else None
         self.stepper = Stepper(method, np.where(self.robot.is_translation, self.robot.length, 1.0))
         self.memory = StepMemory()
         # Whether a step ends beside a bifurcation is not looked at: stops may end in flat poses.
@@ -332,8 +332,7 @@ class StopSimulation:
         self.teeth.leave(self.phase.stuck)
         self.equations.enter(self.phase)
         self.phases.append(self.phase)
-        manifold = self.group.in_mode(self.phase.mode)
-        self.flow = replace(self.flow, manifold=manifold, exact=self.phase.stuck)
+        self.flow = replace(self.flow, manifold=self.group.in_mode(self.phase.mode))
         self.memory = self.memory.in_new_mode
         watched = watched_joints(self.phase, self.train, self.tiny)
         self.watched = WatchedCoordinates([*watched, *self.teeth.watched(self.phase.stuck)])

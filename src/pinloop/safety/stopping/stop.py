@@ -175,7 +175,7 @@ def _start(
             )
         q0, v0 = robot.checked_configuration(q).copy(), robot.checked_velocity(v).copy()
     _warn_of_floating(robot, equations, q0)
-    return consistent_start(equations, np.zeros(robot.nv, dtype=bool), 0.0, q0, v0)
+    return consistent_start(equations, 0.0, q0, v0)
 
 
 @public

@@ -221,10 +221,8 @@ class StopEquations:
 
     def decay(self, t: float, q: Array, v: Array) -> Decay:
         """How velocities of what is not pinned die away by viscous friction and shorted motors."""
-        held = np.zeros(len(v), dtype=bool)
-        held[self._held] = True
         parts = self.train.dampings(self.phase.sliding)
-        return decay_of(*self._inertia(t, q, v), parts, held)
+        return decay_of(*self._inertia(t, q, v), parts, self._free)
 
     def _inertia(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """Mass matrix with the rotors behind gears, and rows that hold loops and what is pinned."""
