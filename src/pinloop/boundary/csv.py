@@ -24,6 +24,8 @@ _MOST_CELLS = 20_000_000
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d*(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 _SEPARATOR_LINE = re.compile(r'"?sep=.?"?', re.IGNORECASE)
 """What spreadsheets write above a table to say how it is separated."""
+_SPECIAL = re.compile(r'[",;\t\r\n]|^[#\s]|\s$')
+"""What makes a reader take a bare cell for several, for a comment, or for one without blanks."""
 
 
 class TableRow(NamedTuple):
@@ -76,7 +78,10 @@ def _text(data: bytes, source: str) -> str:
 
 def _rows(text: str, source: str) -> Iterator[TableRow]:
     """The rows that are not empty, cells stripped."""
-    first = next(filter(_is_content, io.StringIO(text)), "")
+    lines = io.StringIO(text)
+    first = next(filter(_is_content, lines), "")
+    while first.count('"') % 2 and (more := lines.readline()):
+        first += more  # a name with a line break in it
     unquoted = re.sub(r'"[^"]*"', "", first)
     delimiter = next((mark for mark in ";\t" if mark in unquoted), ",")
     reader = csv.reader(
@@ -117,13 +122,23 @@ def write_rows(
         BadValue: the file cannot be written.
     """
     with replace_text_file(path) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows(map(_written, row) for row in rows)
+        file.write(csv_line(names))
+        file.writelines(map(csv_line, rows))
     return Path(path)
 
 
+def csv_line(cells: Iterable[str | float]) -> str:
+    """Cells as a line of a table; `csv.writer` leaves some bare that no reader takes as they are.
+
+    Args:
+        cells: texts of any characters; numbers keep their last digit, zeros have no sign.
+    """
+    return ",".join(map(_written, cells)) + "\n"
+
+
 def _written(cell: str | float) -> str:
-    if isinstance(cell, (str, int)):
+    if isinstance(cell, str):
+        return '"' + cell.replace('"', '""') + '"' if _SPECIAL.search(cell) else cell
+    if isinstance(cell, int):
         return str(cell)
     return repr(float(cell) + 0.0)  # adding zero takes the sign from a zero

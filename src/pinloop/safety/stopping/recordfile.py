@@ -127,14 +127,12 @@ def _columns(
     """The column of the time and those of the joints."""
     times: list[_Column] = []
     columns: dict[str, _Column] = {}
-    own = _own_titles(header.cells[:width]) if joints is None else {}
+    own = _own_columns(header.cells[:width]) if joints is None else {}
     try:
         for index, title in enumerate(header.cells[:width]):
             if (time := _as_time(index, title)) is not None:
                 times.append(time)
-            elif own and index not in own:
-                continue
-            elif (column := _as_joint(index, own.get(index, title), joints)) is not None:
+            elif (column := own.get(index) if own else _as_joint(index, title, joints)) is not None:
                 if column.name in columns:
                     raise BadValue(
                         f"{column} and {columns[column.name]} are both joint '{column.name}'; "
@@ -157,17 +155,19 @@ def _columns(
     return times[0], list(columns.values())
 
 
-def _own_titles(titles: Sequence[str]) -> dict[int, str]:
-    """Coordinates in a table that pinloop wrote, by place, titled like those of others.
+def _own_columns(titles: Sequence[str]) -> dict[int, _Column]:
+    """Coordinates in a table that pinloop wrote, by place; nothing if it is another table.
 
     The tables of runs and stops have ``_position_`` and ``_velocity_`` for each; that of a run had
-    ``q.`` before coordinates in earlier versions, and ends with the mode. Nothing if it is neither.
+    ``q.`` before coordinates in earlier versions, and ends with the mode.
     """
     if "mode" in titles and any(title.startswith("q.") for title in titles):
-        return {k: title[2:] for k, title in enumerate(titles) if title.startswith("q.")}
+        former = ((k, title[2:]) for k, title in enumerate(titles) if title.startswith("q."))
+        columns = (_as_joint(k, title, None) for k, title in former)
+        return {column.index: column for column in columns if column is not None}
     parted = ((k, *title.rpartition("_position_")) for k, title in enumerate(titles))
     return {
-        k: f"{name} [{unit}]"
+        k: _Column(k, titles[k], name, unit, 1.0)
         for k, name, _, unit in parted
         if unit in ("rad", "m") and f"{name}_velocity_{unit}_per_s" in titles
     }

@@ -16,8 +16,9 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from ...boundary.csv import csv_line
 from ...boundary.files import may_replace, read_text
 from ...boundary.json import json_text, json_values, write_json
 from ...errors import PinloopError
@@ -103,8 +104,9 @@ class Journal:
         count = 0
         try:
             with self.path.open("rb") as file:
-                head = file.readline()
-            if not head.endswith(b"\n") and _line([*self.names, _CHECKSUM]).startswith(head):
+                head = _read_head(file)
+            first = _line([*self.names, _CHECKSUM])
+            if len(head) < len(first) and first.startswith(head):
                 return self._begin()  # killed before its first line was written
             self._end = len(head)
             for line, _ in _records(self.path, self.names):
@@ -179,7 +181,8 @@ def _records(path: Path, names: Sequence[str]) -> Iterator[tuple[bytes, list[str
         ValueError: the file is not as it was written.
     """
     with path.open("rb") as file:
-        titles = next(csv.reader([file.readline().decode()]), [])
+        head = io.StringIO(_read_head(file).decode(), newline="")
+        titles = next(csv.reader(head), [])
         if titles == list(names):
             raise ValueError("its rows have no checksums, as an earlier version wrote them")
         if len(titles) != len(names) + 1 or not all(map(_is_called, titles, [*names, _CHECKSUM])):
@@ -198,13 +201,21 @@ def _records(path: Path, names: Sequence[str]) -> Iterator[tuple[bytes, list[str
             yield line, cells
 
 
+def _read_head(file: BinaryIO) -> bytes:
+    """The names of columns, which have line breaks in them where names of joints do."""
+    head = file.readline()
+    while head.count(b'"') % 2 and (more := file.readline()):
+        head += more
+    return head
+
+
 # -- names of columns in files of earlier versions ----------------------------------------------
 
 _FORMER = (
-    (re.compile(r"(.+)_(pose|speed|delay|band)(_(?:rad|m)(?:_per_s)?|_s|)"), r"\2_\1\3"),
-    (re.compile(r"(.+)_N_m_s"), r"\1_Nms"),
-    (re.compile(r"(.+)_N_m"), r"\1_Nm"),
-    (re.compile(r"(.+)_N_s"), r"\1_Ns"),
+    (re.compile(r"(?s)(.+)_(pose|speed|delay|band)(_(?:rad|m)(?:_per_s)?|_s|)"), r"\2_\1\3"),
+    (re.compile(r"(?s)(.+)_N_m_s"), r"\1_Nms"),
+    (re.compile(r"(?s)(.+)_N_m"), r"\1_Nm"),
+    (re.compile(r"(?s)(.+)_N_s"), r"\1_Ns"),
     (re.compile("kinetic_energy_J"), "energy_J"),
 )
 
@@ -229,9 +240,7 @@ def _with_present_names(before: dict[str, Any], now: Mapping[str, Any]) -> dict[
 
 def _line(cells: Sequence[str]) -> bytes:
     """Cells as a line of the file."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue().encode()
+    return csv_line(cells).encode()
 
 
 def _sealed(cells: Sequence[str]) -> bytes:
