@@ -51,11 +51,10 @@ def test_a_journal_resumes_whatever_its_columns_are_called(seed: int, tmp_path: 
     titles = ["case", *names(seed, 6), "outcome", "reason"]
     path, rng = tmp_path / "results.csv", np.random.default_rng(seed)
     reason = " ".join(f"'{titles[2]}' is in the way".split())
-    rows: list[dict[str, float | str]] = [
-        {"case": float(k), "outcome": "stopped", "reason": reason}
-        | dict(zip(titles[1:7], rng.normal(size=6).tolist(), strict=True))
-        for k in range(3)
-    ]
+    rows: list[dict[str, float | str]] = []
+    for k in range(3):
+        rows.append({"case": float(k), "outcome": "stopped", "reason": reason})
+        rows[k] |= dict(zip(titles[1:7], rng.normal(size=6).tolist(), strict=True))
     Journal(path, titles, {"robot": "r"}).append(rows[:2])
     again = Journal(path, titles, {"robot": "r"})
     assert again.done == 2
