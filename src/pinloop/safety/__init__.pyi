@@ -18,10 +18,11 @@ from .stopping.recorded import JointTrajectory
 from .stopping.result import StopResult
 from .stopping.simulation import Standstill
 from .stopping.stop import single_faults, stop, worst_fault
+from .studies.cases import WorstCase
 from .studies.sampling import Corners, Grid, Random, Sobol
 from .studies.space import Space
 from .studies.study import Study, study
-from .studies.worst import WorstCase, worst_case
+from .studies.worst import worst_case
 
 __all__ = [
     "AnnexB",

@@ -62,7 +62,7 @@ def test_a_case_is_the_stop_that_its_values_say(arm: pl.Mechanism, setup: Setup)
     assert setup.payload is not None
     payload = replace(setup.payload, mass=values["payload"])
     by_hand = pl.stop(arm, q, v, brakes=brakes, payload=payload)
-    row = setup.row(7, values)
+    row = setup.evaluate(7, values)[0]
     assert list(row) == columns(setup)
     assert row["case"] == 7.0 and row["outcome"] == by_hand.outcome and row["reason"] == ""
     assert row["stopping_time_s"] == by_hand.stopping_time
@@ -88,19 +88,19 @@ def test_a_case_is_the_stop_that_its_values_say(arm: pl.Mechanism, setup: Setup)
 
 def test_each_variable_matters(setup: Setup) -> None:
     values = drawn(setup, 2)
-    usual = setup.row(0, values)["tool_travel_m"]
+    usual = setup.evaluate(0, values)[0]["tool_travel_m"]
     for name in ("payload", "delay.joint_2", "band.joint_1", "pose.joint_2", "speed.joint_1"):
         (one,) = (one for one in setup.variables if one.name == name)
         other = values | {name: one.low if values[name] > 0.5 * (one.low + one.high) else one.high}
-        assert setup.row(0, other)["tool_travel_m"] != usual, name
-        assert setup.row(0, values)["tool_travel_m"] == usual, f"after {name}"
+        assert setup.evaluate(0, other)[0]["tool_travel_m"] != usual, name
+        assert setup.evaluate(0, values)[0]["tool_travel_m"] == usual, f"after {name}"
 
 
 def test_no_payload_where_its_mass_is_zero(setup: Setup) -> None:
     """Neither has it the inertia that loads elsewhere in the space have."""
     values = drawn(setup, 1) | {"payload": 0.0}
     bare = replace(setup, payload=None)
-    assert setup.row(0, values) == bare.row(0, values)
+    assert setup.evaluate(0, values)[0] == bare.evaluate(0, values)[0]
     inertia, own = (one.stop(values).robot.model.inertias[6] for one in (setup, bare))
     assert inertia.isApprox(own, 1e-15)
 
@@ -110,7 +110,7 @@ def test_a_case_of_a_motion(arm: pl.Mechanism) -> None:
     motion = pl.safety.JointTrajectory(arm.actuated, t, 0.3 * np.sin(2 * t)[:, None] * np.ones(6))
     brakes = pl.Brakes.from_yaml(URDF / "six_axis_arm.brakes.yaml")
     setup = setup_of(arm, brakes, pl.safety.Space(motion=motion))
-    row = setup.row(0, {"instant": 0.7})
+    row = setup.evaluate(0, {"instant": 0.7})[0]
     by_hand = pl.stop(arm, brakes=brakes, trigger=pl.safety.Trigger(motion, 0.7))
     assert row["instant_s"] == 0.7
     assert row["stopping_time_s"] == by_hand.stopping_time
@@ -130,8 +130,8 @@ def test_a_robot_with_loops_is_assembled() -> None:
     for name in robot.actuated:
         assert run.q[0, robot.coordinates(name).q.start] == pytest.approx(pose[name], abs=1e-12)
         assert run.v[0, robot.coordinates(name).v.start] == pytest.approx(speed[name], abs=1e-12)
-    assert setup.row(0, values)["outcome"] == "stopped"
-    out_of_reach = setup.row(3, values | {"pose.shoulder": 1.5, "pose.elbow": -1.5})
+    assert setup.evaluate(0, values)[0]["outcome"] == "stopped"
+    out_of_reach = setup.evaluate(3, values | {"pose.shoulder": 1.5, "pose.elbow": -1.5})[0]
     assert out_of_reach["outcome"] == "failed"
     assert "joint 'elbow' is set to -1.5, outside its limits" in str(out_of_reach["reason"])
     assert "stopping_time_s" not in out_of_reach and out_of_reach["case"] == 3.0
@@ -173,7 +173,7 @@ def test_what_numerics_raise_is_a_row_too(monkeypatch: pytest.MonkeyPatch) -> No
 
     setup = setup_of(wheels.robot(), wheels.BRAKES, wheels.SPACE)
     monkeypatch.setattr(Setup, "stop", broken)
-    row = setup.row(0, drawn(setup, 1))
+    row = setup.evaluate(0, drawn(setup, 1))[0]
     assert (row["outcome"], row["reason"]) == ("failed", "LinAlgError: Singular matrix")
 
 
@@ -181,7 +181,7 @@ def test_a_brake_that_is_too_weak_is_no_failure() -> None:
     robot = pl.load(URDF / "six_axis_arm.urdf")
     brakes = pl.Brakes.from_yaml(URDF / "six_axis_arm.brakes.yaml").missing("joint_2")
     setup = setup_of(robot, brakes, pl.safety.Space(), until=1.0)
-    row = setup.row(0, drawn(setup, 1))
+    row = setup.evaluate(0, drawn(setup, 1))[0]
     assert row["outcome"] == "does not hold" and row["reason"] == ""
 
 
@@ -197,14 +197,14 @@ ALL_OBSTACLES = (
 def test_the_nearest_obstacle_counts(arm: pl.Mechanism, setup: Setup) -> None:
     around = replace(setup, obstacles=ALL_OBSTACLES)
     values = drawn(setup, 3)
-    row = around.row(0, values)
+    row = around.evaluate(0, values)[0]
     assert set(row) == set(columns(around))
     run = around.stop(values).run
     each = [clearance(run, one)[one.name].distance for one in ALL_OBSTACLES]
     assert row["clearance_m"] == min(each)
     assert min(each) < sorted(each)[1]
     again = pickle.loads(pickle.dumps(around))
-    assert again.row(0, values) == row
+    assert again.evaluate(0, values)[0] == row
     assert "clearance_m" not in columns(setup)
 
 
@@ -216,14 +216,14 @@ def test_threads_do_not_share_a_machine(setup: Setup) -> None:
     cases = [drawn(setup, seed) for seed in (4, 5, 6)]
     same = {name: x for name, x in cases[0].items() if not name.startswith(("pose", "speed"))}
     cases[1] |= same
-    alone = [setup.row(k, case) for k, case in enumerate(cases)]
+    alone = [setup.evaluate(k, case)[0] for k, case in enumerate(cases)]
     found: list[dict[str, float | str]] = [{}, {}, {}]
     start = Barrier(3)
 
     def work(k: int) -> None:
         start.wait()
         for _ in range(3):
-            found[k] = setup.row(k, cases[k])
+            found[k] = setup.evaluate(k, cases[k])[0]
 
     threads = [Thread(target=work, args=(k,)) for k in range(3)]
     interval = sys.getswitchinterval()

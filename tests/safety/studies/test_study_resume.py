@@ -115,13 +115,13 @@ def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.Monk
     lines = content.splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:31]))
     asked: list[int] = []
-    row = Setup.row
+    evaluate = Setup.evaluate
 
     def watched(setup: Setup, number: int, values: Any) -> Any:
         asked.append(number)
-        return row(setup, number, values)
+        return evaluate(setup, number, values)
 
-    monkeypatch.setattr(Setup, "row", watched)
+    monkeypatch.setattr(Setup, "evaluate", watched)
     again = wheels.study(pl.safety.Random(40), path)
     assert asked == list(range(30, 40))
     assert path.read_bytes() == content and again.done == first.done == 40

@@ -11,8 +11,8 @@ import pytest
 
 import pinloop as pl
 from pinloop.safety.space.solids import Obstacle
-from pinloop.safety.studies.cases import Setup
-from pinloop.safety.studies.worst import criteria, pattern_search
+from pinloop.safety.studies.cases import Setup, criteria
+from pinloop.safety.studies.worst import pattern_search
 
 from ...states import URDF
 from . import wheels
@@ -47,12 +47,12 @@ def test_a_worst_case_between_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     study = wheels.study(pl.safety.Random(4, seed=1))
     peak = {"speed.axis": 0.7, "delay.axis": 0.013, "band.axis": 0.2, "pose.axis": -1.1}
 
-    def row(setup: Setup, number: int, values: dict[str, float]) -> dict[str, float | str]:
+    def evaluate(setup: Setup, number: int, values: dict[str, float]) -> Any:
         spans = {one.name: one.high - one.low for one in setup.variables}
         away = sum(((values[name] - at) / spans[name]) ** 2 for name, at in peak.items())
-        return {"outcome": "stopped", "stopping_time_s": 1.0 - away}
+        return {"outcome": "stopped", "stopping_time_s": 1.0 - away}, None
 
-    monkeypatch.setattr(Setup, "row", row)
+    monkeypatch.setattr(Setup, "evaluate", evaluate)
     (worst,) = few_evaluations(study, "time", evaluations=400).values()
     assert worst.value == pytest.approx(1.0, abs=1e-5)
     for name, at in peak.items():
@@ -92,7 +92,7 @@ def test_each_worst_case_can_be_replayed_to_the_last_digit() -> None:
     found = few_evaluations(study, evaluations=20)
     assert set(found) == {"time", "travel", "angle:a", "angle:b"}
     for worst in found.values():
-        row = study.setup.row(0, worst.values)
+        row, _ = study.setup.evaluate(0, worst.values)
         assert row[worst.column] == worst.value
         again = study.setup.stop(worst.values)
         for stop in (again, worst.stop):
@@ -167,15 +167,15 @@ def test_a_search_that_finds_nothing_better_returns_the_sample() -> None:
 
 def test_cases_that_do_not_hold_are_no_worst_case(monkeypatch: pytest.MonkeyPatch) -> None:
     study = wheels.study(pl.safety.Random(8, seed=1))
-    usual = Setup.row
+    usual = Setup.evaluate
 
-    def row(setup: Setup, number: int, values: dict[str, float]) -> dict[str, float | str]:
-        found = usual(setup, number, values)
+    def evaluate(setup: Setup, number: int, values: dict[str, float]) -> Any:
+        row, stop = usual(setup, number, values)
         if values["band.axis"] < -0.5:
-            found |= {"outcome": "does not hold", "stopping_time_s": 100.0}
-        return found
+            row |= {"outcome": "does not hold", "stopping_time_s": 100.0}
+        return row, stop
 
-    monkeypatch.setattr(Setup, "row", row)
+    monkeypatch.setattr(Setup, "evaluate", evaluate)
     again = wheels.study(pl.safety.Random(8, seed=1))
     assert "does not hold" in again.outcomes() and study.complete
     (worst,) = few_evaluations(again, "time", evaluations=150).values()

@@ -1,9 +1,7 @@
 """Protective distances in general: their terms, the stops that count, the cases of a study.
 
-A distance is a function of one stop: terms of different cases are not added up. The results file of
-a study does not tell how far bodies advance towards a person; stops are computed again from their
-cases, which takes about as long as the study itself. The distances are in `separation` (ISO/TS
-15066) and `iso13855`.
+A distance is a function of one stop: terms of different cases are not added up. The distances are
+in `separation` (ISO/TS 15066) and `iso13855`.
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ from ...errors import BadValue, printable
 from ...tables.number_format import number
 from ...tables.report import Cell, Column, KeyValues, Mark, Report, Table
 from ..stopping import StopResult
-from ..studies.cases import Setup
 from ..studies.study import Study
 
 __all__ = [
@@ -246,7 +243,7 @@ def standing_cases(study: Study) -> Standing:
 def measure_cases(
     study: Study, cases: Sequence[int], measure: Callable[[StopResult], D], jobs: int
 ) -> tuple[list[tuple[float, float]], D]:
-    """What each of some cases asks for, in parallel; the stops are made again, once.
+    """What each of some cases asks for, in parallel.
 
     Args:
         study: the study.
@@ -265,23 +262,20 @@ def measure_cases(
         raise BadValue(f"jobs is {jobs!r}; give a number of processes, or -1 for all cores")
     size = -(-len(cases) // (_TASKS * max(1, effective_n_jobs(jobs))))
     batches = Parallel(n_jobs=jobs)(
-        delayed(_batch)(study.setup, [(case, study.values(case)) for case in part], measure)
-        for part in (cases[k : k + size] for k in range(0, len(cases), size))
+        delayed(_batch)(study, cases[k : k + size], measure) for k in range(0, len(cases), size)
     )
     pairs = [pair for pairs, _ in batches for pair in pairs]
     return pairs, max((largest for _, largest in batches), key=lambda each: each.distance)
 
 
 def _batch(
-    setup: Setup,
-    cases: Sequence[tuple[int, Mapping[str, float]]],
-    measure: Callable[[StopResult], D],
+    study: Study, cases: Sequence[int], measure: Callable[[StopResult], D]
 ) -> tuple[list[tuple[float, float]], D]:
     """What a worker computes; a mistake is told with its case."""
     pairs, largest = [], None
-    for case, values in cases:
+    for case in cases:
         try:
-            distance = measure(setup.stop(values))
+            distance = measure(study.replay(case))
         except BadValue as error:
             raise BadValue(f"case {case} of the study: {error}") from None
         pairs.append((distance.distance, distance.simple))

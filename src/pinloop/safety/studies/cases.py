@@ -30,8 +30,21 @@ from ..stopping.brake_times import Category
 from ..stopping.prepared_robot import PreparedRobot, prepare_robot, tool_of
 from ..stopping.stop import stop_prepared
 from .space import Space, Variable, driven_joints
+from .stop_file import pack_stop, unpack_stop
 
-__all__ = ["CLEARANCE", "TOOL_PLACE", "Setup", "WorstCase", "columns", "joint_columns", "tool_way"]
+__all__ = [
+    "CLEARANCE",
+    "TOOL_PLACE",
+    "Records",
+    "Row",
+    "Setup",
+    "WorstCase",
+    "columns",
+    "criteria",
+    "joint_columns",
+    "size_of",
+    "tool_way",
+]
 
 Array = NDArray[np.float64]
 Values = Mapping[str, float]
@@ -98,8 +111,8 @@ class Setup:
             machine, trigger, self.category, q, v, self.until, self.method, self.standstill
         )
 
-    def row(self, number: int, values: Values) -> Row:
-        """The row of a case; one with the reason if it cannot be computed.
+    def evaluate(self, number: int, values: Values) -> tuple[Row, StopResult | None]:
+        """The row of a case and its stop; the reason, and no stop, if it cannot be computed.
 
         Args:
             number: number of the case.
@@ -110,13 +123,35 @@ class Setup:
         try:
             stop = self.stop(values)
             near = {CLEARANCE: self.clearance(stop)} if self.obstacles else {}
-            return row | {"outcome": "", "reason": ""} | _numbers(stop) | near
+            return row | {"outcome": "", "reason": ""} | _numbers(stop) | near, stop
         except PinloopError as error:
             reason = str(error)
         except (ArithmeticError, ValueError, RuntimeError) as error:
             # What numerics raise: one such case must not end a study of thousands.
             reason = f"{type(error).__name__}: {error}"
-        return row | {"outcome": "failed", "reason": " ".join(reason.split())}
+        return row | {"outcome": "failed", "reason": " ".join(reason.split())}, None
+
+    def pack(self, stop: StopResult, values: Values) -> bytes:
+        """The stop of a case as bytes, without what all stops of the study share."""
+        return pack_stop(stop, self._shared(values))
+
+    def unpack(self, data: bytes, values: Values) -> StopResult | None:
+        """The stop of a case from its bytes; None if they cannot be read."""
+        return unpack_stop(data, self._shared(values))
+
+    def _shared(self, values: Values) -> dict[str, object]:
+        """What belongs to all stops with the robot of a case, by name."""
+        machine = self._machine(values)
+        return {
+            "prepared robot": machine.robot,
+            "robot": machine.equations.robot,
+            "all rotors": machine.system.robot,
+            "equations": machine.system,
+            "train": machine.train,
+            "brakes": machine.train.brakes,
+            "category": self.category,
+            "motion": self.space.motion,
+        }
 
     def clearance(self, stop: StopResult) -> float:
         """How near a stop comes to the obstacles [m]; 0 if it touches one."""
@@ -253,6 +288,59 @@ def tool_way(stop: StopResult, frame: str) -> tuple[float, float]:
         return 0.0, max([0.0, *stored])
     travel = float((moving.h[rows] * width) @ (inside @ FINE.weights))
     return travel, max([*stored, float(FINE.largest(inside[..., None]).max())])
+
+
+# -- what is worst --------------------------------------------------------------------------------
+
+
+def criteria(setup: Setup) -> dict[str, str]:
+    """Criteria and the columns that measure them. Clearances are bad if small, all else if large.
+
+    Args:
+        setup: what all cases of a study have in common.
+    """
+    columns = {"time": "stopping_time_s", "travel": "tool_travel_m"}
+    if setup.obstacles:
+        columns["clearance"] = CLEARANCE
+    for name in setup.brakes.joints:
+        of = joint_columns(setup.robot, name)
+        columns[f"angle:{name}"] = of["excursion"]
+        columns[f"impulse:{name}"] = of["impulse"]
+        columns[f"gear:{name}"] = of["peak_gear_torque"]
+    return columns
+
+
+def size_of(row: Mapping[str, float | str], column: str) -> float:
+    """How bad a case is, larger is worse; not a number where it did not end in a held robot."""
+    if row["outcome"] != "stopped":
+        return math.nan
+    value = float(row[column])
+    return -value if column == CLEARANCE else value
+
+
+class Records:
+    """The worst cases so far, one after another.
+
+    Args:
+        setup: what all cases have in common.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self._columns = tuple(criteria(setup).values())
+        self._worst: dict[str, float] = {}
+
+    def takes(self, row: Mapping[str, float | str]) -> bool:
+        """Whether a case is worse than all before it, or the first in which a robot moves on."""
+        sizes = {"outcome": 0.0}
+        if row["outcome"] == "stopped":
+            sizes = {column: size_of(row, column) for column in self._columns}
+        records = {
+            column: size
+            for column, size in sizes.items()
+            if math.isfinite(size) and size > self._worst.get(column, -math.inf)
+        }
+        self._worst |= records
+        return bool(records)
 
 
 @public

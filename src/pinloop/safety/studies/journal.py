@@ -22,6 +22,8 @@ from ...boundary.csv import csv_line
 from ...boundary.files import may_replace, read_text
 from ...boundary.json import json_text, json_values, write_json
 from ...errors import PinloopError
+from .manifest import digest_of
+from .stop_file import StopFile
 
 __all__ = ["Journal", "read_cells", "read_rows", "unreadable"]
 
@@ -47,16 +49,29 @@ class Journal:
         self.path, self.names = path, list(names)
         self.beside = path.with_name(path.name + ".manifest.json")
         self._manifest = json_values(manifest)
-        self._end = 0
+        self._stops = StopFile(path, digest_of(manifest))
+        self._end, self._stops_end = 0, self._stops.begin()
         self.done = self._resume() if os.path.exists(path) else self._begin()
 
-    def append(self, rows: Sequence[Row]) -> None:
-        """Add rows; they are on the disk when this returns."""
+    @property
+    def has_room(self) -> bool:
+        """Whether all stops are kept, not only the worst."""
+        return self._stops.has_room(self._stops_end)
+
+    def append(self, rows: Sequence[Row], stops: Sequence[tuple[int, bytes]] = ()) -> None:
+        """Add rows; they are on the disk when this returns.
+
+        Args:
+            rows: the next rows.
+            stops: packed stops of some of these cases, with their numbers.
+        """
         data = b"".join(
             _sealed([_shown(row[name]) if name in row else "" for name in self.names])
             for row in rows
         )
         try:
+            if stops:
+                self._stops_end = self._stops.append(self._stops_end, stops)
             with self.path.open("r+b") as file:
                 if file.seek(0, os.SEEK_END) != self._end:
                     raise PinloopError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import coal
@@ -10,13 +11,14 @@ import numpy as np
 import pinocchio as pin
 import scipy
 
+from ...boundary.json import json_text, json_values
 from ...model.mechanism import Mechanism
 from ...version import __version__
 from ..space.solids import Obstacle
 from .cases import Setup
 from .sampling import Sampling
 
-__all__ = ["manifest_of"]
+__all__ = ["digest_of", "manifest_of"]
 
 
 def manifest_of(setup: Setup, sampling: Sampling) -> dict[str, Any]:
@@ -46,6 +48,11 @@ def manifest_of(setup: Setup, sampling: Sampling) -> dict[str, Any]:
         "standstill": repr(setup.standstill),
         "obstacles": {item.name: _obstacle(item) for item in setup.obstacles},
     }
+
+
+def digest_of(manifest: Mapping[str, Any]) -> str:
+    """The digest by which files beside the results know their study."""
+    return _digest(json_text(json_values(manifest)))
 
 
 def _digest(*parts: Any) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from tempfile import mkdtemp
@@ -21,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from ... import errors
 from ...boundary.arguments import flat_numbers, public, require_kind
 from ...boundary.files import as_path, replace_file, require_pyarrow
-from ...boundary.values import forward
+from ...boundary.values import forward, stored_fields
 from ...errors import BadValue, PinloopError, PinloopWarning, shown
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism, require_robot
@@ -32,11 +33,12 @@ from ..brakes.brakes import Brakes
 from ..space.solids import Obstacle, checked_obstacles
 from ..stopping import Payload, StopResult, Trigger
 from ..stopping.brake_times import Category, as_category
-from .cases import CLEARANCE, Row, Setup, WorstCase, columns
+from .cases import CLEARANCE, Records, Row, Setup, WorstCase, columns
 from .journal import Journal, read_rows
-from .manifest import manifest_of
+from .manifest import digest_of, manifest_of
 from .sampling import Sampling, Sobol
 from .space import Space
+from .stop_file import StopFile
 
 __all__ = ["Study", "study"]
 
@@ -109,8 +111,20 @@ class Study:
         return _values(self.setup, self.sampling, case, case + 1)[0]
 
     def replay(self, case: int) -> StopResult:
-        """Make the stop of a case again, with everything."""
-        return self.setup.stop(self.values(case))
+        """Return the stop of a case, with everything.
+
+        As it was computed; computed again if it is not beside the results, as in studies of earlier
+        versions, or if that file is full.
+        """
+        values, packed = self.values(case), self._stops.read(case)
+        stop = None if packed is None else self.setup.unpack(packed, values)
+        return self.setup.stop(values) if stop is None else stop
+
+    @cached_property
+    def _stops(self) -> StopFile:
+        return StopFile(self.path, digest_of(manifest_of(self.setup, self.sampling)))
+
+    __getstate__ = stored_fields
 
     def worst(self, column: str) -> int:
         """Number of the case with the largest size in a column; of clearances the smallest."""
@@ -129,8 +143,8 @@ class Study:
     ) -> Path:
         """Write a report as one HTML file: distributions, maps, worst cases and their replays.
 
-        What it was made from is in it and in ``<path>.manifest.json`` beside it. Worst cases are
-        computed again; the size of the file does not depend on the number of cases.
+        What it was made from is in it and in ``<path>.manifest.json`` beside it. The size of the
+        file does not depend on the number of cases.
 
         Args:
             path: file to write.
@@ -267,7 +281,7 @@ def _run(
     setup: Setup, sampling: Sampling, journal: Journal, size: int, jobs: int, report: Any
 ) -> None:
     """All cases that are still to be done, in order."""
-    workers, batch = max(1, effective_n_jobs(jobs)), _BATCH
+    workers, batch, records = max(1, effective_n_jobs(jobs)), _BATCH, Records(setup)
     with Parallel(n_jobs=jobs) as parallel:
         while journal.done < size:
             first, begin = journal.done, perf_counter()
@@ -277,15 +291,25 @@ def _run(
                 delayed(_batch)(setup, k, values[k - first : k - first + batch])
                 for k in range(first, last, batch)
             )
-            journal.append([row for rows in parallel(tasks) for row in rows])
+            cases = [case for cases in parallel(tasks) for case in cases]
+            kept = [
+                (k, packed)
+                for k, (row, packed) in enumerate(cases, start=first)
+                if (records.takes(row) or journal.has_room) and packed
+            ]
+            journal.append([row for row, _ in cases], kept)
             report(journal.done)
             share = _ROUND / max(perf_counter() - begin, 1e-3)
             batch = int(min(max(1.0, batch * min(share, 4.0)), _LARGEST_BATCH))
 
 
-def _batch(setup: Setup, first: int, values: Sequence[dict[str, float]]) -> list[Row]:
-    """Rows of consecutive cases; what a worker computes."""
-    return [setup.row(first + k, case) for k, case in enumerate(values)]
+def _batch(setup: Setup, first: int, values: Sequence[dict[str, float]]) -> list[tuple[Row, bytes]]:
+    """Rows and packed stops of consecutive cases; what a worker computes."""
+    cases = []
+    for k, case in enumerate(values):
+        row, stop = setup.evaluate(first + k, case)
+        cases.append((row, b"" if stop is None else setup.pack(stop, case)))
+    return cases
 
 
 def _varying(setup: Setup) -> tuple[str, ...]:

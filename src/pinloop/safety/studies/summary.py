@@ -20,10 +20,9 @@ from ...tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report
 from ...tolerances import LIMIT_PASSED
 from ...units import column_unit, shown_unit
 from ..stopping.assumptions import PLANNING_AID
-from .cases import CLEARANCE, Setup, joint_columns
+from .cases import CLEARANCE, Setup, WorstCase, joint_columns
 from .manifest import manifest_of
 from .study import Study
-from .worst import WorstCase
 
 __all__ = [
     "SAMPLED",

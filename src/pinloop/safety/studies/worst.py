@@ -18,32 +18,15 @@ from numpy.typing import NDArray
 
 from ...boundary.arguments import public, require_kind
 from ...errors import BadValue, UnknownName
-from .cases import CLEARANCE, Setup, WorstCase, joint_columns
+from .cases import Setup, WorstCase, criteria, size_of
 from .study import Study
 
-__all__ = ["WorstCase", "criteria", "known_criteria", "pattern_search", "worst_case"]
+__all__ = ["known_criteria", "pattern_search", "worst_case"]
 
 Array = NDArray[np.float64]
 
 _STEP, _SMALLEST = 0.25, 1e-3
 """First and last step of the search, as parts of the ranges."""
-
-
-def criteria(setup: Setup) -> dict[str, str]:
-    """Criteria and the columns that measure them. Clearances are bad if small, all else if large.
-
-    Args:
-        setup: what all cases of a study have in common.
-    """
-    columns = {"time": "stopping_time_s", "travel": "tool_travel_m"}
-    if setup.obstacles:
-        columns["clearance"] = CLEARANCE
-    for name in setup.brakes.joints:
-        of = joint_columns(setup.robot, name)
-        columns[f"angle:{name}"] = of["excursion"]
-        columns[f"impulse:{name}"] = of["impulse"]
-        columns[f"gear:{name}"] = of["peak_gear_torque"]
-    return columns
 
 
 @public
@@ -87,15 +70,15 @@ def worst_case(
     cases: dict[str, WorstCase] = {}
     for name, column in known.items():
         own = [search for (of, _), search in zip(tasks, searches, strict=True) if of == name]
-        size, values, _ = max(own, key=lambda search: search[0])
+        size, values, packed, _ = max(own, key=lambda search: search[0])
         cases[name] = WorstCase(
             name,
             column,
             abs(size),
             float(abs(np.nanmax(sizes[name]))),
             values,
-            study.setup.stop(values),
-            sum(count for _, _, count in own),
+            study.setup.unpack(packed, values) or study.setup.stop(values),
+            sum(count for *_, count in own),
         )
     return cases
 
@@ -121,20 +104,12 @@ def known_criteria(setup: Setup, wanted: Sequence[str] | None) -> dict[str, str]
     return {name: known[name] for name in dict.fromkeys(chosen)}
 
 
-def _size(row: Mapping[str, float | str], column: str) -> float:
-    """How bad a case is, larger is worse; not a number where it did not end in a held robot."""
-    if row["outcome"] != "stopped":
-        return np.nan
-    value = float(row[column])
-    return -value if column == CLEARANCE else value
-
-
 def _samples(study: Study, known: Mapping[str, str]) -> dict[str, Array]:
     """Sizes of the samples per criterion."""
     samples: dict[str, list[float]] = {name: [] for name in known}
     for row in study.rows():
         for name, column in known.items():
-            samples[name].append(_size(row, column))
+            samples[name].append(size_of(row, column))
     if not any(np.isfinite(sizes).any() for sizes in samples.values()):
         raise BadValue("no case of the study stopped: there is none to start from")
     return {name: np.array(sizes) for name, sizes in samples.items()}
@@ -153,8 +128,8 @@ def _worst_of(sizes: Array, count: int) -> list[int]:
 
 def _search_from(
     setup: Setup, values: Mapping[str, float], column: str, evaluations: int
-) -> tuple[float, dict[str, float], int]:
-    """Search from one case on; the size reached, its case, and the number of stops made."""
+) -> tuple[float, dict[str, float], bytes, int]:
+    """Search from one case on: the size reached, its case and stop, the number of stops made."""
     moving = [variable for variable in setup.variables if variable.varies]
     low = np.array([variable.low for variable in moving])
     span = np.array([variable.high - variable.low for variable in moving])
@@ -167,11 +142,18 @@ def _search_from(
         return {**values, **{variable.name: variable.at(share) for variable, share in places}}
 
     def size(x: Array) -> float:
-        value = _size(setup.row(0, case(x)), column)
-        return -np.inf if np.isnan(value) else value
+        values = case(x)
+        row, stop = setup.evaluate(0, values)
+        value = size_of(row, column)
+        value = -np.inf if np.isnan(value) else value
+        if stop is not None and value > max(stops, default=-np.inf):
+            stops.clear()
+            stops[value] = setup.pack(stop, values)
+        return value
 
+    stops: dict[float, bytes] = {}
     best, x, count = pattern_search(size, start, evaluations)
-    return best, case(x), count
+    return best, case(x), stops.get(best, b""), count
 
 
 def pattern_search(

@@ -1,7 +1,7 @@
 """The report of a study: one HTML file with distributions, maps, worst cases and their replays.
 
 Its size does not depend on the number of cases: pictures show bins, and only the worst cases are
-computed again. Nothing is fetched when it is opened.
+replayed. Nothing is fetched when it is opened.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ...boundary.files import as_path, may_replace, write_text
 from ...errors import BadValue
+from ...safety.studies.cases import WorstCase
 from ...safety.studies.study import Study
-from ...safety.studies.worst import WorstCase
 from ...tables.report import Section
 from .report_manifest import FORMAT, manifest_text
 from .study_page import page_of

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from ...errors import PinloopError, printable
 from ...safety.stopping import StopResult
+from ...safety.studies.cases import WorstCase
 from ...safety.studies.space import Variable
 from ...safety.studies.study import Study
-from ...safety.studies.worst import WorstCase, known_criteria
+from ...safety.studies.worst import known_criteria
 from ...tables.markup import Markup, element, joined
 from ...tables.number_format import decimals, milliseconds, number, units_of
 from ...tables.report import Cell, Column, Table
@@ -71,7 +72,7 @@ def chosen(
     measures: Measures,
     worst: Iterable[str] | Mapping[str, WorstCase] | None,
 ) -> list[Replayed]:
-    """The cases to be replayed, computed again.
+    """The cases to be replayed.
 
     Args:
         study: the study.
@@ -189,7 +190,7 @@ def replays_section(cases: list[Replayed], study: Study) -> Replays:
     bar = element("div", *tabs, class_="tabs", role="tablist", aria_label="Cases",
                   data_most=_LIVE)  # fmt: skip
     remark = element(
-        "p", "Computed again from their values. In Python: ",
+        "p", "In Python: ",
         element("code", "study.replay(case)"), " is the stop with everything.", class_="remark",
     )  # fmt: skip
     assert player is not None

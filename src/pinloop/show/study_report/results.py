@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import printable
-from ...safety.studies.cases import CLEARANCE, TOOL_PLACE, Setup, joint_columns
+from ...safety.studies.cases import CLEARANCE, TOOL_PLACE, Setup, criteria, joint_columns
 from ...safety.studies.journal import read_cells, unreadable
 from ...safety.studies.study import Study
 from ...safety.studies.summary import Beyond, Distribution, beyond_columns, distribution_of
-from ...safety.studies.worst import criteria
 from ...tables.number_format import decimals, number
 from ...tolerances import LIMIT_PASSED
 from ...units import column_unit, shown_unit

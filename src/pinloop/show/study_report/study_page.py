@@ -8,9 +8,9 @@ from typing import Any
 
 from ...safety.stopping.assumptions import PLANNING_AID, assumptions_with
 from ...safety.stopping.prepared_robot import tool_of
+from ...safety.studies.cases import WorstCase
 from ...safety.studies.study import Study
 from ...safety.studies.summary import SAMPLED
-from ...safety.studies.worst import WorstCase
 from ...tables.markup import Content, Markup, element
 from ...tables.page import asset, document
 from ...tables.report import Block, Section, section_blocks
