@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import re
 import webbrowser
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -155,17 +157,49 @@ def test_only_errors_of_pinloop_leave(
     assert not failures, "\n".join(failures)
 
 
-def test_fields_of_values_are_arguments_too(tmp_path: Path) -> None:
-    robot = four_bar(tmp_path)
-    q = pl.assemble(robot)
-    friction = pl.forces.JointFriction({"joint_1": 1.0})  # type: ignore[arg-type]
-    with pytest.raises(pl.BadValue, match=r"speed is .* \(dict\); JointFriction needs a number"):
-        pl.simulate(robot, q, until=0.01, forces=[friction])
-    with pytest.raises(pl.BadValue, match="the action of an event is 'e'"):
-        pl.simulation.Event("e", at=0.1)  # type: ignore[arg-type]
-    for speed in (np.nan, np.inf, -1.0):
-        with pytest.raises(pl.BadValue, match="speed of a standstill is"):
-            pl.safety.Standstill(speed)
+NUMBER = float("nan")
+WRONG_FIELDS: list[tuple[Callable[[], object], str]] = [
+    (lambda: pl.PD("j", NUMBER, 1), "stiffness is nan (float); PD needs a finite number"),
+    (lambda: pl.PD("j", 1, 1, "deg"), "target is 'deg' (str); PD needs a number or a function"),  # type: ignore[arg-type]
+    (lambda: pl.Torque("j", float("inf")), "value is inf (float); Torque needs a finite number"),
+    (lambda: pl.forces.JointDamping({"j": "x"}), "coefficients['j'] is 'x' (str); "),  # type: ignore[dict-item]
+    (lambda: pl.forces.JointDamping({"j": [1, 2]}), "coefficients['j'] is [1, 2] (list); "),  # type: ignore[dict-item]
+    (lambda: pl.forces.JointFriction({"j": 1.0}), "speed is {'j': 1.0} (dict); JointFriction "),  # type: ignore[arg-type]
+    (lambda: pl.forces.Spring("a", ("b", (0, NUMBER, 0)), 1), "frame_b[1] is (0, nan, 0) "),
+    (lambda: pl.forces.PointForce("a", "up"), "force is 'up' (str); PointForce needs numbers or "),
+    (lambda: pl.constraints.Rolling("a", NUMBER), "radius is nan (float); Rolling needs a finite"),
+    (lambda: pl.constraints.NoSlip("a", (0, NUMBER, 1)), "axis[1] is nan (float); NoSlip needs a"),
+    (lambda: pl.lock("j", NUMBER), "at is nan; lock needs a number"),
+    (lambda: pl.lock("j", float("inf")), "at is inf (float); Event needs a finite number"),
+    (lambda: pl.simulation.EndStops(1.5), "a finite number at least 0 and at most 1"),
+    (lambda: pl.simulation.EndStops(True), "restitution is True (bool); EndStops needs a number"),
+    (lambda: pl.Projection(0), "tol is 0 (int); Projection needs a finite number above 0"),
+    (lambda: pl.Category1(time_limit=-1), "time_limit is -1 (int); Category1 needs a finite "),
+    (lambda: pl.Category1("path"), "on_path is 'path' (str); Category1 needs True or False"),  # type: ignore[arg-type]
+    (lambda: pl.Payload(-1), "mass is -1 (int); Payload needs a finite number at least 0"),
+    (lambda: pl.Payload(1, (0, NUMBER, 0)), "com is (0, nan, 0) (tuple); Payload needs finite "),
+    (lambda: pl.safety.Trigger(at=NUMBER), "at is nan (float); Trigger needs a finite number"),
+    (lambda: pl.safety.Trigger(sensor=-0.1), "sensor is -0.1 (float); Trigger needs a finite "),
+    (lambda: pl.safety.Standstill(NUMBER), "speed is nan (float); Standstill needs a finite "),
+    (lambda: pl.regularize(pl.load(URDF / "fourbar.urdf"), samples=NUMBER), "samples is nan; "),  # type: ignore[arg-type]
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "part"), WRONG_FIELDS, ids=[part for _, part in WRONG_FIELDS])
+def test_a_value_is_refused_where_it_is_made(make: Callable[[], object], part: str) -> None:
+    with pytest.raises(pl.BadValue, match=re.escape(part)):
+        make()
+
+
+def test_values_of_other_kinds_of_numbers_are_as_good() -> None:
+    assert pl.PD("j", np.float64(1), float(np.float32(2)), lambda t: t).stiffness == 1.0
+    for number in (np.float32(2), np.int64(2), np.array(2.0), Fraction(2), True + 1):
+        assert pl.PD("j", number, 1).stiffness == 2  # type: ignore[arg-type]
+    assert pl.forces.Spring("a", ("b", [0, 0, 1]), 1).frame_b == ("b", [0, 0, 1])
+    assert pl.Payload(1, np.zeros(3), np.eye(3)).mass == 1
+    assert pl.simulation.EndStops(0, ["j"])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="missing 1 required"):
+        pl.PD("j", 1)  # type: ignore[call-arg]
 
 
 def test_a_wrong_call_stays_pythons(tmp_path: Path) -> None:

@@ -265,13 +265,9 @@ def test_rows_stand_in_order_with_labels_masks_and_scales() -> None:
     [
         (pl.constraints.NoSlip("couple", (0, 0, 1)), "did you mean 'coupler'"),
         (pl.constraints.NoSlip("coupler", (0, 0, 0)), "direction of 3 numbers"),
-        (pl.constraints.NoSlip("coupler", (0, np.nan, 1)), "direction of 3 numbers"),
-        (pl.constraints.NoSlip("coupler", "x"), "direction of 3 numbers"),  # type: ignore[arg-type]
-        (pl.constraints.Rolling("coupler", "x"), "radius x"),  # type: ignore[arg-type]
         (pl.constraints.Rolling("nothing", 1.0), "no body or frame 'nothing'"),
         (pl.constraints.Rolling("coupler", 0.0), "radius 0"),
         (pl.constraints.Rolling("coupler", -1.0), "radius -1"),
-        (pl.constraints.Rolling("coupler", float("nan")), "radius nan"),
         (pl.constraints.Rolling("coupler", 1.0, (0, 0, 0)), "normal of Rolling"),
         (pl.constraints.Rolling("coupler", 1.0, axle=(0, 0, 0)), "axle of Rolling"),
         (pl.constraints.AngularMomentum((0, 0, 0)), "axis of AngularMomentum"),

@@ -307,11 +307,7 @@ def test_forces_add_up_and_each_has_a_line_of_its_own() -> None:
         (pl.PD("ball", 1.0, 1.0), "PD needs a joint with one coordinate"),
         (pl.forces.JointDamping({"cranck": 1.0}), "did you mean 'crank'"),
         (pl.forces.JointFriction(coefficients={"cranck": 1.0}), "did you mean 'crank'"),
-        (pl.forces.JointDamping({"crank": "x"}), "'crank'.*not made of numbers"),  # type: ignore[dict-item]
-        (pl.forces.JointDamping({"crank": [1, 2]}), "'crank'.*not 2"),  # type: ignore[dict-item]
-        (pl.forces.JointFriction(coefficients={"crank": np.nan}), "'crank'.*not finite"),
         (pl.forces.JointFriction(speed=0.0), "speed 0"),
-        (pl.forces.JointFriction(speed=float("nan")), "speed nan"),
         (pl.forces.Spring("coupler", "nowhere", 1.0), "no body or frame 'nowhere'"),
         (pl.forces.Damper("nowhere", "coupler", 1.0), "no body or frame 'nowhere'"),
         (pl.forces.PointForce("nowhere", (0, 0, 1)), "no body or frame 'nowhere'"),
@@ -320,7 +316,6 @@ def test_forces_add_up_and_each_has_a_line_of_its_own() -> None:
             pl.forces.Spring("coupler", ("coupler", (0, 0)), 1.0),
             r"the point on 'coupler' has shape \(2,\)",
         ),
-        (pl.forces.Spring("coupler", 3, 1.0), "acts on 3; name a body"),  # type: ignore[arg-type]
     ],
 )
 def test_forces_that_cannot_be(force: Force, message: str) -> None:
@@ -333,7 +328,7 @@ WRONG: dict[str, tuple[Callable[[], Force], str]] = {
     "number": (lambda: pl.TorqueFunction(lambda t, q, v: 1.0, "mine"), r"'mine' has shape \(\)"),
     "words": (lambda: pl.TorqueFunction(lambda t, q, v: ["a", "b", "c"]), "not made of numbers"),
     "point": (lambda: pl.forces.PointForce("a", (1.0, 2.0)), r"shape \(2,\).*\(3,\)"),
-    "nan": (lambda: pl.Torque("j1", float("nan")), "'torque j1' is not finite at t = 0"),
+    "nan": (lambda: pl.Torque("j1", lambda t: float("nan")), "'torque j1' is not finite at t = 0"),
     "inf": (lambda: pl.forces.PointForce("a", lambda t: [0, 0, np.inf]), "not finite"),
 }
 

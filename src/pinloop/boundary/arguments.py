@@ -1,20 +1,25 @@
 """Arguments of the wrong kind: one sentence for all public functions, from their annotations.
 
-`public` stands above every function and class that users call. It costs nothing while arguments are
-right. Where a call fails inside with what Python raises on values of the wrong kind, the arguments
-are held against the annotations, and the first that does not fit is named. A call whose arguments
-all fit fails as it did: that is a defect of pinloop, and is not hidden.
+`public` stands above every function and class that users call. It costs next to nothing while
+arguments are right. Where a call fails inside with what Python raises on values of the wrong kind,
+the arguments are held against the annotations, and the first that does not fit is named. A call
+whose arguments all fit fails as it did: that is a defect of pinloop, and is not hidden. `checked`
+stands above values that users write down, such as forces: these are held against the annotations
+and their marks where they are made, before a NaN or a text gets far away from its author.
 """
 
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, is_dataclass
-from functools import wraps
+from dataclasses import fields
+from functools import cache, wraps
+from itertools import repeat
+from numbers import Real
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import numpy as np
@@ -22,9 +27,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BadValue, PinloopError, shown
 from ..tolerances import NO_DIRECTION
+from .marks import Range, parted
 
 Array = NDArray[np.float64]
 Thing = TypeVar("Thing", bound=Callable[..., Any])
+Value = TypeVar("Value")
 
 _CONFUSED = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError)
 """What Python, NumPy and Boost raise on values of the wrong kind."""
@@ -46,10 +53,6 @@ _WORDS = {
 }
 
 
-_PUBLIC: set[type] = set()
-"""Public dataclasses, whose fields are annotated as arguments are."""
-
-
 def public(thing: Thing) -> Thing:
     """Let a function, or a class with its public methods, name arguments of the wrong kind.
 
@@ -57,10 +60,8 @@ def public(thing: Thing) -> Thing:
         thing: the function or class.
     """
     if not isinstance(thing, type):
-        function: Thing = _explaining(thing)
+        function: Thing = _explaining(thing, _refuse_nan)
         return function
-    if is_dataclass(thing):
-        _PUBLIC.add(thing)
     for name, member in list(vars(thing).items()):
         if name not in ("__init__", "__call__") and name.startswith("_"):
             continue
@@ -71,16 +72,93 @@ def public(thing: Thing) -> Thing:
     return thing
 
 
-def _explaining(function: Any) -> Any:
+def checked(cls: type[Value]) -> type[Value]:
+    """Let a dataclass refuse fields that do not fit their annotations and marks, or are not finite.
+
+    Args:
+        cls: the class.
+    """
+    owner: Any = cls
+    construct = owner.__init__
+
+    @wraps(construct)
+    def construct_checked(self: Any, *arguments: Any, **options: Any) -> None:
+        construct(self, *arguments, **options)
+        for name, kind in _field_kinds(owner):
+            if problem := _problem(name, getattr(self, name), kind):
+                label, value, wanted = problem
+                what = f"{label} is {shown(value)} ({type(value).__name__})"
+                raise BadValue(f"{what}; {cls.__name__} needs {wanted}")
+
+    owner.__init__ = construct_checked
+    return cls
+
+
+@cache
+def _field_kinds(cls: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple((part.name, _resolved(part.type, cls)) for part in fields(cls))
+
+
+def _problem(label: str, value: Any, kind: Any) -> tuple[str, Any, str] | None:
+    """What is wrong with a field or a part of it: its label, value, and what it should be."""
+    bare, marks = parted(_Numbers if kind == ArrayLike else kind)
+    origin, parts = get_origin(bare), get_args(bare)
+    problem = label, value, _described(bare)
+    if origin in (Union, types.UnionType):
+        problems = [_problem(label, value, part) for part in parts]
+        if None in problems:
+            return None
+        # Of a number outside its range, or a table with a wrong item, that is the reason.
+        alike = (why for why, part in zip(problems, parts, strict=True) if _alike(value, part))
+        return next(alike, problem)
+    inner: Iterable[tuple[str, Any, Any]] = ()
+    if _alike(value, kind) and isinstance(value, Mapping) and parts:
+        inner = ((f"{label}[{shown(key)}]", item, parts[1]) for key, item in value.items())
+    elif _alike(value, kind) and isinstance(value, (list, tuple)) and parts:
+        same = origin is not tuple or parts[-1] is Ellipsis
+        kinds = repeat(parts[0]) if same else parts
+        inner = ((f"{label}[{k}]", *pair) for k, pair in enumerate(zip(value, kinds)))  # noqa: B905
+    if found := next(filter(None, (_problem(*part) for part in inner)), None):
+        return found
+    if not _fits(value, bare):
+        return problem
+    ranges = [mark for mark in marks if isinstance(mark, Range)]
+    if bare is float and not (math.isfinite(value) and all(r.holds(value) for r in ranges)):
+        return label, value, " ".join(["a finite number", *map(str, ranges)])
+    if bare is _Numbers and not np.all(np.isfinite(np.asarray(value, dtype=float))):
+        return label, value, "finite numbers"
+    return None
+
+
+def _alike(value: Any, kind: Any) -> bool:
+    """Whether a value is of a kind, whatever is in it."""
+    bare = parted(kind)[0]
+    origin = get_origin(bare)
+    if not isinstance(origin, type) or bare in _SCALARS:
+        return _fits(value, bare)
+    return isinstance(value, list if origin is tuple and isinstance(value, list) else origin)
+
+
+def _refuse_nan(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> None:
+    """Refuse a number that is none, which would go through every comparison."""
+    for value in (*arguments, *options.values()):
+        if isinstance(value, float) and value != value:
+            given = inspect.signature(function).bind(*arguments, **options).arguments
+            name = next(name for name, other in given.items() if other is value)
+            raise BadValue(f"{name} is nan; {function.__name__} needs a number")
+
+
+def _explaining(function: Any, before: Callable[..., None] | None = None) -> Any:
     @wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
+        if before is not None:
+            before(function, arguments, options)
         try:
             return function(*arguments, **options)
         except PinloopError:
             raise
         except _CONFUSED as error:
-            given = (*arguments, *options.values())
-            problem = _misfit(function, arguments, options) or _misfit_within(given)
+            problem = _misfit(function, arguments, options)
             if problem is None:
                 raise
             raise BadValue(problem) from error
@@ -107,20 +185,6 @@ def _misfit(function: Any, arguments: Iterable[Any], options: Mapping[str, Any])
             if not _fits(item, kind):
                 what = f"{label} is {shown(item)} ({type(item).__name__})"
                 return f"{what}; {function.__name__.strip('_')} needs {_described(kind)}"
-    return None
-
-
-def _misfit_within(arguments: Iterable[Any]) -> str | None:
-    """What is wrong with a field of public values, such as forces, that are fitting arguments."""
-    for argument in arguments:
-        for value in argument if isinstance(argument, (list, tuple)) else (argument,):
-            if type(value) not in _PUBLIC:
-                continue
-            for part in fields(value):
-                kind, item = _resolved(part.type, type(value)), getattr(value, part.name)
-                if not _fits(item, kind):
-                    what = f"{part.name} is {shown(item)} ({type(item).__name__})"
-                    return f"{what}; {type(value).__name__} needs {_described(kind)}"
     return None
 
 
@@ -182,7 +246,8 @@ def _holds(value: Any, origin: Any, parts: tuple[Any, ...]) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and _is_numbers(value)
+    single = isinstance(value, np.ndarray) and value.ndim == 0
+    return (isinstance(value, Real) or single) and _is_numbers(value)
 
 
 def _is_numbers(value: Any) -> bool:

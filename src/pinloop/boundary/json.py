@@ -12,8 +12,8 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, is_typeddict
 
 from .files import write_text
-from .marks import BOUNDS, As, Check, Range, Short
-from .schema import keys_of, parted
+from .marks import BOUNDS, As, Check, Range, Short, parted
+from .schema import keys_of
 
 
 def json_text(

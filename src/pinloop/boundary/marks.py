@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired, get_args, get_origin
 
 from ..errors import BadValue
 from ..tolerances import NO_DIRECTION
@@ -134,6 +134,15 @@ class Short:
     def lengthened(self, value: object) -> object:
         """The longer form."""
         return {self.full: value} if isinstance(self.full, str) else self.full(value)
+
+
+def parted(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A type and its marks."""
+    if get_origin(kind) is NotRequired:
+        kind = get_args(kind)[0]
+    if get_origin(kind) is Annotated:
+        return kind.__origin__, kind.__metadata__
+    return kind, ()
 
 
 def finite(value: object, wanted: str) -> float:

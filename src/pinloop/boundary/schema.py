@@ -19,7 +19,6 @@ from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
-    Annotated,
     Any,
     Literal,
     NotRequired,
@@ -42,7 +41,7 @@ from ..errors import (
     shown,
 )
 from .files import read_bytes
-from .marks import INTERNAL, As, Check, Misfit, Name, Range, Short
+from .marks import INTERNAL, As, Check, Misfit, Name, Range, Short, parted
 from .yaml import has_item, line_of, read_yaml
 
 T = TypeVar("T")
@@ -116,15 +115,6 @@ def _arguments(docstring: str) -> dict[str, str]:
 def _for_users(text: str) -> str:
     """A sentence without shapes of arrays, which files do not have."""
     return re.sub(r", shape \([^)]*\)", "", text).replace("``", "`").removesuffix(".")
-
-
-def parted(kind: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A type and its marks."""
-    if get_origin(kind) is NotRequired:
-        kind = get_args(kind)[0]
-    if get_origin(kind) is Annotated:
-        return kind.__origin__, kind.__metadata__
-    return kind, ()
 
 
 def _meaning(kind: Any) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..boundary.arguments import public, unit_vector
+from ..boundary.arguments import checked, public, unit_vector
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
 from ..tolerances import DIFFERENCE_STEP, NO_DIRECTION
@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 
 
 @public
+@checked
 @dataclass(frozen=True)
 class NoSlip(Row):
     """The origin of a frame does not move along one of its own directions: a wheel or a blade.
@@ -63,6 +64,7 @@ class _BoundNoSlip(BoundRow):
 
 
 @public
+@checked
 @dataclass(frozen=True)
 class Rolling(Row):
     """A ball or a thin wheel rolls on a plane without slipping: its contact point is at rest.
@@ -128,6 +130,7 @@ class _BoundRolling(BoundRow):
 
 
 @public
+@checked
 @dataclass(frozen=True)
 class AngularMomentum(Row):
     """The angular momentum about the centre of mass along an axis keeps its value.
@@ -176,6 +179,7 @@ class _BoundMomentum(BoundRow):
 
 
 @public
+@checked
 @dataclass(frozen=True)
 class Prescribed(Row):
     """A joint follows a given motion.
@@ -220,6 +224,7 @@ class _BoundPrescribed(BoundRow):
 
 
 @public
+@checked
 @dataclass(frozen=True)
 class Pfaffian(Row):
     """Rows of the user's own: ``A(q) v = 0``.

@@ -15,7 +15,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..boundary.arguments import public
+from ..boundary.arguments import checked, public
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
 from ..tolerances import COINCIDENT
@@ -137,6 +137,7 @@ def _bound_again(force: Force, robot: Mechanism, name: str) -> BoundForce:
 
 
 @public
+@checked
 @dataclass(frozen=True)
 class JointDamping(Force):
     """Viscous damping of the joints.
@@ -164,6 +165,7 @@ class JointDamping(Force):
 
 
 @public
+@checked
 @dataclass(frozen=True)
 class JointFriction(Force):
     """Dry friction of the joints, smoothed: ``-f tanh(v / speed)``. It never sticks.
@@ -199,6 +201,7 @@ class JointFriction(Force):
 
 
 @public
+@checked
 @dataclass(frozen=True)
 class JointSpring(Force):
     """A spring at a joint: ``-stiffness (q - rest)``.
@@ -228,6 +231,7 @@ class JointSpring(Force):
 
 
 @public
+@checked
 @dataclass(frozen=True)
 class Torque(Force):
     """A drive torque or force at a joint.
@@ -252,6 +256,7 @@ class Torque(Force):
 
 
 @public
+@checked
 @dataclass(frozen=True)
 class PD(Force):
     """A PD drive: ``stiffness (target - q) + damping (rate - v)``.
@@ -285,6 +290,7 @@ class PD(Force):
 
 
 @public
+@checked
 @dataclass(frozen=True)
 class Spring(Force):
     """A straight spring between two points.
@@ -316,6 +322,7 @@ class Spring(Force):
 
 
 @public
+@checked
 @dataclass(frozen=True)
 class Damper(Force):
     """A straight damper between two points.
@@ -406,6 +413,7 @@ class _Line:
 
 
 @public
+@checked
 @dataclass(frozen=True)
 class PointForce(Force):
     """A force at a point.

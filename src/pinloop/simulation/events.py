@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
-from typing import Protocol, runtime_checkable
+from typing import Annotated, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..boundary.arguments import public
+from ..boundary.arguments import checked, public
+from ..boundary.marks import Range
 from ..errors import BadValue
 from .modes import Locked, Mode
 
@@ -180,6 +180,7 @@ class Report:
 
 
 @public
+@checked
 @dataclass(frozen=True)
 class Event:
     """An action and the instant at which it happens.
@@ -205,8 +206,6 @@ class Event:
             raise BadValue(
                 f"the action of an event is {self.action!r}; use pl.simulation.lock, ..."
             )
-        if self.at is not None and not isinstance(self.at, Real):
-            raise BadValue(f"event '{self.label}' is at {self.at!r}; give a time in seconds")
 
     @property
     def label(self) -> str:
@@ -301,6 +300,7 @@ class JointLimits:
 
 
 @public
+@checked
 @dataclass(frozen=True)
 class EndStops:
     """Position limits are end stops: joints hit them, rest on them, are pushed by them only.
@@ -315,13 +315,10 @@ class EndStops:
         joints: names of the joints whose limits are end stops; all limited ones by default.
     """
 
-    restitution: float = 0.0
+    restitution: Annotated[float, Range(least=0, most=1)] = 0.0
     joints: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        e = self.restitution
-        if isinstance(e, bool) or not isinstance(e, Real) or not 0.0 <= float(e) <= 1.0:
-            raise BadValue(f"the restitution of end stops is {e!r}; it must be from 0 to 1")
         if isinstance(self.joints, str):
             object.__setattr__(self, "joints", (self.joints,))
 

@@ -13,7 +13,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..boundary.arguments import public
+from ..boundary.arguments import checked, public
+from ..boundary.marks import Positive
 from ..dynamics import EquationsOfMotion
 from ..dynamics.partition import dependent_coordinates
 from ..errors import BadValue
@@ -39,6 +40,7 @@ _BIFURCATION = (
 
 
 @public
+@checked
 @dataclass(frozen=True)
 class Projection:
     """Projective stabilization.
@@ -51,12 +53,10 @@ class Projection:
             names of the joints that shall be corrected.
     """
 
-    tol: float = DRIFT
+    tol: Positive = DRIFT
     coordinates: Literal["optimal", "mass"] | Sequence[str] = "optimal"
 
     def __post_init__(self) -> None:
-        if not self.tol > 0:
-            raise BadValue(f"tol is {self.tol}; it must be positive")
         if isinstance(self.coordinates, str) and self.coordinates not in ("optimal", "mass"):
             raise BadValue(
                 f"coordinates is '{self.coordinates}'; give 'optimal', 'mass' or a list of joints"

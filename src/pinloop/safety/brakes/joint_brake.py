@@ -15,8 +15,8 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 import numpy as np
 
 from ...boundary.arguments import public
-from ...boundary.marks import NotNegative, Positive, Range
-from ...boundary.schema import keys_of, parted
+from ...boundary.marks import NotNegative, Positive, Range, parted
+from ...boundary.schema import keys_of
 from ...errors import BadValue
 
 __all__ = [

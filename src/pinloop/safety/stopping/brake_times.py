@@ -12,7 +12,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ...boundary.arguments import public
+from ...boundary.arguments import checked, public
+from ...boundary.marks import Positive
 from ...errors import BadValue
 from .drivetrain import Drivetrain
 
@@ -53,6 +54,7 @@ class Category0(Category):
 
 
 @public
+@checked
 @dataclass(frozen=True)
 class Category1(Category):
     """The drives bring the robot to rest; brakes when all stand, or at a time limit.
@@ -66,17 +68,14 @@ class Category1(Category):
     """
 
     on_path: bool = False
-    time_limit: float | None = None
+    time_limit: Positive | None = None
     number = 1
     title = "1: drives bring the robot to rest, then brakes, then power off"
     brakes_at_rest = True
 
-    def __post_init__(self) -> None:
-        if self.time_limit is not None and not 0 < self.time_limit < np.inf:
-            raise BadValue(f"time_limit is {self.time_limit} s; it must be positive")
-
 
 @public
+@checked
 @dataclass(frozen=True)
 class Category2(Category):
     """The drives bring the robot to rest and hold it.

@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from ...boundary.arguments import public
+from ...boundary.arguments import checked, public
 from ...boundary.marks import INTERNAL, NotNegative
 from ...dynamics import EquationsOfMotion
 from ...errors import BadValue
@@ -29,6 +29,7 @@ _ROUNDING = 1.0 - TIME_SUM
 
 
 @public
+@checked
 @dataclass(frozen=True, eq=False)
 class Trigger:
     """What the robot does when the signal comes, and how long it takes until brakes are commanded.

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...boundary.arguments import public, require_kind
+from ...boundary.arguments import checked, public, require_kind
 from ...boundary.marks import As, Name, NotNegative, Vector3
 from ...dynamics import EquationsOfMotion
 from ...errors import BadValue
@@ -31,6 +31,7 @@ _TOOLS = ("tcp", "tool0", "tool", "ee", "end_effector", "flange")
 
 
 @public
+@checked
 @dataclass(frozen=True, eq=False)
 class Payload:
     """What a robot carries.

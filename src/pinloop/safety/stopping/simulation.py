@@ -16,10 +16,11 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ...boundary.arguments import public
+from ...boundary.arguments import checked, public
+from ...boundary.marks import NotNegative
 from ...dynamics import EquationsOfMotion
 from ...dynamics.stiffness import MANY, crawl_message
-from ...errors import BadValue, PinloopError, PinloopWarning
+from ...errors import PinloopError, PinloopWarning
 from ...integrate import Flow, MuntheKaas, Step, StepFailed, StepMemory, Stepper
 from ...model.workspace import create_data
 from ...simulation.accuracy import SpeedLoss, VelocityShift, speed_loss
@@ -86,6 +87,7 @@ class StoredState:
 
 
 @public
+@checked
 @dataclass(frozen=True)
 class Standstill:
     """When everything that a stop has to stop counts as standing.
@@ -95,13 +97,8 @@ class Standstill:
         dwell: how long it must stay below [s], where nothing holds it.
     """
 
-    speed: float = 1e-3
-    dwell: float = 0.1
-
-    def __post_init__(self) -> None:
-        for name, value in (("speed", self.speed), ("dwell", self.dwell)):
-            if not 0 <= value < np.inf:
-                raise BadValue(f"{name} of a standstill is {value}; it must be finite, at least 0")
+    speed: NotNegative = 1e-3
+    dwell: NotNegative = 0.1
 
 
 @dataclass(frozen=True)
