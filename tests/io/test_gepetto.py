@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pinloop.boundary.yaml import read_yaml
 from pinloop.errors import LoadError, PinloopError
-from pinloop.io.gepetto import apply_gepetto
+from pinloop.io.companions import apply_gepetto
 from pinloop.model.description import GROUND, Body, Coupling, Description, Drive, Joint
 from pinloop.model.pairs import align_z, make_pair
 

@@ -24,7 +24,7 @@ MASS = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
 
 def read(text: str, directory: Path | None = None) -> Description:
     root = parse_xml(text, "robot.xml")
-    return read_mjcf(root, resolve=make_resolver(directory), directory=directory)
+    return read_mjcf(root, resolve=make_resolver(directory))
 
 
 def model(bodies: str, before: str = '<compiler angle="radian"/>') -> Description:

@@ -36,7 +36,7 @@ START = {"jb": 0.4, "jc": 0.1}
 
 def read(rest: str) -> Description:
     text = f'<mujoco><compiler angle="radian"/>{BODIES}\n{rest}</mujoco>'
-    return read_mjcf(parse_xml(text, "robot.xml"), resolve=lambda name: None, directory=None)
+    return read_mjcf(parse_xml(text, "robot.xml"), resolve=lambda name: None)
 
 
 def equality(text: str) -> Description:

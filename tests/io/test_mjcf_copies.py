@@ -22,7 +22,7 @@ MASS = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
 
 def read(text: str, directory: Path | None = None) -> Description:
     root = parse_xml(f"<mujoco>{text}</mujoco>", "robot.xml")
-    return read_mjcf(root, resolve=make_resolver(directory), directory=directory)
+    return read_mjcf(root, resolve=make_resolver(directory))
 
 
 def names(description: Description) -> list[str]:

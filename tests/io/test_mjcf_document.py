@@ -25,7 +25,7 @@ MASS = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
 
 def read(text: str, directory: Path | None = None) -> Description:
     root = parse_xml(text, "robot.xml")
-    return read_mjcf(root, resolve=make_resolver(directory), directory=directory)
+    return read_mjcf(root, resolve=make_resolver(directory))
 
 
 def model(bodies: str, before: str = '<compiler angle="radian"/>') -> Description:
@@ -164,7 +164,7 @@ def test_includes_are_put_in_place(tmp_path: Path) -> None:
 def test_names_of_files_are_relative_to_the_directory(tmp_path: Path) -> None:
     (tmp_path / "a.xml").write_text(f'<x><body name="a">{MASS}</body></x>')
     root = parse_xml('<mujoco><worldbody><include file="a.xml"/></worldbody></mujoco>', "m.xml")
-    description = read_mjcf(root, resolve=lambda name: None, directory=tmp_path)
+    description = read_mjcf(root, resolve=make_resolver(tmp_path))
     assert description.bodies[0].name == "a"
 
 

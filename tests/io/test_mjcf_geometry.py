@@ -23,7 +23,7 @@ def read(geoms: str, before: str = "", directory: Path | None = None) -> Descrip
     text = f"""<mujoco><compiler angle="radian"/>{before}<worldbody>
         <body name="a">{MASS}{geoms}</body></worldbody></mujoco>"""
     resolve = make_resolver(directory)
-    return read_mjcf(parse_xml(text, "robot.xml"), resolve=resolve, directory=directory)
+    return read_mjcf(parse_xml(text, "robot.xml"), resolve=resolve)
 
 
 def seen(description: Description) -> list[Geometry]:

@@ -25,7 +25,7 @@ Solid = tuple[float, Array, Array]
 
 def read(text: str, directory: Path | None = None) -> Description:
     resolve = make_resolver(directory)
-    return read_mjcf(parse_xml(text, "robot.xml"), resolve=resolve, directory=directory)
+    return read_mjcf(parse_xml(text, "robot.xml"), resolve=resolve)
 
 
 def first(bodies: str, before: str = "", directory: Path | None = None) -> Body:

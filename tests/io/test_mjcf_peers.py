@@ -57,7 +57,7 @@ def ring(rng: np.random.Generator) -> trimesh.Trimesh:
 
 
 def ours(text: str) -> Body:
-    return read_mjcf(parse_xml(text, "x.xml"), resolve=lambda name: None, directory=None).bodies[0]
+    return read_mjcf(parse_xml(text, "x.xml"), resolve=lambda name: None).bodies[0]
 
 
 def check_moments(text: str, rtol: float) -> None:

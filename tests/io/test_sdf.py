@@ -267,7 +267,7 @@ def test_a_world_may_hold_scenery(tmp_path: Path) -> None:
     [
         ("", "has no <link>"),
         (link("a") + link("a"), "already taken"),
-        (link("world"), "a name that SDF reserves"),
+        ('<frame name="world"/>' + link("a"), "a name that SDF reserves"),
         (link("__a__"), "a name that SDF reserves"),
         (f'<model name="n" placement_frame="world">{link("a")}</model>', "not inside it"),
         (
@@ -332,8 +332,19 @@ def test_a_link_called_world_with_nothing_in_it_is_the_world() -> None:
     assert (joint.parent, joint.pair.name) == (GROUND, "prismatic")
     same(placements(description, {})["a"], shift((0, 0, 0.3)) @ rpy(3, 0, 0) @ shift((0, 0, 1)))
     assert "it is taken for the world itself" in description.warnings[0]
-    with pytest.raises(LoadError, match="a name that SDF reserves"):
-        model(link("world"))
+
+
+def test_a_link_called_world_that_is_solid_is_a_link() -> None:
+    description = model(
+        f"""{link("world")}{link("a", "0 0 1 0 0 0")}
+        <joint name="j" type="prismatic"><parent>world</parent><child>a</child>
+        <axis><xyz>0 0 1</xyz></axis></joint>"""
+    )
+    assert [body.name for body in description.bodies] == ["world", "a"]
+    root, joint = description.joints
+    assert (root.parent, root.child, root.pair.name) == (GROUND, "world", "free")
+    assert (joint.parent, joint.child) == ("world", "a")
+    assert "in its model this name means the link" in description.warnings[0]
 
 
 def test_models_of_one_name_are_not_told_apart() -> None:

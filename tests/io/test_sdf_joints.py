@@ -341,12 +341,15 @@ def test_before_1_7_a_link_may_have_the_name_of_a_joint() -> None:
         (joint("revolute", ends="ax"), "frame 'x', which does not exist"),
         (joint("revolute", axis("0 0 0")), "zero axis"),
         (joint("revolute", axis("0 1")), "2 numbers where 3 are needed"),
-        (joint("revolute2", axis("0 0 1") + axis("1 0 1", tag="axis2")), "axes at 45.000 deg"),
-        (joint("universal", axis("0 0 1")), "axes at 0.000 deg"),
+        (
+            joint("revolute2", axis("0 0 1") + axis("1 0 1", tag="axis2")),
+            "are 45 deg apart; they must be perpendicular",
+        ),
+        (joint("universal", axis("0 0 1")), "are 0 deg apart"),
         (joint("gearbox"), "needs a <gearbox_reference_body>"),
         ('<joint name="j" type="fixed"><parent>a</parent></joint>', "needs a <child>"),
         ('<joint name="j"><parent>a</parent><child>b</child></joint>', "attribute 'type'"),
-        (joint("revolute", axis("0 0 1", limit("<lower>x</lower>"))), "not a list of numbers"),
+        (joint("revolute", axis("0 0 1", limit("<lower>x</lower>"))), "'x', which is not a number"),
     ],
 )
 def test_mistakes(text: str, message: str) -> None:

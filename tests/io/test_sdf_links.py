@@ -179,7 +179,7 @@ def test_what_is_not_read_is_said() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (visual("<box><size>0 1 1</size></box>"), "must be positive"),
+        (visual("<box><size>-1 1 1</size></box>"), "no number may be negative"),
         ("<visual name='v'/>", "needs a <geometry>"),
         ("<visual name='v'><geometry/></visual>", "give it a shape"),
         (visual("<mesh/>"), "needs a <uri>"),

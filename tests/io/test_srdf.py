@@ -8,7 +8,7 @@ import pytest
 
 from pinloop.boundary.xml import parse_xml
 from pinloop.errors import LoadError
-from pinloop.io.srdf import apply_srdf
+from pinloop.io.companions import apply_srdf
 from pinloop.model.description import Description
 from pinloop.model.pairs import make_pair
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
+from pinloop.errors import LoadError
 
 from .urdf_by_hand import INERTIAL, joint, link, pose, robot, two_joints
 
@@ -402,3 +403,40 @@ def test_the_angle_of_a_ball_joint_is_limited_by_nobody() -> None:
     assert loaded.model.nv == 3
     (warning,) = (w for w in loaded.warnings if "limits" in w)
     assert "<joint name='j'> limits the angle of a ball joint, which is not read" in warning
+
+
+def one_joint(limit: str = "", origin: str = "") -> str:
+    """A slider k whose elements `<limit>` and `<origin>` are written out."""
+    ends = '<parent link="base"/><child link="p"/>'
+    slider = f'<joint name="k" type="prismatic">{ends}<limit {limit}/><origin {origin}/></joint>'
+    return robot(link("base", ""), link("p"), slider)
+
+
+@pytest.mark.parametrize(
+    ("slip", "mended"),
+    [
+        ({"limit": 'lower="-1.57." upper="1"'}, {"limit": 'lower="-1.57" upper="1"'}),
+        ({"origin": 'rpy="0.1 0.2 0.3 0"'}, {"origin": 'rpy="0.1 0.2 0.3"'}),
+        ({"origin": 'xyz="0.1 .2. 3 4 5"'}, {"origin": 'xyz="0.1 .2 3"'}),
+    ],
+)
+def test_slips_with_one_meaning_are_mended_with_a_warning(
+    slip: dict[str, str], mended: dict[str, str]
+) -> None:
+    loaded, right = pl.load(one_joint(**slip)), pl.load(one_joint(**mended))
+    assert sum("which is read as" in warning for warning in loaded.warnings) == 1
+    assert not any("which is read as" in warning for warning in right.warnings)
+    (joint,), (other,) = loaded.description.joints, right.description.joints
+    assert (joint.lower, joint.upper) == (other.lower, other.upper)
+    np.testing.assert_array_equal(joint.frame_parent.homogeneous, other.frame_parent.homogeneous)
+
+
+@pytest.mark.parametrize("slip", ["1..5", "1.5.2", "1,5.", "1.5.x", "x.5."])
+def test_other_slips_are_refused(slip: str) -> None:
+    with pytest.raises(LoadError, match="is not a number"):
+        pl.load(one_joint(f'lower="{slip}" upper="3"'))
+
+
+def test_an_expression_of_xacro_is_no_number() -> None:
+    with pytest.raises(LoadError, match="expression of xacro: run xacro on the file"):
+        pl.load(one_joint(origin='xyz="$(optenv WHERE 0.19 0 0.149)"'))

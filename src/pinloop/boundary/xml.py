@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
+from typing import Any
 from xml.parsers import expat
 
 import numpy as np
@@ -47,6 +48,30 @@ class Element:
     def __repr__(self) -> str:
         name = self.attributes.get("name")
         return f"<{self.tag}>" if name is None else f"<{self.tag} name='{name}'>"
+
+    def copy(self, **changes: Any) -> Element:
+        """Return an element at the same place with other attributes, children or tag.
+
+        What is not named is shared with this one.
+        """
+        copied = Element(
+            changes.get("tag", self.tag),
+            changes.get("attributes", self.attributes),
+            self.source,
+            self.line,
+        )
+        copied.children = changes.get("children", self.children)
+        copied.text = self.text
+        return copied
+
+    def walk(self, *tags: str) -> Iterator[Element]:
+        """This element and all that is in it, in file order; with tags, those that have one."""
+        stack = [self]
+        while stack:
+            element = stack.pop()
+            if not tags or element.tag in tags:
+                yield element
+            stack += element.children[::-1]
 
     @property
     def where(self) -> str:
@@ -104,7 +129,10 @@ class Element:
             words = (_SEPARATOR.sub(" ", text) if "," in text else text).split()
             values = [float(word) for word in words]
         except ValueError:
-            raise self.error(f"has {what} '{text}', which is not a list of numbers") from None
+            problem = "not a list of numbers"
+            if "$(" in text or "${" in text:
+                problem = "an expression of xacro: run xacro on the file and load what it writes"
+            raise self.error(f"has {what} '{text}', which is {problem}") from None
         if count is not None and len(values) != count:
             raise self.error(f"has {what} '{text}': {len(values)} numbers where {count} are needed")
         if not all(map(math.isfinite, values)):

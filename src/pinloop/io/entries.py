@@ -12,33 +12,21 @@ from typing import Annotated, Any
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ..boundary.marks import As, Direction, Misfit, Name, Short
 from ..errors import BadValue, LoadError, UnknownName
 from ..model.description import GROUND, Coupling, Description, Joint
-from ..model.pairs import Pair, align_z, make_pair, pair_class
-from ..tolerances import NO_DIRECTION
+from ..model.pairs import Pair, make_pair, pair_class
 
 __all__ = [
     "CouplingEntry",
     "LimitsEntry",
     "PairEntry",
-    "free_root",
     "known_joints",
     "locate",
     "make_couplings",
     "need_unique",
-    "ordered",
-    "square_axes",
-    "universal_axes",
-    "unlimited",
 ]
-
-Array = NDArray[np.float64]
-
-_UNLIMITED = 1e16
-"""What stands for infinity in older versions of SDF; others write the largest double."""
 
 _WORLD = (GROUND, "world", "universe")
 """Names of the ground, unless a body is called so."""
@@ -223,54 +211,6 @@ def make_couplings(
                 problem = f"joint '{name}' has {dofs[name]} degrees of freedom; only one can be"
                 raise LoadError(f"{where}: {problem} coupled", source=source)
     return couplings
-
-
-SQUARE = 2e-3
-"""How far the axes of a universal joint may be from perpendicular [rad]: three digits' rounding."""
-
-
-def square_axes(first: Array, second: Array) -> Array:
-    """Rotation with z along ``first`` and x along ``second``, which is made perpendicular.
-
-    Raises:
-        BadValue: they are farther from perpendicular than rounding explains.
-    """
-    cosine = float(first @ second) / float(np.linalg.norm(first) * np.linalg.norm(second))
-    if abs(cosine) > SQUARE:
-        angle = np.degrees(np.arccos(np.clip(cosine, -1, 1)))
-        raise BadValue(f"axis and axis2 are {angle:.4g} deg apart; they must be perpendicular")
-    return universal_axes(first, second)
-
-
-def universal_axes(first: Array, second: Array) -> Array:
-    """Rotation with z along ``first`` and x towards ``second``, or any x if they are parallel."""
-    z = first / np.linalg.norm(first)
-    second = second / np.linalg.norm(second)
-    x = second - (second @ z) * z
-    if np.linalg.norm(x) < NO_DIRECTION:
-        return align_z(z)
-    x /= np.linalg.norm(x)
-    return np.column_stack([x, np.cross(z, x), z])
-
-
-def free_root(name: str, body: str, placement: pin.SE3 | None = None) -> Joint:
-    """Return the free joint of a body that floats; ``placement`` is its initial one."""
-    start = pin.SE3.Identity() if placement is None else placement
-    return Joint(name, make_pair("free"), GROUND, body, start, pin.SE3.Identity(), False)
-
-
-def ordered(
-    lower: Sequence[float], upper: Sequence[float]
-) -> tuple[tuple[float, ...], tuple[float, ...], bool]:
-    """Return limits with the lower one first, and whether some had to change places."""
-    pairs = [tuple(sorted(ends)) for ends in zip(lower, upper, strict=True)]
-    low, high = tuple(a for a, _ in pairs), tuple(b for _, b in pairs)
-    return low, high, low != tuple(lower)
-
-
-def unlimited(value: float) -> float:
-    """Return ``value``, or infinity if it is so large that it stands for no limit."""
-    return float(np.copysign(np.inf, value)) if abs(value) >= _UNLIMITED else value
 
 
 def need_unique(names: Iterable[str], kind: str, source: str) -> None:

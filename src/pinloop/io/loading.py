@@ -26,21 +26,18 @@ from ..boundary.yaml import read_yaml
 from ..errors import BadValue, LoadError, UnknownName
 from ..model.description import Description, constant
 from ..model.mechanism import Mechanism, build
+from .companions import apply_gepetto, apply_srdf, close_frames
 from .constraint_models import apply_constraint_models, split_loops
-from .entries import free_root
 from .formats import read_own_format
-from .gepetto import apply_gepetto
 from .loopsfile import LoopsFile, apply_loops
 from .mjcf.reader import read_mjcf
-from .objects import xml_of
 from .packages import make_resolver
 from .pinmodel import read_model
+from .quantities import free_root
 from .screws import read_screws
 from .sdf.reader import read_sdf
-from .srdf import apply_srdf
-from .urdf.loops import close_frames
 from .urdf.reader import read_urdf
-from .urdf.xacro import expand, is_xacro
+from .urdf.sources import expand_xacro, is_xacro, xml_of
 
 __all__ = ["from_screws", "load"]
 
@@ -249,7 +246,7 @@ def _from_text(
     if _is_xml(text) or (path is not None and path.suffix.lower() in _XML_SUFFIXES):
         root = parse_xml(text, name)
         if is_xacro(root):
-            root = expand(root, path)
+            root = expand_xacro(root, path)
         return _from_xml(root, None if path is None else path.parent, folders, model)
     _refuse_others(text, name)
     data = read_yaml(text, name)
@@ -288,7 +285,7 @@ def _from_xml(
     if root.tag in ("sdf", "model"):
         return read_sdf(root, resolve=resolve, model=model)
     if root.tag == "mujoco":
-        return read_mjcf(root, resolve=resolve, directory=directory)
+        return read_mjcf(root, resolve=resolve)
     raise root.error("is the root element; a robot starts with <robot>, <sdf>, <model> or <mujoco>")
 
 

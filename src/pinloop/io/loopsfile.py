@@ -19,6 +19,7 @@ from ..boundary.xml import pose_rpy
 from ..errors import BadValue, LoadError, UnknownName
 from ..model.description import Coordinates, Description, Drive, Joint, constant
 from ..model.pairs import align_z
+from .companions import without_passive
 from .entries import (
     CouplingEntry,
     LimitsEntry,
@@ -27,10 +28,8 @@ from .entries import (
     locate,
     make_couplings,
     need_unique,
-    universal_axes,
 )
-from .reversal import reversed_joint
-from .srdf import without_passive
+from .quantities import reversed_joint, universal_axes
 
 __all__ = [
     "FORMAT",

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
-__all__ = ["Resolver", "make_resolver"]
+__all__ = ["Resolver", "beside", "make_resolver"]
 
 Resolver = Callable[[str], Path | None]
 """Gives the path of a file that a robot file names, or None if it is not there."""
@@ -52,6 +52,16 @@ def make_resolver(directory: Path | None, package_dirs: Iterable[str | Path] = (
         return None
 
     return resolve
+
+
+def beside(path: Path, resolve: Resolver) -> Resolver:
+    """Return how files are found that the file ``path`` names: beside it, or by ``resolve``."""
+
+    def look(name: str) -> Path | None:
+        candidate = path.parent / name
+        return candidate if "://" not in name and os.path.isfile(candidate) else resolve(name)
+
+    return look
 
 
 def _candidates(uri: str, roots: list[str], directory: Path | None) -> Iterator[str]:

@@ -27,7 +27,7 @@ from ..model.description import (
 )
 from ..model.pairs import PAIR_NAMES, Pair, align_z, make_pair, pair_class
 from ..tolerances import COINCIDENT, ROTATION_DUST
-from .entries import square_axes
+from .quantities import square_axes
 
 __all__ = ["body_names", "read_model"]
 

@@ -38,10 +38,9 @@ from .entries import (
     known_joints,
     make_couplings,
     need_unique,
-    square_axes,
-    universal_axes,
 )
-from .mjcf.inertia import Moments
+from .moments import Moments
+from .quantities import square_axes, universal_axes
 
 __all__ = ["ScrewTable", "read_screws"]
 

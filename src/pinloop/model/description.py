@@ -22,6 +22,8 @@ from .pairs import Pair
 __all__ = [
     "COORDINATES",
     "GROUND",
+    "LIMITS",
+    "LOSSES",
     "Body",
     "Coordinates",
     "Coupling",
@@ -46,6 +48,10 @@ Side = Literal["frame_parent", "frame_child"]
 """The two frames of a joint: A on its parent, B on its child."""
 
 COORDINATES: tuple[Coordinates, ...] = get_args(Coordinates)
+
+LIMITS = ("lower", "upper", "velocity", "effort")
+LOSSES = ("damping", "friction", "armature")
+"""Fields of a `Joint` with values per degree of freedom."""
 
 GROUND = "ground"
 """Name of the world as a body."""

@@ -407,7 +407,7 @@ class Mechanism:
         Returns:
             Path of the URDF.
         """
-        written: Path = forward("io.save.robot", "save", self.description, path)
+        written: Path = forward("io.saving", "save", self.description, path)
         return written
 
 

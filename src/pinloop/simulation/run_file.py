@@ -30,7 +30,7 @@ from ..boundary.schema import read_data
 from ..boundary.yaml import read_yaml
 from ..errors import BadValue, LoadError, PinloopError
 from ..io.loading import load
-from ..io.save.robot import loops_document, write_urdf
+from ..io.saving import loops_document, write_urdf
 from ..model.mechanism import Mechanism
 from ..tolerances import ROTATION
 from .limits import LimitPassed

@@ -1,12 +1,13 @@
 """The kinematic tree of MJCF: bodies, their joints, masses, geoms and sites.
 
-Walks `<worldbody>` once. Loops, couplings and actuators are in `mjcf_constraints`.
+Walks `<worldbody>` once. Loops, couplings and actuators are read in `constraints`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -15,27 +16,17 @@ import pinocchio as pin
 
 from ...boundary.xml import Element
 from ...errors import LoadError, listed
-from ...model.description import GROUND, Body, Geometry, Joint, NamedFrame, constant
+from ...model.description import GROUND, Body, Geometry, Joint, NamedFrame
 from ...model.pairs import align_z, make_pair
-from .copies import family
-from .document import Document, Names, descendants
+from ..moments import Moments
+from ..quantities import Names, joint_limits, read_mass, rename_ground, spread, weld
+from .document import Document, flag, word
 from .geometry import Geom, Shapes, segment
-from .inertia import Moments
 
 __all__ = ["Tree"]
 
 Member = tuple[Element, pin.SE3, str]
 """An element in a body, the placement of the frame around it, and the default class it has."""
-
-
-@dataclass(frozen=True)
-class _AllNames:
-    """Names in a model and in those attached to it."""
-
-    bodies: Names = field(default_factory=lambda: Names((GROUND, "world")))
-    joints: Names = field(default_factory=Names)
-    sites: Names = field(default_factory=Names)
-    geoms: Names = field(default_factory=Names)
 
 
 class Tree:
@@ -48,6 +39,7 @@ class Tree:
     Attributes:
         bodies: the bodies, massless ones between the joints of one body included.
         joints: the tree joints.
+        joint_names: their names, and those of what else counts as a joint.
         frames: the named sites.
         geometry: what is seen and collided with.
         placements: placement in the world of each body, and of `GROUND`, in the initial pose.
@@ -69,19 +61,21 @@ class Tree:
         self._has_soft_parts = False
         self._springs: list[str] = []
         self._shifted: list[str] = []
-        worlds = document.root.all("worldbody")
-        _rename_ground(document)
-        self._names: _AllNames = whole._names if whole is not None else _AllNames()
-        self._bodies, self.joint_names = self._names.bodies, self._names.joints
-        self._sites = self._names.sites
-        self._bodies.take(descendants(worlds, "body"))
-        self.joint_names.take(descendants(worlds, "joint", "freejoint"))
-        self._sites.take(descendants(worlds, "site"))
-        self._shapes = Shapes(document, self._names.geoms)
+        rename_ground(document.root, "body", _body_references, document.remarks)
+        if whole is None:
+            self._body_names = Names((GROUND, "world"))
+            self.joint_names, self._site_names, self._geom_names = Names(), Names(), Names()
+        else:
+            self._body_names, self.joint_names = whole._body_names, whole.joint_names
+            self._site_names, self._geom_names = whole._site_names, whole._geom_names
+        self._body_names.take(document.below_world("body"))
+        self.joint_names.take(document.below_world("joint", "freejoint"))
+        self._site_names.take(document.below_world("site"))
+        self._shapes = Shapes(document, self._geom_names)
         self._grounded: list[Geom] = []
         self._beside: list[tuple[Tree, pin.SE3]] = []
         self._weighed: set[str] = set()
-        self._walk(worlds)
+        self._walk(document.root.all("worldbody"))
         self._report()
 
     def body(self, element: Element, attribute: str) -> str:
@@ -102,16 +96,13 @@ class Tree:
         stack: list[tuple[Element, str, pin.SE3, str]] = []
         for world in worlds:
             members = list(self._members(world, ""))
-            for geom in self._geoms(members, GROUND):
-                self._grounded.append(geom)
-                self.geometry += self._shapes.pictures(geom)
+            self._grounded += self._geoms(members, GROUND)
             stack += self._contents(members, GROUND)
         stack.reverse()
         # Without recursion, because ropes and chains nest deeper than Python likes.
         while stack:
             element, parent, frame, childclass = stack.pop()
-            childclass = element.get("childclass") or childclass
-            members = list(self._members(element, childclass))
+            members = list(self._members(element, element.get("childclass") or childclass))
             name = self._body(element, parent, frame, members)
             stack += self._contents(members, name)[::-1]
 
@@ -155,127 +146,100 @@ class Tree:
     def _body(self, element: Element, parent: str, frame: pin.SE3, members: list[Member]) -> str:
         """Read a body with its joints, mass and geoms; returns its name."""
         document = self._document
-        name = self._bodies.of(element, "body")
+        name = self._body_names.of(element, "body")
         placement = frame * document.pose(element)
         self.placements[name] = self.placements[parent] * placement
-        if document.flag(element, "mocap"):
+        if flag(element, "mocap", False):
             document.warn(element, "is moved by motion capture; it is welded to the world here")
         if element.number("gravcomp", 0.0) != 0:
             document.warn(element, "has gravcomp, which is not read; it feels all of gravity")
-        joints = [member for member in members if member[0].tag in ("joint", "freejoint")]
-        self._chain(name, parent, placement, joints)
-        geoms = list(self._geoms(members, name))
-        for geom in geoms:
-            self.geometry += self._shapes.pictures(geom)
+        self._chain(name, parent, placement, members)
+        geoms = self._geoms(members, name)
         moments = self._moments(name, element, members, geoms)
-        self.bodies.append(
-            Body(
-                name, moments.mass, constant(moments.com), constant(moments.inertia), element.place
-            )
-        )
+        self.bodies.append(moments.body(name, element.place))
         return name
 
-    def _chain(
-        self,
-        name: str,
-        parent: str,
-        placement: pin.SE3,
-        joints: list[Member],
-    ) -> None:
+    # -- joints -----------------------------------------------------------------------------
+
+    def _chain(self, name: str, parent: str, placement: pin.SE3, members: list[Member]) -> None:
         """Join a body to its parent: its joints act one after the other, in its own frame.
 
         With ``T`` the initial placement and ``J_i`` the motion of joint i in the body frame the
         body is at ``T J_1(q_1) J_2(q_2) ...``; a body without mass stands after each but the last.
         """
+        joints = [member for member in members if member[0].tag in ("joint", "freejoint")]
         if not joints:
-            fixed = self.joint_names.new(f"{name}_fixed")
-            self.joints.append(
-                Joint(fixed, make_pair("fixed"), parent, name, placement, pin.SE3.Identity(), False)
-            )
+            fixed = weld(parent, name, placement, False)
+            self.joints.append(replace(fixed, name=self.joint_names.new(f"{name}_fixed")))
         for number, (element, frame, childclass) in enumerate(joints):
             joint, reference = self._joint(element, frame, childclass, name, len(joints))
             child = name
             if number < len(joints) - 1:
-                child = self._bodies.new(f"{name}@{joint.name}")
+                child = self._body_names.new(f"{name}@{joint.name}")
                 self.bodies.append(Body(child))
                 self.placements[child] = self.placements[name]
             if not joint.pair.rows and parent != GROUND:
                 raise element.error(f"is free, but its body '{name}' is not a child of the world")
             frame_a = placement * joint.frame_child * reference
-            self.joints.append(_between(joint, parent, child, frame_a))
+            self.joints.append(replace(joint, parent=parent, child=child, frame_parent=frame_a))
             parent, placement = child, pin.SE3.Identity()
 
     def _joint(
         self, raw: Element, frame: pin.SE3, childclass: str, body: str, count: int
     ) -> tuple[Joint, pin.SE3]:
         """Read a joint, not yet between bodies, and its motion from coordinate zero, inverted."""
-        document = self._document
         free = raw.tag == "freejoint"
-        element = raw if free else document.filled(raw, "joint", childclass)
+        element = raw if free else self._document.filled(raw, "joint", childclass)
         kinds = ("hinge", "slide", "ball", "free")
-        kind = "free" if free else document.word(element, "type", kinds, "hinge")
+        kind = "free" if free else word(element, "type", kinds, "hinge")
         name = self.joint_names.of(raw, f"{body}_{kind}")
         if kind == "free" and count > 1:
             raise raw.error(f"is free, so that body '{body}' can have no other joint")
         pair = make_pair(kind)
-        at = pin.SE3.Identity()
+        at, back = pin.SE3.Identity(), pin.SE3.Identity()
         if kind != "free":
             at.translation = frame.act(element.vector("pos", (0.0, 0.0, 0.0)))
-        back = pin.SE3.Identity()
         if kind in ("hinge", "slide"):
             axis = element.unit_vector(element.vector("axis", (0.0, 0.0, 1.0)))
             at.rotation = align_z(frame.rotation @ axis)
-            unit = document.compiler.angle if kind == "hinge" else 1.0
-            reference = element.number("ref", 0.0) * unit
-            self.references[name] = reference
+            unit = self._document.compiler.angle if kind == "hinge" else 1.0
+            reference = self.references[name] = element.number("ref", 0.0) * unit
             if reference != 0:
                 self._shifted.append(name)
                 back = pin.exp6(-reference * np.eye(6)[5 if kind == "hinge" else 2])
-        lower, upper = self._range(element, kind)
-        return Joint(
-            name,
-            pair,
-            "",
-            "",
-            pin.SE3.Identity(),
-            at,
-            False,
-            lower=lower,
-            upper=upper,
-            effort=self._effort(element, kind),
-            damping=self._damping(element, name, pair.dof),
-            friction=_each(element, "frictionloss", pair.dof),
-            armature=_each(element, "armature", pair.dof),
-            place=raw.place,
-        ), back
+        losses = {
+            field: spread([element.number(key)], pair.dof)
+            for field, key in (("friction", "frictionloss"), ("armature", "armature"))
+            if element.get(key) is not None
+        }
+        values: dict[str, Any] = self._limits(element, kind) | losses
+        values["damping"] = self._damping(element, name, pair.dof)
+        identity = pin.SE3.Identity()
+        return Joint(name, pair, "", "", identity, at, False, place=raw.place, **values), back
 
-    def _range(self, element: Element, kind: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        if kind == "free":
-            return (), ()
+    def _limits(self, element: Element, kind: str) -> dict[str, Any]:
+        """Position and effort limits."""
+        document, given = self._document, {}
         if kind == "ball" and element.get("range") is None:
             # MuJoCo takes 0 here, where other joints need a range.
-            limited = element.get("limited") == "true"
+            limits = (0.0, 0.0) if element.get("limited") == "true" else None
         else:
-            limits = self._document.limits(element, "range", "limited")
-            limited = limits is not None
-        if kind == "ball" and limited:
-            self._document.warn(element, "limits the angle of a ball joint, which is not read")
-        if kind == "ball" or limits is None:
-            return (), ()
-        unit = self._document.compiler.angle if kind == "hinge" else 1.0
-        return (limits[0] * unit,), (limits[1] * unit,)
-
-    def _effort(self, element: Element, kind: str) -> tuple[float, ...]:
-        if kind not in ("hinge", "slide"):
-            return ()
-        limits = self._document.limits(element, "actuatorfrcrange", "actuatorfrclimited")
-        return () if limits is None else (max(abs(limits[0]), abs(limits[1])),)
+            limits = document.limits(element, "range", "limited") if kind != "free" else None
+        if kind == "ball" and limits is not None:
+            document.warn(element, "limits the angle of a ball joint, which is not read")
+        if kind in ("hinge", "slide"):
+            unit = document.compiler.angle if kind == "hinge" else 1.0
+            if limits is not None:
+                given = {"lower": (limits[0] * unit,), "upper": (limits[1] * unit,)}
+            forces = document.limits(element, "actuatorfrcrange", "actuatorfrclimited")
+            if forces is not None:
+                given["effort"] = (max(map(abs, forces)),)
+        return joint_limits(given, 1, partial(document.warn, element))
 
     def _damping(self, element: Element, name: str, dof: int) -> tuple[float, ...]:
         """Linear damping; notes springs and what else moves the joint on its own."""
         for attribute in ("stiffness", "springdamper"):
-            text = element.get(attribute)
-            if text is not None and np.any(element.numbers(text, None, attribute) != 0):
+            if self._document.is_set(element, attribute):
                 self._springs.append(name)
         text = element.get("damping")
         if text is None:
@@ -285,7 +249,9 @@ class Tree:
             raise element.error("has an empty damping")
         if np.any(values[1:] != 0):
             self._document.warn(element, "has damping that is not linear; only its first is read")
-        return (float(values[0]),) * dof
+        return spread([float(values[0])], dof)
+
+    # -- masses, geoms and sites ------------------------------------------------------------
 
     def _moments(
         self, name: str, element: Element, members: list[Member], geoms: list[Geom]
@@ -310,15 +276,17 @@ class Tree:
         heavy = [g for g in geoms if first <= g.element.number("group", 0.0) <= last]
         return Moments.total(self._shapes.moments(geom) for geom in heavy)
 
-    def _geoms(self, members: list[Member], name: str) -> Iterator[Geom]:
-        number = 0
-        for child, frame, style in members:
-            if child.tag == "geom":
-                number += 1
-                filled = self._document.filled(child, "geom", style)
-                geom = self._shapes.read(filled, name, number, frame)
-                if geom is not None:
-                    yield geom
+    def _geoms(self, members: list[Member], name: str) -> list[Geom]:
+        """Geoms of a body; what is seen of them and collided with is added to the geometry."""
+        own = [member for member in members if member[0].tag == "geom"]
+        read = (
+            self._shapes.read(self._document.filled(child, "geom", style), name, number, frame)
+            for number, (child, frame, style) in enumerate(own, start=1)
+        )
+        geoms = [geom for geom in read if geom is not None]
+        for geom in geoms:
+            self.geometry += self._shapes.pictures(geom)
+        return geoms
 
     def _site(self, element: Element, body: str, frame: pin.SE3) -> None:
         name = element.get("name")
@@ -328,12 +296,14 @@ class Tree:
         placement = frame * (self._document.pose(element) if along is None else along[0])
         self.sites[name] = (body, placement)
         shown = name
-        if name in self._bodies or name in self.joint_names:
-            shown = self._sites.new(f"{name}_site")
+        if name in self._body_names or name in self.joint_names:
+            shown = self._site_names.new(f"{name}_site")
             called = shown.replace(name, "<name>", 1)
             problem = f"has the name of a body or joint; it is called '{called}' here"
             self._document.warn(element, problem)
         self.frames.append(NamedFrame(shown, body, placement))
+
+    # -- models that are attached -----------------------------------------------------------
 
     def graft(self, part: Tree, body: str, frame: pin.SE3) -> None:
         """Add another tree; its world becomes a frame on a body.
@@ -369,23 +339,18 @@ class Tree:
             self.sites[name] = (body, frame * placement) if grounded else (carrier, placement)
         self.references |= part.references
         self._weighed |= part._weighed
-        if body != GROUND and body not in self._weighed:
-            self._add_mass(body, part._ground_mass().placed(frame))
-        elif body == GROUND:
+        if body == GROUND:
             self._beside.append((part, frame))
+        elif body not in self._weighed:
+            at = next(i for i, known in enumerate(self.bodies) if known.name == body)
+            old = self.bodies[at]
+            own, more = Moments(old.mass, old.com, old.inertia), part._ground_mass().placed(frame)
+            self.bodies[at] = Moments.total([own, more]).body(body, old.place)
 
     def _ground_mass(self) -> Moments:
         """Mass of what is fixed to the world, seen from it."""
         others = [part._ground_mass().placed(frame) for part, frame in self._beside]
         return Moments.total([self._total(self._grounded), *others])
-
-    def _add_mass(self, name: str, more: Moments) -> None:
-        at = next(i for i, body in enumerate(self.bodies) if body.name == name)
-        body = self.bodies[at]
-        total = Moments.total([Moments(body.mass, body.com, body.inertia), more])
-        self.bodies[at] = replace(
-            body, mass=total.mass, com=constant(total.com), inertia=constant(total.inertia)
-        )
 
     def scale_masses(self) -> None:
         """Scale all masses to the total that the model asks for."""
@@ -394,55 +359,31 @@ class Tree:
         if wanted is not None and mass > 0:
             factor = wanted / mass
             self.bodies = [
-                replace(body, mass=body.mass * factor, inertia=constant(body.inertia * factor))
+                replace(body, mass=body.mass * factor, inertia=body.inertia * factor)
                 for body in self.bodies
             ]
 
     def _report(self) -> None:
-        source = PurePath(self._document.root.source).name
+        source, remarks = PurePath(self._document.root.source).name, self._document.remarks
         if self._springs:
             joints = listed(self._springs, "of joints ")
-            self._document.remarks.say(f"{source}: the springs {joints} are not read")
+            remarks.say(f"{source}: the springs {joints} are not read")
         if self._shifted:
-            self._document.remarks.say(
+            remarks.say(
                 f"{source}: {listed(self._shifted, 'joints ')} have a ref: coordinates are "
                 "MuJoCo's, so that the pose in the file is at q = ref, not at q = 0"
             )
 
 
-def _rename_ground(document: Document) -> None:
-    """A body called like the ground, which MuJoCo calls "world", gets another name."""
-    bodies = {body.get("name") for body in descendants([document.root], "body")}
-    if GROUND not in bodies:
-        return
-    name = f"{GROUND}_body"
-    while name in bodies:
-        name += "_"
-    document.remarks.say(f"body '{GROUND}' is called '{name}' here, as that is the world")
-    for element in family(document.root):
-        for attribute in ("name",) if element.tag == "body" else ("body", "body1", "body2"):
-            if element.get(attribute) == GROUND:
-                element.attributes[attribute] = name
-
-
-def _between(joint: Joint, parent: str, child: str, frame_parent: pin.SE3) -> Joint:
-    """The joint, placed between two bodies."""
-    return replace(joint, parent=parent, child=child, frame_parent=frame_parent)
-
-
-def _each(element: Element, attribute: str, dof: int) -> tuple[float, ...]:
-    """One number for every degree of freedom, or none if it is not given."""
-    if element.get(attribute) is None:
-        return ()
-    return (element.number(attribute),) * dof
+def _body_references(element: Element) -> tuple[str, ...]:
+    """Attributes of an element that name a body."""
+    return ("name",) if element.tag == "body" else ("body", "body1", "body2")
 
 
 def _inertial(document: Document, element: Element, frame: pin.SE3) -> Moments:
     """Read an `<inertial>` in the body frame."""
     element.require("pos")
-    mass = element.number("mass")
-    if mass < 0:
-        raise element.error(f"has mass {mass} kg; it must not be negative")
+    mass = read_mass(element, element.number("mass"))
     full, diagonal = element.get("fullinertia"), element.get("diaginertia")
     pose = document.pose(element)
     if full is not None:

@@ -1,6 +1,6 @@
 """Equality constraints and actuators of MJCF: loop joints, couplings, drives.
 
-Works on the joints that `mjcf_tree` has read; what it cannot read it warns of.
+Works on the joints that `body_tree` has read; what it cannot read it warns of.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...boundary.xml import Element
 from ...model.description import GROUND, Coupling, Drive, Joint
 from ...model.pairs import make_pair
 from .body_tree import Tree
-from .document import ACTUATORS, EQUALITIES, Document, quaternion
+from .document import ACTUATORS, EQUALITIES, Document, flag, quaternion
 
 __all__ = ["read_actuators", "read_equalities", "read_tendons"]
 
@@ -30,6 +30,7 @@ Tendons = Mapping[str, Length | None]
 Motor = tuple[Document, Element]
 """An actuator and the model that it is in."""
 
+_SITES = ("site1", "site2")
 _TENDON_FORCES = ("stiffness", "damping", "frictionloss", "armature")
 
 
@@ -48,14 +49,12 @@ def read_equalities(
             if raw.tag not in EQUALITIES:
                 continue
             element = document.filled(raw, "equality", "")
-            if not document.flag(element, "active", True):
+            if not flag(element, "active", True):
                 document.warn(element, "is not active and is left out")
             elif tree.is_soft(element, "body1", "body2"):
                 document.warn(element, "joins what is soft; it is left out")
-            elif element.tag == "connect":
-                loops.append(_connect(document, tree, element))
-            elif element.tag == "weld":
-                loops.append(_weld(document, tree, element))
+            elif element.tag in ("connect", "weld"):
+                loops.append(_loop(document, tree, element))
             elif element.tag == "joint":
                 couplings.append(_couple_joints(document, tree, element))
             elif element.tag == "tendon":
@@ -80,88 +79,106 @@ def read_actuators(
     motors: dict[str, list[Motor]] = {}
     pulling: dict[str, list[Motor]] = {}
     known = {joint.name: joint for joint in tree.joints}
-    given = False
-    for document in documents:
-        for raw in document.section("actuator"):
-            given = True
-            if raw.tag not in ACTUATORS:
-                document.warn(raw, "is not a known actuator and is not read")
-                continue
-            element = document.filled(raw, "actuator", "")
-            name = element.get("joint") or element.get("jointinparent")
-            pulled = tendons.get(element.get("tendon") or "")
-            if name is None and pulled and element.tag != "damper":
-                if len(pulled) > 1:
-                    lost = [key for key in ("armature", "damping") if element.get(key)]
-                    without = f", without its {' and '.join(lost)}" if lost else ""
-                    problem = f"pulls several joints; each counts as actuated{without}"
-                    document.warn(element, problem)
-                for joint, factor in pulled.items():
-                    only = motors if len(pulled) == 1 else pulling
-                    share = document, _share(element, factor, len(pulled) == 1)
-                    only.setdefault(joint, []).append(share)
-            elif name is None:
-                document.warn(element, "does not act on a joint; it is not read")
-            elif name not in known:
-                raise element.error(f"drives the joint '{name}', which does not exist")
-            elif element.tag == "damper":
-                document.warn(element, "can only brake; it is not read")
-            elif known[name].pair.dof > 1 and element.tag != "orientation":
-                document.warn(element, f"drives one direction of '{name}' only; it is not read")
-            else:
-                motors.setdefault(name, []).append((document, element))
+    sections = [(document, document.section("actuator")) for document in documents]
+    for document, raw in ((document, raw) for document, section in sections for raw in section):
+        if raw.tag not in ACTUATORS:
+            document.warn(raw, "is not a known actuator and is not read")
+            continue
+        shares = _shares(document, document.filled(raw, "actuator", ""), known, tendons)
+        for joint, share in shares.items():
+            acting = motors if len(shares) == 1 else pulling
+            acting.setdefault(joint, []).append((document, share))
     drives = [_drive(name, motors[name]) for name in motors if known[name].pair.dof == 1]
     joints = [
         _driven(joint, [*motors.get(joint.name, ()), *pulling.get(joint.name, ())])
         for joint in tree.joints
     ]
+    given = any(section for _, section in sections)
     actuated = tuple(dict.fromkeys([*motors, *pulling])) if given else None
     return actuated, tuple(drives), joints
 
 
-def _share(motor: Element, factor: float, alone: bool) -> Element:
-    """A motor on a tendon, as it acts on a joint that the tendon's length has a factor of.
+def _shares(
+    document: Document, motor: Element, known: Mapping[str, Joint], tendons: Tendons
+) -> dict[str, Element]:
+    """A motor as it acts on each of its joints; none if it is not read.
 
-    Inertia and damping that it has for several joints together belong to none of them.
+    Inertia and damping that it has for several joints of a tendon together belong to none of them.
     """
-    attributes = {**motor.attributes, "gear": repr(_gear(motor) * factor)}
-    if not alone:
-        attributes = {k: v for k, v in attributes.items() if k not in ("armature", "damping")}
-    return Element(motor.tag, attributes, motor.source, motor.line)
+    name = motor.get("joint") or motor.get("jointinparent")
+    pulled = tendons.get(motor.get("tendon") or "")
+    if name is None and pulled and motor.tag != "damper":
+        lost = [key for key in ("armature", "damping") if motor.get(key) and len(pulled) > 1]
+        if len(pulled) > 1:
+            without = f", without its {' and '.join(lost)}" if lost else ""
+            document.warn(motor, f"pulls several joints; each counts as actuated{without}")
+        gear, own = _gear(motor), {k: v for k, v in motor.attributes.items() if k not in lost}
+        return {
+            joint: motor.copy(attributes={**own, "gear": repr(gear * factor)})
+            for joint, factor in pulled.items()
+        }
+    if name is None:
+        document.warn(motor, "does not act on a joint; it is not read")
+    elif name not in known:
+        raise motor.error(f"drives the joint '{name}', which does not exist")
+    elif motor.tag == "damper":
+        document.warn(motor, "can only brake; it is not read")
+    elif known[name].pair.dof > 1 and motor.tag != "orientation":
+        document.warn(motor, f"drives one direction of '{name}' only; it is not read")
+    else:
+        return {name: motor}
+    return {}
 
 
-def _connect(document: Document, tree: Tree, element: Element) -> Joint:
-    """A ball: frame A at the anchor, B where A is in the initial pose (body form)."""
-    name = _name(document, tree, element)
-    if "site1" in element.attributes:
-        return _between_sites(tree, element, name, "spherical")
-    body1, body2 = _bodies(tree, element)
-    frame_a = pin.SE3(np.eye(3), element.vector("anchor"))
-    frame_b = tree.placements[body2].actInv(tree.placements[body1] * frame_a)
-    return _loop(name, "spherical", body1, body2, frame_a, frame_b)
+def _loop(document: Document, tree: Tree, element: Element) -> Joint:
+    """A connect or weld, between sites or between bodies.
 
-
-def _weld(document: Document, tree: Tree, element: Element) -> Joint:
-    """Two bodies as one: B is the anchor in body 2, A is where `relpose` or the model has it."""
-    name = _name(document, tree, element)
+    A connect is a ball: frame A is at the anchor, B where A is in the initial pose. Of a weld B is
+    the anchor in body 2, and A is where ``relpose`` or the initial pose has it.
+    """
     # Without weight on the rotation a weld is a connect.
-    pair = "spherical" if element.number("torquescale", 1.0) == 0 else "fixed"
+    rigid = element.tag == "weld" and element.number("torquescale", 1.0) != 0
+    pair = make_pair("fixed" if rigid else "spherical")
+    name = _name(document, tree, element)
     if "site1" in element.attributes:
-        return _between_sites(tree, element, name, pair)
-    body1, body2 = _bodies(tree, element)
+        (body1, frame_a), (body2, frame_b) = (_site(tree, element, key) for key in _SITES)
+    else:
+        body1 = tree.body(element, "body1")
+        body2 = tree.body(element, "body2") if element.get("body2") else GROUND
+    if body1 == body2:
+        raise element.error(f"joins the body '{body1}' to itself")
+    if "site1" in element.attributes:
+        return Joint(name, pair, body1, body2, frame_a, frame_b, cut=True)
+    first, second = tree.placements[body1], tree.placements[body2]
+    if element.tag == "connect":
+        frame_a = pin.SE3(np.eye(3), element.vector("anchor"))
+        frame_b = second.actInv(first * frame_a)
+        return Joint(name, pair, body1, body2, frame_a, frame_b, cut=True)
     frame_b = pin.SE3(np.eye(3), element.vector("anchor", (0.0, 0.0, 0.0)))
     relpose = element.numbers(element.get("relpose") or "0 1 0 0 0 0 0", 7, "relpose")
     if np.any(relpose[3:] != 0):
         frame_a = pin.SE3(quaternion(element, relpose[3:]), relpose[:3])
     else:
-        frame_a = tree.placements[body1].actInv(tree.placements[body2] * frame_b)
-    return _loop(name, pair, body1, body2, frame_a, frame_b)
+        frame_a = first.actInv(second * frame_b)
+    return Joint(name, pair, body1, body2, frame_a, frame_b, cut=True)
+
+
+def _site(tree: Tree, element: Element, attribute: str) -> tuple[str, pin.SE3]:
+    """Body that carries the site that an attribute names, and the site's placement on it."""
+    site = element.require(attribute)
+    if site not in tree.sites:
+        raise element.error(f"names the site '{site}', which does not exist")
+    return tree.sites[site]
+
+
+def _pair_of(element: Element, kind: str) -> list[str]:
+    """The one or two joints or tendons that an equality names."""
+    second = [element.require(f"{kind}2")] if element.get(f"{kind}2") else []
+    return [element.require(f"{kind}1"), *second]
 
 
 def _couple_joints(document: Document, tree: Tree, element: Element) -> Coupling:
-    names = [element.require("joint1")]
-    if element.get("joint2"):
-        names.append(element.require("joint2"))
+    names = _pair_of(element, "joint")
     for joint in names:
         _check_scalar(tree, element, joint)
     if len(set(names)) < len(names):
@@ -174,9 +191,7 @@ def _couple_tendons(
     document: Document, tree: Tree, element: Element, tendons: Tendons
 ) -> list[Coupling]:
     """Coupling between the lengths of fixed tendons; none if one is not fixed."""
-    names = [element.require("tendon1")]
-    if element.get("tendon2"):
-        names.append(element.require("tendon2"))
+    names = _pair_of(element, "tendon")
     lengths: list[Length] = []
     for tendon in names:
         if tendon not in tendons:
@@ -247,12 +262,7 @@ def read_tendons(documents: Sequence[Document], tree: Tree) -> dict[str, Length 
     for document in documents:
         for raw in document.section("tendon"):
             element = document.filled(raw, "tendon", "")
-            forces = [
-                attribute
-                for attribute in _TENDON_FORCES
-                if (text := element.get(attribute)) is not None
-                and np.any(element.numbers(text, None, attribute) != 0)
-            ]
+            forces = [key for key in _TENDON_FORCES if document.is_set(element, key)]
             if element.get("range") and element.get("limited") != "false":
                 forces.append("range")
             if forces:
@@ -274,36 +284,9 @@ def read_tendons(documents: Sequence[Document], tree: Tree) -> dict[str, Length 
     return lengths
 
 
-def _between_sites(tree: Tree, element: Element, name: str, pair: str) -> Joint:
-    ends = []
-    for attribute in ("site1", "site2"):
-        site = element.require(attribute)
-        if site not in tree.sites:
-            raise element.error(f"names the site '{site}', which does not exist")
-        ends.append(tree.sites[site])
-    (body1, frame_a), (body2, frame_b) = ends
-    if body1 == body2:
-        raise element.error(f"joins the body '{body1}' to itself")
-    return _loop(name, pair, body1, body2, frame_a, frame_b)
-
-
-def _bodies(tree: Tree, element: Element) -> tuple[str, str]:
-    body1 = tree.body(element, "body1")
-    body2 = tree.body(element, "body2") if element.get("body2") else GROUND
-    if body1 == body2:
-        raise element.error(f"joins the body '{body1}' to itself")
-    return body1, body2
-
-
-def _loop(
-    name: str, pair: str, body1: str, body2: str, frame_a: pin.SE3, frame_b: pin.SE3
-) -> Joint:
-    return Joint(name, make_pair(pair), body1, body2, frame_a, frame_b, cut=True)
-
-
 def _name(document: Document, tree: Tree, element: Element, otherwise: str = "") -> str:
     """Name among the joints; MuJoCo allows an equality the name of a joint, we do not."""
-    ends = [element.get(key) for key in ("body1", "body2", "site1", "site2")]
+    ends = [element.get(key) for key in ("body1", "body2", *_SITES)]
     wanted = element.get("name") or "_".join([element.tag, *filter(None, [otherwise, *ends])])
     name = tree.joint_names.new(wanted)
     if element.get("name") and name != wanted:

@@ -6,25 +6,15 @@ every tendon, equality and actuator that refers to it, as MuJoCo's compiler make
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pinocchio as pin
 
 from ...boundary.xml import Element
-from .document import Document, descendants
+from .document import Document
 
-__all__ = [
-    "SECTIONS",
-    "Renaming",
-    "expand_copies",
-    "family",
-    "find_target",
-    "names_below",
-    "prefix_of",
-    "references",
-    "rename",
-]
+__all__ = ["SECTIONS", "Renaming", "expand_copies", "find_target", "prefix_of", "references"]
 
 Name = tuple[str, str]
 """Kind and name of an element."""
@@ -72,23 +62,35 @@ _MOST = 200_000
 
 @dataclass(frozen=True)
 class Renaming:
-    """New names for copies: ``Renaming(prefix="left_")("hip")`` is ``"left_hip"``."""
+    """New names for copies: with the prefix ``left_``, ``hip`` becomes ``left_hip``."""
 
     prefix: str = ""
     suffix: str = ""
 
-    def __call__(self, name: str) -> str:
-        """Return the new name."""
-        return self.prefix + name + self.suffix
+    def apply(self, elements: Iterable[Element], names: Iterable[Name] = ()) -> None:
+        """Rename, below ``elements``, all names and the references to ``names``."""
+        known = set(names)
+        for top in elements:
+            for element in top.walk():
+                # In a tendon <joint>, <site> and <geom> are references, and have no name.
+                keys = ["name"] if element.tag in _NAMED or element is top else []
+                keys += [
+                    key for key, kind in _REFERENCES.items() if (kind, element.get(key)) in known
+                ]
+                for key in keys:
+                    if name := element.get(key):
+                        element.attributes[key] = self.prefix + name + self.suffix
 
-
-def expand_copies(document: Document) -> None:
-    """Put copies in the place of every `<replicate>`, and of every `<attach>` without a model.
-
-    Raises:
-        LoadError: says what is wrong.
-    """
-    _Copier(document).expand()
+    def copy(self, element: Element, names: Iterable[Name] = ()) -> Element:
+        """Copy of an element with all that is in it, under other names."""
+        copy = element.copy(attributes=dict(element.attributes))
+        waiting = [copy]
+        while waiting:
+            parent = waiting.pop()
+            parent.children = [c.copy(attributes=dict(c.attributes)) for c in parent.children]
+            waiting += parent.children
+        self.apply([copy], names)
+        return copy
 
 
 def find_target(worlds: list[Element], attach: Element) -> tuple[Element, str]:
@@ -107,60 +109,39 @@ def find_target(worlds: list[Element], attach: Element) -> tuple[Element, str]:
     raise attach.error(f"names the {kind} '{name}', which does not exist")
 
 
-def prefix_of(attach: Element) -> str:
-    """Prefix of the names of what an `<attach>` adds; it must be given, but may be empty."""
+def prefix_of(attach: Element) -> Renaming:
+    """Renaming of what an `<attach>` adds; its prefix must be given, but may be empty."""
     prefix = attach.get("prefix")
-    return attach.require("prefix") if prefix is None else prefix
-
-
-def names_below(elements: list[Element]) -> set[Name]:
-    """Names that elements and all their descendants have."""
-    return {
-        (_NAMED[element.tag], name)
-        for element in descendants(elements, *_NAMED)
-        if (name := element.get("name"))
-    }
+    return Renaming(prefix=attach.require("prefix") if prefix is None else prefix)
 
 
 def references(element: Element) -> list[Name]:
     """What an element outside the kinematic tree refers to, the world left out."""
     return [
         (kind, name)
-        for member in family(element)
+        for member in element.walk()
         for attribute, kind in _REFERENCES.items()
         if (name := member.get(attribute)) and (kind, name) != ("body", "world")
     ]
 
 
-def rename(elements: list[Element], names: set[Name], new: Renaming) -> None:
-    """Rename, below ``elements``, all names and the references to ``names``."""
-    for top in elements:
-        for element in family(top):
-            named = element.tag in _NAMED or element is top
-            # In a tendon <joint>, <site> and <geom> are references, and have no name.
-            if named and (name := element.get("name")):
-                element.attributes["name"] = new(name)
-            for attribute, kind in _REFERENCES.items():
-                if (kind, element.get(attribute)) in names:
-                    element.attributes[attribute] = new(element.attributes[attribute])
+def expand_copies(document: Document) -> None:
+    """Put copies in the place of every `<replicate>`, and of every `<attach>` without a model.
 
-
-def copy_of(element: Element) -> Element:
-    """Copy of an element with all that is in it."""
-    copy = Element(element.tag, dict(element.attributes), element.source, element.line)
-    waiting = [(element, copy)]
-    while waiting:
-        old, new = waiting.pop()
-        new.text = old.text
-        for child in old.children:
-            inner = Element(child.tag, dict(child.attributes), child.source, child.line)
-            new.children.append(inner)
-            waiting.append((child, inner))
-    return copy
+    Raises:
+        LoadError: says what is wrong.
+    """
+    copier = _Copier(document)
+    for parent, element in copier.below_worlds("attach"):
+        if element.get("model") is None:
+            _put(parent, element, [copier.attached(element)])
+    # From the inside out: the innermost suffix comes first.
+    for parent, element in copier.below_worlds("replicate")[::-1]:
+        _put(parent, element, copier.replicas(element))
 
 
 class _Copier:
-    """Makes the copies of one model.
+    """Makes the copies of one model, and counts them.
 
     Args:
         document: the model.
@@ -171,119 +152,94 @@ class _Copier:
         self._worlds = document.root.all("worldbody")
         self._count = 0
 
-    def expand(self) -> None:
-        for parent, element in _below(self._worlds, "attach"):
-            if element.get("model") is None:
-                _put(parent, element, [self._attached(element)])
-        # From the inside out: the innermost suffix comes first.
-        for parent, element in list(_below(self._worlds, "replicate"))[::-1]:
-            _put(parent, element, self._replicas(element))
+    def below_worlds(self, tag: str) -> list[tuple[Element, Element]]:
+        """Elements with a tag and their parents, in file order, parents before children."""
+        members = [member for world in self._worlds for member in world.walk()]
+        parents = {id(child): parent for parent in members for child in parent.children}
+        return [(parents[id(member)], member) for member in members if member.tag == tag]
 
-    def _replicas(self, element: Element) -> list[Element]:
+    def replicas(self, element: Element) -> list[Element]:
         """Frames with the copies: number k is at ``D^k``, D the offset and rotation given."""
-        document = self._document
         number = element.number("count")
         if number != int(number) or not number > 0:
             raise element.error(f"has count {number:g}; it must be a whole number above 0")
         count = int(number)
         self._spend(element, element, count)
-        euler = element.vector("euler", (0.0, 0.0, 0.0))
-        step = pin.SE3(document.euler(euler), element.vector("offset", (0.0, 0.0, 0.0)))
+        rotation = self._document.euler(element.vector("euler", (0.0, 0.0, 0.0)))
+        step = pin.SE3(rotation, element.vector("offset", (0.0, 0.0, 0.0)))
         separator, digits = element.get("sep") or "", len(str(count))
         news = [Renaming(suffix=f"{separator}{k:0{digits}d}") for k in range(count)]
         place, frames = pin.SE3.Identity(), []
         for new in news:
-            frame = _frame(element, place)
-            frame.children = [copy_of(child) for child in element.children]
-            rename(frame.children, set(), new)
-            frames.append(frame)
+            x, y, z, w = pin.Quaternion(place.rotation).coeffs()
+            texts = {"pos": place.translation, "quat": (w, x, y, z)}
+            attributes = {
+                key: " ".join(repr(float(value)) for value in values)
+                for key, values in texts.items()
+            }
+            children = [new.copy(child) for child in element.children]
+            frames.append(element.copy(tag="frame", attributes=attributes, children=children))
             place = place * step
-        self._copy_references(names_below(element.children), news, replace=True)
+        self._copy_references(element.children, news, replace=True)
         return frames
 
-    def _attached(self, element: Element) -> Element:
+    def attached(self, element: Element) -> Element:
         """A body or frame of the model once more, under names with a prefix."""
         target, style = find_target(self._worlds, element)
-        if any(member is element for member in family(target)):
+        if any(member is element for member in target.walk()):
             raise element.error(f"is inside {target!r}, which it copies")
         self._spend(element, target, 1)
-        new = Renaming(prefix=prefix_of(element))
-        copy = _renamed(target, set(), new)
+        new = prefix_of(element)
+        copy = new.copy(target)
         copy.attributes["childclass"] = style
-        self._copy_references(names_below([target]), [new], replace=False)
+        self._copy_references([target], [new], replace=False)
         return copy
 
     def _spend(self, element: Element, original: Element, count: int) -> None:
-        self._count += count * sum(1 for _ in family(original))
+        self._count += count * sum(1 for _ in original.walk())
         if self._count > _MOST:
             raise element.error(f"makes copies of more than {_MOST} elements; that is no robot")
 
-    def _copy_references(self, names: set[Name], news: list[Renaming], *, replace: bool) -> None:
+    def _copy_references(
+        self, originals: list[Element], news: list[Renaming], *, replace: bool
+    ) -> None:
         """Copy the tendons, equalities and actuators that refer to what is copied.
 
         As in MuJoCo, an equality between what is copied and what is not has no copies.
 
         Args:
-            names: names of what is copied.
+            originals: what is copied.
             news: new names of each copy.
             replace: True: what is copied itself is gone.
         """
-        for tag in SECTIONS:
-            for section in self._document.root.all(tag):
-                before, section.children = section.children, []
-                for element in before:
-                    used = references(element)
-                    inside = [name for name in used if name in names]
-                    if not inside or not replace:
-                        section.children.append(element)
-                    if tag == "equality" and 0 < len(inside) < len(used):
-                        if replace:
-                            self._document.warn(
-                                element,
-                                "joins what a <replicate> copies with something else; MuJoCo "
-                                "leaves it out, and so it is left out here",
-                            )
-                    elif inside:
-                        self._count += len(news)
-                        section.children += [_renamed(element, names, new) for new in news]
-                        if tag == "tendon" and (name := element.get("name")):
-                            names.add(("tendon", name))
-
-
-def _renamed(element: Element, names: set[Name], new: Renaming) -> Element:
-    copy = copy_of(element)
-    rename([copy], names, new)
-    return copy
-
-
-def _frame(element: Element, place: pin.SE3) -> Element:
-    x, y, z, w = pin.Quaternion(place.rotation).coeffs()
-    frame = Element("frame", {}, element.source, element.line)
-    frame.attributes["pos"] = " ".join(repr(float(p)) for p in place.translation)
-    frame.attributes["quat"] = " ".join(repr(float(c)) for c in (w, x, y, z))
-    return frame
+        names = {
+            (_NAMED[element.tag], name)
+            for original in originals
+            for element in original.walk(*_NAMED)
+            if (name := element.get("name"))
+        }
+        for section in (part for tag in SECTIONS for part in self._document.root.all(tag)):
+            before, section.children = section.children, []
+            for element in before:
+                used = references(element)
+                inside = [name for name in used if name in names]
+                if not inside or not replace:
+                    section.children.append(element)
+                if section.tag == "equality" and 0 < len(inside) < len(used):
+                    if replace:
+                        self._document.warn(
+                            element,
+                            "joins what a <replicate> copies with something else; MuJoCo "
+                            "leaves it out, and so it is left out here",
+                        )
+                elif inside:
+                    self._count += len(news)
+                    section.children += [new.copy(element, names) for new in news]
+                    if section.tag == "tendon" and (name := element.get("name")):
+                        names.add(("tendon", name))
 
 
 def _put(parent: Element, element: Element, new: list[Element]) -> None:
     """Put other elements in the place of one."""
     at = next(i for i, child in enumerate(parent.children) if child is element)
     parent.children[at : at + 1] = new
-
-
-def _below(elements: list[Element], tag: str) -> Iterator[tuple[Element, Element]]:
-    """Elements with a tag and their parents, in file order, parents before children."""
-    stack = [(element, child) for element in elements[::-1] for child in element.children[::-1]]
-    while stack:
-        parent, element = stack.pop()
-        if element.tag == tag:
-            yield parent, element
-        stack += [(element, child) for child in element.children[::-1]]
-
-
-def family(element: Element) -> Iterator[Element]:
-    """An element and everything in it."""
-    stack = [element]
-    while stack:
-        member = stack.pop()
-        yield member
-        stack += member.children[::-1]

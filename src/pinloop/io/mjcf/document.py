@@ -5,8 +5,9 @@ This room holds the grammar that all MJCF elements share. It builds no body, joi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from os.path import isfile
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,9 @@ from ...boundary.files import read_bytes
 from ...boundary.xml import LARGEST, Element, Remarks, parse_xml
 from ...errors import suggestion
 from ...tolerances import NO_DIRECTION
+from ..packages import Resolver
 
-__all__ = ["ACTUATORS", "EQUALITIES", "Compiler", "Document", "Names", "open_file"]
+__all__ = ["ACTUATORS", "EQUALITIES", "Compiler", "Document", "flag", "merge", "open_file", "word"]
 
 Array = NDArray[np.float64]
 
@@ -86,9 +88,9 @@ class Compiler:
     @staticmethod
     def read(settings: Element) -> Compiler:
         """Read the merged `<compiler>` element."""
-        if _word(settings, "coordinate", ("local", "global"), "local") == "global":
+        if word(settings, "coordinate", ("local", "global"), "local") == "global":
             raise settings.error("has global coordinates; save it again with local ones")
-        degrees = _word(settings, "angle", ("degree", "radian"), "degree") == "degree"
+        degrees = word(settings, "angle", ("degree", "radian"), "degree") == "degree"
         eulerseq = settings.get("eulerseq") or "xyz"
         if len(eulerseq) != 3 or not set(eulerseq) <= set("xyzXYZ"):
             raise settings.error(f"has eulerseq '{eulerseq}'; it is three letters of xyzXYZ")
@@ -97,14 +99,14 @@ class Compiler:
         return Compiler(
             angle=float(np.pi / 180) if degrees else 1.0,
             eulerseq=eulerseq,
-            autolimits=_flag(settings, "autolimits", True),
+            autolimits=flag(settings, "autolimits", True),
             meshdir=settings.get("meshdir") or settings.get("assetdir") or "",
-            strippath=_flag(settings, "strippath", False),
-            inertiafromgeom=_word(settings, "inertiafromgeom", ("false", "true", "auto"), "auto"),
+            strippath=flag(settings, "strippath", False),
+            inertiafromgeom=word(settings, "inertiafromgeom", ("false", "true", "auto"), "auto"),
             inertiagrouprange=(int(groups[0]), int(groups[1])),
             boundmass=settings.number("boundmass", 0.0),
             boundinertia=settings.number("boundinertia", 0.0),
-            balanceinertia=_flag(settings, "balanceinertia", False),
+            balanceinertia=flag(settings, "balanceinertia", False),
             settotalmass=total if total > 0 else None,
         )
 
@@ -117,23 +119,30 @@ class Document:
         find: gives the path of a file that the model names, or None.
     """
 
-    def __init__(self, root: Element, find: Callable[[str], Path | None]) -> None:
+    def __init__(self, root: Element, find: Resolver) -> None:
         if root.tag != "mujoco":
             raise root.error("is not an MJCF model; its root element must be <mujoco>")
         self.find = find
         self.root = _include(root, find)
         self.remarks = Remarks()
+        self.warn = self.remarks.add
         self.compiler = Compiler.read(merge("compiler", self.root, self.root.all("compiler")))
         self._defaults: dict[str, dict[str, dict[str, str]]] = {}
         self._read_defaults()
 
-    def warn(self, element: Element, problem: str) -> None:
-        """Keep a warning that says ``problem`` about an element, with file and line."""
-        self.remarks.add(element, problem)
-
     def section(self, tag: str) -> list[Element]:
         """Children of all sections with this tag, in file order."""
         return [child for part in self.root.all(tag) for child in part.children]
+
+    def below_world(self, *tags: str) -> Iterator[Element]:
+        """Elements with one of the tags below `<worldbody>`, in file order."""
+        for world in self.root.all("worldbody"):
+            yield from world.walk(*tags)
+
+    def is_set(self, element: Element, attribute: str) -> bool:
+        """Whether an attribute has a number other than 0."""
+        text = element.get(attribute)
+        return text is not None and bool(np.any(element.numbers(text, None, attribute) != 0))
 
     def filled(self, element: Element, kind: str, childclass: str) -> Element:
         """Return the element with the attributes of its default class filled in.
@@ -151,20 +160,12 @@ class Document:
         if any(form in element.attributes for form in ORIENTATIONS):
             for form in ORIENTATIONS:
                 attributes.pop(form, None)
-        return _with_attributes(element, attributes | element.attributes)
-
-    def flag(self, element: Element, attribute: str, default: bool = False) -> bool:
-        """Attribute that is "true" or "false"."""
-        return _flag(element, attribute, default)
-
-    def word(self, element: Element, attribute: str, known: tuple[str, ...], default: str) -> str:
-        """Attribute that is one of the known words."""
-        return _word(element, attribute, known, default)
+        return element.copy(attributes=attributes | element.attributes)
 
     def limits(self, element: Element, range_: str, limited: str) -> tuple[float, float] | None:
         """Range in the units of the file where it limits, else None."""
         text = element.get(range_)
-        state = _word(element, limited, ("false", "true", "auto"), "auto")
+        state = word(element, limited, ("false", "true", "auto"), "auto")
         if state == "false" or (text is None and state == "auto"):
             return None
         if text is None:
@@ -253,65 +254,11 @@ class Document:
             slot.update(attributes)
 
 
-class Names:
-    """Unique names of one kind: those of the file first, readable ones for the rest.
-
-    Args:
-        reserved: names of the world, which none of them may have.
-    """
-
-    def __init__(self, reserved: tuple[str, ...] = ()) -> None:
-        self._reserved = reserved
-        self._taken = set(reserved)
-
-    def take(self, elements: Iterable[Element]) -> None:
-        """Take the names of all elements of the kind."""
-        for element in elements:
-            name = element.get("name")
-            if not name:
-                continue
-            if name in self._reserved:
-                raise element.error("has a name that means the world; give it another one")
-            if name in self._taken:
-                raise element.error("has a name that is already taken; rename one of the two")
-            self._taken.add(name)
-
-    def of(self, element: Element, otherwise: str) -> str:
-        """Name of the element, or a new one like ``otherwise``."""
-        return element.get("name") or self.new(otherwise)
-
-    def new(self, wanted: str) -> str:
-        """Return ``wanted``, numbered if it is taken, and take it."""
-        name, count = wanted, 1
-        while name in self._taken:
-            count += 1
-            name = f"{wanted}_{count}"
-        self._taken.add(name)
-        return name
-
-    def __contains__(self, name: object) -> bool:
-        """Whether a name is taken."""
-        return name in self._taken
-
-
-def descendants(elements: Iterable[Element], *tags: str) -> Iterator[Element]:
-    """Elements with one of the tags below ``elements``, in file order."""
-    stack = list(elements)[::-1]
-    while stack:
-        element = stack.pop()
-        if element.tag in tags:
-            yield element
-        stack += element.children[::-1]
-
-
 def merge(tag: str, root: Element, elements: list[Element]) -> Element:
     """One element with the attributes and children of repeated ones, the last one winning."""
-    last = elements[-1] if elements else root
-    merged = Element(tag, {}, last.source, last.line)
-    for element in elements:
-        merged.attributes.update(element.attributes)
-        merged.children += element.children
-    return merged
+    attributes = {key: value for element in elements for key, value in element.attributes.items()}
+    children = [child for element in elements for child in element.children]
+    return [root, *elements][-1].copy(tag=tag, attributes=attributes, children=children)
 
 
 def quaternion(element: Element, values: Array) -> Array:
@@ -328,9 +275,9 @@ def turn_z(z: Array) -> Array:
     return np.asarray(pin.exp3(axis * np.arctan2(sine, z[2])))
 
 
-def _include(root: Element, find: Callable[[str], Path | None]) -> Element:
+def _include(root: Element, find: Resolver) -> Element:
     """Copy of a document in which every `<include>` is replaced by what its file holds."""
-    copy = _with_attributes(root, dict(root.attributes))
+    copy = root.copy(attributes=dict(root.attributes))
     seen: set[Path] = set()
     stack = [copy]
     while stack:
@@ -342,12 +289,12 @@ def _include(root: Element, find: Callable[[str], Path | None]) -> Element:
             if child.tag == "include":
                 waiting += _included(child, find, seen).children[::-1]
             else:
-                element.children.append(_with_attributes(child, dict(child.attributes)))
+                element.children.append(child.copy(attributes=dict(child.attributes)))
         stack += element.children
     return copy
 
 
-def _included(include: Element, find: Callable[[str], Path | None], seen: set[Path]) -> Element:
+def _included(include: Element, find: Resolver, seen: set[Path]) -> Element:
     """Root element of the file that an `<include>` names.
 
     Names refer to the folder of the main file, and then, as in MuJoCo, to that of the file that
@@ -356,8 +303,8 @@ def _included(include: Element, find: Callable[[str], Path | None], seen: set[Pa
     name = include.require("file")
     path = find(name)
     if path is None and seen and "://" not in name:
-        beside = Path(include.source).parent / name
-        path = beside if beside.is_file() else None
+        candidate = Path(include.source).parent / name
+        path = candidate if isfile(candidate) else None
     if path is not None and path.resolve() in seen:
         raise include.error(f"includes '{name}' a second time; a file may be included once")
     root, path = open_file(include, name, path)
@@ -376,18 +323,13 @@ def open_file(element: Element, name: str, path: Path | None) -> tuple[Element, 
     return parse_xml(read_bytes(path, "robot file", LARGEST), str(path)), path
 
 
-def _with_attributes(element: Element, attributes: dict[str, str]) -> Element:
-    copy = Element(element.tag, attributes, element.source, element.line)
-    copy.children = list(element.children)
-    copy.text = element.text
-    return copy
+def flag(element: Element, attribute: str, default: bool) -> bool:
+    """Attribute that is "true" or "false"."""
+    return word(element, attribute, ("false", "true"), str(default).lower()) == "true"
 
 
-def _flag(element: Element, attribute: str, default: bool) -> bool:
-    return _word(element, attribute, ("false", "true"), str(default).lower()) == "true"
-
-
-def _word(element: Element, attribute: str, known: tuple[str, ...], default: str) -> str:
+def word(element: Element, attribute: str, known: tuple[str, ...], default: str) -> str:
+    """Attribute that is one of the known words."""
     value = element.get(attribute)
     if value is None:
         return default

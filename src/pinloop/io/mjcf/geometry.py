@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import pinocchio as pin
@@ -18,8 +18,7 @@ from ...boundary.xml import Element
 from ...errors import BadValue
 from ...model.description import GROUND, Geometry, Shape
 from ...tolerances import SAME
-from .document import Document, Names, descendants, quaternion, turn_z
-from .inertia import (
+from ..moments import (
     Moments,
     convex_hull,
     count_misoriented,
@@ -28,11 +27,12 @@ from .inertia import (
     primitive_moments,
     read_triangles,
 )
+from ..quantities import Color, Names, read_mass, rgba
+from .document import Document, flag, quaternion, turn_z, word
 
 __all__ = ["Geom", "Shapes", "segment"]
 
 Array = NDArray[np.float64]
-Color = tuple[float, float, float, float]
 
 _KINDS = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf")
 _LARGEST = 1e9
@@ -125,7 +125,7 @@ class Shapes:
         self._meshes: dict[str, Mesh | None] = {}
         self._materials: dict[str, Color | None] = {}
         self._names = names
-        names.take(descendants(document.root.all("worldbody"), "geom"))
+        names.take(document.below_world("geom"))
         for element in document.section("asset"):
             if element.tag == "mesh":
                 self._read_mesh(element)
@@ -143,7 +143,7 @@ class Shapes:
             frame: placement in the body of the frame in which the geom is written.
         """
         document = self._document
-        kind = document.word(element, "type", _KINDS, "sphere")
+        kind = word(element, "type", _KINDS, "sphere")
         name = self._names.of(element, f"{body}_geom{number}" if number else f"{body}_geom")
         if kind in _UNREAD:
             if kind != "plane" and body != GROUND:  # floors and terrain touch nothing here
@@ -191,12 +191,10 @@ class Shapes:
             solid = _mesh_solid(geom.mesh, self._document)
         else:
             assert geom.shape is not None
-            shell = self._document.flag(element, "shellinertia")
+            shell = flag(element, "shellinertia", False)
             solid = primitive_moments(geom.shape, shell=shell)
         if element.get("mass") is not None:
-            mass = element.number("mass")
-            if mass < 0:
-                raise element.error(f"has mass {mass} kg; it must not be negative")
+            mass = read_mass(element, element.number("mass"))
         else:
             mass = element.number("density", 1000.0) * solid.mass
         if not solid.mass > 0:
@@ -207,8 +205,7 @@ class Shapes:
         name = element.require("mesh")
         if name not in self._meshes:
             raise element.error(f"uses the mesh '{name}', which is not among the assets")
-        mesh = self._meshes[name]
-        return mesh
+        return self._meshes[name]
 
     def _read_mesh(self, element: Element) -> None:
         filled = self._document.filled(element, "mesh", "")
@@ -291,18 +288,10 @@ def _primitive(document: Document, element: Element, kind: str) -> tuple[Shape, 
         raise element.error(
             f"has size '{element.get('size')}'; each must be positive and at most {_LARGEST:g} m"
         )
-    if kind == "box":
-        size = 2 * size
-    elif kind in ("capsule", "cylinder"):
-        size = size * (1.0, 2.0)
-    numbers = tuple(float(number) for number in size)
-    if kind == "sphere":
-        return Shape("sphere", numbers), placement
-    if kind == "box":
-        return Shape("box", numbers), placement
-    if kind == "ellipsoid":
-        return Shape("ellipsoid", numbers), placement
-    return Shape("capsule" if kind == "capsule" else "cylinder", numbers), placement
+    # MuJoCo has half lengths, but of an ellipsoid, a sphere, and across a cylinder radii.
+    full = {"box": [2.0, 2.0, 2.0], "capsule": [1.0, 2.0], "cylinder": [1.0, 2.0]}
+    size = size * np.array(full.get(kind, [1.0]))
+    return Shape(cast(Any, kind), tuple(float(number) for number in size)), placement
 
 
 def _triples(element: Element, attribute: str) -> Array:
@@ -313,7 +302,6 @@ def _triples(element: Element, attribute: str) -> Array:
 
 
 def _hull(element: Element, vertices: Array) -> tuple[Array, NDArray[np.int64]]:
-
     try:
         return convex_hull(vertices)
     except scipy.spatial.QhullError:
@@ -322,7 +310,7 @@ def _hull(element: Element, vertices: Array) -> tuple[Array, NDArray[np.int64]]:
 
 def _mesh_solid(mesh: Mesh, document: Document) -> Moments:
     methods = ("convex", "exact", "legacy", "shell")
-    method = document.word(mesh.element, "inertia", methods, "legacy")
+    method = word(mesh.element, "inertia", methods, "legacy")
     vertices, faces = mesh.triangles()
     if method == "convex":
         if mesh.element.get("maxhullvert") is not None:
@@ -348,6 +336,4 @@ def _mesh_solid(mesh: Mesh, document: Document) -> Moments:
 
 def _rgba(element: Element) -> Color | None:
     text = element.get("rgba")
-    if text is None:
-        return None
-    return cast(Color, tuple(float(c) for c in element.numbers(text, 4, "rgba")))
+    return None if text is None else rgba(element, text)

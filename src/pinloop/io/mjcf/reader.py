@@ -6,27 +6,19 @@ prefix; each keeps the settings and default classes of its own file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
-from os.path import isfile
+from collections.abc import Container
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...boundary.xml import Element
-from ...model.description import Description, constant
+from ...model.description import Description
+from ..packages import Resolver, beside
 from ..vocabulary import MJCF, report_unread
 from .body_tree import Tree
 from .constraints import read_actuators, read_equalities, read_tendons
-from .copies import (
-    SECTIONS,
-    Renaming,
-    expand_copies,
-    find_target,
-    prefix_of,
-    references,
-    rename,
-)
+from .copies import SECTIONS, Renaming, expand_copies, find_target, prefix_of, references
 from .document import Document, merge, open_file
 
 __all__ = ["attach_models", "read_mjcf"]
@@ -42,13 +34,8 @@ _MECHANICAL_FLAGS = (
     "actuation",
 )
 
-Find = Callable[[str], Path | None]
-"""Gives the path of a file that a model names, or None."""
 
-
-def read_mjcf(
-    root: Element, *, resolve: Callable[[str], Path | None], directory: Path | None
-) -> Description:
+def read_mjcf(root: Element, *, resolve: Resolver) -> Description:
     """Read a MuJoCo model.
 
     Hinges and slides have the coordinate of MuJoCo's `qpos`, which is `ref` in the pose of the
@@ -57,7 +44,6 @@ def read_mjcf(
     Args:
         root: the parsed `<mujoco>` element.
         resolve: gives the path of a mesh or included file, or None if it does not exist.
-        directory: folder of the file, to which relative names refer; None if there is none.
 
     Returns:
         The robot; equality constraints are its loops (cut joints) and couplings.
@@ -65,15 +51,7 @@ def read_mjcf(
     Raises:
         LoadError: says what is wrong, with file and line.
     """
-
-    def find(name: str) -> Path | None:
-        path = resolve(name)
-        if path is None and directory is not None and "://" not in name:
-            candidate = directory / name
-            path = candidate if isfile(candidate) else None
-        return path
-
-    document = Document(root, find)
+    document = Document(root, resolve)
     expand_copies(document)
     tree = Tree(document)
     documents = [document, *attach_models(document, tree)]
@@ -97,7 +75,7 @@ def read_mjcf(
         drives=drives,
         frames=tuple(tree.frames),
         geometry=tuple(tree.geometry),
-        gravity=constant(gravity),
+        gravity=gravity,
         warnings=tuple(text for model in documents for text in model.remarks.texts()),
         source=root.source,
     )
@@ -107,48 +85,47 @@ def _gravity(document: Document) -> NDArray[np.float64]:
     """Gravity [m/s^2]; warns of the options that change forces and are not read."""
     option = merge("option", document.root, document.root.all("option"))
     for attribute in ("wind", "density", "viscosity"):
-        text = option.get(attribute)
-        if text is not None and np.any(option.numbers(text, None, attribute) != 0):
+        if document.is_set(option, attribute):
+            text = option.get(attribute)
             document.warn(option, f"has {attribute} '{text}': forces of the air are not read")
     flags = merge("flag", option, option.all("flag"))
-    for flag in _MECHANICAL_FLAGS:
-        if flags.get(flag) == "disable":
-            document.warn(flags, f"disables {flag}, which is not read")
+    for name in _MECHANICAL_FLAGS:
+        if flags.get(name) == "disable":
+            document.warn(flags, f"disables {name}, which is not read")
     if flags.get("gravity") == "disable":
         return np.zeros(3)
     return option.vector("gravity", (0.0, 0.0, -9.81))
 
 
-def attach_models(document: Document, tree: Tree) -> list[Document]:
+def attach_models(
+    document: Document, tree: Tree, outer: Renaming | None = None, chain: tuple[Path, ...] = ()
+) -> list[Document]:
     """Graft the models that a model attaches, and those that they attach, on its tree.
 
     Args:
         document: the model.
         tree: its tree, to which those of the attached models are added.
+        outer: how names in the model are changed already.
+        chain: files that attach each other down to the model.
 
     Returns:
         The attached models; their tendons, equalities and actuators use the names of the tree.
     """
-    return _attach(document, tree, "", ())
-
-
-def _attach(document: Document, tree: Tree, outer: str, chain: tuple[Path, ...]) -> list[Document]:
-    """Attach to a model whose names have the prefix ``outer``; ``chain`` leads to it."""
     documents = []
     for element, body, frame in tree.attachments:
         root, path = _open(document, element)
         if path in chain:
             raise element.error(f"attaches '{path.name}' inside itself")
-        child = Document(root, _beside(path, document.find))
+        child = Document(root, beside(path, document.find))
         expand_copies(child)
         _select(child, element)
-        prefix = outer + prefix_of(element)
-        worlds = child.root.all("worldbody")
-        rename([top for world in worlds for top in world.children], set(), Renaming(prefix))
+        before = outer.prefix if outer else ""
+        new = Renaming(prefix=before + prefix_of(element).prefix)
+        new.apply(top for world in child.root.all("worldbody") for top in world.children)
         part = Tree(child, tree)
-        nested = _attach(child, part, prefix, (*chain, path))
+        nested = attach_models(child, part, new, (*chain, path))
         tree.graft(part, body, frame)
-        _rename_sections(child, tree, prefix)
+        _rename_sections(child, tree, new)
         documents += [child, *nested]
     return documents
 
@@ -166,16 +143,6 @@ def _open(document: Document, attach: Element) -> tuple[Element, Path]:
     raise attach.error(f"names the model '{wanted}', which is not among the assets")
 
 
-def _beside(path: Path, find: Find) -> Find:
-    """How files are found that a model names: beside it, or as in the model that attaches it."""
-
-    def look(name: str) -> Path | None:
-        candidate = path.parent / name
-        return candidate if "://" not in name and candidate.is_file() else find(name)
-
-    return look
-
-
 def _select(child: Document, attach: Element) -> None:
     """Leave of a model what is attached: one body, one frame, or all."""
     if attach.get("body") is None and attach.get("frame") is None:
@@ -188,23 +155,23 @@ def _select(child: Document, attach: Element) -> None:
     worlds[0].children = [target]
 
 
-def _rename_sections(child: Document, tree: Tree, prefix: str) -> None:
+def _rename_sections(child: Document, tree: Tree, new: Renaming) -> None:
     """Rename tendons, equalities and actuators; leave out those of what is not attached."""
     known: dict[str, Container[str]] = {
         "body": tree.placements,
         "joint": tree.joint_names,
         "site": tree.sites,
     }
-    tendons: set[str] = set()
     for tag in SECTIONS:
+        tendons: set[str] = set()
         for section in child.root.all(tag):
             before, section.children = section.children, []
             for element in before:
                 used = references(element)
-                rename([element], set(used), Renaming(prefix))
-                there = (prefix + name in known[kind] for kind, name in used if kind in known)
+                new.apply([element], used)
+                there = (new.prefix + name in known[kind] for kind, name in used if kind in known)
                 if all(there):
                     section.children.append(element)
-                    if tag == "tendon":
-                        tendons.add(element.get("name") or "")
-        known["tendon"] = tendons
+                    tendons.add(element.get("name") or "")
+        if tag == "tendon":
+            known["tendon"] = tendons

@@ -7,7 +7,8 @@ that all coordinates are zero in the pose of the file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,16 +17,17 @@ from numpy.typing import NDArray
 
 from ...boundary.xml import Element, Remarks
 from ...errors import listed
-from ...model.description import Coupling, Joint
-from ...model.pairs import Pair, Revolute, align_z, make_pair
+from ...model.description import LIMITS, Coupling, Joint
+from ...model.pairs import Pair, Revolute, make_pair
 from ...tolerances import PARALLEL
-from ..entries import ordered, unlimited
-from .scope import Frame, Scope
-from .source import truth
+from ..quantities import axes_turn, joint_limits, limit_numbers, weld
+from .scope import Frame, Scope, text_of, truth
 
-__all__ = ["Joints", "axes_of", "axis_values", "is_detachable", "read_joints", "sdf_pair"]
+__all__ = ["axes_of", "axis_values", "is_detachable", "read_joints", "sdf_pair"]
 
 Array = NDArray[np.float64]
+Axes = Sequence[Element | None]
+"""Elements with the axes of a joint's coordinates, as far as they are given."""
 
 _TYPES = {
     "revolute": "revolute",
@@ -40,103 +42,71 @@ _TYPES = {
 }
 
 
-@dataclass
-class Joints:
-    """What the `<joint>` elements of a robot say.
-
-    Args:
-        joints: the joints, those that close loops marked as cut.
-        couplings: gearboxes and mimics.
-    """
-
-    joints: list[Joint]
-    couplings: list[Coupling]
-
-
-def read_joints(world: Scope, remarks: Remarks) -> Joints:
+def read_joints(world: Scope, remarks: Remarks) -> tuple[list[Joint], list[Coupling]]:
     """Read the joints of all models, and those between models.
 
     Args:
         world: the scope that holds everything.
         remarks: takes what is not read.
+
+    Returns:
+        The joints, those that close loops marked as cut; gearboxes and mimics as couplings.
     """
     frames = [frame for scope in world.scopes() for frame in scope.joints]
     springs: list[str] = []
-    joints: list[Joint] = []
-    forced: set[str] = set()
-    for frame in frames:
-        if _type_of(frame) != "gearbox":
-            joints.append(_joint(frame, remarks, springs))
-            if _must_be_loop(frame):
-                forced.add(frame.name)
+    joints = [_joint(f, remarks, springs) for f in frames if _type_of(f.element) != "gearbox"]
     for scope in world.scopes():
         joints += _detachable(scope, remarks)
     couplings: list[Coupling] = []
     for frame in frames:
-        if _type_of(frame) == "gearbox":
-            couplings += _gearbox(frame, joints, remarks)
-        else:
-            couplings += _mimics(frame, joints, remarks)
+        read = _gearbox if _type_of(frame.element) == "gearbox" else _mimics
+        couplings += read(frame, joints, remarks)
     if springs:
         remarks.say(f"the springs of joints{listed(springs, ' ')} are not read")
-    return Joints(_cut_loops(joints, forced), couplings)
+    forced = {frame.name for frame in frames if _must_be_loop(frame.element)}
+    return _cut_loops(joints, forced), couplings
 
 
-def _type_of(frame: Frame) -> str:
-    element = frame.element
-    assert element is not None
+def _type_of(element: Element) -> str:
     kind = element.require("type")
     if kind not in _TYPES:
         raise element.error(f"has the type '{kind}'; it must be one of: {', '.join(_TYPES)}")
     return kind
 
 
-def _ends(frame: Frame) -> tuple[Frame, Frame]:
-    """Links that a joint joins; the world frame for the ground."""
-    element, scope = frame.element, frame.scope
-    assert element is not None and scope is not None
-    ends = []
-    for tag in ("parent", "child"):
-        end = element.need(tag)
-        ends.append(scope.link_of(scope.find(end, end.text.strip())))
-    return ends[0], ends[1]
-
-
 def _joint(frame: Frame, remarks: Remarks, springs: list[str]) -> Joint:
     """Read one joint, not yet cut."""
     element, scope = frame.element, frame.scope
-    assert element is not None and scope is not None
-    kind = _type_of(frame)
+    kind = _type_of(element)
     pair = sdf_pair(element, remarks)
-    parent, child_link = _ends(frame)
-    if child_link.kind == "world" and kind != "fixed":
+    parent, child = scope.link(element, "parent"), scope.link(element, "child")
+    if child.kind == "world" and kind != "fixed":
         raise element.error("has the world as its child; make the world the parent")
     at = scope.placement(frame)
     axes = axes_of(element, pair)
     if not axes and any(_dynamics([element.first("axis")], tag) for tag in ("damping", "friction")):
         remarks.add(element, f"has damping, which is not read for type '{kind}'")
-    turn = _turn(frame, pair, element, axes)
-    at = pin.SE3(turn, at.translation)
-    if any(_spring(axis) for axis in axes):
+    if axes:
+        turned = axes_turn(element, [_direction(frame, axis) for axis in axes])
+        at = pin.SE3(turned.rotation, at.translation)
+    if any(_dynamics(axes, "spring_stiffness")):
         springs.append(frame.name)
-    if child_link.kind == "world":
-        parent, child_link = child_link, parent
+    if child.kind == "world":
+        parent, child = child, parent
     return Joint(
         frame.name,
         pair,
         parent.name,
-        child_link.name,
+        child.name,
         scope.placement(parent).actInv(at),
-        scope.placement(child_link).actInv(at),
+        scope.placement(child).actInv(at),
         False,
         place=element.place,
         **axis_values(element, axes, remarks),
     )
 
 
-def axis_values(
-    element: Element, axes: Sequence[Element | None], remarks: Remarks
-) -> dict[str, Any]:
+def axis_values(element: Element, axes: Axes, remarks: Remarks) -> dict[str, Any]:
     """Limits, damping and friction of a joint from its axes, for each that is given.
 
     Args:
@@ -144,18 +114,24 @@ def axis_values(
         axes: elements with the axes of its coordinates.
         remarks: takes what had to be mended.
     """
-    values = {
-        "velocity": _most(axes, "velocity"),
-        "effort": _most(axes, "effort"),
-        "damping": _dynamics(axes, "damping"),
-        "friction": _dynamics(axes, "friction"),
-    }
-    lower, upper = _ends_of_range(axes, "lower", -np.inf), _ends_of_range(axes, "upper", np.inf)
-    if element.get("type") != "continuous" and np.any(np.isfinite([*lower, *upper])):
-        values["lower"], values["upper"], swapped = ordered(lower, upper)
-        if swapped:
-            remarks.add(element, "has its lower limit above the upper one; they are swapped")
-    return values
+    limits = {key: _limits(axes, key) for key in LIMITS}
+    if element.get("type") == "continuous":
+        del limits["lower"], limits["upper"]
+    losses = {key: _dynamics(axes, key) for key in ("damping", "friction")}
+    return losses | joint_limits(limits, len(axes), partial(remarks.add, element))
+
+
+def _limits(axes: Axes, key: str) -> tuple[float, ...]:
+    """A limit per axis; a negative effort or velocity is SDF's way to say none."""
+    values = []
+    for axis in axes:
+        limit = None if axis is None else axis.first("limit")
+        child = None if limit is None else limit.first(key)
+        value = -np.inf if key == "lower" else np.inf
+        if child is not None:
+            (value,) = limit_numbers(child, child.text, "the value", 1)
+        values.append(np.inf if value < 0 and key in ("effort", "velocity") else value)
+    return tuple(values)
 
 
 def is_detachable(plugin: Element) -> bool:
@@ -166,10 +142,8 @@ def is_detachable(plugin: Element) -> bool:
 def _detachable(scope: Scope, remarks: Remarks) -> list[Joint]:
     """The welds of Gazebo's plugin between two links of the robot, in their initial pose."""
     joints: list[Joint] = []
-    for plugin in () if scope.element is None else scope.element.all("plugin"):
-        if not is_detachable(plugin):
-            continue
-        name = plugin.need("child_model").text.strip()
+    for plugin in filter(is_detachable, scope.element.all("plugin")):
+        name = text_of(plugin, "child_model")
         target: Scope | None = scope
         if name not in ("__model__", scope.frame.name):
             around = [scope.frames, scope.outer.frames if scope.outer is not None else {}]
@@ -177,23 +151,9 @@ def _detachable(scope: Scope, remarks: Remarks) -> list[Joint]:
         if target is None:
             remarks.add(plugin, f"attaches the model '{name}', which is not loaded; left out")
             continue
-        ends = []
-        for place, tag in ((scope, "parent_link"), (target, "child_link")):
-            end = plugin.need(tag)
-            ends.append(place.link_of(place.find(end, end.text.strip())))
-        name = f"{ends[0].name}-{ends[1].name}"
-        placement = scope.placement(ends[0]).actInv(scope.placement(ends[1]))
-        joints.append(
-            Joint(
-                name,
-                make_pair("fixed"),
-                ends[0].name,
-                ends[1].name,
-                placement,
-                pin.SE3.Identity(),
-                False,
-            )
-        )
+        parent, child = scope.link(plugin, "parent_link"), target.link(plugin, "child_link")
+        placement = scope.placement(parent).actInv(scope.placement(child))
+        joints.append(weld(parent.name, child.name, placement, False))
     return joints
 
 
@@ -222,30 +182,11 @@ def sdf_pair(element: Element, remarks: Remarks) -> Pair:
     return make_pair("helical", pitch=float(pitch))
 
 
-def axes_of(element: Element, pair: Pair) -> list[Element | None]:
+def axes_of(element: Element, pair: Pair) -> Axes:
     """Elements with the axes of the pair's coordinates, in order."""
     if pair.axis_count() == 2:
         return [element.first("axis"), element.first("axis2")]
     return [element.first("axis")] if pair.dof == 1 else []
-
-
-def _turn(frame: Frame, pair: Pair, element: Element, axes: Sequence[Element | None]) -> Array:
-    """Orientation of the joint's frames in the world: z along the axis; universal: x the second."""
-    scope = frame.scope
-    assert scope is not None
-    if not axes:
-        return np.asarray(scope.placement(frame).rotation)
-    z = _direction(frame, axes[0])
-    if pair.axis_count() != 2:
-        return align_z(z)
-    x = _direction(frame, axes[1])
-    if abs(x @ z) > 1e-4:
-        raise element.error(
-            f"has axes at {np.degrees(np.arccos(np.clip(x @ z, -1, 1))):.3f} deg to each other; "
-            "only perpendicular ones are read: write two revolute joints and a light link between"
-        )
-    x = element.unit_vector(x - (x @ z) * z)
-    return np.column_stack([x, np.cross(z, x), z])
 
 
 def _direction(frame: Frame, axis: Element | None) -> Array:
@@ -253,67 +194,32 @@ def _direction(frame: Frame, axis: Element | None) -> Array:
 
     Versions to 1.4 give axes in the model frame; 1.5 and 1.6 do if `use_parent_model_frame` is set.
     """
-    scope = frame.scope
-    assert scope is not None
-    base = frame
+    scope, base = frame.scope, frame
     values = np.array([0.0, 0.0, 1.0])
     if axis is not None:
-        values = axis.text_vector("xyz", (0.0, 0.0, 1.0))
-        values = axis.unit_vector(values)
+        values = axis.unit_vector(axis.text_vector("xyz", (0.0, 0.0, 1.0)))
         xyz, flag = axis.first("xyz"), axis.first("use_parent_model_frame")
         name = None if xyz is None else xyz.get("expressed_in")
         if xyz is not None and name:
             base = scope.find(xyz, name)
-        elif (flag is not None and truth(flag, flag.text)) or (
-            flag is None and scope.source.version < (1, 5)
-        ):
+        elif truth(flag) if flag is not None else scope.source.version < (1, 5):
             base = scope.frame
     return np.asarray(scope.placement(base).rotation @ values)
 
 
-def _number(parent: Element | None, tag: str, default: float) -> float:
-    """Number in a child element, which may be infinite."""
-    child = None if parent is None else parent.first(tag)
-    if child is None:
-        return default
-    try:
-        return unlimited(float(child.text))
-    except ValueError:
-        return float(child.numbers(child.text, 1, "the value")[0])
-
-
-def _ends_of_range(axes: Iterable[Element | None], tag: str, default: float) -> tuple[float, ...]:
-    limits = [None if axis is None else axis.first("limit") for axis in axes]
-    return tuple(_number(limit, tag, default) for limit in limits)
-
-
-def _most(axes: Sequence[Element | None], tag: str) -> tuple[float, ...]:
-    """Largest effort or velocity per axis; negative numbers mean no limit."""
-    values = _ends_of_range(axes, tag, np.inf)
-    values = tuple(value if value >= 0 else float(np.inf) for value in values)
-    return values if np.any(np.isfinite(values)) else ()
-
-
-def _dynamics(axes: Sequence[Element | None], tag: str) -> tuple[float, ...]:
+def _dynamics(axes: Axes, tag: str) -> tuple[float, ...]:
+    """What `<dynamics>` says per axis; empty if it says nothing."""
     elements = [None if axis is None else axis.first("dynamics") for axis in axes]
     if all(dynamics is None or dynamics.first(tag) is None for dynamics in elements):
         return ()
-    return tuple(
-        0.0 if dynamics is None else dynamics.text_number(tag, 0.0) for dynamics in elements
-    )
+    return tuple(0.0 if element is None else element.text_number(tag, 0.0) for element in elements)
 
 
-def _spring(axis: Element | None) -> bool:
-    dynamics = None if axis is None else axis.first("dynamics")
-    return dynamics is not None and dynamics.text_number("spring_stiffness", 0.0) != 0
-
-
-def _must_be_loop(frame: Frame) -> bool:
-    assert frame.element is not None
-    element: Element | None = frame.element
+def _must_be_loop(joint: Element) -> bool:
+    element: Element | None = joint
     for tag in ("physics", "simbody", "must_be_loop_joint"):
         element = None if element is None else element.first(tag)
-    return element is not None and truth(element, element.text)
+    return truth(element)
 
 
 def _gearbox(frame: Frame, joints: Iterable[Joint], remarks: Remarks) -> list[Coupling]:
@@ -323,11 +229,10 @@ def _gearbox(frame: Frame, joints: Iterable[Joint], remarks: Remarks) -> list[Co
     about `axis2`: the coordinates of the joints between them, up to sign.
     """
     element, scope = frame.element, frame.scope
-    assert element is not None and scope is not None
-    body = element.need("gearbox_reference_body")
-    reference = scope.link_of(scope.find(body, body.text.strip()))
+    reference = scope.link(element, "gearbox_reference_body")
     angles: list[tuple[str, float]] = []
-    for link, tag in zip(_ends(frame), ("axis", "axis2"), strict=True):
+    for end, tag in (("parent", "axis"), ("child", "axis2")):
+        link = scope.link(element, end)
         axis = _direction(frame, element.first(tag) or element.first("axis"))
         angle = _angle(reference, link, axis, joints, scope.placement)
         if angle is None:
@@ -352,10 +257,9 @@ def _angle(
 ) -> tuple[str, float] | None:
     """Joint whose coordinate is the angle of ``link`` in ``reference`` about ``axis``; its sign."""
     for joint in joints:
-        if not isinstance(joint.pair, Revolute):
-            continue
         forward = (joint.parent, joint.child) == (reference.name, link.name)
-        if not forward and (joint.child, joint.parent) != (reference.name, link.name):
+        backward = (joint.child, joint.parent) == (reference.name, link.name)
+        if not isinstance(joint.pair, Revolute) or not (forward or backward):
             continue
         base = placement(reference if forward else link)
         z = base.rotation @ joint.frame_parent.rotation[:, 2]
@@ -364,17 +268,15 @@ def _angle(
     return None
 
 
-def _mimics(frame: Frame, joints: Sequence[Joint], remarks: Remarks) -> list[Coupling]:
+def _mimics(frame: Frame, joints: Iterable[Joint], remarks: Remarks) -> list[Coupling]:
     """Couplings ``q = multiplier (q_leader - reference) + offset`` (SDF 1.11)."""
-    element, scope = frame.element, frame.scope
-    assert element is not None and scope is not None
     couplings: list[Coupling] = []
-    for axis in element.all("axis", "axis2"):
+    dofs = {joint.name: joint.pair.dof for joint in joints}
+    for axis in frame.element.all("axis", "axis2"):
         mimic = axis.first("mimic")
         if mimic is None:
             continue
-        leader = scope.find(mimic, mimic.require("joint")).name
-        dofs = {joint.name: joint.pair.dof for joint in joints}
+        leader = frame.scope.find(mimic, mimic.require("joint")).name
         if dofs.get(frame.name) != 1 or dofs.get(leader) != 1:
             remarks.add(mimic, "is not read: both joints must have one coordinate")
             continue

@@ -12,14 +12,13 @@ import numpy as np
 import pinocchio as pin
 
 from ...boundary.xml import Element, Remarks
-from ...model.description import GROUND, Body, Description, Joint
-from ...model.pairs import make_pair
+from ...model.description import Body, Description, Joint
+from ..quantities import find_body, weld
 from ..sdf.joints import axes_of, axis_values, is_detachable, sdf_pair
-from ..sdf.links import read_body
-from ..sdf.source import read_pose
-from ..tree_placements import reference_placements
+from ..sdf.reader import read_body
+from ..sdf.scope import read_pose, text_of
 from ..vocabulary import SDF, report_unread
-from .loops import closing_joint
+from .loops import closing_joint, reference_placements
 
 __all__ = ["read_gazebo"]
 
@@ -30,21 +29,25 @@ def read_gazebo(root: Element, description: Description, remarks: Remarks) -> De
     parts = [part for block in blocks for part in block.all("link", "joint")]
     for part in parts:
         report_unread(part, SDF, remarks)
-    for block in blocks:
-        for child in block.children:
-            if child.tag.startswith(("joint:", "body:")):
-                remarks.add(child, "in <gazebo> is of a Gazebo before SDF and is not read")
-    links = [part for part in parts if part.tag == "link"]
+    for old in (child for block in blocks for child in block.children):
+        if old.tag.startswith(("joint:", "body:")):
+            remarks.add(old, "in <gazebo> is of a Gazebo before SDF and is not read")
     placements = reference_placements(description)
     bodies: list[Body] = []
-    for link in links:
+    for link in (part for part in parts if part.tag == "link"):
         bodies.append(read_body(link.require("name"), link, remarks))
-        placements[link.require("name")] = read_pose(link.first("pose"))
+        placements[bodies[-1].name] = read_pose(link.first("pose"))
     added = {body.name for body in bodies}
     joints = [_joint(part, placements, added, remarks) for part in parts if part.tag == "joint"]
     for plugin in (plugin for block in blocks for plugin in block.all("plugin")):
-        if is_detachable(plugin):
-            joints += _weld(plugin, description.name, placements, remarks)
+        if not is_detachable(plugin):
+            continue
+        model = text_of(plugin, "child_model")
+        if model not in (description.name, "__model__"):
+            remarks.add(plugin, f"attaches the model '{model}', which is not this robot; left out")
+            continue
+        parent, child = (_link(plugin, f"{end}_link", placements) for end in ("parent", "child"))
+        joints.append(weld(parent, child, placements[parent].actInv(placements[child]), True))
     return replace(
         description,
         bodies=(*description.bodies, *bodies),
@@ -54,12 +57,7 @@ def read_gazebo(root: Element, description: Description, remarks: Remarks) -> De
 
 def _link(owner: Element, tag: str, placements: dict[str, pin.SE3]) -> str:
     element = owner.need(tag)
-    name = element.text.strip() or element.require("link")
-    if name == "world" and name not in placements:
-        return GROUND
-    if name not in placements:
-        raise owner.unknown("link", name, placements)
-    return name
+    return find_body(element.text.strip() or element.require("link"), placements, owner)
 
 
 def _joint(
@@ -81,17 +79,3 @@ def _joint(
     values = axis_values(element, axes, remarks)
     # A link that only Gazebo knows hangs on what Gazebo's joints give it.
     return replace(joint, cut=None if {parent, child} & added else True, **values)
-
-
-def _weld(
-    plugin: Element, robot: str, placements: dict[str, pin.SE3], remarks: Remarks
-) -> list[Joint]:
-    """The fixed pair of Gazebo's DetachableJoint."""
-    model = plugin.need("child_model").text.strip()
-    if model not in (robot, "__model__"):
-        remarks.add(plugin, f"attaches the model '{model}', which is not this robot; left out")
-        return []
-    parent, child = (_link(plugin, f"{end}_link", placements) for end in ("parent", "child"))
-    frame = placements[parent].actInv(placements[child])
-    name = f"{parent}-{child}"
-    return [Joint(name, make_pair("fixed"), parent, child, frame, pin.SE3.Identity(), cut=True)]

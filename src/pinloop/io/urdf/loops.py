@@ -2,15 +2,15 @@
 
 `<loop_joint>`, URDF+ (`<loop>`, `<coupling>`, and what they were called before: `<constraint>` of
 type position or rolling, `<loop_constraint>`, `<joint_constraint>`), the ROS proposal
-(`<constraint>`), RaiSim's `<constraints>`, Drake's constraints, pairs of frames that are named for
-it, as onshape-to-robot and PlaCo leave them. Each becomes a joint with ``cut=True`` or a coupling.
+(`<constraint>`), RaiSim's `<constraints>`, Drake's constraints. Each becomes a joint with
+``cut=True`` or a coupling. Where loops are declared by a pose of the whole robot rather than by
+frames, it is computed here, before there is a mechanism.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from pathlib import PurePath
 
 import numpy as np
 import pinocchio as pin
@@ -20,16 +20,17 @@ from ...boundary.xml import Element, Remarks, pose_of, pose_rpy
 from ...errors import BadValue
 from ...model.description import GROUND, Coupling, Description, Joint
 from ...model.pairs import Pair, align_z, make_pair, pair_class
-from ...tolerances import SAME_PLACE
-from ..tree_placements import link_of, moving_path, reference_placements
+from ...model.tree import motion_of
+from ..quantities import find_body, new_name, turn
 
 __all__ = [
-    "close_frames",
     "closing_joint",
     "drake_constraints",
-    "raisim_constraints",
+    "moving_path",
+    "read_axes",
     "read_loops",
     "read_pair",
+    "reference_placements",
 ]
 
 Array = NDArray[np.float64]
@@ -37,7 +38,6 @@ Array = NDArray[np.float64]
 _DEFAULT_AXIS = (1.0, 0.0, 0.0)
 _ENDS = (("predecessor", "successor"), ("link1", "link2"), ("parent", "child"))
 """What the two ends of a loop are called in the dialects."""
-_CLOSING = re.compile(r"^closing_(.+)_([12])$")
 
 
 def read_loops(root: Element, description: Description, remarks: Remarks) -> Description:
@@ -45,12 +45,13 @@ def read_loops(root: Element, description: Description, remarks: Remarks) -> Des
     joints: list[Joint] = []
     couplings: list[Coupling] = []
     for element in root.children:
-        if element.tag in ("coupling", "joint_constraint") or _is_rolling(element):
+        rolling = element.tag == "constraint" and element.get("type") == "rolling"
+        if element.tag in ("coupling", "joint_constraint") or rolling:
             couplings.append(_coupling(element, description))
         elif element.tag in ("loop_joint", "loop", "constraint", "loop_constraint"):
             joints.append(_loop(element, description))
         elif element.tag == "constraints":
-            joints += raisim_constraints(element, root, description)
+            joints += _raisim_constraints(element, root, description)
     description = replace(
         description,
         joints=(*description.joints, *joints),
@@ -78,51 +79,75 @@ def read_pair(element: Element) -> Pair:
         raise element.error(str(error)) from None
 
 
-def _is_rolling(element: Element) -> bool:
-    return element.tag == "constraint" and element.get("type") == "rolling"
+def read_axes(element: Element, pair: Pair) -> list[Array]:
+    """Axes of a joint or loop joint, as many as its pair has; x by default as everywhere in URDF.
 
-
-def _loop_pair(element: Element) -> Pair:
-    """Pair of a loop; those of early URDF+, of type position or none, hold two points together."""
-    early = {"constraint": "position", "loop_constraint": None}
-    if element.tag in early and element.get("type") == early[element.tag]:
-        return make_pair("spherical")
-    return read_pair(element)
-
-
-def _pair_frames(
-    element: Element, pair: Pair, poses: tuple[pin.SE3, pin.SE3], axes: tuple[Array, Array]
-) -> tuple[pin.SE3, pin.SE3]:
-    """Turn the declared frames so that the pair's axis is their z (universal: z of A, x of B).
-
-    Args:
-        element: the element, for messages.
-        pair: its pair.
-        poses: declared frames on the two bodies.
-        axes: the axis in each of the two frames.
+    Returns:
+        The vectors of ``<axis>`` and ``<axis2>``, shape (3,) each.
     """
-    if not pair.axis_count():
-        return poses
-    a, b = (element.unit_vector(axis) for axis in axes)
-    turn = align_z(a)
+    axes = [_axis(element)] if pair.axis_count() else []
     if pair.axis_count() == 2:
-        # x of B carries the second axis: a cyclic shift of the frame whose z it is.
-        return poses[0] * _turned(turn), poses[1] * _turned(align_z(b)[:, [2, 0, 1]])
-    other = turn
-    if not np.array_equal(a, b):
-        # The smallest rotation that takes one axis to the other keeps the rest of the frames.
-        other = pin.Quaternion.FromTwoVectors(a, b).matrix() @ turn
-    return poses[0] * _turned(turn), poses[1] * _turned(other)
-
-
-def _turned(rotation: Array) -> pin.SE3:
-    return pin.SE3(rotation, np.zeros(3))
+        axes.append(element.need("axis2").vector("xyz"))
+    return axes
 
 
 def _axis(element: Element, tag: str = "axis") -> Array:
-    """Direction given by a child element, x by default as everywhere in URDF."""
     axis = element.first(tag)
     return np.array(_DEFAULT_AXIS) if axis is None else axis.vector("xyz", _DEFAULT_AXIS)
+
+
+# -- the pose of the file -------------------------------------------------------------------------
+
+
+def moving_path(link: str, description: Description) -> list[str]:
+    """Names of the moving tree joints from the base to ``link``."""
+    return [joint.name for joint in _chain(link, _carriers(description)) if joint.pair.dof]
+
+
+def reference_placements(
+    description: Description, coordinates: Mapping[str, float] | None = None
+) -> dict[str, pin.SE3]:
+    """Placements of the bodies in the base frame.
+
+    Args:
+        description: the tree; its cut joints do not count.
+        coordinates: coordinates of joints with one degree of freedom [rad, m]; 0 by default.
+    """
+    carriers, given = _carriers(description), coordinates or {}
+    placements: dict[str, pin.SE3] = {GROUND: pin.SE3.Identity()}
+    for body in description.bodies:
+        chain = _chain(body.name, carriers, placements)
+        placements.setdefault(chain[0].parent if chain else body.name, pin.SE3.Identity())
+        for joint in chain:
+            step = joint.frame_parent
+            if q := given.get(joint.name, 0.0):
+                step = step * motion_of(joint.pair, q)
+            placements[joint.child] = placements[joint.parent] * step * joint.frame_child.inverse()
+    return placements
+
+
+def _carriers(description: Description) -> dict[str, Joint]:
+    return {joint.child: joint for joint in description.joints if joint.cut is not True}
+
+
+def _chain(link: str, carriers: Mapping[str, Joint], known: Collection[str] = ()) -> list[Joint]:
+    """The tree joints to ``link`` from the base, or from the nearest link that is known."""
+    chain: list[Joint] = []
+    while link in carriers and link not in known and len(chain) <= len(carriers):
+        chain.append(carriers[link])
+        link = carriers[link].parent
+    return chain[::-1]
+
+
+def _link(
+    element: Element, attribute: str, description: Description, owner: Element | None = None
+) -> str:
+    """Link that an attribute names; ``owner`` is the element that errors are about."""
+    known = [body.name for body in description.bodies]
+    return find_body(element.require(attribute), known, owner or element)
+
+
+# -- loops between two frames ---------------------------------------------------------------------
 
 
 def closing_joint(
@@ -138,14 +163,24 @@ def closing_joint(
         element: the element; without a name the joint is called after its bodies.
         pair: its pair.
         ends: names of the two bodies.
-        poses: declared frames on the two bodies.
+        poses: declared frames on the two bodies, which are turned so that the pair's axis is
+            their z (universal: z of A, x of B).
         axes: the axis in each of the two frames (universal: the first in A, the second in B).
     """
     # Some write <constraint> without a name.
     unnamed = element.tag == "constraint" and element.get("name") is None
     name = "-".join(ends) if unnamed else element.require("name")
-    frames = _pair_frames(element, pair, poses, axes)
-    return Joint(name, pair, *ends, *frames, cut=True, place=element.place)
+    if pair.axis_count():
+        a, b = (element.unit_vector(axis) for axis in axes)
+        turn_a = turn_b = align_z(a)
+        if pair.axis_count() == 2:
+            # x of B carries the second axis: a cyclic shift of the frame whose z it is.
+            turn_b = align_z(b)[:, [2, 0, 1]]
+        elif not np.array_equal(a, b):
+            # The smallest rotation that takes one axis to the other keeps the rest of the frames.
+            turn_b = pin.Quaternion.FromTwoVectors(a, b).matrix() @ turn_a
+        poses = poses[0] * turn(turn_a), poses[1] * turn(turn_b)
+    return Joint(name, pair, *ends, *poses, cut=True, place=element.place)
 
 
 def _loop(element: Element, description: Description) -> Joint:
@@ -155,9 +190,12 @@ def _loop(element: Element, description: Description) -> Joint:
     says in which of the two frames it is (Fusion's ``frame``): the other one follows from the
     pose of the file, in which the loop is closed.
     """
-    pair = _loop_pair(element)
+    # Those of early URDF+, of type position or none, hold two points together.
+    early = {"constraint": "position", "loop_constraint": None}
+    holds_points = element.tag in early and element.get("type") == early[element.tag]
+    pair = make_pair("spherical") if holds_points else read_pair(element)
     ends = _ends(element)
-    first, second = (link_of(end, "link", description, element) for end in ends)
+    first, second = (_link(end, "link", description, element) for end in ends)
     poses = _frame(element, ends[0]), _frame(element, ends[1])
     axis = element.first("axis")
     if element.first("parent_axis", "child_axis") is not None:
@@ -219,8 +257,7 @@ def _coupling(element: Element, description: Description) -> Coupling:
     given = element.first("gear_ratio") or element.need("ratio")
     ratio = given.number("value")
     first, second = (
-        moving_path(link_of(end, "link", description, element), description)
-        for end in _ends(element)
+        moving_path(_link(end, "link", description, element), description) for end in _ends(element)
     )
     while first and second and first[0] == second[0]:
         first, second = first[1:], second[1:]
@@ -231,43 +268,35 @@ def _coupling(element: Element, description: Description) -> Coupling:
     return Coupling(element.require("name"), tuple(terms), tuple(terms.values()))
 
 
-def _scoped(description: Description, name: str) -> str:
-    """Body that a name with model scopes (``model::link``) means: the longest end that is one."""
-    bodies = {body.name for body in description.bodies}
-    while name not in bodies and "::" in name:
-        name = name.partition("::")[2]
-    return name
+# -- Drake and RaiSim -----------------------------------------------------------------------------
 
 
 def drake_constraints(root: Element, description: Description, remarks: Remarks) -> Description:
     """Add Drake's ball and weld constraints; others that it has are warned of."""
     joints: list[Joint] = []
-    for element in root.children:
-        kind = element.tag.removeprefix("drake:").removesuffix("_constraint")
-        if element.tag != f"drake:{kind}_constraint" or kind not in ("ball", "weld"):
-            continue
+    known = [body.name for body in description.bodies]
+    for element in root.all("drake:ball_constraint", "drake:weld_constraint"):
+        is_ball = element.tag == "drake:ball_constraint"
         ends: list[str] = []
         frames: list[pin.SE3] = []
         for body, frame in (("A", "P"), ("B", "Q")):
             end = element.need(f"{element.tag}_body_{body}")
-            link = _scoped(description, (end.get("name") or end.text).strip())
-            bodies = [known.name for known in description.bodies]
-            if link not in (*bodies, GROUND):
-                raise element.unknown("link", link, bodies)
-            ends.append(link)
-            symbol = "p" if kind == "ball" else "X"
-            where = element.need(f"{element.tag}_{symbol}_{body}{frame}")
-            values = where.numbers(
-                where.get("value") or where.text, 3 if kind == "ball" else 6, "value"
-            )
+            link = (end.get("name") or end.text).strip()
+            # Of a name with model scopes (``model::link``) the longest end that is a body.
+            while link not in known and "::" in link:
+                link = link.partition("::")[2]
+            ends.append(find_body(link, known, element))
+            where = element.need(f"{element.tag}_{'p' if is_ball else 'X'}_{body}{frame}")
+            text = where.get("value") or where.text
+            values = where.numbers(text, 3 if is_ball else 6, "value")
             frames.append(pose_rpy(values[:3], np.resize(values[3:], 3)))
-        pair = make_pair("spherical" if kind == "ball" else "fixed")
-        name = element.get("name") or f"{kind}_{ends[0]}_{ends[1]}"
+        name = element.get("name") or "_".join(["ball" if is_ball else "weld", *ends])
+        pair = make_pair("spherical" if is_ball else "fixed")
         joints.append(Joint(name, pair, ends[0], ends[1], frames[0], frames[1], True))
     return replace(description, joints=(*description.joints, *joints))
 
 
-def raisim_constraints(element: Element, root: Element, description: Description) -> list[Joint]:
+def _raisim_constraints(element: Element, root: Element, description: Description) -> list[Joint]:
     """Read ``<pin>`` and ``<equality>``.
 
     The anchor is given on ``body1``; on ``body2`` it is the point that coincides with it in the
@@ -283,7 +312,7 @@ def raisim_constraints(element: Element, root: Element, description: Description
     joints: list[Joint] = []
     names: set[str] = set()
     for child in element.all("pin", "equality"):
-        first, second = (link_of(child, key, description) for key in ("body1", "body2"))
+        first, second = (_link(child, key, description) for key in ("body1", "body2"))
         axes = [axis.unit_vector(axis.vector("xyz")) for axis in child.all("axis")]
         if len(axes) not in ((0,) if child.tag == "pin" else (1, 2)):
             raise child.error(f"has {len(axes)} axes; a <pin> has none, an <equality> one or two")
@@ -292,9 +321,7 @@ def raisim_constraints(element: Element, root: Element, description: Description
         if axes:
             normal = axes[0] if len(axes) == 1 else np.cross(axes[0], axes[1])
             frame.rotation = align_z(child.unit_vector(normal, "normal of its axes"))
-        stem = name = child.get("name") or f"{first}-{second}"
-        while name in names:
-            name = f"{stem}_{len(names)}"
+        name = new_name(child.get("name") or f"{first}-{second}", names)
         names.add(name)
         other = placements[second].actInv(placements[first] * frame)
         joints.append(Joint(name, make_pair(pair), first, second, frame, other, cut=True))
@@ -329,62 +356,3 @@ def _nominal(element: Element, root: Element, description: Description) -> dict[
             "(7 more if it floats)"
         )
     return {joint.name: float(value) for joint, value in zip(order, values, strict=True)}
-
-
-def close_frames(description: Description) -> Description:
-    """Close the pairs of frames ``closing_<name>_1`` and ``_2`` of onshape-to-robot and PlaCo.
-
-    A loop of the same name that is declared already wins; the pair is not said, so a point is
-    taken, with a warning.
-    """
-    places = {body.name: (body.name, pin.SE3.Identity()) for body in description.bodies}
-    places |= {frame.name: (frame.body, frame.placement) for frame in description.frames}
-    declared = {joint.name for joint in description.joints}
-    pairs: dict[str, dict[str, str]] = {}
-    for name in places:
-        if match := _CLOSING.match(name):
-            pairs.setdefault(match[1], {})[match[2]] = name
-    joints: list[Joint] = []
-    remarks = Remarks()
-    file = PurePath(description.source).name
-    for stem, ends in pairs.items():
-        loop = f"closing_{stem}"
-        if declared & {stem, loop}:
-            continue
-        if len(ends) < 2:
-            lone = next(iter(ends.values()))
-            remarks.say(f"{file}: frame '{lone}' has no partner to close a loop with")
-            continue
-        (body_a, frame_a), (body_b, frame_b) = places[ends["1"]], places[ends["2"]]
-        if _joined(description, places[ends["1"]], places[ends["2"]]):
-            continue
-        joints.append(
-            Joint(loop, make_pair("spherical"), body_a, body_b, frame_a, frame_b, cut=True)
-        )
-        problem = f"{file}: frames '{ends['1']}' and '{ends['2']}' are joined by a spherical pair"
-        advice = "; name other pairs for these loops in a loops file"
-        remarks.about(("closing frames",), loop, problem, advice)
-    return replace(
-        description,
-        joints=(*description.joints, *joints),
-        warnings=(*description.warnings, *remarks.texts()),
-    )
-
-
-def _joined(
-    description: Description, first: tuple[str, pin.SE3], second: tuple[str, pin.SE3]
-) -> bool:
-    """Whether some joint already joins two frames."""
-
-    def same(body: str, frame: pin.SE3, end: tuple[str, pin.SE3]) -> bool:
-        # The axes of a pair may be turned against the frame it was asked for.
-        return body == end[0] and np.allclose(
-            frame.translation, end[1].translation, atol=SAME_PLACE
-        )
-
-    for joint in description.joints:
-        ends = (joint.parent, joint.frame_parent), (joint.child, joint.frame_child)
-        for a, b in (ends, ends[::-1]):
-            if same(*a, first) and same(*b, second):
-                return True
-    return False

@@ -3,46 +3,63 @@
 Own additions, ignored by other readers: any pair name as joint ``type`` with ``pitch`` or
 ``length``, ``<axis2>`` of a universal joint, a pose of the joint on the child
 (``<child link xyz rpy>``), ``coordinates``, ``armature`` in ``<dynamics>``, and ``<frame>``.
-Loop elements are read in `urdf_loops`.
+Loops, and what `<gazebo>` adds, are read in other files.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import count
+from functools import partial
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
-import pinocchio as pin
 
 from ...boundary.xml import Element, Remarks, pose_of
-from ...errors import BadValue
+from ...errors import LoadError
 from ...model.description import (
     COORDINATES,
     GROUND,
+    LIMITS,
+    LOSSES,
     Body,
     Coordinates,
     Coupling,
     Description,
+    Drive,
+    Geometry,
     Joint,
     NamedFrame,
-    constant,
+    Shape,
 )
-from ...model.pairs import Pair, align_z
+from ...model.pairs import Pair
 from ...tolerances import SAME_PLACE
-from ..entries import free_root, ordered, square_axes, unlimited
+from ..moments import Moments
 from ..packages import Resolver
-from ..tree_placements import moving_path
+from ..quantities import (
+    MOMENTS,
+    SIZES,
+    Color,
+    axes_turn,
+    free_root,
+    joint_limits,
+    limit_numbers,
+    primitive,
+    read_mass,
+    rename_ground,
+    rgba,
+    spread,
+    tensor,
+)
 from ..vocabulary import URDF, report_unread
-from .drives import read_drives
 from .gazebo import read_gazebo
-from .loops import read_loops, read_pair
-from .shapes import read_colors, read_geometry, report_missing
+from .loops import moving_path, read_axes, read_loops, read_pair
 
 __all__ = ["read_urdf"]
 
-_MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _WORLD = "world"
 """What is called so need not be declared: it is the ground."""
 
@@ -61,26 +78,12 @@ def read_urdf(root: Element, *, resolve: Resolver) -> Description:
     name = (root.get("name") or "").strip()
     if not name:
         remarks.add(root, "has no name")
+    _mend_numbers(root, remarks)
     _check_ends(root, links, remarks)
     base, floating = _roots(root, links, remarks)
     bodies = [_body(link, remarks) for link in links if link.require("name") != GROUND]
     joints, couplings = _joints(root, remarks)
-    actuated, drives = read_drives(root, {joint.name for joint in joints}, remarks)
-    colors = read_colors(root)
-    lost: list[Element] = []
-    geometry = [g for link in links for g in read_geometry(link, colors, resolve, remarks, lost)]
-    report_missing(lost, remarks)
-    frames = [
-        NamedFrame(frame.require("name"), frame.require("link"), pose_of(frame))
-        for frame in root.all("frame")
-    ] + [
-        NamedFrame(
-            frame.require("name"),
-            frame.need("parent").require("link"),
-            pose_of(frame.first("origin")),
-        )
-        for frame in root.all("fixed_frame")
-    ]
+    actuated, drives = _drives(root, {joint.name for joint in joints}, remarks)
     independent = [
         e.require("name") for e in root.all("joint") if _word(e, "independent") == "true"
     ]
@@ -92,14 +95,29 @@ def read_urdf(root: Element, *, resolve: Resolver) -> Description:
         couplings=tuple(couplings),
         actuated=actuated or (tuple(independent) or None),
         drives=tuple(drives),
-        frames=tuple(frames),
-        geometry=tuple(geometry),
+        frames=(*map(_frame, root.all("frame")), *map(_frame, root.all("fixed_frame"))),
+        geometry=tuple(_geometry(root, links, resolve, remarks)),
         source=root.source,
     )
     description = read_gazebo(root, read_loops(root, description, remarks), remarks)
     _warn_of_dependent(root, description, remarks)
     report_unread(root, URDF, remarks)
     return replace(description, warnings=remarks.texts())
+
+
+_DOT_TOO_MANY = re.compile(r"(?<![\w.])([+-]?\d*\.\d+)\.(?=\s|$)")
+
+
+def _mend_numbers(root: Element, remarks: Remarks) -> None:
+    """Mend two slips that PyBullet lets pass: ``1.57.``, and a vector with a number too many."""
+    for element in root.walk("origin", "limit"):
+        for key, text in element.attributes.items():
+            mended = _DOT_TOO_MANY.sub(r"\1", text)
+            if key in ("xyz", "rpy") and "$" not in text and len(words := mended.split()) > 3:
+                mended = " ".join(words[:3])
+            if mended != text:
+                remarks.add(element, f"has {key} '{text}', which is read as '{mended}'")
+                element.attributes[key] = mended
 
 
 def _word(element: Element, attribute: str) -> str:
@@ -126,8 +144,13 @@ def _check_ends(root: Element, links: list[Element], remarks: Remarks) -> None:
                 raise joint.unknown("link", end.require("link"), names)
         if child.get("link") == GROUND:
             around.append(child)
+
+    def references(element: Element) -> tuple[str, ...]:
+        named = element.tag == "link" or element.tag.startswith("drake:")
+        return ("link", "name") if named else ("link",)
+
     if around:
-        _rename_ground(root, remarks)
+        rename_ground(root, "link", references, remarks)
     for end in around:
         if end.get("link") == _WORLD:
             end.attributes["link"] = GROUND
@@ -139,8 +162,9 @@ def _roots(root: Element, links: list[Element], remarks: Remarks) -> tuple[str |
     Where the world is a root of its own, all other roots float, as in Drake.
     """
     joints = root.all("joint")
-    children = {joint.need("child").require("link") for joint in joints}
-    parents = {joint.need("parent").require("link") for joint in joints}
+    children, parents = (
+        {joint.need(end).require("link") for joint in joints} for end in ("child", "parent")
+    )
     roots = {link.require("name"): link for link in links if link.require("name") not in children}
     base = next((name for name in (GROUND, _WORLD) if name in roots), None)
     if GROUND in parents:
@@ -166,23 +190,12 @@ def _roots(root: Element, links: list[Element], remarks: Remarks) -> tuple[str |
     return None if base == GROUND else base, floating
 
 
-def _rename_ground(root: Element, remarks: Remarks) -> None:
-    """A link called like the world, that is not the root, gets another name."""
-    if all(link.get("name") != GROUND for link in root.all("link")):
-        return
-    taken = {link.get("name") for link in root.all("link")}
-    name = next(n for k in count(1) if (n := f"{GROUND}_link" + "_" * (k - 1)) not in taken)
-    remarks.say(f"link '{GROUND}' is called '{name}' here, as that is the world")
-    queue = [root]
-    while queue:
-        element = queue.pop()
-        queue += element.children
-        named = element.tag == "link" or element.tag.startswith("drake:")
-        for key in ("link", "name") if named else ("link",):
-            if element.get(key) == GROUND:
-                element.attributes[key] = name
-        if element.tag in ("parent", "child") and element.text.strip() == GROUND:
-            element.text = name
+def _frame(element: Element) -> NamedFrame:
+    """A ``<frame>`` of our own, or a ``<fixed_frame>``."""
+    if element.tag == "frame":
+        return NamedFrame(element.require("name"), element.require("link"), pose_of(element))
+    link, origin = element.need("parent").require("link"), element.first("origin")
+    return NamedFrame(element.require("name"), link, pose_of(origin))
 
 
 def _body(link: Element, remarks: Remarks) -> Body:
@@ -193,31 +206,24 @@ def _body(link: Element, remarks: Remarks) -> Body:
     inertial = link.first("inertial")
     if inertial is None:
         return Body(name, place=link.place)
-    given = inertial.first("mass")
+    given, inertia = inertial.first("mass"), inertial.first("inertia")
     if given is None:
         remarks.add(link, "has an <inertial> without <mass>, taken as 0")
-    mass = 0.0 if given is None else given.number("value")
-    if mass < 0:
-        raise link.error(f"has negative mass {mass} kg; it must be >= 0")
-    placement = pose_of(inertial.first("origin"))
-    tensor = np.zeros((3, 3))
-    inertia = inertial.first("inertia")
+    mass = 0.0 if given is None else read_mass(link, given.number("value"))
+    values = np.zeros((3, 3))
     if inertia is not None:
         if missing := [key for key in ("ixx", "iyy", "izz") if inertia.get(key) is None]:
             remarks.add(link, f"has an inertia without {', '.join(missing)}, taken as 0")
-        xx, xy, xz, yy, yz, zz = (inertia.number(key, 0.0) for key in _MOMENTS)
-        tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        for key, value in (("iyx", xy), ("izx", xz), ("izy", yz)):
-            if inertia.get(key) is not None and inertia.number(key) != value:
-                remarks.add(link, f"has {key} other than i{key[:0:-1]}, which is taken")
-    rotation = placement.rotation
-    return Body(
-        name,
-        mass,
-        constant(placement.translation),
-        constant(rotation @ tensor @ rotation.T),
-        link.place,
-    )
+        values = tensor(lambda key: inertia.number(key, 0.0))
+        for key in ("iyx", "izx", "izy"):
+            other = f"i{key[:0:-1]}"
+            if inertia.get(key) is not None and inertia.number(key) != values[MOMENTS[other]]:
+                remarks.add(link, f"has {key} other than {other}, which is taken")
+    solid = Moments(mass, np.zeros(3), values).placed(pose_of(inertial.first("origin")))
+    return solid.body(name, link.place)
+
+
+# -- joints ---------------------------------------------------------------------------------------
 
 
 def _joints(root: Element, remarks: Remarks) -> tuple[list[Joint], list[Coupling]]:
@@ -245,31 +251,12 @@ def _joints(root: Element, remarks: Remarks) -> tuple[list[Joint], list[Coupling
     return sorted(joints, key=lambda joint: joint.name), couplings
 
 
-def _warn_of_dependent(root: Element, description: Description, remarks: Remarks) -> None:
-    """URDF+ marks joints that others determine; warn of those that nothing in the file does."""
-    closed = [joint for joint in description.joints if joint.cut]
-    determined = {name for coupling in description.couplings for name in coupling.joints}
-    for joint in closed:
-        for link in (joint.parent, joint.child):
-            determined.update(moving_path(link, description))
-    for element in root.all("joint"):
-        if (word := _word(element, "independent")) not in ("", "true", "false"):
-            remarks.add(element, f"has independent '{word}', which is neither true nor false")
-        if word == "false" and element.get("name") not in determined:
-            remarks.add(
-                element,
-                "is declared dependent, but no <loop> or <coupling> determines it: it moves freely",
-                "; add what is missing in a loops file",
-            )
-
-
 def _joint(element: Element, remarks: Remarks) -> Joint:
-    """One ``<joint>``."""
     kind = element.require("type").lower()
     pair = read_pair(element)
     child = element.need("child")
-    turn = _axes(element, pair)
-    joint = Joint(
+    turn = axes_turn(element, read_axes(element, pair))
+    return Joint(
         name=element.require("name"),
         pair=pair,
         parent=element.need("parent").require("link"),
@@ -282,27 +269,45 @@ def _joint(element: Element, remarks: Remarks) -> Joint:
         **_limits(element, kind, pair.dof, remarks),
         **_losses(element, pair),
     )
-    if not joint.lower and kind in ("revolute", "prismatic"):
+
+
+def _coordinates(element: Element) -> Coordinates:
+    """Our attribute for the variant of a joint's coordinates."""
+    value = element.get("coordinates") or ""
+    if value in COORDINATES:
+        return value
+    raise element.error(f"has coordinates '{value}', which is none of {', '.join(COORDINATES[1:])}")
+
+
+def _limits(element: Element, kind: str, dof: int, remarks: Remarks) -> dict[str, Any]:
+    """Position, velocity and effort limits; a continuous joint has no position limits."""
+    limit = element.first("limit")
+    values = {
+        key: limit_numbers(limit, text, key)
+        for key in LIMITS
+        if limit is not None and kind != "fixed" and (text := limit.get(key)) and text.strip()
+    }
+    ranged = {"lower", "upper"} & values.keys()
+    if ranged and kind in ("spherical", "ball"):
+        remarks.add(element, "limits the angle of a ball joint, which is not read")
+    if ranged and kind in ("continuous", "spherical", "ball"):
+        values = {key: values[key] for key in values.keys() - ranged}
+    limits = joint_limits(values, dof, partial(remarks.add, element), missing=0.0)
+    if not ranged and kind in ("revolute", "prismatic"):
         remarks.add(element, "has no position limits")
-    return joint
+    return limits
 
 
 def _losses(element: Element, pair: Pair) -> dict[str, Any]:
     """Damping, friction and armature; URDF has one number for all degrees of freedom."""
-    if pair.dof == 0:
-        return {}
     # onshape-to-robot and some tutorials write <joint_properties>.
     values = {
         key: tuple(map(float, dynamics.numbers(text, None, key)))
         for dynamics in element.all("joint_properties", "dynamics")
-        for key in ("damping", "friction", "armature")
-        if (text := dynamics.get(key)) is not None
+        for key in LOSSES
+        if pair.dof and (text := dynamics.get(key)) is not None
     }
-    for key, numbers in values.items():
-        if any(number < 0 for number in numbers):
-            raise element.error(f"has {key} {numbers}; it must be >= 0")
-    spread = {key: v * pair.dof if len(v) == 1 else v for key, v in values.items()}
-    return {key: v for key, v in spread.items() if any(v)}
+    return {key: spread(v, pair.dof) for key, v in values.items() if any(v)}
 
 
 def _mimic(mimic: Element, joint: Element, moving: set[str], remarks: Remarks) -> list[Coupling]:
@@ -318,69 +323,146 @@ def _mimic(mimic: Element, joint: Element, moving: set[str], remarks: Remarks) -
     return [Coupling.linear(f"{name}:mimic", name, source, ratio, offset)]
 
 
-def _axes(element: Element, pair: Pair) -> pin.SE3:
-    """Rotation from the joint frame to the pair frame, whose z (and x) are the axes."""
-    if not pair.axis_count():
-        return pin.SE3.Identity()
-    axis = element.first("axis")
-    given = axis.vector("xyz", (1.0, 0.0, 0.0)) if axis is not None else np.array([1.0, 0.0, 0.0])
-    z = (axis or element).unit_vector(given)
-    if pair.axis_count() == 1:
-        return pin.SE3(align_z(z), np.zeros(3))
-    second = element.need("axis2")
-    x = second.unit_vector(second.vector("xyz"), "axis2")
-    try:
-        return pin.SE3(square_axes(z, x), np.zeros(3))
-    except BadValue as error:
-        raise element.error(f"is universal, but its {error}") from None
+def _warn_of_dependent(root: Element, description: Description, remarks: Remarks) -> None:
+    """URDF+ marks joints that others determine; warn of those that nothing in the file does."""
+    determined = {name for coupling in description.couplings for name in coupling.joints}
+    for joint in description.joints:
+        for link in (joint.parent, joint.child) if joint.cut else ():
+            determined.update(moving_path(link, description))
+    for element in root.all("joint"):
+        if (word := _word(element, "independent")) not in ("", "true", "false"):
+            remarks.add(element, f"has independent '{word}', which is neither true nor false")
+        if word == "false" and element.get("name") not in determined:
+            remarks.add(
+                element,
+                "is declared dependent, but no <loop> or <coupling> determines it: it moves freely",
+                "; add what is missing in a loops file",
+            )
 
 
-def _coordinates(element: Element) -> Coordinates:
-    """Our attribute for the variant of a joint's coordinates."""
-    value = element.get("coordinates") or ""
-    if value in COORDINATES:
-        return value
-    raise element.error(f"has coordinates '{value}', which is none of {', '.join(COORDINATES[1:])}")
+# -- drives: transmissions of ROS, ros2_control and Drake -----------------------------------------
 
 
-def _limits(element: Element, kind: str, dof: int, remarks: Remarks) -> dict[str, Any]:
-    """Position, velocity and effort limits; a continuous joint has no position limits."""
-    limit = element.first("limit")
-    if limit is None or kind == "fixed":
-        return {}
-    values = {
-        key: tuple(_words(limit, text, key))
-        for key in ("lower", "upper", "velocity", "effort")
-        if (text := limit.get(key)) is not None and text.strip()
-    }
-    if kind in ("spherical", "ball") and {"lower", "upper"} & values.keys():
-        remarks.add(element, "limits the angle of a ball joint, which is not read")
-    if kind in ("continuous", "spherical", "ball"):
-        values.pop("lower", None)
-        values.pop("upper", None)
-    for key in ("velocity", "effort"):
-        if len(values.get(key, ())) == 1:
-            values[key] = values[key] * dof
-        if any(value < 0 for value in values.get(key, ())):
-            remarks.add(element, f"has a negative {key} limit, which is taken as none")
-            values[key] = tuple(v if v >= 0 else float("inf") for v in values[key])
-    for end, missing_end in (("lower", "upper"), ("upper", "lower")):
-        if end in values and missing_end not in values:
-            values[missing_end] = (0.0,) * len(values[end])
-    if len(values.get("lower", ())) == len(values.get("upper", ())) > 0:
-        values["lower"], values["upper"], swapped = ordered(values["lower"], values["upper"])
-        if swapped:
-            remarks.add(element, "has its lower limit above the upper one; they are swapped")
-    return values
+def _drives(
+    root: Element, joints: set[str], remarks: Remarks
+) -> tuple[tuple[str, ...], list[Drive]]:
+    """Actuated joints and gears from <transmission> and <ros2_control>."""
+    actuated: dict[str, None] = {}
+    drives: dict[str, Drive] = {}
+    controls = root.all("ros2_control")
+    for joint in (joint for control in controls for joint in control.all("joint")):
+        if joint.first("command_interface") is None:
+            continue
+        if joint.require("name") in joints:
+            actuated[joint.require("name")] = None
+        else:
+            remarks.add(joint, "of <ros2_control> is no joint of the robot; left out")
+    for block in (block for holder in (root, *controls) for block in holder.all("transmission")):
+        for joint in block.all("joint"):
+            name = joint.require("name")
+            if name not in joints:
+                remarks.add(joint, "of a transmission is no joint of the robot; left out")
+                continue
+            actuated[name] = None
+            drives[name] = Drive(name, *_gear(block, joint, remarks))
+    return tuple(actuated), list(drives.values())
 
 
-def _words(limit: Element, text: str, key: str) -> list[float]:
-    """Numbers of a limit; infinite ones are welcome here."""
-    words = text.split()
-    try:
-        numbers = [unlimited(float(word)) for word in words]
-    except ValueError:
-        raise limit.error(f"has {key} '{text}', which is not a number") from None
-    if any(np.isnan(number) for number in numbers):
-        raise limit.error(f"has {key} '{text}', which is not a number")
-    return numbers
+def _gear(block: Element, joint: Element, remarks: Remarks) -> tuple[float, float | None]:
+    """Reduction and rotor inertia of a transmission, wherever the dialect keeps them."""
+    places = [joint, *block.all("actuator"), block]
+    tags = ("mechanicalReduction", "mechanical_reduction")
+    reduction, inertia = 1.0, None
+    child = next((child for place in places if (child := place.first(*tags))), None)
+    if child is not None:
+        try:
+            reduction = float(child.numbers(child.text, 1, "the value")[0])
+        except LoadError:
+            shown = repr(child.text.strip()[:40])
+            remarks.add(block, f"has the reduction {shown}, which is no number; 1 is taken")
+    for place in places:
+        if (gear := place.first("drake:gear_ratio")) is not None:
+            reduction = gear.number("value")
+        if (rotor := place.first("drake:rotor_inertia")) is not None:
+            inertia = rotor.number("value")
+    return reduction, inertia
+
+
+# -- shapes ---------------------------------------------------------------------------------------
+
+
+def _geometry(
+    root: Element, links: list[Element], resolve: Resolver, remarks: Remarks
+) -> list[Geometry]:
+    """Visuals and collision shapes."""
+    visuals = [visual for link in links for visual in link.all("visual")]
+    colors: dict[str, Color] = {}
+    materials = [material for holder in (root, *visuals) for material in holder.all("material")]
+    for material in materials:
+        paint, name = material.first("color"), material.get("name")
+        if paint is not None and name:
+            colors[name] = rgba(paint, paint.require("rgba"))
+    geometry: list[Geometry] = []
+    missing: list[Element] = []
+    for link in links:
+        for role in ("visual", "collision"):
+            for index, element in enumerate(link.all(role)):
+                try:
+                    shape = _shape(element, resolve, remarks, missing)
+                    placement, color = pose_of(element.first("origin")), _color(element, colors)
+                except LoadError as error:
+                    # How a robot moves does not depend on it; other readers pass it over, too.
+                    remarks.add(element, f"is left out: {error.problem}")
+                    continue
+                if shape is not None:
+                    name = link.require("name")
+                    parts: Any = (f"{name}_{index}", name, role, shape, placement, color)
+                    geometry.append(Geometry(*parts))
+    _report_missing(missing, remarks)
+    return geometry
+
+
+def _color(element: Element, colors: Mapping[str, Color]) -> Color | None:
+    material = element.first("material")
+    if material is None:
+        return None
+    inline = material.first("color")
+    if inline is not None:
+        return rgba(inline, inline.require("rgba"))
+    return colors.get(material.get("name") or "")
+
+
+def _shape(
+    element: Element, resolve: Resolver, remarks: Remarks, missing: list[Element]
+) -> Shape | None:
+    """Shape of a visual or collision element; None with a warning if it cannot be had."""
+    geometry = element.first("geometry")
+    kind = geometry.children[0] if geometry is not None and geometry.children else None
+    if kind is None:
+        remarks.add(element, "has no geometry")
+    elif kind.tag in SIZES:
+        return primitive(kind, lambda key, count: kind.numbers(kind.require(key), count, key))
+    elif kind.tag == "mesh":
+        path = resolve(kind.require("filename"))
+        if path is not None:
+            return Shape("mesh", tuple(map(float, kind.vector("scale", (1.0, 1.0, 1.0)))), path)
+        missing.append(kind)
+    return None
+
+
+def _report_missing(missing: list[Element], remarks: Remarks) -> None:
+    """Report meshes that were not found, once for all of them: they tend to lack together."""
+    for kind in missing:
+        name = kind.require("filename")
+        scheme, separator, rest = name.partition("://")
+        advice = ""
+        if scheme in ("package", "model"):
+            advice = (
+                f"; name the folder that holds the package '{rest.partition('/')[0]}' with "
+                "package_dirs, on the command line with --package-dir"
+            )
+        elif not separator and not PurePath(name).is_absolute():
+            advice = "; looked in the folder of the robot file, those above it, and package_dirs"
+        remarks.about(
+            ("mesh", scheme), name, f"{kind.where}: mesh '{name}' not found; left out", advice
+        )

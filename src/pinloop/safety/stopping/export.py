@@ -21,7 +21,7 @@ from ...boundary.csv import write_rows
 from ...boundary.json import write_json as write_document
 from ...boundary.registry import origin
 from ...errors import BadValue
-from ...io.save.robot import loops_document, write_urdf
+from ...io.saving import loops_document, write_urdf
 from ...model.description import Description
 from ...model.mechanism import Mechanism
 from ...simulation.trajectory import joint_columns

@@ -17,9 +17,9 @@ import pinocchio as pin
 import scipy
 from numpy.typing import NDArray
 
-from ...boundary.meshes import read_mesh_parts
-from ...model.description import Shape
-from ...tolerances import COMPLEX_STEP, LAST_BITS
+from ..boundary.meshes import read_mesh_parts
+from ..model.description import Body, Shape
+from ..tolerances import COMPLEX_STEP, LAST_BITS
 
 trimesh = lazy_loader.load("trimesh")
 
@@ -57,6 +57,10 @@ class Moments:
     def placed(self, T: pin.SE3) -> Moments:
         """The same solid seen from the frame in which its own frame has the placement ``T``."""
         return Moments(self.mass, T.act(self.com), turned(T.rotation, self.inertia))
+
+    def body(self, name: str, place: tuple[str, int] | None = None) -> Body:
+        """The body that has these mass properties."""
+        return Body(name, self.mass, self.com, self.inertia, place)
 
     def bounded(self, mass: float, inertia: float, balance: bool) -> Moments:
         """Bound mass and principal moments from below; even out impossible ones if ``balance``."""

@@ -1,13 +1,16 @@
-"""Gepetto's YAML beside a URDF: pairs of frames that close loops, motors, changed joint types.
+"""What stands beside a robot file: Gepetto's YAML, SRDF, and frames that are named for a loop.
 
-Names are looked up as frames. A revolute joint of the URDF may become spherical, fixed, or two
-revolutes with crossing axes. Old files give parts of names (``name_mot: mot``) instead of lists.
+Gepetto's YAML has pairs of frames that close loops, motors, and changed joint types: a revolute
+joint of the URDF may become spherical, fixed, or two revolutes with crossing axes. Old files give
+parts of names (``name_mot: mot``) instead of lists. Of an SRDF only joints without a motor count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from types import NoneType
 from typing import Annotated, Any
 
@@ -16,14 +19,18 @@ import pinocchio as pin
 
 from ..boundary.marks import Name, Short
 from ..boundary.schema import keys_of, read_data
+from ..boundary.xml import Element, Remarks
 from ..boundary.yaml import line_of
 from ..errors import LoadError, UnknownName, suggestion
 from ..model.description import Body, Description, Joint
 from ..model.pairs import align_z, make_pair
+from ..tolerances import SAME_PLACE
 from .entries import known_joints, locate, need_unique
+from .quantities import turn
 
-__all__ = ["apply_gepetto"]
+__all__ = ["apply_gepetto", "apply_srdf", "close_frames", "without_passive"]
 
+_CLOSING = re.compile(r"^closing_(.+)_([12])$")
 
 _nothing = Short(NoneType, lambda value: () if value is None else value)
 _Names = Annotated[tuple[Name, ...], _nothing]
@@ -192,8 +199,8 @@ def _seat(joint: Joint) -> tuple[pin.SE3, pin.SE3]:
 
     A URDF joint has the axes of its child link; new coordinates are about these.
     """
-    turn = pin.SE3(joint.frame_child.rotation.T, np.zeros(3))
-    return joint.frame_parent * turn, joint.frame_child * turn
+    back = turn(joint.frame_child.rotation.T)
+    return joint.frame_parent * back, joint.frame_child * back
 
 
 def _bare(joint: Joint, pair: str, frame_parent: pin.SE3, frame_child: pin.SE3) -> Joint:
@@ -215,7 +222,7 @@ def _crossed(joint: Joint, axes: str) -> tuple[list[Joint], list[Body]]:
     """Two revolutes, about the first axis and then about the second, and a body in between."""
     frame_parent, frame_child = _seat(joint)
     cross = Body(f"{joint.name}_cross")
-    first, second = (pin.SE3(align_z(np.eye(3)["XYZ".index(axis)]), np.zeros(3)) for axis in axes)
+    first, second = (turn(align_z(np.eye(3)["XYZ".index(axis)])) for axis in axes)
     revolute = _bare(joint, "revolute", frame_parent * first, frame_child * second)
     # The body in between must be reached even where the joint itself closes a loop.
     carrier = replace(revolute, cut=False) if joint.cut else revolute
@@ -241,3 +248,114 @@ def _without_lost(
     if actuated is not None:
         actuated = tuple(name for name in actuated if name not in changed)
     return replace(description, drives=tuple(drives), actuated=actuated)
+
+
+# -- SRDF -----------------------------------------------------------------------------------------
+
+
+def apply_srdf(description: Description, root: Element) -> Description:
+    """Take the passive joints of an SRDF into account.
+
+    Args:
+        description: the robot.
+        root: the ``<robot>`` element of the SRDF.
+
+    Returns:
+        The description with the passive joints removed from ``actuated``; if that was not known,
+        it is now every other tree joint with one degree of freedom.
+
+    Raises:
+        LoadError: a passive joint without a name.
+    """
+    known = {joint.name for joint in description.joints}
+    # The joint between the world and the robot is declared in the SRDF itself.
+    virtual = {element.get("name") for element in root.all("virtual_joint")}
+    elements = {element.require("name"): element for element in root.all("passive_joint")}
+    warnings = [
+        f"{element.source}:{element.line}: {element!r} names a joint that the robot does not have; "
+        "left out"
+        for name, element in elements.items()
+        if name not in known | virtual
+    ]
+    actuated = description.actuated
+    if passive := elements.keys() & known:
+        actuated = without_passive(description.joints, actuated, passive)
+    warnings = [*description.warnings, *warnings]
+    return replace(description, actuated=actuated, warnings=tuple(warnings))
+
+
+def without_passive(
+    joints: Iterable[Joint], actuated: tuple[str, ...] | None, passive: Collection[str]
+) -> tuple[str, ...]:
+    """Names of the actuated joints, given those that are not.
+
+    Args:
+        joints: all joints.
+        actuated: what is known so far; None stands for all tree joints with one degree of freedom.
+        passive: names of joints without a motor.
+    """
+    if actuated is None:
+        actuated = tuple(j.name for j in joints if j.cut is not True and j.pair.dof == 1)
+    return tuple(name for name in actuated if name not in passive)
+
+
+# -- closing frames -------------------------------------------------------------------------------
+
+
+def close_frames(description: Description) -> Description:
+    """Close the pairs of frames ``closing_<name>_1`` and ``_2`` of onshape-to-robot and PlaCo.
+
+    A loop of the same name that is declared already wins; the pair is not known, so a point is
+    taken, with a warning.
+    """
+    places = {body.name: (body.name, pin.SE3.Identity()) for body in description.bodies}
+    places |= {frame.name: (frame.body, frame.placement) for frame in description.frames}
+    declared = {joint.name for joint in description.joints}
+    pairs: dict[str, dict[str, str]] = {}
+    for name in places:
+        if match := _CLOSING.match(name):
+            pairs.setdefault(match[1], {})[match[2]] = name
+    joints: list[Joint] = []
+    remarks = Remarks()
+    file = PurePath(description.source).name
+    for stem, ends in pairs.items():
+        loop = f"closing_{stem}"
+        if declared & {stem, loop}:
+            continue
+        if len(ends) < 2:
+            lone = next(iter(ends.values()))
+            remarks.say(f"{file}: frame '{lone}' has no partner to close a loop with")
+            continue
+        (body_a, frame_a), (body_b, frame_b) = places[ends["1"]], places[ends["2"]]
+        if _joined(description, places[ends["1"]], places[ends["2"]]):
+            continue
+        joints.append(
+            Joint(loop, make_pair("spherical"), body_a, body_b, frame_a, frame_b, cut=True)
+        )
+        problem = f"{file}: frames '{ends['1']}' and '{ends['2']}' are joined by a spherical pair"
+        advice = "; name other pairs for these loops in a loops file"
+        remarks.about(("closing frames",), loop, problem, advice)
+    return replace(
+        description,
+        joints=(*description.joints, *joints),
+        warnings=(*description.warnings, *remarks.texts()),
+    )
+
+
+def _joined(
+    description: Description, first: tuple[str, pin.SE3], second: tuple[str, pin.SE3]
+) -> bool:
+    """Whether some joint already joins two frames."""
+
+    def same(body: str, frame: pin.SE3, end: tuple[str, pin.SE3]) -> bool:
+        # The axes of a pair may be turned against the frame it was asked for.
+        return body == end[0] and np.allclose(
+            frame.translation, end[1].translation, atol=SAME_PLACE
+        )
+
+    for joint in description.joints:
+        ends = (joint.parent, joint.frame_parent), (joint.child, joint.frame_child)
+        for a, b in (ends, ends[::-1]):
+            if same(*a, first) and same(*b, second):
+                return True
+    return False

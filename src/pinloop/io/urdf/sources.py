@@ -1,5 +1,6 @@
-"""Parsed URDF objects of other packages, as XML again. None of these packages is imported.
+"""What becomes a URDF: files with macros of xacro, and parsed URDF objects of other packages.
 
+xacro itself expands the macros, where it is installed; the other packages are not imported.
 yourdfpy and urdf_parser_py can be asked for their XML. urchin and urdfpy can only save files, and
 export their meshes while they do; their public attributes are written out here instead. They also
 give every link without <inertial> a mass of 1 kg and a unit inertia, which are left out again.
@@ -7,22 +8,55 @@ give every link without <inertial> a mass of 1 kg and a unit inertia, which are 
 
 from __future__ import annotations
 
+import importlib
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
 
-from ..errors import BadValue, LoadError
+from ...boundary.xml import Element, parse_xml
+from ...errors import BadValue, LoadError
+from ...model.description import LIMITS
+from ..quantities import MOMENTS, SIZES
 
-__all__ = ["xml_of"]
+__all__ = ["expand_xacro", "is_xacro", "xml_of"]
 
-_SHAPES = {
-    "box": ("size",),
-    "cylinder": ("radius", "length"),
-    "sphere": ("radius",),
-    "mesh": ("filename", "scale"),
-}
+
+def is_xacro(root: Element) -> bool:
+    """Whether a document holds macros of xacro at its top."""
+    return any(child.tag.startswith("xacro:") for child in root.children)
+
+
+def expand_xacro(root: Element, path: Path | None) -> Element:
+    """Run xacro on a file.
+
+    Args:
+        root: the document as it is.
+        path: its file; includes are relative to it.
+
+    Raises:
+        LoadError: the package is not there, the document is no file, or xacro cannot expand it.
+    """
+    try:
+        xacro: Any = importlib.import_module("xacro")
+    except ImportError:
+        raise root.error(
+            "holds xacro macros; install xacro (pip install 'pinloop[xacro]'), or run it and load "
+            "what it writes"
+        ) from None
+    if path is None:
+        raise root.error("holds xacro macros; give the file, to which its includes are relative")
+    try:
+        text: str = xacro.process_file(str(path)).toprettyxml(indent="  ")
+    except Exception as error:  # whatever the expressions of the file raise
+        reason = " ".join(str(error).split())[:200]
+        advice = ""
+        if "ament_index" in reason or "rospkg" in reason:
+            advice = "; $(find package) needs ROS: run xacro there and load what it writes"
+        raise root.error(f"cannot be expanded by xacro: {reason}{advice}") from None
+    return parse_xml(text, f"{root.source} (expanded)")
 
 
 def xml_of(source: Any) -> tuple[str, tuple[str, ...]]:
@@ -102,15 +136,13 @@ def _link(robot: ElementTree.Element, link: Any) -> None:
         _origin(block, inertial.origin)
         _add(block, "mass", value=inertial.mass)
         tensor = np.asarray(inertial.inertia, dtype=float)
-        names = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2)}
-        moments = {key: tensor[at] for key, at in (names | {"izz": (2, 2)}).items()}
-        _add(block, "inertia", **moments)
+        _add(block, "inertia", **{key: tensor[cell] for key, cell in MOMENTS.items()})
     for role, shapes in (("visual", link.visuals), ("collision", link.collisions)):
         for shape in shapes or ():
             block = _add(element, role)
             _origin(block, shape.origin)
             holder = _add(block, "geometry")
-            for kind, keys in _SHAPES.items():
+            for kind, keys in (*SIZES.items(), ("mesh", ("filename", "scale"))):
                 form = getattr(shape.geometry, kind, None)
                 if form is not None:
                     _add(holder, kind, **{key: getattr(form, key) for key in keys})
@@ -138,7 +170,7 @@ def _joint(robot: ElementTree.Element, joint: Any) -> None:
     if joint.axis is not None:
         _add(element, "axis", xyz=joint.axis)
     for tag, keys in (
-        ("limit", ("lower", "upper", "effort", "velocity")),
+        ("limit", LIMITS),
         ("dynamics", ("damping", "friction")),
         ("mimic", ("joint", "multiplier", "offset")),
     ):

@@ -1,1 +1,0 @@
-"""A robot as files: URDF for the tree, a loops file for the rest; nothing is read here."""
