@@ -27,12 +27,11 @@ from ..errors import BadValue, LoadError, UnknownName
 from ..model.description import Description, constant
 from ..model.mechanism import Mechanism, build
 from .companions import apply_gepetto, apply_srdf, close_frames
-from .constraint_models import apply_constraint_models, split_loops
 from .formats import read_own_format
 from .loopsfile import LoopsFile, apply_loops
 from .mjcf.reader import read_mjcf
 from .packages import make_resolver
-from .pinmodel import read_model
+from .pinmodel import apply_constraint_models, read_model, split_loops
 from .quantities import free_root
 from .screws import read_screws
 from .sdf.reader import read_sdf
