@@ -12,7 +12,7 @@ import pytest
 from tools.gallery import EXAMPLES, LARGEST, OVERVIEWS, PAGE, PICTURES, small
 from tools.pages import ROOT, between
 
-from pinloop.show.plots import Line, Panel, draw_panels
+from pinloop.show.plots import Chart, Line, draw_charts
 
 from ..papers.programs import FOLDER, program
 
@@ -68,7 +68,7 @@ def test_thin_lines_keep_their_colours(tmp_path: Path) -> None:
     """Few dots have the colour of a line, most are white or grey: none is rounded to another."""
     t = np.linspace(0, 1, 300)
     lines = [Line(f"line {k}", t, np.sin((5 + k) * t)) for k in range(8)]
-    figure = draw_panels("title", [[Panel("y [m]", lines)]], (0.0, 1.0), [(0.5, "event")])
+    figure = draw_charts("title", [[Chart("y [m]", lines)]], (0.0, 1.0), [(0.5, "event")])
     figure.savefig(tmp_path / "large.png", dpi=130)
     small(tmp_path / "large.png", tmp_path / "small.png")
     found = []

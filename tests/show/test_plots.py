@@ -18,9 +18,9 @@ import pinocchio as pin
 import pytest
 
 import pinloop as pl
-from pinloop.show.plots import Line, Panel, draw_panels
+from pinloop.show.plots import Chart, Line, draw_charts
 from pinloop.show.plots.charts import Instant, merge_instants
-from pinloop.show.plots.curves import Fine, thin_states
+from pinloop.show.plots.runs import Fine, thin_states
 from pinloop.units import split_column
 
 from .. import screw_tables as tables
@@ -301,7 +301,7 @@ def test_events_at_one_instant_have_one_label() -> None:
 def test_labels_cover_no_other() -> None:
     line = Line("a", np.linspace(0, 1, 5), np.zeros(5))
     events = [(t, f"a label at {t:.2f} s") for t in (0.1, 0.12, 0.14, 0.5, 0.52, 0.97, 0.99)]
-    figure: Any = draw_panels("title", [[Panel("y [m]", [line])]], (0.0, 1.0), events)
+    figure: Any = draw_charts("title", [[Chart("y [m]", [line])]], (0.0, 1.0), events)
     figure.draw_without_rendering()
     (axes,) = figure.axes
     boxes = [text.get_window_extent() for text in axes.texts if text.get_text()]
@@ -352,7 +352,7 @@ def test_a_run_that_rests_is_not_magnified() -> None:
 def test_long_runs_keep_their_peaks() -> None:
     t, y = np.linspace(0, 1, 200_000), np.zeros(200_000)
     y[123_456], y[150_000] = 7.0, -3.0
-    figure: Any = draw_panels("title", [[Panel("y [m]", [Line("a", t, y)])]], (0.0, 1.0))
+    figure: Any = draw_charts("title", [[Chart("y [m]", [Line("a", t, y)])]], (0.0, 1.0))
     line = figure.axes[0].get_lines()[0]
     x, values = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
     assert len(x) <= 4_000 and (values.max(), values.min()) == (7.0, -3.0)

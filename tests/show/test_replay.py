@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 import pinloop as pl
 from pinloop.model.description import NamedFrame
 from pinloop.model.mechanism import build
-from pinloop.show.scene.decimation import decimate
+from pinloop.show.scene.meshes import decimate
 from pinloop.show.scene.motion import frame_times, standing_spans
-from pinloop.show.scene.player import make_player
-from pinloop.show.scene.replay import Layer, Trace, make_replay
+from pinloop.show.scene.replay import Additions, Layer, Trace, make_replay
 from pinloop.show.scene.scene import make_scene
 from pinloop.show.scene.solids import Solid, tube
 from pinloop.simulation.trajectory import Trajectory
@@ -100,7 +99,7 @@ def test_frames_are_even_and_enough(until: float, count: int) -> None:
 
 def test_the_end_may_be_earlier() -> None:
     run = swing(until=1.0)
-    assert make_replay(run, until=0.5).data()["times"][-1] == 0.5
+    assert make_replay(run, times=frame_times(run, 0.5)).data()["times"][-1] == 0.5
     assert frame_times(run, 5.0)[-1] == 1.0
 
 
@@ -129,7 +128,7 @@ def test_a_joint_that_stands_is_marked() -> None:
     replay = make_replay(locked_run())
     (joint,) = replay.data()["joints"]
     assert joint["name"] == "hinge"
-    assert joint["standing"] == [[0.1, 0.3], [0.5, 0.6]]
+    assert joint["standing"] == ((0.1, 0.3), (0.5, 0.6))
     played = Played(replay.commands)
     (path,) = joint["paths"]
     symbol = tuple(path.split("/"))
@@ -139,7 +138,7 @@ def test_a_joint_that_stands_is_marked() -> None:
     assert_allclose(np.abs(matrix[:3, 1]), (0, 1, 0), atol=1e-12)
     assert played.material(*symbol)["depthTest"] is False
     assert make_replay(swing()).data()["joints"] == []
-    assert make_replay(swing(), marked=["hinge"]).data()["joints"][0]["standing"] == []
+    assert make_replay(swing(), marked=["hinge"]).data()["joints"][0]["standing"] == ()
 
 
 def test_a_marked_scene_has_nothing_hidden() -> None:
@@ -156,7 +155,7 @@ def test_a_robot_without_shapes_is_its_skeleton() -> None:
     run = pl.simulate(robot, robot.neutral, [1.0], until=0.2)
     replay = make_replay(run, marked=["hinge"])
     assert replay.ghost == ("skeleton",)
-    assert make_replay(run, ghosts=()).ghost == ()
+    assert make_replay(run, additions=Additions(ghosts=())).ghost == ()
 
 
 def test_a_trace_follows_its_point() -> None:
@@ -165,13 +164,13 @@ def test_a_trace_follows_its_point() -> None:
     traces = (Trace("link", orange, end=0.3), Trace("link", red, start=0.3))
     robot = arm(BAR)
     moved = pl.simulate(robot, robot.neutral, [3.0], until=0.8)
-    played = Played(make_replay(moved, traces=traces).commands)
+    played = Played(make_replay(moved, additions=Additions(traces=traces)).commands)
     # The origin of the link is in the hinge: both lines are points there.
     for k, color in enumerate((0xFF8000, 0xFF0000)):
         points = played.attribute("position", "traces", str(k))
         assert_allclose(points.mean(axis=0), (0, 0, 0.2), atol=1e-6)
         assert played.material("traces", str(k))["color"] == color
-    assert make_replay(run).traces is False
+    assert make_replay(run).data()["traces"] is False
 
 
 def test_a_trace_is_cut_where_it_is_told() -> None:
@@ -180,7 +179,7 @@ def test_a_trace_is_cut_where_it_is_told() -> None:
     run = pl.simulate(robot, robot.neutral, [3.0], until=0.8)
     gray = (0.5, 0.5, 0.5, 1.0)
     traces = (Trace("tip", gray, end=0.3), Trace("tip", gray, start=0.3))
-    played = Played(make_replay(run, traces=traces).commands)
+    played = Played(make_replay(run, additions=Additions(traces=traces)).commands)
     ends = []
     for k in ("0", "1"):
         rings = played.attribute("position", "traces", k).reshape(-1, 8, 3).mean(axis=1)
@@ -257,32 +256,39 @@ def ball(folder: Path) -> pl.Mechanism:
 
 
 def test_meshes_get_lighter_until_they_fit(tmp_path: Path) -> None:
-    parts = make_scene(ball(tmp_path), marked=()).parts
-    same, cell = decimate(parts, 10_000_000)
-    assert same == parts
+    solids = [part.solid for part in make_scene(ball(tmp_path), marked=()).parts]
+    same, cell = decimate(solids, 10_000_000)
+    assert same == solids
     assert cell == 0.0
-    light, cell = decimate(parts, 20_000)
-    vertices, faces = vertices_of(light[0].solid)
+    light, cell = decimate(solids, 20_000)
+    assert light[0] is not None
+    vertices, faces = vertices_of(light[0])
     assert 12 * faces.size / 3 + 24 * len(vertices) <= 20_000
     assert len(faces) > 100
     assert 0 < cell < 0.1
     # Means of points on the ball that share a cell are no farther from it than the cell is long.
     away = np.abs(np.linalg.norm(vertices, axis=1) - 0.2)
     assert away.max() < np.sqrt(3) * cell
-    assert light[1].solid is parts[1].solid
+    assert light[1] is solids[1]
 
 
 def test_a_light_mesh_is_still_a_closed_ball(tmp_path: Path) -> None:
-    light, _ = decimate(make_scene(ball(tmp_path), marked=()).parts, 20_000)
-    mesh = trimesh.Trimesh(*vertices_of(light[0].solid))
+    mesh_solid = make_scene(ball(tmp_path), marked=()).parts[0].solid
+    (light,), _ = decimate([mesh_solid], 20_000)
+    assert light is not None
+    mesh = trimesh.Trimesh(*vertices_of(light))
     mesh.merge_vertices(merge_norm=True, merge_tex=True)
     assert mesh.volume == pytest.approx(4 / 3 * np.pi * 0.2**3, rel=0.1)
 
 
 def test_meshes_that_no_cell_can_hold_vanish(tmp_path: Path) -> None:
-    parts = make_scene(ball(tmp_path), marked=()).parts
-    light, _ = decimate(parts, 1)
-    assert [part.path for part in light] == ["robot/link/bar"]
+    robot = ball(tmp_path)
+    solids = [part.solid for part in make_scene(robot, marked=()).parts]
+    light, _ = decimate(solids, 1)
+    assert light == [None, solids[1]]
+    run = pl.simulate(robot, robot.neutral, [1.0], until=0.1)
+    parts = make_replay(run, mesh_bytes=1).scene.parts
+    assert [part.path for part in parts] == ["robot/link/bar"]
 
 
 # -- the page's side ----------------------------------------------------------------------------
@@ -308,8 +314,8 @@ class Reader(HTMLParser):
 def test_the_markup_holds_the_data_and_the_controls() -> None:
     square = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
     layer = Layer("</script><b>", square, np.array([[0, 1, 2]]), (0.0, 1.0, 0.0, 0.25))
-    replay = make_replay(swing(), marked=["hinge"], layers=[layer])
-    text = make_player(replay).markup
+    replay = make_replay(swing(), marked=["hinge"], additions=Additions(layers=[layer]))
+    text = replay.player()
     reader = Reader(text)
     tags = [tag for tag, _ in reader.tags]
     assert tags.count("script") == 1
@@ -324,7 +330,7 @@ def test_the_markup_holds_the_data_and_the_controls() -> None:
 
 @pytest.mark.parametrize(("until", "speed"), [(8.0, "1"), (0.8, "0.2"), (0.04, "0.01")])
 def test_the_speed_lets_the_eye_follow(until: float, speed: str) -> None:
-    reader = Reader(make_player(make_replay(swing(until))).markup)
+    reader = Reader(make_replay(swing(until)).player())
     options = [given for tag, given in reader.tags if tag == "option"]
     assert [given["value"] for given in options if "selected" in given] == [speed]
     assert options[0]["value"] == "1"

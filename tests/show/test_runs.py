@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 import pinloop as pl
 from pinloop.errors import BadValue, UnknownName
 from pinloop.show.scene import run_page as runs
-from pinloop.show.scene.arrows import round_scale
-from pinloop.show.scene.motion import mode_spans, opened_spans
+from pinloop.show.scene.motion import mode_spans, opened_spans, round_scale
 from pinloop.show.scene.run_page import ReplayOptions, run_page
 
 from ..fourbar_files import fourbar

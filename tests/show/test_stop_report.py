@@ -20,10 +20,16 @@ from numpy.typing import NDArray
 import pinloop as pl
 from pinloop.model.description import GROUND
 from pinloop.safety.stopping.assumptions import PLANNING_AID
+from pinloop.show.plots.svg import draw
 from pinloop.show.stop_report import write_report
 from pinloop.show.stop_report.instants import clock_of, happenings, instants, shown_until
-from pinloop.show.stop_report.joint_curves import curves_of, energy_stacks, heat_stacks, joint_lanes
 from pinloop.show.stop_report.report_page import page_of
+from pinloop.show.stop_report.stop_curves import (
+    StopCurves,
+    energy_flow,
+    heat_by_joint,
+    joint_spans,
+)
 
 from ..safety.stopping.robots_to_stop import (
     X,
@@ -391,9 +397,9 @@ def test_sliding_joints_are_in_millimetres() -> None:
     assert float(rows["a"][-1]) == pytest.approx(-50.0, abs=1e-2)
     assert float(rows["b"][-1]) == pytest.approx(32.0, abs=1e-2)
     assert "worst joint -50.00 mm a moves farthest" in page.text
-    (plot,) = curves_of(result, clock_of(result)).positions
+    (plot,) = StopCurves(result).positions()
     assert plot.y_label == "change of position [mm]"
-    assert [curve.y[-1] for curve in plot.curves] == pytest.approx([-50.0, 32.0], rel=1e-6)
+    assert [curve.y[-1] for curve in plot.lines] == pytest.approx([-50.0, 32.0], rel=1e-6)
 
 
 # -- names --------------------------------------------------------------------------------------
@@ -442,8 +448,8 @@ def scale_of(svg: str, anchor: str, axis: str) -> tuple[float, float]:
 
 def test_curves_end_where_the_joints_do(result: pl.StopResult) -> None:
     """Read off the picture by its axes, as a reader does."""
-    (plot,) = curves_of(result, clock_of(result)).positions
-    svg = plot.svg()
+    (plot,) = StopCurves(result).positions()
+    svg = draw(plot)
     dx, x0 = scale_of(svg, "middle", "x")
     dy, y0 = scale_of(svg, "end", "y")
     for points, (name, one) in zip(polylines(svg), result.joints.items(), strict=True):
@@ -455,11 +461,11 @@ def test_curves_end_where_the_joints_do(result: pl.StopResult) -> None:
 
 
 def test_velocities_begin_as_they_were(result: pl.StopResult) -> None:
-    (plot,) = curves_of(result, clock_of(result)).velocities
+    (plot,) = StopCurves(result).velocities()
     assert plot.y_label == "velocity [deg/s]"
-    first = [curve.y[0] for curve in plot.curves]
+    first = [curve.y[0] for curve in plot.lines]
     assert_allclose(first, np.degrees(result.run.v[0]), atol=1e-9)
-    assert [curve.name for curve in plot.curves] == list(result.joints)
+    assert [curve.name for curve in plot.lines] == list(result.joints)
 
 
 @pytest.mark.parametrize("category", [0, 1])
@@ -475,8 +481,8 @@ def test_powers_add_up_to_the_energies(category: int) -> None:
     )  # fmt: skip
     result = pl.stop(robot, [0.4, 0.5], [1.5, 1.0], brakes=stops, category=category)
     assert result.outcome == "stopped"
-    plot, ledger = curves_of(result, clock_of(result)).power, result.ledger
-    areas = {curve.name: np.trapezoid(curve.y, curve.x / 1e3) for curve in plot.curves}
+    plot, ledger = StopCurves(result).power(), result.ledger
+    areas = {curve.name: np.trapezoid(curve.y, curve.x / 1e3) for curve in plot.lines}
     heat = {sink: values.sum() for sink, values in ledger.dissipated.items()}
     whole = ledger.kinetic_before
     assert areas["brakes"] == pytest.approx(-heat["brake"], abs=1e-3 * whole)
@@ -493,8 +499,8 @@ def test_a_jump_is_drawn_as_one() -> None:
     stops = brakes(a={"kind": "tooth", "delay": 0.1},
                    b={"dynamic_torque": 9.0, "static_torque": 10.0, "delay": 0.2})  # fmt: skip
     result = pl.stop(robot, robot.neutral, [0.5, 0.4], brakes=stops)
-    (plot,) = curves_of(result, clock_of(result)).velocities
-    for curve, before, after in zip(plot.curves, (500.0, 400.0), (0.0, 900.0), strict=True):
+    (plot,) = StopCurves(result).velocities()
+    for curve, before, after in zip(plot.lines, (500.0, 400.0), (0.0, 900.0), strict=True):
         # The second carriage keeps its speed over the ground, and with it its momentum.
         found = curve.y[np.abs(curve.x - 100.0) < 1e-9]
         assert found[0] == pytest.approx(before)
@@ -502,46 +508,50 @@ def test_a_jump_is_drawn_as_one() -> None:
 
 
 def test_stacks_are_as_long_on_both_sides(result: pl.StopResult) -> None:
-    came, went = energy_stacks(result)
-    total = [sum(part.amount for part in stack.parts) for stack in (came, went)]
+    flow = energy_flow(result)
+    assert list(flow) == ["in", "out"]
+    total = [sum(parts.values()) for parts in flow.values()]
     assert total[0] == pytest.approx(total[1], rel=1e-6)
     ledger = result.ledger
     turned_over = ledger.kinetic_before + ledger.potential_drop + ledger.drive_work
     assert total[0] == pytest.approx(turned_over, rel=1e-12)
-    assert min(part.amount for stack in (came, went) for part in stack.parts) > 0
-    for stack, one in zip(heat_stacks(result), result.joints.values(), strict=True):
-        assert stack.name == one.name
-        assert sum(part.amount for part in stack.parts) == pytest.approx(one.dissipated)
+    assert min(amount for parts in flow.values() for amount in parts.values()) > 0
+    heat = heat_by_joint(result)
+    assert list(heat) == list(result.joints)
+    for parts, stop in zip(heat.values(), result.joints.values(), strict=True):
+        assert sum(parts.values()) == pytest.approx(stop.dissipated)
 
 
 def test_what_is_lifted_takes_energy() -> None:
     result = pl.stop(pendulum(), [0.3], [1.0], brakes=on_axis(dynamic_torque=50, static_torque=60))
     assert result.ledger.potential_drop < 0
-    came, went = energy_stacks(result)
-    assert [part.name for part in came.parts] == ["kinetic energy at the signal"]
-    amounts = {part.name: part.amount for part in went.parts}
+    flow = energy_flow(result)
+    assert list(flow["in"]) == ["kinetic energy at the signal"]
+    amounts = flow["out"]
     assert amounts["lifting"] == -result.ledger.potential_drop
     assert sum(amounts.values()) == pytest.approx(result.ledger.kinetic_before, rel=1e-6)
 
 
 def test_lanes_tell_who_does_what_when(result: pl.StopResult) -> None:
-    lanes, span = joint_lanes(result, clock_of(result))
-    for lane, one in zip(lanes, result.joints.values(), strict=True):
-        ends = [(part.start, part.end) for part in lane.spans]
+    spans, last = joint_spans(result), shown_until(result)
+    for name, stop in result.joints.items():
+        ends = [span[1:] for span in spans[name]]
         assert ends[0][0] == 0.0
-        assert ends[-1][1] == pytest.approx(span[1])
+        assert ends[-1][1] == pytest.approx(last)
         assert all(a[1] == b[0] for a, b in pairwise(ends))
-        still = [part.start for part in lane.spans if part.name == "at rest"]
-        last = 1e3 * one.time
-        assert (still[-1] if last < span[1] else span[1]) == pytest.approx(last, abs=1e-6)
-    first = [part.name for part in lanes[0].spans]
-    assert first == ["reaction", "braking"]
-    assert lanes[0].spans[0].end == pytest.approx(45.0)
-    assert [part.name for part in lanes[5].spans] == ["at rest"]
+        still = [start for what, start, _ in spans[name] if what == "at rest"]
+        assert (still[-1] if stop.time < last else last) == pytest.approx(stop.time, abs=1e-9)
+    words = {name: [what for what, *_ in own] for name, own in spans.items()}
+    assert words["joint_1"] == ["reaction", "braking"]
+    assert spans["joint_1"][0][2] == pytest.approx(0.045)
+    assert words["joint_6"] == ["at rest"]
     # The fifth joint is thrown off when the power goes, before its brake acts.
-    slipped = [part.name for part in lanes[4].spans]
-    assert slipped == ["at rest", "reaction", "braking", "at rest"]
-    assert lanes[4].spans[1].start == pytest.approx(20.0)
+    assert words["joint_5"] == ["at rest", "reaction", "braking", "at rest"]
+    assert spans["joint_5"][1][1] == pytest.approx(0.020)
+    chart, keys = StopCurves(result).lanes()
+    assert chart.rows == list(result.joints)
+    assert [key.name for key in keys] == ["reaction", "braking", "at rest"]
+    assert chart.shapes[0].x == (0.0, pytest.approx(45.0))
 
 
 def test_labels_of_instants(result: pl.StopResult) -> None:
@@ -557,7 +567,7 @@ def test_labels_of_instants(result: pl.StopResult) -> None:
 
 def test_what_comes_after_the_end_is_not_shown() -> None:
     result = controlled()
-    _, span = joint_lanes(result, clock_of(result))
+    span = StopCurves(result).power().span
     last = max(t for t, _ in result.events)
     assert 1e3 * last <= span[1] <= 1.041e3 * last
     longer = replace(result, run=replace(result.run, t=2 * result.run.t))

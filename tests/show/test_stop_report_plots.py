@@ -10,10 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from pinloop.show.plots.chart_shapes import Lane, Part, Span, Stack, lanes, stacks
-from pinloop.show.plots.charts import Instant, Line, merge_instants
-from pinloop.show.plots.svg import Plot, label_width, ticks
-from pinloop.tables.markup import Markup, element, joined
+from pinloop.show.plots.charts import Bar, Chart, Instant, Line, Mark, Region, merge_instants
+from pinloop.show.plots.svg import draw, figure, label_width, ticks
+from pinloop.show.stop_report.stop_curves import stacked
+from pinloop.tables.page import Markup, render
 
 numbers = st.floats(-1e3, 1e3)
 
@@ -45,10 +45,10 @@ def test_a_constant_has_ticks_around_it(value: float) -> None:
     assert found.span[0] < value < found.span[1]
 
 
-def plot(instants: list[Instant], curves: list[Line] | None = None, **more: float) -> str:
+def plot(instants: list[Instant], lines: list[Line] | None = None) -> str:
     x = np.linspace(0, 100, 11)
-    shown = curves or [Line("one", x, x)]
-    return Plot("title", "t [ms]", "y [m]", shown, (0.0, 100.0), instants, **more).svg()  # type: ignore[arg-type]
+    shown = lines or [Line("one", x, x)]
+    return draw(Chart("y [m]", shown, title="title", span=(0.0, 100.0), instants=instants))
 
 
 @given(
@@ -117,15 +117,16 @@ def test_steps_stay_upright_and_flats_are_short() -> None:
 def test_the_legend_names_curves_with_different_lines() -> None:
     x = np.array([0.0, 1.0])
     made = [Line(f"joint <{k}>", x, x) for k in range(2)]
-    shown = Plot("t", "x", "y", made, (0.0, 1.0))
-    assert "joint &lt;1&gt;" in shown.legend()
-    assert Plot("t", "x", "y", made[:1], (0.0, 1.0)).legend() == ""
+    assert re.search(
+        r'<line [^>]*stroke-width="2.5"/></svg> joint &lt;1&gt;', figure(Chart("y", made))
+    )
+    assert "<ul" not in figure(Chart("y", made[:1]))
 
 
 def test_bars_are_as_long_as_their_amounts() -> None:
-    bars = [Stack("in", (Part("a", 15.0, "#000"), Part("a", 15.0, "#111"), Part("b", 10.0, "#2"))),
-            Stack("out", (Part("c", 20.0, "#333"),))]  # fmt: skip
-    svg = stacks("title", "energy [J]", bars)
+    chart, keys = stacked("title", {"in": {"a": 15.0, "b": 15.0, "c": 10.0}, "out": {"a": 20.0}})
+    assert [key.name for key in keys] == ["a", "b", "c"]
+    svg = draw(chart)
     found = re.findall(r'<rect x="([^"]+)" y="([^"]+)" width="([^"]+)"', svg)
     begins, widths = (np.array([float(one[k]) for one in found]) for k in (0, 2))
     assert_allclose(widths / widths[0], [1, 1, 2 / 3, 4 / 3], rtol=1e-4)
@@ -138,8 +139,14 @@ def test_bars_are_as_long_as_their_amounts() -> None:
 
 
 def test_spans_of_lanes_lie_on_the_axis() -> None:
-    rows = [Lane("joint", (Span("at rest", 20.0, 60.0, "#111"),))]
-    svg = lanes("title", "t [ms]", rows, (0.0, 100.0), [Instant(60.0)])
+    svg = draw(
+        Chart(
+            rows=["joint"],
+            shapes=[Bar.in_row(0, (20.0, 60.0), "#111", "at rest")],
+            span=(0.0, 100.0),
+            instants=[Instant(60.0)],
+        )
+    )
     ((x, width),) = re.findall(r'<rect x="([^"]+)" y="[^"]+" width="([^"]+)"', svg)
     (line,) = re.findall(r'<line x1="([^"]+)"[^>]*class="instant"', svg)
     assert float(x) + float(width) == pytest.approx(float(line), abs=0.01)
@@ -149,9 +156,35 @@ def test_spans_of_lanes_lie_on_the_axis() -> None:
     assert float(x) == pytest.approx(left + 0.2 * (right - left), abs=0.01)
 
 
+def test_marks_lie_where_the_axes_say() -> None:
+    """A hexagon of 20 mm and a spot at its middle, on axes with equal units."""
+    marks = [Mark(50.0, 10.0, "#111", "six", "hexagon", 20.0), Mark(50.0, 10.0, "#222", "spot")]
+    svg = draw(Chart(span=(0.0, 100.0), y_span=(-20.0, 40.0), shapes=marks, equal=True))
+    left, right = (float(re.findall(rf'data-{s}="([^"]+)"', svg)[0]) for s in ("left", "right"))
+    unit = (right - left) / 100.0
+    ((x, y),) = re.findall(r'<circle cx="([^"]+)" cy="([^"]+)"', svg)
+    assert float(x) == pytest.approx(left + 50 * unit, abs=0.01)
+    path = re.findall(r'<path d="M([\d.]+) ([\d.]+)l([\d.]+) ([\d.]+)v([\d.]+)', svg)
+    ((begin, top, across, down, side),) = [tuple(map(float, numbers)) for numbers in path]
+    assert (begin, top) == pytest.approx((float(x), float(y) - 20 * unit), abs=0.02)
+    assert across == pytest.approx(np.sqrt(0.75) * side, abs=0.02)
+    assert (down, side) == pytest.approx((10 * unit, 20 * unit), abs=0.02)
+
+
+def test_what_reaches_beyond_the_axes_is_cut_off_with_its_name_in_sight() -> None:
+    corners = 1e3 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
+    floor = Region(corners[:, 0], corners[:, 1], "outline", name="floor")
+    svg = draw(Chart(span=(0.0, 100.0), y_span=(0.0, 50.0), shapes=[floor], equal=True))
+    (box,) = re.findall(r'<svg x="([^"]+)" y="([^"]+)" width="([^"]+)" height="([^"]+)"', svg)
+    left, top, width, height = map(float, box)
+    ((x, y),) = re.findall(r'<text x="([^"]+)" y="([^"]+)"[^>]*class="label">floor<', svg)
+    assert float(x) == pytest.approx(left + width / 2, abs=0.1)
+    assert top < float(y) < top + height
+    assert height == pytest.approx(width / 2, abs=0.1)
+
+
 def test_text_is_escaped_once() -> None:
-    made = element("p", "a < b & c", element("b", "<i>"), title='"x"', class_="k", hidden=None)
-    assert made == '<p title="&quot;x&quot;" class="k">a &lt; b &amp; c<b>&lt;i&gt;</b></p>'
-    assert joined(Markup("<br>"), ["a", Markup("<hr>")]) == "<br>a<hr>"
-    assert element("img", alt="<") == '<img alt="&lt;">'
-    assert element("p", "\x1b") == "<p>\\x1b</p>"
+    text = render("show/plots/templates/figure.html", title="a < b & \x1b 5\N{NO-BREAK SPACE}mm",
+                  legend=Markup("<ul>"), picture="<i>", half=False)  # fmt: skip
+    assert "a &lt; b &amp; \\x1b 5\N{NO-BREAK SPACE}mm" in text
+    assert "<ul>" in text and "&lt;i&gt;" in text

@@ -21,11 +21,11 @@ from pinloop.cli import main as cli
 from pinloop.model.description import GROUND
 from pinloop.safety.space.solids import Obstacle
 from pinloop.safety.stopping.assumptions import PLANNING_AID
-from pinloop.show.plots.chart_shapes import color_of
-from pinloop.show.stop_report.stop_replay import motion_of
+from pinloop.show.plots.svg import color_of
+from pinloop.show.stop_report.sections import make_motion
 from pinloop.show.study_report import write_report
-from pinloop.show.study_report.distributions import binned, histogram, share_explained
-from pinloop.show.study_report.maps import hexagons, outline, surface
+from pinloop.show.study_report.distributions import bin_result, histogram, share_explained
+from pinloop.show.study_report.maps import hexagons, map_spans, outline, surface
 from pinloop.show.study_report.report_manifest import json_schema
 from pinloop.show.study_report.results import results_of
 
@@ -186,7 +186,7 @@ def test_shares_of_the_variance() -> None:
 def test_bins_of_a_grid_are_its_values() -> None:
     x = np.repeat([1.0, 2.0, 4.0], 5)
     y = np.arange(15.0)
-    found = binned(x, y)
+    found = bin_result(x, y)
     assert found.x.tolist() == [1.0, 2.0, 4.0]
     assert found.median.tolist() == [2.0, 7.0, 12.0]
     assert found.most.tolist() == [4.0, 9.0, 14.0] and found.least.tolist() == [0.0, 5.0, 10.0]
@@ -218,6 +218,20 @@ def test_outlines_of_obstacles() -> None:
     assert np.linalg.norm(points - [0, 0, 2], axis=1) == pytest.approx(np.full(len(points), 0.5))
     a, b, c = (points[faces[:, k]] - [0, 0, 2] for k in range(3))
     assert (np.einsum("ij,ij->i", np.cross(b - a, c - a), a) > 0).all()  # they look outward
+
+
+def test_a_large_obstacle_leaves_the_cases_in_sight(study: pl.Study) -> None:
+    places = np.array([[0.0, 0.0, 0.2], [1.0, 0.5, 0.6], [-1.0, -0.5, 1.0]])
+    near = Obstacle.box("table", [0.4, 0.4, 0.4], (1.3, 0.0, 0.2))
+    floor = Obstacle.box("floor", [40.0, 40.0, 0.1], (0.0, 0.0, -0.05))
+    for axes in ((0, 1), (0, 2)):
+        alone = map_spans(places, (), *axes)
+        for obstacle, most in ((near, 1.3), (floor, 3.1)):
+            spans = map_spans(places, [outline(obstacle, axes)], *axes)
+            for (low, high), (first, last), k in zip(spans, alone, axes, strict=True):
+                assert low <= first and high >= last
+                assert high - low <= most * max(last - first, 0.4 * 2.0)
+                assert obstacle is floor or high >= (1.5, 0.2, 0.4)[k]
 
 
 # -- size, order, names ---------------------------------------------------------------------------
@@ -252,7 +266,7 @@ def test_the_size_does_not_depend_on_the_number_of_rows(study: pl.Study, tmp_pat
 def test_long_stops_take_no_more_frames(study: pl.Study) -> None:
     stop, data = study.replay(0), 'class="replay-data">'
     usual, few = (
-        json.loads(motion_of(stop, swept=False, frames=frames).player.markup.split(data)[1]
+        json.loads(make_motion(stop, frames=frames).player.split(data)[1]
                    .split("</script>")[0])["times"]
         for frames in (None, 6)
     )  # fmt: skip

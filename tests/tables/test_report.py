@@ -206,6 +206,12 @@ def test_a_notebook_shows_the_same_table() -> None:
     )
 
 
+def test_no_break_spaces_stay_what_they_are() -> None:
+    notes = Notes("N", ("12\N{NO-BREAK SPACE}N\N{NO-BREAK SPACE}m \x1b",))
+    page = report(notes)._repr_html_()
+    assert "<li>12\N{NO-BREAK SPACE}N\N{NO-BREAK SPACE}m \\x1b</li>" in page
+
+
 def test_a_report_as_csv(tmp_path: Path) -> None:
     block = grid("a,b", "c")
     facts = KeyValues("Stop", (("outcome", Cell("at rest", "good")),))

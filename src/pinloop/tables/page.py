@@ -1,6 +1,7 @@
-"""The base of all HTML pages: one template, one look, nothing fetched when they are opened.
+"""Pages and markup from templates: one look, texts escaped once, nothing fetched when opened.
 
-Pages of other rooms extend ``page.html`` by templates of their own, in their folder ``templates``.
+Templates and assets lie in the folders of the rooms that fill them in, and are named from the
+package on: ``show/scene/templates/run.html``. Pages extend ``tables/templates/page.html``.
 """
 
 from __future__ import annotations
@@ -12,66 +13,56 @@ from typing import Any
 import lazy_loader
 
 from ..errors import printable
-from .markup import Content, Markup, joined
 
 jinja2 = lazy_loader.load("jinja2")
 
-__all__ = ["asset", "document", "render", "style"]
-
-_HERE = "pinloop.tables"
-_BARE = Markup("default-src 'none'; style-src 'unsafe-inline'; img-src data:")
-"""What the browser lets a page without scripts do: nothing that needs a network."""
+__all__ = ["Markup", "asset", "render"]
 
 
-def document(title: str, style: str, *body: Content, policy: Markup = _BARE) -> str:
-    """The text of a page that needs nothing else.
+class Markup(str):
+    """Text that is markup already."""
 
-    Args:
-        title: its title.
-        style: its rules.
-        body: what is in it.
-        policy: what the browser lets it do.
-    """
-    return render(
-        "page.html", title=printable(title), style=Markup(style), body=joined(*body), policy=policy
-    )
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        """The text for templates, which escape whatever has none."""
+        return self
 
 
-def render(template: str, room: str = _HERE, **values: Any) -> str:
-    """Fill in a template; texts are escaped, what is `Markup` is not.
+def render(template: str, **values: Any) -> Markup:
+    """Fill in a template; in markup, texts are escaped and shown without control characters.
 
     Args:
-        template: name of its file.
-        room: package in whose folder ``templates`` it is.
-        values: what stands in it, by name.
+        template: its file, from the package on.
+        values: what stands in it, by name; `Markup` is taken as it is.
     """
-    text: str = _environment(room).get_template(template).render(values)
-    return text
+    return Markup(_environment().get_template(template).render(values))
 
 
-def style(scope: str = "") -> Markup:
-    """Rules for tables, of a whole page or within elements of a class.
-
-    Args:
-        scope: the class; empty for the rules of a page.
-    """
-    tables = render("tables.css", within=f".{scope} " if scope else "")
-    return Markup(tables if scope else tables + render("page.css"))
-
-
-def asset(room: str, name: str) -> str:
-    """The text of a file in the folder ``assets`` of a package."""
-    return files(room).joinpath("assets", name).read_text(encoding="utf-8")
+def asset(name: str) -> Markup:
+    """The text of a file, named from the package on."""
+    return Markup(files("pinloop").joinpath(name).read_text(encoding="utf-8"))
 
 
 @cache
-def _environment(room: str) -> Any:
-    loaders = [jinja2.PackageLoader(name) for name in dict.fromkeys((room, _HERE))]
-    return jinja2.Environment(
-        loader=jinja2.ChoiceLoader(loaders),
-        autoescape=lambda name: name is not None and name.endswith(".html"),
+def _environment() -> Any:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("pinloop", "."),
+        autoescape=lambda name: name is not None and not name.endswith(".css"),
+        finalize=_shown,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
+    environment.globals["asset"] = asset
+    environment.filters["g"] = lambda value: f"{value:g}"
+    return environment
+
+
+def _shown(value: Any) -> Any:
+    """A text without control characters; no-break spaces stay."""
+    if type(value) is not str:
+        return value
+    return "\N{NO-BREAK SPACE}".join(map(printable, value.split("\N{NO-BREAK SPACE}")))

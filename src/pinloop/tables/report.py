@@ -1,12 +1,13 @@
 """A report as a value: facts, tables and notes under a title; and how it looks as plain text.
 
 Knows neither robots nor stops. Text and terminal share one layout; where the width does not
-suffice, a table is cut into several below each other, and each repeats the first column. HTML and
-Markdown are made by `report_html`, frames of a terminal by `show.terminal`.
+suffice, a table is cut into several below each other, and each repeats the first column. HTML comes
+from templates, frames of a terminal from `show.terminal`.
 """
 
 from __future__ import annotations
 
+import re
 import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,6 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from ..boundary.csv import write_rows
 from ..boundary.values import forward
 from ..errors import BadValue, PinloopError, printable
+from .page import render
 
 __all__ = [
     "Block",
@@ -30,9 +32,6 @@ __all__ = [
     "Section",
     "Table",
     "block_lines",
-    "column_runs",
-    "heading_over",
-    "heading_under",
     "section_blocks",
     "text_width",
     "wrapped",
@@ -81,6 +80,16 @@ class Column:
         """Heading with that over it."""
         return " ".join(filter(None, (self.group, self.heading)))
 
+    @property
+    def side(self) -> str:
+        """The side to which it is aligned, as style sheets have it."""
+        return "right" if self.right else ""
+
+    @property
+    def heading_under(self) -> str:
+        """Heading below that over its run: its own, or the unit."""
+        return f"[{self.unit}]" if self.unit and not self.group else self.heading
+
 
 @dataclass(frozen=True)
 class Table:
@@ -109,6 +118,19 @@ class Table:
             for row in rows
         )
         return cls(printable(title), tuple(columns), tuple(cells))
+
+    def runs(self) -> list[list[int]]:
+        """Columns under a common heading, or one column each, without the first."""
+        numbered = list(enumerate(self.columns))[1:]
+        groups = groupby(numbered, key=lambda item: item[1].group or item[0])
+        return [[k for k, _ in items] for _, items in groups]
+
+    def heading_over(self, run: Sequence[int]) -> str:
+        """Heading over a run of columns."""
+        column = self.columns[run[0]]
+        if column.group:
+            return f"{column.group} [{column.unit}]" if column.unit else column.group
+        return column.heading if column.unit else ""
 
 
 @dataclass(frozen=True)
@@ -197,18 +219,19 @@ class Report:
         return forward("show.terminal", "Framed", self)
 
     def _repr_html_(self) -> str:
-        html: str = forward("tables.report_html", "element_of", self)
-        return html
+        return render("tables/templates/notebook.html", report=self)
 
     def to_html(self) -> str:
         """A page of its own, which needs no other file and no network."""
-        html: str = forward("tables.report_html", "page_of", self)
-        return html
+        return render("tables/templates/report.html", report=self)
 
     def to_markdown(self) -> str:
         """Tables as GitHub reads them; a heading over several columns is in each."""
-        text: str = forward("tables.report_html", "markdown_of", self)
-        return text
+        parts = [f"# {_escaped(self.title.text)}"]
+        for block in self.blocks:
+            parts += [f"## {_escaped(block.title)}", _markdown(block)]
+        parts += [_escaped(self.closing)] if self.closing else []
+        return "\n\n".join(parts) + "\n"
 
     def to_csv(self, path: str | Path) -> Path:
         """Write what the tables say as CSV, a row per cell: table, row, column, unit, value.
@@ -227,6 +250,28 @@ class Report:
                 for name, *cells in block.rows:
                     for column, cell in zip(block.columns[1:], cells, strict=True):
                         yield [block.title, name.text, column.name, column.unit, cell.text]
+
+
+# -- Markdown -------------------------------------------------------------------------------------
+
+
+def _markdown(block: Block) -> str:
+    if isinstance(block, Notes):
+        return "\n".join(f"- {_escaped(item)}" for item in block.items)
+    if isinstance(block, KeyValues):
+        columns: Sequence[Column] = [Column("", right=False)] * 2
+        rows = [[label, cell.text] for label, cell in block.entries]
+    else:
+        columns, rows = block.columns, [[cell.text for cell in row] for row in block.rows]
+    heads = [f"{c.name} [{c.unit}]" if c.unit else c.name for c in columns]
+    rule = ["---:" if column.right else ":---" for column in columns]
+    lines = [[_escaped(cell) for cell in row] for row in (heads, *rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (lines[0], rule, *lines[1:]))
+
+
+def _escaped(text: str) -> str:
+    """Text in which Markdown sees nothing of its own."""
+    return re.sub(r"([\\`*_|<>#\[\]])", r"\\\1", text)
 
 
 # -- text ---------------------------------------------------------------------------------------
@@ -278,8 +323,8 @@ def wrapped(text: str, width: int | None, indent: int = 0) -> list[str]:
 def _table_lines(table: Table, width: int | None) -> list[Line]:
     """A table, cut into several where it is too wide."""
     widths = [_column_width(table, k) for k in range(len(table.columns))]
-    for run in column_runs(table):
-        widths[run[0]] += max(0, text_width(heading_over(table, run)) - _run_width(run, widths))
+    for run in table.runs():
+        widths[run[0]] += max(0, text_width(table.heading_over(run)) - _run_width(run, widths))
     if width is not None and len(_cut(table, widths, width)) > 1:
         spare = width - sum(widths[1:]) - _GAP * (len(widths) - 1)
         widths[0] = min(widths[0], spare if spare >= _NARROW else max(12, width // 2))
@@ -298,33 +343,13 @@ def _column_width(table: Table, k: int) -> int:
     return max(text_width(text) for text in texts)
 
 
-def column_runs(table: Table) -> list[list[int]]:
-    """Columns under a common heading, or one column each, without the first."""
-    numbered = list(enumerate(table.columns))[1:]
-    keys = groupby(numbered, key=lambda item: item[1].group or item[0])
-    return [[k for k, _ in items] for _, items in keys]
-
-
 def _run_width(run: Sequence[int], widths: list[int]) -> int:
     return sum(widths[k] for k in run) + _GAP * (len(run) - 1)
 
 
-def heading_over(table: Table, run: Sequence[int]) -> str:
-    """Heading over a run of columns."""
-    column = table.columns[run[0]]
-    if column.group:
-        return f"{column.group} [{column.unit}]" if column.unit else column.group
-    return column.heading if column.unit else ""
-
-
-def heading_under(column: Column) -> str:
-    """Heading of a column below that over its run: its own, or the unit."""
-    return f"[{column.unit}]" if column.unit and not column.group else column.heading
-
-
 def _cut(table: Table, widths: list[int], width: int | None) -> list[list[list[int]]]:
     """The runs of columns of each table that fits into a width."""
-    runs = column_runs(table)
+    runs = table.runs()
     if width is not None:
         runs = [part for run in runs for part in _torn(table, run, widths, width)]
     parts: list[list[list[int]]] = [[]]
@@ -344,7 +369,7 @@ def _torn(table: Table, run: list[int], widths: list[int], width: int) -> list[l
     if len(run) == 1 or widths[0] + _GAP + _run_width(run, widths) <= width:
         return [run]
     for k in run:
-        widths[k] = max(widths[k], text_width(heading_over(table, run)))
+        widths[k] = max(widths[k], text_width(table.heading_over(run)))
     return [[k] for k in run]
 
 
@@ -353,7 +378,7 @@ def _part_lines(table: Table, runs: list[list[int]], widths: list[int]) -> list[
     gap = " " * _GAP
     upper, lower = " " * widths[0], _padded(table.columns[0].heading, widths[0])
     for run in runs:
-        over, lone = heading_over(table, run), not table.columns[run[0]].group
+        over, lone = table.heading_over(run), not table.columns[run[0]].group
         upper += gap + (
             _aligned(table, run[0], over, widths)
             if lone
@@ -361,7 +386,7 @@ def _part_lines(table: Table, runs: list[list[int]], widths: list[int]) -> list[
         )
         for k in run:
             column = table.columns[k]
-            lower += gap + _aligned(table, k, heading_under(column), widths)
+            lower += gap + _aligned(table, k, column.heading_under, widths)
     headings = [text for text in (upper.rstrip(), lower.rstrip()) if text]
     lines: list[Line] = [[(text, "heading")] for text in headings]
     shown = [k for run in runs for k in run]

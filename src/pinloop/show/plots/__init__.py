@@ -1,11 +1,11 @@
-"""Plots of runs, drawn by matplotlib, which is imported when the first one is drawn.
+"""Charts of runs and stops: `charts` holds their numbers, `figure` and `svg` draw them.
 
-`charts` holds the numbers of each chart; `figure` draws them with matplotlib, `svg` for pages.
+matplotlib is imported when the first figure is drawn.
 """
 
 from __future__ import annotations
 
-from .charts import Line, Panel, draw_panels
+from .charts import Chart, Line, draw_charts
 from .runs import RunPlots
 
-__all__ = ["Line", "Panel", "RunPlots", "draw_panels"]
+__all__ = ["Chart", "Line", "RunPlots", "draw_charts"]

@@ -1,4 +1,4 @@
-"""What charts show, as numbers and names: lines, panels of lines over time, labelled instants.
+"""What charts show, as numbers and names: lines, shapes and labelled instants over an axis.
 
 Two writers draw it: `figure` makes figures of matplotlib for notebooks and papers, `svg` the charts
 of pages, which follow a replay, tell what is under the pointer and need no library. Knows neither
@@ -8,8 +8,8 @@ robots nor matplotlib, but for the one place where that is asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "DASHES",
     "MOST_LINES",
     "PALETTE",
+    "Bar",
+    "Chart",
     "Instant",
     "Line",
-    "Panel",
-    "draw_panels",
+    "Mark",
+    "Region",
+    "draw_charts",
     "merge_instants",
     "place_labels",
     "shorten",
@@ -39,7 +41,7 @@ Array = NDArray[np.float64]
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a5c00", "#3d9bd1", "#5b4fa0", "#222222")
 """Colours that people with any colour vision tell apart: Okabe and Ito (2008), darker for print."""
-DASHES = ("", "7 3", "2 3", "9 3 2 3")
+_DASHES = ("", "7 3", "2 3", "9 3 2 3")
 """Further lines repeat the colours with these dashes."""
 MOST_LINES = 8
 """So many lines are told apart in one panel."""
@@ -81,38 +83,146 @@ class Line:
     passed: Sequence[tuple[float, bool]] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Panel:
-    """A diagram over time; all its lines have one unit.
+@dataclass(frozen=True)
+class Bar:
+    """A rectangle between two values of each axis, with a name for those who point at it.
 
     Args:
-        label: what is shown and its unit.
-        lines: the lines.
-        notes: what the legend says besides.
-        logarithmic: whether sizes are shown on a logarithmic axis.
-        level: a value that is marked across, and its name.
-        zero: whether the axis contains zero.
+        x: its left and right end.
+        y: its lower and upper end.
+        color: its colour.
+        name: what it is.
+        gap: room to the bars beside it, in units of the picture.
     """
 
-    label: str
-    lines: Sequence[Line]
+    x: tuple[float, float]
+    y: tuple[float, float]
+    color: str
+    name: str
+    gap: float = 0.0
+
+    @classmethod
+    def in_row(cls, row: int, x: tuple[float, float], color: str, name: str) -> Bar:
+        """A bar in a row of a chart that has rows."""
+        return cls(x, (row + 0.845, row + 0.155), color, name)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Lowest and highest place."""
+        return self.y
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A point.
+
+    Args:
+        x: its place on the common axis.
+        y: its place on the other.
+        color: its colour.
+        name: what it is.
+        kind: what is drawn: a filled circle, a ring, a cross, or a hexagon with a corner up.
+        size: radius in units of the picture; of a hexagon from its middle to its corners, in those
+            of the axes.
+    """
+
+    x: float
+    y: float
+    color: str
+    name: str = ""
+    kind: Literal["spot", "ring", "cross", "hexagon"] = "spot"
+    size: float = 4.0
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Lowest and highest place."""
+        room = self.size if self.kind == "hexagon" else 0.0
+        return self.y - room, self.y + room
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Many points in one: the area within them, small dots, or their outline with a name.
+
+    Args:
+        x: shape (k,).
+        y: shape (k,).
+        kind: which of these.
+        color: of area and dots.
+        name: of the outline.
+    """
+
+    x: Array
+    y: Array
+    kind: Literal["band", "dots", "outline"]
+    color: str = ""
+    name: str = ""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Lowest and highest place."""
+        return float(self.y.min(initial=np.inf)), float(self.y.max(initial=-np.inf))
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """A diagram over a common axis; all its lines have one unit.
+
+    Args:
+        y_label: what is shown and its unit.
+        lines: the lines.
+        title: what it shows; its accessible name.
+        x_label: name and unit of the common axis.
+        span: ends of the common axis.
+        instants: vertical lines.
+        zero: whether the other axis contains zero.
+        notes: what the legend of a figure says besides.
+        logarithmic: whether a figure shows sizes on a logarithmic axis.
+        level: a value that a figure marks across, and its name.
+        shapes: what a page shows below the lines.
+        rows: names of rows, in the place of the other axis.
+        y_span: ends of the other axis; by default they follow from what is shown.
+        height: of the field in a page.
+        half: whether it is one of several of half the width there.
+        room: whether there is room between the lines and the ends of the axis.
+        equal: whether a unit is as long on both axes; the height is what follows from it.
+        follows: whether a cursor shows the time of a replay.
+        whole: whether the other axis counts things, of which there are no halves.
+    """
+
+    y_label: str = ""
+    lines: Sequence[Line] = ()
+    _: KW_ONLY
+    title: str = ""
+    x_label: str = "time [s]"
+    span: tuple[float, float] = (0.0, 1.0)
+    instants: Sequence[Instant] = ()
+    zero: bool = True
     notes: Sequence[str] = ()
     logarithmic: bool = False
     level: tuple[float, str] | None = None
-    zero: bool = True
+    shapes: Sequence[Bar | Mark | Region] = ()
+    rows: Sequence[str] = ()
+    y_span: tuple[float, float] | None = None
+    height: float = 240.0
+    half: bool = False
+    room: bool = True
+    equal: bool = False
+    follows: bool = True
+    whole: bool = False
 
 
-def draw_panels(
+def draw_charts(
     title: str,
-    columns: Sequence[Sequence[Panel]],
+    columns: Sequence[Sequence[Chart]],
     span: tuple[float, float],
     events: Sequence[tuple[float, str]] = (),
 ) -> Figure:
-    """Draw panels.
+    """Draw charts over time with matplotlib.
 
     Args:
         title: of the whole figure.
-        columns: panels of each column, from the top down.
+        columns: charts of each column, from the top down.
         span: ends of the axis of time [s].
         events: times [s] and names of what happened.
 
@@ -129,7 +239,7 @@ def draw_panels(
     try:
         figure: Figure = forward(
             "show.plots.figure",
-            "picture",
+            "draw",
             title,
             columns,
             span,
@@ -147,7 +257,7 @@ def styled(lines: Iterable[Line]) -> Iterator[tuple[Line, str, str]]:
     number = -1
     for line in lines:
         number += bool(line.name)
-        dashes = DASHES[number // len(PALETTE) % len(DASHES)]
+        dashes = _DASHES[number // len(PALETTE) % len(_DASHES)]
         yield line, line.color or PALETTE[number % len(PALETTE)], line.dash or dashes
 
 

@@ -1,4 +1,4 @@
-"""Panels as a figure of matplotlib. The only file that imports it, and only when it is needed."""
+"""Charts as a figure of matplotlib. The only file that imports it, and only when it is needed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from ...tolerances import LOG_FLOOR, SAME
-from .charts import Instant, Line, Panel, place_labels, styled, thin_line
+from .charts import Chart, Instant, Line, place_labels, styled, thin_line
 
-__all__ = ["Picture", "picture"]
+__all__ = ["Picture", "draw"]
 
 Array = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ _MOST_POINTS = 4000
 _WIDTHS = (8.0, 12.5)
 """Of figures with one and with two columns [inch]."""
 _ROW, _ABOVE, _LEAST_HEIGHT = 2.1, 0.7, 3.6
-"""Height of a panel, of title and labels, and of the smallest figure [inch]."""
+"""Height of a chart, of title and labels, and of the smallest figure [inch]."""
 _LETTER, _LABEL_ROW = 4.4, 10.0
 """Width of a letter of labels, and distance of their rows [point]."""
 _STYLE: Any = {
@@ -54,13 +54,13 @@ class Picture(Figure):
         return stream.getvalue()
 
 
-def picture(
+def draw(
     title: str,
-    columns: Sequence[Sequence[Panel]],
+    columns: Sequence[Sequence[Chart]],
     span: tuple[float, float],
     instants: Sequence[Instant],
 ) -> Picture:
-    """Draw panels in columns; the last panel of a shorter column is the taller for it."""
+    """Draw charts in columns; the last one of a shorter column is the taller for it."""
     with matplotlib.rc_context(_STYLE):
         rows = max(map(len, columns))
         size = (_WIDTHS[len(columns) > 1], max(_ROW * rows + _ABOVE, _LEAST_HEIGHT))
@@ -68,12 +68,12 @@ def picture(
         figure.suptitle(title, x=0.01, ha="left", fontsize=11.0, fontweight="bold")
         grid = figure.add_gridspec(rows, len(columns))
         heads = []
-        for c, panels in enumerate(columns):
+        for c, charts in enumerate(columns):
             above: Axes | None = None
-            for r, panel in enumerate(panels):
-                last = r == len(panels) - 1
+            for r, chart in enumerate(charts):
+                last = r == len(charts) - 1
                 axes = figure.add_subplot(grid[r : rows if last else r + 1, c], sharex=above)
-                _draw(axes, panel, instants)
+                _draw(axes, chart, instants)
                 axes.tick_params(labelbottom=last)
                 axes.set_xlabel("time [s]" if last else "")
                 if above is None:
@@ -92,21 +92,21 @@ def _ends(span: tuple[float, float]) -> tuple[float, float]:
     return span if span[1] > span[0] else (span[0] - 0.5, span[1] + 0.5)
 
 
-def _draw(axes: Axes, panel: Panel, instants: Sequence[Instant]) -> None:
-    axes.set_ylabel(panel.label)
-    for line, color, dashes in styled(panel.lines):
-        _plot(axes, line, color, dashes, panel.logarithmic)
-    if panel.logarithmic:
+def _draw(axes: Axes, chart: Chart, instants: Sequence[Instant]) -> None:
+    axes.set_ylabel(chart.y_label)
+    for line, color, dashes in styled(chart.lines):
+        _plot(axes, line, color, dashes, chart.logarithmic)
+    if chart.logarithmic:
         axes.set_yscale("log")
     else:
-        _room(axes, panel.zero)
+        _room(axes, chart.zero)
     for instant in instants:
         axes.axvline(instant.x, color="#8a94a3", lw=0.7 if len(instants) <= 40 else 0.2, zorder=1)
-    if panel.level is not None:
-        value, name = panel.level
+    if chart.level is not None:
+        value, name = chart.level
         axes.axhline(value, color="#8a94a3", lw=1.0, ls="--", label=name, zorder=1)
     handles = [h for h in axes.get_legend_handles_labels()[0] if isinstance(h, Line2D)]
-    handles += [Line2D([], [], ls="none", label=note) for note in panel.notes]
+    handles += [Line2D([], [], ls="none", label=note) for note in chart.notes]
     if len(handles) > 1:
         axes.legend(
             handles=handles,

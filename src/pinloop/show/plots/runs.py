@@ -1,13 +1,13 @@
-"""What is drawn of a run: states, energies, closure, momenta, reactions.
+"""What is drawn of a run: states, energies, closure, momenta, reactions, as lines over time.
 
-Units are SI, one per panel. What happened in the run is marked by vertical lines.
+Units are SI, one per chart. What happened in the run is marked by vertical lines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy
@@ -15,36 +15,40 @@ from numpy.typing import NDArray
 
 from ...constraints.closure import Constraints
 from ...errors import BadValue
-from ...simulation.analysis import EnergyBalance, Reaction, lock_reactions, momenta, reactions
+from ...model.mechanism import Mechanism
+from ...simulation.analysis import EnergyBalance, LockReaction, lock_reactions, momenta, reactions
 from ...simulation.stabilization import Projection
-from ...simulation.trajectory import Trajectory
-from .charts import MOST_LINES, Line, Panel, draw_panels
-from .curves import (
-    Coordinate,
-    Fine,
-    coordinates,
-    lines_by_unit,
-    sample_states,
-    thin_states,
-    velocities,
-)
+from ...simulation.trajectory import Trajectory, joint_positions
+from .charts import MOST_LINES, Chart, Line, draw_charts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["RunPlots"]
+__all__ = [
+    "Coordinate",
+    "Fine",
+    "RunPlots",
+    "charts_by_unit",
+    "coordinates",
+    "sample_states",
+    "thin_states",
+    "velocities",
+]
 
 Array = NDArray[np.float64]
+Ranks = dict[str, tuple[bool, float]]
+"""By joint, and by label of its velocities: whether a drive moves it, and its largest speed."""
 
-_WORDS = {
-    "rad": "angle",
-    "m": "position",
-    "-": "quaternion",
-    "rad/s": "velocity",
-    "m/s": "velocity",
+_LABELS = {
+    "rad": "angle [rad]",
+    "m": "position [m]",
+    "-": "quaternion [-]",
+    "rad/s": "velocity [rad/s]",
+    "m/s": "velocity [m/s]",
 }
 _AXES = "xyz"
-_NONE = np.zeros(0, dtype=np.intp)
+_POINTS = 900
+"""Instants along a run: about the width of a picture in dots."""
 
 
 class RunPlots:
@@ -73,12 +77,12 @@ class RunPlots:
                 for one panel, those with drives first, then those that move fastest.
         """
         states = sample_states(self._run)
-        left, right = self._state_panels(joints, states)
-        energies, work, error = self._energy_panels(thin_states(states))
+        left, right = self._state_charts(joints, states)
+        energies, work, error = self._energy_charts(thin_states(states))
         left.append(energies)
         right.append(work if work.lines else error)
         if self._run.robot.loops:
-            right.append(self._closure_panel(None))
+            right.append(self._closure_chart(None))
         return self._drawn("", left, right)
 
     def states(self, joints: str | Iterable[str] | None = None) -> Figure:
@@ -87,11 +91,11 @@ class RunPlots:
         Args:
             joints: names of the joints that are shown; as in the overview by default.
         """
-        return self._drawn("states", *self._state_panels(joints, sample_states(self._run)))
+        return self._drawn("states", *self._state_charts(joints, sample_states(self._run)))
 
     def energy(self) -> Figure:
         """Energies [J], work done on the robot since the start [J], and the balance error."""
-        energies, work, error = self._energy_panels(thin_states(sample_states(self._run)))
+        energies, work, error = self._energy_charts(thin_states(sample_states(self._run)))
         return self._drawn("energy", [energies, *([work] if work.lines else []), error])
 
     def closure(self, tolerance: float | None = None) -> Figure:
@@ -106,7 +110,7 @@ class RunPlots:
         robot = self._run.robot
         if not robot.loops:
             raise BadValue(f"robot '{robot.name}' has no loops whose closure could be drawn")
-        return self._drawn("closure", [self._closure_panel(tolerance)])
+        return self._drawn("closure", [self._closure_chart(tolerance)])
 
     def momentum(self) -> Figure:
         """Generalized momenta [N m s, N s], and momenta of the whole robot in world axes."""
@@ -121,15 +125,12 @@ class RunPlots:
                 strict=True,
             )
         ]
-        sorts = lines_by_unit(states.t, one_each, self._ranks())
-        panels = [
-            Panel(f"generalized momentum\n[{unit}]", lines, notes=notes)
-            for unit, (lines, notes) in sorts.items()
-        ]
-        panels.append(Panel("linear momentum\n[N s]", _vector(states.t, result.linear)))
-        angular = _vector(states.t, result.angular)
-        panels.append(Panel("angular momentum about\ncentre of mass [N m s]", angular))
-        return self._drawn("momentum", panels)
+        labels = {unit: f"generalized momentum\n[{unit}]" for unit in ("N s", "N m s")}
+        charts = charts_by_unit(states.t, one_each, labels, self._ranks())
+        about = "angular momentum about\ncentre of mass [N m s]"
+        charts.append(_vector("linear momentum\n[N s]", states.t, result.linear))
+        charts.append(_vector(about, states.t, result.angular))
+        return self._drawn("momentum", charts)
 
     def reactions(self, name: str, frame: str | None = None) -> Figure:
         """Force and torque in a loop joint, or what a lock holds.
@@ -143,56 +144,56 @@ class RunPlots:
         here = run.equations
         equations = [here[k] for k in states.after]
         if name.startswith("lock:"):
-            held = lock_reactions(equations, name, *states[:3])
-            panels = self._lock_panels(name, held.labels, held.effort, held.determined, states)
-            return self._drawn(name, panels)
+            lock = lock_reactions(equations, name, *states[:3])
+            return self._drawn(name, list(self._lock_charts(name, lock, states.t)))
         wrench = reactions(equations, run.robot, name, frame, *states[:3])
-        return self._drawn(f"{name}, in {wrench.frame}", _wrench_panels(wrench))
+        unique = np.repeat(wrench.determined[:, None], 3, axis=1)
+        charts = [
+            _marked("force [N]", _AXES, wrench.t, wrench.force, unique),
+            _marked("torque [N m]", _AXES, wrench.t, wrench.torque, unique),
+        ]
+        return self._drawn(f"{name}, in {wrench.frame}", charts)
 
     # -- parts --------------------------------------------------------------------------------
 
-    def _drawn(self, what: str, *columns: list[Panel]) -> Figure:
+    def _drawn(self, what: str, *columns: list[Chart]) -> Figure:
         run = self._run
         title = f"{run.robot.name}: {what}" if what else run.robot.name
-        return draw_panels(title, columns, (float(run.t[0]), float(run.t[-1])), run.events)
+        return draw_charts(title, columns, (float(run.t[0]), float(run.t[-1])), run.events)
 
-    def _state_panels(
+    def _state_charts(
         self, joints: str | Iterable[str] | None, states: Fine
-    ) -> tuple[list[Panel], list[Panel]]:
-        """Panels of coordinates, and of velocities."""
+    ) -> tuple[list[Chart], list[Chart]]:
+        """Charts of coordinates with the limits that are passed, and of velocities."""
         robot = self._run.robot
         names = [joints] if isinstance(joints, str) else joints
         ranks = self._ranks() if names is None else None
         chosen = list(robot.joints if names is None else names)
-        sorts = (
-            [coordinate for name in chosen for coordinate in part(robot, name, states)]
+        positions, rates = (
+            [c for name in chosen for c in part(robot, name, states)]
             for part in (coordinates, velocities)
         )
-        panels = tuple(
-            [
-                Panel(f"{_WORDS[unit]} [{unit}]", lines, notes, zero="/s" in unit)
-                for unit, (lines, notes) in lines_by_unit(states.t, shown, ranks).items()
-            ]
-            for shown in sorts
+        charts = charts_by_unit(states.t, positions, _LABELS, ranks, zero=False)
+        return (
+            [self._with_limits(chart) for chart in charts],
+            charts_by_unit(states.t, rates, _LABELS, ranks),
         )
-        return [self._with_limits(panel) for panel in panels[0]], panels[1]
 
-    def _with_limits(self, panel: Panel) -> Panel:
-        """A panel of coordinates with the limits that are passed."""
+    def _with_limits(self, chart: Chart) -> Chart:
         passed: dict[str, list[tuple[float, bool]]] = {}
         for limit in self._run.limits_passed:
             several = self._run.robot.coordinates(limit.joint).nq > 1
             label = f"{limit.joint}.{limit.coordinate}" if several else limit.joint
             passed.setdefault(label, []).append((limit.limit, limit.side == "upper"))
-        lines = [replace(line, passed=tuple(passed.get(line.name, ()))) for line in panel.lines]
+        lines = [replace(line, passed=tuple(passed.get(line.name, ()))) for line in chart.lines]
         if not any(line.passed for line in lines):
-            return panel
-        return replace(panel, lines=lines, notes=[*panel.notes, "dashed: limit; wide: beyond it"])
+            return chart
+        return replace(chart, lines=lines, notes=[*chart.notes, "dashed: limit; wide: beyond it"])
 
-    def _ranks(self) -> dict[str, tuple[bool, float]]:
-        """Per velocity, by its label, and per joint: whether a drive moves it, largest speed."""
-        robot, stored = self._run.robot, Fine(self._run.t, self._run.q, self._run.v, _NONE)
-        ranks: dict[str, tuple[bool, float]] = {}
+    def _ranks(self) -> Ranks:
+        robot = self._run.robot
+        stored = Fine(self._run.t, self._run.q, self._run.v, np.arange(len(self._run.t)))
+        ranks: Ranks = {}
         for name in robot.joints:
             speeds = {
                 coordinate.label: float(np.abs(coordinate.values).max())
@@ -202,7 +203,7 @@ class RunPlots:
             ranks |= {label: (name in robot.actuated, speed) for label, speed in speeds.items()}
         return ranks
 
-    def _energy_panels(self, states: Fine) -> tuple[Panel, Panel, Panel]:
+    def _energy_charts(self, states: Fine) -> tuple[Chart, Chart, Chart]:
         """Energies, work, and error of the balance."""
         run = self._run
         balance, here = run.energy(), run.equations
@@ -221,14 +222,14 @@ class RunPlots:
         lines += [Line(f"stored: {name}", states.t, values) for name, values in stored.items()]
         if len(lines) > 1:
             lines.append(Line("total", states.t, total - potential[0]))
-        energies = Panel("energy [J]", *_largest(lines))
-        work, notes = _largest(list(_work(balance, states)))
-        error = Panel(
-            "error of the balance [J]", [Line("error", run.t, balance.error)], logarithmic=True
+        error = [Line("error", run.t, balance.error)]
+        return (
+            _largest("energy [J]", lines),
+            _largest("work on the robot [J]", list(_work(balance, states))),
+            Chart("error of the balance [J]", error, logarithmic=True),
         )
-        return energies, Panel("work on the robot [J]", work, notes), error
 
-    def _closure_panel(self, tolerance: float | None) -> Panel:
+    def _closure_chart(self, tolerance: float | None) -> Chart:
         """Residual norm of each loop at the stored states; nothing while it is open."""
         run = self._run
         norms = {loop.name: np.full(len(run.t), np.nan) for loop in run.robot.loops}
@@ -238,22 +239,16 @@ class RunPlots:
                 for name, norm in rows.by_name(rows.residual(run.q[k])).items():
                     if name in norms:
                         norms[name][k] = norm
-        lines, notes = _largest([Line(name, run.t, norm) for name, norm in norms.items()])
+        lines = [Line(name, run.t, norm) for name, norm in norms.items()]
         name = "default tolerance" if tolerance is None else "tolerance"
         level = (Projection().tol if tolerance is None else tolerance), name
-        return Panel("closure residual [m, rad]", lines, notes, logarithmic=True, level=level)
+        chart = _largest("closure residual [m, rad]", lines)
+        return replace(chart, logarithmic=True, level=level)
 
-    def _lock_panels(
-        self,
-        name: str,
-        labels: tuple[str, ...],
-        effort: Array,
-        determined: NDArray[np.bool_],
-        states: Fine,
-    ) -> list[Panel]:
+    def _lock_charts(self, name: str, lock: LockReaction, t: Array) -> Iterator[Chart]:
         robot = self._run.robot
         at = robot.coordinates(name.removeprefix("lock:")).v
-        short = [label.removeprefix("lock:") for label in labels]
+        short = [label.removeprefix("lock:") for label in lock.labels]
         # A joint whose degrees of freedom are named has those of translation under "v".
         linear = [
             bool(robot.is_translation[at.start])
@@ -261,28 +256,26 @@ class RunPlots:
             else label.rpartition(".")[2].startswith("v")
             for label in short
         ]
-        panels = []
         for kind, label in ((False, "torque of the lock [N m]"), (True, "force of the lock [N]")):
             columns = [k for k, translates in enumerate(linear) if translates is kind]
             if columns:
-                names = [short[k] for k in columns]
-                panels.append(
-                    _marked(label, names, states.t, effort[:, columns], determined[:, columns])
-                )
-        return panels
+                names, unique = [short[k] for k in columns], lock.determined[:, columns]
+                yield _marked(label, names, t, lock.effort[:, columns], unique)
 
 
-def _vector(t: Array, values: Array) -> list[Line]:
-    return [Line(name, t, column) for name, column in zip(_AXES, values.T, strict=True)]
+def _vector(label: str, t: Array, values: Array) -> Chart:
+    lines = [Line(name, t, column) for name, column in zip(_AXES, values.T, strict=True)]
+    return Chart(label, lines)
 
 
-def _largest(lines: list[Line]) -> tuple[list[Line], list[str]]:
-    """The lines that reach farthest, in their order, and what the legend says of the others."""
+def _largest(label: str, lines: Sequence[Line]) -> Chart:
+    """The lines that reach farthest, in their order; the legend counts the others."""
     if len(lines) <= MOST_LINES:
-        return lines, []
+        return Chart(label, lines)
     reach = [float(np.nanmax(np.abs(line.y), initial=0.0)) for line in lines]
     chosen = sorted(np.argsort(reach)[-MOST_LINES:])
-    return [lines[k] for k in chosen], [f"and {len(lines) - MOST_LINES} more"]
+    notes = [f"and {len(lines) - MOST_LINES} more"]
+    return Chart(label, [lines[k] for k in chosen], notes=notes)
 
 
 def _work(balance: EnergyBalance, states: Fine) -> Iterator[Line]:
@@ -293,23 +286,14 @@ def _work(balance: EnergyBalance, states: Fine) -> Iterator[Line]:
         for part in np.split(np.arange(len(values)), ends):
             inside = (states.after >= part[0]) & (states.after <= part[-1])
             if len(part) > 1:
-                y[inside] = scipy.interpolate.PchipInterpolator(balance.t[part], values[part])(
-                    states.t[inside]
-                )
+                between = scipy.interpolate.PchipInterpolator(balance.t[part], values[part])
+                y[inside] = between(states.t[inside])
         yield Line(name, states.t, y)
 
 
-def _wrench_panels(wrench: Reaction) -> list[Panel]:
-    unique = np.repeat(wrench.determined[:, None], 3, axis=1)
-    return [
-        _marked(label, list(_AXES), wrench.t, values, unique)
-        for label, values in (("force [N]", wrench.force), ("torque [N m]", wrench.torque))
-    ]
-
-
 def _marked(
-    label: str, names: list[str], t: Array, values: Array, unique: NDArray[np.bool_]
-) -> Panel:
+    label: str, names: Sequence[str], t: Array, values: Array, unique: NDArray[np.bool_]
+) -> Chart:
     """Reactions; dotted where they are not unique."""
     lines = []
     for name, column, sure in zip(names, values.T, unique.T, strict=True):
@@ -318,4 +302,115 @@ def _marked(
         if not sure.all():
             rest = np.where(sure, np.nan, column)
             lines.append(Line("" if sure.any() else name, t, rest, dotted=True))
-    return Panel(label, lines, [] if unique.all() else ["dotted: not unique,", "the smallest"])
+    notes = [] if unique.all() else ["dotted: not unique,", "the smallest"]
+    return Chart(label, lines, notes=notes)
+
+
+# -- states over time ------------------------------------------------------------------------------
+
+
+class Fine(NamedTuple):
+    """States of a run as close together as a picture shows them.
+
+    The stored ones are among them, two at one time where there is a jump.
+    """
+
+    t: Array
+    q: Array
+    v: Array
+    after: NDArray[np.intp]
+    """The stored state that each follows on, or is."""
+
+
+def sample_states(run: Trajectory, points: int = _POINTS) -> Fine:
+    """States of a run: the stored ones, and so many others that curves are smooth.
+
+    Args:
+        run: the run.
+        points: so many equal parts of the run have a state each, at least.
+    """
+    t, part = run.t, (run.t[-1] - run.t[0]) / points
+    steps = np.diff(t)
+    extra = np.ceil(steps / part).astype(int) - 1 if part > 0 else np.zeros(len(steps), dtype=int)
+    extra = np.append(np.maximum(extra, 0), 0)
+    after = np.repeat(np.arange(len(t)), extra + 1)
+    place = np.arange(len(after)) - np.repeat(np.cumsum(extra + 1) - extra - 1, extra + 1)
+    step = np.append(steps, 0.0)[after]
+    times = t[after] + step * place / (extra[after] + 1)
+    q, v, inner = run.q[after].copy(), run.v[after].copy(), place > 0
+    if inner.any():
+        _, q[inner], v[inner] = run(times[inner])
+    return Fine(times, q, v, after)
+
+
+def thin_states(states: Fine, most: int = 4 * _POINTS) -> Fine:
+    """No more states than a picture shows, for what takes time; both sides of jumps stay."""
+    chosen = np.zeros(len(states.t), dtype=bool)
+    chosen[:: -(-len(chosen) // most)] = chosen[-1] = True
+    jumps = np.flatnonzero(np.diff(states.t) <= 0.0)
+    chosen[jumps] = chosen[jumps + 1] = True
+    return Fine(states.t[chosen], states.q[chosen], states.v[chosen], states.after[chosen])
+
+
+class Coordinate(NamedTuple):
+    """A coordinate or velocity of a joint over time."""
+
+    joint: str
+    label: str
+    """As in the columns of `Trajectory.columns`: joint, and number where it has several."""
+    unit: str
+    values: Array
+
+
+def coordinates(robot: Mechanism, joint: str, states: Fine) -> list[Coordinate]:
+    """Coordinates of a joint [rad, m], components of a quaternion [-].
+
+    What is stored as cosine and sine is shown as an angle, over more than a turn if it made one.
+    """
+    units, values = joint_positions(robot, joint, states.q)
+    return list(_named(joint, [unit or "-" for unit in units], values))
+
+
+def velocities(robot: Mechanism, joint: str, states: Fine) -> list[Coordinate]:
+    """Velocities of a joint [rad/s, m/s]."""
+    at = robot.coordinates(joint)
+    units = ["m/s" if linear else "rad/s" for linear in robot.is_translation[at.v]]
+    return list(_named(joint, units, states.v[:, at.v]))
+
+
+def _named(joint: str, units: Sequence[str], columns: Array) -> Iterator[Coordinate]:
+    for k, (unit, values) in enumerate(zip(units, columns.T, strict=True)):
+        yield Coordinate(joint, joint if len(units) == 1 else f"{joint}.{k}", unit, values)
+
+
+def charts_by_unit(
+    t: Array,
+    shown: Iterable[Coordinate],
+    labels: Mapping[str, str],
+    ranks: Ranks | None,
+    *,
+    zero: bool = True,
+) -> list[Chart]:
+    """A chart per unit.
+
+    Args:
+        t: times [s], shape (k,).
+        shown: what to show.
+        labels: what the axis of each unit says.
+        ranks: what comes first where there are too many for one chart. None: show all.
+        zero: whether the axes contain zero.
+    """
+    by_unit: dict[str, list[Coordinate]] = {}
+    for coordinate in shown:
+        by_unit.setdefault(coordinate.unit, []).append(coordinate)
+    charts = []
+    for unit, alike in by_unit.items():
+        chosen = alike
+        if ranks is not None and len(alike) > MOST_LINES:
+            order = sorted(alike, key=lambda c: ranks.get(c.label, ranks[c.joint]), reverse=True)
+            first = {coordinate.label for coordinate in order[:MOST_LINES]}
+            chosen = [coordinate for coordinate in alike if coordinate.label in first]
+        lines = [Line(c.label, t, c.values) for c in chosen]
+        notes = [f"and {len(alike) - len(chosen)} more"] if len(chosen) < len(alike) else []
+        charts.append(Chart(labels[unit], lines, notes=notes, zero=zero))
+    return charts

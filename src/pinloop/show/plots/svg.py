@@ -1,162 +1,214 @@
-"""Plots as SVG: curves and shapes over a common axis, labelled instants, round steps and units.
+"""Charts as SVG for pages: round steps and units, labelled instants, legends, scales of colours.
 
-Knows numbers and names, neither robots nor stops. Sizes are in units of the picture, which is
-scaled as a whole; a page needs no script to show it.
+Sizes are in units of the picture, which is scaled as a whole; a page needs no script to show it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...tables.markup import Markup, element
+from ...tables.number_format import number
+from ...tables.page import Markup, render
 from ...tolerances import SAME, TICK_DIGITS
-from .charts import Instant, Line, place_labels, shorten, styled, thin_line
+from .charts import Chart, Line, place_labels, shorten, styled, thin_line
 
 __all__ = [
-    "Plot",
-    "Scale",
-    "Shape",
-    "area_key",
+    "Key",
+    "color_of",
+    "color_scale",
+    "draw",
+    "figure",
     "label_width",
     "legend",
-    "line_key",
-    "points_text",
     "shortened",
     "ticks",
 ]
 
 Array = NDArray[np.float64]
+Span = tuple[float, float]
+Scale = Callable[[Any], Any]
+"""From a number, or an array of them, to places in the picture."""
 
+_WIDTHS = (900.0, 440.0)
+"""Of a picture, and of one of half the width."""
 _LETTER = 6.9
 """Width of a letter of the labels."""
-_ROW, _TOP, _BOTTOM, _RIGHT = 15, 8, 44, 14
+_LINE, _TOP, _BOTTOM, _RIGHT = 15, 8, 44, 14
+_STEP = 29.0
+"""Height of a row."""
 _ROOM = 0.03
 """Room between the curves and the ends of the axis, as part of it."""
 _MOST_POINTS = 700
+_COLORS = (
+    (255, 232, 163),
+    (253, 190, 90),
+    (241, 133, 56),
+    (205, 66, 56),
+    (133, 22, 84),
+    (52, 8, 66),
+)
+"""From little to much: lighter to darker, so that it can be told in grey and with any eyes."""
+_SHADES = 48
+"""Steps of the picture of the scale."""
 
 
-class Shape(Protocol):
-    """Something in the field of a plot that is no curve: bars, points, areas."""
+class Key(NamedTuple):
+    """What stands for a name in a chart: a line, or an area."""
 
-    @property
-    def ends(self) -> tuple[float, float]:
-        """Lowest and highest place on the axis that is not the common one."""
+    name: str
+    color: str
+    dash: str = ""
+    area: bool = False
+    opacity: float = 1.0
 
-    def draw(self, x: Scale, y: Scale) -> Markup:
-        """The picture of it."""
 
-
-@dataclass(frozen=True, eq=False)
-class Plot:
-    """A plot.
+def figure(chart: Chart, keys: Sequence[Key] | None = None) -> Markup:
+    """A chart with its name and legend.
 
     Args:
-        title: what it shows; its accessible name.
-        x_label: name and unit of the common axis.
-        y_label: name and unit of the other.
-        curves: what is shown.
-        span: ends of the common axis.
-        instants: vertical lines.
-        width: of the picture.
-        height: of the field of the curves.
-        zero: whether the other axis contains zero.
-        room: whether there is room between the curves and the ends of the axis.
-        shapes: what is shown below the curves.
-        equal: whether a unit is as long on both axes; the height is what follows from it.
-        follows: whether a cursor shows the time of a replay.
-        whole: whether the other axis counts things, of which there are no halves.
+        chart: the chart.
+        keys: entries of the legend; by default its lines, if there are several.
     """
-
-    title: str
-    x_label: str
-    y_label: str
-    curves: Sequence[Line]
-    span: tuple[float, float]
-    instants: Sequence[Instant] = field(default=())
-    width: float = 900.0
-    height: float = 240.0
-    zero: bool = True
-    room: bool = True
-    shapes: Sequence[Shape] = ()
-    equal: bool = False
-    follows: bool = True
-    whole: bool = False
-
-    def svg(self) -> Markup:
-        """The picture."""
-        ys = ticks(*self._range(), most=12 if self.equal else 6, whole=self.whole)
-        left = 30 + max(label_width(text) for text in ys.texts)
-        labels = place_labels(self.instants, self._x_scale(left), self.width, _LETTER)
-        top = _TOP + _ROW * max((row + 1 for _, row in labels.values()), default=0)
-        across = self.width - _RIGHT - left
-        high = self.height
-        if self.equal:
-            high = across * (ys.span[1] - ys.span[0]) / (self.span[1] - self.span[0])
-        frame = _Frame(left, top, across, high)
-        x_scale, y_scale = frame.scales(self.span, ys)
-        return element(
-            "svg",
-            element("title", self.title),
-            element("g", *frame.grid(self.span, ys), class_="grid"),
-            *(shape.draw(x_scale, y_scale) for shape in self.shapes),
-            *self._marks(frame, labels),
-            *(frame.curve(*curve, self.span, ys) for curve in styled(self.curves)),
-            *frame.axes(self.span, ys, self.x_label, self.y_label),
-            *(frame.cursor() if self.follows else ()),
-            viewBox=f"0 0 {self.width:g} {top + high + _BOTTOM:g}",
-            role="img",
-            class_="plot",
-            **(frame.data(self.span) if self.follows else {}),
-        )
-
-    def legend(self) -> Markup:
-        """Names of the curves with their lines; nothing if there is but one."""
-        if len(self.curves) < 2:
-            return Markup("")
-        return legend((line.name, line_key(*style)) for line, *style in styled(self.curves))
-
-    def _range(self) -> tuple[float, float]:
-        values = [curve.y[np.isfinite(curve.y)] for curve in self.curves]
-        values += [np.array(shape.ends) for shape in self.shapes]
-        every = np.concatenate([np.zeros(1 if self.zero else 0), *values])
-        if every.size == 0:
-            return 0.0, 1.0
-        low, high = float(every.min()), float(every.max())
-        room = _ROOM * (high - low) * self.room
-        return low - room * (low != 0.0), high + room * (high != 0.0)
-
-    def _x_scale(self, left: float) -> Scale:
-        return Scale(self.span, (left, self.width - _RIGHT))
-
-    def _marks(self, frame: _Frame, labels: dict[int, tuple[float, int]]) -> Iterable[Markup]:
-        scale = Scale(self.span, (frame.left, frame.left + frame.width))
-        for k, instant in enumerate(self.instants):
-            x = scale(instant.x)
-            high = frame.top if k not in labels else _TOP + _ROW * labels[k][1] + 4
-            yield element(
-                "line", x1=x, x2=x, y1=high, y2=frame.top + frame.height, class_="instant"
-            )
-        for k, (x, row) in labels.items():
-            line = scale(self.instants[k].x)
-            ahead = x > line
-            yield element(
-                "text",
-                self.instants[k].label,
-                x=line + (4 if ahead else -4),
-                y=_TOP + _ROW * row + 11,
-                text_anchor="start" if ahead else "end",
-                class_="label",
-            )
+    if keys is None:
+        keys = [Key(line.name, color, dash) for line, color, dash in styled(chart.lines)]
+        keys = keys if len(keys) > 1 else []
+    return render(
+        "show/plots/templates/figure.html",
+        title=chart.title,
+        picture=draw(chart),
+        legend=legend(keys) if keys else "",
+        half=chart.half,
+    )
 
 
-@dataclass(frozen=True)
-class Ticks:
+def legend(keys: Sequence[Key]) -> Markup:
+    """Names with what stands for them in a chart."""
+    return render("show/plots/templates/legend.html", keys=keys)
+
+
+def draw(chart: Chart) -> Markup:
+    """The picture of a chart."""
+    rows, width = len(chart.rows), _WIDTHS[chart.half]
+    ys = Ticks((0.0, 1.0), (), ()) if rows else _y_ticks(chart)
+    widest = max((label_width(text) for text in chart.rows or ys.texts), default=0.0)
+    left = min(20 + widest, width / 3) if rows else 30 + widest
+    right = width - _RIGHT
+    x = _scale(chart.span, (left, right))
+    labels = place_labels(chart.instants, x, width, _LETTER)
+    top = _TOP + _LINE * max((row + 1 for _, row in labels.values()), default=0)
+    tall = _STEP * rows if rows else chart.height
+    if chart.equal:
+        tall = (right - left) * (ys.span[1] - ys.span[0]) / (chart.span[1] - chart.span[0])
+    low = top + tall
+    y = _scale((rows, 0) if rows else ys.span, (low, top))
+    numbers = [(y(v), text, v == 0) for v, text in zip(ys.values, ys.texts, strict=True)]
+    for k, name in enumerate(chart.rows):
+        numbers.append((y(k + 0.5), shortened(name, left - 16), False))
+    return render(
+        "show/plots/templates/chart.html",
+        chart=chart,
+        width=width,
+        height=low + _BOTTOM,
+        left=left,
+        right=right,
+        top=top,
+        low=low,
+        x=lambda value: round(x(value), 2),
+        y=lambda value: round(y(value), 2),
+        hexagon=cache(lambda size: _hexagon(x(size) - x(0.0), y(0.0) - y(size))),
+        places=lambda a, b: np.column_stack([x(a), y(b)]).round(1).tolist(),
+        joined=lambda points: " ".join(f"{a:.1f},{b:.1f}" for a, b in points),
+        label_of=lambda points: _label_of(np.array(points), (left, right), (top, low)),
+        x_numbers=_x_numbers(chart, x, right - left),
+        y_numbers=numbers,
+        lines=[
+            (x(instant.x), top if k not in labels else _TOP + _LINE * labels[k][1] + 4)
+            for k, instant in enumerate(chart.instants)
+        ],
+        labels=[
+            _label(x(chart.instants[k].x), *place, chart.instants[k].label)
+            for k, place in labels.items()
+        ],
+        curves=[(_points(line, x, y), color, dash) for line, color, dash in styled(chart.lines)],
+    )
+
+
+def _y_ticks(chart: Chart) -> Ticks:
+    values = [line.y[np.isfinite(line.y)] for line in chart.lines]
+    values += [np.array(shape.ends) for shape in chart.shapes]
+    every = np.concatenate([np.zeros(1 if chart.zero else 0), *values])
+    low, high = (float(every.min()), float(every.max())) if every.size else (0.0, 1.0)
+    room = _ROOM * (high - low) * chart.room
+    if chart.y_span is not None:
+        low, high, room = *chart.y_span, 0.0
+    return ticks(
+        low - room * (low != 0.0),
+        high + room * (high != 0.0),
+        most=12 if chart.equal else 6,
+        whole=chart.whole,
+    )
+
+
+def _x_numbers(chart: Chart, x: Scale, width: float) -> list[tuple[float, str]]:
+    """Places of the round values of the common axis, and how they are written."""
+    low, high = chart.span
+    most = max(4, int(width / 62))
+    if chart.rows:
+        most = 10 if chart.follows else 8
+    axis = ticks(low, high, most=most)
+    slack = SAME * (high - low)
+    pairs = zip(axis.values, axis.texts, strict=True)
+    return [(x(v), text) for v, text in pairs if low - slack <= v <= high + slack]
+
+
+def _label(line: float, begin: float, row: int, text: str) -> tuple[float, float, str, str]:
+    """Where the label of an instant stands, which of its ends is there, and what it says."""
+    ahead = begin > line
+    place = line + 4 if ahead else line - 4
+    return place, _TOP + _LINE * row + 11, "start" if ahead else "end", text
+
+
+def _label_of(points: Array, across: Span, down: Span) -> tuple[float, float]:
+    """Where the name of an outline stands: above what is seen of it."""
+    (left, top), (right, _) = points.min(axis=0), points.max(axis=0)
+    middle = (max(left, across[0]) + min(right, across[1])) / 2
+    return middle, min(max(top - 4, down[0] + 12), down[1] - 4)
+
+
+def _hexagon(across: float, up: float) -> str:
+    """The way around a hexagon from its highest corner, of given sizes along the axes."""
+    wide, tall = math.sqrt(0.75) * across, up / 2
+    steps = f"l{wide:.2f} {tall:.2f}v{up:.2f}l{-wide:.2f} {tall:.2f}"
+    return steps + f"l{-wide:.2f} {-tall:.2f}v{-up:.2f}z"
+
+
+def _points(line: Line, x: Scale, y: Scale) -> Array:
+    """A line in the picture without points that no eye sees, nor those amid a level stretch."""
+    there = np.isfinite(line.y)
+    a, b = thin_line(np.asarray(x(line.x[there])), np.asarray(y(line.y[there])), _MOST_POINTS)
+    if len(a) > 2:
+        idle = np.abs(b[1:-1] - b[:-2]) + np.abs(b[2:] - b[1:-1]) == 0
+        moves = np.concatenate([[True], ~idle, [True]])
+        a, b = a[moves], b[moves]
+    return np.column_stack([a, b])
+
+
+def _scale(span: Span, ends: Span) -> Scale:
+    """From numbers to places in the picture."""
+    (a, b), (c, d) = span, ends
+    return lambda value: c + (d - c) * (value - a) / (b - a)
+
+
+# -- numbers and names ----------------------------------------------------------------------------
+
+
+class Ticks(NamedTuple):
     """Round values along an axis.
 
     Args:
@@ -165,7 +217,7 @@ class Ticks:
         texts: how they are written.
     """
 
-    span: tuple[float, float]
+    span: Span
     values: tuple[float, ...]
     texts: tuple[str, ...]
 
@@ -190,7 +242,8 @@ def ticks(low: float, high: float, most: int, *, whole: bool = False) -> Ticks:
     places = max(0, -math.floor(math.log10(step) + SAME))
     places += step / 10.0**-places % 1 > TICK_DIGITS and step / 10.0**-places % 1 < 1 - TICK_DIGITS
     values = tuple(k * step for k in range(first, last + 1))
-    return Ticks((values[0], values[-1]), values, tuple(_plain(v, int(places)) for v in values))
+    texts = (number(value, int(places)).replace("-", "\N{MINUS SIGN}") for value in values)
+    return Ticks((values[0], values[-1]), values, tuple(texts))
 
 
 def label_width(text: str) -> float:
@@ -203,174 +256,37 @@ def shortened(text: str, width: float) -> str:
     return shorten(text, max(2, int(width / _LETTER)))
 
 
-def _plain(value: float, places: int) -> str:
-    text = f"{value:.{places}f}"
-    text = text.removeprefix("-") if float(text) == 0 else text
-    return text.replace("-", "\N{MINUS SIGN}")
+def color_of(share: float) -> str:
+    """The colour of a place between the ends of a scale, 0 to 1."""
+    places = np.linspace(0.0, 1.0, len(_COLORS))
+    channels = (np.interp(share, places, channel) for channel in zip(*_COLORS, strict=True))
+    return "#" + "".join(f"{round(float(value)):02x}" for value in channels)
 
 
-@dataclass(frozen=True)
-class Scale:
-    """From numbers to places in the picture."""
-
-    span: tuple[float, float]
-    ends: tuple[float, float]
-
-    def __call__(self, value: float) -> float:
-        """The place of a number."""
-        (a, b), (c, d) = self.span, self.ends
-        return c + (d - c) * (value - a) / (b - a)
-
-    def many(self, values: Array) -> Array:
-        """The same for an array."""
-        (a, b), (c, d) = self.span, self.ends
-        return np.asarray(c + (d - c) * (values - a) / (b - a))
-
-
-@dataclass(frozen=True)
-class _Frame:
-    """The field of the curves in the picture."""
-
-    left: float
-    top: float
-    width: float
-    height: float
-
-    def scales(self, span: tuple[float, float], ys: Ticks) -> tuple[Scale, Scale]:
-        """Scales of both axes."""
-        return self._x(span), self._y(ys)
-
-    def _y(self, ys: Ticks) -> Scale:
-        return Scale(ys.span, (self.top + self.height, self.top))
-
-    def _x(self, span: tuple[float, float]) -> Scale:
-        return Scale(span, (self.left, self.left + self.width))
-
-    def _x_ticks(self, span: tuple[float, float]) -> list[tuple[float, str]]:
-        axis = ticks(*span, most=max(4, int(self.width / 62)))
-        slack = SAME * (span[1] - span[0])
-        pairs = zip(axis.values, axis.texts, strict=True)
-        return [(v, text) for v, text in pairs if span[0] - slack <= v <= span[1] + slack]
-
-    def grid(self, span: tuple[float, float], ys: Ticks) -> Iterable[Markup]:
-        """Lines at the round values."""
-        right, low = self.left + self.width, self.top + self.height
-        for value in ys.values:
-            y = self._y(ys)(value)
-            zero = "zero" if value == 0 else None
-            yield element("line", x1=self.left, x2=right, y1=y, y2=y, class_=zero)
-        for value, _ in self._x_ticks(span):
-            x = self._x(span)(value)
-            yield element("line", x1=x, x2=x, y1=self.top, y2=low)
-
-    def axes(
-        self, span: tuple[float, float], ys: Ticks, x_label: str, y_label: str
-    ) -> Iterable[Markup]:
-        """Numbers and names of both axes."""
-        low, middle = self.top + self.height, self.top + self.height / 2
-        yield element(
-            "rect", x=self.left, y=self.top, width=self.width, height=self.height, class_="frame"
-        )
-        for value, text in zip(ys.values, ys.texts, strict=True):
-            at = self._y(ys)(value) + 4
-            yield element("text", text, x=self.left - 6, y=at, text_anchor="end")
-        for value, text in self._x_ticks(span):
-            yield element("text", text, x=self._x(span)(value), y=low + 16, text_anchor="middle")
-        yield element(
-            "text",
-            x_label,
-            x=self.left + self.width / 2,
-            y=low + 35,
-            text_anchor="middle",
-            class_="name",
-        )
-        yield element(
-            "text",
-            y_label,
-            x=12,
-            y=middle,
-            text_anchor="middle",
-            class_="name",
-            transform=f"rotate(-90 12 {middle:g})",
-        )
-
-    def curve(
-        self, curve: Line, color: str, dash: str, span: tuple[float, float], ys: Ticks
-    ) -> Markup:
-        """A line; a point if it is one."""
-        there = np.isfinite(curve.y)
-        x, y = thin_line(
-            self._x(span).many(curve.x[there]), self._y(ys).many(curve.y[there]), _MOST_POINTS
-        )
-        return element(
-            "polyline",
-            points=points_text(*_without_idle_points(x, y)),
-            stroke=color,
-            class_="curve",
-            stroke_dasharray=dash or None,
-        )
-
-    def cursor(self) -> Iterable[Markup]:
-        """The line that a script moves to the time of a replay."""
-        low = self.top + self.height
-        yield element("line", x1=0, x2=0, y1=self.top, y2=low, class_="cursor", visibility="hidden")
-
-    def data(self, span: tuple[float, float]) -> dict[str, str | float]:
-        """What such a script needs."""
-        right = self.left + self.width
-        return {
-            "data_left": self.left,
-            "data_right": right,
-            "data_from": repr(float(span[0])),
-            "data_to": repr(float(span[1])),
-        }
-
-
-def _without_idle_points(x: Array, y: Array) -> tuple[Array, Array]:
-    """Points without those in the middle of a level stretch, in units of the picture."""
-    if len(x) < 3:
-        return x, y
-    idle = np.abs(y[1:-1] - y[:-2]) + np.abs(y[2:] - y[1:-1]) == 0
-    moves = np.concatenate([[True], ~idle, [True]])
-    return x[moves], y[moves]
-
-
-def line_key(color: str, dash: str = "") -> Markup:
-    """A short line for a legend."""
-    return element(
-        "line",
-        x1=0,
-        x2=26,
-        y1=5,
-        y2=5,
-        stroke=color,
-        stroke_width=2.5,
-        stroke_dasharray=dash or None,
-    )
-
-
-def area_key(color: str, **more: float) -> Markup:
-    """A small area for a legend."""
-    return element("rect", width=14, height=10, rx=2, fill=color, **more)
-
-
-def legend(entries: Iterable[tuple[str, Markup]]) -> Markup:
-    """Names with what stands for them in a chart.
+def color_scale(low: float, high: float, label: str, *, reverse: bool = False) -> Markup:
+    """A picture of the scale of colours with numbers below it.
 
     Args:
-        entries: names, and pictures of at most 26 by 10.
+        low: what the first colour stands for.
+        high: what the last one stands for.
+        label: name and unit of it.
+        reverse: whether the last colour comes first.
     """
-    return element("ul", *(_legend_entry(*entry) for entry in entries), class_="legend")
-
-
-def _legend_entry(name: str, picture: Markup) -> Markup:
-    width = 26 if picture.startswith("<line") else 14
-    key = element(
-        "svg", picture, viewBox=f"0 0 {width} 10", width=width, height=10, aria_hidden="true"
+    left, right = 16.0, 404.0
+    x = _scale((low, high if high > low else low + 1.0), (left, right))
+    step = (right - left) / _SHADES
+    shades = [color_of((k + 0.5) / _SHADES) for k in range(_SHADES)]
+    axis = ticks(low, high, most=6)
+    return render(
+        "show/plots/templates/color_scale.html",
+        label=label,
+        bars=[
+            (left + k * step, step + 0.4, color)
+            for k, color in enumerate(reversed(shades) if reverse else shades)
+        ],
+        numbers=[
+            (x(value), text)
+            for value, text in zip(axis.values, axis.texts, strict=True)
+            if low - SAME * abs(low) <= value <= high * (1 + SAME)
+        ],
     )
-    return element("li", key, " ", name)
-
-
-def points_text(x: Array, y: Array) -> str:
-    """Points as the attribute of a polygon has them."""
-    return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 
 from ...assembly.assemble import assemble
 from ...boundary.arguments import public
+from ...boundary.files import write_text
 from ...model.mechanism import Mechanism, require_robot
-from .html import write_page
 from .live import Viewer
-from .robots import RobotExhibit
+from .robot_page import RobotExhibit, page
 from .scene import make_scene
 
 __all__ = ["save_html", "view"]
@@ -84,7 +84,7 @@ def save_html(robot: Mechanism, path: str | Path, q: ArrayLike | None = None) ->
         BadValue: ``q`` is no configuration of the robot, or the file cannot be written.
     """
     configuration = _configuration(robot, q)
-    return write_page(make_scene(robot), configuration, path)
+    return write_text(path, page(make_scene(robot), configuration))
 
 
 def _configuration(robot: Mechanism, q: ArrayLike | None) -> ArrayLike:

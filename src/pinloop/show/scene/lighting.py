@@ -6,8 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...tolerances import SAME, SAME_PLACE
-from .commands import Command, set_light, set_object, set_property, set_transform
-from .solids import Solid, line_segments
+from .solids import (
+    Command,
+    Solid,
+    line_segments,
+    set_light,
+    set_object,
+    set_property,
+    set_transform,
+)
 
 __all__ = ["FIELD_OF_VIEW", "light_scene"]
 

@@ -1,8 +1,13 @@
-"""Mesh files as solids: read once through trimesh, scaled, with normals that keep edges sharp."""
+"""Meshes as solids: read once through trimesh, with normals that keep edges sharp, and simplified.
+
+Simplified where a page would get too large, for pictures only: vertices nearby become one, and
+surfaces move by up to the size of a cell.
+"""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,15 +17,18 @@ from numpy.typing import NDArray
 
 from ...boundary.meshes import mesh_unit, read_mesh_parts
 from ...errors import BadValue, PinloopWarning
+from ...tolerances import THIN_TRIANGLE
 from .solids import Color, Solid, triangles
 
-__all__ = ["MeshFiles", "crease_normals"]
+__all__ = ["MeshFiles", "crease_normals", "decimate"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 _CREASE = np.cos(np.radians(30.0))
 """Faces that meet at a smaller angle than this (as a cosine) are shaded as one surface."""
+_FINEST = 1 / 2000
+"""Size of the first cells of a simplified mesh, as part of the size of everything."""
 
 
 class MeshFiles:
@@ -38,7 +46,7 @@ class MeshFiles:
         """
         if path not in self._read:
             try:
-                self._read[path] = _meshes(path)
+                self._read[path] = [_mesh(part, path) for part in read_mesh_parts(path)]
             except BadValue as error:
                 warnings.warn(f"{error}; it is not shown", PinloopWarning, stacklevel=2)
                 self._read[path] = []
@@ -52,11 +60,6 @@ class _Mesh:
     vertices: Array
     faces: Indices
     color: Color | None
-
-
-def _meshes(path: Path) -> list[_Mesh]:
-    """The parts of a mesh file."""
-    return [_mesh(part, path) for part in read_mesh_parts(path)]
 
 
 def _mesh(part: Any, path: Path) -> _Mesh:
@@ -144,3 +147,62 @@ def _neighbours(owner: Indices) -> tuple[Indices, Indices]:
     within = np.arange(len(first)) - begin
     second = order[np.repeat(starts[owner[order]], repeats) + within]
     return first, second
+
+
+# -- fewer triangles ------------------------------------------------------------------------------
+
+
+def decimate(solids: Sequence[Solid], budget: int) -> tuple[list[Solid | None], float]:
+    """Simplify meshes until they need no more than a number of bytes.
+
+    Args:
+        solids: what is drawn; solids that are no meshes stay as they are.
+        budget: bytes that all meshes together may take.
+
+    Returns:
+        The solids, None where nothing is left, and the size of the cells in which vertices were
+        joined [m]; 0 if none were.
+    """
+    lighter: list[Solid | None] = list(solids)
+    meshes = {k: _arrays(solid) for k, solid in enumerate(solids) if _bytes(solid)}
+    needed, cell = sum(map(_bytes, solids)), 0.0
+    if needed > budget:
+        extents = (float(np.ptp(vertices, axis=0).max()) for vertices, _ in meshes.values())
+        cell = _FINEST * max(extents)
+    while needed > budget:
+        # The number of cells that a surface passes goes with their size to the power of -2.
+        cell *= min(2.0, max(1.15, float(np.sqrt(needed / budget))))
+        for k, arrays in meshes.items():
+            lighter[k] = _simplified(solids[k], *arrays, cell)
+        needed = sum(_bytes(solid) for solid in lighter if solid is not None)
+    return lighter, cell
+
+
+def _bytes(solid: Solid) -> int:
+    """What the arrays of a mesh take; zero of another solid."""
+    if solid.kind != "Mesh" or solid.geometry["type"] != "BufferGeometry":
+        return 0
+    data = solid.geometry["data"]
+    return sum(int(e["array"].nbytes) for e in (*data["attributes"].values(), data["index"]))
+
+
+def _arrays(solid: Solid) -> tuple[Array, Indices]:
+    """Vertices and faces."""
+    data: dict[str, Any] = solid.geometry["data"]
+    vertices = np.asarray(data["attributes"]["position"]["array"], dtype=float).reshape(-1, 3)
+    return vertices, np.asarray(data["index"]["array"], dtype=np.int64).reshape(-1, 3)
+
+
+def _simplified(solid: Solid, vertices: Array, faces: Indices, cell: float) -> Solid | None:
+    """A mesh whose vertices are the means of those that share a cell; None if it is too small."""
+    _, index = np.unique(np.floor(vertices / cell), axis=0, return_inverse=True)
+    index = np.asarray(index).ravel()
+    counts = np.bincount(index)
+    means = np.column_stack([np.bincount(index, vertices[:, k]) / counts for k in range(3)])
+    corners = index[faces]
+    corners = corners[np.linalg.norm(_areas(means, corners), axis=1) > THIN_TRIANGLE * cell**2]
+    if len(corners) == 0:
+        return None
+    _, first_of_each = np.unique(np.sort(corners, axis=1), axis=0, return_index=True)
+    mesh = triangles(*crease_normals(means, corners[np.sort(first_of_each)]))
+    return replace(solid, geometry=mesh.geometry)

@@ -1,24 +1,35 @@
-"""What happens in a run when: frames of a replay, locks, open loops."""
+"""What happens in a run when: frames of a replay, locks, open loops, and reactions as arrows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import pinocchio as pin
 from numpy.typing import NDArray
 
-from ...errors import BadValue
+from ...errors import BadValue, UnknownName
+from ...model.mechanism import Mechanism
+from ...model.tree import coordinate_names
+from ...model.workspace import create_data
+from ...simulation.analysis import lock_reactions, reactions
 from ...simulation.modes import Mode
 from ...simulation.trajectory import Trajectory
+from ...tolerances import NO_LOAD
 
 __all__ = [
+    "Arrow",
+    "Spans",
+    "arrows_of",
     "checked_times",
+    "force_names",
     "frame_times",
     "mode_spans",
     "modes_at",
     "opened_spans",
+    "round_scale",
     "standing_spans",
-    "states_at",
 ]
 
 Array = NDArray[np.float64]
@@ -64,30 +75,30 @@ def checked_times(run: Trajectory, times: Iterable[float], what: str) -> tuple[f
     return tuple(values)
 
 
-def states_at(run: Trajectory, t: Array) -> NDArray[np.int64]:
+def _states_at(run: Trajectory, t: Array) -> NDArray[np.int64]:
     """Number of the last stored state at or before each time, shape (k,)."""
     return np.searchsorted(run.t, t, side="right") - 1
 
 
 def modes_at(run: Trajectory, t: Array) -> NDArray[np.int64]:
     """Number of the mode at each time: where it changes, that which begins, shape (k,)."""
-    return np.asarray(run.mode[states_at(run, t)], dtype=np.int64)
+    return np.asarray(run.mode[_states_at(run, t)], dtype=np.int64)
 
 
 def standing_spans(run: Trajectory) -> dict[str, Spans]:
     """Per joint that is locked as a whole at some time the spans in which it is, in s."""
-    locked = (tuple(lock.joint for lock in mode.locks if not lock.axes) for mode in run.modes)
-    spans = _spans(run, tuple(locked))
+    locked = [[lock.joint for lock in mode.locks if not lock.axes] for mode in run.modes]
+    spans = _spans(run, locked)
     return {name: spans[name] for name in run.robot.joints if name in spans}
 
 
 def opened_spans(run: Trajectory) -> dict[str, Spans]:
     """Per loop joint that is open at some time the spans in which it is, in s."""
-    spans = _spans(run, tuple(tuple(mode.opened) for mode in run.modes))
+    spans = _spans(run, [list(mode.opened) for mode in run.modes])
     return {loop.name: spans[loop.name] for loop in run.robot.loops if loop.name in spans}
 
 
-def _spans(run: Trajectory, names: tuple[tuple[str, ...], ...]) -> dict[str, Spans]:
+def _spans(run: Trajectory, names: Sequence[Sequence[str]]) -> dict[str, Spans]:
     """Spans of time in which what is named per mode holds."""
     by_name: dict[str, list[tuple[float, float]]] = {}
     ends = np.append(run.t[1:], run.t[-1])
@@ -110,9 +121,8 @@ def _spans(run: Trajectory, names: tuple[tuple[str, ...], ...]) -> dict[str, Spa
 def mode_spans(run: Trajectory) -> list[tuple[float, str]]:
     """When each mode begins [s], and in words what is locked and open in it."""
     numbers = modes_at(run, run.t)
-    starts = np.flatnonzero(np.append([True], np.diff(numbers) != 0))
     spans: list[tuple[float, str]] = []
-    for k in starts:
+    for k in np.flatnonzero(np.append([True], np.diff(numbers) != 0)):
         words = _in_words(run.modes[numbers[k]])
         # Modes that differ in the rows that hold the loops are one to whoever looks on.
         if not spans or words != spans[-1][1]:
@@ -128,3 +138,146 @@ def _in_words(mode: Mode) -> str:
     if mode.opened:
         parts.append(f"open: {', '.join(sorted(mode.opened))}")
     return "; ".join(parts) or "nothing locked"
+
+
+# -- reactions ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Arrow:
+    """A force or a moment over time; how it is drawn is decided by the page.
+
+    Args:
+        name: the loop joint or lock that it belongs to.
+        moment: whether it is a moment [N m] and no force [N].
+        start: where it starts, in the world [m], shape (k, 3).
+        vector: in world axes [N, N m], shape (k, 3).
+        unique: whether it is the only solution at every time; the smallest one otherwise.
+    """
+
+    name: str
+    moment: bool
+    start: Array
+    vector: Array
+    unique: bool
+
+    @property
+    def largest(self) -> float:
+        """Largest magnitude over time [N, N m]."""
+        return float(np.linalg.norm(self.vector, axis=1).max(initial=0.0))
+
+
+def force_names(run: Trajectory, names: Sequence[str] | bool) -> tuple[str, ...]:
+    """Names of the reactions that are asked for.
+
+    Args:
+        run: the motion.
+        names: loop joints, and locks as ``"lock:<joint>"``; True for all there are.
+
+    Raises:
+        UnknownName: the robot has no such loop joint, or nothing was locked by that name.
+    """
+    locks = dict.fromkeys(lock.label for mode in run.modes for lock in mode.locks)
+    known = [*(loop.name for loop in run.robot.loops), *locks]
+    if isinstance(names, bool):
+        return tuple(known) if names else ()
+    chosen = (names,) if isinstance(names, str) else tuple(dict.fromkeys(names))
+    for name in chosen:
+        if name not in known:
+            raise UnknownName("loop joint or lock", name, known, run.robot.name)
+    return chosen
+
+
+def arrows_of(
+    run: Trajectory, t: Array, names: Sequence[str], *, moments: bool = False
+) -> tuple[Arrow, ...]:
+    """Reactions of a run as arrows.
+
+    Args:
+        run: the motion.
+        t: times [s], shape (k,).
+        names: what `force_names` gives.
+        moments: whether moments in loop joints are wanted too; those of locks always are.
+
+    Returns:
+        Per loop joint what its body B feels from its body A, at the origin of frame B; per lock
+        what it exerts on its joint, at the joint.
+    """
+    if not names:
+        return ()
+    robot, states, of_state = run.robot, run(t), run.equations
+    equations = [of_state[k] for k in _states_at(run, t)]
+    arrows: list[Arrow] = []
+    for name in names:
+        if name.startswith("lock:"):
+            lock = lock_reactions(equations, name, t, states.q, states.v)
+            joint = name.removeprefix("lock:")
+            effort = _by_coordinate(robot, joint, lock.labels, lock.effort)
+            start, force, moment = _joint_wrench(robot, joint, states.q, effort)
+            unique = bool(lock.determined.all())
+        else:
+            wrench = reactions(equations, robot, name, None, t, states.q, states.v)
+            start, turns = _placements(robot, robot.frame_id(f"{name}/B"), states.q)
+            force, moment = (
+                np.einsum("kij,kj->ki", turns, part) for part in (wrench.force, wrench.torque)
+            )
+            unique = bool(wrench.determined.all())
+        arrows.append(Arrow(name, False, start, force, unique))
+        if moments or name.startswith("lock:"):
+            arrows.append(Arrow(name, True, start, moment, unique))
+    least = [
+        NO_LOAD * max(a.largest * (a.moment is kind) for a in arrows) for kind in (False, True)
+    ]
+    return tuple(arrow for arrow in arrows if arrow.largest > least[arrow.moment])
+
+
+def round_scale(largest: float, length: float) -> float:
+    """Newton (or newton metre) per metre: a round number that draws ``largest`` up to ``length``.
+
+    Args:
+        largest: largest magnitude.
+        length: length of its arrow at most [m].
+    """
+    wanted = largest / length
+    power = 10.0 ** np.floor(np.log10(wanted))
+    return float(power * min(step for step in (1, 2, 5, 10) if step * power >= wanted))
+
+
+def _by_coordinate(robot: Mechanism, joint: str, labels: tuple[str, ...], effort: Array) -> Array:
+    """Efforts of a lock by velocity coordinate of its joint, shape (k, nv of the joint)."""
+    names = coordinate_names(robot.tree, joint)
+    values = np.zeros((len(effort), robot.coordinates(joint).nv))
+    for column, label in enumerate(labels):
+        axis = label.removeprefix(f"lock:{joint}").removeprefix(".")
+        values[:, names.index(axis) if axis else 0] = effort[:, column]
+    return values
+
+
+def _joint_wrench(robot: Mechanism, joint: str, q: Array, effort: Array) -> Iterator[Array]:
+    """Start [m], force [N] and moment [N m] in the world of the least wrench with given efforts.
+
+    A wrench ``w`` has the effort ``S' w`` on a joint with motions ``S``: the least one that has
+    the effort ``tau`` is ``S (S' S)^-1 tau``.
+    """
+    model, at = robot.model, robot.coordinates(joint)
+    data = create_data(model)
+    rows = np.zeros((3, len(q), 3))
+    for k, (place, tau) in enumerate(zip(q, effort, strict=True)):
+        pin.computeJointJacobians(model, data, place)
+        jacobian = pin.getJointJacobian(model, data, at.index, pin.LOCAL).reshape(6, -1)
+        S = jacobian[:, at.v]
+        wrench = S @ np.linalg.solve(S.T @ S, tau)
+        turn = data.oMi[at.index].rotation
+        rows[:, k] = data.oMi[at.index].translation, turn @ wrench[:3], turn @ wrench[3:]
+    yield from rows
+
+
+def _placements(robot: Mechanism, frame: int, q: Array) -> tuple[Array, Array]:
+    """Places (k, 3) [m] and rotations (k, 3, 3) of a frame in the world."""
+    data = create_data(robot.model)
+    places, turns = np.zeros((len(q), 3)), np.zeros((len(q), 3, 3))
+    for k, configuration in enumerate(q):
+        pin.forwardKinematics(robot.model, data, configuration)
+        placement = pin.updateFramePlacement(robot.model, data, frame)
+        places[k], turns[k] = placement.translation, placement.rotation
+    return places, turns

@@ -1,8 +1,8 @@
-"""A motion to be played: what is drawn, where it is over time, which joints stand when.
+"""A motion to be played: what is drawn, where it is over time, and the player in a page.
 
-Data only, made from a run; the page that plays it is in `player`. Poses are kept at even times and
-where the run changes its mode, as whole numbers of 16 bits: 0.03 mm on 2 m, 0.002 degrees. Forces
-are kept likewise, as parts of the largest one.
+Poses are kept at even times and where the run changes its mode, as whole numbers of 16 bits: 0.03
+mm on 2 m, 0.002 degrees. Forces are kept likewise, as parts of the largest one. The page's side is
+``assets/player.js``.
 """
 
 from __future__ import annotations
@@ -17,16 +17,35 @@ import scipy
 from numpy.typing import NDArray
 
 from ...simulation.trajectory import Trajectory
-from ...tolerances import STILL
-from .arrows import Arrow, round_scale
-from .commands import Command, packed, phong, set_object
-from .decimation import decimate
+from ...tables.page import Markup, render
+from ...tolerances import SLIDER_STEP, STILL
 from .lighting import light_scene
-from .motion import frame_times, mode_spans, modes_at, opened_spans, standing_spans
+from .meshes import decimate
+from .motion import (
+    Arrow,
+    Spans,
+    frame_times,
+    mode_spans,
+    modes_at,
+    opened_spans,
+    round_scale,
+    standing_spans,
+)
 from .scene import Node, Scene, make_scene
-from .solids import Color, Solid, cone, cylinder, facets, tube
+from .solids import (
+    Color,
+    Command,
+    Solid,
+    cone,
+    cylinder,
+    encoded,
+    facets,
+    phong,
+    set_object,
+    tube,
+)
 
-__all__ = ["FORCE", "MESH_BYTES", "MOMENT", "Layer", "Replay", "Trace", "make_replay"]
+__all__ = ["FORCE", "MESH_BYTES", "MOMENT", "Additions", "Layer", "Replay", "Trace", "make_replay"]
 
 Array = NDArray[np.float64]
 
@@ -39,18 +58,16 @@ MOMENT: Color = (0.48, 0.24, 0.72, 1.0)
 """Colours of arrows."""
 _ARROW = 0.35
 """Length of the longest arrow over that of the robot."""
+_SPEEDS = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
+_FAST_SPEEDS = (100.0, 20.0, 5.0)
+"""Offered where a replay in real time would be too long to wait for."""
+_LOOK = 4.0
+"""How long a replay lasts at the speed that is chosen first, about [s]."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """The path of a point, drawn as a line.
-
-    Args:
-        frame: the frame or body whose origin it is.
-        color: its colour.
-        start: from then on [s].
-        end: until then [s].
-    """
+    """The path of the origin of a frame or body, drawn as a line between two times [s]."""
 
     frame: str
     color: Color
@@ -76,182 +93,229 @@ class Layer:
 
 
 @dataclass(frozen=True, eq=False)
+class Additions:
+    """What is shown besides the robot in motion.
+
+    Args:
+        traces: paths of points.
+        layers: translucent surfaces.
+        ghosts: times at which the robot is drawn once more [s]; the start by default.
+        arrows: forces and moments at the times of the frames.
+        events: what is marked on the bar of time, and when [s].
+    """
+
+    traces: Sequence[Trace] = ()
+    layers: Sequence[Layer] = ()
+    ghosts: Sequence[float] | None = None
+    arrows: Sequence[Arrow] = ()
+    events: Sequence[tuple[float, str]] = ()
+
+
+@dataclass(frozen=True, eq=False)
 class Replay:
     """A motion to be played; made by `make_replay`.
 
     Args:
-        name: name of the robot.
-        commands: what draws the scene as it is at the start.
+        scene: the robot.
+        commands: what draws everything as it is at the start.
         t: times of the frames [s], shape (k,).
         paths: nodes that move, n of them.
         positions: their places in the world [m], shape (k, n, 3).
         quaternions: their orientations (x, y, z, w), shape (k, n, 4).
         standing: per marked joint the spans of time [s] in which it is locked.
-        marks: per marked joint the paths of its symbols.
         opened: per loop joint that opens the spans of time [s] in which it is open.
-        loops: per loop joint that opens the paths of its symbols.
-        ghost: groups that are drawn once more; empty for no ghost.
-        ghosts: times at which they are drawn once more [s].
-        layers: paths, labels and opacities of translucent surfaces.
-        traces: whether there are traces.
-        arrows: forces and moments at the times of the frames.
+        additions: what is shown besides, its ghosts filled in.
         scales: N and N m per m of an arrow, or 0 where there is none.
-        events: what happened when [s].
         modes: when what is locked and open changes [s], and what it is from then on.
         jumps: frames at which the mode is another one than just before.
         size: length of everything that is shown [m].
         cell: size of the cells in which vertices of meshes were joined to save space [m], or 0.
     """
 
-    name: str
+    scene: Scene
     commands: tuple[Command, ...]
     t: Array
     paths: tuple[str, ...]
     positions: Array
     quaternions: Array
-    standing: dict[str, tuple[tuple[float, float], ...]]
-    marks: dict[str, tuple[str, ...]]
-    opened: dict[str, tuple[tuple[float, float], ...]]
-    loops: dict[str, tuple[str, ...]]
-    ghost: tuple[str, ...]
-    ghosts: tuple[float, ...]
-    layers: tuple[tuple[str, str, float], ...]
-    traces: bool
-    arrows: tuple[Arrow, ...]
+    standing: dict[str, Spans]
+    opened: dict[str, Spans]
+    additions: Additions
     scales: tuple[float, float]
-    events: tuple[tuple[float, str], ...]
-    modes: tuple[tuple[float, str], ...]
+    modes: Sequence[tuple[float, str]]
     jumps: tuple[int, ...]
     size: float
     cell: float
 
+    @property
+    def ghosts(self) -> Sequence[float]:
+        """Times at which the robot is drawn once more [s]."""
+        return self.additions.ghosts or ()
+
+    @property
+    def ghost(self) -> tuple[str, ...]:
+        """Groups of nodes that are the robot itself, if it is drawn once more."""
+        names = dict.fromkeys(node.path.split("/")[0] for node in self.scene.nodes)
+        return tuple(name for name in names if name != "joints") if self.ghosts else ()
+
     def data(self) -> dict[str, Any]:
         """Everything for the page, in what JSON knows."""
-        low, step, cells = _in_cells(self.positions)
-        turns = np.round(32767 * self.quaternions).astype("<i2")
+        marks, loops = self.scene.marks, self.scene.loops
         return {
-            "commands": [_text(packed(command)) for command in self.commands],
+            "commands": list(encoded(self.commands)),
             "times": self.t.tolist(),
-            "paths": list(self.paths),
-            "low": low.tolist(),
-            "step": step.tolist(),
-            "positions": cells,
-            "quaternions": _text(turns.tobytes()),
+            "paths": self.paths,
+            **_in_cells(self.positions, "positions"),
+            "quaternions": _parts(self.quaternions),
             "joints": [
-                {
-                    "name": name,
-                    "paths": list(self.marks[name]),
-                    "standing": [list(s) for s in spans],
-                }
+                {"name": name, "paths": marks[name], "standing": spans}
                 for name, spans in self.standing.items()
             ],
             "loops": [
-                {"name": name, "paths": list(self.loops[name]), "open": [list(s) for s in spans]}
+                {"name": name, "paths": loops[name], "open": spans}
                 for name, spans in self.opened.items()
             ],
-            "ghost": list(self.ghost),
-            "ghosts": list(self.ghosts),
+            "ghost": self.ghost,
+            "ghosts": self.ghosts,
             "layers": [
-                {"path": path, "label": label, "opacity": opacity}
-                for path, label, opacity in self.layers
+                {"path": f"layers/{k}", "label": layer.label, "opacity": layer.color[3]}
+                for k, layer in enumerate(self.additions.layers)
             ],
-            "traces": self.traces,
-            "arrows": [self._arrow(arrow) for arrow in self.arrows],
-            "events": [list(event) for event in self.events],
-            "modes": [list(mode) for mode in self.modes],
-            "jumps": list(self.jumps),
+            "traces": bool(self.additions.traces),
+            "arrows": [
+                {
+                    "name": arrow.name,
+                    "moment": arrow.moment,
+                    **_in_cells(arrow.start, "start"),
+                    "vector": _parts(arrow.vector / (arrow.largest or 1.0)),
+                    "largest": arrow.largest,
+                    "scale": self.scales[arrow.moment],
+                }
+                for arrow in self.additions.arrows
+            ],
+            "events": self.additions.events,
+            "modes": self.modes,
+            "jumps": self.jumps,
             "size": self.size,
         }
 
-    def _arrow(self, arrow: Arrow) -> dict[str, Any]:
-        """An arrow for the page: its vector in metres as parts of the largest one."""
-        low, step, cells = _in_cells(arrow.start)
-        scale = self.scales[arrow.moment]
-        parts = np.round(32767 * arrow.vector / (arrow.largest or 1.0)).astype("<i2")
-        return {
-            "name": arrow.name,
-            "moment": arrow.moment,
-            "low": low.tolist(),
-            "step": step.tolist(),
-            "start": cells,
-            "vector": _text(parts.tobytes()),
-            "largest": arrow.largest,
-            "scale": scale,
-        }
+    def player(
+        self,
+        *,
+        trace_label: str = "path",
+        ghost_label: str = "start",
+        words: tuple[str, str] = ("at rest", "moving"),
+        opens: float | None = None,
+        shared: dict[str, int] | None = None,
+    ) -> Markup:
+        """Picture, controls and data for a page that has the scripts of the player.
+
+        Args:
+            trace_label: what the traces show, for the switch.
+            ghost_label: what the ghosts show, for the switch.
+            words: what is said of a marked joint that is locked, and of one that is not.
+            opens: time at which the page opens [s]; the end by default.
+            shared: numbers of the commands that several replays of the page have in common; it
+                gathers those that draw this one.
+        """
+        data, duration = self.data(), float(self.t[-1] - self.t[0])
+        if shared is not None:
+            data["commands"] = [shared.setdefault(text, len(shared)) for text in data["commands"]]
+        layers = (
+            (f"layer-{k}", layer.label, True) for k, layer in enumerate(self.additions.layers)
+        )
+        return render(
+            "show/scene/templates/player.html",
+            name=self.scene.robot.name,
+            data=data,
+            opens=float(self.t[-1]) if opens is None else opens,
+            words=words,
+            step=max(duration / 1000, SLIDER_STEP),
+            speeds=list(_speeds(duration)),
+            switches=[
+                ("ghost", ghost_label, self.ghost),
+                ("traces", trace_label, data["traces"]),
+                ("marks", "joints", self.standing),
+                ("arrows", "forces", data["arrows"]),
+                *layers,
+            ],
+        )
 
 
 def make_replay(
     run: Trajectory,
     *,
-    until: float = np.inf,
     times: Array | None = None,
     marked: Iterable[str] | None = None,
-    traces: Sequence[Trace] = (),
-    layers: Sequence[Layer] = (),
-    ghosts: Sequence[float] | None = None,
-    arrows: Sequence[Arrow] = (),
-    events: Sequence[tuple[float, str]] = (),
+    additions: Additions | None = None,
     mesh_bytes: int = MESH_BYTES,
 ) -> Replay:
     """Make a replay of a run.
 
     Args:
         run: the motion.
-        until: end of what is played [s], if the run lasts longer.
         times: times of the frames [s], shape (k,); by default those of `frame_times`.
         marked: joints whose symbols show whether they stand; by default those that are locked at
             some time.
-        traces: paths of points.
-        layers: translucent surfaces.
-        ghosts: times of poses that are shown too [s]; the start by default.
-        arrows: forces at the times of the frames.
-        events: what is marked on the bar of time.
+        additions: what is shown besides; by default the pose at the start.
         mesh_bytes: what the meshes may take.
     """
-    spans, opened = standing_spans(run), opened_spans(run)
+    spans, besides = standing_spans(run), additions or Additions()
     names = tuple(spans) if marked is None else tuple(marked)
     scene = make_scene(run.robot, marked=names)
-    parts, cell = decimate(scene.parts, mesh_bytes)
-    scene = replace(scene, parts=parts)
-    t = frame_times(run, until) if times is None else times
+    solids, cell = decimate([part.solid for part in scene.parts], mesh_bytes)
+    pairs = zip(scene.parts, solids, strict=True)
+    parts = (replace(part, solid=solid) for part, solid in pairs if solid is not None)
+    scene = replace(scene, parts=tuple(parts))
+    t = frame_times(run) if times is None else times
+    besides = besides if besides.ghosts is not None else replace(besides, ghosts=(float(t[0]),))
     q = run(t).q
     matrices = scene.placements_over(q)
     moves = np.flatnonzero(np.ptp(matrices, axis=0).max(axis=(1, 2)) > STILL)
     moving = matrices[:, moves]
     points = np.vstack([scene.points(pose) for pose in q[[0, len(t) // 2, -1]]])
     size = max(float(np.ptp(points, axis=0).max()), 1e-3)
-    ways = [tube(_path(run, t, trace, len(traces)), 0.003 * size) for trace in traces]
-    points = np.vstack([points, *(way.corners for way in ways)])
-    shown = ghosts if ghosts is not None else (float(t[0]),)
-    picture = [*light_scene(points), *scene.drawing(), *scene.placing(q[0])]
-    picture += [_line(k, *path) for k, path in enumerate(zip(ways, traces, strict=True))]
-    picture += [_surface(f"layers/{k}", layer) for k, layer in enumerate(layers)]
-    picture += [command for k, arrow in enumerate(arrows) for command in _drawn(k, arrow, size)]
+    lines = [
+        tube(_path(run, t, trace, len(besides.traces)), 0.003 * size) for trace in besides.traces
+    ]
+    points = np.vstack([points, *(line.corners for line in lines)])
     return Replay(
-        name=run.robot.name,
-        commands=tuple(picture),
+        scene=scene,
+        commands=(
+            *light_scene(points),
+            *scene.drawing(),
+            *scene.placing(q[0]),
+            *_drawing(besides, lines, size),
+        ),
         t=t,
         paths=tuple(scene.nodes[k].path for k in moves),
         positions=moving[:, :, :3, 3],
         quaternions=_quaternions(moving[:, :, :3, :3]),
         standing={name: spans.get(name, ()) for name in names},
-        marks={name: scene.marks[name] for name in names},
-        opened=opened,
-        loops={name: scene.loops[name] for name in opened},
-        ghost=_groups(scene) if shown else (),
-        ghosts=tuple(shown),
-        layers=tuple(
-            (f"layers/{k}", layer.label, layer.color[3]) for k, layer in enumerate(layers)
-        ),
-        traces=bool(ways),
-        arrows=tuple(arrows),
-        scales=(_scale(arrows, False, size), _scale(arrows, True, size)),
-        events=tuple(events),
-        modes=tuple(mode_spans(run)),
-        jumps=tuple(int(k) + 1 for k in np.flatnonzero(np.diff(modes_at(run, t)))),
+        opened=opened_spans(run),
+        additions=besides,
+        scales=(_scale(besides.arrows, False, size), _scale(besides.arrows, True, size)),
+        modes=mode_spans(run),
+        jumps=tuple((np.flatnonzero(np.diff(modes_at(run, t))) + 1).tolist()),
         size=size,
         cell=cell,
     )
+
+
+def _drawing(besides: Additions, lines: Sequence[Solid], size: float) -> Iterator[Command]:
+    """Commands that draw paths, seen over whatever hides them, surfaces and arrows."""
+    for k, (trace, line) in enumerate(zip(besides.traces, lines, strict=True)):
+        paint = phong(trace.color, in_front=True) | {"type": "MeshBasicMaterial"}
+        yield set_object(f"traces/{k}", line, paint, np.eye(4))
+    for k, layer in enumerate(besides.layers):
+        paint = phong(layer.color) | {"flatShading": True}
+        yield set_object(f"layers/{k}", facets(layer.vertices, layer.faces), paint, np.eye(4))
+    shaft, tip = cylinder(0.006 * size, 1.0), cone(0.018 * size, 0.06 * size)
+    for k, arrow in enumerate(besides.arrows):
+        paint = phong(MOMENT if arrow.moment else FORCE, in_front=True)
+        parts = {"shaft": shaft, "tip": tip} | ({"second": tip} if arrow.moment else {})
+        for name, solid in parts.items():
+            yield set_object(f"arrows/{k}/{name}", solid, paint, solid.matrix)
 
 
 def _scale(arrows: Sequence[Arrow], moment: bool, size: float) -> float:
@@ -260,24 +324,29 @@ def _scale(arrows: Sequence[Arrow], moment: bool, size: float) -> float:
     return round_scale(largest, _ARROW * size) if largest > 0 else 0.0
 
 
-def _in_cells(points: Array) -> tuple[Array, Array, str]:
-    """Points as whole numbers of 16 bits: the least, the step and the numbers as text.
+def _in_cells(points: Array, name: str) -> dict[str, Any]:
+    """Points as whole numbers of 16 bits: the least, the step, and the numbers under a name.
 
     Args:
         points: shape (k, ...); each column gets a range of its own.
+        name: the name.
     """
     if points.size == 0:
-        return points[:1].reshape(-1, 3), points[:1].reshape(-1, 3), ""
+        empty = points[:1].reshape(-1, 3).tolist()
+        return {"low": empty, "step": empty, name: ""}
     low = points.min(axis=0)
     step = (points.max(axis=0) - low) / 65535
     cells = np.round((points - low) / np.where(step > 0, step, 1.0)).astype("<u2")
-    return low, step, _text(cells.tobytes())
+    return {"low": low.tolist(), "step": step.tolist(), name: _text(cells)}
 
 
-def _groups(scene: Scene) -> tuple[str, ...]:
-    """Groups of nodes that are the robot itself."""
-    names = dict.fromkeys(node.path.split("/")[0] for node in scene.nodes)
-    return tuple(name for name in names if name != "joints")
+def _parts(values: Array) -> str:
+    """Numbers between -1 and 1 in 16 bits."""
+    return _text(np.round(32767 * values).astype("<i2"))
+
+
+def _text(content: NDArray[Any]) -> str:
+    return base64.b64encode(content.tobytes()).decode()
 
 
 def _quaternions(rotations: Array) -> Array:
@@ -288,14 +357,11 @@ def _quaternions(rotations: Array) -> Array:
     """
     if rotations.size == 0:
         return np.zeros((*rotations.shape[:2], 4))
-
-    quaternions = scipy.spatial.transform.Rotation.from_matrix(
-        rotations.reshape(-1, 3, 3)
-    ).as_quat()
-    quaternions = quaternions.reshape(*rotations.shape[:2], 4)
+    flat = scipy.spatial.transform.Rotation.from_matrix(rotations.reshape(-1, 3, 3))
+    quaternions = flat.as_quat().reshape(*rotations.shape[:2], 4)
     signs = np.where(np.sum(quaternions[1:] * quaternions[:-1], axis=2) < 0, -1.0, 1.0)
     quaternions[1:] *= np.cumprod(signs, axis=0)[:, :, None]
-    return quaternions
+    return np.asarray(quaternions)
 
 
 def _path(run: Trajectory, t: Array, trace: Trace, count: int) -> Array:
@@ -307,27 +373,10 @@ def _path(run: Trajectory, t: Array, trace: Trace, count: int) -> Array:
     return np.asarray(point.placements_over(run(times).q)[:, 0, :3, 3])
 
 
-def _line(number: int, way: Solid, trace: Trace) -> Command:
-    """The command that draws a path: the same from all sides, over whatever hides it."""
-    paint = phong(trace.color, in_front=True) | {"type": "MeshBasicMaterial"}
-    return set_object(f"traces/{number}", way, paint, np.eye(4))
-
-
-def _surface(path: str, layer: Layer) -> Command:
-    """The command that draws a translucent surface."""
-    material = phong(layer.color) | {"flatShading": True}
-    return set_object(path, facets(layer.vertices, layer.faces), material, np.eye(4))
-
-
-def _drawn(number: int, arrow: Arrow, size: float) -> Iterator[Command]:
-    """The commands that draw an arrow: a shaft of unit length, and a tip, or two of a moment."""
-    material = phong(MOMENT if arrow.moment else FORCE, in_front=True)
-    parts = {"shaft": cylinder(0.006 * size, 1.0), "tip": cone(0.018 * size, 0.06 * size)}
-    if arrow.moment:
-        parts["second"] = parts["tip"]
-    for name, solid in parts.items():
-        yield set_object(f"arrows/{number}/{name}", solid, material, solid.matrix)
-
-
-def _text(content: bytes) -> str:
-    return base64.b64encode(content).decode()
+def _speeds(duration: float) -> Iterator[tuple[str, str, bool]]:
+    """The list of speeds; that at which the motion can be followed is chosen."""
+    wanted = min(1.0, duration / _LOOK)
+    best = min(_SPEEDS, key=lambda speed: abs(speed - wanted))
+    for value in (*_FAST_SPEEDS, *_SPEEDS) if duration > 5 * _LOOK else _SPEEDS:
+        name = f"{value:g} times real time" if value > 1.0 else f"1/{1 / value:.0f} of real time"
+        yield f"{value:g}", "real time" if value == 1.0 else name, value == best

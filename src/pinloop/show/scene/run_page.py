@@ -18,14 +18,11 @@ from ...boundary.files import write_text
 from ...errors import BadValue
 from ...model.mechanism import Mechanism
 from ...simulation.trajectory import Trajectory
-from ...tables.markup import Markup
-from ...tables.page import asset, render
-from .arrows import Arrow, arrows_of, force_names
-from .html import ROOM, css_color, policy
+from ...tables.page import render
 from .live import Message, Viewer
-from .motion import checked_times, frame_times, standing_spans
-from .player import make_player
-from .replay import FORCE, MOMENT, Replay, Trace, make_replay
+from .motion import Arrow, arrows_of, checked_times, force_names, frame_times, standing_spans
+from .replay import FORCE, MOMENT, Additions, Replay, Trace, make_replay
+from .robot_page import css_color, viewer_script
 from .skeleton import LOOP
 from .solids import Color
 
@@ -93,54 +90,34 @@ def play_run(run: Trajectory, open_browser: bool, announce: bool, **options: Any
 
 
 def run_page(run: Trajectory, options: ReplayOptions, *, live: bool = False) -> str:
-    """The page of a run.
-
-    Args:
-        run: the motion.
-        options: what is shown of it.
-        live: whether a server is behind the page, which can ask it for a time.
-    """
-    replay, traces = run_replay(run, options)
-    player = make_player(
-        replay,
-        trace_label="path" if len(traces) == 1 else "paths",
-        ghost_label="ghost" if len(replay.ghosts) == 1 else "ghosts",
-        words=("locked", "free"),
-        opens=float(replay.t[0]),
-    )
-    title = options.title or run.robot.name
+    """The page of a run; a ``live`` one can ask the server behind it for a time."""
+    replay = run_replay(run, options)
+    start, end = float(run.t[0]), float(run.t[-1])
     return render(
-        "run.html",
-        ROOM,
-        title=title,
-        facts=_facts(run),
-        style=Markup(asset(ROOM, "run.css") + player.style),
-        policy=policy("'self'" if live else "'none'"),
-        player=player.markup,
-        legend=list(_legend(replay, traces)),
+        "show/scene/templates/run.html",
+        title=options.title or run.robot.name,
+        facts=f"{start:g} to {end:.6g} s · {run.message}",
+        player=replay.player(
+            trace_label="path" if len(replay.additions.traces) == 1 else "paths",
+            ghost_label="ghost" if len(replay.ghosts) == 1 else "ghosts",
+            words=("locked", "free"),
+            opens=float(replay.t[0]),
+        ),
+        legend=list(_legend(replay)),
         notes=list(_notes(run, options, replay)),
-        scripts=player.scripts,
-        live=Markup(asset(ROOM, "playing.js")) if live else None,
+        viewer=viewer_script(),
+        live=live,
     )
 
 
 class RunExhibit:
-    """A run that a viewer plays.
-
-    Args:
-        run: the motion.
-        options: what is shown of it.
-    """
+    """A run that a viewer plays, with what `ReplayOptions` say."""
 
     def __init__(self, run: Trajectory, options: ReplayOptions) -> None:
         self._run, self._time = run, float(run.t[0])
         self._text = run_page(run, options, live=True)
         self._asked = False
-
-    @property
-    def name(self) -> str:
-        """Name of the robot."""
-        return self._run.robot.name
+        self.name = run.robot.name
 
     @property
     def q(self) -> NDArray[np.float64]:
@@ -164,24 +141,19 @@ class RunExhibit:
         """Nothing: the page plays by itself."""
 
 
-def run_replay(run: Trajectory, options: ReplayOptions) -> tuple[Replay, tuple[Trace, ...]]:
-    """The replay of a run within the bounds of a page, and its traces."""
+def run_replay(run: Trajectory, options: ReplayOptions) -> Replay:
+    """The replay of a run within the bounds of a page."""
     ghosts = checked_times(run, options.ghosts, "a ghost")
-    traces = tuple(
-        Trace(name, _LINES[k % len(_LINES)]) for k, name in enumerate(_traced(run.robot, options))
-    )
+    frames = _traced(run.robot, options)
     forces = force_names(run, options.forces)
     t = np.union1d(frame_times(run, rate=options.rate, most=_most(run, 2 * len(forces))), ghosts)
-    replay = make_replay(
-        run,
-        times=t,
-        traces=traces,
+    additions = Additions(
+        traces=[Trace(name, _LINES[k % len(_LINES)]) for k, name in enumerate(frames)],
         ghosts=ghosts,
         arrows=arrows_of(run, t, forces, moments=options.moments),
         events=_events(run),
-        mesh_bytes=_MESH_BYTES,
     )
-    return replay, traces
+    return make_replay(run, times=t, additions=additions, mesh_bytes=_MESH_BYTES)
 
 
 def _most(run: Trajectory, arrows: int) -> int:
@@ -200,7 +172,7 @@ def _traced(robot: Mechanism, options: ReplayOptions) -> Sequence[str]:
         for name in names:
             robot.frame_id(name)
         return names
-    own = {frame.name.lower(): frame.name for frame in robot.description.frames}
+    own = {name.lower(): name for name in (f.name for f in robot.description.frames)}
     own |= {body.lower(): body for body in robot.bodies}
     return [own[name] for name in _TOOLS if name in own][:1]
 
@@ -216,33 +188,23 @@ def _events(run: Trajectory) -> list[tuple[float, str]]:
     return [(time, ", ".join(names)) for time, names in events.items()][:_MOST_EVENTS]
 
 
-def _facts(run: Trajectory) -> str:
-    start, end = float(run.t[0]), float(run.t[-1])
-    return f"{start:g} to {end:.6g} s · {run.message}"
-
-
-def _legend(replay: Replay, traces: Sequence[Trace]) -> Iterator[tuple[str, str]]:
+def _legend(replay: Replay) -> Iterator[tuple[str, str]]:
     """What colours and arrows mean."""
     if any(replay.standing.values()):
         yield css_color(_LOCKED), "joint while it is locked"
     if any("loops/" in path for path in replay.paths):
         yield css_color(LOOP), "loop joint" + (", grey while it is open" if replay.opened else "")
-    for trace in traces:
+    for trace in replay.additions.traces:
         yield css_color(trace.color), f"path of {trace.frame}"
-    for moment, unit in ((False, "N"), (True, "N m")):
-        arrows = [arrow for arrow in replay.arrows if arrow.moment is moment]
-        if arrows:
-            color = MOMENT if moment else FORCE
-            what = "moment (two tips)" if moment else "force"
-            yield (
-                css_color(color),
-                f"{what}: an arrow of 1 m is {replay.scales[moment]:g} {unit}; largest "
-                + ", ".join(_largest(arrow, unit) for arrow in arrows),
-            )
-
-
-def _largest(arrow: Arrow, unit: str) -> str:
-    return f"{arrow.name} {arrow.largest:.4g} {unit}"
+    for color, moment, unit, what in (
+        (FORCE, False, "N", "force"),
+        (MOMENT, True, "N m", "moment (two tips)"),
+    ):
+        alike = [arrow for arrow in replay.additions.arrows if arrow.moment is moment]
+        if alike:
+            largest = ", ".join(f"{arrow.name} {arrow.largest:.4g} {unit}" for arrow in alike)
+            scale = f"an arrow of 1 m is {replay.scales[moment]:g} {unit}"
+            yield css_color(color), f"{what}: {scale}; largest {largest}"
 
 
 def _notes(run: Trajectory, options: ReplayOptions, replay: Replay) -> Iterator[str]:
@@ -255,15 +217,16 @@ def _notes(run: Trajectory, options: ReplayOptions, replay: Replay) -> Iterator[
             f"The page holds {rate:.3g} frames per second of motion instead of {options.rate:g}, "
             "to keep its file small; between frames, poses are interpolated."
         )
-    if any(arrow.name in {loop.name for loop in run.robot.loops} for arrow in replay.arrows):
+    arrows: Sequence[Arrow] = replay.additions.arrows
+    if {arrow.name for arrow in arrows} & {loop.name for loop in run.robot.loops}:
         yield "Arrows at loop joints show what body B feels from body A, at its frame B."
-    unclear = dict.fromkeys(arrow.name for arrow in replay.arrows if not arrow.unique)
+    unclear = dict.fromkeys(arrow.name for arrow in arrows if not arrow.unique)
     if unclear:
         yield (
             f"Reactions of {', '.join(unclear)} are not unique, because constraints are redundant; "
-            "the smallest are options."
+            "the smallest are shown."
         )
-    if len(_events(run)) == _MOST_EVENTS:
+    if len(replay.additions.events) == _MOST_EVENTS:
         yield f"Only the first {_MOST_EVENTS} events are marked."
     if replay.cell > 0:
         yield f"Meshes are simplified to {1e3 * replay.cell:.2g} mm to keep the file small."

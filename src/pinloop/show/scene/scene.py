@@ -20,11 +20,19 @@ from numpy.typing import ArrayLike, NDArray
 from ...model.description import GROUND, Geometry
 from ...model.mechanism import LoopJoint, Mechanism
 from ...model.workspace import create_data
-from .commands import Command, phong, set_object, set_property, set_transform
 from .lighting import light_scene
 from .meshes import MeshFiles
 from .skeleton import LOOP, Piece, joint_symbol, loop_symbols, skeleton, stick
-from .solids import Color, Solid, primitive
+from .solids import (
+    Color,
+    Command,
+    Solid,
+    phong,
+    primitive,
+    set_object,
+    set_property,
+    set_transform,
+)
 
 __all__ = ["MARK", "Node", "Part", "Scene", "make_scene"]
 

@@ -1,31 +1,44 @@
-"""Shapes as three.js geometries: what a box, a cylinder or a set of triangles is for the viewer.
+"""Shapes as three.js geometries, and the viewer's command language that puts them at a path.
 
-This room knows one shape at a time, no robot. three.js draws cylinders along y, the robots' files
-along z: that turn is made here and nowhere else.
+Knows one shape at a time, no robot. three.js draws cylinders along y, the robots' files along z:
+that turn is made here and nowhere else. Commands are what meshcat sends to its page (message pack
+of a small dictionary); meshcat's own classes draw a new random ``uuid`` every time, where here the
+same scene gives the same bytes.
 """
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import umsgpack
+from numpy.typing import ArrayLike, NDArray
 
 from ...model.description import Shape
 
 __all__ = [
     "Color",
+    "Command",
     "Solid",
     "box",
     "capsule",
     "cone",
     "cylinder",
     "ellipsoid",
+    "encoded",
     "facets",
     "line_segments",
+    "packed",
+    "phong",
     "primitive",
     "ring",
+    "set_light",
+    "set_object",
+    "set_property",
+    "set_transform",
     "sphere",
     "triangles",
     "tube",
@@ -34,6 +47,8 @@ __all__ = [
 Array = NDArray[np.float64]
 Color = tuple[float, float, float, float]
 """Red, green, blue and opacity, each in [0, 1]."""
+Command = dict[str, Any]
+"""A command for the viewer: ``type``, ``path`` and what belongs to them."""
 
 _ROUND = 48
 """Segments of a full turn."""
@@ -65,17 +80,14 @@ class Solid:
 
 def primitive(shape: Shape) -> Solid:
     """Return the solid of a shape that is not a mesh (sizes as in `Shape`)."""
-    if shape.kind == "box":
-        return box(*shape.size)
-    if shape.kind == "sphere":
-        return sphere(*shape.size)
-    if shape.kind == "cylinder":
-        return cylinder(*shape.size)
-    if shape.kind == "capsule":
-        return capsule(*shape.size)
-    if shape.kind == "ellipsoid":
-        return ellipsoid(*shape.size)
-    raise ValueError(f"a {shape.kind} is no primitive")
+    make: dict[str, Callable[..., Solid]] = {
+        "box": box,
+        "sphere": sphere,
+        "cylinder": cylinder,
+        "capsule": capsule,
+        "ellipsoid": ellipsoid,
+    }
+    return make[shape.kind](*shape.size)
 
 
 def box(x: float, y: float, z: float) -> Solid:
@@ -86,12 +98,18 @@ def box(x: float, y: float, z: float) -> Solid:
 
 def sphere(radius: float) -> Solid:
     """Sphere of ``radius`` [m]."""
-    return Solid(_ball(radius), np.eye(4), _corners(radius, radius, radius))
+    geometry = {
+        "type": "SphereGeometry",
+        "radius": radius,
+        "widthSegments": _ROUND,
+        "heightSegments": _ROUND * 2 // 3,
+    }
+    return Solid(geometry, np.eye(4), _corners(radius, radius, radius))
 
 
 def ellipsoid(x: float, y: float, z: float) -> Solid:
     """Ellipsoid with half axes ``x``, ``y``, ``z`` [m]: a unit sphere, stretched."""
-    return Solid(_ball(1.0), np.diag([x, y, z, 1.0]), _corners(x, y, z))
+    return Solid(sphere(1.0).geometry, np.diag([x, y, z, 1.0]), _corners(x, y, z))
 
 
 def cylinder(radius: float, length: float) -> Solid:
@@ -115,13 +133,9 @@ def cone(radius: float, length: float) -> Solid:
 def capsule(radius: float, length: float) -> Solid:
     """Cylinder along z with full ``length`` [m] and a half ball of ``radius`` on each end."""
     angles = np.linspace(-np.pi / 2, np.pi / 2, _ROUND // 2)
-    profile = [
-        {
-            "x": float(radius * np.cos(angle)),
-            "y": float(radius * np.sin(angle) + np.copysign(length / 2, angle)),
-        }
-        for angle in angles
-    ]
+    across, along = radius * np.cos(angles), radius * np.sin(angles)
+    along += np.copysign(length / 2, angles)
+    profile = [{"x": x, "y": y} for x, y in zip(across.tolist(), along.tolist(), strict=True)]
     geometry = {
         "type": "LatheGeometry",
         "points": profile,
@@ -153,25 +167,12 @@ def triangles(vertices: Array, faces: NDArray[np.int64], normals: Array) -> Soli
         faces: indices of three points each, anticlockwise from outside, shape (m, 3).
         normals: unit normals, shape (n, 3).
     """
-    geometry = {
-        "type": "BufferGeometry",
-        "data": {
-            "attributes": {
-                "position": _attribute(vertices.astype("<f4"), 3),
-                "normal": _attribute(normals.astype("<f4"), 3),
-            },
-            "index": _attribute(faces.astype("<u4"), 1),
-        },
-    }
-    low, high = vertices.min(axis=0), vertices.max(axis=0)
-    return Solid(geometry, np.eye(4), (low + high) / 2 + _corners(*(high - low) / 2))
+    return _buffer(vertices, faces, normal=normals)
 
 
 def facets(vertices: Array, faces: NDArray[np.int64]) -> Solid:
     """Triangles without normals, to be shaded flat; arguments as those of `triangles`."""
-    solid = triangles(vertices, faces, np.zeros((0, 3)))
-    del solid.geometry["data"]["attributes"]["normal"]
-    return solid
+    return _buffer(vertices, faces)
 
 
 def tube(path: Array, radius: float) -> Solid:
@@ -220,26 +221,26 @@ def line_segments(points: Array, colors: Array) -> Solid:
         points: ends [m], shape (2 n, 3).
         colors: red, green, blue in [0, 1], shape (2 n, 3).
     """
-    geometry = {
-        "type": "BufferGeometry",
-        "data": {
-            "attributes": {
-                "position": _attribute(points.astype("<f4"), 3),
-                "color": _attribute(colors.astype("<f4"), 3),
-            }
-        },
-    }
-    return Solid(geometry, np.eye(4), points, kind="LineSegments")
+    return replace(_buffer(points, None, color=colors), corners=points, kind="LineSegments")
 
 
-def _ball(radius: float) -> dict[str, Any]:
-    """three.js sphere."""
-    return {
-        "type": "SphereGeometry",
-        "radius": radius,
-        "widthSegments": _ROUND,
-        "heightSegments": _ROUND * 2 // 3,
+def _buffer(points: Array, faces: NDArray[np.int64] | None, **attributes: Array) -> Solid:
+    """three.js buffers; arrays are packed when the command is."""
+    columns = {"position": points, **attributes}
+    data: dict[str, Any] = {
+        "attributes": {
+            name: {"itemSize": 3, "type": "Float32Array", "array": values.astype("<f4").ravel()}
+            for name, values in columns.items()
+        }
     }
+    if faces is not None:
+        array = faces.astype("<u4").ravel()
+        data["index"] = {"itemSize": 1, "type": "Uint32Array", "array": array}
+    for entry in (*data["attributes"].values(), *filter(None, [data.get("index")])):
+        entry["normalized"] = False
+    low, high = points.min(axis=0), points.max(axis=0)
+    corners = (low + high) / 2 + _corners(*(high - low) / 2)
+    return Solid({"type": "BufferGeometry", "data": data}, np.eye(4), corners)
 
 
 def _corners(x: float, y: float, z: float) -> Array:
@@ -248,7 +249,95 @@ def _corners(x: float, y: float, z: float) -> Array:
     return signs * (x, y, z)
 
 
-def _attribute(values: NDArray[Any], size: int) -> dict[str, Any]:
-    """three.js buffer attribute; the array is packed when the command is (see `commands`)."""
-    kind = "Float32Array" if values.dtype.kind == "f" else "Uint32Array"
-    return {"itemSize": size, "type": kind, "array": values.ravel(), "normalized": False}
+# -- commands ------------------------------------------------------------------------------------
+
+_FORMAT = {"version": 4.5, "type": "Object"}
+_EXTENSIONS = {"f": 0x17, "u": 0x16}
+"""Message pack extensions by which meshcat's page knows float and unsigned 32 bit arrays."""
+
+
+def set_object(path: str, solid: Solid, material: dict[str, Any], matrix: ArrayLike) -> Command:
+    """Put a solid at ``path``.
+
+    Args:
+        path: node of the scene, names separated by ``/``.
+        solid: what to draw.
+        material: three.js material without ``uuid``.
+        matrix: placement in the node, stretch included, shape (4, 4).
+    """
+    shape, surface = f"{path}#geometry", f"{path}#material"
+    return {
+        "type": "set_object",
+        "path": path,
+        "object": {
+            "metadata": _FORMAT,
+            "geometries": [{"uuid": shape, **solid.geometry}],
+            "materials": [{"uuid": surface, **material}],
+            "object": {
+                "uuid": f"{path}#object",
+                "type": solid.kind,
+                "geometry": shape,
+                "material": surface,
+                "matrix": _by_columns(matrix),
+            },
+        },
+    }
+
+
+def set_light(path: str, light: dict[str, Any]) -> Command:
+    """Put a light (three.js object without ``uuid``) at ``path``."""
+    content = {"metadata": _FORMAT, "object": {"uuid": f"{path}#object", **light}}
+    return {"type": "set_object", "path": path, "object": content}
+
+
+def set_transform(path: str, matrix: ArrayLike) -> Command:
+    """Place the node at ``path`` in its parent, shape (4, 4)."""
+    return {"type": "set_transform", "path": path, "matrix": _by_columns(matrix)}
+
+
+def set_property(path: str, name: str, value: Any) -> Command:
+    """Set a property of the node at ``path``."""
+    return {"type": "set_property", "path": path, "property": name, "value": value}
+
+
+def packed(command: Command) -> bytes:
+    """A command as the page reads it."""
+    return bytes(umsgpack.packb(_plain(command)))
+
+
+def encoded(commands: Iterable[Command]) -> Iterator[str]:
+    """Commands as text for a page (base64)."""
+    return (base64.b64encode(packed(command)).decode() for command in commands)
+
+
+def phong(color: Color, *, in_front: bool = False) -> dict[str, Any]:
+    """Slightly glossy three.js material of a colour; ``in_front`` of whatever else is there."""
+    red, green, blue, alpha = (min(max(float(value), 0.0), 1.0) for value in color)
+    channels = [round(255 * value) for value in (red, green, blue)]
+    return {
+        "type": "MeshPhongMaterial",
+        "color": channels[0] << 16 | channels[1] << 8 | channels[2],
+        "specular": 0x1C1C1C,
+        "shininess": 35,
+        "side": 2,
+        # three.js draws transparent objects after the others.
+        "transparent": alpha < 1 or in_front,
+        "depthTest": not in_front,
+        "opacity": alpha,
+    }
+
+
+def _by_columns(matrix: ArrayLike) -> list[float]:
+    """The 16 numbers of a matrix in the order of three.js."""
+    return [float(value) for value in np.asarray(matrix, dtype=float).T.ravel()]
+
+
+def _plain(value: Any) -> Any:
+    """Replace arrays in nested containers by their message pack extensions."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, np.ndarray):
+        return umsgpack.Ext(_EXTENSIONS[value.dtype.kind], value.tobytes())
+    return value

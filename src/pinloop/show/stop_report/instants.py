@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ...safety.stopping.result import StopResult
@@ -69,9 +70,9 @@ class Clock:
     factor: float
     places: int
 
-    def text(self, seconds: float) -> str:
-        """A time with its unit."""
-        return f"{self.factor * seconds:.{self.places}f} {self.unit}"
+    def number(self, seconds: float) -> str:
+        """A time without its unit."""
+        return f"{self.factor * seconds:.{self.places}f}"
 
 
 @dataclass(frozen=True)
@@ -106,29 +107,27 @@ def happenings(result: StopResult) -> list[Happening]:
     known = {text: (words, "") for text, words in _PLAIN.items()}
     for name in result.robot.joints:
         known |= {form.format(name): (words, name) for form, words in _OF_JOINT.items()}
-    events: list[Happening] = []
-    for t, text in result.events:
-        what, joint = known.get(text, (text, ""))
-        at = _alike(events, t, what)
-        if at is None:
-            events.append(Happening(t, what, (joint,) if joint else ()))
-        elif joint and joint not in events[at].joints:
-            events[at] = Happening(events[at].t, what, (*events[at].joints, joint))
-    return events
+    return _together((t, *known.get(text, (text, ""))) for t, text in result.events)
 
 
-def _alike(events: list[Happening], t: float, what: str) -> int | None:
-    """Where the same thing is at the same instant, among the last ones; None if it is not there."""
-    for k in reversed(range(len(events))):
-        if t - events[k].t > SAME_INSTANT:
-            return None
-        if events[k].what == what:
-            return k
-    return None
+def _together(events: Iterable[tuple[float, str, str]]) -> list[Happening]:
+    """Things with their joints, in order; the same thing at the same instant once."""
+    groups: list[Happening] = []
+    for t, what, joint in events:
+        at = len(groups) - 1
+        while at >= 0 and abs(t - groups[at].t) <= SAME_INSTANT and groups[at].what != what:
+            at -= 1
+        joints = (joint,) if joint else ()
+        if at < 0 or abs(t - groups[at].t) > SAME_INSTANT:
+            groups.append(Happening(t, what, joints))
+        else:
+            joints = tuple(dict.fromkeys((*groups[at].joints, *joints)))
+            groups[at] = Happening(groups[at].t, what, joints)
+    return groups
 
 
 def instants(result: StopResult, clock: Clock) -> list[Instant]:
-    """Lines for plots of the whole robot, in the unit of the clock."""
+    """Lines for charts of the whole robot, in the unit of the clock."""
     ends = _ends(result)
     events = [event for event in happenings(result) if event.what not in _QUIET]
     if len(events) + len(ends) > _MOST:
@@ -141,29 +140,18 @@ def instants(result: StopResult, clock: Clock) -> list[Instant]:
 
 
 def instants_of_joint(result: StopResult, name: str, clock: Clock) -> list[Instant]:
-    """Lines for plots of one joint, in the unit of the clock."""
-    marks = [
-        Instant(clock.factor * event.t, event.what)
-        for event in happenings(result)
-        if name in event.joints and event.what not in _QUIET
-    ][:_MOST]
-    ends = (clock.factor * end.t for end in _ends(result) if name in end.joints)
-    return [*marks, *(Instant(t, "at rest") for t in ends)]
+    """Lines for charts of one joint, in the unit of the clock."""
+    events = [event for event in happenings(result) if event.what not in _QUIET]
+    own = [event for event in events if name in event.joints][:_MOST]
+    own += [event for event in _ends(result) if name in event.joints]
+    return [Instant(clock.factor * event.t, event.what) for event in own]
 
 
 def _ends(result: StopResult) -> list[Happening]:
-    """When the joints that moved stand for good."""
-    ends: list[Happening] = []
-    for name, joint in result.joints.items():
-        if joint.state == "moving" or joint.time == 0.0:
-            continue
-        for k, other in enumerate(ends):
-            if abs(other.t - joint.time) <= SAME_INSTANT:
-                ends[k] = Happening(other.t, "at rest", (*other.joints, name))
-                break
-        else:
-            ends.append(Happening(joint.time, "at rest", (name,)))
-    return sorted(ends, key=lambda event: event.t)
+    """When the joints that moved come to rest for good."""
+    joints = [j for j in result.joints.values() if j.state != "moving" and j.time != 0.0]
+    ends = ((j.time, "at rest", j.name) for j in sorted(joints, key=lambda joint: joint.time))
+    return _together(ends)
 
 
 def _label(event: Happening, every: set[str]) -> str:

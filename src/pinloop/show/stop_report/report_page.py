@@ -1,36 +1,58 @@
-"""The page of a report: its sections in order, in one file that needs nothing else."""
+"""The page of a stop: numbers, charts, assumptions and replay, for the template ``stop.html``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
+from ...boundary.files import write_text
 from ...safety.stopping.assumptions import PLANNING_AID
-from ...safety.stopping.export import as_document
+from ...safety.stopping.export import brakes_record, robot_record, versions
+from ...safety.stopping.joint_stop import JointStop
+from ...safety.stopping.point_stop import PointStop
 from ...safety.stopping.result import StopResult
 from ...safety.stopping.stop_table import stop_table
-from ...tables.markup import Content, Markup, element
-from ...tables.page import asset, document
-from ...tables.report import Block, KeyValues, Section, Table, section_blocks
-from ...tables.report_html import key_values_html, table_html
-from ..plots.chart_shapes import Stack, lanes, stacks
-from ..scene.html import policy
-from .instants import Clock, clock_of, instants
-from .joint_curves import Curves, curves_of, energy_stacks, heat_stacks, joint_lanes
-from .sections import (
-    area_legend,
-    assumptions_section,
-    badge,
-    cards,
-    event_table,
-    figure,
-    made_at,
-    own_sections,
-    report_style,
-    section,
-)
-from .stop_replay import Motion, motion_of
+from ...tables.number_format import decimals, listed, milliseconds, number, units_of
+from ...tables.page import render
+from ...tables.report import KeyValues, Section, Table, section_blocks
+from ..plots.svg import figure
+from ..scene.robot_page import viewer_script
+from .instants import happenings
+from .sections import Badge, Card, make_motion, provenance_of, time_stamp
+from .stop_curves import StopCurves, energy_flow, heat_by_joint, stacked
 
-__all__ = ["page_of"]
+__all__ = ["page_of", "write_report"]
+
+
+def write_report(
+    result: StopResult,
+    path: str | Path,
+    *,
+    swept: bool = False,
+    facts: Iterable[tuple[str, str]] = (),
+    sections: Iterable[Section] = (),
+    stamp: bool = False,
+) -> Path:
+    """Write the report of a stop as one HTML file that any browser shows without a network.
+
+    The same stop gives the same bytes, unless it is stamped.
+
+    Args:
+        result: the stop.
+        path: file to write.
+        swept: whether the replay shows the volume that the robot sweeps.
+        facts: further lines about what was stopped: a name and what it is.
+        sections: further parts of one's own.
+        stamp: say when it was written.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        BadValue: the file cannot be written.
+    """
+    text = page_of(result, swept=swept, facts=facts, sections=sections, stamp=stamp)
+    return write_text(path, text)
 
 
 def page_of(
@@ -41,147 +63,121 @@ def page_of(
     sections: Iterable[Section] = (),
     stamp: bool = False,
 ) -> str:
-    """The text of a report, see `write_report`."""
-    clock = clock_of(result)
-    motion = motion_of(result, swept=swept)
-    title = f"{result.robot.name}: stop of category {result.category.number}"
+    """The text of a report, see `write_report`; its tables are those of the table of the stop."""
     own = section_blocks(result, sections)
-    return document(
-        title,
-        motion.player.style + report_style(),
-        _header(result, stamp=stamp),
-        element(
-            "main", *_sections(result, clock, motion, facts, own), data_per_second=clock.factor
-        ),
-        _footer(result),
-        Markup(motion.player.scripts),
-        element("script", Markup(asset(__package__, "report.js"))),
-        policy=policy(),
+    blocks = stop_table(result, facts).blocks
+    curves = StopCurves(result)
+    lanes, phases = curves.lanes()
+    energies = (
+        stacked("Where the energy came from, and where it went", energy_flow(result)),
+        stacked("Heat, joint by joint", heat_by_joint(result)),
+    )
+    return render(
+        "show/stop_report/templates/stop.html",
+        result=result,
+        planning_aid=PLANNING_AID,
+        stamp=time_stamp(stamp),
+        badge=_badge(result),
+        cards=list(_cards(result)),
+        motion=make_motion(result, swept=swept),
+        facts=[block for block in blocks if isinstance(block, KeyValues)],
+        tables=[block for block in blocks if isinstance(block, Table)],
+        curves=curves,
+        figure=figure,
+        lanes=figure(lanes, phases) if lanes.rows else "",
+        energies=[figure(chart, parts) for chart, parts in energies if parts],
+        events=happenings(result),
+        own=own,
+        provenance=provenance_of(result.assumptions, result.brakes),
+        versions=versions(),
+        records=[
+            ("robot", robot_record(result.history.train.robot)),
+            ("brakes", brakes_record(result.brakes, result.assumptions)),
+        ],
+        viewer=viewer_script(),
     )
 
 
-def _header(result: StopResult, *, stamp: bool) -> Markup:
-    return element(
-        "header",
-        element("p", f"Stop analysis, category {result.category.number}", class_="kind"),
-        element("h1", result.robot.name),
-        badge(result),
-        element("p", PLANNING_AID, class_="planning"),
-        made_at() if stamp else Markup(""),
+_OUTCOMES = {
+    "stopped": Badge("good", "STOPPED", " and holds"),
+    "does not hold": Badge("bad", "DOES NOT HOLD", ""),
+    "time-out": Badge("bad", "NOT STOPPED", " within the time computed"),
+}
+
+
+def _badge(result: StopResult) -> Badge:
+    beyond = (passed.joint for passed in result.joint_limits() if passed.kind == "position")
+    return _OUTCOMES[result.outcome].beyond(beyond, "")
+
+
+def _cards(result: StopResult) -> Iterator[Card]:
+    reaction = min(result.reaction_time, result.stopping_time)
+    braking = result.stopping_time - reaction
+    moving = any(joint.state == "moving" for joint in result.joints.values())
+    name = "time computed" if moving else "time to standstill"
+    value, unit = milliseconds(result.stopping_time).split(" ")
+    yield Card(
+        "stopping time" if result.outcome == "stopped" else name,
+        value,
+        unit,
+        f"{milliseconds(reaction)} reaction + {milliseconds(braking)} braking",
+    )
+    yield _tool(result.point())
+    joints = list(result.joints.values())
+    if joints:
+        yield _worst(result, joints)
+    known = [joint for joint in joints if joint.gear_use is not None]
+    if known:
+        gear = max(known, key=lambda joint: joint.gear_use or 0.0)
+        use, unit = gear.gear_use or 0.0, units_of(result.robot, gear.name).torque
+        more = f"{gear.name}: {_four(gear.peak_gear_torque)} of {_four(gear.gear_limit)} {unit}"
+        mark = "bad" if use > 1 else ""
+        yield Card("highest gear utilisation", number(100 * use, 0), "%", more, mark)
+    loaded = [joint for joint in joints if joint.load]
+    if loaded and result.outcome != "time-out":
+        yield _holding(result, min(loaded, key=lambda joint: joint.margin))
+
+
+def _tool(point: PointStop) -> Card:
+    paths = [1e3 * path for path in (point.length, point.reaction_length, point.braking_length)]
+    places = decimals(paths, most=3)
+    length, reaction, braking = (number(path, places) for path in paths)
+    speed = 1e3 * point.peak_speed
+    peak = number(speed, decimals([speed], most=3))
+    more = f"{reaction} mm reaction + {braking} mm braking; peak speed {peak} mm/s"
+    return Card(f"tool path ({point.frame})", length, "mm", more)
+
+
+def _worst(result: StopResult, joints: list[JointStop]) -> Card:
+    """The joint that moves farthest, and the one that comes to rest last."""
+    turning = [j for j in joints if units_of(result.robot, j.name).shown == "deg"]
+    worst = max(turning or joints, key=lambda joint: abs(joint.angle))
+    last = max(joints, key=lambda joint: joint.time)
+    units = units_of(result.robot, worst.name)
+    value = units.factor * worst.angle
+    text = f"{worst.name} moves farthest"
+    moving = [joint.name for joint in joints if joint.state == "moving"]
+    if moving:
+        text += f"; still in motion: {listed(moving)}"
+    else:
+        text += " and" if last is worst else f"; {last.name}"
+        text += f" comes to rest last, after {milliseconds(last.time)}"
+    return Card("worst joint", number(value, decimals([value], most=3)), units.shown, text)
+
+
+def _holding(result: StopResult, joint: JointStop) -> Card:
+    """The joint with the least reserve against gravity."""
+    unit = units_of(result.robot, joint.name).torque
+    hold = "a tooth" if joint.hold == float("inf") else f"{_four(joint.hold)} {unit}"
+    return Card(
+        "smallest holding margin",
+        ">1000" if joint.margin > 1000.0 else number(joint.margin, 2),
+        "\N{MULTIPLICATION SIGN} load",
+        f"{joint.name}: held by {hold}, load {_four(abs(joint.load))} {unit}",
+        "bad" if joint.margin < 1 else "",
     )
 
 
-def _sections(
-    result: StopResult,
-    clock: Clock,
-    motion: Motion,
-    facts: Iterable[tuple[str, str]],
-    own: Sequence[Block],
-) -> Iterator[Markup]:
-    """The sections of the page; what tables say is what the table of the stop says."""
-    report = stop_table(result, facts)
-    grids = [block for block in report.blocks if isinstance(block, Table)]
-    alone = {grid.title: grid for grid in grids if grid.title in ("Tool", "Energy")}
-    curves = curves_of(result, clock)
-    yield cards(result)
-    if result.warnings:
-        items = (element("li", warning) for warning in result.warnings)
-        yield section("Warnings", "warnings", element("ul", *items))
-    yield section("Replay", "replay", Markup(motion.player.markup), motion.remarks)
-    stated = (key_values_html(block) for block in report.blocks if isinstance(block, KeyValues))
-    yield section("What was stopped", "setting", *stated)
-    yield section(
-        "Joints",
-        "joints",
-        *(table_html(grid) for grid in grids if grid.title not in alone),
-        _lanes(result, clock),
-    )
-    yield section(
-        "Tool",
-        "tool",
-        *(table_html(grid, titled=False) for grid in _of(alone, "Tool")),
-        figure(curves.tool),
-    )
-    yield from _plots(curves)
-    yield section(
-        "Energy",
-        "energy",
-        *(table_html(grid, titled=False) for grid in _of(alone, "Energy")),
-        _bars("Where the energy came from, and where it went", energy_stacks(result)),
-        _bars("Heat, joint by joint", heat_stacks(result)),
-        figure(curves.energy),
-        figure(curves.power),
-    )
-    yield section("Events", "events", event_table(result, clock))
-    yield from own_sections(own)
-    yield assumptions_section(result.assumptions, result.brakes)
-
-
-def _of(grids: dict[str, Table], title: str) -> list[Table]:
-    return [grids[title]] if title in grids else []
-
-
-def _plots(curves: Curves) -> Iterator[Markup]:
-    """Positions and velocities; torques joint by joint."""
-    yield section(
-        "Motion", "motion", *(figure(plot) for plot in (*curves.positions, *curves.velocities))
-    )
-    if curves.torques:
-        several = (figure(plot, titled=True) for plot in curves.torques)
-        yield section(
-            "Torques at the joints",
-            "torques",
-            element(
-                "p",
-                "At the joint, gear included; of brake and drive before the losses of the gear. "
-                "Of a joint at rest, what holds it is split in proportion to what each could "
-                "hold.",
-                class_="remark",
-            ),
-            element("div", *several, class_="multiples"),
-        )
-
-
-def _bars(title: str, bars: list[Stack]) -> Markup:
-    """Stacked bars with a legend."""
-    parts = {part.name: part.color for bar in bars for part in bar.parts}
-    if not parts:
-        return Markup("")
-    return element(
-        "figure",
-        element("figcaption", element("span", title, class_="title"), area_legend(parts)),
-        stacks(title, "energy [J]", bars),
-    )
-
-
-def _lanes(result: StopResult, clock: Clock) -> Markup:
-    """What each joint does when."""
-    rows, span = joint_lanes(result, clock)
-    if not rows:
-        return Markup("")
-    colors = {stretch.name: stretch.color for lane in rows for stretch in lane.spans}
-    order = [name for name in ("reaction", "braking", "at rest") if name in colors]
-    title = "Joints: reaction, braking, at rest"
-    label = f"time since the signal [{clock.unit}]"
-    return element(
-        "figure",
-        element(
-            "figcaption",
-            element("span", title, class_="title"),
-            area_legend({name: colors[name] for name in order}),
-        ),
-        lanes(title, label, rows, span, instants(result, clock)),
-    )
-
-
-def _footer(result: StopResult) -> Markup:
-    """Versions and digests, by which the computation can be done again."""
-    document = as_document(result)
-    versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
-    lines: list[Content] = [f"Computed with {versions}."]
-    for name in ("robot", "brakes"):
-        record = document["robot"] if name == "robot" else document["brakes"]
-        if record["sha256"] is not None:
-            lines.append(f"{name}: {record['file']}, SHA-256 {record['sha256']}")
-    lines.append(PLANNING_AID)
-    return element("footer", *(element("p", line) for line in lines))
+def _four(value: float | None) -> str:
+    """A number with four digits."""
+    return "-" if value is None else number(value, decimals([value]))

@@ -1,243 +1,67 @@
-"""What pages of reports are made of: sections, cards, figures, events, provenance of numbers."""
+"""What pages of reports share, as data for their templates: cards, badges, provenance, replays."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ...safety.brakes.brakes import Assumption, Brakes
 from ...safety.brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS, quantity
-from ...safety.stopping.joint_stop import JointStop
-from ...safety.stopping.point_stop import PointStop
+from ...safety.space.swept import SweptVolume, swept_volume
 from ...safety.stopping.result import StopResult
-from ...tables.markup import Content, Markup, element, joined
-from ...tables.number_format import decimals, listed, milliseconds, number, units_of
-from ...tables.page import asset, style
-from ...tables.report import Block
-from ...tables.report_html import block_html, framed_table
-from ..plots.svg import Plot, area_key, legend
-from .instants import Clock, happenings
+from ...tables.number_format import listed, number
+from ...tables.page import Markup
+from ..scene.motion import frame_times
+from ..scene.replay import MESH_BYTES, Additions, Layer, Trace, make_replay
+from .instants import shown_until
 
-__all__ = [
-    "area_legend",
-    "assumptions_section",
-    "badge",
-    "card",
-    "cards",
-    "chain_table",
-    "event_table",
-    "figure",
-    "made_at",
-    "notes_of",
-    "own_sections",
-    "parameter_tables",
-    "provenance_counts",
-    "report_style",
-    "section",
-]
+__all__ = ["Badge", "Card", "Motion", "Provenance", "make_motion", "provenance_of", "time_stamp"]
+
+_REACTION, _BRAKING = (0.45, 0.49, 0.55, 1.0), (0.80, 0.12, 0.45, 1.0)
+_VOLUME = (0.10, 0.55, 0.45, 0.20)
+_TRIANGLES = 40_000
+"""What a picture of a volume needs; more are not worth the bytes."""
+_ABREAST = 6
+"""So many joints stand beside each other in a table of parameters."""
 
 
-def made_at() -> Markup:
-    """When the page was made: now."""
-    return element("p", f"made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC", class_="made")
+def time_stamp(stamp: bool) -> str:
+    """Now, if a page is to say when it was made."""
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC" if stamp else ""
 
 
-def section(title: str, name: str, *content: Content) -> Markup:
-    """A part of the page with a heading."""
-    return element("section", element("h2", title), joined(*content), id=name, class_="part")
+class Badge(NamedTuple):
+    """What became of a stop or a study: a mark for colours, a word, and the rest."""
 
+    mark: str
+    word: str
+    more: str
 
-def own_sections(blocks: Iterable[Block]) -> Iterator[Markup]:
-    """Parts of the page that a user has written."""
-    for index, block in enumerate(blocks, start=1):
-        yield section(block.title, f"own-{index}", block_html(block, titled=False))
+    @property
+    def icon(self) -> str:
+        """A sign for those who do not see the colour."""
+        if self.mark == "good":
+            return "\N{CHECK MARK}"
+        return "\N{WARNING SIGN}\N{VARIATION SELECTOR-15}"
 
-
-def figure(plot: Plot, *, titled: bool = False, legend: bool = True) -> Markup:
-    """A plot with its name and legend.
-
-    Args:
-        plot: the plot.
-        titled: whether it is one of several of half the width.
-        legend: whether the curves are named.
-    """
-    name = element("span", plot.title, class_="title")
-    return element(
-        "figure",
-        element("figcaption", name, plot.legend() if legend else ""),
-        plot.svg(),
-        class_="half" if titled else None,
-    )
-
-
-def area_legend(colors: Mapping[str, str]) -> Markup:
-    """A legend of coloured areas: colours by name."""
-    return legend((name, area_key(color)) for name, color in colors.items())
-
-
-def assumptions_section(
-    assumptions: Sequence[Assumption], brakes: Brakes, more: Iterable[str] = ()
-) -> Markup:
-    """Every number with its provenance.
-
-    Args:
-        assumptions: the numbers.
-        brakes: whose remarks are told.
-        more: further sentences.
-    """
-    notes = notes_of(brakes)
-    remarks = []
-    if notes:
-        remarks.append(element("h3", "Remarks in the brakes file"))
-        remarks.append(element("ul", *(element("li", note) for note in notes)))
-    return section(
-        "What it rests on",
-        "assumptions",
-        element(
-            "p",
-            "Every number of the signal chain and of the brakes, gears, friction and "
-            "drives, with a letter for where it comes from:",
-        ),
-        provenance_counts(assumptions),
-        chain_table(assumptions),
-        *parameter_tables(assumptions),
-        *(element("p", sentence) for sentence in more),
-        *remarks,
-    )
-
-
-def report_style() -> str:
-    """Rules for the pages of reports."""
-    return style() + asset(__package__, "report.css")
-
-
-_OUTCOMES = {
-    "stopped": ("good", "STOPPED", "and holds"),
-    "does not hold": ("bad", "DOES NOT HOLD", ""),
-    "time-out": ("bad", "NOT STOPPED", "within the time computed"),
-}
-
-
-def badge(result: StopResult) -> Markup:
-    """What became of the stop, for all to see."""
-    mark, word, more = _OUTCOMES[result.outcome]
-    beyond = {passed.joint: None for passed in result.joint_limits() if passed.kind == "position"}
-    if mark == "good" and beyond:
-        mark, more = "warn", f"{more}, but beyond the limits of {listed(list(beyond))}"
-    icon = "\N{CHECK MARK}" if mark == "good" else "\N{WARNING SIGN}\N{VARIATION SELECTOR-15}"
-    return element(
-        "p",
-        element("span", icon, aria_hidden="true"),
-        " ",
-        element("strong", word),
-        f" {more}" if more else "",
-        class_=f"badge {mark}",
-    )
-
-
-def cards(result: StopResult) -> Markup:
-    """The numbers that count."""
-    return element("div", *_cards(result), class_="cards")
-
-
-def _cards(result: StopResult) -> Iterator[Markup]:
-    reaction = min(result.reaction_time, result.stopping_time)
-    braking = result.stopping_time - reaction
-    moving = any(joint.state == "moving" for joint in result.joints.values())
-    name = "time computed" if moving else "time to standstill"
-    yield card(
-        "stopping time" if result.outcome == "stopped" else name,
-        *_parted(milliseconds(result.stopping_time)),
-        f"{milliseconds(reaction)} reaction + {milliseconds(braking)} braking",
-    )
-    yield _tool(result.point())
-    joints = list(result.joints.values())
-    if joints:
-        yield _worst(result, joints)
-    known = [joint for joint in joints if joint.gear_use is not None]
-    if known:
-        gear = max(known, key=lambda joint: joint.gear_use or 0.0)
-        use = number(100 * (gear.gear_use or 0.0), 0)
-        unit = units_of(result.robot, gear.name).torque
-        yield card(
-            "highest gear utilisation",
-            use,
-            "%",
-            f"{gear.name}: {_four(gear.peak_gear_torque)} of {_four(gear.gear_limit)} {unit}",
-            "bad" if (gear.gear_use or 0.0) > 1 else "",
+    def beyond(self, joints: Iterable[str], who: str) -> Badge:
+        """The same with joints that get beyond their limits."""
+        names = list(dict.fromkeys(joints))
+        if self.mark != "good" or not names:
+            return self
+        return Badge(
+            "warn", self.word, f"{self.more}, but {who}beyond the limits of {listed(names)}"
         )
-    loaded = [joint for joint in joints if joint.load]
-    if loaded and result.outcome != "time-out":
-        weakest = min(loaded, key=lambda joint: joint.margin)
-        yield _holding(result, weakest)
 
 
-def _tool(point: PointStop) -> Markup:
-    ways = [1e3 * way for way in (point.length, point.reaction_length, point.braking_length)]
-    places = decimals(ways, most=3)
-    length, reaction, braking = (number(way, places) for way in ways)
-    speed = 1e3 * point.peak_speed
-    peak = number(speed, decimals([speed], most=3))
-    return card(
-        f"tool path ({point.frame})",
-        length,
-        "mm",
-        f"{reaction} mm reaction + {braking} mm braking; peak speed {peak} mm/s",
-    )
-
-
-def _worst(result: StopResult, joints: list[JointStop]) -> Markup:
-    """The joint that moves farthest, and the one that stands last."""
-    turning = [j for j in joints if units_of(result.robot, j.name).shown == "deg"]
-    sort = turning or joints
-    worst = max(sort, key=lambda joint: abs(joint.angle))
-    last = max(joints, key=lambda joint: joint.time)
-    units = units_of(result.robot, worst.name)
-    value = units.factor * worst.angle
-    text = f"{worst.name} moves farthest"
-    moving = [joint.name for joint in joints if joint.state == "moving"]
-    if moving:
-        text += f"; still in motion: {listed(moving)}"
-    elif last is worst:
-        text += f" and comes to rest last, after {milliseconds(last.time)}"
-    else:
-        text += f"; {last.name} comes to rest last, after {milliseconds(last.time)}"
-    return card("worst joint", number(value, decimals([value], most=3)), units.shown, text)
-
-
-def _holding(result: StopResult, joint: JointStop) -> Markup:
-    """The joint with the least reserve against gravity."""
-    unit = units_of(result.robot, joint.name).torque
-    hold = "a tooth" if joint.hold == float("inf") else f"{_four(joint.hold)} {unit}"
-    ample = joint.margin > 1000.0
-    return card(
-        "smallest holding margin",
-        ">1000" if ample else number(joint.margin, 2),
-        "\N{MULTIPLICATION SIGN} load",
-        f"{joint.name}: held by {hold}, load {_four(abs(joint.load))} {unit}",
-        "bad" if joint.margin < 1 else "",
-    )
-
-
-def _four(value: float | None) -> str:
-    """A number with four digits."""
-    return "-" if value is None else number(value, decimals([value]))
-
-
-def _parted(text: str) -> tuple[str, str]:
-    value, unit = text.split(" ")
-    return value, unit
-
-
-def _kept_together(text: str) -> Markup:
-    """A text whose numbers stay with their units at the end of a line."""
-    units = r"(?<=\d) (ms|mm/s|mm|N m|N|s)\b"
-    return Markup(re.sub(units, lambda match: match[0].replace(" ", "&nbsp;"), joined(text)))
-
-
-def card(name: str, value: str, unit: str, more: str, mark: str = "") -> Markup:
+@dataclass(frozen=True)
+class Card:
     """A number that counts.
 
     Args:
@@ -245,89 +69,153 @@ def card(name: str, value: str, unit: str, more: str, mark: str = "") -> Markup:
         value: the number.
         unit: its unit.
         more: a line below it.
-        mark: what it is for colours: "good", "bad", or neither.
+        mark: what it is for colours: "bad" or nothing.
+        case: the case of a study in which it was, named ahead of the line.
+        before: what stands ahead of that.
     """
-    return element(
-        "div",
-        element("h2", name),
-        element("p", element("strong", value), " ", unit, class_=f"value {mark}".strip()),
-        element("p", _kept_together(more), class_="more"),
-        class_="card",
+
+    name: str
+    value: str
+    unit: str
+    more: str
+    mark: str = ""
+    case: int | None = None
+    before: str = ""
+
+    @property
+    def together(self) -> str:
+        """The line, whose numbers stay with their units where it is broken."""
+        units = r"(?<=\d) (ms|mm/s|mm|N m|N|s)\b"
+        space = "\N{NO-BREAK SPACE}"
+        return re.sub(units, lambda match: match[0].replace(" ", space), self.more)
+
+
+# -- the replay of a stop -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Motion:
+    """The replay of a stop, the tool whose path it shows, and sentences below it."""
+
+    player: Markup
+    tool: str
+    remarks: tuple[str, ...]
+
+
+def make_motion(
+    result: StopResult,
+    *,
+    swept: bool = False,
+    shared: dict[str, int] | None = None,
+    layers: Sequence[Layer] = (),
+    frames: int | None = None,
+    mesh_bytes: int = MESH_BYTES,
+) -> Motion:
+    """Make the replay of a stop: start pose, tool path, who is at rest, and the volume swept.
+
+    Args:
+        result: the stop.
+        swept: whether the volume swept is shown.
+        shared: commands that several replays of one page have in common.
+        layers: further surfaces that stand still.
+        frames: so many frames there are at most, if it is given.
+        mesh_bytes: what the meshes of the robot may take.
+    """
+    remarks, layers = [], list(layers)
+    t = frame_times(result.run, shown_until(result))
+    if frames is not None and len(t) > frames:
+        t = t[np.linspace(0, len(t) - 1, frames).round().astype(int)]
+    volume = swept_volume(result.run, max_triangles=_TRIANGLES) if swept else None
+    if volume is not None:
+        mesh = volume.mesh()
+        layers.append(Layer("volume swept", mesh.vertices, mesh.faces, _VOLUME))
+    reaction = min(result.reaction_time, float(result.run.t[-1]))
+    traces = (
+        Trace(result.tool, _REACTION, end=reaction),
+        Trace(result.tool, _BRAKING, start=reaction),
     )
+    replay = make_replay(
+        result.run,
+        times=t,
+        marked=result.joints,
+        additions=Additions(traces=traces, layers=layers),
+        mesh_bytes=mesh_bytes,
+    )
+    if replay.cell > 0:
+        size = f"{1e3 * replay.cell:.2g} mm"
+        remarks.append(f"Meshes are simplified to {size} to keep this file small.")
+    if volume is not None:
+        remarks.append(_volume_remark(volume))
+    player = replay.player(trace_label="tool path", ghost_label="pose at the signal", shared=shared)
+    return Motion(player, result.tool, tuple(remarks))
 
 
-_ABREAST = 6
-"""So many joints stand beside each other in a table of parameters."""
+def _volume_remark(volume: SweptVolume) -> str:
+    ends = (
+        f"{axis} = {number(low, 3)} to {number(high, 3)} m"
+        for axis, low, high in zip("xyz", *volume.bounds, strict=True)
+    )
+    text = (
+        f"The volume swept holds the robot at every instant and is nowhere more than "
+        f"{1e3 * volume.excess:.1f} mm too large, meshes counting as their convex hulls. "
+        f"It reaches from {', '.join(ends)} in the world."
+    )
+    if volume.bare:
+        text += f" Bodies without shapes are not in it: {', '.join(volume.bare)}."
+    return text
 
-SOURCES = {
-    "measured": ("M", "measured"),
-    "datasheet": ("D", "from a data sheet"),
-    "robot": ("R", "from the robot's file"),
-    "assumed": ("A", "assumed"),
-    "default": ("\N{EN DASH}", "not given: default taken"),
+
+# -- provenance -----------------------------------------------------------------------------------
+
+
+class Source(NamedTuple):
+    """Where a number comes from: its name for colours, a letter, words."""
+
+    name: str
+    letter: str
+    words: str
+
+
+_SOURCES = {
+    source.name: source
+    for source in (
+        Source("measured", "M", "measured"),
+        Source("datasheet", "D", "from a data sheet"),
+        Source("robot", "R", "from the robot's file"),
+        Source("assumed", "A", "assumed"),
+        Source("default", "\N{EN DASH}", "not given: default taken"),
+    )
 }
-"""Letter and words for where a number comes from."""
 
 
-def event_table(result: StopResult, clock: Clock) -> Markup:
-    """Everything that happened."""
-    rows = (
-        element(
-            "tr",
-            element("td", f"{clock.factor * event.t:.{clock.places}f}", class_="right"),
-            element("td", event.what),
-            element("td", ", ".join(event.joints) or "robot"),
-        )
-        for event in happenings(result)
-    )
-    head = element(
-        "thead",
-        element(
-            "tr",
-            element("th", f"t [{clock.unit}]", scope="col", class_="right"),
-            element("th", "what", scope="col"),
-            element("th", "who", scope="col"),
-        ),
-    )
-    title = "Events in order of time"
-    return framed_table(title, "events", head, element("tbody", *rows), titled=False)
+class Row(NamedTuple):
+    """A parameter, its unit, and its values with their sources; None where it has no value."""
+
+    name: str
+    unit: str
+    cells: Sequence[tuple[str, Source | None]]
 
 
-# -- provenance ---------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Provenance:
+    """Every number that a result rests on, with where it comes from.
+
+    Args:
+        counts: how many numbers come from where.
+        chain: the signal chain.
+        tables: parameters of brakes, gears, friction and drives: title, joints, and rows.
+        notes: what the brakes file remarks.
+    """
+
+    counts: Sequence[tuple[Source, int]]
+    chain: Sequence[Row]
+    tables: Sequence[tuple[str, Sequence[str], Sequence[Row]]]
+    notes: Sequence[str]
 
 
-def provenance_counts(rows: Iterable[Assumption]) -> Markup:
-    """How many numbers come from where, with the letters that stand for it."""
-    counts = Counter(_source(row) for row in rows)
-    return element(
-        "ul",
-        *(
-            element("li", _letter(source), " ", element("strong", str(counts[source])), f" {words}")
-            for source, (_, words) in SOURCES.items()
-        ),
-        class_="sources",
-    )
-
-
-def chain_table(assumptions: Iterable[Assumption]) -> Markup:
-    """The signal chain, with provenance."""
-    rows = []
-    for row in assumptions:
-        if row.joint:
-            continue
-        value, unit = quantity(row.value, row.unit, CHAIN_PARAMETERS[row.parameter])
-        rows.append(
-            element(
-                "tr",
-                element("th", _heading(row.parameter, unit), scope="row"),
-                element("td", value, " ", _letter(_source(row)), class_="right"),
-            )
-        )
-    return framed_table("Signal chain", "parameters", element("tbody", *rows))
-
-
-def parameter_tables(assumptions: Iterable[Assumption]) -> list[Markup]:
-    """Parameters of brakes, gears, friction and drives, joints beside each other."""
+def provenance_of(assumptions: Sequence[Assumption], brakes: Brakes) -> Provenance:
+    """Sort numbers by what they belong to; the remarks are those of the brakes."""
+    counts = Counter(_source(row) for row in assumptions)
     table = {(row.parameter, row.joint): row for row in assumptions if row.joint}
     joints = list(dict.fromkeys(joint for _, joint in table))
     tables = []
@@ -335,62 +223,43 @@ def parameter_tables(assumptions: Iterable[Assumption]) -> list[Markup]:
         some = joints[first : first + _ABREAST]
         title = "Brakes, gears, friction and drives"
         title += "" if len(joints) <= _ABREAST else f": {some[0]} to {some[-1]}"
-        tables.append(_parameters(title, some, table))
-    return tables
-
-
-def notes_of(brakes: Brakes) -> list[str]:
-    """What the brakes file remarks about numbers."""
+        tables.append((title, some, list(_parameters(some, table))))
     notes = [f"{name}: {note}" for name, note in brakes.chain.notes.items()]
     for joint, brake in brakes.joints.items():
         notes += [f"{joint}, {name}: {note}" for name, note in brake.notes.items()]
-    return notes
-
-
-def _parameters(
-    title: str, joints: Sequence[str], table: dict[tuple[str, str], Assumption]
-) -> Markup:
-    rows = []
-    for parameter in JOINT_PARAMETERS:
-        quantities = {
-            joint: quantity(row.value, row.unit, JOINT_PARAMETERS[parameter])
-            for joint in joints
-            if (row := table.get((parameter, joint))) is not None
-        }
-        if not quantities:
-            continue
-        units = {unit for _, unit in quantities.values()} - {""}
-        common = units.pop() if len(units) == 1 else ""
-        cells = []
-        for joint in joints:
-            if joint not in quantities:
-                cells.append(element("td", "", class_="right"))
-                continue
-            value, unit = quantities[joint]
-            text = value if unit == common or not unit else f"{value} {unit}"
-            source = _letter(_source(table[parameter, joint]))
-            cells.append(element("td", text, " ", source, class_="right"))
-        rows.append(element("tr", element("th", _heading(parameter, common), scope="row"), *cells))
-    head = element(
-        "thead",
-        element(
-            "tr",
-            element("th", "parameter", scope="col"),
-            *(element("th", joint, scope="col", class_="right") for joint in joints),
-        ),
+    return Provenance(
+        [(source, counts[source]) for source in _SOURCES.values()],
+        [_row([row], CHAIN_PARAMETERS) for row in assumptions if not row.joint],
+        tables,
+        notes,
     )
-    return framed_table(title, "parameters", head, element("tbody", *rows))
 
 
-def _source(row: Assumption) -> str:
-    return row.source if row.given or row.source != "assumed" else "default"
+def _parameters(joints: Sequence[str], table: dict[tuple[str, str], Assumption]) -> Iterator[Row]:
+    for parameter in JOINT_PARAMETERS:
+        rows = [table.get((parameter, joint)) for joint in joints]
+        if any(rows):
+            yield _row(rows, JOINT_PARAMETERS)
 
 
-def _letter(source: str) -> Markup:
-    letter, words = SOURCES[source]
-    return element("abbr", letter, title=words, class_=f"source {source}")
+def _row(rows: Sequence[Assumption | None], parameters: Any) -> Row:
+    """Values of one parameter beside each other; their unit, if it is one, stands ahead."""
+    (parameter,) = {row.parameter for row in rows if row is not None}
+    values = [
+        None if row is None else quantity(row.value, row.unit, parameters[parameter])
+        for row in rows
+    ]
+    units = {value[1] for value in values if value} - {""}
+    common = units.pop() if len(units) == 1 else ""
+    cells: list[tuple[str, Source | None]] = []
+    for row, value in zip(rows, values, strict=True):
+        if row is None or value is None:
+            cells.append(("", None))
+        else:
+            text, unit = value
+            cells.append((text if unit in (common, "") else f"{text} {unit}", _source(row)))
+    return Row(parameter.replace("_", " "), common, cells)
 
 
-def _heading(parameter: str, unit: str) -> Markup:
-    name = parameter.replace("_", " ")
-    return joined(name, element("span", f" [{unit}]")) if unit else joined(name)
+def _source(row: Assumption) -> Source:
+    return _SOURCES[row.source if row.given or row.source != "assumed" else "default"]

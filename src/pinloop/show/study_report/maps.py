@@ -6,8 +6,8 @@ picture is no larger for more of them. Also obstacles as surfaces, for this and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import coal
 import lazy_loader
@@ -17,15 +17,16 @@ from numpy.typing import NDArray
 
 from ...errors import printable
 from ...safety.space.solids import Obstacle
-from ...tables.markup import Markup, element
+from ...tables.page import Markup
 from ...tolerances import STILL_TOOL
-from ..plots.chart_shapes import Hexagons, Outline, Spots, color_of, color_scale
-from ..plots.svg import Plot, Scale, Shape
+from ..plots.charts import Bar, Chart, Mark, Region
+from ..plots.svg import color_of, color_scale
 from ..scene.replay import Layer
-from ..stop_report.sections import figure, section
-from .results import Measures, QuantityDistribution, Results
+from .results import Measures, QuantityDistribution, Results, capital
 
-__all__ = ["hexagons", "map_section", "obstacle_layers", "outline", "surface"]
+trimesh = lazy_loader.load("trimesh")
+
+__all__ = ["Maps", "hexagons", "map_spans", "maps_of", "obstacle_layers", "outline", "surface"]
 
 Array = NDArray[np.float64]
 
@@ -33,19 +34,27 @@ _POINTS = 300
 """So many cases are shown one by one."""
 _ACROSS, _FILL = 26, 0.55
 """Hexagons across the map, at most and over the root of the number of cases."""
-_VIEWS = (("from above", 0, 1), ("from the side", 0, 2))
+_VIEWS = (("From above", 0, 1), ("From the side", 0, 2))
 _ROOM = 0.03
+_BEYOND = 0.5
+"""So far an obstacle widens the map, over the size of what the cases need: more is cut off."""
 _TALLEST, _FLATTEST = 1.25, 0.4
 """Height of a map over its width, at most and at least."""
+_COLOR = (0.45, 0.42, 0.36, 0.35)
 
 
-def map_section(
-    results: Results,
-    measures: Measures,
-    obstacles: Sequence[Obstacle],
-    tool: str,
-) -> Markup:
-    """Maps of the tool path and of the time.
+class Maps(NamedTuple):
+    """Maps: title, scale of colours and two views each; or a sentence why there are none."""
+
+    views: Sequence[tuple[str, Markup, list[Chart]]] = ()
+    remark: str = ""
+    still: str = ""
+
+
+def maps_of(
+    results: Results, measures: Measures, obstacles: Sequence[Obstacle], tool: str
+) -> Maps | None:
+    """Maps of tool path, time and clearance; None if no case stopped.
 
     Args:
         results: what came out.
@@ -55,128 +64,97 @@ def map_section(
     """
     chosen = [measures[name] for name in ("travel", "time", "clearance") if name in measures]
     if not chosen:
-        return Markup("")
+        return None
     name = printable(tool)
     everywhere = np.vstack([results.places, results.lost])
     if np.ptp(everywhere, axis=0).max() < STILL_TOOL:
         text = f"{name} is at the same place when the signal comes in all cases: there is no map."
-        return section("Workspace", "workspace", element("p", text))
-    many = results.stopped > _POINTS
-    what = "the worst case in each hexagon" if many else "each point is a case"
+        return Maps(still=text)
+    what = "the worst case in each hexagon" if results.stopped > _POINTS else "each point is a case"
     remark = f"Where {name} was when the signal came; {what}, the ring is the worst one."
     remark += " The dark cross is the origin of the world."
     if len(results.lost):
         remark += " Red crosses are cases that did not stop or are not held."
-    return section(
-        "Workspace",
-        "workspace",
-        element("p", remark, class_="remark"),
-        *(_maps(results, measure, everywhere, obstacles) for measure in chosen),
-    )
-
-
-def _maps(
-    results: Results,
-    measure: QuantityDistribution,
-    everywhere: Array,
-    obstacles: Sequence[Obstacle],
-) -> Markup:
-    """A quantity, seen from above and from the side."""
-    low, high = float(measure.shown.min()), float(measure.shown.max())
-    turned = measure.quantity.kind == "clearance"
-    places = 1e3 * results.places[np.searchsorted(results.cases, measure.cases)]
-    views = (
-        figure(
-            _view(view, places, measure, 1e3 * everywhere, 1e3 * results.lost, obstacles),
-            titled=True,
-        )
-        for view in _VIEWS
-    )
-    scale = color_scale(low, high, measure.quantity.label, reverse=turned)
-    heading = measure.quantity.name[:1].upper() + measure.quantity.name[1:]
-    return element(
-        "div",
-        element("h3", heading),
-        scale,
-        element("div", *views, class_="multiples"),
-        class_="map",
-    )
+    views = []
+    for measure in chosen:
+        quantity, shown = measure.quantity, measure.shown
+        low, high = float(shown.min()), float(shown.max())
+        scale = color_scale(low, high, quantity.label, reverse=quantity.kind == "clearance")
+        charts = [_view(results, measure, obstacles, *view) for view in _VIEWS]
+        views.append((capital(quantity.name), scale, charts))
+    return Maps(views, remark)
 
 
 def _view(
-    view: tuple[str, int, int],
-    places: Array,
+    results: Results,
     measure: QuantityDistribution,
-    everywhere: Array,
-    lost: Array,
     obstacles: Sequence[Obstacle],
-) -> Plot:
-    """One view."""
-    name, across, up = view
-    flat = np.ascontiguousarray(places[:, [across, up]])
-    span, height = _spans(everywhere, across, up)
-    shapes: list[Shape] = [_cases(flat, measure, span[1] - span[0])]
-    shapes += [
-        Outline(1e3 * outline(obstacle, (across, up)), printable(obstacle.name))
-        for obstacle in obstacles
-    ]
-    if len(lost):
-        crosses = [(a, b, "#c0272d", "") for a, b in lost[:, [across, up]].tolist()]
-        shapes.append(Spots(crosses, 3.0, "cross"))
+    title: str,
+    across: int,
+    up: int,
+) -> Chart:
+    """A quantity over two axes."""
+    axes = [across, up]
+    places = 1e3 * results.places[np.searchsorted(results.cases, measure.cases)]
+    flat, lost = np.ascontiguousarray(places[:, axes]), 1e3 * results.lost[:, axes]
+    outlines = [1e3 * outline(obstacle, (across, up)) for obstacle in obstacles]
+    everywhere = 1e3 * np.vstack([results.places, results.lost])
+    (left, right), _ = map_spans(everywhere, (), across, up)
+    span, height = map_spans(everywhere, outlines, across, up)
     worst = int(np.flatnonzero(measure.cases == measure.spread.case)[0])
     ring = f"worst: {measure.quantity.text(measure.spread.worst)}, case {measure.spread.case}"
-    shapes.append(
-        Spots([(float(flat[worst, 0]), float(flat[worst, 1]), "#111", ring)], 7.0, "ring")
-    )
-    shapes.append(Spots([(0.0, 0.0, "#3c4552", "origin of the world")], 5.0, "cross"))
-    shapes.append(_Room(*height))
+    shapes: list[Bar | Mark | Region] = [
+        *_cases(flat, measure, right - left),
+        *(
+            Region(corners[:, 0], corners[:, 1], "outline", name=printable(obstacle.name))
+            for corners, obstacle in zip(outlines, obstacles, strict=True)
+            if _overlap(corners, span, height)
+        ),
+        *(Mark(a, b, "#c0272d", kind="cross", size=3.0) for a, b in lost.tolist()),
+        Mark(float(flat[worst, 0]), float(flat[worst, 1]), "#111", ring, "ring", 7.0),
+        Mark(0.0, 0.0, "#3c4552", "origin of the world", "cross", 5.0),
+    ]
     letters = "xyz"
-    return Plot(
-        name[:1].upper() + name[1:],
-        f"{letters[across]} [mm]",
+    return Chart(
         f"{letters[up]} [mm]",
-        [],
-        span,
-        width=440.0,
-        zero=False,
+        title=title,
+        x_label=f"{letters[across]} [mm]",
+        span=span,
+        y_span=height,
+        half=True,
         shapes=shapes,
         equal=True,
         follows=False,
     )
 
 
-def _spans(places: Array, across: int, up: int) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Ends of both axes: all places and the origin, with room, neither flat nor tall."""
+Span = tuple[float, float]
+
+
+def map_spans(places: Array, outlines: Sequence[Array], across: int, up: int) -> tuple[Span, Span]:
+    """Ends of both axes: all places and the origin, obstacles nearby, neither flat nor tall."""
     points = np.vstack([places, np.zeros(3)])
-    low, high = points.min(axis=0), points.max(axis=0)
-    room = _ROOM * float((high - low).max())
-    low, high = low - room, high + room
-    wide, tall = (float(high[k] - low[k]) for k in (across, up))
-    wider, taller = max(0.0, tall / _TALLEST - wide), max(0.0, _FLATTEST * wide - tall)
-    return (
-        (float(low[across]) - wider / 2, float(high[across]) + wider / 2),
-        (float(low[up]) - taller / 2, float(high[up]) + taller / 2),
-    )
+    size = float(np.ptp(points, axis=0).max())
+    flat = points[:, [across, up]]
+    low, high = flat.min(axis=0), flat.max(axis=0)
+    near = [corners.clip(low - _BEYOND * size, high + _BEYOND * size) for corners in outlines]
+    flat = np.vstack([flat, *near])
+    low, high = flat.min(axis=0) - _ROOM * size, flat.max(axis=0) + _ROOM * size
+    wide, tall = (high - low).tolist()
+    more = np.array([max(0.0, tall / _TALLEST - wide), max(0.0, _FLATTEST * wide - tall)])
+    low, high = low - more / 2, high + more / 2
+    return (float(low[0]), float(high[0])), (float(low[1]), float(high[1]))
 
 
-@dataclass(frozen=True)
-class _Room:
-    """Nothing, but there has to be room for it."""
-
-    low: float
-    high: float
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        return self.low, self.high
-
-    def draw(self, x: Scale, y: Scale) -> Markup:
-        return Markup("")
+def _overlap(corners: Array, *spans: Span) -> bool:
+    """Whether something of an outline is in the picture."""
+    ends = zip(corners.min(axis=0), corners.max(axis=0), spans, strict=True)
+    return all(low < span[1] and high > span[0] for low, high, span in ends)
 
 
-def _cases(flat: Array, measure: QuantityDistribution, width: float) -> Shape:
+def _cases(flat: Array, measure: QuantityDistribution, width: float) -> Iterator[Mark]:
     """The cases as points, or the worst ones in hexagons."""
-    values = measure.shown
+    values, unit = measure.shown, measure.quantity.unit
     low, high = float(values.min()), float(values.max())
     sign = -1.0 if measure.quantity.kind == "clearance" else 1.0
 
@@ -184,35 +162,17 @@ def _cases(flat: Array, measure: QuantityDistribution, width: float) -> Shape:
         share = (value - low) / (high - low) if high > low else 1.0
         return color_of(share if sign > 0 else 1.0 - share)
 
-    unit = measure.quantity.unit
     if len(values) <= _POINTS:
-        order = np.argsort(sign * values, kind="stable")  # the worst ones on top
-        return Spots(
-            [
-                (
-                    float(flat[k, 0]),
-                    float(flat[k, 1]),
-                    color(values[k]),
-                    f"case {measure.cases[k]}: {values[k]:.4g} {unit}",
-                )
-                for k in order
-            ]
-        )
+        for k in np.argsort(sign * values, kind="stable"):  # the worst ones on top
+            name = f"case {measure.cases[k]}: {values[k]:.4g} {unit}"
+            yield Mark(float(flat[k, 0]), float(flat[k, 1]), color(values[k]), name)
+        return
     across = min(_ACROSS, max(10.0, _FILL * np.sqrt(len(values))))
     size = float(width / across / np.sqrt(3.0))
-    middles, worst, counts = hexagons(flat, sign * values, size)
-    return Hexagons(
-        [
-            (
-                float(x),
-                float(y),
-                color(sign * value),
-                f"worst of {count}: {sign * value:.4g} {unit}",
-            )
-            for (x, y), value, count in zip(middles, worst, counts, strict=True)
-        ],
-        size,
-    )
+    for (x, y), worst, count in zip(*hexagons(flat, sign * values, size), strict=True):
+        value = sign * float(worst)
+        name = f"worst of {count}: {value:.4g} {unit}"
+        yield Mark(float(x), float(y), color(value), name, "hexagon", size)
 
 
 def hexagons(points: Array, values: Array, size: float) -> tuple[Array, Array, NDArray[np.int64]]:
@@ -240,35 +200,24 @@ def hexagons(points: Array, values: Array, size: float) -> tuple[Array, Array, N
     return cells * steps / 2.0, worst, counts.astype(np.int64)
 
 
-trimesh = lazy_loader.load("trimesh")
-
-
-_COLOR = (0.45, 0.42, 0.36, 0.35)
-
-
 def surface(obstacle: Obstacle) -> tuple[Array, NDArray[np.int64]]:
-    """Points in the world [m], shape (n, 3), and triangles, anticlockwise from outside, (m, 3).
-
-    Args:
-        obstacle: the obstacle.
-    """
+    """Points in the world [m], shape (n, 3), and triangles, anticlockwise from outside, (m, 3)."""
     solid = obstacle.solid
     if obstacle.shell is not None:
         points, faces = obstacle.shell
-    elif isinstance(solid, coal.Box):
-        box = trimesh.creation.box(2.0 * np.asarray(solid.halfSide))
-        points, faces = box.vertices, box.faces
-    elif isinstance(solid, coal.Sphere):
-        ball = trimesh.creation.icosphere(3, solid.radius)
-        points, faces = ball.vertices, ball.faces
     elif isinstance(solid, coal.BVHModelBase):
         corners = [solid.tri_indices(k) for k in range(solid.num_tris)]
         # A triangle of coal can be indexed, but its iteration does not end properly.
         faces = np.array([[corner[k] for k in range(3)] for corner in corners])
         points = np.asarray(solid.vertices())
     else:
-        hull = trimesh.convex.convex_hull(np.asarray(solid.points()))
-        points, faces = hull.vertices, hull.faces
+        if isinstance(solid, coal.Box):
+            mesh = trimesh.creation.box(2.0 * np.asarray(solid.halfSide))
+        elif isinstance(solid, coal.Sphere):
+            mesh = trimesh.creation.icosphere(3, solid.radius)
+        else:
+            mesh = trimesh.convex.convex_hull(np.asarray(solid.points()))
+        points, faces = mesh.vertices, mesh.faces
     place = obstacle.placement
     world = np.asarray(points) @ np.asarray(place.rotation).T + np.asarray(place.translation)
     return world, np.asarray(faces, dtype=np.int64)
@@ -289,10 +238,7 @@ def obstacle_layers(obstacles: Sequence[Obstacle]) -> list[Layer]:
     """All obstacles as one translucent surface; none if there is none."""
     if not obstacles:
         return []
-    points: list[Array] = []
-    faces: list[NDArray[np.int64]] = []
-    for obstacle in obstacles:
-        own, triangles = surface(obstacle)
-        faces.append(triangles + sum(len(part) for part in points))
-        points.append(own)
-    return [Layer("obstacles", np.vstack(points), np.vstack(faces), _COLOR)]
+    points, faces = zip(*map(surface, obstacles), strict=True)
+    offsets = np.cumsum([0, *map(len, points[:-1])])
+    triangles = [own + offset for own, offset in zip(faces, offsets, strict=True)]
+    return [Layer("obstacles", np.vstack(points), np.vstack(triangles), _COLOR)]

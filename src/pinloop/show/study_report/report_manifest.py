@@ -113,18 +113,13 @@ class Manifest(TypedDict):
     ]
 
 
-def manifest_text(study: Study) -> str:
+def manifest_text(document: Manifest) -> str:
     """The text of the file."""
-    document = manifest_document(study)
     return json_text(document, ascii_only=False) + "\n"
 
 
 def manifest_document(study: Study) -> Manifest:
-    """Everything that a study was made from.
-
-    Args:
-        study: the study.
-    """
+    """Everything that a study was made from."""
     setup = study.setup
     chain = setup.trigger.chain(setup.brakes.chain)
     document: Manifest = {

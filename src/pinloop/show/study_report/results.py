@@ -33,6 +33,7 @@ __all__ = [
     "Quantity",
     "QuantityDistribution",
     "Results",
+    "capital",
     "joints_beyond",
     "quantities",
     "quantity_distributions",
@@ -50,6 +51,10 @@ _SORTS = 40
 _PLACES = 400
 """Places of cases that did not stop which are kept for maps."""
 _OTHER = "other reasons, which are in the results"
+_WHY = {
+    "does not hold": "it comes to rest, but brakes and friction do not hold it against gravity",
+    "time-out": "it did not come to rest within the time computed",
+}
 _NUMBER = re.compile(r"(?<![\w'.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 
@@ -70,6 +75,13 @@ class Failure:
     count: int = 0
     cases: list[int] = field(default_factory=list)
     alike: bool = True
+
+    @property
+    def why(self) -> str:
+        """The reason in words."""
+        if self.reason:
+            return self.reason if self.alike else f"{self.reason} (and alike, with other numbers)"
+        return _WHY.get(self.outcome, "no reason was given")
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +108,10 @@ class Results:
         """Number of cases that ended with the robot at rest and held."""
         return len(self.cases)
 
+    def column_of(self, name: str, measure: QuantityDistribution) -> Array:
+        """A column for the cases of which a quantity is known, shape (k,)."""
+        return self.columns[name][np.searchsorted(self.cases, measure.cases)]
+
     @cached_property
     def places(self) -> Array:
         """Places of the tool at the signal [m], shape (k, 3)."""
@@ -103,12 +119,8 @@ class Results:
 
 
 def results_of(study: Study) -> Results:
-    """Read the results of a study.
-
-    Args:
-        study: the study.
-    """
-    columns = _kept(study.setup)
+    """Read the results of a study."""
+    columns = _needed(study.setup)
     reader = _Reader(study.names, columns)
     rows = read_cells(study.path, study.names, study.done)
     try:
@@ -136,21 +148,15 @@ def joints_beyond(study: Study, results: Results) -> list[Beyond]:
     return joints
 
 
-def _kept(setup: Setup) -> list[str]:
+def _needed(setup: Setup) -> list[str]:
     """Columns that a report needs, the number of the case first."""
-    names = [
-        "case",
-        *(variable.column for variable in setup.variables if variable.varies),
-        "stopping_time_s",
-    ]
+    names = ["case", *(v.column for v in setup.variables if v.varies), "stopping_time_s"]
     names += ["tool_travel_m", *TOOL_PLACE, "ledger_error"]
     names += [CLEARANCE] if setup.obstacles else []
     for name in setup.brakes.joints:
         of = joint_columns(setup.robot, name)
-        names += [
-            of[attribute]
-            for attribute in ("excursion", "beyond_limit", "impulse", "peak_gear_torque")
-        ]
+        wanted = ("excursion", "beyond_limit", "impulse", "peak_gear_torque")
+        names += [of[attribute] for attribute in wanted]
     return names
 
 
@@ -167,11 +173,7 @@ class _Reader:
         self.lost: list[list[float]] = []
 
     def blocks(self, rows: Iterator[list[str]]) -> Iterator[Array]:
-        """Numbers of the cases that stopped, block by block.
-
-        Args:
-            rows: all rows, as they are written.
-        """
+        """Numbers of the cases that stopped, block by block of rows as they are written."""
         while block := list(islice(rows, _BLOCK)):
             stopped = []
             for cells in block:
@@ -219,6 +221,16 @@ _NAMES = {
 }
 
 
+_SUPERLATIVES = {
+    "time": "longest",
+    "travel": "longest",
+    "clearance": "smallest",
+    "impulse": "largest",
+    "gear": "highest",
+    "angle": "largest",
+}
+
+
 @dataclass(frozen=True)
 class Quantity:
     """A number that every case has.
@@ -249,15 +261,7 @@ class Quantity:
     @property
     def superlative(self) -> str:
         """What is said of the worst one."""
-        word = {
-            "time": "longest",
-            "travel": "longest",
-            "clearance": "smallest",
-            "impulse": "largest",
-            "gear": "highest",
-            "angle": "largest",
-        }[self.kind]
-        return f"{word} {self.name}"
+        return f"{_SUPERLATIVES[self.kind]} {self.name}"
 
     def text(self, value: float) -> str:
         """A value [SI] with four digits and its unit."""
@@ -296,11 +300,7 @@ Measures = Mapping[str, QuantityDistribution]
 
 
 def quantities(setup: Setup) -> list[Quantity]:
-    """All of them, in the order of `worst.criteria`.
-
-    Args:
-        setup: what all cases have in common.
-    """
+    """All of them, in the order of `worst.criteria`."""
     entries = []
     for criterion, column in criteria(setup).items():
         kind, _, joint = criterion.partition(":")
@@ -312,12 +312,7 @@ def quantities(setup: Setup) -> list[Quantity]:
 
 
 def quantity_distributions(results: Results, setup: Setup) -> Measures:
-    """Quantities of the cases that stopped, by criterion; those that are zero everywhere left out.
-
-    Args:
-        results: what came out.
-        setup: what all cases have in common.
-    """
+    """Quantities of the cases that stopped, by criterion, but those that are zero everywhere."""
     measures = {}
     for quantity in quantities(setup):
         values = np.abs(results.columns[quantity.column])
@@ -327,3 +322,8 @@ def quantity_distributions(results: Results, setup: Setup) -> Measures:
             spread = distribution_of(quantity.column, values, cases)
             measures[quantity.criterion] = QuantityDistribution(quantity, values, cases, spread)
     return measures
+
+
+def capital(text: str) -> str:
+    """A name as a heading."""
+    return text[:1].upper() + text[1:]

@@ -1,141 +1,117 @@
-"""The page of the report of a study: its sections in order, in one file that needs nothing else."""
+"""The page of a study, and the manifest beside it, for the template ``study.html``."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
+from ...boundary.files import as_path, may_replace, write_text
+from ...errors import BadValue
 from ...safety.stopping.assumptions import PLANNING_AID, assumptions_with
 from ...safety.stopping.prepared_robot import tool_of
 from ...safety.studies.cases import WorstCase
 from ...safety.studies.study import Study
 from ...safety.studies.summary import SAMPLED
-from ...tables.markup import Content, Markup, element
-from ...tables.page import asset, document
-from ...tables.report import Block, Section, section_blocks
-from ..scene.html import policy
-from ..stop_report.sections import assumptions_section, made_at, own_sections, report_style, section
-from .distributions import distributions_section, influence_section
-from .maps import map_section
-from .overview import badge, cards, failures_section, setting_section, warnings_section
-from .replayed import Replayed, Replays, chosen, replays_section
-from .results import Measures, Results, quantity_distributions, results_of
+from ...tables.page import render
+from ...tables.report import Section, section_blocks
+from ..plots.svg import figure, legend
+from ..scene.robot_page import viewer_script
+from ..stop_report.sections import provenance_of, time_stamp
+from .distributions import KEYS, angle_charts, influence_of, table_rows, whole_charts
+from .maps import maps_of
+from .overview import badge, cards, facts, ranges, warnings
+from .replays import MOST_LIVE, choose_cases, shown_cases
+from .report_manifest import FORMAT, Manifest, manifest_document, manifest_text
+from .results import quantity_distributions, results_of
 
-__all__ = ["page_of"]
+__all__ = ["write_report"]
 
 
-def page_of(
+def write_report(
     study: Study,
-    manifest: str,
+    path: str | Path,
     *,
     worst: Iterable[str] | Mapping[str, WorstCase] | None = None,
     sections: Iterable[Section] = (),
     stamp: bool = False,
-) -> str:
-    """The text of a report, see `write_report`.
+) -> Path:
+    """Write the report of a study as one HTML file that any browser shows without a network.
+
+    What it was made from is in the page and in a file beside it, ``<path>.manifest.json``; its form
+    is that of docs/schemas/study-manifest.schema.json. The same study gives the same bytes, unless
+    it is stamped.
 
     Args:
         study: the study.
-        manifest: the text of its manifest.
-        worst: which cases are replayed.
+        path: file to write.
+        worst: criteria whose worst samples are replayed, see `worst.criteria`, or worst cases that
+            were found by `worst_case`; by default those that matter most.
         sections: further parts of one's own.
         stamp: say when it was written.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        UnknownName: a criterion that the study does not have.
+        BadValue: a file cannot be written.
     """
-    own = section_blocks(study, sections)
-    results = results_of(study)
-    measures = quantity_distributions(results, study.setup)
-    cases = chosen(study, results, measures, worst)
-    replays = replays_section(cases, study)
-    player = replays.player
-    stops = "1 stop" if study.done == 1 else f"{study.done} stops"
-    return document(
-        f"{study.setup.robot.name}: study of {stops}",
-        (player.style if player else "") + report_style() + asset(__package__, "study.css"),
-        _header(study, results, stops, stamp=stamp),
-        element("main", *_sections(study, results, measures, cases, replays, own)),
-        _footer(json.loads(manifest)),
-        element(
-            "script",
-            Markup(manifest.replace("<", "\\u003c")),
-            type="application/json",
-            id="manifest",
-        ),
-        Markup(player.scripts if player else ""),
-        element("script", Markup(asset(__package__, "study.js"))) if player else Markup(""),
-        policy=policy(),
-    )
+    target = as_path(path)
+    beside = target.with_name(f"{target.name}.manifest.json")
+    if not may_replace(beside, FORMAT.encode()):
+        raise BadValue(f"'{beside}' exists, and pinloop did not write it; name another report")
+    manifest = manifest_document(study)
+    text = _page_of(study, manifest, worst, sections, stamp)
+    write_text(target, text)
+    write_text(beside, manifest_text(manifest))
+    return target
 
 
-def _header(study: Study, results: Results, stops: str, *, stamp: bool) -> Markup:
-    number = study.setup.category.number
-    return element(
-        "header",
-        element("p", f"Study of {stops} of category {number}", class_="kind"),
-        element("h1", study.setup.robot.name),
-        badge(study, results),
-        element("p", f"{SAMPLED} {PLANNING_AID}", class_="planning"),
-        made_at() if stamp else Markup(""),
-    )
-
-
-def _sections(
+def _page_of(
     study: Study,
-    results: Results,
-    measures: Measures,
-    cases: list[Replayed],
-    replays: Replays,
-    own: Sequence[Block],
-) -> Iterator[Markup]:
-    """The sections of the page."""
-    setup = study.setup
-    links = {int(case.key[5:]): case.key for case in cases if case.key.startswith("case-")}
-    yield cards(study, results, measures, links)
-    yield warnings_section(study, results, measures, cases)
-    yield failures_section(results, links)
-    yield replays.markup
-    yield map_section(results, measures, setup.obstacles, tool_of(setup.robot))
-    yield distributions_section(measures, links)
-    yield influence_section(results, measures, setup.variables)
-    yield from own_sections(own)
-    yield setting_section(study)
+    manifest: Manifest,
+    worst: Iterable[str] | Mapping[str, WorstCase] | None,
+    sections: Iterable[Section],
+    stamp: bool,
+) -> str:
+    """The text of a report, see `write_report`."""
+    own, setup, results = section_blocks(study, sections), study.setup, results_of(study)
+    measures = quantity_distributions(results, setup)
+    cases = choose_cases(study, results, measures, worst)
+    shared: dict[str, int] = {}
+    numbers = list(cards(study, results, measures))
     chain = setup.trigger.chain(setup.brakes.chain)
-    varied = [
-        variable
-        for variable in setup.variables
-        if variable.kind in ("band", "delay") and variable.varies
-    ]
-    more = (
-        [
-            "Bands and delays of brakes varied, see above; the numbers are those in the middle "
-            "of the bands."
-        ]
-        if varied
-        else []
+    bands = any(v.kind in ("band", "delay") and v.varies for v in setup.variables)
+    middle = "Bands and delays of brakes varied, see above; the numbers are those in the middle "
+    return render(
+        "show/study_report/templates/study.html",
+        robot=setup.robot.name,
+        stops="1 stop" if study.done == 1 else f"{study.done} stops",
+        category=setup.category.number,
+        sentence=f"{SAMPLED} {PLANNING_AID}",
+        stamp=time_stamp(stamp),
+        badge=badge(study, results),
+        cards=numbers,
+        across=4 if len(numbers) % 3 == 1 or len(numbers) == 8 else 3,
+        links={case.number: case.key for case in cases if case.number is not None},
+        warnings=warnings(study, results, measures, [case.stop for case in cases]),
+        failures=results.failures,
+        cases=list(shown_cases(study, cases, shared)),
+        shared=shared,
+        most_live=MOST_LIVE,
+        maps=maps_of(results, measures, setup.obstacles, tool_of(setup.robot)),
+        measures=measures,
+        whole=list(whole_charts(measures)),
+        angles=angle_charts(measures),
+        numbers=list(table_rows(measures)),
+        influences=influence_of(results, measures, setup.variables),
+        influence_legend=legend(KEYS),
+        figure=figure,
+        own=own,
+        ranges=ranges(setup),
+        facts=facts(study),
+        provenance=provenance_of(assumptions_with(setup.brakes, setup.robot, chain), setup.brakes),
+        more=[f"{middle}of the bands."] if bands else [],
+        manifest=manifest,
+        viewer=viewer_script(),
     )
-    assumptions = assumptions_with(setup.brakes, setup.robot, chain)
-    yield assumptions_section(assumptions, setup.brakes, more)
-    yield section(
-        "How to repeat it",
-        "repeat",
-        element(
-            "p",
-            "The manifest is in this page (element ",
-            element("code", "manifest"),
-            ") and in the file beside it: versions, digests of the files, all numbers of the "
-            "brakes, ranges, seed and integrator. The same study gives the same rows to the last "
-            "digit; a case depends on its number only.",
-        ),
-    )
-
-
-def _footer(manifest: Mapping[str, Any]) -> Markup:
-    """Versions and digests, by which the study can be done again."""
-    versions = ", ".join(f"{name} {version}" for name, version in manifest["versions"].items())
-    lines: list[Content] = [f"Computed with {versions}."]
-    for name in ("robot", "brakes", "results"):
-        record = manifest[name]
-        if record["sha256"] is not None:
-            lines.append(f"{name}: {record['file']}, SHA-256 {record['sha256']}")
-    lines.append(f"{SAMPLED} {PLANNING_AID}")
-    return element("footer", *(element("p", line) for line in lines))

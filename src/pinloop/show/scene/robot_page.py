@@ -1,29 +1,65 @@
-"""The live page of a robot: the picture, a slider for each joint, and how well loops are closed."""
+"""Pages of a robot: one file that shows it, and the live one, where sliders move it.
+
+Viewer and robot are in the page; nothing is fetched when it is opened. meshcat's own static page
+needs a running server and reads every object asynchronously; this one is written straight from the
+commands and replays them in order.
+"""
 
 from __future__ import annotations
 
 import shlex
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...errors import BadValue, shown
-from ...tables.markup import Markup
-from ...tables.page import asset, render
-from .dragging import Dragged, Slider
-from .html import ROOM, caption, encoded, policy, script_data, scripts
+from ...errors import BadValue, PinloopError, shown
+from ...tables.page import Markup, render
+from .dragging import Dragged
 from .live import Message
 from .scene import Scene
+from .skeleton import LOOP
+from .solids import Color, encoded
 
-__all__ = ["RobotExhibit"]
+__all__ = ["RobotExhibit", "css_color", "page", "viewer_script"]
 
 _FARTHEST = 1e30
 """No slider goes there [rad, m]."""
 
 
+def page(scene: Scene, q: ArrayLike) -> str:
+    """The page of a scene at configuration ``q``."""
+    return render(
+        "show/scene/templates/robot.html",
+        robot=scene.robot,
+        loop_color=css_color(LOOP),
+        viewer=viewer_script(),
+        commands=list(encoded(scene.commands(q))),
+    )
+
+
+def css_color(color: Color) -> str:
+    """A colour as style sheets have it."""
+    return f"rgb({', '.join(str(round(255 * value)) for value in color[:3])})"
+
+
+def viewer_script() -> Markup:
+    """The script of the viewer, out of the meshcat package."""
+    spec = find_spec("meshcat")
+    for folder in (spec.submodule_search_locations if spec is not None else None) or ():
+        script = Path(folder) / "viewer" / "dist" / "main.min.js"
+        if script.is_file():
+            return Markup(script.read_text(encoding="utf-8"))
+    raise PinloopError(
+        "the viewer's script is missing from meshcat; reinstall it: pip install "
+        "--force-reinstall meshcat"
+    )
+
+
 class RobotExhibit:
-    """A robot that the page moves by its sliders.
+    """A robot that the live page moves by its sliders.
 
     Args:
         scene: what is drawn of it.
@@ -33,12 +69,8 @@ class RobotExhibit:
     def __init__(self, scene: Scene, q: ArrayLike) -> None:
         self._scene = scene
         self._dragged = Dragged(scene.robot, q)
-        self._said = ""
-
-    @property
-    def name(self) -> str:
-        """Name of the robot."""
-        return self._scene.robot.name
+        self._obstacle = ""
+        self.name = scene.robot.name
 
     @property
     def q(self) -> NDArray[Any]:
@@ -48,7 +80,7 @@ class RobotExhibit:
     def show(self, value: Any) -> None:
         """Show a configuration, shape (nq,)."""
         self._dragged.set(value)
-        self._said = ""
+        self._obstacle = ""
 
     def ask(self, message: Message) -> None:
         """Drag a joint (``slider`` and ``value``), or go back to where it began (``reset``)."""
@@ -62,49 +94,38 @@ class RobotExhibit:
         known = type(number) is int and 0 <= number < len(sliders)
         if not known or type(value) not in (int, float) or not abs(value) < _FARTHEST:
             raise BadValue(f"there is no slider {shown(number)} that could go to {shown(value)}")
-        self._said = self._dragged.move(sliders[number], float(value))
+        self._obstacle = self._dragged.move(sliders[number], float(value))
 
     def state(self) -> Message:
         """Placements of the nodes, values of the sliders, closure, and the pose as text."""
         dragged = self._dragged
-        values = [float(dragged.values(slider.joint)[slider.column]) for slider in dragged.sliders]
+        placements = self._scene.placements(dragged.q)
         return {
-            "placements": [
-                matrix.T.ravel().tolist() for matrix in self._scene.placements(dragged.q)
-            ],
+            "placements": [matrix.T.ravel().tolist() for matrix in placements],
             **self._extent(),
-            "values": values,
+            "values": [float(dragged.values(s.joint)[s.column]) for s in dragged.sliders],
             "residual": dragged.residual(),
             "closed": dragged.is_closed(),
-            "said": self._said,
+            "said": self._obstacle,
             "words": self._words(),
             "python": self._python(),
         }
 
     def page(self) -> str:
         """The page, with the robot where it is now."""
-        robot = self._scene.robot
+        robot, hidden = self._scene.robot, self._scene.hidden
         data = {
             "commands": list(encoded(self._scene.commands(self._dragged.q))),
             "nodes": [node.path for node in self._scene.nodes],
-            "sliders": [_entry(slider) for slider in self._dragged.sliders],
+            "sliders": [vars(slider) for slider in self._dragged.sliders],
             "loops": len(robot.loops) + len(robot.couplings),
             "closes": "loops" if robot.loops else "couplings",
-            "skeleton": "skeleton" not in self._scene.hidden,
-            "dressed": bool(self._scene.hidden),
+            "skeleton": "skeleton" not in hidden,
+            "dressed": bool(hidden),
             **self._extent(),
         }
-        return render(
-            "live.html",
-            ROOM,
-            title=robot.name,
-            name=robot.name,
-            facts=caption(robot),
-            style=Markup(asset(ROOM, "live.css")),
-            data=script_data(data),
-            policy=policy("'self'"),
-            scripts=scripts("pane.js", "live.js"),
-        )
+        viewer = viewer_script()
+        return render("show/scene/templates/live.html", robot=robot, data=data, viewer=viewer)
 
     def _extent(self) -> Message:
         """Middle of everything that is seen, in the world [m], and the radius around it [m]."""
@@ -117,22 +138,17 @@ class RobotExhibit:
 
     def _words(self) -> str:
         """The motors' coordinates as options of the command ``pinloop view``."""
-        chosen = [s.joint for s in self._dragged.sliders if s.motor] or list(
-            self._scene.robot.joints
+        motors = dict.fromkeys(s.joint for s in self._dragged.sliders if s.motor)
+        words = (
+            f"{name}={','.join(f'{value:.9g}' for value in self._stored(name))}"
+            for name in motors or self._scene.robot.joints
         )
-        return " ".join(
-            f"--q {_quoted(f'{name}={_numbers(self._stored(name))}')}"
-            for name in dict.fromkeys(chosen)
-        )
+        return " ".join(f"--q {shlex.quote(word)}" for word in words)
 
     def _python(self) -> str:
         """All coordinates as a dictionary of Python, to the last bit."""
-        robot = self._scene.robot
-        parts = []
-        for name in robot.joints:
-            cells = [float(value) for value in self._stored(name)]
-            parts.append(f"{name!r}: {cells[0] if len(cells) == 1 else cells!r}")
-        return "{" + ", ".join(parts) + "}"
+        values = {name: self._stored(name).tolist() for name in self._scene.robot.joints}
+        return repr({name: own[0] if len(own) == 1 else own for name, own in values.items()})
 
     def _stored(self, joint: str) -> NDArray[Any]:
         """Coordinates of a joint as a user gives them; an angle for a cosine and sine."""
@@ -140,22 +156,3 @@ class RobotExhibit:
         if at.nq == 2 and at.nv == 1:
             return self._dragged.values(joint)
         return np.asarray(self._dragged.q[at.q])
-
-
-def _entry(slider: Slider) -> dict[str, Any]:
-    return {
-        "label": slider.label,
-        "low": slider.low,
-        "high": slider.high,
-        "linear": slider.linear,
-        "motor": slider.motor,
-    }
-
-
-def _numbers(values: NDArray[Any]) -> str:
-    return ",".join(f"{float(value):.9g}" for value in values)
-
-
-def _quoted(word: str) -> str:
-    """A word as a shell takes it."""
-    return shlex.quote(word)

@@ -1,0 +1,357 @@
+"""Which curves are shown of a stop: for pages as people read them, for figures in SI units.
+
+Figures of matplotlib show positions, velocities, torques and energy over seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...safety.stopping.joint_stop import JointStop
+from ...safety.stopping.result import StopResult
+from ...safety.stopping.series import Series, series_of
+from ...simulation.trajectory import joint_positions
+from ...tables.number_format import Units, units_of
+from ...tolerances import SAME
+from ..plots.charts import Bar, Chart, Instant, Line, draw_charts, merge_instants
+from ..plots.runs import Coordinate, Fine, charts_by_unit, coordinates, velocities
+from ..plots.svg import Key, ticks
+from ..scene.motion import standing_spans
+from .instants import Clock, clock_of, instants, instants_of_joint, shown_until
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "StopCurves",
+    "energy_flow",
+    "heat_by_joint",
+    "joint_spans",
+    "plot_stop",
+    "stacked",
+]
+
+Array = NDArray[np.float64]
+
+_POINTS, _MOST_POINTS = 320, 2000
+"""Even instants beside those at which the stop was computed: as far as it is shown, and at most."""
+_FIGURE_POINTS = 900
+_OTHER = "#8a94a3"
+_COLORS = {
+    "brake": "#d55e00",
+    "dry friction": "#7a5c00",
+    "viscous friction": "#e0a92e",
+    "short circuit": "#cc79a7",
+    "gear losses": "#5b4fa0",
+    "impacts": "#222222",
+    "kinetic energy at the signal": "#0072b2",
+    "work done by gravity": "#3d9bd1",
+    "work done by the drives": "#009e73",
+    "lifting": "#3d9bd1",
+    "taken by the drives": "#009e73",
+    "reaction": "#b3bcc8",
+    "braking": "#ed7f1f",
+    "at rest": "#1f6fb5",
+}
+
+
+class StopCurves:
+    """The charts that a page shows of a stop.
+
+    Args:
+        result: the stop.
+    """
+
+    def __init__(self, result: StopResult) -> None:
+        self.result, self.clock = result, clock_of(result)
+        end = shown_until(result)
+        every = max(end / _POINTS, float(result.run.t[-1]) / _MOST_POINTS)
+        self._series = _dense_series(result, every, end)
+        self._t = self.clock.factor * self._series.t
+        self._span = (0.0, self.clock.factor * end if end > 0.0 else 1.0)
+        self._instants = tuple(merge_instants(instants(result, self.clock)))
+
+    @cached_property
+    def _by_units(self) -> dict[Units, list[str]]:
+        names: dict[Units, list[str]] = {}
+        for name in self.result.joints:
+            names.setdefault(units_of(self.result.robot, name), []).append(name)
+        return names
+
+    def positions(self) -> Iterator[Chart]:
+        """Change of the joints' positions since the signal, by unit."""
+        for units, names in self._by_units.items():
+            word = "angle" if units.shown == "deg" else "position"
+            changes = {name: units.factor * self._change(name) for name in names}
+            label = f"change of {word} [{units.shown}]"
+            yield self._chart(f"Change of {word} since the signal", label, changes)
+
+    def velocities(self) -> Iterator[Chart]:
+        """Velocities of the joints, by unit."""
+        for units, names in self._by_units.items():
+            rates = {n: units.factor * self._series.v[:, self._column(n)] for n in names}
+            yield self._chart("Velocity", f"velocity [{units.shown}/s]", rates)
+
+    def torques(self) -> Iterator[Chart]:
+        """What brake, friction and drive exert on each joint."""
+        for name in self.result.joints:
+            column, unit = self._column(name), units_of(self.result.robot, name).torque
+            word = "torque" if unit == "N m" else "force"
+            yield Chart(
+                f"{word} [{unit}]",
+                [
+                    Line(part, self._t, getattr(self._series, part)[:, column])
+                    for part in ("brake", "friction", "drive")
+                ],
+                title=name,
+                x_label=self._x_label,
+                span=self._span,
+                instants=tuple(merge_instants(instants_of_joint(self.result, name, self.clock))),
+                height=170.0,
+                half=True,
+            )
+
+    def power(self) -> Chart:
+        """What all brakes, friction and drives give to the robot."""
+        series = self._series
+        parts = {"brakes": series.brake, "friction": series.friction, "drives": series.drive}
+        powers = {name: np.sum(part * series.v, axis=1) for name, part in parts.items()}
+        largest = max(float(np.abs(value).max(initial=0.0)) for value in powers.values())
+        rest = np.sum(series.torque * series.v, axis=1) - sum(powers.values())
+        if np.abs(rest).max(initial=0.0) > SAME * largest:
+            powers["gears: losses and rotors"] = rest
+        return self._chart("Power given to the robot", "power [W]", powers)
+
+    def energy(self) -> Chart:
+        """Kinetic energy, and potential energy since the signal."""
+        potential = self._series.potential - self._series.potential[0]
+        energies = {
+            "kinetic energy": self._series.kinetic,
+            "potential energy, since the signal": potential,
+        }
+        return self._chart("Kinetic and potential energy", "energy [J]", energies)
+
+    def tool(self) -> Chart:
+        """Speed of the tool."""
+        name = f"Speed of {self.result.tool}"
+        return self._chart(name, "speed [mm/s]", {name: 1e3 * self._series.tool_speed})
+
+    def lanes(self) -> tuple[Chart, list[Key]]:
+        """What each joint does when, and the legend."""
+        factor, spans = self.clock.factor, joint_spans(self.result)
+        bars = [
+            Bar.in_row(
+                row,
+                (factor * start, factor * end),
+                _COLORS[what],
+                f"{name}: {what}, {factor * start:.4g} to {factor * end:.4g}",
+            )
+            for row, (name, own) in enumerate(spans.items())
+            for what, start, end in own
+        ]
+        words = {what for own in spans.values() for what, *_ in own}
+        keys = [_key(word) for word in ("reaction", "braking", "at rest") if word in words]
+        chart = Chart(
+            title="Joints: reaction, braking, at rest",
+            x_label=self._x_label,
+            span=self._span,
+            instants=[Instant(mark.x) for mark in self._instants],
+            shapes=bars,
+            rows=list(spans),
+        )
+        return chart, keys
+
+    def _chart(self, title: str, label: str, values: Mapping[str, Array]) -> Chart:
+        return Chart(
+            label,
+            [Line(name, self._t, y) for name, y in values.items()],
+            title=title,
+            x_label=self._x_label,
+            span=self._span,
+            instants=self._instants,
+        )
+
+    @property
+    def _x_label(self) -> str:
+        return f"time since the signal [{self.clock.unit}]"
+
+    def _column(self, name: str) -> int:
+        return int(self.result.robot.coordinates(name).v.start)
+
+    def _change(self, name: str) -> Array:
+        """Change of a joint's coordinate since the signal, shape (k,)."""
+        _, positions = joint_positions(self.result.robot, name, self._series.q)
+        return np.asarray(positions[:, 0] - positions[0, 0])
+
+
+def _dense_series(result: StopResult, every: float, end: float = np.inf) -> Series:
+    """States of a stop: those that were computed, with both sides of jumps, and even ones between.
+
+    Args:
+        result: the stop.
+        every: distance of the even ones [s].
+        end: until when [s].
+    """
+    stored = series_of(result, None)
+    if min(end, stored.t[-1]) <= 0.0:
+        return stored
+    even = series_of(result, every)
+    # Of even instants at a jump it is the state after it, which the stable order leaves last.
+    t = np.concatenate([stored.t, even.t])
+    order = np.argsort(t, kind="stable")
+    order = order[t[order] <= end * (1 + SAME)]
+    pairs = zip(vars(stored).values(), vars(even).values(), strict=True)
+    return Series(*(np.concatenate(pair)[order] for pair in pairs))
+
+
+# -- bars -----------------------------------------------------------------------------------------
+
+
+def joint_spans(result: StopResult) -> dict[str, list[tuple[str, float, float]]]:
+    """Per joint its reaction, braking, and when it is at rest, with their ends [s]."""
+    standing, end = standing_spans(result.run), shown_until(result)
+    return {
+        name: [span for span in _spans(joint, standing.get(name, ()), end) if span[2] > span[1]]
+        for name, joint in result.joints.items()
+    }
+
+
+def _spans(
+    joint: JointStop, standing: Sequence[tuple[float, float]], end: float
+) -> Iterator[tuple[str, float, float]]:
+    inner = (min(t, end) for t in (joint.reaction_time, *(t for s in standing for t in s)))
+    for start, stop in pairwise(sorted({0.0, *inner, end})):
+        middle = (start + stop) / 2
+        if any(a <= middle <= b for a, b in standing):
+            yield "at rest", start, stop
+        else:
+            yield "reaction" if stop <= joint.reaction_time else "braking", start, stop
+
+
+Amounts = dict[str, dict[str, float]]
+"""By row of a chart its parts, in J; none is negative."""
+
+
+def energy_flow(result: StopResult) -> Amounts:
+    """Energies that came in, and where they went; what is given with a minus went the other way."""
+    ledger = result.ledger
+    given = {
+        "kinetic energy at the signal": ledger.kinetic_before,
+        "work done by gravity": ledger.potential_drop,
+        "work done by the drives": ledger.drive_work,
+    }
+    taken = {name: float(heat.sum()) for name, heat in ledger.dissipated.items()}
+    taken |= {
+        "impacts": float(ledger.impacts),
+        "kinetic energy left": ledger.kinetic_after,
+        "lifting": -ledger.potential_drop,
+        "taken by the drives": -ledger.drive_work,
+    }
+    return {"in": _positive(given), "out": _positive(taken)}
+
+
+def heat_by_joint(result: StopResult) -> Amounts:
+    """Per joint what its brake, friction and gear turned into heat."""
+    return {
+        name: _positive(
+            {
+                sink: float(heat[result.robot.coordinates(name).v].sum())
+                for sink, heat in result.ledger.dissipated.items()
+            }
+        )
+        for name in result.joints
+    }
+
+
+def stacked(title: str, amounts: Amounts) -> tuple[Chart, list[Key]]:
+    """Energies as horizontal bars on a common axis that begins at zero, and the legend."""
+    bars = []
+    for row, (name, parts) in enumerate(amounts.items()):
+        start = 0.0
+        for part, amount in parts.items():
+            label = f"{name}: {part}, {amount:.4g}"
+            ends = (start, start + amount)
+            bars.append(Bar.in_row(row, ends, _COLORS.get(part, _OTHER), label))
+            start += amount
+    largest = max((sum(parts.values()) for parts in amounts.values()), default=0.0)
+    chart = Chart(
+        title=title,
+        x_label="energy [J]",
+        span=ticks(0.0, largest or 1.0, most=8).span,
+        shapes=bars,
+        rows=list(amounts),
+        follows=False,
+    )
+    return chart, [_key(part) for part in dict.fromkeys(p for own in amounts.values() for p in own)]
+
+
+def _positive(amounts: Mapping[str, float]) -> dict[str, float]:
+    return {name: amount for name, amount in amounts.items() if amount > 0}
+
+
+def _key(name: str) -> Key:
+    return Key(name, _COLORS.get(name, _OTHER), area=True)
+
+
+# -- figures --------------------------------------------------------------------------------------
+
+
+def plot_stop(result: StopResult, joints: str | Iterable[str] | None = None) -> Figure:
+    """Draw a stop.
+
+    Args:
+        result: the stop.
+        joints: names of the joints that are shown. By default all; where they are too many for
+            one panel, those that move fastest.
+    """
+    robot = result.robot
+    series = _dense_series(result, float(result.run.t[-1]) / _FIGURE_POINTS)
+    states = Fine(series.t, series.q, series.v, np.arange(len(series.t)))
+    chosen = [joints] if isinstance(joints, str) else joints
+    names = list(result.joints if chosen is None else chosen)
+    columns = {name: robot.coordinates(name).v.start for name in names}
+    speeds = np.abs(series.v).max(axis=0, initial=0.0)
+    fastest = {name: (True, float(speeds[k])) for name, k in columns.items()}
+    ranks = fastest if joints is None else None
+
+    def charts(shown: Iterable[Coordinate], labels: Mapping[str, str]) -> list[Chart]:
+        return charts_by_unit(series.t, shown, labels, ranks)
+
+    def exerted(part: str) -> list[Chart]:
+        """What brakes or drives exert; nothing where they never do."""
+        values: Array = getattr(series, part)
+        units = {name: "N" if robot.is_translation[k] else "N m" for name, k in columns.items()}
+        shown = [Coordinate(n, n, units[n], values[:, k]) for n, k in columns.items()]
+        labels = {"N m": f"{part} torque [N m]", "N": f"{part} force [N]"}
+        return charts(shown if values.any() else [], labels)
+
+    moved = (
+        c._replace(values=c.values - c.values[0])
+        for name in names
+        for c in coordinates(robot, name, states)
+    )
+    rates = (c for name in names for c in velocities(robot, name, states))
+    left = charts(moved, {"rad": "angle, from start [rad]", "m": "displacement, from start [m]"})
+    right = charts(rates, {"rad/s": "velocity [rad/s]", "m/s": "velocity [m/s]"})
+    left, right = left + exerted("brake"), right + exerted("drive")
+    (right if len(right) <= len(left) else left).append(_energy(series))
+    title = f"{robot.name}: stop of category {result.category.number}, {result.outcome}"
+    events = [(mark.x, mark.label) for mark in instants(result, Clock("s", 1.0, 3))]
+    return draw_charts(title, [left, right], (0.0, float(series.t[-1])), events)
+
+
+def _energy(series: Series) -> Chart:
+    """Kinetic and potential energy."""
+    potential = series.potential - series.potential[0]
+    energies = {
+        "kinetic": series.kinetic,
+        "potential, from start": potential,
+        "total": series.kinetic + potential,
+    }
+    return Chart("energy [J]", [Line(name, series.t, y) for name, y in energies.items()])
