@@ -17,24 +17,10 @@ from pinloop.integrate import decay as decaying
 from pinloop.integrate.decay import decay_functions
 
 from ..screw_tables import Array
+from .groups_by_hand import Space
 from .test_munthe_kaas import Turns
 
 RISING = ["euler", "heun", "rk4", "bs32", "dopri5"]
-
-
-class Space:
-    """The vector space."""
-
-    flat = True
-
-    def integrate(self, q: Array, step: Array) -> Array:
-        return q + step
-
-    def dexp(self, q: Array, psi: Array, rate: Array) -> Array:
-        return rate
-
-    def dexp_inv(self, q: Array, psi: Array, v: Array) -> Array:
-        return v
 
 
 def steps(

@@ -16,7 +16,6 @@ from pinloop.integrate import (
     Ahead,
     Change,
     Chatter,
-    ConfigurationGroup,
     Coordinate,
     Flow,
     Guard,
@@ -28,6 +27,8 @@ from pinloop.integrate import (
     Stepper,
 )
 
+from .groups_by_hand import Space
+
 Array = NDArray[np.float64]
 G = 9.81
 
@@ -38,27 +39,6 @@ METHODS = {
     "long steps": pl.MuntheKaas("rk4", step=0.5),
 }
 every_method = pytest.mark.parametrize("name", METHODS)
-
-
-class Space(ConfigurationGroup):
-    """The vector space."""
-
-    flat = True
-
-    def integrate(self, q: Array, step: Array) -> Array:
-        return q + step
-
-    def difference(self, q0: Array, q1: Array) -> Array:
-        return q1 - q0
-
-    def normalize(self, q: Array) -> Array:
-        return q
-
-    def dexp(self, q: Array, psi: Array, rate: Array) -> Array:
-        return rate
-
-    def dexp_inv(self, q: Array, psi: Array, v: Array) -> Array:
-        return v
 
 
 Handler = Callable[[HybridState[str], Sequence[str]], Change[str]]

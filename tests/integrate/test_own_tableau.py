@@ -11,31 +11,18 @@ from numpy.typing import NDArray
 from pinloop.errors import BadValue
 from pinloop.integrate import MuntheKaas, Tableau
 
+from .groups_by_hand import Space
+
 Array = NDArray[np.float64]
 
 RALSTON = Tableau("ralston", np.array([[0, 0], [2 / 3, 0]]), np.array([1 / 4, 3 / 4]), (), 2, 0)
-
-
-class Line:
-    """The real numbers as a group."""
-
-    flat = True
-
-    def integrate(self, q: Array, step: Array) -> Array:
-        return q + step
-
-    def dexp(self, q: Array, psi: Array, rate: Array) -> Array:
-        return rate
-
-    def dexp_inv(self, q: Array, psi: Array, v: Array) -> Array:
-        return v
 
 
 def test_a_step_is_that_of_the_coefficients() -> None:
     """``q'' = -q``: two stages by hand."""
     h, q, v = 0.1, np.array([0.7]), np.array([-0.4])
     method = MuntheKaas(RALSTON, step=h)
-    made = method.attempt(Line(), lambda t, q, v: -q, 0.0, h, (q, v, -q))
+    made = method.attempt(Space(), lambda t, q, v: -q, 0.0, h, (q, v, -q))
     q2, v2 = q + h * 2 / 3 * v, v - h * 2 / 3 * q
     np.testing.assert_allclose(made.q, q + h * (v / 4 + 3 / 4 * v2), rtol=1e-15)
     np.testing.assert_allclose(made.v, v - h * (q / 4 + 3 / 4 * q2), rtol=1e-15)
@@ -45,7 +32,7 @@ def test_one_with_an_error_estimate_controls_its_step() -> None:
     pair = replace(RALSTON, errors=(np.array([-3 / 4, 3 / 4]),), error_order=1)
     assert MuntheKaas(pair).step is None
     made = MuntheKaas(pair).attempt(
-        Line(), lambda t, q, v: -q, 0.0, 0.1, (np.array([1.0]), np.array([0.0]), np.array([-1.0]))
+        Space(), lambda t, q, v: -q, 0.0, 0.1, (np.array([1.0]), np.array([0.0]), np.array([-1.0]))
     )
     # Ralston less Euler: h times 3/4 of the difference of the two stages.
     np.testing.assert_allclose(made.errors[0][0], 0.1 * 0.75 * (0.1 * 2 / 3 * -1.0), rtol=1e-14)

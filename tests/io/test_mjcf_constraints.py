@@ -14,10 +14,10 @@ from pinloop.io.mjcf.reader import read_mjcf
 from pinloop.model.description import GROUND, Description, Drive
 
 from .forward import gap, joint_named, placements, shift, turn
+from .mjcf_by_hand import MASS
 
 Array = NDArray[np.float64]
 
-MASS = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
 BODIES = f"""<worldbody>
   <body name="a" pos="1 0 0" axisangle="0 0 1 0.5">{MASS}<joint name="ja" axis="0 1 0"/>
     <site name="sa" pos="0 0.3 0" axisangle="1 0 0 0.2"/>

@@ -9,20 +9,16 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.boundary.xml import parse_xml
 from pinloop.errors import LoadError
-from pinloop.io.mjcf.reader import read_mjcf
-from pinloop.io.packages import make_resolver
 from pinloop.model.description import GROUND, Description
 
+from . import mjcf_by_hand
 from .forward import placements, shift, turn
-
-MASS = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+from .mjcf_by_hand import MASS
 
 
 def read(text: str, directory: Path | None = None) -> Description:
-    root = parse_xml(f"<mujoco>{text}</mujoco>", "robot.xml")
-    return read_mjcf(root, resolve=make_resolver(directory))
+    return mjcf_by_hand.read(f"<mujoco>{text}</mujoco>", directory)
 
 
 def names(description: Description) -> list[str]:

@@ -13,23 +13,11 @@ import pinloop as pl
 from pinloop.boundary.xml import parse_xml
 from pinloop.errors import LoadError
 from pinloop.io.mjcf.reader import read_mjcf
-from pinloop.io.packages import make_resolver
-from pinloop.model.description import Description
 
 from .forward import joint_named, placements, shift, turn
+from .mjcf_by_hand import MASS, model, read
 
 Array = NDArray[np.float64]
-
-MASS = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
-
-
-def read(text: str, directory: Path | None = None) -> Description:
-    root = parse_xml(text, "robot.xml")
-    return read_mjcf(root, resolve=make_resolver(directory))
-
-
-def model(bodies: str, before: str = '<compiler angle="radian"/>') -> Description:
-    return read(f"<mujoco>{before}<worldbody>{bodies}</worldbody></mujoco>")
 
 
 def same(T: Array, expected: Array) -> None:

@@ -15,8 +15,7 @@ from pinloop.io.packages import make_resolver
 from pinloop.model.description import GROUND, Description, Geometry
 
 from .forward import shift, turn
-
-MASS = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+from .mjcf_by_hand import MASS
 
 
 def read(geoms: str, before: str = "", directory: Path | None = None) -> Description:

@@ -12,20 +12,14 @@ import trimesh
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import quad
 
-from pinloop.boundary.xml import parse_xml
 from pinloop.errors import LoadError
-from pinloop.io.mjcf.reader import read_mjcf
-from pinloop.io.packages import make_resolver
 from pinloop.model.description import Body, Description
+
+from .mjcf_by_hand import read
 
 Array = NDArray[np.float64]
 Solid = tuple[float, Array, Array]
 """Mass, centre, inertia about the centre."""
-
-
-def read(text: str, directory: Path | None = None) -> Description:
-    resolve = make_resolver(directory)
-    return read_mjcf(parse_xml(text, "robot.xml"), resolve=resolve)
 
 
 def first(bodies: str, before: str = "", directory: Path | None = None) -> Body:

@@ -1,0 +1,47 @@
+"""The command line as tests call it, in this process and as a program."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import jsonschema
+import pytest
+
+from pinloop.cli import main as cli
+
+Captured = pytest.CaptureFixture[str]
+
+
+def printed_json(
+    capsys: Captured, *words: str, code: int = 0, schema: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """What a command prints as JSON; nothing else, if it ends well."""
+    assert cli.run([*words, "--json"]) == code
+    out, err = capsys.readouterr()
+    assert err == "" or code
+    data = json.loads(out)
+    if schema is not None:
+        jsonschema.Draft202012Validator(schema).validate(data)
+    assert isinstance(data, dict)
+    return data
+
+
+@contextmanager
+def program(*words: str, **more: Any) -> Iterator[subprocess.Popen[str]]:
+    """A command in a process of its own, which ends with the block."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    environment = {"env": {**os.environ, "PYTHONUNBUFFERED": ""}}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pinloop", *words], **{**pipes, **environment, **more}
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
