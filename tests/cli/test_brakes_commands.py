@@ -13,9 +13,9 @@ import pinloop as pl
 from pinloop.cli import main as cli
 
 from ..beam_files import ARM, BRAKES, beam
+from .commands import Captured
 
 URDF = Path(__file__).parents[2] / "urdf"
-Captured = pytest.CaptureFixture[str]
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,8 +12,7 @@ import pinloop as pl
 from pinloop.cli import main as cli
 
 from ..beam_files import beam
-
-Captured = pytest.CaptureFixture[str]
+from .commands import Captured, printed_json
 
 TABLE = """# the slide of the beam
 joint,speed_mm_per_s,time_ms,distance_mm
@@ -31,15 +29,6 @@ def files(tmp_path: Path) -> tuple[str, str]:
     table = tmp_path / "table.csv"
     table.write_text(TABLE)
     return str(beam(tmp_path)), str(table)
-
-
-def document(capsys: Captured, *words: str) -> dict[str, Any]:
-    assert cli.run([*words, "--json"]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    data = json.loads(out)
-    assert isinstance(data, dict)
-    return data
 
 
 # -- compare --------------------------------------------------------------------------------------
@@ -59,7 +48,7 @@ def test_compare(files: tuple[str, str], capsys: Captured) -> None:
 
 
 def test_compare_as_json(files: tuple[str, str], capsys: Captured) -> None:
-    data = document(capsys, "compare", *files)
+    data = printed_json(capsys, "compare", *files, quiet=True)
     first, second = data["rows"]
     assert (data["robot"], data["source"]) == ("beam", files[1])
     assert (first["joint"], first["unit"], first["outcome"]) == ("rail", "m", "stopped")
@@ -74,7 +63,7 @@ def test_compare_with_other_brakes(
 ) -> None:
     mine = tmp_path / "mine.yaml"
     mine.write_text("format: pinloop-brakes-1\njoints:\n  rail: {side: joint, dynamic_torque: 5}\n")
-    data = document(capsys, "compare", *files, "--brakes", str(mine))
+    data = printed_json(capsys, "compare", *files, "--brakes", str(mine), quiet=True)
     assert data["rows"][0]["time_s"] == pytest.approx(0.2)
     assert data["brakes"] == {"source": str(mine), "remark": ""}
 
@@ -109,7 +98,7 @@ def test_fit(files: tuple[str, str], tmp_path: Path, capsys: Captured) -> None:
     assert rail.sources["delay"] == "measured" and rail.notes["delay"] == f"fitted to {files[1]}"
     assert brakes.joints["axis"].dynamic_torque == 6.0 and brakes.chain.sensor == 0.02
     # What is written is what was fitted.
-    data = document(capsys, "compare", *files, "--brakes", str(target))
+    data = printed_json(capsys, "compare", *files, "--brakes", str(target), quiet=True)
     assert [row["time_ratio"] for row in data["rows"]] == pytest.approx([1.0, 1.0], rel=1e-4)
 
 
@@ -118,7 +107,9 @@ def test_fit_warns_in_its_sheet_and_in_its_json(files: tuple[str, str], capsys: 
     assert cli.run(["fit", *files]) == 0
     out, err = capsys.readouterr()
     assert err == "" and "cannot explain it" in re.sub(r"\s+", " ", out)
-    data = document(capsys, "fit", *files, "--parameter", "coulomb", "--parameter", "coulomb")
+    data = printed_json(
+        capsys, "fit", *files, "--parameter", "coulomb", "--parameter", "coulomb", quiet=True
+    )
     (one,) = data["parameters"]
     assert (one["joint"], one["parameter"], one["unit"]) == ("rail", "coulomb", "N")
     assert one["identified"] is True or one["error"] is None

@@ -14,8 +14,9 @@ from typer.main import get_command
 
 from pinloop.cli import main as cli
 
+from .commands import Captured
+
 ROOT = Path(__file__).parents[2]
-Captured = pytest.CaptureFixture[str]
 
 
 def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

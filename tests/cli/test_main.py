@@ -18,22 +18,10 @@ from pinloop.cli import main as cli
 from pinloop.cli import robots as cli_model
 from pinloop.tables.report import KeyValues
 
-from ..fourbar_files import apart, fourbar
+from ..fourbar_files import fourbar
+from .commands import Captured
 
 URDF = Path(__file__).resolve().parents[2] / "urdf"
-
-
-@pytest.fixture
-def robot(tmp_path: Path) -> str:
-    return str(fourbar(tmp_path))
-
-
-@pytest.fixture
-def open_robot(tmp_path: Path) -> str:
-    return str(apart(tmp_path))
-
-
-Captured = pytest.CaptureFixture[str]
 
 
 # -- check ----------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 
@@ -17,25 +16,15 @@ from pinloop.cli import main as cli
 from pinloop.cli.sheets import json_schema
 
 from ..beam_files import beam
-from ..fourbar_files import apart, fourbar, rocker_angle
+from ..fourbar_files import apart, rocker_angle
+from .commands import Captured, printed_json
 
-Captured = pytest.CaptureFixture[str]
 ROBOTS = Path(__file__).parents[2] / "urdf"
 
 
-@pytest.fixture
-def robot(tmp_path: Path) -> str:
-    return str(fourbar(tmp_path))
-
-
 def document(capsys: Captured, *words: str, code: int = 0) -> dict[str, Any]:
-    assert cli.run([*words, "--json"]) == code
-    data = json.loads(capsys.readouterr().out)
-    if "error" not in data or "format" in data:
-        name = {"assemble": "assembly", "regularize": "regularization"}[words[0]]
-        jsonschema.Draft202012Validator(json_schema(name)).validate(data)
-    assert isinstance(data, dict)
-    return data
+    name = {"assemble": "assembly", "regularize": "regularization"}[words[0]]
+    return printed_json(capsys, *words, code=code, schema=json_schema(name))
 
 
 # -- assemble -------------------------------------------------------------------------------------
@@ -155,7 +144,7 @@ def test_what_cannot_be_assembled_cannot_be_regularized(tmp_path: Path, capsys: 
     assert cli.run(["regularize", path]) == 1
     out, err = capsys.readouterr()
     assert out == "" and err.startswith("NOT CLOSED: robot 'apart'")
-    data = document(capsys, "regularize", path, code=1)
+    data = printed_json(capsys, "regularize", path, code=1)
     assert data["error"].startswith("robot 'apart': loop 'closer'")
 
 

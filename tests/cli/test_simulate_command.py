@@ -11,7 +11,6 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 import yaml
@@ -23,9 +22,8 @@ from pinloop.scenarios.run_summary import json_schema
 
 from ..beam_files import beam
 from ..fourbar_files import fourbar
-from .test_view_command import program
+from .commands import Captured, printed_json, program
 
-Captured = pytest.CaptureFixture[str]
 ROBOTS = Path(__file__).parents[2] / "urdf"
 
 PLAIN: dict[str, Any] = {
@@ -51,11 +49,7 @@ def written(folder: Path, **changes: Any) -> str:
 
 
 def document(capsys: Captured, *words: str, code: int = 0) -> dict[str, Any]:
-    assert cli.run([*words, "--json"]) == code
-    data = json.loads(capsys.readouterr().out)
-    jsonschema.Draft202012Validator(json_schema()).validate(data)
-    assert isinstance(data, dict)
-    return data
+    return printed_json(capsys, *words, code=code, schema=json_schema())
 
 
 # -- what is printed ------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,9 @@ from pinloop.cli import main as cli
 from pinloop.cli import stops as cli_stop
 
 from ..beam_files import beam
+from .commands import Captured, printed_json, program
 
 URDF = Path(__file__).parents[2] / "urdf"
-Captured = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
@@ -34,12 +33,7 @@ def robot(tmp_path: Path) -> str:
 
 def document(capsys: Captured, *words: str, code: int = 0) -> dict[str, Any]:
     """What a stop prints as JSON."""
-    assert cli.run(["stop", *words, "--json", "-"]) == code
-    out, err = capsys.readouterr()
-    assert err == ""
-    data = json.loads(out)
-    assert isinstance(data, dict)
-    return data
+    return printed_json(capsys, "stop", *words, code=code, quiet=True)
 
 
 # -- what is printed ------------------------------------------------------------------------
@@ -368,18 +362,11 @@ def test_an_interrupt_is_not_a_traceback(
 # -- as a program ---------------------------------------------------------------------------
 
 
-def started(*words: str, **more: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "pinloop", *words],
-        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **more},
-    )
-
-
 @pytest.mark.skipif(os.name == "nt", reason="pipes of this kind exist on POSIX only")
 def test_nobody_reads_the_output(robot: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    with started("stop", robot, stdout=writer) as process:
+    with program("stop", robot, stdout=writer) as process:
         os.close(writer)
         assert process.communicate(timeout=60)[1] == ""
         assert process.returncode == 141
@@ -391,7 +378,7 @@ def test_control_c_ends_a_command(robot: str, tmp_path: Path) -> None:
     fifo = tmp_path / "robot.urdf"
     os.mkfifo(fifo)
     target = tmp_path / "stop.json"
-    with started("stop", str(fifo), "--json", str(target)) as process:
+    with program("stop", str(fifo), "--json", str(target)) as process:
         writer = opened_by_reader(fifo, process)
         try:
             process.send_signal(signal.SIGINT)

@@ -26,11 +26,11 @@ from pinloop.cli import main as cli
 from pinloop.safety.studies.studyfile import TABLES, json_schema, read_study
 
 from ..beam_files import beam
+from .commands import Captured, printed_json
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
 EXAMPLE = ROOT / "urdf" / "six_axis_arm.study.yaml"
-Captured = pytest.CaptureFixture[str]
 
 # The axis turns about a vertical line, the slide does not move: I = 0.1 + 2 * 0.25 + 0.1 + x^2 with
 # the slide at x. 50 ms until the command, 50 ms until the brake acts.
@@ -63,13 +63,6 @@ def written(folder: Path, **changes: Any) -> str:
     return str(path)
 
 
-def document(capsys: Captured, *words: str, code: int = 0) -> dict[str, Any]:
-    assert cli.run([*words, "--json"]) == code
-    data = json.loads(capsys.readouterr().out)
-    assert isinstance(data, dict)
-    return data
-
-
 # -- study ----------------------------------------------------------------------------------------
 
 
@@ -91,7 +84,7 @@ def test_a_study_sums_up_its_cases(folder: Path, capsys: Captured) -> None:
 
 
 def test_json_has_the_same_in_si_units(folder: Path, capsys: Captured) -> None:
-    data = document(capsys, "study", written(folder))
+    data = printed_json(capsys, "study", written(folder))
     time = data["distributions"]["stopping_time_s"]
     assert time["worst_sampled"] == pytest.approx(stopping_time(3.0, -1.0), rel=1e-6)
     assert time["case"] == 6
@@ -132,7 +125,7 @@ def test_cases_that_do_not_hold_are_counted(folder: Path, capsys: Captured) -> N
     assert out.startswith("beam: 0 of 9 cases stopped and hold")
     assert "does not hold 9" in re.sub(" +", " ", out)
     assert "9 of 9 cases did not end with the robot at rest and held: 9 does not hold" in err
-    data = document(capsys, "study", path, code=1)
+    data = printed_json(capsys, "study", path, code=1)
     assert data["outcomes"] == {"does not hold": 9} and data["distributions"] == {}
     assert cli.run(["worst", path]) == 2
     assert "no case of the study stopped" in capsys.readouterr().err
@@ -144,7 +137,7 @@ def test_failed_cases_come_with_their_reasons(capsys: Captured, tmp_path: Path) 
     content = {"format": "pinloop-study-1", "robot": str(robot), "brakes": str(brakes),
                "sampling": {"method": "sobol", "count": 8, "seed": 7}, "jobs": 1}  # fmt: skip
     path.write_text(yaml.safe_dump(content))
-    data = document(capsys, "study", str(path), code=1)
+    data = printed_json(capsys, "study", str(path), code=1)
     assert data["outcomes"]["failed"] + data["outcomes"]["stopped"] == 8
     assert sum(data["reasons"].values()) == data["outcomes"]["failed"]
     assert all("loop" in reason for reason in data["reasons"])
@@ -213,7 +206,7 @@ def test_brakes_are_found_or_guessed(folder: Path, capsys: Captured) -> None:
 def test_worst_cases_and_where_they_are(folder: Path, capsys: Captured) -> None:
     path = written(folder, sampling={"method": "random", "count": 3}, worst=["time", "angle:axis"])
     words = ("worst", path, "--starts", "1", "--evaluations", "30")
-    data = document(capsys, *words)
+    data = printed_json(capsys, *words)
     assert list(data["worst"]) == ["time", "angle:axis"]
     worst = data["worst"]["time"]
     assert worst["value"] == pytest.approx(stopping_time(3.0, -1.0), rel=1e-6)
@@ -245,7 +238,7 @@ def test_worst_cases_are_written(folder: Path, capsys: Captured) -> None:
 def test_clearance_is_a_criterion(folder: Path, capsys: Captured) -> None:
     post = {"name": "post", "box": [0.1, 0.1, 1.0], "xyz": [0.0, 1.0, 0.0], "rpy": [0, 0, 0.5]}
     path = written(folder, obstacles=[post], worst=["clearance"])
-    data = document(capsys, "worst", path, "--starts", "1", "--evaluations", "8")
+    data = printed_json(capsys, "worst", path, "--starts", "1", "--evaluations", "8")
     worst = data["worst"]["clearance"]
     near = data["distributions"]["clearance_m"]
     assert worst["value"] <= near["worst_sampled"] <= near["95_percent"] <= near["median"]
@@ -491,7 +484,7 @@ def test_the_links_of_the_documentation_lead_somewhere() -> None:
 
 def test_the_example_study(tmp_path: Path, capsys: Captured) -> None:
     results = tmp_path / "arm.csv"
-    data = document(capsys, "study", str(EXAMPLE), "--results", str(results), "--jobs", "1")
+    data = printed_json(capsys, "study", str(EXAMPLE), "--results", str(results), "--jobs", "1")
     assert data["size"] == 64 and sum(data["outcomes"].values()) == 64
     assert data["distributions"]["clearance_m"]["worst_sampled"] > 0
     assert read_study(EXAMPLE).worst == EXAMPLE_WORST

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -18,23 +14,10 @@ from numpy.testing import assert_allclose
 
 from pinloop.cli import main as cli
 
-from ..fourbar_files import apart, fourbar
+from ..fourbar_files import fourbar
 from ..show.scenes import Played
 from ..show.test_html import commands_of
-
-
-@pytest.fixture
-def robot(tmp_path: Path) -> str:
-    return str(fourbar(tmp_path))
-
-
-@pytest.fixture
-def open_robot(tmp_path: Path) -> str:
-    return str(apart(tmp_path))
-
-
-Captured = pytest.CaptureFixture[str]
-
+from .commands import Captured, program
 
 # -- view -----------------------------------------------------------------------------------
 
@@ -98,25 +81,6 @@ def test_view_tells_which_mesh_it_cannot_read(tmp_path: Path, capsys: Captured) 
 
 
 # -- as a program ---------------------------------------------------------------------------
-
-
-@contextmanager
-def program(*words: str, **more: object) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pinloop", *words],
-        **{
-            "stdout": subprocess.PIPE,
-            "stderr": subprocess.PIPE,
-            "text": True,
-            "env": {**os.environ, "PYTHONUNBUFFERED": ""},
-            **more,
-        },  # type: ignore[call-overload]
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of this kind exist on POSIX only")
