@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pinloop.boundary.schema import read_data
 from pinloop.boundary.yaml import read_yaml
 from pinloop.errors import LoadError, PinloopError, UnknownName
-from pinloop.io.entries import locate
 from pinloop.io.loopsfile import LoopsFile, apply_loops, json_schema
+from pinloop.io.quantities import locate
 from pinloop.model.description import GROUND, Body, Coupling, Description, Drive
 from pinloop.model.pairs import make_pair
 

@@ -8,7 +8,7 @@ parts of names (``name_mot: mot``) instead of lists. Of an SRDF only joints with
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from types import NoneType
@@ -25,10 +25,10 @@ from ..errors import LoadError, UnknownName, suggestion
 from ..model.description import Body, Description, Joint
 from ..model.pairs import align_z, make_pair
 from ..tolerances import SAME_PLACE
-from .entries import known_joints, locate, need_unique
-from .quantities import turn
+from .loopsfile import known_joints, need_unique, without_passive
+from .quantities import locate, turn
 
-__all__ = ["apply_gepetto", "apply_srdf", "close_frames", "without_passive"]
+__all__ = ["apply_gepetto", "apply_srdf", "close_frames"]
 
 _CLOSING = re.compile(r"^closing_(.+)_([12])$")
 
@@ -282,21 +282,6 @@ def apply_srdf(description: Description, root: Element) -> Description:
         actuated = without_passive(description.joints, actuated, passive)
     warnings = [*description.warnings, *warnings]
     return replace(description, actuated=actuated, warnings=tuple(warnings))
-
-
-def without_passive(
-    joints: Iterable[Joint], actuated: tuple[str, ...] | None, passive: Collection[str]
-) -> tuple[str, ...]:
-    """Names of the actuated joints, given those that are not.
-
-    Args:
-        joints: all joints.
-        actuated: what is known so far; None stands for all tree joints with one degree of freedom.
-        passive: names of joints without a motor.
-    """
-    if actuated is None:
-        actuated = tuple(j.name for j in joints if j.cut is not True and j.pair.dof == 1)
-    return tuple(name for name in actuated if name not in passive)
 
 
 # -- closing frames -------------------------------------------------------------------------------

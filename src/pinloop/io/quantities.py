@@ -17,11 +17,12 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..boundary.xml import Element, Remarks
-from ..errors import BadValue
+from ..errors import BadValue, UnknownName
 from ..model.description import (
     GROUND,
     LIMITS,
     LOSSES,
+    Description,
     Joint,
     Shape,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "free_root",
     "joint_limits",
     "limit_numbers",
+    "locate",
     "new_name",
     "primitive",
     "read_mass",
@@ -55,6 +57,9 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Color = tuple[float, float, float, float]
+
+_WORLD = (GROUND, "world", "universe")
+"""Names of the ground, unless a body is called so."""
 
 _UNLIMITED = 1e16
 """What stands for infinity in older versions of SDF; others write the largest double."""
@@ -348,3 +353,23 @@ def find_body(name: str, known: Container[str], owner: Element) -> str:
     if name == "world":
         return GROUND
     raise owner.unknown("link", name, cast(Iterable[str], known))
+
+
+def locate(description: Description, name: str) -> tuple[str, pin.SE3]:
+    """Body and placement on it of what is called ``name``.
+
+    Bodies come first, then the ground (also as world or universe), named frames, and joints: a
+    joint's name means the frame of its child body.
+
+    Raises:
+        UnknownName: nothing is called so; names the closest.
+    """
+    frames = {frame.name: (frame.body, frame.placement) for frame in description.frames}
+    bodies = {body.name: body.name for body in description.bodies}
+    joints = {joint.name: joint.child for joint in description.joints}
+    if name not in bodies and name in frames and name not in _WORLD:
+        return frames[name]
+    carriers = joints | dict.fromkeys(_WORLD, GROUND) | bodies
+    if name not in carriers:
+        raise UnknownName("body, frame or joint", name, [*bodies, *frames, *joints])
+    return carriers[name], pin.SE3.Identity()

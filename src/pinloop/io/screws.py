@@ -9,7 +9,7 @@ mass and inertia. In the reference configuration all body frames coincide with t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from ..model.description import (
 )
 from ..model.pairs import Pair, align_z
 from ..tolerances import NEGATIVE_MOMENT, TENSOR_DIGITS
-from .entries import (
+from .loopsfile import (
     CouplingEntry,
     LimitsEntry,
     PairEntry,
@@ -264,17 +264,16 @@ def _joint(entry: ScrewJoint, source: str, warnings: list[str]) -> Joint:
         frame_b,
         cut=True if entry.cut else None,
     )
-    return joint if entry.limits is None else replace(joint, **_limits(entry.limits, joint))
+    return joint if entry.limits is None else _limited(joint, entry.limits)
 
 
-def _limits(entry: LimitsEntry, joint: Joint) -> dict[str, Any]:
-    """Limits, with position limits only where each degree of freedom has one coordinate."""
-    pair, coordinates = joint.pair, coordinate_count(joint)
-    values = entry.values(pair.dof)
-    given = len(values["lower"])
-    if given and not given == pair.dof == coordinates:
-        raise BadValue(f"{given} position limits do not fit a {pair.name} pair")
-    return values
+def _limited(joint: Joint, entry: LimitsEntry) -> Joint:
+    """The joint with limits, of position only where each degree of freedom has one coordinate."""
+    limited, dof = entry.limit(joint), joint.pair.dof
+    given = max(len(entry.lower), len(entry.upper))
+    if given and not given == dof == coordinate_count(joint):
+        raise BadValue(f"{given} position limits do not fit a {joint.pair.name} pair")
+    return limited
 
 
 def _axes(entry: ScrewJoint) -> Array:
