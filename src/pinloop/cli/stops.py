@@ -21,9 +21,9 @@ from ..safety.brakes.brakes import Brakes
 from ..safety.brakes.file import brakes_text
 from ..safety.stopping import Category1, Category2, JointTrajectory, Trigger
 from ..safety.stopping import stop as compute_stop
-from ..safety.stopping.brake_times import Category
 from ..safety.stopping.defaults import default_brakes, default_pose, default_velocity
 from ..safety.stopping.export import as_document, write_csv
+from ..safety.stopping.plan import Category
 from ..safety.stopping.stop_table import stop_table
 from ..show.terminal import write
 from . import Exit

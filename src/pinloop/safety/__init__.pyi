@@ -9,15 +9,13 @@ from .standards.fit import Fit, fit_brakes
 from .standards.iso13855 import MinimumDistance, minimum_distance
 from .standards.published import Measured, StoppingTable
 from .standards.separation import Separation, separation
-from .stopping.brake_times import Category0, Category1, Category2
-from .stopping.joint_stop import JointStop
-from .stopping.plan import Trigger
-from .stopping.point_stop import PointStop
+from .stopping.plan import Category0, Category1, Category2, Trigger
 from .stopping.prepared_robot import Payload
 from .stopping.recorded import JointTrajectory
 from .stopping.result import StopResult
 from .stopping.simulation import Standstill
 from .stopping.stop import single_faults, stop, worst_fault
+from .stopping.travel import JointStop, PointStop
 from .studies.cases import WorstCase
 from .studies.sampling import Corners, Grid, Random, Sobol
 from .studies.space import Space

@@ -26,7 +26,7 @@ from ...model.mechanism import Mechanism
 from ...tables.report import Report
 from ..brakes.brakes import Brakes
 from ..stopping import Payload, Standstill, StopResult
-from ..stopping.brake_times import Category, as_category
+from ..stopping.plan import Category, as_category
 from ..stopping.prepared_robot import PreparedRobot
 from ..studies.space import driven_joints
 from .axisstop import (

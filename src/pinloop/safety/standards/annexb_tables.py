@@ -12,7 +12,7 @@ from ...tables.number_format import Units, decimals, milliseconds, number, units
 from ...tables.report import Block, Cell, Column, KeyValues, Notes, Report, Table
 from ...units import column_name
 from ..stopping.assumptions import PLANNING_AID
-from ..stopping.brake_times import Category1
+from ..stopping.plan import Category1
 from .annexb import AnnexB
 from .axisstop import AxisStop
 from .extension import Pose

@@ -20,7 +20,7 @@ from ...tolerances import INTEGRATION
 from ..brakes.brakes import Brakes
 from ..space.passed_limits import LimitPassed, joint_limits
 from ..stopping import Payload, Standstill, StopResult, Trigger
-from ..stopping.brake_times import Category
+from ..stopping.plan import Category
 from ..stopping.prepared_robot import PreparedRobot, prepare_robot, tool_of
 from ..stopping.stop import stop_prepared
 from ..studies.space import driven_joints

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from ..brakes.brakes import Brakes, Chain, JointBrake
-from .brake_times import Category0, Category1, Category2
-from .joint_stop import JointStop
-from .plan import Trigger
-from .point_stop import PointStop
+from .plan import Category0, Category1, Category2, Trigger
 from .prepared_robot import Payload
 from .recorded import JointTrajectory
 from .result import StopResult
 from .simulation import Standstill
 from .stop import single_faults, stop, worst_fault
+from .travel import JointStop, PointStop
 
 __all__ = [
     "Brakes",

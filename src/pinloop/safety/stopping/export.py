@@ -30,8 +30,7 @@ from ...units import column_name
 from ...version import __version__
 from ..brakes.brakes import Assumption, Brakes
 from .assumptions import PLANNING_AID
-from .brake_times import Category
-from .joint_stop import JointStop
+from .plan import Category
 from .prepared_robot import payload_of
 from .result import StopResult
 from .result_document import (
@@ -48,6 +47,7 @@ from .result_document import (
     ToolRecord,
 )
 from .series import series_of
+from .travel import JointStop
 
 __all__ = [
     "as_document",

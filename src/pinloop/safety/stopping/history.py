@@ -16,11 +16,10 @@ from ...model.mechanism import Mechanism
 from ...simulation.limits import JointEnd
 from ...simulation.modes import RobotManifold
 from ...simulation.trajectory import Trajectory
-from .brake_times import BrakeTimes
 from .crossing import TURN
 from .drivetrain import Drivetrain
 from .phase import Phase
-from .plan import Plan
+from .plan import BrakeTimes, Plan
 from .stop_equations import StopEquations
 
 __all__ = ["MovingSteps", "Pieces", "StopHistory"]

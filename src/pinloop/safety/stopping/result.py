@@ -20,15 +20,21 @@ from ..space.clearance import Approach, SelfCollisions, clearance, self_collisio
 from ..space.passed_limits import LimitPassed, joint_limits
 from ..space.solids import Obstacle
 from ..space.swept import SweptVolume, swept_volume
-from .brake_times import Category
 from .history import StopHistory
 from .holding import Holding, check_holding
-from .joint_stop import JointStop, all_stand_since, joint_stop, measure_joint_travel
 from .loads import Ledger, Loads, energy_ledger, measure_loads
-from .point_stop import PointStop, point_stop
+from .plan import Category
 from .prepared_robot import tool_of
 from .result_document import Document
 from .simulation import StopSimulation
+from .travel import (
+    JointStop,
+    PointStop,
+    all_stand_since,
+    joint_stop,
+    measure_joint_travel,
+    point_stop,
+)
 
 __all__ = ["StopResult", "make_result"]
 

@@ -12,9 +12,9 @@ from ...errors import BadValue
 from .drivetrain import Drivetrain
 from .loads import energies_at
 from .phase import Phase
-from .point_stop import point_motion
 from .result import StopResult
 from .stop_equations import StopEquations
+from .travel import point_motion
 
 __all__ = ["Series", "series_of"]
 

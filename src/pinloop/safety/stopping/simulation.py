@@ -40,12 +40,11 @@ from .crossing import (
     watched_joints,
 )
 from .drivetrain import Drivetrain
-from .failures import CHATTER, INSTANT, explained
 from .history import StopHistory
 from .phase import Phase, in_the_way
 from .plan import PendingInstants, Plan
 from .stick_slip import PhaseStart, decide_phase
-from .stop_equations import Solved, StopEquations, StopTorque
+from .stop_equations import CHATTER, INSTANT, Solved, StopEquations, StopTorque, explained
 from .teeth import Teeth, impact
 
 __all__ = ["Standstill", "StopSimulation", "Trial"]

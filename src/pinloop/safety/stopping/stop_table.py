@@ -22,9 +22,9 @@ from ...tables.report import (
     section_blocks,
 )
 from .assumptions import PLANNING_AID, assumption_lines
-from .joint_stop import JointStop
 from .prepared_robot import payload_of
 from .result import StopResult
+from .travel import JointStop
 
 __all__ = ["stop_table"]
 

@@ -26,7 +26,7 @@ from ..brakes.brakes import Brakes
 from ..space.clearance import clearance
 from ..space.solids import Obstacle
 from ..stopping import Payload, Standstill, StopResult, Trigger
-from ..stopping.brake_times import Category
+from ..stopping.plan import Category
 from ..stopping.prepared_robot import PreparedRobot, prepare_robot, tool_of
 from ..stopping.stop import stop_prepared
 from .space import Space, Variable, driven_joints

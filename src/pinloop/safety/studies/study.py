@@ -32,7 +32,7 @@ from ...tolerances import SAME
 from ..brakes.brakes import Brakes
 from ..space.solids import Obstacle, checked_obstacles
 from ..stopping import Payload, StopResult, Trigger
-from ..stopping.brake_times import Category, as_category
+from ..stopping.plan import Category, as_category
 from .cases import CLEARANCE, Records, Row, Setup, WorstCase, columns
 from .journal import Journal, read_rows
 from .manifest import digest_of, manifest_of

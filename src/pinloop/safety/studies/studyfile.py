@@ -25,8 +25,8 @@ from ...model.mechanism import Mechanism
 from ..brakes.brakes import Brakes
 from ..space.solids import Obstacle, checked_obstacles
 from ..stopping import Category1, Category2, Payload, Trigger
-from ..stopping.brake_times import Category
 from ..stopping.defaults import default_brakes
+from ..stopping.plan import Category
 from .sampling import Corners, Grid, Random, Sampling, Sobol
 from .space import Space
 

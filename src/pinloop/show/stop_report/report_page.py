@@ -8,10 +8,9 @@ from pathlib import Path
 from ...boundary.files import write_text
 from ...safety.stopping.assumptions import PLANNING_AID
 from ...safety.stopping.export import brakes_record, robot_record, versions
-from ...safety.stopping.joint_stop import JointStop
-from ...safety.stopping.point_stop import PointStop
 from ...safety.stopping.result import StopResult
 from ...safety.stopping.stop_table import stop_table
+from ...safety.stopping.travel import JointStop, PointStop
 from ...tables.number_format import decimals, listed, milliseconds, number, units_of
 from ...tables.page import render
 from ...tables.report import KeyValues, Section, Table, section_blocks

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ...safety.stopping.joint_stop import JointStop
 from ...safety.stopping.result import StopResult
 from ...safety.stopping.series import Series, series_of
+from ...safety.stopping.travel import JointStop
 from ...simulation.trajectory import joint_positions
 from ...tables.number_format import Units, units_of
 from ...tolerances import SAME

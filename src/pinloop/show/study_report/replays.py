@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...errors import PinloopError, printable
 from ...safety.stopping import StopResult
-from ...safety.stopping.joint_stop import JointStop
+from ...safety.stopping.travel import JointStop
 from ...safety.studies.cases import WorstCase
 from ...safety.studies.space import Variable
 from ...safety.studies.study import Study
