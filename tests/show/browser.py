@@ -16,8 +16,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,7 @@ def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
         time.sleep(0.03)
 
 
-class Browser:
+class Browser(AbstractContextManager["Browser"]):
     """A page in a browser, for a ``with`` block.
 
     Args:
@@ -113,15 +113,7 @@ class Browser:
         while not self._loaded:
             self._note(self._receive(end))
 
-    def __enter__(self) -> Browser:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *reason: object) -> None:
         self.close()
 
     def close(self) -> None:

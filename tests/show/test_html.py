@@ -14,8 +14,7 @@ from numpy.testing import assert_allclose
 
 import pinloop as pl
 from pinloop.model.pairs import make_pair
-from pinloop.show.scene import save_html, view
-from pinloop.show.scene.robot_page import page
+from pinloop.show.scene import page, save_html, view
 from pinloop.show.scene.scene import make_scene
 
 from .scenes import Played, arm, arm_urdf, at, open_pair, visual

@@ -200,7 +200,7 @@ def test_other_pages_cannot_drive_it(viewer: Viewer) -> None:
 
 
 def test_only_this_machine_is_listened_to(viewer: Viewer) -> None:
-    assert viewer._server._server.socket.getsockname()[0] == "127.0.0.1"
+    assert viewer._server.socket.getsockname()[0] == "127.0.0.1"
     assert len(urlsplit(viewer.url).path) > 12
     with view(ROBOT) as other:
         assert urlsplit(other.url).path != urlsplit(viewer.url).path

@@ -15,9 +15,11 @@ from ...assembly.assemble import assemble
 from ...boundary.arguments import public
 from ...boundary.files import write_text
 from ...model.mechanism import Mechanism, require_robot
+from ...tables.page import render
+from .dragging import RobotExhibit
 from .live import Viewer
-from .robot_page import RobotExhibit, page
-from .scene import make_scene
+from .scene import LOOP, Scene, make_scene
+from .solids import css_color, encoded, viewer_script
 
 __all__ = ["save_html", "view"]
 
@@ -85,6 +87,21 @@ def save_html(robot: Mechanism, path: str | Path, q: ArrayLike | None = None) ->
     """
     configuration = _configuration(robot, q)
     return write_text(path, page(make_scene(robot), configuration))
+
+
+def page(scene: Scene, q: ArrayLike) -> str:
+    """The page of a scene at configuration ``q``.
+
+    meshcat's own static page needs a running server and reads every object asynchronously; this one
+    is written straight from the commands and replays them in order.
+    """
+    return render(
+        "show/scene/templates/robot.html",
+        robot=scene.robot,
+        loop_color=css_color(LOOP),
+        viewer=viewer_script(),
+        commands=list(encoded(scene.commands(q))),
+    )
 
 
 def _configuration(robot: Mechanism, q: ArrayLike | None) -> ArrayLike:

@@ -1,12 +1,11 @@
-"""A robot that is moved joint by joint, with its loops closed: what a slider does.
-
-Kinematics only; who asks, and how it is drawn, is decided elsewhere.
-"""
+"""A robot that is moved joint by joint, with its loops closed: what a slider does, and its page."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -20,11 +19,16 @@ from ...assembly.search import (
     outside_limits,
     rows_of,
 )
+from ...errors import BadValue, shown
 from ...model.mechanism import Mechanism
 from ...model.tree import JointCoordinates, coordinate_names
+from ...tables.page import render
 from ...tolerances import SLIDER_MISSED
+from .live import Message
+from .scene import Scene
+from .solids import encoded, viewer_script
 
-__all__ = ["Dragged", "Slider"]
+__all__ = ["Dragged", "RobotExhibit", "Slider"]
 
 Array = NDArray[np.float64]
 
@@ -34,6 +38,8 @@ _LEAP = 0.6
 """A joint that moves farther in one step has changed to another branch of assemblies."""
 _FINEST = 1e-3
 """Part of a step at which the search for the last closed place ends."""
+_FARTHEST = 1e30
+"""No slider goes there [rad, m]."""
 
 
 @dataclass(frozen=True)
@@ -255,3 +261,106 @@ def _coordinates(values: Array, at: JointCoordinates) -> Array:
         return np.array([np.cos(values[0]), np.sin(values[0])])
     quaternion = pin.Quaternion(pin.exp3(values[-3:])).coeffs()
     return np.concatenate([values[:-3], quaternion])
+
+
+# -- the page -------------------------------------------------------------------------------------
+
+
+class RobotExhibit:
+    """A robot that the live page moves by its sliders.
+
+    Args:
+        scene: what is drawn of it.
+        q: configuration at the start, shape (nq,).
+    """
+
+    def __init__(self, scene: Scene, q: ArrayLike) -> None:
+        self._scene = scene
+        self._dragged = Dragged(scene.robot, q)
+        self._obstacle = ""
+        self.name = scene.robot.name
+
+    @property
+    def q(self) -> NDArray[Any]:
+        """Configuration that is shown, shape (nq,)."""
+        return self._dragged.q
+
+    def show(self, value: Any) -> None:
+        """Show a configuration, shape (nq,)."""
+        self._dragged.set(value)
+        self._obstacle = ""
+
+    def ask(self, message: Message) -> None:
+        """Drag a joint (``slider`` and ``value``), or go back to where it began (``reset``)."""
+        if message.get("reset"):
+            self.show(self._dragged.home)
+            return
+        number: Any = message.get("slider")
+        value: Any = message.get("value")
+        sliders = self._dragged.sliders
+        # Truths are integers in Python, and JSON has NaN and integers beyond all floats.
+        known = type(number) is int and 0 <= number < len(sliders)
+        if not known or type(value) not in (int, float) or not abs(value) < _FARTHEST:
+            raise BadValue(f"there is no slider {shown(number)} that could go to {shown(value)}")
+        self._obstacle = self._dragged.move(sliders[number], float(value))
+
+    def state(self) -> Message:
+        """Placements of the nodes, values of the sliders, closure, and the pose as text."""
+        dragged = self._dragged
+        placements = self._scene.placements(dragged.q)
+        return {
+            "placements": [matrix.T.ravel().tolist() for matrix in placements],
+            **self._extent(),
+            "values": [float(dragged.values(s.joint)[s.column]) for s in dragged.sliders],
+            "residual": dragged.residual(),
+            "closed": dragged.is_closed(),
+            "said": self._obstacle,
+            "words": self._words(),
+            "python": self._python(),
+        }
+
+    def page(self) -> str:
+        """The page, with the robot where it is now."""
+        robot, hidden = self._scene.robot, self._scene.hidden
+        data = {
+            "commands": list(encoded(self._scene.commands(self._dragged.q))),
+            "nodes": [node.path for node in self._scene.nodes],
+            "sliders": [vars(slider) for slider in self._dragged.sliders],
+            "loops": len(robot.loops) + len(robot.couplings),
+            "closes": "loops" if robot.loops else "couplings",
+            "skeleton": "skeleton" not in hidden,
+            "dressed": bool(hidden),
+            **self._extent(),
+        }
+        viewer = viewer_script()
+        return render("show/scene/templates/live.html", robot=robot, data=data, viewer=viewer)
+
+    def _extent(self) -> Message:
+        """Middle of everything that is seen, in the world [m], and the radius around it [m]."""
+        points = self._scene.points(self._dragged.q)
+        if len(points) == 0:
+            return {"middle": [0.0, 0.0, 0.0], "radius": 1.0}
+        low, high = points.min(axis=0), points.max(axis=0)
+        radius = max(float(np.linalg.norm(high - low)) / 2, 1e-3)
+        return {"middle": ((low + high) / 2).tolist(), "radius": radius}
+
+    def _words(self) -> str:
+        """The motors' coordinates as options of the command ``pinloop view``."""
+        motors = dict.fromkeys(s.joint for s in self._dragged.sliders if s.motor)
+        words = (
+            f"{name}={','.join(f'{value:.9g}' for value in self._stored(name))}"
+            for name in motors or self._scene.robot.joints
+        )
+        return " ".join(f"--q {shlex.quote(word)}" for word in words)
+
+    def _python(self) -> str:
+        """All coordinates as a dictionary of Python, to the last bit."""
+        values = {name: self._stored(name).tolist() for name in self._scene.robot.joints}
+        return repr({name: own[0] if len(own) == 1 else own for name, own in values.items()})
+
+    def _stored(self, joint: str) -> NDArray[Any]:
+        """Coordinates of a joint as a user gives them; an angle for a cosine and sine."""
+        at = self._scene.robot.coordinates(joint)
+        if at.nq == 2 and at.nv == 1:
+            return self._dragged.values(joint)
+        return np.asarray(self._dragged.q[at.q])

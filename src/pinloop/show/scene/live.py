@@ -18,7 +18,6 @@ from collections.abc import Callable
 from html import escape
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -27,16 +26,22 @@ from numpy.typing import NDArray
 from ...boundary.json import json_text
 from ...errors import PinloopError
 
-__all__ = ["Exhibit", "Message", "PageServer", "Viewer"]
+__all__ = ["Exhibit", "Message", "Viewer"]
+
+Message = dict[str, Any]
+
+_HOSTS = ("127.0.0.1", "localhost", "::1")
+_LONGEST = 10_000
+"""Bytes that a page may send at once."""
+_ALIVE = 10.0
+"""A page hears something at least that often [s]: so it is noticed if it has gone."""
 
 
 class Exhibit(Protocol):
     """What a viewer shows: a robot, or a run."""
 
-    @property
-    def name(self) -> str:
-        """Name of the robot."""
-        ...
+    name: str
+    """Name of the robot."""
 
     @property
     def q(self) -> NDArray[Any]:
@@ -60,7 +65,7 @@ class Exhibit(Protocol):
         ...
 
 
-class Viewer:
+class Viewer(contextlib.AbstractContextManager["Viewer"]):
     """A robot or a run in the browser.
 
     Use it in a ``with`` block, or call `close`; the page ends with Python otherwise. Only browsers
@@ -77,7 +82,7 @@ class Viewer:
         self._exhibit = exhibit
         self._lock = threading.Lock()
         self._number = 0
-        self._server = PageServer(self._page, self._ask)
+        self._server = _Server(self._page, self._ask)
         self.url = self._server.url
         self._tell()
 
@@ -110,17 +115,9 @@ class Viewer:
 
     def close(self) -> None:
         """End the server; a page in the browser stays as it is."""
-        self._server.close()
+        self._server.end()
 
-    def __enter__(self) -> Viewer:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *reason: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -157,17 +154,8 @@ class Viewer:
         return message
 
 
-Message = dict[str, Any]
-
-_HOSTS = ("127.0.0.1", "localhost", "::1")
-_LONGEST = 10_000
-"""Bytes that a page may send at once."""
-_ALIVE = 10.0
-"""A page hears something at least that often [s]: so it is noticed if it has gone."""
-
-
-class PageServer:
-    """Serves one page until it is closed.
+class _Server(ThreadingHTTPServer):
+    """Serves one page until it is ended.
 
     Args:
         page: gives the page when a browser asks for it.
@@ -175,52 +163,52 @@ class PageServer:
 
     Attributes:
         url: address of the page.
+        ended: set when it has ended.
     """
 
+    daemon_threads = True
+
     def __init__(self, page: Callable[[], str], answer: Callable[[Message], Message]) -> None:
-        self._page, self._answer = page, answer
-        self._secret = secrets.token_urlsafe(12)
-        self._news = threading.Condition()
-        self._latest, self._number = "", 0
+        self.page, self.answer = page, answer
         self.ended = threading.Event()
+        self._secret = secrets.token_urlsafe(12)
+        self._changed = threading.Condition()
+        self._latest, self._number = "", 0
+        self._connections: set[Any] = set()
         try:
-            self._server = _Server(self)
+            super().__init__(("127.0.0.1", 0), _Handler)
         except OSError as error:
             raise PinloopError(f"the viewer's server cannot be started: {error}") from error
-        self.url = f"http://127.0.0.1:{self._server.server_port}/{self._secret}/"
+        self.url = f"http://127.0.0.1:{self.server_port}/{self._secret}/"
         threading.Thread(
-            target=self._server.serve_forever, args=(0.1,), name="pinloop viewer", daemon=True
+            target=self.serve_forever, args=(0.1,), name="pinloop viewer", daemon=True
         ).start()
 
     def publish(self, message: Message) -> None:
         """Tell all pages; one that comes later, or is slow, hears only the latest."""
-        with self._news:
+        with self._changed:
             self._latest = json_text(message, indent=None)
             self._number += 1
-            self._news.notify_all()
+            self._changed.notify_all()
 
-    def close(self) -> None:
+    def news(self, seen: int) -> tuple[int, str]:
+        """Wait for something newer than what has been seen; its number and text."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._number > seen or self.ended.is_set(), _ALIVE)
+            return self._number, self._latest
+
+    def end(self) -> None:
         """End the server and its connections."""
         if self.ended.is_set():
             return
         self.ended.set()
-        with self._news:
-            self._news.notify_all()
-        self._server.shutdown()
-        self._server.server_close()
-        for connection in tuple(self._server.connections):
+        with self._changed:
+            self._changed.notify_all()
+        self.shutdown()
+        self.server_close()
+        for connection in tuple(self._connections):
             with contextlib.suppress(OSError):  # the page has gone already
                 connection.shutdown(socket.SHUT_RDWR)
-
-    # -- what the handler of a request needs ------------------------------------------------------
-
-    def page(self) -> str:
-        """The page."""
-        return self._page()
-
-    def answer(self, message: Message) -> Message:
-        """The answer to what a page says."""
-        return self._answer(message)
 
     def path_of(self, address: str) -> str | None:
         """What follows the secret in an address, or None if it is not there."""
@@ -232,31 +220,15 @@ class PageServer:
         known = hmac.compare_digest(secret.encode(), self._secret.encode())
         return name if known and slash else None
 
-    def news(self, seen: int) -> tuple[int, str]:
-        """Wait for something newer than what has been seen; its number and text."""
-        with self._news:
-            self._news.wait_for(lambda: self._number > seen or self.ended.is_set(), _ALIVE)
-            return self._number, self._latest
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, owner: PageServer) -> None:
-        self.owner = owner
-        self.connections: set[Any] = set()
-        super().__init__(("127.0.0.1", 0), _Handler)
-
     def process_request(self, request: Any, client_address: Any) -> None:
-        self.connections.add(request)
+        self._connections.add(request)
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        self.connections.discard(request)
+        self._connections.discard(request)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-
         # A browser may leave at any time.
         if not isinstance(sys.exc_info()[1], (ConnectionError, TimeoutError)):
             super().handle_error(request, client_address)
@@ -272,19 +244,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """The page, or what changes."""
-        owner = self.server.owner
-        name = owner.path_of(self.path)
+        name = self.server.path_of(self.path)
         if not self._is_local() or name not in ("", "events"):
             self._send(HTTPStatus.NOT_FOUND, "text/plain", b"there is nothing here")
         elif name == "events":
             self._tell()
         else:
-            self._send(HTTPStatus.OK, "text/html; charset=utf-8", owner.page().encode())
+            self._send(HTTPStatus.OK, "text/html; charset=utf-8", self.server.page().encode())
 
     def do_POST(self) -> None:
-        """What a page says."""
-        owner = self.server.owner
-        if not self._is_local() or not self._is_own() or owner.path_of(self.path) != "ask":
+        """What a page says; only the viewer's own page may ask."""
+        own = self.headers.get("Origin") == f"http://{self.headers.get('Host')}"
+        if not (own and self._is_local() and self.server.path_of(self.path) == "ask"):
             self.close_connection = True
             self._send(HTTPStatus.FORBIDDEN, "text/plain", b"only the page of this viewer may ask")
             return
@@ -297,7 +268,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self._send(HTTPStatus.BAD_REQUEST, "text/plain", b"not understood")
             return
-        answer = json_text(owner.answer(message), indent=None).encode()
+        answer = json_text(self.server.answer(message), indent=None).encode()
         self._send(HTTPStatus.OK, "application/json", answer)
 
     def log_message(self, format: str, *arguments: Any) -> None:
@@ -310,37 +281,25 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             return False
 
-    def _is_own(self) -> bool:
-        """Whether the page that asks is the viewer's own."""
-        origin = self.headers.get("Origin")
-        return origin == f"http://{self.headers.get('Host')}"
+    def _start(self, status: HTTPStatus, kind: str, **more: str) -> None:
+        self.send_response(status)
+        headers = {"Content-Type": kind, "Cache-Control": "no-store"}
+        headers |= {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+        for name, value in (headers | more).items():
+            self.send_header(name, value)
+        self.end_headers()
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
-        self.send_response(status)
-        self._say(kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
+        self._start(status, kind, **{"Content-Length": str(len(body))})
         self.wfile.write(body)
-
-    def _say(self, kind: str) -> None:
-        for name, value in (
-            ("Content-Type", kind),
-            ("Cache-Control", "no-store"),
-            ("X-Content-Type-Options", "nosniff"),
-            ("Referrer-Policy", "no-referrer"),
-        ):
-            self.send_header(name, value)
 
     def _tell(self) -> None:
         """Send what changes as server-sent events, until one of the two has gone."""
-        owner, seen = self.server.owner, 0
+        seen = 0
         self.close_connection = True
-        self.send_response(HTTPStatus.OK)
-        self._say("text/event-stream")
-        self.send_header("Connection", "close")
-        self.end_headers()
-        while not owner.ended.is_set():
-            number, text = owner.news(seen)
+        self._start(HTTPStatus.OK, "text/event-stream", Connection="close")
+        while not self.server.ended.is_set():
+            number, text = self.server.news(seen)
             line = f"data: {text}\n\n" if number > seen else ": alive\n\n"
             seen = number
             self.wfile.write(line.encode())

@@ -22,9 +22,8 @@ from ...tables.page import render
 from .live import Message, Viewer
 from .motion import Arrow, arrows_of, checked_times, force_names, frame_times, standing_spans
 from .replay import FORCE, MOMENT, Additions, Replay, Trace, make_replay
-from .robot_page import css_color, viewer_script
-from .skeleton import LOOP
-from .solids import Color
+from .scene import LOOP
+from .solids import Color, css_color, viewer_script
 
 __all__ = ["ReplayOptions", "RunExhibit", "play_run", "run_page", "run_replay", "write_run"]
 

@@ -1,40 +1,43 @@
 """From a robot to the objects of the viewer: what is drawn, on which node, and where it is at q.
 
-The scene is our own rather than Pinocchio's `MeshcatVisualizer`, for three reasons: that one
-needs a `GeometryModel`, which Pinocchio makes from URDF and MJCF only, while a `Description` shows
-SDF and screw tables just the same; it knows nothing of loop joints; and it draws into a running
-server, where one list of commands serves the live viewer and the static page alike.
-
-Nothing here opens a window, a file (but meshes) or a socket.
+A robot whose file has no shapes is drawn as sticks between its joints, with their symbols. The
+scene is our own rather than Pinocchio's `MeshcatVisualizer`, which needs a `GeometryModel` that
+Pinocchio makes from URDF and MJCF only, knows nothing of loop joints, and draws into a running
+server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ...model.description import GROUND, Geometry
+from ...model.description import GROUND, Geometry, Joint
 from ...model.mechanism import LoopJoint, Mechanism
+from ...model.pairs import SymbolSolid, align_z
 from ...model.workspace import create_data
 from .lighting import light_scene
 from .meshes import MeshFiles
-from .skeleton import LOOP, Piece, joint_symbol, loop_symbols, skeleton, stick
 from .solids import (
     Color,
     Command,
     Solid,
+    box,
+    cylinder,
     phong,
     primitive,
+    ring,
     set_object,
     set_property,
     set_transform,
+    sphere,
 )
 
-__all__ = ["MARK", "Node", "Part", "Scene", "make_scene"]
+__all__ = ["LOOP", "Node", "Part", "Scene", "make_scene"]
 
 Array = NDArray[np.float64]
 
@@ -47,8 +50,19 @@ _PALETTE: tuple[Color, ...] = (
     (0.60, 0.58, 0.71, 1.0),
 )
 """Colours of bodies whose file gives none."""
-MARK: Color = (0.93, 0.50, 0.12, 1.0)
+_MARK: Color = (0.93, 0.50, 0.12, 1.0)
 """Colour of a marked joint until it gets another one."""
+LOOP: Color = (0.83, 0.09, 0.31, 1.0)
+_STICK: Color = (0.45, 0.49, 0.55, 1.0)
+_GROUND_STICK: Color = (0.72, 0.74, 0.77, 1.0)
+_SYMBOLS: dict[str, Color] = {
+    "turn": (0.93, 0.50, 0.12, 1.0),
+    "slide": (0.15, 0.58, 0.36, 1.0),
+    "ball": (0.36, 0.30, 0.74, 1.0),
+    "other": (0.12, 0.47, 0.78, 1.0),
+}
+_AROUND_X = np.array([[0.0, 0, 1, 0], [0, 1, 0, 0], [-1, 0, 0, 0], [0, 0, 0, 1]])
+"""Turns z to x."""
 _MARK_SIZE = 0.06
 """Size of the symbols of marked joints over the length of the robot."""
 
@@ -140,7 +154,7 @@ class Scene:
         here = data.oMf[node.frame]
         matrix: Array = np.array(here.homogeneous)
         if node.toward is not None:
-            placed = stick(here.translation, data.oMf[node.toward].translation, 0.0)
+            placed = _stick(here.translation, data.oMf[node.toward].translation, 0.0)
             if placed is not None:
                 matrix[:3, :3] = placed[1][:3, :3]
         return matrix
@@ -197,7 +211,7 @@ def make_scene(robot: Mechanism, *, marked: Iterable[str] | None = None) -> Scen
     # On a robot with shapes the symbols must show on the links, without them they are the robot.
     size = (0.045 if dressed else 0.07) * robot.length
     if marked is None or not dressed:
-        scene.add_pieces("skeleton", skeleton(robot, size), shown=not dressed)
+        scene.add_pieces("skeleton", _skeleton(robot, size), shown=not dressed)
     loops = {loop.name: scene.add_loop(loop, size, in_front=dressed) for loop in robot.loops}
     marks = scene.add_marks(marked or (), _MARK_SIZE * robot.length)
     hidden = ("skeleton",) if dressed and marked is None else ()
@@ -233,7 +247,7 @@ class _Builder:
                 matrix = np.array(geometry.placement.homogeneous)
                 self._draw(node, geometry.name, solid, matrix, color)
 
-    def add_pieces(self, group: str, pieces: Iterable[Piece], *, shown: bool) -> None:
+    def add_pieces(self, group: str, pieces: Iterable[_Piece], *, shown: bool) -> None:
         """Draw pieces on bodies, in a group that can be switched on and off."""
         for piece in pieces:
             node = self._node(group, piece.carrier)
@@ -245,7 +259,7 @@ class _Builder:
         marks = {}
         for name in names:
             first = len(self.parts)
-            for piece in joint_symbol(joints[name], size, MARK):
+            for piece in _joint_symbol(joints[name], size, _MARK):
                 node = self._node("joints", piece.carrier)
                 self._draw(node, piece.name, piece.solid, piece.matrix, piece.color, in_front=True)
             marks[name] = tuple(part.path for part in self.parts[first:])
@@ -258,17 +272,18 @@ class _Builder:
             Paths of what is drawn.
         """
         first = len(self.parts)
-        for side, frame, parts in zip(
-            "AB", (loop.frame_a, loop.frame_b), loop_symbols(loop.pair, size), strict=True
-        ):
+        symbol = loop.pair.symbol
+        at_a, at_b = ([_sized(part, size) for part in side] for side in (symbol.at_a, symbol.at_b))
+        # Both frames have a part of the symbol: where the loop is open, they are apart.
+        at_b = at_b or [(ring(0.75 * size, 0.14 * size), np.eye(4))]
+        for side, frame, parts in (("A", loop.frame_a, at_a), ("B", loop.frame_b, at_b)):
             node = self._add_node(f"loops/{_name(loop.name)}/{side}", frame)
             for solid, matrix in parts:
                 self._draw(node, "symbol", solid, matrix, LOOP, in_front=in_front)
-        symbol = loop.pair.symbol
         if symbol.stick:
             length = float(getattr(loop.pair, symbol.stick))
             node = self._add_node(f"loops/{_name(loop.name)}/rod", loop.frame_a, loop.frame_b)
-            placed = stick(np.zeros(3), np.array([0.0, 0.0, length]), 0.22 * size)
+            placed = _stick(np.zeros(3), np.array([0.0, 0.0, length]), 0.22 * size)
             if placed is not None:
                 self._draw(node, "stick", *placed, LOOP)
         return tuple(part.path for part in self.parts[first:])
@@ -308,3 +323,106 @@ class _Builder:
 def _name(name: str) -> str:
     """A name as one step of a path, where ``/`` would separate two."""
     return name.replace("/", "\u2215")
+
+
+# -- sticks and symbols ---------------------------------------------------------------------------
+
+
+class _Piece(NamedTuple):
+    """A solid with a name of its own and a placement (4, 4) on the body that carries it."""
+
+    name: str
+    carrier: str
+    solid: Solid
+    matrix: Array
+    color: Color
+
+
+def _skeleton(robot: Mechanism, size: float) -> Iterator[_Piece]:
+    """Sticks between the joints of each body, and a symbol at each tree joint that moves.
+
+    Symbols are scaled by a size [m].
+    """
+    yield from _sticks(robot, size)
+    for edge in robot.tree.edges:
+        yield from _joint_symbol(edge.joint, size, _SYMBOLS[edge.joint.pair.symbol.color])
+
+
+def _joint_symbol(joint: Joint, size: float, color: Color) -> Iterator[_Piece]:
+    """What is drawn of a joint on its two bodies; nothing of one that is fixed or free."""
+    ends = ((joint.parent, joint.frame_parent), (joint.child, joint.frame_child))
+    if not (joint.pair.rows and joint.pair.dof):
+        return
+    symbol = joint.pair.symbol
+    for side, (body, frame), solids in zip("AB", ends, (symbol.at_a, symbol.at_b), strict=True):
+        parts = [_sized(solid, size) for solid in solids]
+        for number, (solid, matrix) in enumerate(parts):
+            name = f"{joint.name} {side}{number or ''}"
+            yield _Piece(name, body, solid, frame.homogeneous @ matrix, color)
+
+
+_SOLIDS: dict[str, Callable[..., Solid]] = {
+    "box": box,
+    "cylinder": cylinder,
+    "ring": ring,
+    "sphere": sphere,
+}
+
+
+def _sized(part: SymbolSolid, size: float) -> tuple[Solid, Array]:
+    """A part of a symbol at its size, and its placement in the frame of the joint."""
+    solid = _SOLIDS[part.kind](*(size * measure for measure in part.size))
+    return solid, _AROUND_X if part.along == "x" else np.eye(4)
+
+
+def _sticks(robot: Mechanism, size: float) -> Iterator[_Piece]:
+    """Sticks from the joint that carries a body, or from its middle, to its other joints."""
+    for body, (carrier, points) in _anchors(robot).items():
+        color = _GROUND_STICK if body == GROUND else _STICK
+        radius = (0.12 if body == GROUND else 0.22) * size
+        hub = carrier
+        if hub is None:
+            hub = np.mean(points, axis=0) if len(points) > 2 else points[0]
+        for number, end in enumerate(points if len(points) else _tips(robot, body)):
+            placed = _stick(hub, end, radius)
+            if placed is not None:
+                yield _Piece(f"stick {number}", body, *placed, color)
+
+
+def _anchors(robot: Mechanism) -> dict[str, tuple[Array | None, list[Array]]]:
+    """Per body the point of the joint that carries it, if any, and those of its other joints.
+
+    Free joints are left out: their frames are no points of the bodies.
+    """
+    carriers: dict[str, Array] = {}
+    points: dict[str, list[Array]] = {}
+    for edge in robot.tree.edges:
+        if not edge.joint.pair.rows:
+            continue
+        frames = (edge.joint.frame_parent, edge.joint.frame_child)
+        near, far = frames if edge.orientation > 0 else frames[::-1]
+        points.setdefault(edge.parent, []).append(near.translation)
+        carriers[edge.child] = far.translation
+    for cut in robot.tree.cuts:
+        points.setdefault(cut.parent, []).append(cut.frame_parent.translation)
+        points.setdefault(cut.child, []).append(cut.frame_child.translation)
+    bodies = dict.fromkeys((*points, *carriers))
+    return {body: (carriers.get(body), points.get(body, [])) for body in bodies}
+
+
+def _tips(robot: Mechanism, body: str) -> list[Array]:
+    """Where a body with a single joint leads to: its named frames, or its centre of mass."""
+    named = [frame.placement for frame in robot.description.frames if frame.body == body]
+    if named:
+        return [placement.translation for placement in named]
+    return [other.com for other in robot.description.bodies if other.name == body and other.mass]
+
+
+def _stick(start: Array, end: Array, radius: float) -> tuple[Solid, Array] | None:
+    """Cylinder between two points and its placement, or None if they coincide."""
+    along = np.asarray(end) - np.asarray(start)
+    length = float(np.linalg.norm(along))
+    if length < 1e-3 * radius:
+        return None
+    middle = np.asarray(start) + along / 2
+    return cylinder(radius, length), pin.SE3(align_z(along), middle).homogeneous

@@ -11,13 +11,17 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import umsgpack
 from numpy.typing import ArrayLike, NDArray
 
+from ...errors import PinloopError
 from ...model.description import Shape
+from ...tables.page import Markup
 
 __all__ = [
     "Color",
@@ -26,6 +30,7 @@ __all__ = [
     "box",
     "capsule",
     "cone",
+    "css_color",
     "cylinder",
     "ellipsoid",
     "encoded",
@@ -42,6 +47,7 @@ __all__ = [
     "sphere",
     "triangles",
     "tube",
+    "viewer_script",
 ]
 
 Array = NDArray[np.float64]
@@ -57,6 +63,11 @@ _TUBE = 8
 
 _Y_TO_Z = np.array([[1.0, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0], [0, 0, 0, 1]])
 """Turns the y axis, along which three.js draws its solids of revolution, to z."""
+
+
+def css_color(color: Color) -> str:
+    """A colour as style sheets have it."""
+    return f"rgb({', '.join(str(round(255 * value)) for value in color[:3])})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,3 +352,16 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return umsgpack.Ext(_EXTENSIONS[value.dtype.kind], value.tobytes())
     return value
+
+
+def viewer_script() -> Markup:
+    """The script of the viewer, out of the meshcat package."""
+    spec = find_spec("meshcat")
+    for folder in (spec.submodule_search_locations if spec is not None else None) or ():
+        script = Path(folder) / "viewer" / "dist" / "main.min.js"
+        if script.is_file():
+            return Markup(script.read_text(encoding="utf-8"))
+    raise PinloopError(
+        "the viewer's script is missing from meshcat; reinstall it: pip install "
+        "--force-reinstall meshcat"
+    )
