@@ -147,7 +147,8 @@ def bad_mode(robot_name: str, mode: pl.Mode, message: str, kind: type[Exception]
 
 def test_names_that_a_robot_does_not_have_are_refused() -> None:
     bad_mode("four-bar", pl.Mode("cranc"), "'cranc' .* did you mean 'crank'", pl.UnknownName)
-    bad_mode("four-bar", pl.Mode("close"), "'close' closes a loop", pl.BadValue)
+    axes = pl.Mode(pl.simulation.Locked("close", ("vz",)))
+    bad_mode("four-bar", axes, "'close' has no degree of freedom 'vz'; it has wz", pl.BadValue)
     bad_mode("every-pair", pl.Mode("fixed"), "'fixed' .* is fixed", pl.BadValue)
     bad_mode("four-bar", pl.Mode(opened="clos"), "no loop joint 'clos' .*'close'", pl.UnknownName)
     bad_mode("four-bar", pl.Mode(opened="crank"), "no loop joint 'crank'", pl.UnknownName)
@@ -165,7 +166,7 @@ EVENTS: dict[str, tuple[Callable[[], Any], str]] = {
     "unknown in guard": (lambda: pl.when(lambda t, q, v: t, pl.lock("cranc")), "'crank'"),
     "unknown open": (lambda: pl.open_loop("shut", at=0.1), "no loop joint 'shut'"),
     "unknown close": (lambda: pl.close_loop("shut"), "no loop joint 'shut'"),
-    "cut joint": (lambda: pl.lock("close", at=0.1), "closes a loop"),
+    "cut joint": (lambda: pl.lock("close", at=0.1, axes="wx"), "no .* 'wx'; it has wz"),
     "axis": (lambda: pl.lock("crank", at=0.1, axes=["wx"]), "no .* 'wx'; it has wz"),
     "axes of one name": (lambda: pl.lock("crank", at=0.1, axes="wx"), "no .* 'wx'; it has wz"),
     "no event": (lambda: "lock crank", "'lock crank' is no event"),

@@ -17,6 +17,7 @@ from ..boundary.arguments import checked, public, unit_vector
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
 from ..tolerances import DIFFERENCE_STEP, NO_DIRECTION
+from .joint_motion import JointMotion
 from .rows import BoundRow, Row, Terms
 
 __all__ = ["AngularMomentum", "NoSlip", "Pfaffian", "Prescribed", "Rolling"]
@@ -194,9 +195,6 @@ class Prescribed(Row):
 
     def bind(self, robot: Mechanism) -> BoundRow:
         """Look the joint up."""
-        at = robot.coordinates(self.joint)
-        if (at.nq, at.nv) != (1, 1):
-            raise BadValue(f"joint '{self.joint}' has {at.nv} degrees of freedom; prescribe one")
         return _BoundPrescribed(robot, self)
 
 
@@ -205,18 +203,21 @@ class _BoundPrescribed(BoundRow):
     moving = True
 
     def __init__(self, robot: Mechanism, row: Prescribed) -> None:
-        at = robot.coordinates(row.joint)
-        self._q, self._v, self._motion = at.q.start, at.v.start, row.motion
-        self._J = np.eye(robot.nv)[at.v]
+        self._axis, self._motion = JointMotion(robot, row.joint), row.motion
+        if self._axis.coordinates != 1:
+            count = len(self._axis.is_translation)
+            raise BadValue(f"joint '{row.joint}' has {count} degrees of freedom; prescribe one")
         self.labels = (f"prescribed {row.joint}",)
-        self.angular = (not bool(robot.is_translation[at.v.start]),)
+        self.angular = (not self._axis.is_translation[0],)
 
     def residual(self, t: float, q: Array, data: pin.Data) -> Array:
-        return np.array([q[self._q] - self._at(t)[0]])
+        wanted = float(self._at(t)[0])
+        return np.array([self._axis.position(q, data, wanted) - wanted])
 
     def terms(self, t: float, q: Array, v: Array, data: pin.Data) -> Terms:
         _, rate, acceleration = self._at(t)
-        return self._J, np.array([rate]), np.array([-acceleration])
+        drift = self._axis.drift(data)
+        return self._axis.jacobian(data), np.array([rate]), drift - acceleration
 
     def _at(self, t: float) -> Array:
         """Position, velocity and acceleration at a time, checked."""

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from ..boundary.arguments import public
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
-from ..model.tree import coordinate_names
 from .closure import Constraints
+from .joint_motion import JointMotion
 
 __all__ = ["BoundRow", "Locked", "Row", "RowSet", "Terms", "locked_columns"]
 
@@ -93,37 +93,60 @@ class Locked:
 
 
 def locked_columns(robot: Mechanism, lock: Locked) -> list[int]:
-    """Velocity coordinates that a lock holds.
+    """Velocity coordinates that a lock holds; none if its joint closes a loop.
 
     Raises:
         BadValue: the joint has no such degree of freedom, or no coordinate at all.
     """
-    at = robot.coordinates(lock.joint)
-    if not lock.axes:
-        return list(range(at.v.start, at.v.stop))
-    names = coordinate_names(robot.tree, lock.joint)
+    motion = JointMotion(robot, lock.joint)
+    places = _locked_axes(motion, lock)
+    if motion.closes_loop:
+        return []
+    start = robot.coordinates(lock.joint).v.start
+    return [start + place for place in places]
+
+
+def _locked_axes(motion: JointMotion, lock: Locked) -> list[int]:
+    """Which axes of its joint a lock holds."""
     for axis in lock.axes:
-        if axis not in names:
+        if axis not in motion.axes:
+            known = ", ".join(motion.axes)
             raise BadValue(
-                f"joint '{lock.joint}' has no degree of freedom '{axis}'; it has {', '.join(names)}"
+                f"joint '{lock.joint}' has no degree of freedom '{axis}'; it has {known}"
             )
-    return [at.v.start + names.index(axis) for axis in lock.axes]
+    return [motion.axes.index(axis) for axis in lock.axes or motion.axes]
 
 
-def _lock_labels(robot: Mechanism, lock: Locked) -> list[str]:
-    """One label per locked coordinate; the axis is named where the joint has several."""
-    columns = locked_columns(robot, lock)
-    if len(columns) == 1 and not lock.axes:
-        return [lock.label]
-    names, start = coordinate_names(robot.tree, lock.joint), robot.coordinates(lock.joint).v.start
-    return [f"{lock.label}.{names[column - start]}" for column in columns]
+def _lock_labels(robot: Mechanism, lock: Locked) -> tuple[str, ...]:
+    """One label per locked axis; it is named where the joint has several."""
+    motion = JointMotion(robot, lock.joint)
+    if len(motion.axes) == 1 and not lock.axes:
+        return (lock.label,)
+    return tuple(f"{lock.label}.{motion.axes[place]}" for place in _locked_axes(motion, lock))
+
+
+class _LockedLoop(BoundRow):
+    """A lock of a joint that closes a loop: its frames do not move along these axes."""
+
+    holonomic = False
+
+    def __init__(self, robot: Mechanism, lock: Locked) -> None:
+        self._motion = JointMotion(robot, lock.joint)
+        self._places = _locked_axes(self._motion, lock)
+        self.labels = _lock_labels(robot, lock)
+        self.angular = tuple((~self._motion.is_translation[self._places]).tolist())
+
+    def terms(self, t: float, q: Array, v: Array, data: pin.Data) -> Terms:
+        J, drift = self._motion.jacobian(data), self._motion.drift(data)
+        return J[self._places], np.zeros(len(self._places)), drift[self._places]
 
 
 class RowSet:
     """All rows of a robot: its loops and couplings, then further rows, last those of locks.
 
     A lock is a row for who asks what may move and what holds it. Who moves the robot leaves its
-    coordinates out instead, and with them the rows from `unlocked` on.
+    coordinates out instead, and with them the rows from `unlocked` on; a locked joint that closes a
+    loop has none, and its rows are further ones.
 
     Args:
         robot: the mechanism; its regularization is respected.
@@ -145,7 +168,11 @@ class RowSet:
     ) -> None:
         self.robot = robot
         self.loops = Constraints(robot)
-        self._extra = tuple(row.bind(robot) for row in rows)
+        bound = [row.bind(robot) for row in rows]
+        loops = {loop.name for loop in robot.loops}
+        bound += [_LockedLoop(robot, lock) for lock in locks if lock.joint in loops]
+        self._extra = tuple(bound)
+        held = [lock for lock in locks if lock.joint not in loops]
         self.moving = any(row.moving for row in self._extra)
         holonomic = [True] * len(self.loops)
         angular = list(self.loops.angular)
@@ -153,11 +180,11 @@ class RowSet:
             holonomic += [row.holonomic] * len(row.labels)
             angular += row.angular
         self.unlocked, self.locks = len(holonomic), tuple(locks)
-        columns = [column for lock in locks for column in locked_columns(robot, lock)]
+        columns = [column for lock in held for column in locked_columns(robot, lock)]
         self.lock_columns = np.array(columns, dtype=np.intp)
         self.locked = np.unique(self.lock_columns)
         self._only_loops = not self._extra and not columns
-        self._lock_labels = tuple(label for lock in locks for label in _lock_labels(robot, lock))
+        self._lock_labels = tuple(label for lock in held for label in _lock_labels(robot, lock))
         self._lock_J, self._lock_rates = np.eye(robot.nv)[self.lock_columns], np.zeros(len(columns))
         # Positions follow exactly, because a locked velocity is exactly zero.
         holonomic += [False] * len(columns)

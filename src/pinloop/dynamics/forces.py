@@ -8,14 +8,16 @@ integrated along a trajectory by `analysis`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ..boundary.arguments import checked, public
+from ..boundary.arguments import checked, flat_numbers, public
+from ..constraints.joint_motion import JointMotion
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
 from ..tolerances import COINCIDENT
@@ -39,6 +41,8 @@ Signal = float | Callable[[float], float]
 """A number, or a function of time."""
 Place = str | tuple[str, ArrayLike]
 """A body or frame, for its origin, or that and a point in its axes [m], shape (3,)."""
+Path = Callable[[Array, pin.Data], tuple[float, Array]]
+"""A coordinate of a robot, and its gradient, shape (nv,)."""
 
 
 class Force(ABC):
@@ -77,30 +81,7 @@ def _value(signal: Signal, t: float) -> float:
     return float(signal(t)) if callable(signal) else float(signal)
 
 
-def _numbers(values: ArrayLike, what: str, count: int | None) -> Array:
-    """``values`` as an array of ``count`` numbers, or as one number if None."""
-    try:
-        array = np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
-        raise BadValue(f"{what} is {values!r}, which is not made of numbers") from None
-    if count is None and array.size != 1:
-        raise BadValue(f"{what} has one number, not {array.size}")
-    if count is not None and array.shape != (count,):
-        raise BadValue(f"{what} has shape {array.shape}; it must be ({count},)")
-    if not np.all(np.isfinite(array)):
-        raise BadValue(f"{what} is not finite: {array}")
-    return array.reshape(()) if count is None else array
-
-
-def _one_axis(robot: Mechanism, joint: str, who: str) -> tuple[int, int]:
-    """Indices in q and v of a joint with one coordinate."""
-    at = robot.coordinates(joint)
-    if (at.nq, at.nv) != (1, 1):
-        raise BadValue(f"{who} needs a joint with one coordinate; '{joint}' has {at.nq}")
-    return at.q.start, at.v.start
-
-
-class _Simple(BoundForce):
+class _Applied(BoundForce):
     """A force given by functions; pickled as what was bound to which robot."""
 
     def __init__(
@@ -109,24 +90,23 @@ class _Simple(BoundForce):
         robot: Mechanism,
         name: str,
         torque: Callable[[float, Array, Array, pin.Data], Array],
-        energy: Callable[[float, Array, pin.Data], float] | None = None,
-        damping: Callable[[Array, pin.Data], Array] | None = None,
+        energy: Callable[[Array, pin.Data], float] | None = None,
+        damping: Callable[[Array, Array, pin.Data], Array] | None = None,
     ) -> None:
-        self._force, self._robot, self._damping = force, robot, damping
-        self.name, self._torque, self._energy = name, torque, energy
-        self.conservative = energy is not None
+        self._bound, self.name, self.conservative = (force, robot), name, energy is not None
+        self._torque, self._energy, self._damping = torque, energy, damping
 
     def __reduce__(self) -> tuple[Callable[..., BoundForce], tuple[Force, Mechanism, str]]:
-        return _bound_again, (self._force, self._robot, self.name)
+        return _bound_again, (*self._bound, self.name)
 
     def torque(self, t: float, q: Array, v: Array, data: pin.Data) -> Array:
         return self._torque(t, q, v, data)
 
     def energy(self, t: float, q: Array, data: pin.Data) -> float:
-        return 0.0 if self._energy is None else self._energy(t, q, data)
+        return 0.0 if self._energy is None else self._energy(q, data)
 
     def damping(self, t: float, q: Array, v: Array, data: pin.Data) -> Array | None:
-        return None if self._damping is None else self._damping(v, data)
+        return None if self._damping is None else self._damping(q, v, data)
 
 
 def _bound_again(force: Force, robot: Mechanism, name: str) -> BoundForce:
@@ -134,6 +114,98 @@ def _bound_again(force: Force, robot: Mechanism, name: str) -> BoundForce:
     bound = force.bind(robot)
     bound.name = name
     return bound
+
+
+def _spring(
+    force: Force, robot: Mechanism, name: str, path: Path, stiffness: float, rest: float
+) -> BoundForce:
+    """A spring along a coordinate."""
+
+    def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
+        x, gradient = path(q, data)
+        return -stiffness * (x - rest) * gradient
+
+    def energy(q: Array, data: pin.Data) -> float:
+        return 0.5 * stiffness * (path(q, data)[0] - rest) ** 2
+
+    return _Applied(force, robot, name, torque, energy)
+
+
+def _damper(
+    force: Force,
+    robot: Mechanism,
+    name: str,
+    path: Path,
+    c: float,
+    drive: Callable[[float, float], float],
+) -> BoundForce:
+    """A damper along a coordinate, and what drives it: a function of time and coordinate."""
+
+    def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
+        x, gradient = path(q, data)
+        return (drive(t, x) - c * float(gradient @ v)) * gradient
+
+    def damping(q: Array, v: Array, data: pin.Data) -> Array:
+        gradient = path(q, data)[1]
+        return c * np.outer(gradient, gradient)
+
+    return _Applied(force, robot, name, torque, damping=damping)
+
+
+def _joint_path(robot: Mechanism, joint: str, who: str, near: float = 0.0) -> Path:
+    """Coordinate of a joint with one, and its gradient."""
+    axis = JointMotion(robot, joint)
+    if axis.coordinates != 1:
+        raise BadValue(f"{who} needs a joint with one coordinate; '{joint}' has {axis.coordinates}")
+    return lambda q, data: (axis.position(q, data, near), axis.jacobian(data)[0])
+
+
+def file_losses(
+    robot: Mechanism, kind: Literal["damping", "friction"]
+) -> list[tuple[JointMotion | None, Array]]:
+    """Damping or dry friction of a robot's file, where there is any.
+
+    Returns:
+        Coefficients of all coordinates, with None; and of each joint that closes a loop.
+    """
+    model, loops = robot.model, {loop.name for loop in robot.loops}
+    own = np.array(model.damping if kind == "damping" else model.upperDryFrictionLimit)
+    parts: list[tuple[JointMotion | None, Array]] = [(None, own)] if own.any() else []
+    for joint in robot.description.joints:
+        if joint.name in loops and any(getattr(joint, kind)):
+            parts.append((JointMotion(robot, joint.name), np.array(getattr(joint, kind))))
+    return parts
+
+
+def _losses(
+    force: JointDamping | JointFriction,
+    robot: Mechanism,
+    kind: Literal["damping", "friction"],
+    loss: Callable[[Array, Array], tuple[Array, Array]],
+) -> BoundForce:
+    """Torque that joints lose, and its slope, by coefficients and rates of their axes."""
+    if force.coefficients is None:
+        parts = file_losses(robot, kind)
+    else:
+        parts = []
+        for joint, value in force.coefficients.items():
+            motion = JointMotion(robot, joint)
+            number = flat_numbers(value, f"'{joint}'", 1)[0]
+            parts.append((motion, np.full(len(motion.is_translation), number)))
+
+    def acting(v: Array, data: pin.Data) -> Iterator[tuple[Array, Array, Array]]:
+        for motion, coefficients in parts:
+            J = np.eye(robot.nv) if motion is None else motion.jacobian(data)
+            yield J, *loss(coefficients, J @ v)
+
+    def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
+        return sum((tau @ J for J, tau, _ in acting(v, data)), np.zeros(robot.nv))
+
+    def damping(q: Array, v: Array, data: pin.Data) -> Array:
+        none = np.zeros((robot.nv, robot.nv))
+        return sum(((J.T * slope) @ J for J, _, slope in acting(v, data)), none)
+
+    return _Applied(force, robot, f"joint {kind}", torque, damping=damping)
 
 
 @public
@@ -150,18 +222,7 @@ class JointDamping(Force):
 
     def bind(self, robot: Mechanism) -> BoundForce:
         """Collect the coefficients."""
-        damping = np.array(robot.model.damping)
-        if self.coefficients is not None:
-            damping = np.zeros(robot.nv)
-            for joint, value in self.coefficients.items():
-                damping[robot.coordinates(joint).v] = float(_numbers(value, f"'{joint}'", None))
-        return _Simple(
-            self,
-            robot,
-            "joint damping",
-            lambda t, q, v, data: -damping * v,
-            damping=lambda v, data: np.diag(damping),
-        )
+        return _losses(self, robot, "damping", lambda c, rate: (-c * rate, c))
 
 
 @public
@@ -182,22 +243,12 @@ class JointFriction(Force):
         """Collect the coefficients."""
         if not self.speed > 0:
             raise BadValue(f"JointFriction has speed {self.speed}; it must be > 0")
-        friction = np.array(robot.model.upperDryFrictionLimit)
-        if self.coefficients is not None:
-            friction = np.zeros(robot.nv)
-            for joint, value in self.coefficients.items():
-                friction[robot.coordinates(joint).v] = float(_numbers(value, f"'{joint}'", None))
 
-        def damping(v: Array, data: pin.Data) -> Array:
-            return np.diag(friction / self.speed * (1.0 - np.tanh(v / self.speed) ** 2))
+        def loss(c: Array, rate: Array) -> tuple[Array, Array]:
+            part = np.tanh(rate / self.speed)
+            return -c * part, c / self.speed * (1.0 - part**2)
 
-        return _Simple(
-            self,
-            robot,
-            "joint friction",
-            lambda t, q, v, data: -friction * np.tanh(v / self.speed),
-            damping=damping,
-        )
+        return _losses(self, robot, "friction", loss)
 
 
 @public
@@ -207,7 +258,8 @@ class JointSpring(Force):
     """A spring at a joint: ``-stiffness (q - rest)``.
 
     Args:
-        joint: joint with one coordinate.
+        joint: joint with one coordinate; the angle of one that closes a loop is within half a turn
+            of ``rest``.
         stiffness: [N m/rad, N/m].
         rest: coordinate without load [rad, m].
     """
@@ -218,16 +270,8 @@ class JointSpring(Force):
 
     def bind(self, robot: Mechanism) -> BoundForce:
         """Look the joint up."""
-        iq, iv = _one_axis(robot, self.joint, "JointSpring")
-        unit = np.eye(robot.nv)[iv]
-
-        def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
-            return np.asarray(-self.stiffness * (q[iq] - self.rest) * unit)
-
-        def energy(t: float, q: Array, data: pin.Data) -> float:
-            return 0.5 * self.stiffness * float(q[iq] - self.rest) ** 2
-
-        return _Simple(self, robot, f"spring {self.joint}", torque, energy)
+        path = _joint_path(robot, self.joint, "JointSpring", self.rest)
+        return _spring(self, robot, f"spring {self.joint}", path, self.stiffness, self.rest)
 
 
 @public
@@ -246,13 +290,12 @@ class Torque(Force):
 
     def bind(self, robot: Mechanism) -> BoundForce:
         """Look the joint up."""
-        at = robot.coordinates(self.joint)
-        if at.nv != 1:
-            raise BadValue(f"Torque needs a joint with one axis; '{self.joint}' has {at.nv}")
-        unit = np.eye(robot.nv)[at.v.start]
-        return _Simple(
-            self, robot, f"torque {self.joint}", lambda t, q, v, data: _value(self.value, t) * unit
-        )
+        axis = JointMotion(robot, self.joint, "Torque")
+
+        def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
+            return np.asarray(_value(self.value, t) * axis.jacobian(data)[0])
+
+        return _Applied(self, robot, f"torque {self.joint}", torque)
 
 
 @public
@@ -277,16 +320,13 @@ class PD(Force):
 
     def bind(self, robot: Mechanism) -> BoundForce:
         """Look the joint up."""
-        iq, iv = _one_axis(robot, self.joint, "PD")
-        unit = np.eye(robot.nv)[iv]
 
-        def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
-            pull = self.stiffness * (_value(self.target, t) - q[iq])
-            return np.asarray((pull + self.damping * (_value(self.rate, t) - v[iv])) * unit)
+        def drive(t: float, x: float) -> float:
+            pull = self.stiffness * (_value(self.target, t) - x)
+            return pull + self.damping * _value(self.rate, t)
 
-        damping = self.damping * np.outer(unit, unit)
-        name = f"drive {self.joint}"
-        return _Simple(self, robot, name, torque, damping=lambda v, data: damping)
+        path = _joint_path(robot, self.joint, "PD")
+        return _damper(self, robot, f"drive {self.joint}", path, self.damping, drive)
 
 
 @public
@@ -310,15 +350,7 @@ class Spring(Force):
     def bind(self, robot: Mechanism) -> BoundForce:
         """Look the frames up."""
         line = _Line(robot, self.frame_a, self.frame_b)
-
-        def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
-            distance, J = line.along(data)
-            return -self.stiffness * (distance - self.length) * J
-
-        def energy(t: float, q: Array, data: pin.Data) -> float:
-            return 0.5 * self.stiffness * (line.distance(data) - self.length) ** 2
-
-        return _Simple(self, robot, f"spring {line}", torque, energy)
+        return _spring(self, robot, f"spring {line}", line, self.stiffness, self.length)
 
 
 @public
@@ -340,16 +372,7 @@ class Damper(Force):
     def bind(self, robot: Mechanism) -> BoundForce:
         """Look the frames up."""
         line = _Line(robot, self.frame_a, self.frame_b)
-
-        def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
-            _, J = line.along(data)
-            return -self.damping * float(J @ v) * J
-
-        def damping(v: Array, data: pin.Data) -> Array:
-            _, J = line.along(data)
-            return self.damping * np.outer(J, J)
-
-        return _Simple(self, robot, f"damper {line}", torque, damping=damping)
+        return _damper(self, robot, f"damper {line}", line, self.damping, lambda t, x: 0.0)
 
 
 class _Anchor:
@@ -365,7 +388,7 @@ class _Anchor:
                 raise BadValue(
                     f"a force acts on {place!r}; name a body or frame, or give (name, point)"
                 )
-            point = _numbers(place[1], f"the point on '{place[0]}'", 3)
+            point = flat_numbers(place[1], f"the point on '{place[0]}'", 3)
             self.name = place[0]
             if point.any():
                 self.name += f" at ({', '.join(f'{x:g}' for x in point)})"
@@ -392,7 +415,7 @@ class _Anchor:
 
 
 class _Line:
-    """The straight line between two points."""
+    """The straight line between two points: its length and the gradient of that."""
 
     def __init__(self, robot: Mechanism, a: Place, b: Place) -> None:
         self._a, self._b = _Anchor(robot, a), _Anchor(robot, b)
@@ -400,12 +423,7 @@ class _Line:
     def __str__(self) -> str:
         return f"{self._a.name}-{self._b.name}"
 
-    def distance(self, data: pin.Data) -> float:
-        """Distance of the points [m]."""
-        return float(np.linalg.norm(self._b.position(data) - self._a.position(data)))
-
-    def along(self, data: pin.Data) -> tuple[float, Array]:
-        """Distance of the points and its gradient ``J``, shape (nv,)."""
+    def __call__(self, q: Array, data: pin.Data) -> tuple[float, Array]:
         between = self._b.position(data) - self._a.position(data)
         distance = float(np.linalg.norm(between))
         direction = between / distance if distance > COINCIDENT else np.zeros(3)
@@ -435,11 +453,11 @@ class PointForce(Force):
         what = f"force on '{anchor.name}'"
 
         def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
-            force = _numbers(self.force(t) if callable(self.force) else self.force, what, 3)
+            force = flat_numbers(self.force(t) if callable(self.force) else self.force, what, 3)
             force = anchor.turned(force, data) if self.local else force
             return np.asarray(force @ anchor.jacobian(data))
 
-        return _Simple(self, robot, f"force on {anchor.name}", torque)
+        return _Applied(self, robot, f"force on {anchor.name}", torque)
 
 
 @public
@@ -459,6 +477,6 @@ class TorqueFunction(Force):
         """Wrap the function; its result is checked for shape."""
 
         def torque(t: float, q: Array, v: Array, data: pin.Data) -> Array:
-            return _numbers(self.function(t, q.copy(), v.copy()), f"'{self.name}'", robot.nv)
+            return flat_numbers(self.function(t, q.copy(), v.copy()), f"'{self.name}'", robot.nv)
 
-        return _Simple(self, robot, self.name, torque)
+        return _Applied(self, robot, self.name, torque)

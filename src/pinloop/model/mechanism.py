@@ -24,7 +24,7 @@ from .description import GROUND, Coupling, Description, Drive, Geometry
 from .graph import Cluster, FundamentalLoop, SpanningTree, clusters
 from .pairs import Pair
 from .reduction import Regularization
-from .transformations import Space, in_absolute_coordinates, with_payload
+from .transformations import Space, carried_state, in_absolute_coordinates, with_payload
 from .tree import (
     JointCoordinates,
     TreeKinematics,
@@ -382,6 +382,33 @@ class Mechanism:
             )
         changed = in_absolute_coordinates(self.description, self.model, space)
         return build(changed, kinematics_only=True)
+
+    def to_absolute(self, q: ArrayLike, v: ArrayLike, space: Space = "auto") -> tuple[Array, Array]:
+        """The state in the coordinates of ``robot.absolute(space)``.
+
+        Args:
+            q: configuration, shape (nq,).
+            v: velocity, shape (nv,).
+            space: see `absolute`.
+        """
+        q, v = self.checked_configuration(q), self.checked_velocity(v)
+        return carried_state(self.model, q, v, self.absolute(space).model)
+
+    def from_absolute(
+        self, q: ArrayLike, v: ArrayLike, space: Space = "auto"
+    ) -> tuple[Array, Array]:
+        """The state of this robot from one in the coordinates of ``robot.absolute(space)``.
+
+        Angles are within half a turn; how often a joint has turned, bodies do not tell.
+
+        Args:
+            q: configuration of ``robot.absolute(space)``.
+            v: velocity of it.
+            space: see `absolute`.
+        """
+        there = self.absolute(space)
+        q, v = there.checked_configuration(q), there.checked_velocity(v)
+        return carried_state(there.model, q, v, self.model)
 
     def fitted(self, tolerance: float = 0.1) -> Mechanism:
         """Return the robot with its joint frames moved by the least that closes its loops.

@@ -17,15 +17,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..boundary.arguments import flat_numbers
 from ..errors import BadValue
+from ..tolerances import CLOSED
 from .description import GROUND, Body, Description, Joint, constant
 from .pairs import make_pair
 from .workspace import create_data
 
-__all__ = ["Space", "in_absolute_coordinates", "with_payload"]
+__all__ = ["Space", "carried_state", "in_absolute_coordinates", "with_payload"]
 
 Array = NDArray[np.float64]
 
 Space = Literal["SE3", "SO3xR3", "auto"]
+
+_NEWTON = 20
+"""Iterations in which a joint's coordinates follow from its placement; groups need one."""
 
 
 def with_payload(
@@ -141,6 +145,41 @@ def in_absolute_coordinates(
             )
         )
     return replace(description, joints=(*welds, *free, *cut))
+
+
+def carried_state(model: pin.Model, q: Array, v: Array, other: pin.Model) -> tuple[Array, Array]:
+    """The same motion of the same bodies in the coordinates of another model.
+
+    Args:
+        model: the model.
+        q: configuration, shape (nq,).
+        v: velocity, shape (nv,).
+        other: the model with other coordinates, such as absolute ones.
+    """
+    data, body = create_data(model), pin.FrameType.BODY
+    pin.forwardKinematics(model, data, q, v)
+    places, twists = [pin.SE3.Identity()], [pin.Motion.Zero()]
+    for number in range(1, other.njoints):
+        frame = next(f for f in other.frames if f.parentJoint == number and f.type == body)
+        own = model.frames[model.getFrameId(frame.name, body)]
+        seat = own.placement * frame.placement.inverse()  # of the joint there in the joint here
+        places.append(data.oMi[own.parentJoint] * seat)
+        twists.append(seat.actInv(data.v[own.parentJoint]))
+    q_there, v_there, step = pin.neutral(other), np.zeros(other.nv), np.zeros(other.nv)
+    for _ in range(_NEWTON):
+        for number in range(1, other.njoints):
+            joint, parent = other.joints[number], other.parents[number]
+            moving, at = joint.createData(), slice(joint.idx_v, joint.idx_v + joint.nv)
+            joint.calc(moving, q_there, v_there)
+            S = np.array(moving.S).reshape(6, -1)
+            above = places[parent] * other.jointPlacements[number] * moving.M
+            relative = twists[number] - places[number].actInv(places[parent]).act(twists[parent])
+            step[at] = np.linalg.lstsq(S, pin.log6(above.actInv(places[number])).vector)[0]
+            v_there[at] = np.linalg.lstsq(S, relative.vector)[0]
+        q_there = pin.integrate(other, q_there, step)
+        if np.abs(step).max(initial=0.0) < CLOSED:
+            break
+    return q_there, v_there
 
 
 def _centre(description: Description, poses: Mapping[str, pin.SE3], group: Sequence[str]) -> Array:

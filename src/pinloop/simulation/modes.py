@@ -130,7 +130,8 @@ class RobotManifold:
 
     def in_mode(self, mode: Mode) -> RobotManifold:
         """The group without the joints that are locked as a whole: they stay to the last bit."""
-        held = [self._joints[lock.joint] for lock in mode.locks if not lock.axes]
+        whole = [lock.joint for lock in mode.locks if not lock.axes]
+        held = [self._joints[name] for name in whole if name in self._joints]
         manifold = copy(self)
         manifold._held = np.array([k for at in held for k in range(at.q.start, at.q.stop)], np.intp)
         manifold._still = np.array(

@@ -13,7 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from ..boundary.arguments import public, require_kind
 from ..constraints.rows import Row
 from ..dynamics import Formulation
-from ..dynamics.forces import Force, JointDamping, JointFriction, TorqueFunction
+from ..dynamics.forces import (
+    Force,
+    JointDamping,
+    JointFriction,
+    TorqueFunction,
+    file_losses,
+)
 from ..errors import BadValue
 from ..integrate import EveryStep, MuntheKaas, Samples
 from ..model.mechanism import Mechanism, blaming_links, require_robot
@@ -186,12 +192,8 @@ def _span(start: float, until: float) -> float:
 
 def _losses(robot: Mechanism) -> list[Force]:
     """Damping and friction of the file, where there is any."""
-    losses: list[Force] = []
-    if np.any(robot.model.damping):
-        losses.append(JointDamping())
-    if np.any(robot.model.upperDryFrictionLimit):
-        losses.append(JointFriction())
-    return losses
+    losses: list[Force] = [JointDamping()] if file_losses(robot, "damping") else []
+    return losses + ([JointFriction()] if file_losses(robot, "friction") else [])
 
 
 def _progress(show: bool, span: float, name: str) -> AbstractContextManager[Any]:

@@ -294,7 +294,8 @@ def _ranks(system: ModalSystem, mode: Mode, q: Array) -> Ranks:
 
     here = rank(q)
     rng = np.random.default_rng(0)
-    locked = [lock.joint for lock in mode.locks if not lock.axes]
+    whole = {lock.joint for lock in mode.locks if not lock.axes}
+    locked = [name for name in system.robot.joints if name in whole]
     around = here
     for _ in range(3):
         near = nearby_assembly(equations.robot, q, rng, held=tuple(locked), reach=1e-2)

@@ -50,7 +50,7 @@ def _bind(system: ModalSystem, event: Event, start: float, until: float) -> Boun
     if isinstance(action, Lock):
         system.check(action.apply(Mode()))
     elif isinstance(action, Unlock):
-        system.robot.coordinates(action.joint)
+        system.check(Mode(action.joint))
     elif isinstance(action, CloseLoop):
         system.check(Mode(opened=frozenset({action.loop})))
     else:

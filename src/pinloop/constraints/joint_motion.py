@@ -1,0 +1,130 @@
+"""How a joint moves: by its coordinates in the tree, by its two frames where it closes a loop.
+
+What acts on joints by name (torques, springs, friction, prescribed motions) is written once for
+both, and so for robots in absolute coordinates, of which all joints close loops.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..errors import BadValue
+from ..model.mechanism import LoopJoint, Mechanism
+from ..model.pairs import MotionGroup
+from ..model.tree import coordinate_names
+
+__all__ = ["JointMotion"]
+
+Array = NDArray[np.float64]
+
+_TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
+
+
+class JointMotion:
+    """Motion of frame B of a joint relative to its frame A, along the axes that the joint leaves.
+
+    Args:
+        robot: the mechanism.
+        joint: name of a joint of the tree, or of one that closes a loop.
+        who: what needs one axis, for messages; any number of axes will do if empty.
+
+    Attributes:
+        axes: names of the axes ("vx", "wz", ...).
+        is_translation: per axis, whether it is a linear one, shape (k,).
+    """
+
+    def __init__(self, robot: Mechanism, joint: str, who: str = "") -> None:
+        self._model = robot.model
+        self._loop = next((loop for loop in robot.loops if loop.name == joint), None)
+        if self._loop is None:
+            at = robot.coordinates(joint)
+            count, self._q, self._J = at.nv, at.q, np.eye(robot.nv)[at.v]
+            self.axes = coordinate_names(robot.tree, joint)
+            self.is_translation: NDArray[np.bool_] = robot.is_translation[at.v]
+        else:
+            pair = self._loop.pair
+            if not isinstance(pair, MotionGroup):
+                raise BadValue(
+                    f"joint '{joint}' closes a loop of robot '{robot.name}', where axes of a "
+                    f"{pair.name} pair move: nothing can act on them by the joint's name"
+                )
+            count, self._pair = pair.dof, pair
+            self._frames = _described_frames(robot, self._loop)
+            # The rate of a screw is that of its angle.
+            chosen = [5] if pair.advance else np.abs(pair.free).argmax(axis=0).tolist()
+            self.axes = tuple(_TWIST[component] for component in chosen)
+            self._select = np.eye(6)[chosen]
+            self.is_translation = np.asarray(self._select[:, :3].any(axis=1))
+        if who and count != 1:
+            raise BadValue(f"{who} needs a joint with one axis; '{joint}' has {count}")
+        self._turns = self._loop is not None and not self.is_translation.any()
+
+    @property
+    def closes_loop(self) -> bool:
+        """Whether it is a joint that closes a loop."""
+        return self._loop is not None
+
+    @property
+    def coordinates(self) -> int:
+        """Number of coordinates in q, or those that the axes of a loop joint would have."""
+        return len(self.is_translation) if self._loop else int(self._q.stop - self._q.start)
+
+    def position(self, q: Array, data: pin.Data, near: float = 0.0) -> float:
+        """Coordinate of a joint with one [rad, m].
+
+        Args:
+            q: configuration, shape (nq,).
+            data: frame placements.
+            near: the angle of a loop joint is not counted over whole turns: the one nearest to
+                this is returned.
+        """
+        if self._loop is None:
+            return float(q[self._q.start])
+        a, b = self._frames
+        member = self._pair.closest(data.oMf[a].actInv(data.oMf[b]))
+        if not self._turns:
+            return float(member.translation[2])
+        if self._pair.advance:
+            return float(member.translation[2] / self._pair.advance)
+        angle = math.atan2(member.rotation[1, 0], member.rotation[0, 0])
+        return near + math.remainder(angle - near, 2.0 * math.pi)
+
+    def jacobian(self, data: pin.Data) -> Array:
+        """``J``, shape (k, nv): the axes move at ``J v``, and torques on them are ``J' tau``."""
+        if self._loop is None:
+            return self._J
+        a, b = (
+            pin.getFrameJacobian(self._model, data, frame, pin.LOCAL).reshape(6, -1)
+            for frame in self._frames
+        )
+        return np.asarray(self._select @ (b - self._to_b(data).toActionMatrix() @ a))
+
+    def drift(self, data: pin.Data) -> Array:
+        """Accelerations of the axes without joint accelerations, ``dJ/dt v``, shape (k,)."""
+        if self._loop is None:
+            return np.zeros(len(self._J))
+        X = self._to_b(data)
+        (V_a, V_b), (A_a, A_b) = (
+            [get(self._model, data, frame, pin.LOCAL) for frame in self._frames]
+            for get in (pin.getFrameVelocity, pin.getFrameAcceleration)
+        )
+        carried = X.act(V_a)
+        relative = A_b - X.act(A_a) + (V_b - carried).cross(carried)
+        return np.asarray(self._select @ relative.vector)
+
+    def _to_b(self, data: pin.Data) -> pin.SE3:
+        """Placement of frame A in frame B."""
+        a, b = self._frames
+        return data.oMf[b].actInv(data.oMf[a])
+
+
+def _described_frames(robot: Mechanism, loop: LoopJoint) -> tuple[int, int]:
+    """Frames A and B of a loop joint's description, also where regularization turned them over."""
+    declared = next(joint for joint in robot.description.joints if joint.name == loop.name)
+    if (declared.parent, declared.child) == (loop.body_a, loop.body_b):
+        return loop.frame_a, loop.frame_b
+    return loop.frame_b, loop.frame_a

@@ -1,0 +1,198 @@
+"""Tests of what acts on joints by name, in the tree and where they close loops.
+
+Oracle: the same robot in relative coordinates, in which the joint has a coordinate of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import pinloop as pl
+from pinloop.constraints.joint_motion import JointMotion
+from pinloop.dynamics.forces import Force
+from pinloop.model.mechanism import build
+
+from .. import mechanisms as m
+from .. import screw_tables as tables
+from ..screw_tables import Array
+from ..states import SPACES, Space, body_motion, carried, close, moving, robot
+
+ROBOTS = {"four-bar": "crank", "rssr": "rocker", "prrr3": "slide_y", "slider-crank": "slide"}
+"""Robots, and a joint with one axis."""
+
+FORCES: dict[str, Callable[[str], Force]] = {
+    "torque": lambda joint: pl.Torque(joint, lambda t: 3.0 + t),
+    "spring": lambda joint: pl.forces.JointSpring(joint, 40.0, 0.3),
+    "drive": lambda joint: pl.PD(joint, 30.0, 2.0, target=0.4, rate=lambda t: 1.0 + t),
+    "damping": lambda joint: pl.forces.JointDamping({joint: 3.0}),
+    "friction": lambda joint: pl.forces.JointFriction(0.5, {joint: 4.0}),
+}
+
+
+def same_motion(
+    machine: pl.Mechanism, there: pl.Mechanism, q: Array, v: Array, forces: list[Force]
+) -> None:
+    """Bodies accelerate alike with forces in both coordinates, which take the same power."""
+    other, rates = carried(machine, q, v, there)
+    ours, its = (pl.EquationsOfMotion(one, forces=forces) for one in (machine, there))
+    expected = body_motion(machine, q, v, ours.acceleration(0.2, q, v))
+    actual = body_motion(there, other, rates, its.acceleration(0.2, other, rates))
+    size = max(1.0, *(np.abs(motion[2].vector).max() for motion in expected.values()))
+    for body, motion in expected.items():
+        close(actual[body][2].vector, motion[2].vector, 1e-8, size)
+    for one, two in (
+        (ours.powers(0.2, q, v), its.powers(0.2, other, rates)),
+        (ours.energies(0.2, q, v)[2], its.energies(0.2, other, rates)[2]),
+    ):
+        assert one == pytest.approx(two, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", FORCES)
+@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("space", SPACES)
+def test_forces_on_a_joint_in_absolute_coordinates(name: str, space: Space, kind: str) -> None:
+    machine, force = robot(name), FORCES[kind](ROBOTS[name])
+    q, v = moving(machine, 4)
+    without = pl.EquationsOfMotion(machine).acceleration(0.2, q, v)
+    acting = pl.EquationsOfMotion(machine, forces=[force]).acceleration(0.2, q, v)
+    assert np.abs(acting - without).max() > 1e-3
+    same_motion(machine, machine.absolute(space), q, v, [force])
+
+
+def test_forces_of_many_axes_and_those_of_the_file() -> None:
+    """Ball joints too, with coefficients that the file gives."""
+    base = robot("rssr")
+    lossy = [replace(joint, damping=(2.0,) * joint.pair.dof, friction=(1.0,) * joint.pair.dof)
+             for joint in base.description.joints]  # fmt: skip
+    machine = build(replace(base.description, joints=tuple(lossy)))
+    q, v = moving(machine, 5)
+    forces: list[Force] = [pl.forces.JointDamping(), pl.forces.JointFriction(0.3)]
+    same_motion(machine, machine.absolute(), q, v, forces[:1])
+    run = pl.simulate(machine.absolute(), *carried(machine, q, v, machine.absolute()), until=0.01)
+    assert set(run.energy().work) >= {"joint damping", "joint friction"}
+
+
+@pytest.mark.parametrize("cut", ["crank", "elbow", "rocker", "close"])
+def test_the_coordinate_of_a_joint_is_the_same_wherever_the_loop_is_cut(cut: str) -> None:
+    """Angle, rate and drift of every joint, and of the one that was cut."""
+    entries = m.four_bar()
+    for joint in entries["joints"]:
+        joint["cut"] = joint["name"] == cut
+    machine, base = tables.build(entries), robot("four-bar")
+    for seed in (1, 2):
+        q0, v0 = moving(base, seed)
+        states = body_motion(base, q0, v0)
+        names = [joint["name"] for joint in entries["joints"]]
+        start = {name: angle_of(base, q0, name) for name in names if name != cut}
+        q = machine.configuration(start)
+        v = machine.velocity({name: rate_of(base, q0, v0, name) for name in start})
+        assert set(states) == set(machine.bodies)
+        for name in names:
+            close(angle_of(machine, q, name), angle_of(base, q0, name), 1e-10)
+            close(rate_of(machine, q, v, name), rate_of(base, q0, v0, name), 1e-10)
+            ahead, behind = (machine.integrate(q, s * 1e-4 * v) for s in (1, -1))
+            turned = angle_of(machine, ahead, name) - angle_of(machine, behind, name)
+            close(turned / 2e-4, rate_of(machine, q, v, name), 1e-6)
+            slope = (rate_of(machine, ahead, v, name) - rate_of(machine, behind, v, name)) / 2e-4
+            close(drift_of(machine, q, v, name), slope, 1e-5)
+
+
+def kinematics(machine: pl.Mechanism, data: pin.Data, q: Array, v: Array) -> None:
+    pin.forwardKinematics(machine.model, data, q, v, np.zeros(machine.nv))
+    pin.computeJointJacobians(machine.model, data, q)
+    pin.updateFramePlacements(machine.model, data)
+
+
+def angle_of(machine: pl.Mechanism, q: Array, joint: str) -> float:
+    with machine.workspace() as data:
+        kinematics(machine, data, q, np.zeros(machine.nv))
+        return JointMotion(machine, joint).position(q, data)
+
+
+def rate_of(machine: pl.Mechanism, q: Array, v: Array, joint: str) -> float:
+    with machine.workspace() as data:
+        kinematics(machine, data, q, v)
+        return float(JointMotion(machine, joint).jacobian(data)[0] @ v)
+
+
+def drift_of(machine: pl.Mechanism, q: Array, v: Array, joint: str) -> float:
+    with machine.workspace() as data:
+        kinematics(machine, data, q, v)
+        return float(JointMotion(machine, joint).drift(data)[0])
+
+
+@pytest.mark.parametrize(("name", "joint"), [("four-bar", "crank"), ("five-bar", "m1")])
+def test_a_prescribed_joint_in_absolute_coordinates(name: str, joint: str) -> None:
+    machine = robot(name)
+    q, v = moving(machine, 6)
+    x, rate = angle_of(machine, q, joint), rate_of(machine, q, v, joint)
+    row = pl.constraints.Prescribed(joint, lambda t: (x + rate * t + t * t, rate + 2 * t, 2.0))
+    there = machine.absolute()
+    ends = []
+    for one, start in ((machine, (q, v)), (there, carried(machine, q, v, there))):
+        run = pl.simulate(one, *start, until=0.2, rows=[row], losses=False,
+                          method=pl.MuntheKaas("dopri5", rtol=1e-9, atol=1e-9))  # fmt: skip
+        assert angle_of(one, run.q[-1], joint) == pytest.approx(x + 0.2 * rate + 0.04, abs=1e-8)
+        ends.append((body_motion(one, run.q[-1], run.v[-1]), run.energy().work))
+    for body, (placement, twist, _) in ends[0][0].items():
+        close(ends[1][0][body][0].homogeneous, placement.homogeneous, 1e-6)
+        close(ends[1][0][body][1].vector, twist.vector, 1e-5)
+    driven = [work["prescribed motion"][-1] for _, work in ends]
+    assert driven[0] == pytest.approx(driven[1], rel=1e-5) and abs(driven[0]) > 1e-3
+
+
+def test_what_moves_its_axes_has_none_to_act_on() -> None:
+    machine = robot("double-cardan").absolute()
+    with pytest.raises(pl.BadValue, match="axes of a universal pair move"):
+        pl.EquationsOfMotion(machine, forces=[pl.forces.JointDamping({"u1": 1.0})])
+
+
+@pytest.mark.parametrize("name", ["four-bar", "rssr", "five-bar", "delta"])
+def test_a_lock_of_a_joint_in_absolute_coordinates(name: str) -> None:
+    """The run, the impulse and the reaction are those of the lock of a coordinate."""
+    machine = robot(name)
+    there, joint = machine.absolute(), machine.joints[-1]
+    q, v = moving(machine, 7)
+    events = [pl.lock(joint, at=0.03), pl.unlock(joint, at=0.07)]
+    runs = [
+        pl.simulate(one, *start, until=0.1, events=events, losses=False,
+                    method=pl.MuntheKaas("dopri5", rtol=1e-9, atol=1e-9))
+        for one, start in ((machine, (q, v)), (there, carried(machine, q, v, there)))
+    ]  # fmt: skip
+    for k, change in enumerate(runs[0].transitions):
+        other = runs[1].transitions[k]
+        close(other.impulse_of(f"lock:{joint}") if k == 0 else 0,
+              change.impulse_of(f"lock:{joint}") if k == 0 else 0, 1e-6)  # fmt: skip
+        assert other.energy_loss == pytest.approx(change.energy_loss, rel=1e-6, abs=1e-9)
+    ends = [body_motion(run.robot, run.q[-1], run.v[-1]) for run in runs]
+    for body, (placement, twist, _) in ends[0].items():
+        close(ends[1][body][0].homogeneous, placement.homogeneous, 1e-6)
+        close(ends[1][body][1].vector, twist.vector, 1e-5)
+    efforts = [run.reactions(f"lock:{joint}") for run in runs]
+    held = [np.flatnonzero(run.mode == 1)[-1] for run in runs]
+    assert all(isinstance(effort, pl.simulation.LockReaction) for effort in efforts)
+    found = [effort.effort[k] for effort, k in zip(efforts, held, strict=True)]  # type: ignore[union-attr]
+    if efforts[0].determined.all():
+        close(found[1], found[0], 1e-5)
+
+
+@pytest.mark.parametrize("name", ["every-pair", "four-bar", "rssr", "delta", "stewart", "cardan"])
+@pytest.mark.parametrize("space", SPACES)
+def test_states_go_to_absolute_coordinates_and_back(name: str, space: Space) -> None:
+    machine = robot(name)
+    q, v = moving(machine, 8)
+    there = machine.absolute(space)
+    other, rates = machine.to_absolute(q, v, space)
+    expected, rate = carried(machine, q, v, there)
+    close(there.difference(expected, other), np.zeros(there.nv), 1e-12)
+    close(rates, rate, 1e-12)
+    back, again = machine.from_absolute(other, rates, space)
+    for body, (placement, twist, _) in body_motion(machine, q, v).items():
+        found = body_motion(machine, back, again)[body]
+        close(found[0].homogeneous, placement.homogeneous, 1e-9)
+        close(found[1].vector, twist.vector, 1e-9)
