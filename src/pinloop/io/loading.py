@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..assembly.rounding import with_exact_geometry, written_tolerance
 from ..boundary.arguments import public
@@ -24,7 +24,7 @@ from ..boundary.schema import read_data
 from ..boundary.xml import LARGEST, Element, parse_xml
 from ..boundary.yaml import read_yaml
 from ..errors import BadValue, LoadError, UnknownName
-from ..model.description import Description, constant
+from ..model.description import Description
 from ..model.mechanism import Mechanism, build
 from .companions import apply_gepetto, apply_srdf, close_frames
 from .formats import read_own_format
@@ -32,7 +32,7 @@ from .loopsfile import LoopsFile, apply_loops
 from .mjcf.reader import read_mjcf
 from .packages import make_resolver
 from .pinmodel import apply_constraint_models, read_model, split_loops
-from .quantities import free_root
+from .quantities import free_root, new_name
 from .screws import read_screws
 from .sdf.reader import read_sdf
 from .urdf.reader import read_urdf
@@ -144,9 +144,8 @@ def from_screws(
     data = read_yaml(_read(path), str(path))
     if not isinstance(data, dict):
         raise LoadError("a screw table is a mapping with bodies and joints", source=str(path))
-    return with_exact_geometry(
-        build(read_screws(data, str(path))), _tolerance(tolerance, [description])
-    )
+    robot = build(read_screws(data, str(path)))
+    return with_exact_geometry(robot, _tolerance(tolerance, [description]))
 
 
 def _tolerance(given: float | None, sources: Iterable[Any]) -> float:
@@ -160,20 +159,17 @@ def _tolerance(given: float | None, sources: Iterable[Any]) -> float:
 
 def _written(source: Any) -> str:
     """The text of a source, as far as it is one."""
-    if isinstance(source, (str, Path)) and not (isinstance(source, str) and _is_text(source)):
+    if isinstance(source, (str, Path)) and not _is_text(source):
         source = _read(Path(source))
     if isinstance(source, bytes):
         return source.decode(errors="replace")
-    return source if isinstance(source, str) else str(source) if isinstance(source, dict) else ""
+    return str(source) if isinstance(source, (str, dict)) else ""
 
 
 def _drained(source: Any) -> Any:
     """The content of a source that is a pipe, which can be read only once; others as they are."""
-    if isinstance(source, str) and _is_text(source):
-        return source
-    if isinstance(source, (str, Path)) and os.path.exists(source) and Path(source).is_fifo():
-        return _read(Path(source))
-    return source
+    is_path = isinstance(source, (str, Path)) and not _is_text(source) and os.path.exists(source)
+    return _read(Path(source)) if is_path and Path(source).is_fifo() else source
 
 
 def _folders(package_dirs: Any) -> list[str | Path]:
@@ -197,30 +193,28 @@ def _describe(
         return read_model(source), None, []
     if isinstance(source, Mapping):
         return read_screws(dict(source), "screw table"), None, []
-    if isinstance(source, (str, bytes)) and _is_text(source):
+    if _is_text(source):
         return _from_text(source, "<text>", None, folders, model), None, []
     if isinstance(source, (str, Path)):
         if not str(source).strip():
             raise LoadError("the name of the robot file is empty")
-        path = Path(source)
+        path, extra = Path(source), []
         text = _read(path)
         sibling = path.with_suffix(".urdf")
         if path.suffix.lower() in (".yaml", ".yml") and _GEPETTO.search(text) and sibling.is_file():
-            return (
-                _from_text(_read(sibling), str(sibling), sibling, folders, model),
-                sibling,
-                [path],
-            )
-        return _from_text(text, str(path), path, folders, model), path, []
-    name = f"<{type(source).__name__} object>"
+            path, extra, text = sibling, [path], _read(sibling)
+        return _from_text(text, str(path), path, folders, model), path, extra
     xml, assumed = xml_of(source)
+    name = f"<{type(source).__name__} object>"
     description = _from_text(xml, name, None, folders, model)
     return replace(description, warnings=(*assumed, *description.warnings)), None, []
 
 
-def _is_text(source: str | bytes) -> bool:
-    """Whether a string is a document rather than a path."""
-    return isinstance(source, bytes) or _is_xml(source) or "\n" in source
+def _is_text(source: object) -> bool:
+    """Whether a source is a document rather than a path."""
+    if isinstance(source, str):
+        return _is_xml(source) or "\n" in source
+    return isinstance(source, bytes)
 
 
 def _is_xml(text: str | bytes) -> bool:
@@ -247,31 +241,19 @@ def _from_text(
         if is_xacro(root):
             root = expand_xacro(root, path)
         return _from_xml(root, None if path is None else path.parent, folders, model)
-    _refuse_others(text, name)
+    for begins, kind in _OTHERS:
+        if content[:512].lstrip().startswith(begins):
+            problem = f"is {kind}, which is not read; export it as URDF, SDF or MJCF"
+            raise LoadError(problem, source=name)
     data = read_yaml(text, name)
     if isinstance(data, dict) and "bodies" in data:
         return read_screws(data, name)
-    if isinstance(data, dict) and ("loops" in data or "couplings" in data):
-        raise LoadError(
-            "is a loops file, not a robot; load the robot with loops=this file", source=name
-        )
-    if isinstance(data, dict) and "closed_loop" in data:
-        raise LoadError(
-            "is a Gepetto file, but the URDF with the same name is not beside it", source=name
-        )
-    raise LoadError(
-        "is neither URDF, SDF nor MJCF (XML), nor a screw table or Gepetto file (YAML)", source=name
-    )
-
-
-def _refuse_others(text: str | bytes, name: str) -> None:
-    """Refuse robots in formats that are known, but neither XML nor YAML."""
-    head = text[:512].encode() if isinstance(text, str) else text[:512]
-    for begins, kind in _OTHERS:
-        if head.lstrip().startswith(begins):
-            raise LoadError(
-                f"is {kind}, which is not read; export it as URDF, SDF or MJCF", source=name
-            )
+    problem = "is neither URDF, SDF nor MJCF (XML), nor a screw table or Gepetto file (YAML)"
+    if isinstance(data, dict) and {"loops", "couplings"} & data.keys():
+        problem = "is a loops file, not a robot; load the robot with loops=this file"
+    elif isinstance(data, dict) and "closed_loop" in data:
+        problem = "is a Gepetto file, but the URDF with the same name is not beside it"
+    raise LoadError(problem, source=name)
 
 
 def _from_xml(
@@ -299,21 +281,22 @@ def _beside(path: Path | None) -> Iterable[Path]:
         gepetto = path.with_suffix(suffix)
         if gepetto != path and gepetto.is_file() and _GEPETTO.search(_read(gepetto)):
             yield gepetto
-    for srdf in (path.with_suffix(".srdf"), path.parent.parent / "srdf" / f"{path.stem}.srdf"):
-        if srdf.is_file():
-            yield srdf
-            break
+    srdf = path.with_suffix(".srdf"), path.parent.parent / "srdf" / f"{path.stem}.srdf"
+    yield from [file for file in srdf if file.is_file()][:1]
 
 
 def _apply(description: Description, extra: Any) -> Description:
     """Add what a loops file, a Gepetto file or an SRDF says."""
     name = "<loops>"
-    if isinstance(extra, (str, Path)) and not (isinstance(extra, str) and _is_text(extra)):
-        name = str(extra)
-        extra = _read(Path(extra))
+    if isinstance(extra, (str, Path)) and not _is_text(extra):
+        name, extra = str(extra), _read(Path(extra))
     if isinstance(extra, (str, bytes)):
         if _is_xml(extra):
-            return _apply_xml(description, parse_xml(extra, name))
+            root = parse_xml(extra, name)
+            if root.tag != "robot" or root.first("link", "joint", "loop_joint") is not None:
+                problem = "is no SRDF; loops= takes a loops file, a Gepetto YAML or an SRDF"
+                raise root.error(problem)
+            return apply_srdf(description, root)
         extra = read_yaml(extra, name)
     if not isinstance(extra, Mapping):
         raise LoadError("loops are a mapping, a YAML file or an SRDF", source=name)
@@ -322,13 +305,6 @@ def _apply(description: Description, extra: Any) -> Description:
     if "closed_loop" in data:
         return apply_gepetto(description, data, name)
     return apply_loops(description, read_data(LoopsFile, data, name), name)
-
-
-def _apply_xml(description: Description, root: Element) -> Description:
-    """Add what an SRDF says; any other XML is a mistake."""
-    if root.tag != "robot" or root.first("link", "joint", "loop_joint") is not None:
-        raise root.error("is no SRDF; loops= takes a loops file, a Gepetto YAML or an SRDF")
-    return apply_srdf(description, root)
 
 
 _UNIVERSE = "universe"
@@ -340,27 +316,26 @@ def _without_universe(description: Description) -> Description:
     names = {joint.name for joint in description.joints}
     if _UNIVERSE not in names:
         return description
-    name = f"{_UNIVERSE}_joint"
-    while name in names:
-        name += "_"
+    name = new_name(f"{_UNIVERSE}_joint", names)
 
     def new(old: str) -> str:
         return name if old == _UNIVERSE else old
 
+    def renamed(items: Iterable[Any], key: str) -> tuple[Any, ...]:
+        return tuple(replace(item, **{key: new(getattr(item, key))}) for item in items)
+
     actuated = description.actuated
+    remark = f"joint '{_UNIVERSE}' is called '{name}' here, as that is Pinocchio's ground"
     return replace(
         description,
-        joints=tuple(replace(joint, name=new(joint.name)) for joint in description.joints),
+        joints=renamed(description.joints, "name"),
         couplings=tuple(
             replace(coupling, joints=tuple(map(new, coupling.joints)))
             for coupling in description.couplings
         ),
-        drives=tuple(replace(drive, joint=new(drive.joint)) for drive in description.drives),
+        drives=renamed(description.drives, "joint"),
         actuated=None if actuated is None else tuple(map(new, actuated)),
-        warnings=(
-            *description.warnings,
-            f"joint '{_UNIVERSE}' is called '{name}' here, as that is Pinocchio's ground",
-        ),
+        warnings=(*description.warnings, remark),
     )
 
 
@@ -376,11 +351,11 @@ def _floating(description: Description) -> Description:
     return replace(description, base=None, joints=(joint, *description.joints))
 
 
-def _vector(gravity: ArrayLike) -> Any:
+def _vector(gravity: ArrayLike) -> NDArray[np.float64]:
     try:
         vector = np.asarray(gravity, dtype=float)
     except (TypeError, ValueError):
         raise BadValue(f"gravity is {gravity!r}, which is not a vector") from None
     if vector.shape != (3,) or not np.all(np.isfinite(vector)):
         raise BadValue(f"gravity is {gravity!r}; it must be 3 finite numbers [m/s^2]")
-    return constant(vector)
+    return vector
