@@ -1,20 +1,24 @@
-"""Copies of parts of an MJCF model: `<replicate>`, and `<attach>` within a model.
+"""Parts of an MJCF model under other names: `<replicate>`, and `<attach>` of what is in it or not.
 
 Works on elements alone: a copy is a subtree of `<worldbody>` under other names, and one more of
-every tendon, equality and actuator that refers to it, as MuJoCo's compiler makes them.
+every tendon, equality and actuator that refers to it, as MuJoCo's compiler makes them. A model that
+is attached keeps the settings and default classes of its own file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pinocchio as pin
 
 from ...boundary.xml import Element
-from .document import Document
+from ..packages import beside
+from .body_tree import Tree
+from .document import Document, open_file
 
-__all__ = ["SECTIONS", "Renaming", "expand_copies", "find_target", "prefix_of", "references"]
+__all__ = ["attach_models", "expand_copies"]
 
 Name = tuple[str, str]
 """Kind and name of an element."""
@@ -53,7 +57,7 @@ _REFERENCES = {
 }
 """Kind of what an attribute outside the kinematic tree refers to."""
 
-SECTIONS = ("tendon", "equality", "actuator")
+_SECTIONS = ("tendon", "equality", "actuator")
 """Sections that refer to the kinematic tree, in the order in which they refer to each other."""
 
 _MOST = 200_000
@@ -93,7 +97,7 @@ class Renaming:
         return copy
 
 
-def find_target(worlds: list[Element], attach: Element) -> tuple[Element, str]:
+def _find_target(worlds: list[Element], attach: Element) -> tuple[Element, str]:
     """The body or frame below ``worlds`` that an `<attach>` names, and its default class."""
     if attach.get("body") and attach.get("frame"):
         raise attach.error("names both a body and a frame; one of them is attached")
@@ -109,13 +113,13 @@ def find_target(worlds: list[Element], attach: Element) -> tuple[Element, str]:
     raise attach.error(f"names the {kind} '{name}', which does not exist")
 
 
-def prefix_of(attach: Element) -> Renaming:
+def _prefix_of(attach: Element) -> Renaming:
     """Renaming of what an `<attach>` adds; its prefix must be given, but may be empty."""
     prefix = attach.get("prefix")
     return Renaming(prefix=attach.require("prefix") if prefix is None else prefix)
 
 
-def references(element: Element) -> list[Name]:
+def _references(element: Element) -> list[Name]:
     """What an element outside the kinematic tree refers to, the world left out."""
     return [
         (kind, name)
@@ -185,11 +189,11 @@ class _Copier:
 
     def attached(self, element: Element) -> Element:
         """A body or frame of the model once more, under names with a prefix."""
-        target, style = find_target(self._worlds, element)
+        target, style = _find_target(self._worlds, element)
         if any(member is element for member in target.walk()):
             raise element.error(f"is inside {target!r}, which it copies")
         self._spend(element, target, 1)
-        new = prefix_of(element)
+        new = _prefix_of(element)
         copy = new.copy(target)
         copy.attributes["childclass"] = style
         self._copy_references([target], [new], replace=False)
@@ -218,10 +222,10 @@ class _Copier:
             for element in original.walk(*_NAMED)
             if (name := element.get("name"))
         }
-        for section in (part for tag in SECTIONS for part in self._document.root.all(tag)):
+        for section in (part for tag in _SECTIONS for part in self._document.root.all(tag)):
             before, section.children = section.children, []
             for element in before:
-                used = references(element)
+                used = _references(element)
                 inside = [name for name in used if name in names]
                 if not inside or not replace:
                     section.children.append(element)
@@ -243,3 +247,86 @@ def _put(parent: Element, element: Element, new: list[Element]) -> None:
     """Put other elements in the place of one."""
     at = next(i for i, child in enumerate(parent.children) if child is element)
     parent.children[at : at + 1] = new
+
+
+# -- models in other files ------------------------------------------------------------------------
+
+
+def attach_models(
+    document: Document, tree: Tree, outer: Renaming | None = None, chain: tuple[Path, ...] = ()
+) -> list[Document]:
+    """Graft the models that a model attaches, and those that they attach, on its tree.
+
+    Args:
+        document: the model.
+        tree: its tree, to which those of the attached models are added.
+        outer: how names in the model are changed already.
+        chain: files that attach each other down to the model.
+
+    Returns:
+        The attached models; their tendons, equalities and actuators use the names of the tree.
+    """
+    documents = []
+    for element, body, frame in tree.attachments:
+        root, path = _open(document, element)
+        if path in chain:
+            raise element.error(f"attaches '{path.name}' inside itself")
+        child = Document(root, beside(path, document.find))
+        expand_copies(child)
+        _select(child, element)
+        before = outer.prefix if outer else ""
+        new = Renaming(prefix=before + _prefix_of(element).prefix)
+        new.apply(top for world in child.root.all("worldbody") for top in world.children)
+        part = Tree(child, tree)
+        nested = attach_models(child, part, new, (*chain, path))
+        tree.graft(part, body, frame)
+        _rename_sections(child, tree, new)
+        documents += [child, *nested]
+    return documents
+
+
+def _open(document: Document, attach: Element) -> tuple[Element, Path]:
+    """Root element and path of the model that an `<attach>` names."""
+    wanted = attach.require("model")
+    for asset in document.section("asset"):
+        if asset.tag != "model" or asset.get("name") not in (None, wanted):
+            continue
+        file = asset.require("file")
+        root, path = open_file(asset, file, document.find(file))
+        if wanted in (asset.get("name"), root.get("model")):
+            return root, path.resolve()
+    raise attach.error(f"names the model '{wanted}', which is not among the assets")
+
+
+def _select(child: Document, attach: Element) -> None:
+    """Leave of a model what is attached: one body, one frame, or all."""
+    if attach.get("body") is None and attach.get("frame") is None:
+        return
+    worlds = child.root.all("worldbody")
+    target, style = _find_target(worlds, attach)
+    target.attributes.setdefault("childclass", style)
+    for world in worlds:
+        world.children = []
+    worlds[0].children = [target]
+
+
+def _rename_sections(child: Document, tree: Tree, new: Renaming) -> None:
+    """Rename tendons, equalities and actuators; leave out those of what is not attached."""
+    known: dict[str, Container[str]] = {
+        "body": tree.placements,
+        "joint": tree.joint_names,
+        "site": tree.sites,
+    }
+    for tag in _SECTIONS:
+        tendons: set[str] = set()
+        for section in child.root.all(tag):
+            before, section.children = section.children, []
+            for element in before:
+                used = _references(element)
+                new.apply([element], used)
+                there = (new.prefix + name in known[kind] for kind, name in used if kind in known)
+                if all(there):
+                    section.children.append(element)
+                    tendons.add(element.get("name") or "")
+        if tag == "tendon":
+            known["tendon"] = tendons
