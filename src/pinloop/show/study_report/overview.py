@@ -18,7 +18,7 @@ from ...safety.studies.space import Variable
 from ...safety.studies.study import Study
 from ...safety.studies.summary import beyond_text
 from ...tables.number_format import listed, number, units_of
-from ...tables.report import Block, Cell, Column, KeyValues, Table
+from ...tables.report import Block, Cell, KeyValues, Table
 from ...units import shown_unit
 from ..stop_report.sections import Badge, Card
 from .results import VARIED, Measures, QuantityDistribution, Results, joints_beyond
@@ -161,25 +161,23 @@ def ranges(setup: Setup) -> Ranges:
     joints = list(dict.fromkeys(variable.joint for variable in variables if variable.joint))
     blocks: list[tuple[str, Block]] = []
     if joints:
-        columns = (Column("joint", right=False), *(Column(VARIED[kind]) for kind in kinds))
-        rows = tuple(
-            (Cell(printable(name)), *(_range(of.get((kind, name))) for kind in kinds))
-            for name in joints
-        )
-        blocks.append(("Joint by joint", Table("What varied, joint by joint", columns, rows)))
-    others = tuple((VARIED[v.kind], _range(v)) for v in variables if not v.joint)
+        headings = ["<joint", *(VARIED[kind] for kind in kinds)]
+        rows = [[name, *(_range(of.get((kind, name))) for kind in kinds)] for name in joints]
+        table = Table.of("What varied, joint by joint", headings, rows)
+        blocks.append(("Joint by joint", table))
+    others = tuple((VARIED[v.kind], Cell(_range(v))) for v in variables if not v.joint)
     if others:
         blocks.append(("Beside that", KeyValues("Beside that", others)))
     return Ranges(blocks, any(not variable.varies for variable in variables))
 
 
-def _range(variable: Variable | None) -> Cell:
+def _range(variable: Variable | None) -> str:
     if variable is None:
-        return Cell("")
+        return ""
     unit, factor = shown_unit(variable.unit)
     low, high = factor * variable.low, factor * variable.high
     text = f"{low:.4g} to {high:.4g}" if variable.varies else f"{low:.4g}"
-    return Cell(f"{text} {unit}".rstrip())
+    return f"{text} {unit}".rstrip()
 
 
 def facts(study: Study) -> KeyValues:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ...errors import PinloopError, printable
+from ...errors import PinloopError
 from ...safety.stopping import StopResult
 from ...safety.stopping.travel import JointStop
 from ...safety.studies.cases import WorstCase
@@ -13,7 +13,7 @@ from ...safety.studies.space import Variable
 from ...safety.studies.study import Study
 from ...safety.studies.worst import known_criteria
 from ...tables.number_format import Units, decimals, milliseconds, number, units_of
-from ...tables.report import Cell, Column, Table
+from ...tables.report import Table
 from ...units import shown_unit
 from ..stop_report.sections import Motion, make_motion
 from .maps import obstacle_layers
@@ -198,12 +198,9 @@ def _joint_table(case: ReplayedCase, study: Study) -> Table:
     for name in dict.fromkeys([*(v.joint for v in variables if v.joint), *joints]):
         units = units_of(case.stop.robot, name)
         results = _joint_results(joints[name], units) if name in joints else {}
-        cells = [_value(of.get((kind, name)), case.values) for kind in kinds]
-        cells += [results.get(end, "") for end in ends]
-        rows.append((Cell(printable(name)), *map(Cell, cells)))
-    headings = [*(VARIED[kind] for kind in kinds), *ends]
-    columns = (Column("joint", right=False), *map(Column, headings))
-    return Table("Joint by joint", columns, tuple(rows))
+        values = [_value(of.get((kind, name)), case.values) for kind in kinds]
+        rows.append([name, *values, *(results.get(end, "") for end in ends)])
+    return Table.of("Joint by joint", ["<joint", *(VARIED[kind] for kind in kinds), *ends], rows)
 
 
 def _joint_results(joint: JointStop, units: Units) -> dict[str, str]:

@@ -7,12 +7,13 @@ others how many there are of each sort.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from operator import itemgetter
-from typing import Literal
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +43,6 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-_BLOCK = 4096
-"""Rows that are turned into numbers together."""
 _EXAMPLES = 5
 """Numbers of cases that are given of each sort of failure."""
 _SORTS = 40
@@ -121,31 +120,31 @@ class Results:
 def results_of(study: Study) -> Results:
     """Read the results of a study."""
     columns = _needed(study.setup)
-    reader = _Reader(study.names, columns)
-    rows = read_cells(study.path, study.names, study.done)
+    at = {name: k for k, name in enumerate(study.names)}
+    pick, place = (itemgetter(*(at[name] for name in names)) for names in (columns, TOOL_PLACE))
+    numbers, outcomes = array("d"), Counter[str]()
+    failures: dict[tuple[str, str], Failure] = {}
+    lost: list[list[float]] = []
     try:
-        blocks = list(reader.blocks(rows))
+        for cells in read_cells(study.path, study.names, study.done):
+            outcome = cells[at["outcome"]]
+            outcomes[outcome] += 1
+            if outcome == "stopped":
+                numbers.extend(float(cell or "nan") for cell in pick(cells))
+                continue
+            _count(failures, outcome, cells[at["reason"]], int(cells[0]))
+            if all(place(cells)) and len(lost) < _PLACES:
+                lost.append([float(cell) for cell in place(cells)])
     except ValueError as error:  # a cell that is no number
         raise unreadable(study.path, error) from error
-    table = np.concatenate(blocks) if blocks else np.zeros((0, len(columns)))
+    table = np.array(numbers).reshape(-1, len(columns))
     return Results(
         table[:, 0].astype(np.int64),
         {name: np.ascontiguousarray(table[:, k]) for k, name in enumerate(columns)},
-        reader.outcomes,
-        tuple(sorted(reader.failures.values(), key=lambda failure: -failure.count)),
-        np.array(reader.lost).reshape(-1, 3),
+        outcomes,
+        tuple(sorted(failures.values(), key=lambda failure: -failure.count)),
+        np.array(lost).reshape(-1, 3),
     )
-
-
-def joints_beyond(study: Study, results: Results) -> list[Beyond]:
-    """Joints that get beyond their limits in a case that stopped."""
-    joints = []
-    for name, column in beyond_columns(study.setup).items():
-        far = results.columns[column]
-        if count := int(np.sum(far > LIMIT_PASSED)):
-            worst = int(np.argmax(far))
-            joints.append(Beyond(name, count, float(far[worst]), int(results.cases[worst])))
-    return joints
 
 
 def _needed(setup: Setup) -> list[str]:
@@ -160,46 +159,30 @@ def _needed(setup: Setup) -> list[str]:
     return names
 
 
-class _Reader:
-    """Turns rows into numbers, and counts what did not stop."""
+def _count(failures: dict[tuple[str, str], Failure], outcome: str, reason: str, case: int) -> None:
+    """Add a case to its sort of failures."""
+    key = outcome, _NUMBER.sub("#", reason)
+    if key not in failures and len(failures) >= _SORTS:
+        key, reason = ("failed", _OTHER), _OTHER
+    sort = failures.setdefault(key, Failure(outcome, reason))
+    sort.count += 1
+    sort.alike &= reason == sort.reason
+    if len(sort.cases) < _EXAMPLES:
+        sort.cases.append(case)
 
-    def __init__(self, names: Sequence[str], columns: Sequence[str]) -> None:
-        at = {name: k for k, name in enumerate(names)}
-        self._outcome, self._reason = at["outcome"], at["reason"]
-        self._pick = itemgetter(*(at[name] for name in columns))
-        self._place = itemgetter(*(at[name] for name in TOOL_PLACE))
-        self.outcomes: dict[str, int] = {}
-        self.failures: dict[tuple[str, str], Failure] = {}
-        self.lost: list[list[float]] = []
 
-    def blocks(self, rows: Iterator[list[str]]) -> Iterator[Array]:
-        """Numbers of the cases that stopped, block by block of rows as they are written."""
-        while block := list(islice(rows, _BLOCK)):
-            stopped = []
-            for cells in block:
-                outcome = cells[self._outcome]
-                self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
-                if outcome == "stopped":
-                    stopped.append([float(cell or "nan") for cell in self._pick(cells)])
-                else:
-                    self._failed(outcome, cells)
-            if stopped:
-                yield np.array(stopped, dtype=np.float64)
+def joints_beyond(study: Study, results: Results) -> list[Beyond]:
+    """Joints that get beyond their limits in a case that stopped."""
+    joints = []
+    for name, column in beyond_columns(study.setup).items():
+        far = results.columns[column]
+        if count := int(np.sum(far > LIMIT_PASSED)):
+            worst = int(np.argmax(far))
+            joints.append(Beyond(name, count, float(far[worst]), int(results.cases[worst])))
+    return joints
 
-    def _failed(self, outcome: str, cells: list[str]) -> None:
-        reason = cells[self._reason]
-        key = outcome, _NUMBER.sub("#", reason)
-        if key not in self.failures and len(self.failures) >= _SORTS:
-            key, reason = ("failed", _OTHER), _OTHER
-        sort = self.failures.setdefault(key, Failure(outcome, reason))
-        sort.count += 1
-        sort.alike &= reason == sort.reason
-        if len(sort.cases) < _EXAMPLES:
-            sort.cases.append(int(cells[0]))
-        place = self._place(cells)
-        if all(place) and len(self.lost) < _PLACES:
-            self.lost.append([float(cell) for cell in place])
 
+# -- quantities -----------------------------------------------------------------------------------
 
 Kind = Literal["time", "travel", "clearance", "angle", "impulse", "gear"]
 
@@ -219,20 +202,10 @@ _NAMES = {
     "impulse": "impulse at {}",
     "gear": "gear torque of {}",
 }
+_SUPERLATIVES = {"time": "longest", "travel": "longest", "clearance": "smallest", "gear": "highest"}
 
 
-_SUPERLATIVES = {
-    "time": "longest",
-    "travel": "longest",
-    "clearance": "smallest",
-    "impulse": "largest",
-    "gear": "highest",
-    "angle": "largest",
-}
-
-
-@dataclass(frozen=True)
-class Quantity:
+class Quantity(NamedTuple):
     """A number that every case has.
 
     Args:
@@ -261,7 +234,7 @@ class Quantity:
     @property
     def superlative(self) -> str:
         """What is said of the worst one."""
-        return f"{_SUPERLATIVES[self.kind]} {self.name}"
+        return f"{_SUPERLATIVES.get(self.kind, 'largest')} {self.name}"
 
     def text(self, value: float) -> str:
         """A value [SI] with four digits and its unit."""
@@ -300,14 +273,14 @@ Measures = Mapping[str, QuantityDistribution]
 
 
 def quantities(setup: Setup) -> list[Quantity]:
-    """All of them, in the order of `worst.criteria`."""
+    """All of them, in the order of `criteria`."""
     entries = []
     for criterion, column in criteria(setup).items():
         kind, _, joint = criterion.partition(":")
         unit, factor = shown_unit(column_unit(column))
-        way = "angle of {}" if unit == "deg" else "travel of {}"
-        name = _NAMES.get(kind, way).format(printable(joint))
-        entries.append(Quantity(criterion, kind, joint, column, name, unit, factor))  # type: ignore[arg-type]
+        travel = "angle of {}" if unit == "deg" else "travel of {}"
+        name = _NAMES.get(kind, travel).format(printable(joint))
+        entries.append(Quantity(criterion, cast(Kind, kind), joint, column, name, unit, factor))
     return entries
 
 
