@@ -49,19 +49,11 @@ class _GepettoFile:
 
 
 def apply_gepetto(description: Description, data: dict[str, Any], source: str) -> Description:
-    """Add what a Gepetto YAML says.
+    """Add what a Gepetto YAML, read as ``data``, says to the tree of its URDF.
 
-    Args:
-        description: the tree from the URDF.
-        data: what the YAML holds.
-        source: its name, for messages.
-
-    Returns:
-        A new description: joint types replaced, one spherical ('3d') or fixed (anything else) loop
-        joint per pair of frames, called ``<frame A>-<frame B>``, and the actuated joints.
-
-    Raises:
-        LoadError: a frame, joint or type that does not exist, or lists of different lengths.
+    Joint types are replaced; each pair of frames becomes a spherical ('3d') or fixed (anything
+    else) loop joint called ``<frame A>-<frame B>``. ``source`` is the name of the file, for
+    messages.
     """
     old_motors = data.get("name_mot") if isinstance(data, dict) else None
     if isinstance(old_motors, str):
@@ -254,18 +246,9 @@ def _without_lost(
 
 
 def apply_srdf(description: Description, root: Element) -> Description:
-    """Take the passive joints of an SRDF into account.
+    """Take out the passive joints of an SRDF; other tree joints with one coordinate have a motor.
 
-    Args:
-        description: the robot.
-        root: the ``<robot>`` element of the SRDF.
-
-    Returns:
-        The description with the passive joints removed from ``actuated``; if that was not known,
-        it is now every other tree joint with one degree of freedom.
-
-    Raises:
-        LoadError: a passive joint without a name.
+    What is known of motors already stays, but for the passive joints.
     """
     known = {joint.name for joint in description.joints}
     # The joint between the world and the robot is declared in the SRDF itself.

@@ -290,19 +290,10 @@ def json_schema() -> dict[str, Any]:
 
 
 def apply_loops(description: Description, loops: LoopsFile, source: str) -> Description:
-    """Add what a loops file says.
+    """Add what a loops file says; ``source`` is its name, for messages.
 
-    Args:
-        description: the tree, and the loops it already has.
-        loops: the file.
-        source: its name, for messages.
-
-    Returns:
-        A new description with the loop joints (cut unless the file says otherwise) and couplings
-        added, and with ``actuated``, ``drives`` and ``gravity`` replaced where given.
-
-    Raises:
-        LoadError: a name that does not exist or exists already, or a coupling that cannot be.
+    Loop joints (cut unless the file says otherwise) and couplings are added; ``actuated``,
+    ``drives`` and ``gravity`` replace what was there.
     """
     joints = list(description.joints)
     for entry in loops.loops:
@@ -430,12 +421,9 @@ def need_unique(names: Iterable[str], kind: str, source: str) -> None:
 def without_passive(
     joints: Iterable[Joint], actuated: tuple[str, ...] | None, passive: Collection[str]
 ) -> tuple[str, ...]:
-    """Names of the actuated joints, given those that are not.
+    """Names of the actuated joints without the ``passive`` ones.
 
-    Args:
-        joints: all joints.
-        actuated: what is known so far; None stands for all tree joints with one degree of freedom.
-        passive: names of joints without a motor.
+    Where ``actuated`` is None, all tree joints with one degree of freedom are.
     """
     if actuated is None:
         actuated = tuple(j.name for j in joints if j.cut is not True and j.pair.dof == 1)

@@ -97,16 +97,12 @@ def turned(R: Array, inertia: Array) -> Array:
 
 
 def primitive_moments(shape: Shape, *, shell: bool = False) -> Moments:
-    """Moments of a primitive of density 1 in its own frame, or of its surface (per area).
+    """Moments of a primitive of density 1 in its own frame, or of its ``shell`` (per area).
 
     A surface is a layer of thickness t, t -> 0, that makes the solid grow by t to all sides: its
     moments are the derivatives of those of the solid. MuJoCo grows the half axes of an ellipsoid,
-    whose layer is thinner at the flat sides, and scales it to an area by the formula of Thomsen;
-    so do we.
-
-    Args:
-        shape: a shape that is no mesh.
-        shell: True: the mass sits on the surface.
+    whose layer is thinner at the flat sides, and scales it to an area by the formula of Thomsen; so
+    do we.
     """
     size = np.array(shape.size)
     if not shell:
@@ -208,11 +204,7 @@ def count_misoriented(faces: NDArray[np.int64]) -> int:
 
 
 def convex_hull(vertices: Array) -> tuple[Array, NDArray[np.int64]]:
-    """Vertices and outward triangles of the convex hull of points.
-
-    Raises:
-        QhullError: the points lie in a plane.
-    """
+    """Vertices and outward triangles of the convex hull of points; QhullError if it is flat."""
     hull = scipy.spatial.ConvexHull(vertices)
     faces = np.asarray(hull.simplices, dtype=np.int64)
     a, b, c = (vertices[faces[:, corner]] for corner in range(3))
@@ -222,11 +214,7 @@ def convex_hull(vertices: Array) -> tuple[Array, NDArray[np.int64]]:
 
 
 def read_triangles(path: Path) -> tuple[Array, NDArray[np.int64]]:
-    """Vertices and faces of a mesh file, as they are in it.
-
-    Raises:
-        BadValue: it cannot be read.
-    """
+    """Vertices and faces of a mesh file, as they are in it."""
     parts = read_mesh_parts(path, exactly=True)
     mesh = parts[0] if len(parts) == 1 else trimesh.util.concatenate(parts)
     return np.asarray(mesh.vertices, dtype=float), np.asarray(mesh.faces, dtype=np.int64)

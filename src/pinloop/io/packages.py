@@ -19,15 +19,11 @@ _PATHS = ("ROS_PACKAGE_PATH", "GZ_SIM_RESOURCE_PATH", "GAZEBO_MODEL_PATH")
 
 
 def make_resolver(directory: Path | None, package_dirs: Iterable[str | Path] = ()) -> Resolver:
-    """Return the function that finds the files a robot file names.
+    """Return the function that finds the files that a robot file in ``directory`` names.
 
     Packages and models are looked for in ``package_dirs`` (the folder of a package, or one that
     contains it), on the paths of ROS and Gazebo in the environment, and among the ancestors of the
     robot's own folder.
-
-    Args:
-        directory: folder of the robot file, or None if it is not a file.
-        package_dirs: folders given by the user, searched first.
     """
     roots = [str(Path(folder)) for folder in package_dirs]
     for variable in _PATHS:

@@ -68,9 +68,6 @@ def read_model(model: pin.Model) -> Description:
     Each moving joint's rigid body becomes a body; BODY frames give the names, further BODY frames
     and OP_FRAMEs become named frames. A composite joint is split into its parts with massless
     bodies between them.
-
-    Raises:
-        LoadError: a joint type that no pair describes.
     """
     source = f"pin.Model '{model.name}'"
     _check_order(model, source)
@@ -252,18 +249,7 @@ def split_loops(loops: Any) -> tuple[list[Any], list[Any]]:
 def apply_constraint_models(
     description: Description, source: Any, models: Iterable[Any]
 ) -> Description:
-    """Close the loops that constraint models of Pinocchio hold together.
-
-    Args:
-        description: the tree, read from ``source``.
-        source: the `pin.Model` that the constraint models were made for.
-        models: `pin.RigidConstraintModel`, `pin.PointAnchorConstraintModel` or
-            `pin.FrameAnchorConstraintModel`.
-
-    Raises:
-        BadValue: the tree does not come from a `pin.Model`.
-        LoadError: a constraint model that is no loop of this model.
-    """
+    """Close the loops that constraint models hold together, made for the `pin.Model` ``source``."""
     if not isinstance(source, pin.Model):
         raise BadValue(
             "constraint models of Pinocchio name joints by their numbers in a pin.Model; load that "

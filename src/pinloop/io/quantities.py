@@ -109,8 +109,7 @@ def universal_axes(first: Array, second: Array) -> Array:
 def square_axes(first: Array, second: Array) -> Array:
     """Rotation with z along ``first`` and x along ``second``, which is made perpendicular.
 
-    Raises:
-        BadValue: they are farther from perpendicular than rounding explains.
+    BadValue if they are farther from that than rounding explains.
     """
     cosine = float(first @ second) / float(np.linalg.norm(first) * np.linalg.norm(second))
     if abs(cosine) > SQUARE:
@@ -248,9 +247,7 @@ def tensor(read: Callable[[str], float]) -> Array:
 def primitive(element: Element, read: Callable[[str, int], Iterable[float]]) -> Shape:
     """Shape of an element that is called like a primitive.
 
-    Args:
-        element: the element.
-        read: returns the numbers of a size, given its name in `SIZES` and how many it has.
+    ``read`` returns the numbers of a size, given its name in `SIZES` and how many it has.
     """
     counts = {key: 1 if key in ("radius", "length") else 3 for key in SIZES[element.tag]}
     size = tuple(float(number) for key, count in counts.items() for number in read(key, count))
@@ -281,8 +278,7 @@ def new_name(wanted: str, taken: Container[str]) -> str:
 class Names:
     """Unique names of one kind: those of the file first, readable ones for the rest.
 
-    Args:
-        reserved: names of the world, which none of them may have.
+    None of them may be ``reserved``: these mean the world.
     """
 
     def __init__(self, reserved: Collection[str] = ()) -> None:
@@ -321,11 +317,7 @@ def rename_ground(
 ) -> None:
     """Give a body called like the ground, that is not the ground, another name.
 
-    Args:
-        root: the document.
-        tag: what a body is called in it.
-        references: attributes of an element that name bodies.
-        remarks: takes what is renamed.
+    Bodies are elements ``tag`` below ``root``; ``references`` gives the attributes that name them.
     """
     taken = {element.get("name") or "" for element in root.walk(tag)}
     if GROUND not in taken:
@@ -341,13 +333,7 @@ def rename_ground(
 
 
 def find_body(name: str, known: Container[str], owner: Element) -> str:
-    """Return the body that an element names; "world" is the ground if no body is called so.
-
-    Args:
-        name: the name.
-        known: the bodies, to be listed if there is none of this name.
-        owner: the element.
-    """
+    """Return the body that an element names; "world" is the ground if no body is called so."""
     if name in known or name == GROUND:
         return name
     if name == "world":
@@ -356,13 +342,10 @@ def find_body(name: str, known: Container[str], owner: Element) -> str:
 
 
 def locate(description: Description, name: str) -> tuple[str, pin.SE3]:
-    """Body and placement on it of what is called ``name``.
+    """Body and placement on it of what is called ``name``, or UnknownName with the closest.
 
     Bodies come first, then the ground (also as world or universe), named frames, and joints: a
     joint's name means the frame of its child body.
-
-    Raises:
-        UnknownName: nothing is called so; names the closest.
     """
     frames = {frame.name: (frame.body, frame.placement) for frame in description.frames}
     bodies = {body.name: body.name for body in description.bodies}

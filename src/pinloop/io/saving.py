@@ -126,9 +126,6 @@ def loops_document(description: Description) -> dict[str, Any]:
     """Return what the loops file of a robot says: all that its URDF does not.
 
     The keys are those of `loopsfile.LoopsFile`.
-
-    Args:
-        description: the robot.
     """
     tree = _tree(description)
     in_tree = {edge.joint.name for edge in tree.edges}
@@ -326,15 +323,7 @@ def _origin(parent: ElementTree.Element, placement: pin.SE3) -> None:
 
 
 class _Writer:
-    """Writes one robot.
-
-    Args:
-        description: the robot.
-        folder: folder of the file.
-
-    Attributes:
-        shifted: whether some joint has a pose on its child.
-    """
+    """Writes one robot; ``shifted`` says whether some joint has a pose on its child."""
 
     def __init__(self, description: Description, folder: Path | None) -> None:
         self.shifted = False

@@ -184,19 +184,10 @@ class ScrewTable:
 
 
 def read_screws(data: dict[str, Any], source: str) -> Description:
-    """Read a screw table.
+    """Read a screw table with the keys of `ScrewTable`, from YAML or with NumPy arrays.
 
-    Args:
-        data: the table (see `ScrewTable` for its keys): what a YAML file holds, or a dict with
-            lists or NumPy arrays.
-        source: file or kind of input, for messages.
-
-    Returns:
-        The description; every body frame is the world frame in the reference configuration, and
-        all joint coordinates are zero there.
-
-    Raises:
-        LoadError: what is wrong in the table.
+    Every body frame is the world frame in the reference configuration, and all joint coordinates
+    are zero there. ``source`` is a file or kind of input, for messages.
     """
     table = read_data(ScrewTable, data, source)
     need_unique([body.name for body in table.bodies], "body", source)

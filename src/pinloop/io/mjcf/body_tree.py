@@ -306,13 +306,7 @@ class Tree:
     # -- models that are attached -----------------------------------------------------------
 
     def graft(self, part: Tree, body: str, frame: pin.SE3) -> None:
-        """Add another tree; its world becomes a frame on a body.
-
-        Args:
-            part: the tree, made with this one as its whole.
-            body: body that carries it, or `GROUND`.
-            frame: placement of its world in that body.
-        """
+        """Add another tree, made with this one as its whole: its world is a frame on a body."""
 
         def moved(thing: Any, carrier: str, placement: str) -> Any:
             if getattr(thing, carrier) != GROUND:

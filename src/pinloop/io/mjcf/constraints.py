@@ -37,11 +37,7 @@ _TENDON_FORCES = ("stiffness", "damping", "frictionloss", "armature")
 def read_equalities(
     documents: Sequence[Document], tree: Tree, tendons: Tendons
 ) -> tuple[list[Joint], list[Coupling]]:
-    """Read the `<equality>` sections of a model and of those attached to it.
-
-    Returns:
-        The loop joints (connect: spherical, weld: fixed) and the couplings (joint, tendon).
-    """
+    """Read the `<equality>` sections: loop joints (connect, weld), couplings (joint, tendon)."""
     loops: list[Joint] = []
     couplings: list[Coupling] = []
     for document in documents:
@@ -67,14 +63,11 @@ def read_equalities(
 def read_actuators(
     documents: Sequence[Document], tree: Tree, tendons: Tendons
 ) -> tuple[tuple[str, ...] | None, tuple[Drive, ...], list[Joint]]:
-    """Read the `<actuator>` sections.
+    """Read the `<actuator>` sections: actuated joints (None without motors), drives, tree joints.
 
     A motor on a fixed tendon ``L = sum_i c_i q_i`` pulls each of its joints with ``c_i`` times its
-    own force, and drives all of them.
-
-    Returns:
-        Names of the actuated joints (None if the model has no actuators), their drives, and the
-        tree joints with the effort limits and rotor inertias of their actuators.
+    own force, and drives all of them. The joints get effort limits and rotor inertias of their
+    motors.
     """
     motors: dict[str, list[Motor]] = {}
     pulling: dict[str, list[Motor]] = {}

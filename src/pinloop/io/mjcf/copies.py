@@ -130,11 +130,7 @@ def _references(element: Element) -> list[Name]:
 
 
 def expand_copies(document: Document) -> None:
-    """Put copies in the place of every `<replicate>`, and of every `<attach>` without a model.
-
-    Raises:
-        LoadError: says what is wrong.
-    """
+    """Put copies in the place of every `<replicate>`, and of every `<attach>` without a model."""
     copier = _Copier(document)
     for parent, element in copier.below_worlds("attach"):
         if element.get("model") is None:
@@ -145,11 +141,7 @@ def expand_copies(document: Document) -> None:
 
 
 class _Copier:
-    """Makes the copies of one model, and counts them.
-
-    Args:
-        document: the model.
-    """
+    """Makes the copies of one model, and counts them."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -207,14 +199,10 @@ class _Copier:
     def _copy_references(
         self, originals: list[Element], news: list[Renaming], *, replace: bool
     ) -> None:
-        """Copy the tendons, equalities and actuators that refer to what is copied.
+        """Copy the tendons, equalities and actuators that refer to the ``originals`` of copies.
 
-        As in MuJoCo, an equality between what is copied and what is not has no copies.
-
-        Args:
-            originals: what is copied.
-            news: new names of each copy.
-            replace: True: what is copied itself is gone.
+        With ``replace`` the originals are gone. As in MuJoCo, an equality between what is copied
+        and what is not has no copies.
         """
         names = {
             (_NAMED[element.tag], name)
@@ -264,7 +252,7 @@ def attach_models(
         chain: files that attach each other down to the model.
 
     Returns:
-        The attached models; their tendons, equalities and actuators use the names of the tree.
+        The attached models, which use the names of the tree.
     """
     documents = []
     for element, body, frame in tree.attachments:

@@ -112,12 +112,7 @@ class Compiler:
 
 
 class Document:
-    """A whole MJCF model: its sections, settings and defaults, and what could not be read.
-
-    Args:
-        root: the parsed `<mujoco>` element.
-        find: gives the path of a file that the model names, or None.
-    """
+    """A whole MJCF model: its sections, settings and defaults, and what could not be read."""
 
     def __init__(self, root: Element, find: Resolver) -> None:
         if root.tag != "mujoco":
@@ -313,11 +308,7 @@ def _included(include: Element, find: Resolver, seen: set[Path]) -> Element:
 
 
 def open_file(element: Element, name: str, path: Path | None) -> tuple[Element, Path]:
-    """Root element and path of a file that an element names.
-
-    Raises:
-        LoadError: there is no such file, or it cannot be read.
-    """
+    """Root element and path of a file that an element names."""
     if path is None:
         raise element.error(f"names the file '{name}', which does not exist")
     return parse_xml(read_bytes(path, "robot file", LARGEST), str(path)), path

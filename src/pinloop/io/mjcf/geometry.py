@@ -113,12 +113,7 @@ class Geom:
 
 
 class Shapes:
-    """The meshes and materials of a model, and how its geoms use them.
-
-    Args:
-        document: the model; takes the warnings.
-        names: names of geoms, which those of this model are added to.
-    """
+    """The meshes and materials of a model, whose geoms add their names to ``names``."""
 
     def __init__(self, document: Document, names: Names) -> None:
         self._document = document
@@ -136,11 +131,8 @@ class Shapes:
     def read(self, element: Element, body: str, number: int, frame: pin.SE3) -> Geom | None:
         """Read a geom with its defaults filled in; None, and a warning, if it is not supported.
 
-        Args:
-            element: the geom.
-            body: the body that carries it.
-            number: how many geoms the body has had so far, for its name.
-            frame: placement in the body of the frame in which the geom is written.
+        ``number`` counts the geoms of its body; ``frame`` is the placement in the body of the frame
+        in which it is written.
         """
         document = self._document
         kind = word(element, "type", _KINDS, "sphere")

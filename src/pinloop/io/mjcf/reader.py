@@ -35,7 +35,7 @@ _MECHANICAL_FLAGS = (
 
 
 def read_mjcf(root: Element, *, resolve: Resolver) -> Description:
-    """Read a MuJoCo model.
+    """Read a MuJoCo model; equality constraints are loops (cut joints) and couplings.
 
     Hinges and slides have the coordinate of MuJoCo's `qpos`, which is `ref` in the pose of the
     file; ball and free joints count from that pose. Gravity is (0, 0, -9.81) by default.
@@ -43,12 +43,6 @@ def read_mjcf(root: Element, *, resolve: Resolver) -> Description:
     Args:
         root: the parsed `<mujoco>` element.
         resolve: gives the path of a mesh or included file, or None if it does not exist.
-
-    Returns:
-        The robot; equality constraints are its loops (cut joints) and couplings.
-
-    Raises:
-        LoadError: says what is wrong, with file and line.
     """
     document = Document(root, resolve)
     expand_copies(document)

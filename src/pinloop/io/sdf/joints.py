@@ -43,14 +43,9 @@ _TYPES = {
 
 
 def read_joints(world: Scope, remarks: Remarks) -> tuple[list[Joint], list[Coupling]]:
-    """Read the joints of all models, and those between models.
+    """Read the joints of all models in a world, and those between models.
 
-    Args:
-        world: the scope that holds everything.
-        remarks: takes what is not read.
-
-    Returns:
-        The joints, those that close loops marked as cut; gearboxes and mimics as couplings.
+    Joints that close loops are marked as cut; gearboxes and mimics are couplings.
     """
     frames = [frame for scope in world.scopes() for frame in scope.joints]
     springs: list[str] = []
@@ -107,13 +102,7 @@ def _joint(frame: Frame, remarks: Remarks, springs: list[str]) -> Joint:
 
 
 def axis_values(element: Element, axes: Axes, remarks: Remarks) -> dict[str, Any]:
-    """Limits, damping and friction of a joint from its axes, for each that is given.
-
-    Args:
-        element: the joint.
-        axes: elements with the axes of its coordinates.
-        remarks: takes what had to be mended.
-    """
+    """Limits, damping and friction of a joint from the axes of its coordinates, as far as given."""
     limits = {key: _limits(axes, key) for key in LIMITS}
     if element.get("type") == "continuous":
         del limits["lower"], limits["upper"]

@@ -45,7 +45,7 @@ _DENSITY = 1000.0
 
 
 def read_sdf(root: Element, *, resolve: Resolver, model: str | None = None) -> Description:
-    """Read an SDF model, alone or as one of a world.
+    """Read an SDF model, alone or as one of a world; a joint to a link that has a parent is cut.
 
     A model that no joint ties to the world floats on a free joint "root_joint", or is welded there
     by a fixed one if it is `<static>`. Gravity is the world's, (0, 0, -9.8) by default (SDF's own).
@@ -55,12 +55,6 @@ def read_sdf(root: Element, *, resolve: Resolver, model: str | None = None) -> D
         root: the parsed `<sdf>` or `<model>` element.
         resolve: gives the path of a mesh or included file, or None if it does not exist.
         model: name of the model, if there are several that may be the robot.
-
-    Returns:
-        The robot; a joint whose child already has a parent is a cut joint.
-
-    Raises:
-        LoadError: says what is wrong, with file and line.
     """
     remarks = Remarks()
     source = Source(version_of(root), resolve)

@@ -93,8 +93,7 @@ def version_of(root: Element) -> tuple[int, int]:
 def fetch(include: Element, source: Source) -> tuple[Element, Source] | None:
     """Read the model that an `<include>` names, with the include's own name, pose and static.
 
-    Returns:
-        The model and its source, or None if the file holds no model (but a light, say).
+    None if the file holds no model (but a light, say).
     """
     if truth(include, include.get("merge") or ""):
         raise include.error("merges its model into this one, which is not read; drop merge='true'")
@@ -252,12 +251,7 @@ class Scope:
         return pose
 
     def pose_in(self, element: Element, body: Frame) -> pin.SE3:
-        """Placement in ``body`` of something on it (visual, collision), relative to it by default.
-
-        Args:
-            element: what has the `<pose>`.
-            body: the link.
-        """
+        """Placement in a link of what has a `<pose>` on it, relative to it by default."""
         pose = element.first("pose")
         name = _reference(pose)
         if pose is None or not name:

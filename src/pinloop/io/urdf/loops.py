@@ -80,11 +80,7 @@ def read_pair(element: Element) -> Pair:
 
 
 def read_axes(element: Element, pair: Pair) -> list[Array]:
-    """Axes of a joint or loop joint, as many as its pair has; x by default as everywhere in URDF.
-
-    Returns:
-        The vectors of ``<axis>`` and ``<axis2>``, shape (3,) each.
-    """
+    """Vectors of ``<axis>`` and ``<axis2>``, as many as the pair has; x by default."""
     axes = [_axis(element)] if pair.axis_count() else []
     if pair.axis_count() == 2:
         axes.append(element.need("axis2").vector("xyz"))
@@ -107,11 +103,9 @@ def moving_path(link: str, description: Description) -> list[str]:
 def reference_placements(
     description: Description, coordinates: Mapping[str, float] | None = None
 ) -> dict[str, pin.SE3]:
-    """Placements of the bodies in the base frame.
+    """Placements of the bodies in the base frame; cut joints do not count.
 
-    Args:
-        description: the tree; its cut joints do not count.
-        coordinates: coordinates of joints with one degree of freedom [rad, m]; 0 by default.
+    ``coordinates`` are those of joints with one degree of freedom [rad, m]; 0 by default.
     """
     carriers, given = _carriers(description), coordinates or {}
     placements: dict[str, pin.SE3] = {GROUND: pin.SE3.Identity()}
@@ -157,15 +151,11 @@ def closing_joint(
     poses: tuple[pin.SE3, pin.SE3],
     axes: tuple[Array, Array],
 ) -> Joint:
-    """Build the loop joint of an element.
+    """Build the loop joint of an element; without a name it is called after its bodies.
 
-    Args:
-        element: the element; without a name the joint is called after its bodies.
-        pair: its pair.
-        ends: names of the two bodies.
-        poses: declared frames on the two bodies, which are turned so that the pair's axis is
-            their z (universal: z of A, x of B).
-        axes: the axis in each of the two frames (universal: the first in A, the second in B).
+    ``poses`` are the declared frames on the two bodies, and ``axes`` the pair's axis in each of
+    them (universal: the first in A, the second in B). The frames are turned so that the axis is
+    their z.
     """
     # Some write <constraint> without a name.
     unnamed = element.tag == "constraint" and element.get("name") is None
@@ -302,11 +292,6 @@ def _raisim_constraints(element: Element, root: Element, description: Descriptio
     The anchor is given on ``body1``; on ``body2`` it is the point that coincides with it in the
     configuration ``nominal_config``. A pin holds it there; the axes of an equality, one or two, are
     the directions of ``body1`` in which it is held.
-
-    Args:
-        element: the ``<constraints>``.
-        root: the ``<robot>``.
-        description: the tree.
     """
     placements = reference_placements(description, _nominal(element, root, description))
     joints: list[Joint] = []

@@ -65,12 +65,7 @@ _WORLD = "world"
 
 
 def read_urdf(root: Element, *, resolve: Resolver) -> Description:
-    """Read a ``<robot>``.
-
-    Args:
-        root: the root element.
-        resolve: finds mesh files.
-    """
+    """Read a ``<robot>``; ``resolve`` finds its mesh files."""
     links = root.all("link")
     if not links:
         raise root.error("has no <link>; is this a URDF?")

@@ -30,15 +30,7 @@ def is_xacro(root: Element) -> bool:
 
 
 def expand_xacro(root: Element, path: Path | None) -> Element:
-    """Run xacro on a file.
-
-    Args:
-        root: the document as it is.
-        path: its file; includes are relative to it.
-
-    Raises:
-        LoadError: the package is not there, the document is no file, or xacro cannot expand it.
-    """
+    """Run xacro on the file of a document; includes are relative to it."""
     try:
         xacro: Any = importlib.import_module("xacro")
     except ImportError:
@@ -60,15 +52,7 @@ def expand_xacro(root: Element, path: Path | None) -> Element:
 
 
 def xml_of(source: Any) -> tuple[str, tuple[str, ...]]:
-    """XML of a parsed ``URDF`` object, and what had to be assumed about it.
-
-    Args:
-        source: object of yourdfpy, urdf_parser_py, urchin or urdfpy.
-
-    Raises:
-        BadValue: the object is none of these.
-        LoadError: the object does not give what its interface promises.
-    """
+    """XML of a parsed ``URDF`` object of another package, and what had to be assumed about it."""
     kind = type(source).__name__
     for method in ("to_xml_string", "write_xml_string"):
         ask = getattr(source, method, None)
