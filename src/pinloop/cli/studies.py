@@ -13,9 +13,8 @@ from ..errors import BadValue
 from ..io.robot_file import RobotFile
 from ..model.mechanism import Mechanism
 from ..safety.brakes.brakes import Brakes
-from ..safety.standards.axisfit import FITTABLE
 from ..safety.standards.comparison import compare as compare_stops
-from ..safety.standards.fit import fitted
+from ..safety.standards.fit import FITTABLE, fitted
 from ..safety.standards.published import StoppingTable
 from ..safety.studies import Study, WorstCase, worst_case
 from ..safety.studies import study as run_study

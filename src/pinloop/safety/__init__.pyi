@@ -5,8 +5,8 @@ from .space.solids import Obstacle
 from .space.swept import SweptVolume, swept_volume
 from .standards.annexb import AnnexB, annex_b
 from .standards.comparison import Comparison, compare
+from .standards.distances import MinimumDistance, minimum_distance
 from .standards.fit import Fit, fit_brakes
-from .standards.iso13855 import MinimumDistance, minimum_distance
 from .standards.published import Measured, StoppingTable
 from .standards.separation import Separation, separation
 from .stopping.plan import Category0, Category1, Category2, Trigger
@@ -17,8 +17,7 @@ from .stopping.simulation import Standstill
 from .stopping.stop import single_faults, stop, worst_fault
 from .stopping.travel import JointStop, PointStop
 from .studies.cases import WorstCase
-from .studies.sampling import Corners, Grid, Random, Sobol
-from .studies.space import Space
+from .studies.space import Corners, Grid, Random, Sobol, Space
 from .studies.study import Study, study
 from .studies.worst import worst_case
 

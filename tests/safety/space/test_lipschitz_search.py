@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from pinloop.safety.space.lipschitz_search import find_contact, find_minimum
+from pinloop.safety.space.clearance import find_contact, find_minimum
 from pinloop.tolerances import DISTANCE_ERROR, TOUCH
 
 from ...screw_tables import Array

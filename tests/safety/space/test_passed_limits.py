@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.safety.space.passed_limits import LimitPassed, joint_limits
+from pinloop.safety.space.passed_limits import joint_limits
+from pinloop.simulation.limits import LimitPassed
 
 from .moving_bodies import chain
 

@@ -1,4 +1,4 @@
-"""Tests of `pinloop.safety.standards.iso13855`: S = K T + C by hand."""
+"""Tests of `pinloop.safety.standards.distances`: S = K T + C by hand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.safety.standards.iso13855 import minimum_distance
+from pinloop.safety.standards.distances import minimum_distance
 
 from ..studies.carriage import T_R, T_S, carriage
 

@@ -17,8 +17,7 @@ import pytest
 
 import pinloop as pl
 from pinloop.model.description import GROUND
-from pinloop.safety.standards.distances import standing_cases
-from pinloop.safety.standards.iso13855 import minimum_distance
+from pinloop.safety.standards.distances import minimum_distance, standing_cases
 from pinloop.safety.standards.separation import separation
 
 from ...screw_tables import Array, joint

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.safety.studies.sampling import Sampling
+from pinloop.safety.studies.space import Sampling
 
 NAMES = ("payload", "speed.a", "speed.b")
 

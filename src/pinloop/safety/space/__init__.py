@@ -5,8 +5,9 @@ Knows robots and runs, of a simulation or of a stop; nothing of brakes, and neve
 
 from __future__ import annotations
 
+from ...simulation.limits import LimitPassed
 from .clearance import Approach, SelfCollisions, clearance, self_collisions
-from .passed_limits import LimitPassed, joint_limits
+from .passed_limits import joint_limits
 from .solids import Obstacle
 from .swept import SweptVolume, swept_volume
 

@@ -11,9 +11,10 @@ two bodies changes by no more than the travel does. `lipschitz_search` searches 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from heapq import heappop, heappush
 from itertools import combinations
 from typing import Any
 
@@ -27,7 +28,6 @@ from ...model.workspace import create_data
 from ...simulation.trajectory import Trajectory
 from ...tolerances import DISTANCE_ERROR, SLACK, TOUCH
 from .interval_tree import IntervalTree, checked_run, limit_bending
-from .lipschitz_search import find_contact, find_minimum
 from .solids import (
     Obstacle,
     Piece,
@@ -36,8 +36,6 @@ from .solids import (
     enclose_frames,
     require_length,
 )
-
-__all__ = ["Approach", "SelfCollisions", "clearance", "self_collisions"]
 
 Array = NDArray[np.float64]
 
@@ -193,9 +191,7 @@ def self_collisions(
 class _Travel:
     """Bound on the travel of the points of one piece as seen from another, over the leaves.
 
-    Args:
-        leaves: the motion.
-        passed: travel at the nodes [m], not falling, shape (n + 1,).
+    ``leaves``: the motion; ``passed``: travel at the nodes [m], not falling, shape (n + 1,).
     """
 
     leaves: IntervalTree
@@ -231,12 +227,9 @@ class _Travel:
 class _Scene:
     """The moving pieces of a robot, and obstacles, as coal compares them.
 
-    Args:
-        run: the run.
-        tolerance: how far above the smallest distance the one that is found may lie [m].
-        thickness: see `clearance`.
-        obstacles: the obstacles.
-        frames: see `clearance`.
+    ``run``: the run; ``tolerance``: how far above the smallest distance the one that is found may
+    lie [m]; ``thickness``: see `clearance`; ``obstacles``: the obstacles; ``frames``: see
+    `clearance`.
     """
 
     def __init__(
@@ -359,3 +352,64 @@ def _geometry_model(
     for pair in pairs:
         shapes.addCollisionPair(pin.CollisionPair(*pair))
     return shapes, {pair: number for number, pair in enumerate(pairs)}
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """The least value of a function.
+
+    ``at``: where it was found; ``value``: what was found; ``bound``: the function is nowhere below
+    this.
+    """
+
+    at: float
+    value: float
+    bound: float
+
+
+def find_minimum(
+    f: Callable[[float], float], length: float, tolerance: float, enough: float = float("inf")
+) -> Minimum:
+    """Minimum value of ``f`` on [0, length] (Piyavskii and Shubert).
+
+    Between two samples ``f`` is at least ``(f(a) + f(b) - (b - a)) / 2``, and could be so small
+    only at one place, which is where it is sampled next; the lowest such place comes first.
+    ``tolerance``: how far the value found may lie above the least one; ``enough``: what lies above
+    this is of no interest, nor is how far.
+
+    Returns:
+        What was found; no better than `TOUCH` if it is below that.
+    """
+    ends = [(x, f(x)) for x in dict.fromkeys((0.0, length))]
+    at, value = min(ends, key=lambda sample: sample[1])
+    (a, fa), (b, fb) = ends[0], ends[-1]
+    waiting = [((fa + fb - (b - a)) / 2, a, fa, b, fb)]
+    while value > TOUCH:
+        bound, a, fa, b, fb = waiting[0]
+        goal = min(value, enough)
+        # A value near zero has to be told from zero.
+        if bound >= goal - max(min(tolerance, goal / 2), DISTANCE_ERROR):
+            return Minimum(at, value, min(bound, value))
+        heappop(waiting)
+        x = min(max((a + b + fa - fb) / 2, a), b)
+        fx = f(x)
+        if fx < value:
+            at, value = x, fx
+        heappush(waiting, ((fa + fx - (x - a)) / 2, a, fa, x, fx))
+        heappush(waiting, ((fx + fb - (b - x)) / 2, x, fx, b, fb))
+    return Minimum(at, value, 0.0)
+
+
+def find_contact(f: Callable[[float], float], length: float) -> float | None:
+    """First place on [0, length] where ``f`` is no more than `TOUCH`, or None (advancement).
+
+    From a place where ``f`` is ``d`` its next zero is at least ``d`` away.
+    """
+    x = 0.0
+    while True:
+        value = f(x)
+        if value <= TOUCH:
+            return x
+        if x >= length:
+            return None
+        x = min(x + max(value - DISTANCE_ERROR, DISTANCE_ERROR), length)

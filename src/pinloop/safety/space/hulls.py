@@ -16,17 +16,6 @@ from numpy.typing import NDArray
 
 from ...tolerances import FLAT_HULL, SAME
 
-__all__ = [
-    "Hull",
-    "build_hull",
-    "enclose_ball",
-    "enclose_cylinder",
-    "hull_contains",
-    "inflate_hull",
-    "simplify_hull",
-    "union_volume",
-]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
@@ -44,11 +33,9 @@ _MOST_PLANES = 250
 class Hull:
     """A convex polyhedron.
 
-    Args:
-        vertices: its corners [m], shape (n, 3).
-        faces: indices of three corners each, anticlockwise from outside, shape (m, 3).
-        planes: outward unit normal ``n`` and offset ``d`` of each face's plane, shape (m, 4):
-            inside is ``n x + d <= 0``.
+    ``vertices``: its corners [m], shape (n, 3); ``faces``: indices of three corners each,
+    anticlockwise from outside, shape (m, 3); ``planes``: outward unit normal ``n`` and offset ``d``
+    of each face's plane, shape (m, 4): inside is ``n x + d <= 0``.
     """
 
     vertices: Array
@@ -59,8 +46,7 @@ class Hull:
 def build_hull(points: Array) -> Hull:
     """Convex hull of points; what is flat is made two micrometres thick.
 
-    Args:
-        points: the points [m], shape (n, 3).
+    ``points``: the points [m], shape (n, 3).
     """
     try:
         hull = scipy.spatial.ConvexHull(points)
@@ -83,12 +69,8 @@ def inflate_hull(points: Array, room: float, slight: float) -> tuple[Hull, float
     ``1 + room / r``, holds its sum with a ball of radius ``room``: ``K + (room / r) (K - c)`` is
     the stretched set, and ``K - c`` holds the ball. That adds no corner, but the farthest corner
     moves by ``room R / r``. Where that is neither slight nor little, every corner becomes a cube
-    instead, whose corners stand out by ``sqrt(3) room``.
-
-    Args:
-        points: the points [m], shape (n, 3).
-        room: distance [m].
-        slight: how far the polyhedron may stand out in any case [m].
+    instead, whose corners stand out by ``sqrt(3) room``. ``points``: the points [m], shape (n, 3);
+    ``room``: distance [m]; ``slight``: how far the polyhedron may stand out in any case [m].
 
     Returns:
         The polyhedron, and how far it stands out of the hull of the points at most [m].
@@ -109,9 +91,7 @@ def inflate_hull(points: Array, room: float, slight: float) -> tuple[Hull, float
 def hull_contains(hull: Hull, points: Array) -> NDArray[np.bool_]:
     """Which points lie in a hull.
 
-    Args:
-        hull: the hull.
-        points: the points [m], shape (n, 3).
+    ``points``: the points [m], shape (n, 3).
     """
     low, high = hull.vertices.min(axis=0), hull.vertices.max(axis=0)
     within: NDArray[np.bool_] = np.all((points >= low) & (points <= high), axis=1)
@@ -126,9 +106,7 @@ def hull_contains(hull: Hull, points: Array) -> NDArray[np.bool_]:
 def enclose_ball(radius: float, excess: float) -> tuple[Array, float]:
     """Corners of a polyhedron that holds a ball about the origin.
 
-    Args:
-        radius: radius of the ball [m].
-        excess: how far the corners may stand out [m].
+    ``radius``: radius of the ball [m]; ``excess``: how far the corners may stand out [m].
 
     Returns:
         The corners [m], shape (n, 3), and how far they stand out.
@@ -157,10 +135,8 @@ def _unit_ball(count: int) -> tuple[Array, float]:
 def enclose_cylinder(radius: float, length: float, excess: float) -> tuple[Array, float]:
     """Corners of a prism about z that holds a cylinder about the origin.
 
-    Args:
-        radius: radius of the cylinder [m].
-        length: its full length along z [m].
-        excess: how far the corners may stand out [m].
+    ``radius``: radius of the cylinder [m]; ``length``: its full length along z [m]; ``excess``: how
+    far the corners may stand out [m].
 
     Returns:
         The corners [m], shape (2 n, 3), and how far they stand out.
@@ -182,11 +158,7 @@ def simplify_hull(hull: Hull, excess: float) -> Array:
 
     It is cut out of the hull's box by some of the hull's own planes: again and again by the plane
     beyond which a corner stands out most, until none stands out of any plane by more than
-    ``excess``.
-
-    Args:
-        hull: the hull.
-        excess: how far a corner may stand out of the planes [m].
+    ``excess``. ``excess``: how far a corner may stand out of the planes [m].
 
     Returns:
         The corners [m], shape (n, 3); those of the hull itself where there is nothing to gain.

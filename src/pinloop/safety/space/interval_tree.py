@@ -30,21 +30,6 @@ from ...tolerances import BESIDE_STATE
 from .joint_motions import FrameBounds, bound_factors, compute_joint_poses, joint_factors
 from .solids import Piece
 
-__all__ = [
-    "BINOMIALS",
-    "CONTROL",
-    "EVEN",
-    "Criterion",
-    "IntervalTree",
-    "Steps",
-    "bernstein",
-    "checked_run",
-    "difference_each",
-    "expand_steps",
-    "integrate_each",
-    "limit_bending",
-]
-
 Array = NDArray[np.float64]
 
 # -- steps ----------------------------------------------------------------------------------
@@ -72,13 +57,10 @@ _VALUES, _SLOPES = CONTROL @ value_powers(EVEN), CONTROL @ slope_powers(EVEN)
 class Steps:
     """The steps of a run that take time, as polynomials.
 
-    Args:
-        number: index of the stored state at which each starts, shape (k,).
-        length: how long each takes [s], shape (k,).
-        run: the run.
-        psi: control points of ``psi``, shape (k, 6, nv).
-        rates: control points of its derivative by time, shape (k, 6, nv).
-        flat: whether that is the velocity.
+    ``number``: index of the stored state at which each starts, shape (k,); ``length``: how long
+    each takes [s], shape (k,); ``run``: the run; ``psi``: control points of ``psi``, shape (k, 6,
+    nv); ``rates``: control points of its derivative by time, shape (k, 6, nv); ``flat``: whether
+    that is the velocity.
     """
 
     number: NDArray[np.int64]
@@ -132,10 +114,7 @@ def _steps(run: Trajectory, number: NDArray[np.int64], length: Array) -> tuple[S
 def integrate_each(robot: Mechanism, q: Array, psi: Array) -> Array:
     """Configurations ``q (+) psi``, with unit quaternions.
 
-    Args:
-        robot: the robot.
-        q: configurations, shape (k, nq).
-        psi: shape (k, nv).
+    ``q``: configurations, shape (k, nq); ``psi``: shape (k, nv).
     """
     if robot.nq == robot.nv:
         return q + psi
@@ -148,10 +127,7 @@ def integrate_each(robot: Mechanism, q: Array, psi: Array) -> Array:
 def difference_each(robot: Mechanism, q: Array, other: Array) -> Array:
     """Tangent vectors from configurations to others, ``q (+) psi = other``, shape (k, nv).
 
-    Args:
-        robot: the robot.
-        q: configurations, shape (k, nq).
-        other: the others, shape (k, nq).
+    ``q``: configurations, shape (k, nq); ``other``: the others, shape (k, nq).
     """
     if robot.nq == robot.nv:
         return other - q
@@ -191,10 +167,8 @@ def limit_bending(pieces: Iterable[Piece], most: float) -> Criterion:
 class IntervalTree:
     """A run cut into leaves; node ``i`` is where leaf ``i`` starts, the last one the end.
 
-    Args:
-        run: the run.
-        fine: whether each leaf is short enough, given the bounds on the frames of all joints, seen
-            from the ground.
+    ``run``: the run; ``fine``: whether each leaf is short enough, given the bounds on the frames of
+    all joints, seen from the ground.
 
     Attributes:
         count: number of leaves n.
@@ -266,11 +240,8 @@ class IntervalTree:
     ) -> Array:
         """Positions of points on a joint at the nodes.
 
-        Args:
-            joint: the joint that carries them.
-            points: the points in its frame [m], shape (m, 3).
-            seen_from: joint in whose frame they are given; 0 for the world.
-            nodes: which nodes; all by default.
+        ``points``: the points in its frame [m], shape (m, 3); ``seen_from``: joint in whose frame
+        they are given; 0 for the world; ``nodes``: which nodes; all by default.
 
         Returns:
             Points [m], shape (n + 1, m, 3) for all nodes.

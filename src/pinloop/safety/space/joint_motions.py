@@ -50,17 +50,6 @@ from ...model.mechanism import Mechanism
 from ...model.tree import coordinate_names
 from ...model.workspace import remembered
 
-__all__ = [
-    "FactorBounds",
-    "FrameBounds",
-    "JointFactor",
-    "JointFactors",
-    "JointMotions",
-    "bound_factors",
-    "compute_joint_poses",
-    "joint_factors",
-]
-
 Array = NDArray[np.float64]
 
 # -- in many states ---------------------------------------------------------------------------
@@ -84,15 +73,12 @@ _CROSS = np.array([pin.skew(unit) for unit in np.eye(3)]).reshape(3, 9)
 class _Motion:
     """One motion of a joint, seen from the motion before.
 
-    Args:
-        start_rotation: rotation at zero, shape (3, 3).
-        start_point: origin at zero [m], shape (3,).
-        slides: its translations in q.
-        directions: direction of each of them, shape (number of them, 3).
-        turns: its angle in q, or cosine and sine, or a quaternion; nothing if it does not turn.
-        turn: rotation per weight (module docstring), shape (3, 9); not used of a quaternion.
-        rates: its velocities in v.
-        twist: twist of what it carries per velocity, in axes that it carries, shape (6, k).
+    ``start_rotation``: rotation at zero, shape (3, 3); ``start_point``: origin at zero [m], shape
+    (3,); ``slides``: its translations in q; ``directions``: direction of each of them, shape
+    (number of them, 3); ``turns``: its angle in q, or cosine and sine, or a quaternion; nothing if
+    it does not turn; ``turn``: rotation per weight (module docstring), shape (3, 9); not used of a
+    quaternion; ``rates``: its velocities in v; ``twist``: twist of what it carries per velocity, in
+    axes that it carries, shape (6, k).
     """
 
     start_rotation: Array
@@ -129,9 +115,7 @@ class _Motion:
 def compute_joint_poses(robot: Mechanism, q: Array) -> tuple[Array, Array]:
     """Placements of all joints in the world at many configurations.
 
-    Args:
-        robot: the robot.
-        q: configurations, shape (n, nq), quaternions of unit length.
+    ``q``: configurations, shape (n, nq), quaternions of unit length.
 
     Returns:
         Rotations, shape (n, njoints, 3, 3), and origins [m], shape (n, njoints, 3), of Pinocchio's
@@ -145,11 +129,9 @@ def compute_joint_poses(robot: Mechanism, q: Array) -> tuple[Array, Array]:
 class JointMotions:
     """Placements of all joints in many states, and their rates; the universe comes first.
 
-    Args:
-        rotations: shape (n, njoints, 3, 3).
-        origins: in the world [m], shape (n, njoints, 3).
-        turning: rates of the rotations [1/s], shape (n, njoints, 3, 3).
-        moving: velocities of the origins [m/s], shape (n, njoints, 3).
+    ``rotations``: shape (n, njoints, 3, 3); ``origins``: in the world [m], shape (n, njoints, 3);
+    ``turning``: rates of the rotations [1/s], shape (n, njoints, 3, 3); ``moving``: velocities of
+    the origins [m/s], shape (n, njoints, 3).
     """
 
     rotations: Array
@@ -166,10 +148,8 @@ class JointMotions:
 def compute_joint_motions(robot: Mechanism, q: Array, v: Array) -> JointMotions:
     """Placements of all joints in many states, and their rates.
 
-    Args:
-        robot: the robot.
-        q: configurations, shape (n, nq), quaternions of unit length.
-        v: velocities, shape (n, nv).
+    ``q``: configurations, shape (n, nq), quaternions of unit length; ``v``: velocities, shape (n,
+    nv).
     """
     return JointMotions(*_walk_tree(robot, q, v))
 
@@ -207,10 +187,7 @@ def _motions(robot: Mechanism) -> tuple[tuple[_Motion, ...], ...]:
 def _split_joint(joint: pin.JointModel, placement: pin.SE3, rest: Array) -> Iterator[_Motion]:
     """The motions of a joint, from its parent on.
 
-    Args:
-        joint: the joint.
-        placement: its placement in its parent.
-        rest: neutral configuration of the robot, shape (nq,).
+    ``rest``: neutral configuration of the robot, shape (nq,).
     """
     first, name = joint.idx_q, joint.shortname()
     if name == "JointModelComposite":
@@ -242,13 +219,11 @@ def _build_motion(
 ) -> _Motion:
     """A motion.
 
-    Args:
-        placement: its placement at zero, seen from the motion before.
-        q_indices: first translation in q and their number; first number of the rotation in q and
-            how many it has.
-        directions: of the translations, shape (m, 3); those beyond their number do not count.
-        rate: index of its first velocity in v.
-        twist: see `_Motion`; its last column is about the axis, if it has one.
+    ``placement``: its placement at zero, seen from the motion before; ``q_indices``: first
+    translation in q and their number; first number of the rotation in q and how many it has;
+    ``directions``: of the translations, shape (m, 3); those beyond their number do not count;
+    ``rate``: index of its first velocity in v; ``twist``: see `_Motion`; its last column is about
+    the axis, if it has one.
     """
     slide, slides, turn, turns = q_indices
     R, W = np.array(placement.rotation), pin.skew(twist[3:, -1])
@@ -278,13 +253,10 @@ def _rotate(x: Array) -> Array:
 class JointFactor:
     """A factor of a joint's motion: all of it, or one motion of a product.
 
-    Args:
-        joint: index of the joint in the model.
-        columns: its velocity coordinates.
-        lengths: its configuration coordinates that are translations.
-        slide: metres per unit of each velocity coordinate, shape (m,).
-        turn: radians per unit of each velocity coordinate, shape (m,).
-        offset: distance of the joint from the origin of its parent [m]; 0 but for the first factor.
+    ``joint``: index of the joint in the model; ``columns``: its velocity coordinates; ``lengths``:
+    its configuration coordinates that are translations; ``slide``: metres per unit of each velocity
+    coordinate, shape (m,); ``turn``: radians per unit of each velocity coordinate, shape (m,);
+    ``offset``: distance of the joint from the origin of its parent [m]; 0 but for the first factor.
     """
 
     joint: int
@@ -299,10 +271,8 @@ class JointFactor:
 class JointFactors:
     """The factors of all joints, and arrays with which all of them are bounded at once.
 
-    Args:
-        factors: the factors, m of them.
-        nq: number of configuration coordinates.
-        nv: number of velocity coordinates.
+    ``factors``: the factors, m of them; ``nq``: number of configuration coordinates; ``nv``: number
+    of velocity coordinates.
     """
 
     factors: tuple[JointFactor, ...]
@@ -361,11 +331,8 @@ def joint_factors(robot: Mechanism) -> JointFactors:
 class FrameBounds:
     """Bounds on the motion of a frame, per leaf and by its parameter.
 
-    Args:
-        angular_velocity: W of the docstring above [rad].
-        angular_acceleration: A [rad].
-        velocity: v, of the origin [m].
-        acceleration: a, of the origin [m].
+    ``angular_velocity``: W of the docstring above [rad]; ``angular_acceleration``: A [rad];
+    ``velocity``: v, of the origin [m]; ``acceleration``: a, of the origin [m].
     """
 
     angular_velocity: Array
@@ -414,10 +381,8 @@ class FactorBounds:
 def bound_factors(factors: JointFactors, base: Array, control: Array) -> list[FactorBounds]:
     """Bounds on every factor on every leaf (module docstring, "One joint").
 
-    Args:
-        factors: the factors, m of them.
-        base: configuration that each leaf starts from, shape (n, nq).
-        control: control points of its ``psi``, shape (n, 6, nv).
+    ``base``: configuration that each leaf starts from, shape (n, nq); ``control``: control points
+    of its ``psi``, shape (n, 6, nv).
     """
     slides, turns, starts = factors.gains
 

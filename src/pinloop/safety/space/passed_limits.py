@@ -22,8 +22,6 @@ from ...simulation.trajectory import Trajectory
 from ...tolerances import LIMIT_PASSED, REAL_ROOT, SHORT_STEP
 from .interval_tree import BINOMIALS, CONTROL, EVEN, Steps, checked_run, expand_steps
 
-__all__ = ["LimitPassed", "joint_limits"]
-
 Array = NDArray[np.float64]
 Kind = Literal["position", "velocity"]
 Side = Literal["lower", "upper"]
@@ -123,12 +121,9 @@ def _passed(
 ) -> tuple[float, float, float] | None:
     """When a limit is passed first, by how much at most, and when that is.
 
-    Args:
-        t: stored times [s].
-        steps: the steps between them.
-        stored: how far the coordinate is beyond the limit at the stored times, shape (len(t),).
-        control: control points of that on each step, shape (k, 6).
-        tolerance: passing it by less does not count.
+    ``t``: stored times [s]; ``stored``: how far the coordinate is beyond the limit at the stored
+    times, shape (len(t),); ``control``: control points of that on each step, shape (k, 6);
+    ``tolerance``: passing it by less does not count.
     """
     most = int(np.argmax(stored))
     by, worst, first = float(stored[most]), float(t[most]), np.inf

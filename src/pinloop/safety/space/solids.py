@@ -27,18 +27,6 @@ from ...model.mechanism import Mechanism
 from ...model.workspace import remembered
 from .hulls import Hull, build_hull, enclose_ball, enclose_cylinder, simplify_hull
 
-__all__ = [
-    "Obstacle",
-    "Piece",
-    "RobotPieces",
-    "checked_obstacles",
-    "collect_pieces",
-    "enclose_frames",
-    "read_mesh",
-    "require_length",
-    "to_coal",
-]
-
 trimesh = lazy_loader.load("trimesh")
 
 Array = NDArray[np.float64]
@@ -51,13 +39,11 @@ _FEW = 60
 class Piece:
     """A convex piece of a body.
 
-    Args:
-        body: name of the body, or of the frame about which it is.
-        joint: index of the joint of the model to which it is fixed.
-        points: corners of a polyhedron around it, in the frame of the joint [m], shape (n, 3).
-        excess: how far that polyhedron stands out of it [m].
-        solid: the piece as an object of coal.
-        placement: placement of ``solid`` in the frame of the joint.
+    ``body``: name of the body, or of the frame about which it is; ``joint``: index of the joint of
+    the model to which it is fixed; ``points``: corners of a polyhedron around it, in the frame of
+    the joint [m], shape (n, 3); ``excess``: how far that polyhedron stands out of it [m];
+    ``solid``: the piece as an object of coal; ``placement``: placement of ``solid`` in the frame of
+    the joint.
     """
 
     body: str
@@ -83,10 +69,8 @@ class Piece:
 class RobotPieces:
     """The pieces of a robot and where they come from.
 
-    Args:
-        pieces: the pieces of all bodies; those of the ground come last.
-        shapes: by body that has any: "collision" or "visual" shapes, or "joint frames".
-        bare: bodies without any shape.
+    ``pieces``: the pieces of all bodies; those of the ground come last; ``shapes``: by body that
+    has any: "collision" or "visual" shapes, or "joint frames"; ``bare``: bodies without any shape.
     """
 
     pieces: tuple[Piece, ...]
@@ -97,14 +81,11 @@ class RobotPieces:
 def collect_pieces(robot: Mechanism, excess: float, thickness: float | None = None) -> RobotPieces:
     """Convex pieces of all bodies of a robot; kept for its next run.
 
-    A body is made of its collision shapes, or of its visual ones if it has no others. If no body
-    of the robot has a shape, each is replaced by the hull of its joints, frames and centre of mass.
-
-    Args:
-        robot: the robot.
-        excess: how far polyhedra may stand out of round shapes and of meshes [m].
-        thickness: of a robot without shapes: how thick its bodies are about their frames [m]; a
-            fiftieth of its characteristic length by default.
+    A body is made of its collision shapes, or of its visual ones if it has no others. If no body of
+    the robot has a shape, each is replaced by the hull of its joints, frames and centre of mass.
+    ``excess``: how far polyhedra may stand out of round shapes and of meshes [m]; ``thickness``: of
+    a robot without shapes: how thick its bodies are about their frames [m]; a fiftieth of its
+    characteristic length by default.
 
     Raises:
         BadValue: a mesh cannot be read.
@@ -119,10 +100,8 @@ def enclose_frames(
 ) -> tuple[Piece, ...]:
     """A ball about each of some frames.
 
-    Args:
-        robot: the robot.
-        frames: radius of the ball [m] by name of the frame.
-        excess: how far its polyhedron may stand out [m].
+    ``frames``: radius of the ball [m] by name of the frame; ``excess``: how far its polyhedron may
+    stand out [m].
     """
     if not isinstance(frames, Mapping):
         raise BadValue(f"frames is {frames!r}; give radii by name, e.g. {{'tool0': 0.05}}")
@@ -256,9 +235,8 @@ def _mesh_hull(geometry: Geometry, meshes: dict[Path, Hull]) -> Hull:
 def read_mesh(path: Path, what: str) -> tuple[Array, NDArray[np.int64]]:
     """Corners [m] and triangles of a mesh file, as `trimesh` reads it.
 
-    Args:
-        path: the file; COLLADA files give their unit, the others are in metres.
-        what: name of the shape, for messages.
+    ``path``: the file; COLLADA files give their unit, the others are in metres; ``what``: name of
+    the shape, for messages.
     """
     try:
         parts = read_mesh_parts(path)

@@ -45,8 +45,6 @@ from .interval_tree import IntervalTree, checked_run, limit_bending
 from .joint_motions import FrameBounds
 from .solids import Piece, RobotPieces, collect_pieces, enclose_frames, require_length
 
-__all__ = ["SweptVolume", "swept_volume"]
-
 trimesh = lazy_loader.load("trimesh")
 
 Array = NDArray[np.float64]
@@ -106,8 +104,7 @@ class SweptVolume:
     def mesh(self, body: str | None = None) -> Any:
         """All pieces in one `trimesh.Trimesh`; they overlap, with all inner faces.
 
-        Args:
-            body: only the pieces of this body or frame.
+        ``body``: only the pieces of this body or frame.
         """
         if body is not None and body not in self.parts:
             known = ", ".join(self.parts)
@@ -120,8 +117,7 @@ class SweptVolume:
     def contains(self, points: ArrayLike) -> NDArray[np.bool_]:
         """Whether points lie in the volume.
 
-        Args:
-            points: points in the world [m], shape (n, 3), or one of shape (3,).
+        ``points``: points in the world [m], shape (n, 3), or one of shape (3,).
 
         Returns:
             One value per point, shape (n,).
@@ -152,8 +148,7 @@ class SweptVolume:
     def export(self, path: str | Path) -> Path:
         """Write the volume as STL, PLY, OBJ or GLB (there with one node per body).
 
-        Args:
-            path: the file; its suffix chooses the format.
+        ``path``: the file; its suffix chooses the format.
         """
         target = Path(path)
         if target.suffix.lower() not in _FORMATS:
@@ -239,10 +234,8 @@ def swept_volume(
 class _Interval:
     """A stretch of time over which a piece is swept at once.
 
-    Args:
-        ends: corners of the piece at both ends [m], shape (2 m, 3).
-        room: how far the piece may leave their hull [m].
-        excess: how far their hull stands out of what is swept [m].
+    ``ends``: corners of the piece at both ends [m], shape (2 m, 3); ``room``: how far the piece may
+    leave their hull [m]; ``excess``: how far their hull stands out of what is swept [m].
     """
 
     ends: Array
@@ -298,10 +291,9 @@ def _nodes(bounds: list[FrameBounds], pieces: list[Piece], longest: float) -> ND
 class _Path:
     """Corners of a piece at the nodes, to be divided into intervals.
 
-    Args:
-        corners: at the nodes [m], shape (n + 1, m, 3).
-        bend: how far a point may leave its chord in each leaf [m], shape (n,).
-        turn: how much the difference of two points may turn in each leaf [m], shape (n,).
+    ``corners``: at the nodes [m], shape (n + 1, m, 3); ``bend``: how far a point may leave its
+    chord in each leaf [m], shape (n,); ``turn``: how much the difference of two points may turn in
+    each leaf [m], shape (n,).
     """
 
     def __init__(self, corners: Array, bend: Array, turn: Array) -> None:
@@ -356,8 +348,7 @@ def _largest_square(vectors: Array) -> Array:
 def _spread(displacements: Array) -> Array:
     """How much the difference of two points may have changed, by their displacements.
 
-    Args:
-        displacements: of the points [m], shape (3, m, k).
+    ``displacements``: of the points [m], shape (3, m, k).
 
     Returns:
         Diagonals of the boxes that hold the displacements [m], shape (k,).

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import coal
 import numpy as np
@@ -32,29 +33,17 @@ from ..space.joint_motions import JointMotions, compute_joint_motions
 from ..space.solids import Obstacle, Piece, RobotPieces, collect_pieces, enclose_frames
 from ..stopping import StopResult
 
-__all__ = [
-    "Advance",
-    "Largest",
-    "Person",
-    "Shapes",
-    "bound_advance",
-    "collect_shapes",
-    "measure_advance",
-]
-
 Array = NDArray[np.float64]
 
 _EVERY = 1e-3
 """Interval at which speeds are sampled [s]."""
 
 
-@dataclass(frozen=True)
-class Largest:
+class Largest(NamedTuple):
     """The largest advance or speed.
 
-    Args:
-        value: how far [m], or how fast [m/s]; never negative.
-        body: name of the body or frame that has it; empty if none moves towards the person.
+    ``value``: how far [m], or how fast [m/s]; never negative; ``body``: name of the body or frame
+    that has it; empty if none moves towards the person.
     """
 
     value: float
@@ -65,9 +54,8 @@ class Largest:
 class Person:
     """Where a person is: in a direction, at a point, or anywhere around if neither is given.
 
-    Args:
-        direction: unit vector from the robot to the person, shape (3,).
-        point: position in the world [m], shape (3,).
+    ``direction``: unit vector from the robot to the person, shape (3,); ``point``: position in the
+    world [m], shape (3,).
     """
 
     direction: Array | None = None
@@ -85,11 +73,9 @@ class Person:
 class Advance:
     """The motion of a stopping robot towards a person.
 
-    Args:
-        reaction: advance from the signal to the command.
-        stopping: advance from the command on.
-        speed: largest speed from the signal to the command. Towards a point it is that at which
-            any body approaches it, each in its own direction, not only the nearest body.
+    ``reaction``: advance from the signal to the command; ``stopping``: advance from the command on;
+    ``speed``: largest speed from the signal to the command. Towards a point it is that at which any
+    body approaches it, each in its own direction, not only the nearest body.
     """
 
     reaction: Largest
@@ -101,13 +87,10 @@ class Advance:
 class Shapes:
     """The pieces of the bodies that move.
 
-    Args:
-        pieces: the pieces, and balls about frames.
-        links: where they come from.
-        tolerance: largest error of an advance, which is never too small [m]; half of it is
-            for round shapes, see `excess`.
-        frames: radii of the balls [m] by name of the frame.
-        thickness: of bodies of a robot without shapes [m]; None for the default.
+    ``pieces``: the pieces, and balls about frames; ``links``: where they come from; ``tolerance``:
+    largest error of an advance, which is never too small [m]; half of it is for round shapes, see
+    `excess`; ``frames``: radii of the balls [m] by name of the frame; ``thickness``: of bodies of a
+    robot without shapes [m]; None for the default.
     """
 
     pieces: tuple[Piece, ...]
@@ -120,6 +103,15 @@ class Shapes:
     def excess(self) -> float:
         """How much polyhedra around round shapes may add to an advance [m]."""
         return 2 * max(piece.excess for piece in self.pieces)
+
+    def largest(self, measure: Callable[[Piece], float]) -> Largest:
+        """The first of the pieces with the largest measure."""
+        most, body = 0.0, ""
+        for piece in self.pieces:
+            value = measure(piece)
+            if value > max(most, NO_ADVANCE):
+                most, body = value, piece.body
+        return Largest(most, body)
 
 
 def collect_shapes(
@@ -141,10 +133,7 @@ def collect_shapes(
 def measure_advance(stop: StopResult, person: Person, shapes: Shapes) -> Advance:
     """The advance of a robot towards a person before the command, and after it.
 
-    Args:
-        stop: the stop.
-        person: where the person is.
-        shapes: the pieces of the robot.
+    ``person``: where the person is.
 
     Raises:
         BadValue: the robot reaches the person.
@@ -172,21 +161,17 @@ def measure_advance(stop: StopResult, person: Person, shapes: Shapes) -> Advance
 def _advance(run: Trajectory, shapes: Shapes, direction: Array | None) -> Largest:
     """Largest advance of any point of the robot from the start of a run to any later instant.
 
-    Args:
-        run: the run.
-        shapes: the pieces of its robot.
-        direction: unit vector towards the person, shape (3,); None for any horizontal direction.
+    ``direction``: unit vector towards the person, shape (3,); None for any horizontal direction.
     """
     leaves = IntervalTree(run, limit_bending(shapes.pieces, shapes.tolerance / 2))
-    largest = Largest(0.0, "")
-    for piece in shapes.pieces:
+
+    def most(piece: Piece) -> float:
         points = leaves.points(piece.joint, piece.points)
         advance = _towards(points - points[0], direction, run)
         A = leaves.from_ground[piece.joint].point_acceleration(piece.radius)
-        most = bound_advance(advance, A[:, None])
-        if most > max(largest.value, NO_ADVANCE):
-            largest = Largest(most, piece.body)
-    return largest
+        return bound_advance(advance, A[:, None])
+
+    return shapes.largest(most)
 
 
 Speeds = Callable[[JointMotions, Piece], Array]
@@ -194,24 +179,13 @@ Speeds = Callable[[JointMotions, Piece], Array]
 
 
 def _fastest(run: Trajectory, shapes: Shapes, speed: Speeds) -> Largest:
-    """Largest speed of any piece of the robot, at stored states and every 1 ms.
-
-    Args:
-        run: the run.
-        shapes: the pieces of its robot.
-        speed: the speed of a piece.
-    """
+    """Largest speed of any piece of the robot, at stored states and every 1 ms."""
     count = int(np.ceil((run.t[-1] - run.t[0]) / _EVERY)) + 1
     between = run(np.linspace(run.t[0], run.t[-1], count))
     motions = compute_joint_motions(
         run.robot, np.vstack([run.q, between.q]), np.vstack([run.v, between.v])
     )
-    largest = Largest(0.0, "")
-    for piece in shapes.pieces:
-        most = float(speed(motions, piece).max())
-        if most > max(largest.value, NO_ADVANCE):
-            largest = Largest(most, piece.body)
-    return largest
+    return shapes.largest(lambda piece: float(speed(motions, piece).max()))
 
 
 def _along(direction: Array | None, run: Trajectory) -> Speeds:
@@ -253,18 +227,11 @@ def _closing(point: Array) -> Speeds:
 def _nearest(run: Trajectory, shapes: Shapes, point: Array) -> Approach:
     """How near any body of a robot comes to a point during a run.
 
-    Args:
-        run: the run.
-        shapes: the pieces of its robot.
-        point: the point in the world [m], shape (3,).
+    ``point``: the point in the world [m], shape (3,).
     """
-    approaches = clearance(
-        run,
-        Obstacle.sphere("person", SPOT, point),
-        tolerance=shapes.tolerance / 2,
-        frames=shapes.frames,
-        thickness=shapes.thickness,
-    )
+    obstacle, tolerance = Obstacle.sphere("person", SPOT, point), shapes.tolerance / 2
+    frames, thickness = shapes.frames, shapes.thickness
+    approaches = clearance(run, obstacle, tolerance=tolerance, frames=frames, thickness=thickness)
     return approaches["person"]
 
 
@@ -316,9 +283,8 @@ def _towards(vectors: Array, direction: Array | None, run: Trajectory) -> Array:
 def bound_advance(advance: Array, A: Array) -> float:
     """Bound on the advance within leaves (module docstring).
 
-    Args:
-        advance: advance at the nodes [m], shape (n + 1, m).
-        A: bound on the acceleration in each leaf [m], shape (n, 1).
+    ``advance``: advance at the nodes [m], shape (n + 1, m); ``A``: bound on the acceleration in
+    each leaf [m], shape (n, 1).
     """
     start, rise = advance[:-1], np.diff(advance, axis=0)
     u = np.clip(0.5 + rise / np.maximum(A, TINY), 0.0, 1.0)

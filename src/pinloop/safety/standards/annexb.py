@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...boundary.arguments import public
+from ...boundary.arguments import flat_numbers, public
 from ...boundary.csv import write_rows
 from ...boundary.files import write_text
 from ...boundary.values import forward
@@ -30,6 +30,7 @@ from ..stopping.plan import Category, as_category
 from ..stopping.prepared_robot import PreparedRobot
 from ..studies.space import driven_joints
 from .axisstop import (
+    METHOD,
     AxisStop,
     Settings,
     checked_axes,
@@ -40,21 +41,15 @@ from .axisstop import (
 )
 from .extension import Extension, Finder
 
-__all__ = ["SHARES", "AnnexB", "AxisStop", "annex_b"]
-
 GivenPoses = Mapping[str, Mapping[float, Any]]
 """Per axis and share a configuration, or values of driven joints by name."""
 
-SHARES: Mapping[int, tuple[float, ...]] = {
-    0: (1.0,),
-    1: (0.33, 0.66, 1.0),
-    2: (0.33, 0.66, 1.0),
-}
+SHARES: Mapping[int, tuple[float, ...]] = {0: (1.0,), 1: (0.33, 0.66, 1.0), 2: (0.33, 0.66, 1.0)}
 """Shares of speed, extension and payload by number of the category (ISO 10218-1:2011, annex B)."""
 
 _TABLES = "safety.standards.annexb_tables"
 _SPARE = 1.05
-"""So many times the way of the longest stop is left up to the limits."""
+"""So many times the travel of the longest stop is left up to the limits."""
 _TRIALS = 4
 """A pose with room may need more room; so often it is looked for."""
 
@@ -122,8 +117,8 @@ class AnnexB:
             raise BadValue(f"category {category!r} was not asked for; there are {[*self.shares]}")
         if axis is not None and axis not in self.axes:
             raise BadValue(f"axis '{axis}' was not asked for; there are {', '.join(self.axes)}")
-        report: Report = forward(_TABLES, "table_report", self, category, axis)
-        return report
+        table: Report = forward(_TABLES, "table_report", self, category, axis)
+        return table
 
     def report(self) -> Report:
         """All tables, and below them poses and definitions."""
@@ -196,14 +191,22 @@ def annex_b(
     grid = _shares(chosen, shares)
     parts = sorted({share for number in grid for share in grid[number]})
     brakes = brakes if isinstance(brakes, Brakes) else Brakes.from_yaml(brakes)
-    settings = Settings.of(robot, brakes, gravity, until, method, standstill)
+    vector = robot.gravity if gravity is None else flat_numbers(gravity, "gravity", 3)
+    settings = Settings(
+        brakes.for_robot(robot), np.array(vector), until, method or METHOD, standstill
+    )
     names = checked_axes(robot, settings.brakes, axes, chosen)
     full = {
         axis: full_speed(robot, axis, _for(names, speeds, "speeds").get(axis)) for axis in names
     }
     load = checked_payload(robot, payload)
     given = _for(names, extension_poses, "extension_poses")
-    _check_shares(given, parts)
+    for axis, share in ((name, share) for name in given for share in given[name]):
+        if share not in parts:
+            raise BadValue(
+                f"extension_poses gives axis '{axis}' a pose for {share!r}; the shares are "
+                f"{', '.join(f'{part:g}' for part in parts)}"
+            )
     finder = Finder(robot, driven_joints(robot), point_of(load, settings.gravity))
     machines = {part: settings.machine(robot, part_of(load, part)) for part in parts}
     extensions = {}
@@ -232,27 +235,20 @@ def _room(
 ) -> float:
     """How far an axis must still be able to move, so that it stops before the limits [rad, m].
 
-    Args:
-        finder: finds the fully extended pose with some room.
-        settings: of all stops.
-        heavy: the robot with its largest payload, and the category, of each stop.
-        axis: name of the axis.
-        full: its full speed [rad/s, m/s].
+    ``heavy``: the robot with its largest payload, and the category, of each stop; ``full``: full
+    speed of the axis [rad/s, m/s].
     """
     room = 0.0
     for _ in range(_TRIALS):
         pose = finder.extended(axis, room)
         speed = pose.direction * full
-        way = max(
-            settings.way(machine, category, pose.q, axis, speed) for machine, category in heavy
+        travel = max(
+            settings.travel(machine, category, pose.q, axis, speed) for machine, category in heavy
         )
-        if way <= room:
+        if travel <= room:
             break
-        room = _SPARE * way
+        room = _SPARE * travel
     return room
-
-
-# -- arguments --------------------------------------------------------------------------------
 
 
 def _categories(categories: Iterable[int | Category]) -> tuple[Category, ...]:
@@ -286,16 +282,6 @@ def _for(names: tuple[str, ...], given: Mapping[str, Any] | None, what: str) -> 
         if name not in names:
             raise BadValue(f"{what} names '{name}', which is none of the axes {', '.join(names)}")
     return given or {}
-
-
-def _check_shares(given: Mapping[str, Mapping[float, Any]], parts: Sequence[float]) -> None:
-    for axis, poses in given.items():
-        for share in poses:
-            if share not in parts:
-                raise BadValue(
-                    f"extension_poses gives axis '{axis}' a pose for {share!r}; the shares are "
-                    f"{', '.join(f'{part:g}' for part in parts)}"
-                )
 
 
 def _written(text: str, path: str | Path | None) -> str:

@@ -17,8 +17,6 @@ from .annexb import AnnexB
 from .axisstop import AxisStop
 from .extension import Pose
 
-__all__ = ["csv_rows", "table_report", "whole_report"]
-
 Numbers = list[list[float]]
 
 _THIRDS = ("reaction", "braking", "total")
@@ -50,46 +48,36 @@ def whole_report(annex: AnnexB) -> Report:
 
 
 def csv_rows(annex: AnnexB) -> list[dict[str, str | float]]:
-    """The stops, a row each; see `AnnexB.rows`."""
-    return [_csv_row(annex, stop) for stop in annex.stops]
-
-
-def _csv_row(annex: AnnexB, stop: AxisStop) -> dict[str, str | float]:
-    """A stop as a row, units in the names; what has another unit, or is not known, is empty."""
-    si = units_of(annex.robot, stop.axis).si
-    row: dict[str, str | float] = {
-        "axis": stop.axis,
-        "category": stop.category,
-        "speed_share": stop.speed_share,
-        "extension_share": stop.extension_share,
-        "payload_share": stop.payload_share,
-    }
-    for unit in ("rad", "m"):
-        mine = unit == si
+    """The stops, a row each, units in the names; what has another unit, or is unknown, is empty."""
+    rows = []
+    for stop in annex.stops:
+        si = units_of(annex.robot, stop.axis).si
+        row: dict[str, str | float] = {"axis": stop.axis, "category": stop.category}
+        for share in ("speed_share", "extension_share", "payload_share"):
+            row[share] = getattr(stop, share)
+        for unit in ("rad", "m"):
+            mine = unit == si
+            row |= {
+                f"speed_{unit}_per_s": stop.speed if mine else "",
+                f"reaction_distance_{unit}": _known(stop.reaction_distance) if mine else "",
+                f"stopping_distance_{unit}": _known(stop.distance) if mine else "",
+            }
+        passed = (f"{item.joint} {item.side} by {item.by:.4g}" for item in stop.passed)
         row |= {
-            f"speed_{unit}_per_s": stop.speed if mine else "",
-            f"reaction_distance_{unit}": _known(stop.reaction_distance) if mine else "",
-            f"stopping_distance_{unit}": _known(stop.distance) if mine else "",
+            "reaction_time_s": _known(stop.reaction_time),
+            "stopping_time_s": _known(stop.time),
+            "extension_m": stop.pose.distance,
+            "extension_reached": stop.pose.reached,
+            "payload_kg": stop.mass,
+            "outcome": stop.outcome,
+            "problem": stop.problem,
+            "limits_passed": "; ".join(passed),
+            "last": stop.last,
         }
-    row |= {
-        "reaction_time_s": _known(stop.reaction_time),
-        "stopping_time_s": _known(stop.time),
-        "extension_m": stop.pose.distance,
-        "extension_reached": stop.pose.reached,
-        "payload_kg": stop.mass,
-        "outcome": stop.outcome,
-        "problem": stop.problem,
-        "limits_passed": "; ".join(
-            f"{passage.joint} {passage.side} by {passage.by:.4g}" for passage in stop.passed
-        ),
-        "last": stop.last,
-    }
-    for name, value in stop.pose.joints.items():
-        row[column_name(name, "pose", unit=units_of(annex.robot, name).si)] = value
-    return row
-
-
-# -- tables -----------------------------------------------------------------------------------
+        for name, value in stop.pose.joints.items():
+            row[column_name(name, "pose", unit=units_of(annex.robot, name).si)] = value
+        rows.append(row)
+    return rows
 
 
 def _tables(annex: AnnexB, category: int, axes: Sequence[str]) -> Iterator[Block]:
@@ -191,9 +179,6 @@ def _known(value: float) -> str | float:
     return "" if math.isnan(value) else value
 
 
-# -- below the tables -------------------------------------------------------------------------
-
-
 def _facts(annex: AnnexB) -> KeyValues:
     load, settings = annex.payload, annex.settings
     centre = ", ".join(f"{1e3 * x:.4g}" for x in np.asarray(load.com, dtype=float) + 0.0)
@@ -225,16 +210,15 @@ def _poses(annex: AnnexB) -> Table:
     rows = []
     for axis, extension in annex.extensions.items():
         for pose in extension.poses.values():
-            sign = "+" if pose.direction > 0 else "-"
-            rows.append(
-                (
-                    Cell(printable(axis)),
-                    Cell(f"{100 * pose.reached:.1f} %"),
-                    Cell(number(1e3 * pose.distance, 1)),
-                    Cell(f"{sign}, {pose.motion}" + (", given" if pose.given else "")),
-                    Cell(printable(", ".join(_values(annex, pose)))),
-                )
+            sign, given = "+" if pose.direction > 0 else "-", ", given" if pose.given else ""
+            texts = (
+                printable(axis),
+                f"{100 * pose.reached:.1f} %",
+                number(1e3 * pose.distance, 1),
+                f"{sign}, {pose.motion}{given}",
+                printable(", ".join(_values(annex, pose))),
             )
+            rows.append(tuple(map(Cell, texts)))
     return Table("Poses at the signal", columns, tuple(rows))
 
 

@@ -9,16 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ...assembly.assemble import consistent_velocity
 from ...boundary.arguments import flat_numbers
 from ...errors import BadValue, StopFailed
 from ...integrate import MuntheKaas
 from ...model.mechanism import Mechanism
+from ...simulation.limits import LimitPassed
 from ...tolerances import INTEGRATION
 from ..brakes.brakes import Brakes
-from ..space.passed_limits import LimitPassed, joint_limits
+from ..space.passed_limits import joint_limits
 from ..stopping import Payload, Standstill, StopResult, Trigger
 from ..stopping.plan import Category
 from ..stopping.prepared_robot import PreparedRobot, prepare_robot, tool_of
@@ -26,19 +27,9 @@ from ..stopping.stop import stop_prepared
 from ..studies.space import driven_joints
 from .extension import Point, Pose
 
-__all__ = [
-    "AxisStop",
-    "Settings",
-    "checked_axes",
-    "checked_payload",
-    "full_speed",
-    "part_of",
-    "point_of",
-]
-
 Array = NDArray[np.float64]
 
-_METHOD = MuntheKaas("dopri5", rtol=INTEGRATION, atol=INTEGRATION)
+METHOD = MuntheKaas("dopri5", rtol=INTEGRATION, atol=INTEGRATION)
 _SAG = 1e-3
 """By so much a joint that rests at its limit may pass it [rad, m]."""
 _NO_LIMIT = 1e6
@@ -94,12 +85,9 @@ class AxisStop:
 class Settings:
     """What all stops have in common.
 
-    Args:
-        brakes: the brakes.
-        gravity: gravity in the robot's base [m/s^2], shape (3,).
-        until: limit of the time of a stop [s].
-        method: integrator.
-        standstill: what counts as standing still.
+    ``brakes``: the brakes; ``gravity``: gravity in the robot's base [m/s^2], shape (3,); ``until``:
+    limit of the time of a stop [s]; ``method``: integrator; ``standstill``: what counts as standing
+    still.
     """
 
     brakes: Brakes
@@ -107,21 +95,6 @@ class Settings:
     until: float
     method: MuntheKaas
     standstill: Standstill
-
-    @staticmethod
-    def of(
-        robot: Mechanism,
-        brakes: Brakes,
-        gravity: ArrayLike | None,
-        until: float,
-        method: MuntheKaas | None,
-        standstill: Standstill,
-    ) -> Settings:
-        """Settings from what the user gives; see `annexb.annex_b`."""
-        towards = np.array(robot.gravity)
-        if gravity is not None:
-            towards = flat_numbers(gravity, "gravity", 3)
-        return Settings(brakes.for_robot(robot), towards, until, method or _METHOD, standstill)
 
     def machine(self, robot: Mechanism, payload: Payload | None) -> PreparedRobot:
         """The robot with a payload, prepared."""
@@ -137,7 +110,7 @@ class Settings:
             machine, Trigger(), category, q, v, self.until, self.method, self.standstill
         )
 
-    def way(
+    def travel(
         self, machine: PreparedRobot, category: Category, q: Array, axis: str, speed: float
     ) -> float:
         """How far an axis goes until it stands [rad, m]; 0 if that cannot be computed."""
@@ -158,14 +131,8 @@ class Settings:
     ) -> AxisStop:
         """Stop one axis, and keep what is declared.
 
-        Args:
-            machine: the robot with its payload.
-            category: the category.
-            axis: name of the axis.
-            pose: the pose at the signal.
-            full: full speed of the axis [rad/s, m/s].
-            shares: shares of the speed and of the payload.
-            mass: mass of the whole payload [kg].
+        ``full``: full speed of the axis [rad/s, m/s]; ``shares``: of the speed and of the payload;
+        ``mass``: of the whole payload [kg].
         """
         part, load = shares
         speed = pose.direction * part * full
@@ -190,23 +157,10 @@ class Settings:
         )
 
 
-# -- what is needed ---------------------------------------------------------------------------
-
-
 def checked_axes(
-    robot: Mechanism,
-    brakes: Brakes,
-    axes: Sequence[str] | None,
-    categories: Sequence[Category],
+    robot: Mechanism, brakes: Brakes, axes: Sequence[str] | None, categories: Sequence[Category]
 ) -> tuple[str, ...]:
-    """Return the axes after checking that they are driven and have what the categories need.
-
-    Args:
-        robot: the robot.
-        brakes: its brakes.
-        axes: names; the first three driven joints by default.
-        categories: the categories.
-    """
+    """Return the axes after checking that they are driven and have what the categories need."""
     if robot.loops and robot.description.actuated is None:
         raise BadValue(
             f"the file of robot '{robot.name}' does not say which joints of its loops are driven; "

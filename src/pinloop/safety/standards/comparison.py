@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,6 @@ from ...tables.report import Block, Cell, Column, KeyValues, Notes, Report, Tabl
 from ..stopping import StopResult
 from ..stopping.assumptions import PLANNING_AID
 from .published import Measured, StoppingTable
-
-__all__ = ["Compared", "Comparison", "compare"]
 
 _SAME_SPEED = 0.01
 """Part by which speeds may differ; published ones are rounded."""
@@ -122,11 +120,7 @@ class Comparison:
         return str(self.table())
 
     def table(self, facts: Iterable[tuple[str, str]] = ()) -> Report:
-        """The comparison for reading.
-
-        Args:
-            facts: further lines above it: a name and what it is.
-        """
+        """The comparison for reading; ``facts`` are further lines above it: name, text."""
         entries = [("published", self.source), *facts] if self.source else list(facts)
         cells = tuple((name, Cell(printable(text))) for name, text in entries)
         blocks: list[Block] = [KeyValues("Stops", cells)] if cells else []
@@ -187,18 +181,10 @@ def _compared(measured: Measured, result: StopResult) -> Compared:
             f"the table has joint '{name}', for which the brakes of the stop have no entry; they "
             f"have {', '.join(result.joints) or 'none at all'}"
         )
-    joint = result.joints[name]
+    joint, number = result.joints[name], result.category.number
     speed = float(result.run.v[0][result.robot.coordinates(name).v.start])
-    unit = units_of(result.robot, name).si
-    return Compared(
-        measured,
-        result.outcome,
-        speed,
-        joint.time,
-        abs(joint.angle),
-        unit,
-        result.category.number,
-    )
+    unit, angle = units_of(result.robot, name).si, abs(joint.angle)
+    return Compared(measured, result.outcome, speed, joint.time, angle, unit, number)
 
 
 # -- for reading --------------------------------------------------------------------------------
@@ -220,11 +206,11 @@ def _grid(rows: Sequence[Compared], units: Units) -> Table:
     )
     cells = [
         [Cell(printable(row.measured.joint)) for row in rows],
-        _numbers(rows, lambda row: way * row.measured.speed),
+        *_numbers([[way * row.measured.speed for row in rows]]),
         [Cell(f"{row.measured.payload:g}") for row in rows],
-        *_pair(rows, lambda row: 1e3 * row.time, lambda row: _times(1e3, row.measured.time)),
+        *_numbers([[1e3 * r.time for r in rows], [_times(1e3, r.measured.time) for r in rows]]),
         [_difference(row.time_ratio) for row in rows],
-        *_pair(rows, lambda row: way * row.angle, lambda row: _times(way, row.measured.angle)),
+        *_numbers([[way * r.angle for r in rows], [_times(way, r.measured.angle) for r in rows]]),
         [_difference(row.angle_ratio) for row in rows],
         [_share(row.shape) for row in rows],
         [_share(row.published_shape) for row in rows],
@@ -234,23 +220,18 @@ def _grid(rows: Sequence[Compared], units: Units) -> Table:
     return Table(f"Axes that {what}", columns, tuple(zip(*cells, strict=True)))
 
 
-Reading = Callable[[Compared], float | None]
-
-
 def _times(factor: float, value: float | None) -> float | None:
     return None if value is None else factor * value
 
 
-def _pair(rows: Sequence[Compared], first: Reading, second: Reading) -> Iterable[list[Cell]]:
-    """Two columns with the same decimals."""
-    together = _numbers(rows, first, second)
-    return together[: len(rows)], together[len(rows) :]
-
-
-def _numbers(rows: Sequence[Compared], *readings: Reading) -> list[Cell]:
-    values = [reading(row) for reading in readings for row in rows]
-    places = decimals((value for value in values if value is not None), most=3)
-    return [Cell("-" if value is None else number(value, places)) for value in values]
+def _numbers(columns: Sequence[Sequence[float | None]]) -> list[list[Cell]]:
+    """Columns with the same decimals; a dash for what is not known."""
+    known = (value for column in columns for value in column if value is not None)
+    places = decimals(known, most=3)
+    return [
+        [Cell("-" if value is None else number(value, places)) for value in column]
+        for column in columns
+    ]
 
 
 def _difference(ratio: float | None) -> Cell:

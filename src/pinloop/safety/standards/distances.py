@@ -1,39 +1,28 @@
-"""Protective distances in general: their terms, the stops that count, the cases of a study.
+"""Protective distances as sums of terms, and the minimum distance ``S = K T + C`` (ISO 13855).
 
-A distance is a function of one stop: terms of different cases are not added up. The distances are
-in `separation` (ISO/TS 15066) and `iso13855`.
+A distance is a function of one stop: terms of different cases are not added up. That of ISO/TS
+15066 is in `separation`. Of ISO 13855 it is the edition of 2010; in that of 2024 what is C here is
+called ``D_DS + Z``.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
 
-from ...boundary.arguments import flat_numbers
+from ...boundary.arguments import flat_numbers, public
 from ...boundary.csv import write_rows
 from ...errors import BadValue, printable
-from ...tables.number_format import number
-from ...tables.report import Cell, Column, KeyValues, Mark, Report, Table
+from ...tables.number_format import milliseconds, number
+from ...tables.report import Block, Cell, Column, KeyValues, Mark, Notes, Report, Table
 from ..stopping import StopResult
+from ..stopping.assumptions import PLANNING_AID
 from ..studies.study import Study
-
-__all__ = [
-    "Distance",
-    "Row",
-    "Standing",
-    "Term",
-    "at_least_zero",
-    "checked_stops",
-    "measure_cases",
-    "standing_cases",
-]
-
-# -- terms -----------------------------------------------------------------------------------
 
 Row = dict[str, str | float]
 
@@ -65,11 +54,8 @@ class Distance(ABC):
     terms: tuple[Term, ...]
     has_simple_form: ClassVar[bool]
     """Whether the standard has a simple form of it, with other values."""
-
-    @property
-    @abstractmethod
-    def total(self) -> Term:
-        """The sum as a term: its symbol, its meaning, its standard."""
+    named: ClassVar[tuple[str, str, str]]
+    """Symbol and meaning of the sum, and its standard."""
 
     @abstractmethod
     def table(self) -> Report:
@@ -83,11 +69,10 @@ class Distance(ABC):
 
     def __getitem__(self, symbol: str) -> Term:
         """A term by its symbol, e.g. ``"S_s"``."""
-        for term in self.terms:
-            if term.symbol == symbol:
-                return term
-        known = ", ".join(term.symbol for term in self.terms)
-        raise BadValue(f"there is no term '{symbol}'; there are: {known}")
+        by_symbol = {term.symbol: term for term in self.terms}
+        if symbol not in by_symbol:
+            raise BadValue(f"there is no term '{symbol}'; there are: {', '.join(by_symbol)}")
+        return by_symbol[symbol]
 
     @property
     def distance(self) -> float:
@@ -98,6 +83,12 @@ class Distance(ABC):
     def simple(self) -> float:
         """The same by its simple form [m]."""
         return sum(term.simple for term in self.terms)
+
+    @property
+    def total(self) -> Term:
+        """The sum as a term."""
+        (symbol, meaning, standard), formula = self.named, " + ".join(x.symbol for x in self.terms)
+        return Term(symbol, meaning, self.distance, self.simple, formula, standard)
 
     def rows(self) -> list[Row]:
         """The terms and their sum, a row each, units in the names."""
@@ -114,11 +105,11 @@ class Distance(ABC):
         rows = self.rows()
         return write_rows(path, rows[0], (row.values() for row in rows))
 
-    def blocks(self) -> tuple[Table, KeyValues]:
-        """The terms for reading: their values and meanings, and how each was computed."""
+    def report(self, name: str, facts: Iterable[tuple[str, Cell]], notes: Sequence[str]) -> Report:
+        """The distance for reading: what it is of, its terms and formulas, assumptions."""
         both, terms = self.has_simple_form, (*self.terms, self.total)
         columns = [Column("term", right=False)]
-        columns += [Column(name, "mm") for name in (("integral", "simple") if both else ("value",))]
+        columns += [Column(form, "mm") for form in (("integral", "simple") if both else ("value",))]
         columns.append(Column("what it is", right=False))
         rows = []
         for term in terms:
@@ -126,10 +117,15 @@ class Distance(ABC):
             values = (term.value, term.simple) if both else (term.value,)
             cells = [Cell(term.symbol, mark), *(Cell(number(1e3 * x, 1), mark) for x in values)]
             rows.append((*cells, Cell(term.meaning, mark)))
-        origins = tuple(
-            (term.symbol, Cell(printable(f"{term.formula} [{term.source}]"))) for term in terms
-        )
-        return Table("Terms", tuple(columns), tuple(rows)), KeyValues("Formulas", origins)
+        origins = [(x.symbol, Cell(printable(f"{x.formula} [{x.source}]"))) for x in terms]
+        blocks: list[Block] = [
+            KeyValues("Case", tuple(facts)),
+            Table("Terms", tuple(columns), tuple(rows)),
+            KeyValues("Formulas", tuple(origins)),
+            *([Notes("Assumptions", tuple(map(printable, notes)), "caution")] if notes else []),
+        ]
+        title = Cell(f"{name}: {1e3 * self.distance:.0f} mm")
+        return Report(title, tuple(blocks), PLANNING_AID)
 
 
 # -- stops and numbers -----------------------------------------------------------------------
@@ -152,13 +148,7 @@ def checked_stops(stop: StopResult | Iterable[StopResult]) -> list[StopResult]:
 
 
 def at_least_zero(what: str, value: Any, wanted: str = "a length >= 0 in metres") -> float:
-    """Return a number after checking that it is one and not negative.
-
-    Args:
-        what: its name, for messages.
-        value: what was given.
-        wanted: what it must be, for messages.
-    """
+    """Return a number after checking that it is one and not negative."""
     number = flat_numbers(value, what, 1)[0]
     if number < 0:
         raise BadValue(f"{what} is {value!r}; it must be {wanted}")
@@ -178,25 +168,16 @@ _TASKS = 4
 class Standing:
     """The cases of a study in which the robot stands at the end and is held.
 
-    Args:
-        times: stopping time [s] by number of the case, in rising order of the numbers.
-        notes: what was left out, one sentence each.
+    ``times``: stopping time [s] by number of the case, in rising order of the numbers; ``notes``:
+    what was left out, one sentence each.
     """
 
     times: Mapping[int, float]
     notes: tuple[str, ...]
 
-    @property
-    def cases(self) -> tuple[int, ...]:
-        """Numbers of the cases."""
-        return tuple(self.times)
-
 
 def standing_cases(study: Study) -> Standing:
-    """Return the cases that count for a distance.
-
-    Args:
-        study: the study; cases that could not be computed are left out, and a note says so.
+    """Return the cases that count for a distance; those that could not be computed do not.
 
     Raises:
         BadValue: in some case the robot does not come to rest and hold, or no case was computed.
@@ -245,12 +226,6 @@ def measure_cases(
 ) -> tuple[list[tuple[float, float]], D]:
     """What each of some cases asks for, in parallel.
 
-    Args:
-        study: the study.
-        cases: numbers of the cases.
-        measure: what a stop asks for.
-        jobs: number of processes; -1 for all cores.
-
     Returns:
         Each distance and its simple form [m], in the order of the cases; and the first of those
         with the largest distance, with everything.
@@ -283,3 +258,135 @@ def _batch(
             largest = distance
     assert largest is not None, "a batch has at least one case"
     return pairs, largest
+
+
+# -- ISO 13855 -------------------------------------------------------------------------------
+
+_STANDARD = "ISO 13855:2010"
+
+
+@public
+@dataclass(frozen=True, eq=False)
+class MinimumDistance(Distance):
+    """A minimum distance, term by term.
+
+    Args:
+        terms: K T and C; and what is missing to the distance up to which the fast approach
+            counts, where the slow one alone would give less, or to the least distance.
+        time: T, from the approach to the standstill of the robot [s].
+        speed: K that was used [m/s].
+        notes: what was assumed and what was left out, one sentence each.
+        case: of a study the case with the longest stopping time; else None.
+    """
+
+    has_simple_form = False
+    named = ("S", "minimum distance", _STANDARD)
+
+    terms: tuple[Term, ...]
+    time: float
+    speed: float
+    notes: tuple[str, ...] = field(default=(), repr=False)
+    case: int | None = None
+
+    def __repr__(self) -> str:
+        return f"<MinimumDistance: {1e3 * self.distance:.1f} mm>"
+
+    def table(self) -> Report:
+        """Every term with its value, its formula and where it comes from."""
+        facts = [
+            ("S", Cell(f"{1e3 * self.distance:.1f} mm")),
+            ("T", Cell(f"{milliseconds(self.time)} from the approach to standstill")),
+            ("K", Cell(f"{1e3 * self.speed:g} mm/s")),
+        ]
+        if self.case is not None:
+            facts.append(("study", Cell(f"case {self.case}, the longest stopping time")))
+        return self.report("Minimum distance", facts, self.notes)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything that is in the table, in SI units."""
+        return {
+            "distance_m": self.distance,
+            "time_s": self.time,
+            "speed_m_per_s": self.speed,
+            "case": self.case,
+            "terms": self.rows()[:-1],
+            "notes": list(self.notes),
+            "disclaimer": PLANNING_AID,
+        }
+
+
+@public
+def minimum_distance(
+    stop: StopResult | float | Iterable[StopResult] | Study,
+    *,
+    detection: float = 0.0,
+    intrusion: float = 0.0,
+    fast: float = 2.0,
+    slow: float = 1.6,
+    threshold: float = 0.5,
+    least: float = 0.1,
+) -> MinimumDistance:
+    """Minimum distance of a safeguard from the hazard zone, ``S = K T + C`` (ISO 13855).
+
+    With the fast approach first; if that gives more than ``threshold``, with the slow one, but
+    not less than ``threshold``; and never less than ``least``. The hazard zone is everything that
+    the robot sweeps until it is at rest, see `pinloop.safety.space.swept.swept_volume`.
+
+    The defaults are those for detection zones across the approach that detect 40 mm or less. For
+    others (zones along the approach, single beams, mats) give ``fast`` and ``slow`` the same 1.6
+    m/s and ``intrusion`` as the standard says.
+
+    Args:
+        stop: a stop, several, or a `Study`: the longest stopping time counts, and robots must
+            stand and be held in all of them; or that time itself [s].
+        detection: from the approach of the person until the signal of the stop [s].
+        intrusion: C, how far a part of the body can reach before it is detected [m].
+        fast: K for short distances [m/s].
+        slow: K for long distances [m/s].
+        threshold: distance up to which the fast approach counts [m].
+        least: the least distance [m].
+
+    Raises:
+        BadValue: an argument is impossible, or a robot does not stand at the end.
+    """
+    longest, case, notes = _stopping_time(stop)
+    T = longest + at_least_zero("detection", detection, "a time >= 0 in seconds")
+    C = at_least_zero("intrusion", intrusion)
+    fast = at_least_zero("fast", fast, "a speed >= 0 in m/s")
+    slow = at_least_zero("slow", slow, "a speed >= 0 in m/s")
+    threshold = at_least_zero("threshold", threshold)
+    if slow > fast:
+        raise BadValue(f"slow is {slow} m/s, more than fast, {fast} m/s")
+    least = at_least_zero("least", least)
+    near = fast * T + C <= threshold
+    K, rule = (fast, "up to") if near else (slow, "above")
+    by = _STANDARD if (fast, slow, threshold, least) == (2.0, 1.6, 0.5, 0.1) else "given"
+    source = f"K: {by}, S {rule} {1e3 * threshold:g} mm with {1e3 * fast:g} mm/s"
+    formula = f"{1e3 * K:g} mm/s × {T:.4g} s"
+    terms = [
+        Term("K T", "approach until the robot is at rest", K * T, K * T, formula, source),
+        Term("C", "intrusion distance", C, C, f"{1e3 * C:g} mm", "given" if C else "taken as 0"),
+    ]
+    floor = least if near else max(least, threshold)
+    if floor > K * T + C:
+        missing = floor - K * T - C
+        formula = f"{1e3 * floor:g} mm - K T - C"
+        terms.append(Term("rest", "not less than this", missing, missing, formula, by))
+    whole = "S counts from everything that the robot sweeps until it is at rest, not from its tool"
+    notes = (*notes, whole)
+    if absent := [name for name, value in (("detection", detection), ("C", C)) if not value]:
+        notes = (*notes, f"{', '.join(absent)} not given and taken as 0")
+    return MinimumDistance(tuple(terms), T, K, notes, case)
+
+
+def _stopping_time(
+    stop: StopResult | float | Iterable[StopResult] | Study,
+) -> tuple[float, int | None, tuple[str, ...]]:
+    """The longest stopping time [s], its case in a study, and what was left out there."""
+    if isinstance(stop, (int, float)):
+        return at_least_zero("the stopping time", stop, "a time >= 0 in seconds"), None, ()
+    if isinstance(stop, Study):
+        standing = standing_cases(stop)
+        case = max(standing.times, key=standing.times.__getitem__)
+        return standing.times[case], case, standing.notes
+    return max(result.stopping_time for result in checked_stops(stop)), None, ()

@@ -34,10 +34,7 @@ from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
 from ...tables.number_format import joint_value
 from ...tolerances import ALIKE, POSE_SLOPE, SAME, SHARE_MISSED
-from .places import Place, Places, Rule
-from .posture import Driven, Lever
-
-__all__ = ["Extension", "Finder", "Point", "Pose", "Search"]
+from .posture import Driven, Lever, Place, Places, Rule
 
 Array = NDArray[np.float64]
 Starts = list[tuple[Array, Place | None]]
@@ -56,9 +53,8 @@ _STEEP, _NEAR = 1e-3, 1e-3
 class Search:
     """Poses as seen from an axis.
 
-    Args:
-        places: the poses of the robot as seen from the axis.
-        direction: direction in which the axis moves; 0 where the search is to find out.
+    ``places``: the poses of the robot as seen from the axis; ``direction``: direction in which the
+    axis moves; 0 where the search is to find out.
 
     Attributes:
         found: whether any pose was found within all limits.
@@ -99,11 +95,9 @@ class Search:
         """The fully extended pose, and the direction in which the axis then moves downwards."""
         places, far = self._places, self._farthest
         size = self._length if self.point_on_axis else self.largest
-        starts: Starts = [(far.x, far)]
-        for own in np.linspace(places.least[places.own], places.most[places.own], 5):
-            start = far.x.copy()
-            start[places.own] = own
-            starts.append((start, far))
+        own = np.arange(len(far.x)) == places.own
+        ends = np.linspace(places.least[places.own], places.most[places.own], 5)
+        starts: Starts = [(far.x, far), *((np.where(own, end, far.x), far) for end in ends)]
         best, least, towards = far, np.inf, self._direction or 1.0
         rule: Rule = self._farness
         directions = (1.0, -1.0) if self._falls else (1.0,)
@@ -126,12 +120,9 @@ class Search:
         """Poses with shares of the largest distance; shares that no pose has are missing.
 
         From the fully extended pose down, little by little, so that the robot folds as one would
-        fold it; and from anywhere, so that no steeper pose is missed.
-
-        Args:
-            shares: the shares, below 1.
-            direction: sign of the motion that is to go downwards.
-            full: the fully extended pose, to which all are to be near.
+        fold it; and from anywhere, so that no steeper pose is missed. ``shares``: the shares, below
+        1; ``direction``: sign of the motion that is to go downwards; ``full``: the fully extended
+        pose, to which all are to be near.
         """
 
         def worth(here: Place) -> tuple[float, Array]:
@@ -241,10 +232,8 @@ _FLAT = 1e-3
 class Point:
     """The point whose distance from an axis is the extension.
 
-    Args:
-        frame: body or frame that carries it.
-        place: its place in this frame [m], shape (3,).
-        down: direction of gravity in the world, shape (3,); zero without gravity.
+    ``frame``: body or frame that carries it; ``place``: its place in this frame [m], shape (3,);
+    ``down``: direction of gravity in the world, shape (3,); zero without gravity.
     """
 
     frame: str
@@ -307,10 +296,7 @@ class Extension:
 class Finder:
     """Finds poses; remembers the fully extended ones.
 
-    Args:
-        robot: the robot.
-        driven: its driven joints.
-        point: the point that is moved.
+    ``robot``: the robot; ``driven``: its driven joints; ``point``: the point that is moved.
     """
 
     def __init__(self, robot: Mechanism, driven: Sequence[str], point: Point) -> None:
@@ -332,11 +318,9 @@ class Finder:
     ) -> Extension:
         """The poses of an axis.
 
-        Args:
-            axis: the axis, one of the driven joints.
-            shares: shares of the largest extension, above 0 and up to 1.
-            given: poses to be used instead, by share: configurations, or values by joint.
-            room: how far the axis must still be able to move [rad, m].
+        ``axis``: the axis, one of the driven joints; ``shares``: shares of the largest extension,
+        above 0 and up to 1; ``given``: poses to be used instead, by share: configurations, or
+        values by joint; ``room``: how far the axis must still be able to move [rad, m].
 
         Raises:
             BadValue: a given pose is impossible, or no pose was found.
@@ -354,8 +338,6 @@ class Finder:
             else:
                 self._check_gap(search, axis, share)
         return Extension(axis, search.least, search.largest, poses, self._varied(axis), room)
-
-    # -- poses ------------------------------------------------------------------------------
 
     def _extended(self, axis: str, room: float = 0.0) -> tuple[Search, Place, float]:
         """Search from an axis, the fully extended pose, and the direction of the motion there."""
@@ -378,8 +360,8 @@ class Finder:
         varied = self._varied(axis)
         if axis not in varied:
             raise BadValue(f"joint '{axis}' of robot '{robot.name}' cannot move: its limits meet")
-        low, high = np.array([self._range(name) for name in varied]).T
-        search = Search(Places(driven, varied, low, high, direction, room), direction)
+        limits = np.array([self._range(name) for name in varied])
+        search = Search(Places(driven, varied, limits, direction, room), direction)
         if not search.found:
             raise BadValue(
                 f"robot '{robot.name}': no pose within all limits was found for axis '{axis}'; "
@@ -413,17 +395,11 @@ class Finder:
                 f"by {100 * share:g} %; give it with extension_poses="
             )
 
-    # -- joints -----------------------------------------------------------------------------
-
     def _varied(self, axis: str) -> tuple[str, ...]:
         """Driven joints that may vary: they do not carry the axis, and have somewhere to go."""
         carriers = self._carriers(axis)
-        varied = []
-        for name in self.driven:
-            low, high = self._range(name)
-            if name not in carriers and low < high:
-                varied.append(name)
-        return tuple(varied)
+        ranges = {name: self._range(name) for name in self.driven if name not in carriers}
+        return tuple(name for name, (low, high) in ranges.items() if low < high)
 
     def _range(self, joint: str) -> tuple[float, float]:
         """Limits of a driven joint; a turn for one that turns without limits, none for a slider."""
@@ -444,9 +420,8 @@ class Finder:
     def _carriers(self, joint: str) -> list[str]:
         """Driven joints of the tree that carry a joint, the nearest first."""
         model, joints = self.robot.model, []
-        index = int(model.parents[self.robot.coordinates(joint).index])
+        index = model.parents[self.robot.coordinates(joint).index]
         while index:
-            if model.names[index] in self.driven:
-                joints.append(str(model.names[index]))
-            index = int(model.parents[index])
-        return joints
+            joints.append(str(model.names[index]))
+            index = model.parents[index]
+        return [name for name in joints if name in self.driven]

@@ -1,24 +1,27 @@
-"""Where a point of a robot is as seen from one of its axes, by the values of its driven joints.
+"""Poses of an assembled robot as seen from one of its axes, and local minima among them.
 
-Kinematics of assembled robots: loops are closed, passive joints follow. What poses are wanted is
-in `extension`.
+Loops are closed, passive joints follow the driven ones. The search has numbers without unit: driven
+joints in shares of their ranges. What is to be small is said in `extension`.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
+import scipy
 from numpy.typing import NDArray
 
 from ...assembly.continuation import LoopContinuation
 from ...assembly.search import limited_coordinates, rows_of
 from ...model.mechanism import Mechanism
 from ...model.workspace import create_data
-from ...tolerances import FORWARD_STEP, LEAST_SQUARES, SAME
-
-__all__ = ["Driven", "Lever"]
+from ...tolerances import FORWARD_STEP, LEAST_SQUARES, LIMIT_PASSED, PLACES_FIT, SAME
 
 Array = NDArray[np.float64]
 
@@ -26,15 +29,11 @@ _STRIDE = 0.25
 """Driven joints go no farther at once while loops follow [rad, characteristic lengths]."""
 
 
-@dataclass(frozen=True, eq=False)
-class Lever:
-    """How a point lies to an axis.
+class Lever(NamedTuple):
+    """How a point lies to an axis: its distance from the line of the axis [m], and its fall.
 
-    Args:
-        distance: of the point from the line of the axis [m].
-        fall: part of the point's speed that goes downwards if the axis moves forwards and all
-            other driven joints stand, -1 to 1; 0 where the axis does not move the point, or
-            without gravity.
+    The fall is the part of the point's speed that goes downwards if the axis moves forwards while
+    all other driven joints stand, -1 to 1; 0 without gravity, or if the axis does not move it.
     """
 
     distance: float
@@ -67,14 +66,13 @@ class Driven:
         self.robot, self.joints, self.axis, self.q = robot, joints, axis, q.copy()
         self._model, self._data = robot.model, create_data(robot.model)
         self._frame, self._point, self.down = frame, point, down
-        at = robot.coordinates(axis)
-        self._index, self.column = at.index, joints.index(axis)
+        self._index, self.column = robot.coordinates(axis).index, joints.index(axis)
         self._cells = [robot.coordinates(name) for name in joints]
         self._columns = np.array([cell.v.start for cell in self._cells])
         self._loops = LoopContinuation(robot, limits=False)
         self._scale = np.where(robot.is_translation, robot.length, 1.0)[self._columns]
-        free = ~rows_of(robot, joints)
-        self._passive = [limit for limit in limited_coordinates(robot) if free[limit[1]]]
+        self._free = ~rows_of(robot, joints)
+        self._passive = [limit for limit in limited_coordinates(robot) if self._free[limit[1]]]
 
     @property
     def values(self) -> Array:
@@ -82,11 +80,7 @@ class Driven:
         return np.array([_value(self.q[cell.q]) for cell in self._cells])
 
     def go(self, values: Array) -> bool:
-        """Move the driven joints; says whether all loops could be closed.
-
-        Args:
-            values: values of the driven joints [rad, m], shape (m,).
-        """
+        """Move the driven joints to values [rad, m], (m,); says whether all loops could close."""
         begin, way = self.values, values - self.values
         count = 1
         if not self._loops.is_free:
@@ -105,45 +99,46 @@ class Driven:
         V = np.zeros((self.robot.nv, len(self.joints)))
         V[self._columns, np.arange(len(self.joints))] = 1.0
         if not self._loops.is_free:
-            scale = self._loops.problem.column_scale
-            free = ~rows_of(self.robot, self.joints)
+            scale, free = self._loops.problem.column_scale, self._free
             J = self._loops.problem.jacobian(q)
             known = J @ (V / scale[:, None])
-            V[free] = (
-                np.linalg.lstsq(J[:, free], -known, rcond=LEAST_SQUARES)[0] * scale[free, None]
-            )
+            passive = np.linalg.lstsq(J[:, free], -known, rcond=LEAST_SQUARES)[0]
+            V[free] = passive * scale[free, None]
         return V
 
-    def lever(self) -> Lever:
-        """How the point lies to the axis."""
-        V = self.rates(self.q)
-        return self._lever(self.q, V)
+    def lever(self, q: Array | None = None) -> Lever:
+        """How the point lies to the axis, at the last configuration or another one."""
+        q = self.q if q is None else q
+        point, speeds = self._moving(q, self.rates(q))
+        o, a = self._line()
+        reach, speed = point - o, speeds[:, self.column]
+        size = float(np.linalg.norm(speed))
+        fall = float(speed @ self.down) / size if size > SAME * self.robot.length else 0.0
+        return Lever(float(np.linalg.norm(reach - a * (a @ reach))), fall)
 
     def distance_slopes(self) -> Array:
         """Derivatives of the distance of the point by the driven joints, shape (m,)."""
         V = self.rates(self.q)
         point, speeds = self._moving(self.q, V)
-        model, data = self._model, self._data
         o, a = self._line()
         reach = point - o
         across = reach - a * (a @ reach)
         distance = float(np.linalg.norm(across))
         if distance == 0.0:
             return np.zeros(len(self.joints))
-        J = pin.getJointJacobian(model, data, self._index, pin.LOCAL_WORLD_ALIGNED)
+        J = pin.getJointJacobian(self._model, self._data, self._index, pin.LOCAL_WORLD_ALIGNED)
         line = J.reshape(6, -1) @ V
         turned = -pin.skew(a) @ line[3:]
         return np.asarray((across / distance) @ (speeds - line[:3] - (a @ reach) * turned))
 
     def fall_slopes(self) -> Array:
         """Derivatives of the fall of the point by the driven joints, shape (m,)."""
-        V = self.rates(self.q)
-        here, slopes = self._lever(self.q, V).fall, np.zeros(len(self.joints))
+        V, here, slopes = self.rates(self.q), self.lever().fall, np.zeros(len(self.joints))
         for k, scale in enumerate(self._scale):
             h = FORWARD_STEP * scale
             # To first order the loops stay closed along these velocities.
             q = np.asarray(pin.integrate(self._model, self.q, h * V[:, k]))
-            slopes[k] = (self._lever(q, self.rates(q)).fall - here) / h
+            slopes[k] = (self.lever(q).fall - here) / h
         return slopes
 
     def room(self) -> tuple[Array, Array]:
@@ -157,14 +152,6 @@ class Driven:
                     room.append(sign * (self.q[i] - limit))
                     slopes.append(sign * V[j])
         return np.array(room), np.array(slopes).reshape(-1, len(self.joints))
-
-    def _lever(self, q: Array, V: Array) -> Lever:
-        point, speeds = self._moving(q, V)
-        o, a = self._line()
-        reach, speed = point - o, speeds[:, self.column]
-        size = float(np.linalg.norm(speed))
-        fall = float(speed @ self.down) / size if size > SAME * self.robot.length else 0.0
-        return Lever(float(np.linalg.norm(reach - a * (a @ reach))), fall)
 
     def _moving(self, q: Array, V: Array) -> tuple[Array, Array]:
         """The point in the world, and its velocities, shape (3, m); computes the kinematics."""
@@ -189,3 +176,179 @@ class Driven:
 def _value(cells: Array) -> float:
     """Coordinate of a joint with one axis, also if it is stored as cosine and sine."""
     return float(np.arctan2(cells[1], cells[0])) if len(cells) == 2 else float(cells[0])
+
+
+# -- search -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A pose and its neighbourhood; slopes are by the varied joints, in shares of their ranges.
+
+    Args:
+        x: varied joints, in shares of their ranges, shape (m,).
+        q: configuration, shape (nq,).
+        lever: how the point lies to the axis.
+        distance: slopes of its distance [m], shape (m,).
+        room: what is left of the ranges of passive joints [rad, m], shape (c,).
+        room_slopes: slopes of that, shape (c, m).
+        fall_slopes: gives slopes of the fall at a configuration.
+    """
+
+    x: Array
+    q: Array
+    lever: Lever
+    distance: Array
+    room: Array
+    room_slopes: Array
+    fall_slopes: Callable[[Array], Array]
+
+    @cached_property
+    def fall(self) -> Array:
+        """Slopes of the fall of the point, shape (m,)."""
+        return self.fall_slopes(self.q)
+
+
+Rule = Callable[[Place], tuple[float, Array]]
+"""A number, and its slopes."""
+Rules = Callable[[Place], tuple[Array, Array]]
+"""Several numbers, and their slopes."""
+
+
+class _Open(Exception):  # noqa: N818 (control flow of this file)
+    """The loops cannot be closed here."""
+
+
+class Places:
+    """The poses of a robot as seen from an axis, in the box of its joint limits.
+
+    Args:
+        driven: the robot by its driven joints, with the axis, at an assembled configuration.
+        varied: names of the driven joints that may vary, the axis among them.
+        limits: their lower and upper limits [rad, m], shape (m, 2).
+        direction: direction in which the axis must still have some way; 0 for none.
+        length: how long that way is [rad, m].
+
+    Attributes:
+        home: the configuration at the start, moved into the limits, in shares of the ranges.
+        least: lower end of the box, shape (m,).
+        most: upper end, shape (m,).
+        own: number of the axis among the varied joints.
+    """
+
+    def __init__(
+        self, driven: Driven, varied: Sequence[str], limits: Array, direction: float, length: float
+    ) -> None:
+        self.driven, self.own = driven, list(varied).index(driven.axis)
+        self._start, self._values = driven.q.copy(), driven.values
+        self._varied = np.array([name in varied for name in driven.joints])
+        self._low, self._width = limits[:, 0], limits[:, 1] - limits[:, 0]
+        self.least, self.most = np.zeros(len(limits)), np.ones(len(limits))
+        self._way = direction * length
+        part = length / self._width[self.own]
+        if direction and part < 1.0:  # else no place in its range has so much room
+            ends = self.most if direction > 0 else self.least
+            ends[self.own] -= direction * part
+        self._known: dict[bytes, Place | None] = {}
+        self.home = self.within((self._values[self._varied] - self._low) / self._width)
+
+    def within(self, x: Array) -> Array:
+        """The nearest place in the box."""
+        return np.clip(x, self.least, self.most)
+
+    def place(self, x: Array, start: Place | None = None) -> Place | None:
+        """The pose at a place, loops followed from another one; None if they cannot be closed.
+
+        It begins at home by default; the result depends on nothing else.
+        """
+        self.driven.q = (self._start if start is None else start.q).copy()
+        self._known.clear()
+        return self._at(x)
+
+    def minima(
+        self,
+        starts: Iterable[tuple[Array, Place | None]],
+        free: NDArray[np.bool_],
+        worth: Rule,
+        zero: Rules | None = None,
+    ) -> list[Place]:
+        """Local minima of a worth within all limits, where other numbers are zero.
+
+        From each start, and from where loops are followed to there; ``free``: what may vary, (m,).
+        """
+        minima = []
+        for x, base in starts:
+            begin = self.place(x, base)
+            if begin is None:
+                continue
+            try:
+                here = self._minimum(begin, free, worth, zero) if free.any() else begin
+            except _Open:
+                continue
+            if np.all(here.room >= -LIMIT_PASSED):
+                minima.append(here)
+        return minima
+
+    def _minimum(
+        self, begin: Place, free: NDArray[np.bool_], worth: Rule, zero: Rules | None
+    ) -> Place:
+        """Where sequential quadratic programming ends."""
+
+        def at(x: Array) -> Place:
+            full = begin.x.copy()
+            full[free] = x
+            here = self._at(self.within(full))
+            if here is None:
+                raise _Open
+            return here
+
+        def value(x: Array) -> float:
+            return worth(at(x))[0]
+
+        def slopes(x: Array) -> Array:
+            return np.asarray(worth(at(x))[1][free])
+
+        def constraint(kind: str, rule: Rules) -> dict[str, Any]:
+            rates = lambda x: rule(at(x))[1][:, free]  # noqa: E731
+            return {"type": kind, "fun": lambda x: rule(at(x))[0], "jac": rates}
+
+        rules: Any = [] if zero is None else [constraint("eq", zero)]
+        if len(begin.room):
+            rules.append(constraint("ineq", lambda here: (here.room, here.room_slopes)))
+        with warnings.catch_warnings():
+            # Rounding beyond a limit is cut off above.
+            warnings.filterwarnings("ignore", "Values in x were outside bounds")
+            result: Any = scipy.optimize.minimize(
+                value,
+                begin.x[free],
+                jac=slopes,
+                bounds=list(zip(self.least[free], self.most[free], strict=True)),
+                constraints=rules,
+                method="SLSQP",
+                options={"maxiter": 100, "ftol": PLACES_FIT},
+            )
+        return at(np.asarray(result.x))
+
+    def _at(self, x: Array) -> Place | None:
+        key = x.tobytes()
+        if key not in self._known:
+            self._known[key] = self._pose_at(x)
+        return self._known[key]
+
+    def _pose_at(self, x: Array) -> Place | None:
+        driven, varied, values = self.driven, self._varied, self._values.copy()
+        values[varied] = self._low + self._width * x
+        if not driven.go(values):
+            return None
+        room, slopes = driven.room()
+        if self._way:
+            # Where the passive joints go while the axis moves on.
+            ahead = room + slopes[:, driven.column] * self._way
+            room, slopes = np.concatenate([room, ahead]), np.vstack([slopes, slopes])
+        distance, slopes = driven.distance_slopes()[varied] * self._width, slopes[:, varied]
+        lever, width = driven.lever(), self._width
+        return Place(x.copy(), driven.q.copy(), lever, distance, room, slopes * width, self._fall)
+
+    def _fall(self, q: Array) -> Array:
+        self.driven.q = q.copy()
+        return np.asarray(self.driven.fall_slopes()[self._varied] * self._width)

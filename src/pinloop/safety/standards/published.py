@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...assembly.assemble import assemble, consistent_velocity
 from ...boundary.arguments import public
 from ...boundary.csv import read_table_rows
@@ -19,7 +22,7 @@ from ...units import UNITS, column_name
 from ..brakes.brakes import Brakes
 from ..stopping import Payload, StopResult, stop
 
-__all__ = ["Measured", "StoppingTable"]
+Array = NDArray[np.float64]
 
 _OWN = ("q", "v", "trigger", "brakes", "payload", "category")
 """Arguments of `stop` that a row gives."""
@@ -77,6 +80,23 @@ class Measured:
             return None
         return self.angle / (abs(self.speed) * self.time)
 
+    @property
+    def likely_time(self) -> float:
+        """Time that the stop takes, about, if it is not given [s]."""
+        if self.time is not None:
+            return self.time
+        assert self.angle is not None, "a row without numbers is not fitted"
+        return 2.0 * self.angle / abs(self.speed)
+
+    def errors(self, result: StopResult) -> Array:
+        """Logarithms of computed over measured numbers; infinite if the axis moves on."""
+        joint = result.joints[self.joint]
+        pairs = [(joint.time, self.time), (abs(joint.angle), self.angle)]
+        ratios = [computed / given for computed, given in pairs if given is not None]
+        if joint.state == "moving" or min(ratios, default=1.0) <= 0.0:
+            return np.full(len(ratios), np.inf)
+        return np.asarray(np.log(ratios))
+
     def check(self, robot: Mechanism) -> None:
         """Check that a robot has these joints, and with these units.
 
@@ -97,13 +117,7 @@ class Measured:
                 )
 
     def stop(self, robot: Mechanism, brakes: Brakes, **arguments: Any) -> StopResult:
-        """Make this stop.
-
-        Args:
-            robot: the mechanism.
-            brakes: its brakes.
-            arguments: all else that `stop` takes.
-        """
+        """Make this stop; ``arguments`` are all else that `stop` takes."""
         for name in _OWN:
             if name in arguments:
                 raise BadValue(f"'{name}' is given by each row of the table; leave it out")
@@ -150,7 +164,7 @@ class StoppingTable:
         Raises:
             LoadError: the file cannot be read; names file, line and column.
         """
-        return cls(tuple(_measured(row) for row in read_stops(path)), str(path))
+        return cls(tuple(_read_stops(path)), str(path))
 
     def for_robot(self, robot: Mechanism) -> StoppingTable:
         """Check that a robot has the joints of all rows.
@@ -171,33 +185,9 @@ class StoppingTable:
         return self
 
     def stops(self, robot: Mechanism, brakes: Brakes, **arguments: Any) -> tuple[StopResult, ...]:
-        """Make all these stops.
-
-        Args:
-            robot: the mechanism.
-            brakes: its brakes.
-            arguments: all else that `stop` takes.
-        """
+        """Make all these stops; ``arguments`` are all else that `stop` takes."""
         self.for_robot(robot)
         return tuple(row.stop(robot, brakes, **arguments) for row in self.rows)
-
-
-def _measured(row: StopRow) -> Measured:
-    """A row of a file as a stop; what it says wrong is told with its line."""
-    try:
-        return Measured(
-            row.joint,
-            row.speed,
-            row.time,
-            row.angle,
-            row.pose,
-            row.payload,
-            row.category,
-            row.units,
-            row.place,
-        )
-    except BadValue as error:
-        raise LoadError(str(error), source=row.place) from None
 
 
 # -- the file --------------------------------------------------------------------------------
@@ -217,44 +207,12 @@ _QUANTITIES = {
 """Columns of each quantity: the SI unit of the joint that they tell, and the factor to it."""
 _OTHERS = ("joint", "payload_kg", "category", "note")
 _KNOWN = (*_OTHERS, *(name for columns in _QUANTITIES.values() for name in columns))
-_POSE = re.compile(r"(?P<joint>.+)_pose_(?P<unit>rad|deg|mm|m)")
-_FORMER_POSE = re.compile(r"pose_(?P<joint>.+)_(?P<unit>rad|deg|mm|m)")
+_POSE = re.compile(r"(?s)(?P<joint>.+)_pose_(?P<unit>rad|deg|mm|m)")
+_FORMER_POSE = re.compile(r"(?s)pose_(?P<joint>.+)_(?P<unit>rad|deg|mm|m)")
 """How columns of poses were called in earlier versions."""
 
 
-@dataclass(frozen=True)
-class StopRow:
-    """A line of the file, in SI units.
-
-    Args:
-        place: file and line.
-        joint: the axis.
-        speed: [rad/s, m/s].
-        time: [s]; None if the cell is empty.
-        angle: [rad, m]; None if the cell is empty.
-        pose: coordinates by joint [rad, m].
-        payload: [kg].
-        category: of the stop.
-        units: "rad" or "m" by joint.
-    """
-
-    place: str
-    joint: str
-    speed: float
-    time: float | None
-    angle: float | None
-    pose: dict[str, float]
-    payload: float
-    category: int
-    units: dict[str, str]
-
-
-def read_stops(path: str | Path) -> Iterator[StopRow]:
-    """Read the rows of a table of stops.
-
-    Raises:
-        LoadError: names file, line and column.
-    """
+def _read_stops(path: str | Path) -> Iterator[Measured]:
     source = str(path)
     rows = read_table_rows(path, "table of stops")
     lines = [row for row in rows if not row.cells[0].startswith("#")]
@@ -267,7 +225,7 @@ def read_stops(path: str | Path) -> Iterator[StopRow]:
     if not rest:
         raise LoadError("has no row below the names of columns", source=source, line=number)
     for number, cells in rest:
-        yield _Line(source, number, names, cells).row()
+        yield _Line(source, number, names, cells).stop()
 
 
 def _check_names(names: Sequence[str], source: str, line: int) -> None:
@@ -311,8 +269,8 @@ class _Line:
     def wrong(self, problem: str) -> LoadError:
         return LoadError(problem, source=self.source, line=self.number)
 
-    def row(self) -> StopRow:
-        """The line in SI units."""
+    def stop(self) -> Measured:
+        """The stop of the line, in SI units."""
         joint = self.cells.get("joint", "")
         if not joint:
             raise self.wrong("names no joint")
@@ -325,17 +283,13 @@ class _Line:
         if category not in (0.0, 1.0, 2.0):
             raise self.wrong(f"column 'category': {self.cells['category']} is not 0, 1 or 2")
         payload = self.number_in("payload_kg") if "payload_kg" in self.cells else 0.0
-        return StopRow(
-            f"{self.source}:{self.number}",
-            joint,
-            speed,
-            time,
-            angle,
-            pose,
-            payload,
-            int(category),
-            self.units,
-        )
+        place = f"{self.source}:{self.number}"
+        try:
+            return Measured(
+                joint, speed, time, angle, pose, payload, int(category), self.units, place
+            )
+        except BadValue as error:
+            raise LoadError(str(error), source=place) from None
 
     def quantity(self, name: str, joint: str) -> float | None:
         """A quantity that may stand in one of several columns."""
@@ -345,11 +299,11 @@ class _Line:
         if not given:
             return None
         unit, factor = _QUANTITIES[name][given[0]]
-        self.note(joint, unit)
+        self.note_unit(joint, unit)
         return factor * self.number_in(given[0])
 
     def pose(self) -> dict[str, float]:
-        """Coordinates of joints."""
+        """Coordinates by joint."""
         pose: dict[str, float] = {}
         for column in self.cells:
             match = None if column in _KNOWN else _pose_column(column)
@@ -358,22 +312,19 @@ class _Line:
             if match["joint"] in pose:
                 raise self.wrong(f"gives the pose of joint '{match['joint']}' twice")
             unit, factor = UNITS[match["unit"]]
-            self.note(match["joint"], unit)
+            self.note_unit(match["joint"], unit)
             pose[match["joint"]] = factor * self.number_in(column)
         return pose
 
-    def note(self, joint: str, unit: str) -> None:
-        """Remember what the numbers of a joint are in."""
+    def note_unit(self, joint: str, unit: str) -> None:
         if unit and self.units.setdefault(joint, unit) != unit:
             raise self.wrong(f"gives numbers of joint '{joint}' in both rad or deg and m or mm")
 
     def number_in(self, column: str) -> float:
-        """The number in a column."""
-        text = self.cells[column]
         try:
-            value = float(text)
+            value = float(self.cells[column])
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            raise self.wrong(f"column '{column}': '{text}' is not a number")
+            raise self.wrong(f"column '{column}': '{self.cells[column]}' is not a number")
         return value

@@ -1,51 +1,46 @@
 """Protective separation distance from stops or a study (ISO/TS 15066), term by term.
 
-Which stop asks for the largest distance, and what users get. The terms of one stop are made in
-`protective`; how far a robot comes towards a person is measured in `advance`, which cases of a
-study count is in `casewise`, how terms are printed in `terms`.
-
     S_p = S_h + S_r + S_s + C + Z_d + Z_r                                (ISO/TS 15066)
     S_h = int_0^(T_r + T_s) v_h dt,   S_r = int_0^T_r v_r dt,   S_s = int_T_r^(T_r + T_s) v_s dt
     S_p = v_h (T_r + T_s) + v_r T_r + S_s + C + Z_d + Z_r                (simple form)
+
+How far a robot comes towards a person is measured in `advance`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ...boundary.arguments import flat_numbers, public, unit_vector
 from ...errors import BadValue, printable
-from ...tables.number_format import milliseconds
-from ...tables.report import Block, Cell, KeyValues, Notes, Report
+from ...tables.number_format import listed, milliseconds
+from ...tables.report import Cell, Report
+from ...tolerances import SAME
 from ..space.solids import require_length
 from ..stopping import StopResult
 from ..stopping.assumptions import PLANNING_AID
 from ..studies.study import Study
-from .advance import Person, collect_shapes, measure_advance
-from .distances import (
-    Distance,
-    Term,
-    at_least_zero,
-    checked_stops,
-    measure_cases,
-    standing_cases,
-)
-from .iso15066 import (
-    STANDARD,
-    WALKING,
-    Allowances,
-    Speed,
-    build_allowance_term,
-    build_human_term,
-    build_robot_terms,
-    list_assumptions,
-)
+from .advance import Advance, Person, Shapes, collect_shapes, measure_advance
+from .distances import Distance, Term, at_least_zero, checked_stops, measure_cases, standing_cases
 
-__all__ = ["Separation", "Term", "separation"]
+Speed = float | Callable[[float], float]
+
+_STANDARD = "ISO/TS 15066:2016, 5.5.4.2.3; now in ISO 10218:2025"
+_WALKING = 1.6
+"""Speed of a person where it is not measured (ISO/TS 15066) [m/s]."""
+_STEP = 1e-3
+"""Interval at which a speed that is given as a function is integrated [s]."""
+_ALLOWANCES = {
+    "C": ("intrusion", "intrusion distance"),
+    "Z_d": ("z_d", "uncertainty of the person's place"),
+    "Z_r": ("z_r", "uncertainty of the robot's place"),
+}
+"""Argument and meaning by symbol."""
 
 
 @public
@@ -70,6 +65,7 @@ class Separation(Distance):
     """
 
     has_simple_form = True
+    named = ("S_p", "protective separation", _STANDARD)
 
     terms: tuple[Term, ...]
     reaction_time: float
@@ -89,33 +85,23 @@ class Separation(Distance):
 
     def table(self) -> Report:
         """Every term with its value, its formula and where it comes from."""
-        stop = self.stop
+        stop, count = self.stop, len(self.distances)
         facts = [
-            ("S_p", Cell(f"{1e3 * self.distance:.1f} mm, simple form {1e3 * self.simple:.1f} mm")),
-            (
-                "robot",
-                Cell(printable(f"{stop.robot.name}, stop of category {stop.category.number}")),
-            ),
-            ("person", Cell(self.towards)),
-            ("T_r", Cell(f"{milliseconds(self.reaction_time)} until the command")),
-            ("T_s", Cell(f"{milliseconds(self.stopping_time)} from the command to standstill")),
-            ("v_h", Cell(f"{self.human_speed:g} m/s")),
-            ("v_r", Cell(f"{self.robot_speed:.4g} m/s, largest in the reaction time")),
+            ("S_p", f"{1e3 * self.distance:.1f} mm, simple form {1e3 * self.simple:.1f} mm"),
+            ("robot", f"{stop.robot.name}, stop of category {stop.category.number}"),
+            ("person", self.towards),
+            ("T_r", f"{milliseconds(self.reaction_time)} until the command"),
+            ("T_s", f"{milliseconds(self.stopping_time)} from the command to standstill"),
+            ("v_h", f"{self.human_speed:g} m/s"),
+            ("v_r", f"{self.robot_speed:.4g} m/s, largest in the reaction time"),
         ]
-        count = len(self.distances)
         if self.case is not None:
             text = f"case {self.case}, the largest distance of {count} cases in {self.results}"
-            facts.append(("study", Cell(printable(text))))
+            facts.append(("study", text))
         elif count > 1:
-            facts.append(("stops", Cell(f"{count}; this is the one with the largest distance")))
-        blocks: list[Block] = [
-            KeyValues("Case", tuple(facts)),
-            *self.blocks(),
-        ]
-        if self.notes:
-            blocks.append(Notes("Assumptions", tuple(map(printable, self.notes)), "caution"))
-        title = Cell(f"Protective separation distance: {1e3 * self.distance:.0f} mm")
-        return Report(title, tuple(blocks), PLANNING_AID)
+            facts.append(("stops", f"{count}; this is the one with the largest distance"))
+        cells = [(name, Cell(printable(text))) for name, text in facts]
+        return self.report("Protective separation distance", cells, self.notes)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything that is in the table, in SI units."""
@@ -138,12 +124,6 @@ class Separation(Distance):
             "disclaimer": PLANNING_AID,
         }
 
-    @property
-    def total(self) -> Term:
-        """The sum as a term."""
-        formula = " + ".join(term.symbol for term in self.terms)
-        return Term("S_p", "protective separation", self.distance, self.simple, formula, STANDARD)
-
 
 @public
 def separation(
@@ -151,7 +131,7 @@ def separation(
     *,
     direction: ArrayLike | None = None,
     point: ArrayLike | None = None,
-    human_speed: Speed = WALKING,
+    human_speed: Speed = _WALKING,
     detection: float = 0.0,
     intrusion: float | None = None,
     z_d: float | None = None,
@@ -200,50 +180,33 @@ def separation(
         BadValue: an argument is impossible, a robot does not stand at the end, or it reaches the
             point where the person is.
     """
-    meanings = {
-        "C": ("intrusion", intrusion, "intrusion distance"),
-        "Z_d": ("z_d", z_d, "uncertainty of the person's place"),
-        "Z_r": ("z_r", z_r, "uncertainty of the robot's place"),
-    }
-    allowances = {
-        symbol: (None if value is None else at_least_zero(name, value), meaning)
-        for symbol, (name, value, meaning) in meanings.items()
-    }
-    wanted = _Wanted(
+    given = {"C": intrusion, "Z_d": z_d, "Z_r": z_r}
+    question = _Question(
         _person(direction, point),
         human_speed,
         at_least_zero("detection", detection, "a time >= 0 in seconds"),
-        allowances,
+        {
+            symbol: None if value is None else at_least_zero(_ALLOWANCES[symbol][0], value)
+            for symbol, value in given.items()
+        },
         require_length("tolerance", tolerance),
         frames or {},
         thickness,
     )
     if isinstance(stop, Study):
-        return _of_study(wanted, stop, jobs)
-    separations = [wanted.of(each) for each in checked_stops(stop)]
-    pairs = [(each.distance, each.simple) for each in separations]
-    number, more = _largest(pairs, "stop", range(len(pairs)))
-    return replace(
-        separations[number],
-        distances=tuple(each.distance for each in separations),
-        notes=(*more, *separations[number].notes),
-    )
-
-
-def _of_study(wanted: _Wanted, study: Study, jobs: int) -> Separation:
-    """The largest distance of the cases of a study."""
-    standing = standing_cases(study)
-    pairs, worst = measure_cases(study, standing.cases, wanted.of, jobs)
-    number, more = _largest(pairs, "case", standing.cases)
-    case = standing.cases[number]
-    return replace(
-        worst,
-        distances=tuple(distance for distance, _ in pairs),
-        notes=(*standing.notes, *more, *worst.notes),
-        case=case,
-        cases=standing.cases,
-        results=str(study.path),
-    )
+        standing = standing_cases(stop)
+        cases = tuple(standing.times)
+        pairs, worst = measure_cases(stop, cases, question.answer, jobs)
+        number, more = _largest(pairs, "case", cases)
+        notes = (*standing.notes, *more)
+        worst = replace(worst, case=cases[number], cases=cases, results=str(stop.path))
+    else:
+        separations = [question.answer(each) for each in checked_stops(stop)]
+        pairs = [(each.distance, each.simple) for each in separations]
+        number, notes = _largest(pairs, "stop", range(len(pairs)))
+        worst = separations[number]
+    distances = tuple(distance for distance, _ in pairs)
+    return replace(worst, distances=distances, notes=(*notes, *worst.notes))
 
 
 def _largest(
@@ -251,10 +214,7 @@ def _largest(
 ) -> tuple[int, tuple[str, ...]]:
     """Where the largest distance is, and a sentence if the simple form is larger elsewhere.
 
-    Args:
-        pairs: distances and their simple forms [m].
-        what: what they belong to, for messages.
-        numbers: their numbers, for messages.
+    ``pairs``: distances and their simple forms [m]; ``what``: what they belong to, for messages.
     """
     first = max(range(len(pairs)), key=lambda k: pairs[k][0])
     other = max(range(len(pairs)), key=lambda k: pairs[k][1])
@@ -265,41 +225,6 @@ def _largest(
     )
 
 
-# -- of one stop ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Wanted:
-    """What is asked of each stop; see `separation` for the arguments."""
-
-    person: Person
-    human_speed: Speed
-    detection: float
-    allowances: Allowances
-    tolerance: float
-    frames: Mapping[str, float]
-    thickness: float | None
-
-    def of(self, stop: StopResult) -> Separation:
-        """The distance for one stop."""
-        shapes = collect_shapes(stop.run, self.tolerance, self.frames, self.thickness)
-        advance = measure_advance(stop, self.person, shapes)
-        command = stop.chain.command
-        T_r, T_s = self.detection + command, max(0.0, stop.stopping_time - command)
-        v_h, S_h = build_human_term(self.human_speed, T_r, T_s)
-        terms = (
-            S_h,
-            *build_robot_terms(advance, self.detection, T_r),
-            *(build_allowance_term(symbol, *given) for symbol, given in self.allowances.items()),
-        )
-        notes = list_assumptions(shapes, self.allowances, self.detection)
-        v_r = advance.speed.value
-        return Separation(terms, T_r, T_s, v_h, v_r, str(self.person), stop, (), notes)
-
-
-# -- arguments --------------------------------------------------------------------------------
-
-
 def _person(direction: ArrayLike | None, point: ArrayLike | None) -> Person:
     if direction is not None and point is not None:
         raise BadValue("give either the direction of the person or the point, not both")
@@ -308,3 +233,108 @@ def _person(direction: ArrayLike | None, point: ArrayLike | None) -> Person:
     if direction is not None:
         return Person(direction=unit_vector(direction, "the direction of the person"))
     return Person()
+
+
+# -- of one stop ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Question:
+    """What is asked of each stop; see `separation` for the arguments.
+
+    Args:
+        allowances: C, Z_d and Z_r by symbol [m]; None where not given.
+    """
+
+    person: Person
+    human_speed: Speed
+    detection: float
+    allowances: Mapping[str, float | None]
+    tolerance: float
+    frames: Mapping[str, float]
+    thickness: float | None
+
+    def answer(self, stop: StopResult) -> Separation:
+        """The distance for one stop."""
+        shapes = collect_shapes(stop.run, self.tolerance, self.frames, self.thickness)
+        advance = measure_advance(stop, self.person, shapes)
+        command = stop.chain.command
+        T_r, T_s = self.detection + command, max(0.0, stop.stopping_time - command)
+        v_h, S_h = self._human_term(T_r, T_s)
+        allowances = (_allowance_term(*item) for item in self.allowances.items())
+        terms = (S_h, *self._robot_terms(advance, T_r), *allowances)
+        notes, v_r = tuple(self._assumptions(shapes)), advance.speed.value
+        return Separation(terms, T_r, T_s, v_h, v_r, str(self.person), stop, (), notes)
+
+    def _human_term(self, T_r: float, T_s: float) -> tuple[float, Term]:
+        """The largest speed of the person [m/s], and how far they come until the robot is at rest.
+
+        A speed that is a function of time is integrated by the trapezoidal rule.
+        """
+        T, speed = T_r + T_s, self.human_speed
+        if callable(speed):
+            # Rounding errors of T must not shift the grid.
+            times = np.linspace(0.0, T, max(2, int(np.ceil(T / _STEP * (1 - SAME))) + 1))
+            v = np.array([_checked_speed(speed(float(t))) for t in times])
+            v_h, S_h = float(v.max()), float(np.sum(0.5 * (v[1:] + v[:-1]) * np.diff(times)))
+            source = "v_h given as a function of time"
+        else:
+            v_h = _checked_speed(speed)
+            S_h = v_h * T
+            source = f"v_h: {_STANDARD}, if not measured" if speed == _WALKING else "v_h given"
+        whole = f"v_h (T_r + T_s) = {v_h:g} m/s × ({T_r:.4g} s + {T_s:.4g} s)"
+        formula = f"integral of v_h over T_r + T_s; simple: {whole}" if callable(speed) else whole
+        meaning = "person, until the robot is at rest"
+        return v_h, Term("S_h", meaning, S_h, v_h * T, formula, source)
+
+    def _robot_terms(self, advance: Advance, T_r: float) -> tuple[Term, Term]:
+        """Advance of the robot until the command, and from there on."""
+        v_r, detection = advance.speed.value, self.detection
+        origin, before = "largest advance of any point of the robot, computed motion", ""
+        if detection > 0:
+            before = f", and v_r × {detection:.4g} s before the signal"
+        bodies = (advance.reaction.body, advance.stopping.body)
+        nearest = (
+            f"'{body}' comes farthest" if body else "nothing comes nearer" for body in bodies
+        )
+        by_reaction, by_stopping = (f"computed stop, {text}" for text in nearest)
+        S_r, S_s = advance.reaction.value + v_r * detection, advance.stopping.value
+        formula = f"{origin}{before}; simple: v_r T_r = {v_r:.4g} m/s × {T_r:.4g} s"
+        return (
+            Term("S_r", "robot, until the command", S_r, v_r * T_r, formula, by_reaction),
+            Term("S_s", "robot, from the command to standstill", S_s, S_s, origin, by_stopping),
+        )
+
+    def _assumptions(self, shapes: Shapes) -> Iterator[str]:
+        """Assumptions and omissions, one sentence each."""
+        if absent := [symbol for symbol, value in self.allowances.items() if value is None]:
+            yield f"{', '.join(absent)} not given and taken as 0"
+        if self.detection > 0:
+            yield (
+                "before the signal the robot is assumed to approach at its largest speed between "
+                "signal and command"
+            )
+        if "joint frames" in shapes.links.shapes.values():
+            yield "the robot has no shapes: its bodies are the hulls of their joints and frames"
+        if shapes.excess > 0.5001 * shapes.tolerance:
+            yield (
+                f"round shapes cannot be approximated better: S_r and S_s may be too large by "
+                f"{1e3 * (shapes.excess + 0.5 * shapes.tolerance):.2g} mm"
+            )
+        if bare := [body for body in shapes.links.bare if body not in shapes.frames]:
+            yield (
+                f"without shapes, and left out: {listed(bare)}; give radii about their frames with "
+                "frames="
+            )
+
+
+def _allowance_term(symbol: str, value: float | None) -> Term:
+    """A term that is given, or taken as 0."""
+    meaning = _ALLOWANCES[symbol][1]
+    if value is None:
+        return Term(symbol, meaning, 0.0, 0.0, "0", "not given: taken as 0")
+    return Term(symbol, meaning, value, value, f"{1e3 * value:g} mm", "given")
+
+
+def _checked_speed(value: Any) -> float:
+    return at_least_zero("human_speed", value, "a speed >= 0 in m/s")

@@ -9,10 +9,11 @@ import numpy as np
 
 from ...errors import printable
 from ...model.mechanism import Mechanism
+from ...simulation.limits import LimitPassed
 from ...tables.number_format import decimals, listed, milliseconds, number, units_of
 from ..brakes.brakes import Assumption, Brakes, Chain
 from ..brakes.joint_brake import CHAIN_PARAMETERS, JOINT_PARAMETERS, quantity
-from ..space.passed_limits import LimitPassed, joint_limits
+from ..space.passed_limits import joint_limits
 from .loads import explained_error
 from .result import StopResult
 

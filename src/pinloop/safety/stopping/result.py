@@ -11,13 +11,14 @@ from typing import Any, Literal
 from ...boundary.arguments import public
 from ...boundary.values import forward, stored_fields
 from ...model.mechanism import Mechanism
+from ...simulation.limits import LimitPassed
 from ...simulation.modes import ModalSystem
 from ...simulation.trajectory import Trajectory
 from ...tables.report import Report, Section
 from ...tolerances import LIMIT_PASSED
 from ..brakes.brakes import Assumption, Brakes, Chain
 from ..space.clearance import Approach, SelfCollisions, clearance, self_collisions
-from ..space.passed_limits import LimitPassed, joint_limits
+from ..space.passed_limits import joint_limits
 from ..space.solids import Obstacle
 from ..space.swept import SweptVolume, swept_volume
 from .history import StopHistory

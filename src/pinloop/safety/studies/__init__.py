@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from .cases import WorstCase
-from .sampling import Corners, Grid, Random, Sobol
-from .space import Space
+from .space import Corners, Grid, Random, Sobol, Space
 from .study import Study, study
 from .worst import worst_case
 

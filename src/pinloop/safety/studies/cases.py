@@ -32,20 +32,6 @@ from ..stopping.stop import stop_prepared
 from .space import Space, Variable, driven_joints
 from .stop_file import pack_stop, unpack_stop
 
-__all__ = [
-    "CLEARANCE",
-    "TOOL_PLACE",
-    "Records",
-    "Row",
-    "Setup",
-    "WorstCase",
-    "columns",
-    "criteria",
-    "joint_columns",
-    "size_of",
-    "tool_way",
-]
-
 Array = NDArray[np.float64]
 Values = Mapping[str, float]
 Row = dict[str, float | str]
@@ -98,8 +84,7 @@ class Setup:
     def stop(self, values: Values) -> StopResult:
         """Make the stop of a case.
 
-        Args:
-            values: value of every variable, by name.
+        ``values``: value of every variable, by name.
         """
         machine = self._machine(values)
         trigger, q, v = self.trigger, None, None
@@ -114,9 +99,7 @@ class Setup:
     def evaluate(self, number: int, values: Values) -> tuple[Row, StopResult | None]:
         """The row of a case and its stop; the reason, and no stop, if it cannot be computed.
 
-        Args:
-            number: number of the case.
-            values: value of every variable, by name.
+        ``values``: value of every variable, by name.
         """
         row: Row = {"case": float(number)}
         row |= {variable.column: float(values[variable.name]) for variable in self.variables}
@@ -268,10 +251,6 @@ def tool_way(stop: StopResult, frame: str) -> tuple[float, float]:
     """Length of the way of a frame's origin [m], and its largest speed [m/s].
 
     The speed is followed over the dense output, on the pieces of `MovingSteps`.
-
-    Args:
-        stop: the stop.
-        frame: body or frame.
     """
     model, index = stop.robot.model, stop.robot.frame_id(frame)
     data, moving = create_data(model), stop.history.moving
@@ -296,8 +275,7 @@ def tool_way(stop: StopResult, frame: str) -> tuple[float, float]:
 def criteria(setup: Setup) -> dict[str, str]:
     """Criteria and the columns that measure them. Clearances are bad if small, all else if large.
 
-    Args:
-        setup: what all cases of a study have in common.
+    ``setup``: what all cases of a study have in common.
     """
     columns = {"time": "stopping_time_s", "travel": "tool_travel_m"}
     if setup.obstacles:
@@ -321,8 +299,7 @@ def size_of(row: Mapping[str, float | str], column: str) -> float:
 class Records:
     """The worst cases so far, one after another.
 
-    Args:
-        setup: what all cases have in common.
+    ``setup``: what all cases have in common.
     """
 
     def __init__(self, setup: Setup) -> None:

@@ -9,23 +9,32 @@ is not appended to.
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import os
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
+
+import coal
+import numpy as np
+import pinocchio as pin
+import scipy
 
 from ...boundary.csv import csv_line
 from ...boundary.files import may_replace, read_text
 from ...boundary.json import json_text, json_values, write_json
 from ...errors import PinloopError
-from .manifest import digest_of
+from ...model.mechanism import Mechanism
+from ...version import __version__
+from ..space.solids import Obstacle
+from .cases import Setup
+from .space import Sampling
 from .stop_file import StopFile
-
-__all__ = ["Journal", "read_cells", "read_rows", "unreadable"]
 
 Row = Mapping[str, float | str]
 
@@ -36,10 +45,8 @@ _CHECKSUM = "checksum"
 class Journal:
     """Rows of a study on the disk.
 
-    Args:
-        path: the CSV file.
-        names: names of its columns, the first one the number of the case.
-        manifest: what study it is; must be the same on resume.
+    ``path``: the CSV file; ``names``: names of its columns, the first one the number of the case;
+    ``manifest``: what study it is; must be the same on resume.
 
     Attributes:
         done: number of cases that are on the disk: 0 to ``done - 1``, in order.
@@ -61,9 +68,7 @@ class Journal:
     def append(self, rows: Sequence[Row], stops: Sequence[tuple[int, bytes]] = ()) -> None:
         """Add rows; they are on the disk when this returns.
 
-        Args:
-            rows: the next rows.
-            stops: packed stops of some of these cases, with their numbers.
+        ``stops``: packed stops of some of these cases, with their numbers.
         """
         data = b"".join(
             _sealed([_shown(row[name]) if name in row else "" for name in self.names])
@@ -153,13 +158,7 @@ class Journal:
 
 
 def read_rows(path: Path, names: Sequence[str], count: int) -> Iterator[dict[str, float | str]]:
-    """The first rows of a results file, one after the other, numbers as numbers.
-
-    Args:
-        path: the CSV file.
-        names: names of its columns.
-        count: number of rows.
-    """
+    """The first rows of a results file with these columns, one by one, numbers as numbers."""
     try:
         for cells in read_cells(path, names, count):
             row = zip(names, cells, strict=True)
@@ -169,18 +168,10 @@ def read_rows(path: Path, names: Sequence[str], count: int) -> Iterator[dict[str
 
 
 def read_cells(path: Path, names: Sequence[str], count: int) -> Iterator[list[str]]:
-    """The first rows of a results file, one after the other, as they are written.
-
-    Args:
-        path: the CSV file.
-        names: names of its columns.
-        count: number of rows.
-    """
+    """The first rows of a results file with these columns, one by one, as they are written."""
     read = 0
     try:
-        for _, cells in _records(path, names):
-            if read == count:
-                return
+        for _, cells in islice(_records(path, names), count):
             yield cells
             read += 1
         if read < count:
@@ -302,3 +293,82 @@ def _short(before: object, now: object) -> str:
     """Both values, cut where they are long."""
     texts = (json_text(value, indent=None, finite=False) for value in (before, now))
     return ", not ".join(text if len(text) <= 60 else text[:57] + "..." for text in texts)
+
+
+def manifest_of(setup: Setup, sampling: Sampling) -> dict[str, Any]:
+    """The manifest of a study: versions, digests, ranges, seed.
+
+    ``setup``: what all cases have in common; ``sampling``: which cases there are.
+    """
+    return {
+        "pinloop": __version__,
+        "pinocchio": pin.__version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "robot": setup.robot.name,
+        "robot_sha256": _robot(setup.robot),
+        "brakes_sha256": _digest(setup.brakes.joints, setup.brakes.chain),
+        "variables": [[item.column, item.low, item.high] for item in setup.variables],
+        "sampling": repr(sampling),
+        "category": repr(setup.category),
+        "payload": _payload(setup),
+        "gravity": setup.gravity,
+        "trigger": repr(setup.trigger),
+        "motion_sha256": _motion(setup),
+        "until": setup.until,
+        "method": repr(setup.method),
+        "standstill": repr(setup.standstill),
+        "obstacles": {item.name: _obstacle(item) for item in setup.obstacles},
+    }
+
+
+def digest_of(manifest: Mapping[str, Any]) -> str:
+    """The digest by which files beside the results know their study."""
+    return _digest(json_text(json_values(manifest)))
+
+
+def _digest(*parts: Any) -> str:
+    return hashlib.sha256("\n".join(map(repr, parts)).encode()).hexdigest()
+
+
+def _robot(robot: Mechanism) -> str:
+    """Kinematics, masses, limits, and what closes loops."""
+    return _digest(
+        robot.model.saveToString(),
+        [(loop.name, loop.pair, loop.body_a, loop.body_b) for loop in robot.loops],
+        robot.couplings,
+        robot.actuated,
+        [(frame.name, np.array(frame.placement).tolist()) for frame in robot.model.frames],
+    )
+
+
+def _payload(setup: Setup) -> list[Any] | None:
+    load = setup.payload
+    if load is None:
+        return None
+    inertia = None if load.inertia is None else np.asarray(load.inertia, dtype=float).tolist()
+    return [float(load.mass), np.asarray(load.com, dtype=float).tolist(), inertia, load.frame]
+
+
+def _motion(setup: Setup) -> str | None:
+    motion = setup.space.motion
+    if motion is None:
+        return None
+    return _digest(motion.joints, motion.t.tolist(), motion.values.tolist())
+
+
+def _obstacle(obstacle: Obstacle) -> str:
+    """Shape and place."""
+    solid = obstacle.solid
+    if isinstance(solid, coal.Box):
+        shape = solid.halfSide.tolist()
+    elif isinstance(solid, coal.Sphere):
+        shape = solid.radius
+    elif isinstance(solid, coal.BVHModelBase):
+        triangles = (solid.tri_indices(k) for k in range(solid.num_tris))
+        # A triangle of coal can be indexed, but its iteration does not end properly.
+        corners = [[triangle[k] for k in range(3)] for triangle in triangles]
+        shape = [np.asarray(solid.vertices()).tolist(), corners]
+    else:
+        shape = np.asarray(solid.points()).tolist()
+    return _digest(type(solid).__name__, shape, np.array(obstacle.placement).tolist())

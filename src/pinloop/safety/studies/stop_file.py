@@ -24,8 +24,6 @@ from ...errors import PinloopError
 from ..brakes.joint_brake import FrozenTable
 from ..stopping import StopResult
 
-__all__ = ["StopFile", "pack_stop", "unpack_stop"]
-
 _FORMAT = b"pinloop-stops-1 "
 _RECORD = struct.Struct("<QII")
 """Number of the case, length of the stop [bytes], its CRC-32."""
@@ -36,9 +34,8 @@ _MOST = 2**30
 class StopFile:
     """Stops of a study on the disk.
 
-    Args:
-        results: the CSV file of the study.
-        study: digest of what study it is; a file of another one holds no stop of it.
+    ``results``: the CSV file of the study; ``study``: digest of what study it is; a file of another
+    one holds no stop of it.
     """
 
     def __init__(self, results: Path, study: str) -> None:
@@ -81,9 +78,7 @@ class StopFile:
     def append(self, end: int, stops: Sequence[tuple[int, bytes]]) -> int:
         """Write packed stops with the numbers of their cases.
 
-        Args:
-            end: where the last ones end; what is behind is cut off.
-            stops: the stops.
+        ``end``: where the last ones end; what is behind is cut off.
 
         Returns:
             Where these end.
@@ -150,9 +145,7 @@ class _Unpacker(pickle.Unpickler):
 def pack_stop(stop: StopResult, shared: Mapping[str, object]) -> bytes:
     """A stop as bytes; none if it holds something of the user's that cannot be pickled.
 
-    Args:
-        stop: the stop.
-        shared: what is referred to, by name.
+    ``shared``: what is referred to, by name.
     """
     names = {id(value): name for name, value in shared.items()}
     file = io.BytesIO()
@@ -169,9 +162,7 @@ def pack_stop(stop: StopResult, shared: Mapping[str, object]) -> bytes:
 def unpack_stop(data: bytes, shared: Mapping[str, object]) -> StopResult | None:
     """A stop from its bytes; None if they name what is no data, such as a class of the user's.
 
-    Args:
-        data: as of `pack_stop`.
-        shared: what they refer to, by name.
+    ``data``: as of `pack_stop`; ``shared``: what they refer to, by name.
     """
     try:
         stop = _Unpacker(io.BytesIO(zlib.decompress(data)), shared).load()

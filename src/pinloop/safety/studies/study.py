@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import nullcontext
@@ -34,13 +35,9 @@ from ..space.solids import Obstacle, checked_obstacles
 from ..stopping import Payload, StopResult, Trigger
 from ..stopping.plan import Category, as_category
 from .cases import CLEARANCE, Records, Row, Setup, WorstCase, columns
-from .journal import Journal, read_rows
-from .manifest import digest_of, manifest_of
-from .sampling import Sampling, Sobol
-from .space import Space
+from .journal import Journal, digest_of, manifest_of, read_rows
+from .space import Sampling, Sobol, Space
 from .stop_file import StopFile
-
-__all__ = ["Study", "study"]
 
 Array = NDArray[np.float64]
 
@@ -99,10 +96,7 @@ class Study:
 
     def outcomes(self) -> dict[str, int]:
         """How many cases ended how."""
-        counts: dict[str, int] = {}
-        for row in self.rows():
-            counts[str(row["outcome"])] = counts.get(str(row["outcome"]), 0) + 1
-        return counts
+        return dict(Counter(str(row["outcome"]) for row in self.rows()))
 
     def values(self, case: int) -> dict[str, float]:
         """Values of the variables of a case."""
@@ -158,8 +152,15 @@ class Study:
         return page
 
     def to_parquet(self, path: str | Path) -> Path:
-        """Write the rows to a Parquet file, block by block."""
-        return _write_parquet(self, Path(path))
+        """Write the rows to a Parquet file, block by block; units in the names of the columns."""
+        pa, parquet = require_pyarrow("or read the CSV file of the study")
+        kinds = {"outcome": pa.string(), "reason": pa.string()}
+        schema = pa.schema([(name, kinds.get(name, pa.float64())) for name in self.names])
+        rows = self.rows()
+        with replace_file(path) as file, parquet.ParquetWriter(file, schema) as writer:
+            while block := list(islice(rows, _BLOCK)):
+                writer.write_table(pa.Table.from_pylist(block, schema=schema))
+        return Path(path)
 
 
 @public
@@ -241,20 +242,6 @@ def study(
     return Study(setup, sampling, path, tuple(journal.names), journal.done, size)
 
 
-def _write_parquet(study: Study, path: Path) -> Path:
-    """The rows of a study as a Parquet file, units in the names of the columns."""
-    pa, parquet = require_pyarrow("or read the CSV file of the study")
-    words = ("outcome", "reason")
-    schema = pa.schema(
-        [(name, pa.string() if name in words else pa.float64()) for name in study.names]
-    )
-    rows = study.rows()
-    with replace_file(path) as file, parquet.ParquetWriter(file, schema) as writer:
-        while block := list(islice(rows, _BLOCK)):
-            writer.write_table(pa.Table.from_pylist(block, schema=schema))
-    return path
-
-
 def _run_on(
     setup: Setup, sampling: Sampling, journal: Journal, size: int, jobs: int, report: Any
 ) -> None:
@@ -287,10 +274,8 @@ def _run(
             first, begin = journal.done, perf_counter()
             last = min(size, first + workers * _TASKS * batch)
             values = _values(setup, sampling, first, last)
-            tasks = (
-                delayed(_batch)(setup, k, values[k - first : k - first + batch])
-                for k in range(first, last, batch)
-            )
+            parts = range(0, last - first, batch)
+            tasks = (delayed(_batch)(setup, first + k, values[k : k + batch]) for k in parts)
             cases = [case for cases in parallel(tasks) for case in cases]
             kept = [
                 (k, packed)
@@ -319,16 +304,13 @@ def _varying(setup: Setup) -> tuple[str, ...]:
 
 def _values(setup: Setup, sampling: Sampling, first: int, last: int) -> list[dict[str, float]]:
     """Values of all variables for consecutive cases."""
-    names, variables = _varying(setup), setup.variables
-    cases = []
+    names, cases = _varying(setup), []
     for point in sampling.block(names, first, last).tolist():
         share = dict(zip(names, point, strict=True))
         cases.append(
             {
-                variable.name: variable.at(share[variable.name])
-                if variable.varies
-                else variable.low
-                for variable in variables
+                item.name: item.at(share[item.name]) if item.varies else item.low
+                for item in setup.variables
             }
         )
     return cases
@@ -378,7 +360,4 @@ def _warn_of_speeds(setup: Setup) -> None:
 
 
 def _progress(show: bool, done: int, size: int, name: str) -> Any:
-    if not show:
-        return nullcontext(lambda count: None)
-
-    return case_bar(done, size, name)
+    return case_bar(done, size, name) if show else nullcontext(lambda count: None)

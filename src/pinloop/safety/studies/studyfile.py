@@ -27,10 +27,7 @@ from ..space.solids import Obstacle, checked_obstacles
 from ..stopping import Category1, Category2, Payload, Trigger
 from ..stopping.defaults import default_brakes
 from ..stopping.plan import Category
-from .sampling import Corners, Grid, Random, Sampling, Sobol
-from .space import Space
-
-__all__ = ["TABLES", "PlannedStudy", "StudyFile", "json_schema", "read_study"]
+from .space import Corners, Grid, Random, Sampling, Sobol, Space
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,11 +168,8 @@ TABLES: Mapping[str, type[Any]] = {
 class PlannedStudy:
     """What a study file asks for.
 
-    Args:
-        robot: the robot.
-        arguments: all else that `study` takes.
-        worst: criteria of worst cases; None: all that matter.
-        guessed: whether the brakes are guessed from the robot's file.
+    ``robot``: the robot; ``arguments``: all else that `study` takes; ``worst``: criteria of worst
+    cases; None: all that matter; ``guessed``: whether the brakes are guessed from the robot's file.
     """
 
     robot: Mechanism
@@ -187,9 +181,7 @@ class PlannedStudy:
 def read_study(path: str | Path, results: Path | None = None) -> PlannedStudy:
     """Read a study file, and the files that it names.
 
-    Args:
-        path: the study file.
-        results: CSV file of the results, wherever that is; as the study file says by default.
+    ``results``: CSV file of the results, wherever that is; as the study file says by default.
 
     Raises:
         LoadError: names file, line and key.

@@ -6,6 +6,7 @@ Also the table of worst cases. How a table looks is in `tables`.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,23 +22,8 @@ from ...tolerances import LIMIT_PASSED
 from ...units import column_unit, shown_unit
 from ..stopping.assumptions import PLANNING_AID
 from .cases import CLEARANCE, Setup, WorstCase, joint_columns
-from .manifest import manifest_of
+from .journal import manifest_of
 from .study import Study
-
-__all__ = [
-    "SAMPLED",
-    "Beyond",
-    "Distribution",
-    "Summary",
-    "as_document",
-    "beyond_columns",
-    "beyond_text",
-    "distribution_of",
-    "summarised",
-    "summary_table",
-    "worst_document",
-    "worst_table",
-]
 
 Array = NDArray[np.float64]
 
@@ -50,12 +36,8 @@ _REASONS = 5
 class Distribution:
     """How a number is distributed over the cases that stopped and are held, in SI units.
 
-    Args:
-        column: its column.
-        median: half of the cases are better.
-        most: 95 % of the cases are better.
-        worst: the worst one; of clearances the smallest.
-        case: number of that case.
+    ``column``: its column; ``median``: half of the cases are better; ``most``: 95 % of the cases
+    are better; ``worst``: the worst one; of clearances the smallest; ``case``: number of that case.
     """
 
     column: str
@@ -69,11 +51,8 @@ class Distribution:
 class Beyond:
     """A joint that gets beyond a limit of its position, where no end stop holds it.
 
-    Args:
-        joint: its name.
-        count: number of such cases.
-        worst: how far at most [rad, m].
-        case: number of that case.
+    ``joint``: its name; ``count``: number of such cases; ``worst``: how far at most [rad, m];
+    ``case``: number of that case.
     """
 
     joint: str
@@ -86,11 +65,9 @@ class Beyond:
 class Summary:
     """A study in a few numbers.
 
-    Args:
-        outcomes: how many cases ended how.
-        reasons: why cases failed and how many did, the most frequent first.
-        distributions: of time, tool path, clearance, and angle or travel per joint.
-        beyond: joints that get beyond their limits in a case.
+    ``outcomes``: how many cases ended how; ``reasons``: why cases failed and how many did, the most
+    frequent first; ``distributions``: of time, tool path, clearance, and angle or travel per joint;
+    ``beyond``: joints that get beyond their limits in a case.
     """
 
     outcomes: Mapping[str, int]
@@ -110,14 +87,9 @@ class Summary:
 
 
 def summarised(study: Study) -> Summary:
-    """Sum up a study.
-
-    Args:
-        study: the study.
-    """
+    """Sum up a study."""
     columns = _columns(study.setup)
-    outcomes: dict[str, int] = {}
-    reasons: dict[str, int] = {}
+    outcomes, reasons = Counter[str](), Counter[str]()
     cases: list[int] = []
     numbers: list[list[float]] = []
     over: dict[str, list[tuple[float, int]]] = {}
@@ -127,19 +99,19 @@ def summarised(study: Study) -> Summary:
             if isinstance(far := row[column], float) and far > LIMIT_PASSED:
                 over.setdefault(name, []).append((far, int(row["case"])))
         outcome = str(row["outcome"])
-        outcomes[outcome] = outcomes.get(outcome, 0) + 1
+        outcomes[outcome] += 1
         if outcome == "stopped":
             cases.append(int(row["case"]))
             numbers.append([abs(float(row[name])) for name in columns])
         elif row["reason"]:
-            reasons[str(row["reason"])] = reasons.get(str(row["reason"]), 0) + 1
+            reasons[str(row["reason"])] += 1
     table = np.array(numbers).reshape(len(cases), len(columns))
-    distributions = []
-    for name, values in zip(columns, table.T if cases else (), strict=False):
-        distributions.append(distribution_of(name, values, np.array(cases)))
-    ordered = sorted(reasons.items(), key=lambda item: -item[1])
+    distributions = tuple(
+        distribution_of(name, values, np.array(cases))
+        for name, values in zip(columns, table.T if cases else (), strict=False)
+    )
     beyond = tuple(Beyond(name, len(over[name]), *max(over[name])) for name in over)
-    return Summary(outcomes, dict(ordered), tuple(distributions), beyond)
+    return Summary(dict(outcomes), dict(reasons.most_common()), distributions, beyond)
 
 
 def beyond_columns(setup: Setup) -> dict[str, str]:
@@ -150,10 +122,7 @@ def beyond_columns(setup: Setup) -> dict[str, str]:
 def distribution_of(column: str, values: Array, cases: NDArray[np.int64]) -> Distribution:
     """How a number is distributed.
 
-    Args:
-        column: its column.
-        values: what is in it, shape (k,) with k > 0.
-        cases: numbers of the cases, shape (k,).
+    ``values``: what is in it, shape (k,) with k > 0; ``cases``: numbers of the cases, shape (k,).
     """
     sign = -1.0 if column == CLEARANCE else 1.0
     worst = int(np.argmax(sign * values))
@@ -168,12 +137,7 @@ def _columns(setup: Setup) -> list[str]:
 
 
 def as_document(study: Study, summary: Summary) -> dict[str, Any]:
-    """A summary as JSON has it.
-
-    Args:
-        study: the study.
-        summary: what came out.
-    """
+    """A summary as JSON has it."""
     return {
         "format": "pinloop-study-summary-1",
         "disclaimer": PLANNING_AID,
@@ -220,12 +184,7 @@ def worst_document(worst: Mapping[str, WorstCase]) -> dict[str, Any]:
 
 
 def summary_table(study: Study, summary: Summary) -> Report:
-    """The table of a study.
-
-    Args:
-        study: the study.
-        summary: what came out.
-    """
+    """The table of a study."""
     fine = study.complete and not summary.not_stopped and not summary.beyond
     mark: Mark = "good" if fine else "bad"
     name = printable(study.setup.robot.name)
@@ -238,7 +197,8 @@ def summary_table(study: Study, summary: Summary) -> Report:
     if summary.distributions:
         blocks.append(_distributions(summary))
     if summary.beyond:
-        blocks.append(Notes("Beyond limits", _beyond_notes(study.setup, summary), "caution"))
+        notes = [beyond_text(study.setup, joint) for joint in summary.beyond]
+        blocks.append(Notes("Beyond limits", tuple(notes), "caution"))
     if summary.reasons:
         shown = list(summary.reasons.items())[:_REASONS]
         notes = [f"{count} x {printable(reason)}" for reason, count in shown]
@@ -246,10 +206,6 @@ def summary_table(study: Study, summary: Summary) -> Report:
         notes += [f"{more} other reasons are in the results"] if more else []
         blocks.append(Notes("Failed cases", tuple(notes), "caution"))
     return Report(Cell(title, mark), tuple(blocks), f"{SAMPLED} {PLANNING_AID}")
-
-
-def _beyond_notes(setup: Setup, summary: Summary) -> tuple[str, ...]:
-    return tuple(beyond_text(setup, joint) for joint in summary.beyond)
 
 
 def beyond_text(setup: Setup, beyond: Beyond) -> str:
@@ -313,9 +269,7 @@ def _distributions(summary: Summary) -> Table:
 def worst_table(setup: Setup, worst: Mapping[str, WorstCase]) -> Report:
     """The table of worst cases, with the values of what varies.
 
-    Args:
-        setup: what all cases have in common.
-        worst: worst cases by criterion.
+    ``setup``: what all cases have in common.
     """
     rows = []
     for name, case in worst.items():

@@ -21,8 +21,6 @@ from ...errors import BadValue, UnknownName
 from .cases import Setup, WorstCase, criteria, size_of
 from .study import Study
 
-__all__ = ["known_criteria", "pattern_search", "worst_case"]
-
 Array = NDArray[np.float64]
 
 _STEP, _SMALLEST = 0.25, 1e-3
@@ -86,9 +84,7 @@ def worst_case(
 def known_criteria(setup: Setup, wanted: Sequence[str] | None) -> dict[str, str]:
     """The criteria that are wanted, and their columns.
 
-    Args:
-        setup: what all cases of a study have in common.
-        wanted: criteria; None for all.
+    ``setup``: what all cases of a study have in common; ``wanted``: criteria; None for all.
     """
     known = criteria(setup)
     if wanted is None:
@@ -161,10 +157,8 @@ def pattern_search(
 ) -> tuple[float, Array, int]:
     """Search from a point: first to both ends of every coordinate, then by smaller steps.
 
-    Args:
-        size: what is to become large; minus infinity where it is not allowed.
-        start: where to begin, shape (d,).
-        evaluations: how often the size may be asked for, at least once.
+    ``size``: what is to become large; minus infinity where it is not allowed; ``start``: where to
+    begin, shape (d,); ``evaluations``: how often the size may be asked for, at least once.
 
     Returns:
         The largest size found, where it is, and how often it was asked for.

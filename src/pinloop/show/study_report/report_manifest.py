@@ -27,7 +27,7 @@ from ...safety.stopping.result_document import (
     RobotRecord,
 )
 from ...safety.studies.cases import Setup
-from ...safety.studies.manifest import manifest_of
+from ...safety.studies.journal import manifest_of
 from ...safety.studies.study import Study
 from ...safety.studies.summary import SAMPLED
 from .maps import surface
