@@ -475,8 +475,6 @@ class EquationsOfMotion:
     ) -> FurtherRows:
         """Rows beyond loops, and what they ask of accelerations, velocities or corrections."""
         index = self._further
-        if level != "acceleration":
-            index = np.append(index, np.arange(self.rows.unlocked, len(self.rows)))
         if len(index) == 0:
             return FurtherRows(self._no_rows, self._no_rates, index)
         J, b, gamma = (part[index] for part in self.terms(t, q, v))

@@ -85,7 +85,6 @@ class Block:
         self._own_bias, self._ones = np.zeros((6, self.size)), np.ones(self.size)
         self.U = np.zeros((self.size, 0))
         self.loans: list[tuple[Array, float]] = []
-        self._held, self._held_rows = np.zeros(0, dtype=np.intp), np.zeros((0, self.size))
 
     def _find_coordinates(self, model: pin.Model) -> None:
         """Places of coordinates, and which joints and bodies need care."""
@@ -197,10 +196,6 @@ class Block:
 
     # -- handle equations ---------------------------------------------------------------------
 
-    def hold(self, held: Indices) -> None:
-        """Take coordinates, and no others, from the motion."""
-        self._held = held
-
     def assemble(self, wrenches: Array, signs: Array, root: Array) -> None:
         """Handle equations from the wrenches of a unit of each measure number.
 
@@ -212,21 +207,8 @@ class Block:
         """
         self.U = (self._J.T @ wrenches.T) * signs
         self._shared.owner = None
-        M = pin.crba(self._model, self._data, self._q)
-        U = self.U
-        if len(self._held):
-            M, U = self._without_held(M), U.copy()
-            U[self._held] = 0.0
-        self._factorize(M)
-        root[:] = forward(self._factor, U)
-
-    def _without_held(self, M: Array) -> Array:
-        """The mass matrix with ones where coordinates are held."""
-        whole = from_upper(M)
-        self._held_rows = whole[self._held]
-        whole[self._held] = whole[:, self._held] = 0.0
-        whole[self._held, self._held] = 1.0
-        return whole
+        self._factorize(pin.crba(self._model, self._data, self._q))
+        root[:] = forward(self._factor, self.U)
 
     def _factorize(self, M: Array) -> None:
         """Factor of the mass matrix, with inertia on loan where it has none."""
@@ -265,32 +247,13 @@ class Block:
             self._model.gravity.linear = gravity
         return -np.asarray(pin.nonLinearEffects(self._model, self._data, self._q, self._v))
 
-    def respond(self, forces: Array, held: Array | None) -> Array:
-        """Acceleration of the coordinates, shape (size,).
-
-        Args:
-            forces: on the coordinates, shape (size,).
-            held: what held coordinates do; nothing if None.
-        """
-        if len(self._held):
-            forces = forces.copy()
-            if held is not None:
-                forces -= held @ self._held_rows
-            forces[self._held] = 0.0 if held is None else held
+    def respond(self, forces: Array) -> Array:
+        """Acceleration of the coordinates due to forces on them, shape (size,)."""
         return solve(self._factor, forces)
 
     def respond_to_root(self, w: Array) -> Array:
         """Acceleration of the coordinates due to ``R'^-1`` times forces, shape (size,)."""
         return backward(self._factor, w)
-
-    def held_forces(self, forces: Array, alpha: Array) -> Array:
-        """What holds the held coordinates.
-
-        Args:
-            forces: all others on the coordinates, shape (size,).
-            alpha: acceleration of the coordinates, shape (size,).
-        """
-        return np.asarray(self._held_rows @ alpha - forces[self._held])
 
     def bodies_and_joints(self, alpha: Array, wrenches: dict[int, Array]) -> tuple[Array, Array]:
         """Acceleration of each body, and wrench of its joint on it, at and in it, (bodies, 6).

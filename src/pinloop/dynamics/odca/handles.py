@@ -191,13 +191,6 @@ class Handles:
             alpha[self.blocks.at[number]] = block.respond_to_root(moves[shape][place, : block.size])
         return x, alpha
 
-    def forces(self, x: Array) -> Array:
-        """Generalised forces of joint forces on the blocks, shape (size,)."""
-        forces = np.zeros(self.blocks.size)
-        for block, at, columns in self._parts:
-            forces[at] = block.U @ x[columns]
-        return forces
-
 
 def units(robot: Mechanism, blocks: Blocks, cuts: CutJoints, loops: LoopJoints) -> None:
     """Set the units of all joints."""
@@ -209,10 +202,8 @@ def units(robot: Mechanism, blocks: Blocks, cuts: CutJoints, loops: LoopJoints) 
     seats = np.array([model.jointPlacements[k + 1].homogeneous for k in blocks.cuts])
     seats = seats.reshape(-1, 4, 4)
     here = np.broadcast_to(np.eye(4), seats.shape)
-    cuts.hold(tuple(cuts.place) if cuts.width == 6 else ())
     own = _response(inverse, blocks.cuts, here, cuts.D)
     own += _response(inverse, blocks.below, seats, cuts.D)
-    cuts.hold(())
     cuts.rescale(_unit(own))
     own = _response(inverse, loops.body_b, loops.seat_b, loops.D)
     own += _response(inverse, loops.body_a, loops.seat_a, loops.D)

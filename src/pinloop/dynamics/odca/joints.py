@@ -1,8 +1,8 @@
 """The joints between blocks and the loop joints: complements ``D`` of their motion maps, as arrays.
 
-Between blocks, a column of the motion map ``H`` whose coordinate is held (locked, prescribed) or
-carries a rotor moves over to its orthogonal complement ``D`` (paper 3, eq. 9): a locked joint is
-one whose motion map lost a column; a rotor gives its column a compliance. The complement of a loop
+Between blocks, a column of the motion map ``H`` whose coordinate carries a rotor moves over to its
+orthogonal complement ``D`` (paper 3, eq. 9), with the compliance of the rotor: none, where a lock
+makes it immovable. The complement of a loop
 joint is its selector, so that measure numbers are the multipliers of the rows, after regularization
 if the robot had one; what concerns rows has one entry for each row of each loop, loop after loop.
 """
@@ -33,17 +33,15 @@ class CutJoints:
     Args:
         blocks: the blocks.
         armature: reflected rotor inertia per coordinate of the robot, shape (nv,).
-        all_columns: whether coordinates may be held.
 
     Attributes:
         width: columns of ``D``, padding included.
         D: complement, padded with zeros, and its moved columns, shape (cuts, 6, width).
         scale: unit of each column of ``D``, shape (cuts, width).
         compliance: per column of ``D``, shape (cuts, width); 1 where it is padding.
-        place: joint and column of ``D`` for a coordinate that is held.
     """
 
-    def __init__(self, blocks: Blocks, armature: Array, all_columns: bool) -> None:
+    def __init__(self, blocks: Blocks, armature: Array) -> None:
         self._blocks, self._armature = blocks, armature
         self._first = [joint.idx_v for joint in blocks.joints]
         self._dofs = [joint.nv for joint in blocks.joints]
@@ -54,8 +52,7 @@ class CutJoints:
             for number in range(dof)
         ]
         rotors = any(armature[c] > 0 for _, _, c in coordinates)
-        self.width = 6 if all_columns or rotors else max(1, 6 - min(self._dofs, default=5))
-        self.place = {c: (k, 6 - self._dofs[k] + number) for k, number, c in coordinates}
+        self.width = 6 if rotors else max(1, 6 - min(self._dofs, default=5))
         self._at = tuple(np.array(coordinates, dtype=np.intp).reshape(-1, 3).T)
         self._unsteady = [k for k, joint in enumerate(blocks.joints) if is_unsteady(joint)]
         self.scale = np.ones((n, self.width))
@@ -63,7 +60,6 @@ class CutJoints:
         self.compliance = np.ones((n, self.width))
         self._duals = np.zeros((n, 6, most))
         self._complements: list[Array] = [np.zeros((6, 0)) for _ in range(n)]
-        self.held: tuple[int, ...] = ()
         self._split(range(n))
         self.rescale(self.scale)
 
@@ -72,14 +68,6 @@ class CutJoints:
         if self._unsteady:
             self._split(self._unsteady)
             for k in self._unsteady:
-                self._fill(k)
-
-    def hold(self, coordinates: tuple[int, ...]) -> None:
-        """Take the columns of these coordinates, and no others, from ``H`` to ``D``."""
-        changed = {self.place[c][0] for c in {*coordinates, *self.held}}
-        if coordinates != self.held:
-            self.held = coordinates
-            for k in changed:
                 self._fill(k)
 
     def rescale(self, scale: Array) -> None:
@@ -123,9 +111,9 @@ class CutJoints:
         for number in range(dof):
             c, place = self._first[k] + number, 6 - dof + number
             rotor = float(self._armature[c])
-            if rotor > 0 or c in self.held:
+            if rotor > 0:
                 D[:, place] = self._duals[k, :, number]
-                compliance[place] = 0.0 if c in self.held else self.scale[k, place] ** 2 / rotor
+                compliance[place] = self.scale[k, place] ** 2 / rotor
         D *= self.scale[k]
 
 

@@ -4,7 +4,7 @@ Accelerations, velocities and positions put back on the constraints ask for the 
 wrenches on bodies, torques, what each joint's two sides must differ by, and values of further rows
 in coordinates (couplings, rolling, momenta), which are bordered (their responses are found by
 further sweeps, and a small dense system for their multipliers is left). A coordinate is in a block
-or in a joint between blocks, and may be held.
+or in a joint between blocks.
 """
 
 from __future__ import annotations
@@ -32,9 +32,6 @@ class Coordinates:
         blocks: the blocks.
         cuts: the joints between them.
         nv: number of coordinates of the robot.
-
-    Attributes:
-        held: coordinates that are held, in order.
     """
 
     def __init__(self, blocks: Blocks, cuts: CutJoints, nv: int) -> None:
@@ -43,28 +40,6 @@ class Coordinates:
         none = np.zeros(0, dtype=np.intp)
         self._at = np.concatenate([none, *(at.start + block.own for block, at in parts)])
         self._v = np.concatenate([none, *(block.own_v for block, _ in parts)])
-        self._home = {
-            c: (number, place)
-            for number, block in enumerate(blocks.blocks)
-            for c, place in zip(block.own_v.tolist(), block.own.tolist(), strict=True)
-        }
-        self.held: tuple[int, ...] = ()
-        self._inside: dict[int, list[int]] = {}
-        self._between: list[int] = []
-
-    def hold(self, coordinates: tuple[int, ...]) -> None:
-        """Hold these coordinates, and no others."""
-        if coordinates == self.held:
-            return
-        self.held, self._inside = coordinates, {}
-        self._between = [k for k, c in enumerate(coordinates) if c not in self._home]
-        for k, c in enumerate(coordinates):
-            if c in self._home:
-                self._inside.setdefault(self._home[c][0], []).append(k)
-        for number, block in enumerate(self._blocks.blocks):
-            mine = [self._home[coordinates[k]][1] for k in self._inside.get(number, ())]
-            block.hold(np.array(mine, dtype=np.intp))
-        self._cuts.hold(tuple(coordinates[k] for k in self._between))
 
     def forces(self, torques: Array) -> Array:
         """Torques on the robot's coordinates as forces on those of the blocks, shape (size,)."""
@@ -89,45 +64,12 @@ class Coordinates:
             self._cuts.rates(self._blocks.between(alpha) - apart, rates)
         return rates
 
-    def respond(self, forces: Array, held: Array | None) -> Array:
-        """Accelerations of all blocks without joint forces, shape (size,).
-
-        Args:
-            forces: shape (size,).
-            held: value of each held coordinate; nothing if None.
-        """
+    def respond(self, forces: Array) -> Array:
+        """Accelerations of all blocks to forces on them, without joint forces, shape (size,)."""
         alpha = np.empty(len(forces))
-        for number, (block, at) in enumerate(
-            zip(self._blocks.blocks, self._blocks.at, strict=True)
-        ):
-            mine = None if held is None else held[self._inside.get(number, [])]
-            alpha[at] = block.respond(forces[at], mine)
+        for block, at in zip(self._blocks.blocks, self._blocks.at, strict=True):
+            alpha[at] = block.respond(forces[at])
         return alpha
-
-    def ask(self, target: Array, held: Array) -> None:
-        """Add the values of held coordinates to what joints between blocks must measure."""
-        width, scale = self._cuts.width, self._cuts.scale
-        for k in self._between:
-            joint, place = self._cuts.place[self.held[k]]
-            target[joint * width + place] += scale[joint, place] * held[k]
-
-    def holding(self, forces: Array, alpha: Array, x: Array, inertial: Array) -> Array:
-        """What holds each held coordinate [N m, N].
-
-        Args:
-            forces: on the blocks, those of joints included, shape (size,).
-            alpha: accelerations, shape (size,).
-            x: measure numbers.
-            inertial: torque that the rotor of each held coordinate needs.
-        """
-        torques = inertial.copy()
-        for number, mine in self._inside.items():
-            at = self._blocks.at[number]
-            torques[mine] = self._blocks.blocks[number].held_forces(forces[at], alpha[at])
-        for k in self._between:
-            joint, place = self._cuts.place[self.held[k]]
-            torques[k] += self._cuts.scale[joint, place] * x[joint * self._cuts.width + place]
-        return torques
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +81,6 @@ class Load:
         torques: on the coordinates of the robot, shape (nv,).
         apart: part of the motion between blocks that does not come from coordinates, (cuts, 6).
         target: what the coordinates must make all handles measure, shape (columns,).
-        held: value of each held coordinate.
         values: of the bordered rows, shape (k,).
     """
 
@@ -147,7 +88,6 @@ class Load:
     torques: Array
     apart: Array
     target: Array
-    held: Array
     values: Array
 
 
@@ -189,11 +129,6 @@ class Problem:
         first = self.respond(load)
         return first if self._border is None else self._border.add(first, load)
 
-    def forces(self, load: Load, answer: Answer) -> Array:
-        """All forces on the coordinates of blocks, shape (size,)."""
-        applied = load.forces + self._coordinates.forces(answer.torques)
-        return applied + self._handles.forces(answer.x)
-
     def zero(self) -> Load:
         """No load."""
         handles, coordinates = self._handles, self._coordinates
@@ -202,26 +137,20 @@ class Problem:
             np.zeros(coordinates.nv),
             np.zeros_like(handles.blocks.bias),
             np.zeros(handles.sweeps.columns),
-            np.zeros(len(coordinates.held)),
             np.zeros(len(self._rows)),
         )
 
     def free_response(self, load: Load) -> Array:
         """Accelerations of the blocks, as if no joint held them, in the robot's coordinates."""
         forces = load.forces + self._coordinates.forces(load.torques)
-        return self._coordinates.rates(self._coordinates.respond(forces, load.held), load.apart)
+        return self._coordinates.rates(self._coordinates.respond(forces), load.apart)
 
     def respond(self, load: Load) -> Answer:
         """Solution without bordered rows."""
         handles, coordinates = self._handles, self._coordinates
         forces = load.forces + coordinates.forces(load.torques)
-        alpha = coordinates.respond(forces, load.held)
-        target = load.target
-        if len(load.held):
-            target = target.copy()
-            coordinates.ask(target, load.held)
-        y = target - handles.measure(alpha)
-        x, moved = handles.solve(y)
+        alpha = coordinates.respond(forces)
+        x, moved = handles.solve(load.target - handles.measure(alpha))
         alpha += moved
         if not np.isfinite(alpha).all():
             raise SingularMass("the joint forces are not finite; some body moves without mass")

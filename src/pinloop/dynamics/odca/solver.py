@@ -1,7 +1,7 @@
 """`ODCA`, and what it is bound to a robot: all four sweeps at a state.
 
-Every row is expressed where it costs least: loop rows as joints, a row on one coordinate (locks,
-prescribed motions) as a column of that joint's complement, any other row as a border.
+Every row is expressed where it costs least: loop rows as joints, locks as rotors that cannot be
+moved, any other row as a border.
 """
 
 from __future__ import annotations
@@ -52,15 +52,14 @@ class ArticulatedSolver(BoundStateFormulation):
         self._robot, self._rows, self._home = robot, rows.unlocked, home
         self._locked = rows.locked
         self.loop_rows = [rows.loops.rows_of[loop.name] for loop in robot.loops]
-        further = self._rows - sum(part.stop - part.start for part in self.loop_rows)
-        self._armature = np.array(model.armature)
         self.blocks = Blocks(model, block)
-        self.cuts = CutJoints(self.blocks, self._armature, further + len(self._locked) > 0)
+        self.cuts = CutJoints(self.blocks, np.array(model.armature))
         self.loops = LoopJoints(robot, self.blocks)
         units(robot, self.blocks, self.cuts, self.loops)
         self.handles = Handles(self.blocks, self.cuts, self.loops)
         self.coordinates = Coordinates(self.blocks, self.cuts, robot.nv)
-        self._caps: dict[tuple[int, ...], dict[int, Indices]] = {}
+        # Without limits, which are not known yet.
+        self.handles.sweeps.caps = self._ranks_around_home()
 
     def _update(self, q: Array, v: Array) -> None:
         """First two sweeps, and the handle equations of all pieces."""
@@ -80,14 +79,12 @@ class ArticulatedSolver(BoundStateFormulation):
             tau: applied generalised forces without gravity, shape (nv,).
             further: rows beyond loops.
         """
-        answer, forces, held, border = self._accelerate(q, v, tau, further)
+        answer = self._accelerate(q, v, tau, further)
         lam = np.zeros(self._rows)
         reactions = answer.x[self.handles.of_cuts :] * self.loops.scale
         for part, first in zip(self.loop_rows, self.loops.first, strict=False):
             lam[part] = reactions[first : first + part.stop - part.start]
-        lam[further.index[border]] = answer.multipliers
-        if len(held):
-            lam[further.index[held]] = self._held_multipliers(answer, forces, further.J[held])
+        lam[further.index] = answer.multipliers
         answer.a[self._locked] = 0.0
         return answer.a, lam
 
@@ -101,7 +98,7 @@ class ArticulatedSolver(BoundStateFormulation):
             each tree joint on its body, at and in the joint frame, shape (n, 6); wrench of each
             loop joint on its body B, at and in its frame B, shape (loops, 6).
         """
-        answer, _, _, _ = self._accelerate(q, v, tau, further)
+        answer = self._accelerate(q, v, tau, further)
         split = self.handles.of_cuts
         x_cuts = answer.x[:split].reshape(len(self.cuts.D), self.cuts.width)
         F_cuts = apply(self.cuts.D, x_cuts) + self.cuts.wrenches(answer.torques)
@@ -113,74 +110,26 @@ class ArticulatedSolver(BoundStateFormulation):
             answer.alpha, F_cuts, self.loops.on_bodies(answer.x[split:])
         ), F_loops
 
-    def _accelerate(
-        self, q: Array, v: Array, tau: Array, further: FurtherRows
-    ) -> tuple[Answer, Array, Indices, Indices]:
-        """The answer, forces on the blocks, and which rows hold and which are bordered."""
-        held, border, values = self._sort(further)
+    def _accelerate(self, q: Array, v: Array, tau: Array, further: FurtherRows) -> Answer:
         self._update(q, v)
-        problem = Problem(self.handles, self.coordinates, further.J[border])
         apart = self.blocks.bias
         if self.blocks.cuts:
             apart = apart + self.blocks.below_biases()
-        load = Load(
-            self.blocks.inertial_forces(),
-            tau,
-            apart,
-            self.handles.targets(),
-            values,
-            further.values[border],
-        )
-        answer = problem.solve(load)
-        # All forces are asked for only where something is held.
-        forces = problem.forces(load, answer) if len(held) else load.forces
-        return answer, forces, held, border
+        forces, targets = self.blocks.inertial_forces(), self.handles.targets()
+        load = Load(forces, tau, apart, targets, further.values)
+        return self._problem(further).solve(load)
 
-    def _held_multipliers(self, answer: Answer, forces: Array, J: Array) -> Array:
-        columns = list(self.coordinates.held)
-        rotors = self._armature[columns] * answer.a[columns]
-        torques = self.coordinates.holding(forces, answer.alpha, answer.x, rotors)
-        by_column = dict(zip(columns, torques, strict=True))
-        at = np.argmax(np.abs(J), axis=1)
-        return np.array([by_column[int(c)] / row[c] for c, row in zip(at, J, strict=True)])
-
-    def _sort(self, further: FurtherRows) -> tuple[Indices, Indices, Array]:
-        """Rows that hold one coordinate each, the others, and the values of held coordinates."""
-        if len(further.J) == 0:
-            self._hold(())
-            return _NONE, _NONE, further.values
-        alone = np.count_nonzero(further.J, axis=1) == 1
-        coordinate = np.argmax(np.abs(further.J), axis=1)
-        seen: dict[int, int] = {}
-        for k in np.flatnonzero(alone):
-            seen.setdefault(int(coordinate[k]), int(k))
-        columns = tuple(sorted(seen))
-        held = np.array([seen[c] for c in columns], dtype=np.intp)
-        self._hold(columns)
-        values = np.array([further.values[k] / further.J[k, coordinate[k]] for k in held])
-        rest = np.setdiff1d(np.arange(len(further.J)), held)
-        return held, rest.astype(np.intp), values
-
-    def _hold(self, columns: tuple[int, ...]) -> None:
-        """Hold coordinates, and no others; inner matrices have at most the ranks around the home.
+    def _ranks_around_home(self) -> dict[int, Indices]:
+        """The largest ranks of inner matrices at the home and beside it; none without a home.
 
         Rows that depend on each other on the manifold only (Bennett, Bricard) gain rank off it,
         inside the stages of a step, by as much as the loops are open there.
         """
-        if columns not in self._caps:
-            self._caps[columns] = {}  # without limits, which are not known yet
-            self._caps[columns] = self._ranks_around_home(columns)
-        self.handles.sweeps.caps = self._caps[columns]
-        self.coordinates.hold(columns)
-
-    def _ranks_around_home(self, columns: tuple[int, ...]) -> dict[int, Indices]:
-        """The largest ranks of inner matrices at the home and beside it; none without a home."""
         sweeps, rest = self.handles.sweeps, np.zeros(self._robot.nv)
         ranks: dict[int, Indices] = {}
         if self._home is None or not len(self.loops.D):
             return ranks
         for q in (self._home, *self._neighbours(self._home)):
-            self._hold(columns)
             self._update(q, rest)
             if not self._is_closed():
                 continue
@@ -211,24 +160,17 @@ class ArticulatedSolver(BoundStateFormulation):
 
         Args:
             q: configuration, shape (nq,).
-            v: velocity, shape (nv,).
+            v: velocity, shape (nv,); that of locked coordinates counts as zero.
             further: rows beyond loops, with their rates as values.
         """
-        _, border, values = self._sort(further)
+        v = v.copy()
+        v[self._locked] = 0.0
         self._update(q, v)
-        problem = Problem(self.handles, self.coordinates, further.J[border])
+        problem, of_loops = self._problem(further), slice(self.handles.of_cuts, None)
         nothing = problem.zero()
-        target = nothing.target
-        target[self.handles.of_cuts :] = -self.handles.measure(self.blocks.velocity())[
-            self.handles.of_cuts :
-        ]
-        load = replace(
-            nothing,
-            target=target,
-            held=values - v[list(self.coordinates.held)],
-            values=further.values[border] - further.J[border] @ v,
-        )
-        return np.asarray(v + problem.solve(load).a)
+        nothing.target[of_loops] = -self.handles.measure(self.blocks.velocity())[of_loops]
+        load = replace(nothing, values=further.values - further.J @ v)
+        return np.asarray(v + self._shift(problem, load))
 
     def position(self, q: Array, further: Callable[[Array], FurtherRows]) -> Array:
         """The configuration nearby in which all loops are closed, by Newton's method, (nq,)."""
@@ -243,13 +185,20 @@ class ArticulatedSolver(BoundStateFormulation):
             if not new < 0.5 * error:
                 return trial if new < error else best
             best, error = trial, new
-            _, border, values = self._sort(rows)
             self._update(trial, rest)
-            problem = Problem(self.handles, self.coordinates, rows.J[border])
+            problem = self._problem(rows)
             target = np.concatenate([np.zeros(self.handles.of_cuts), -residual])
-            load = replace(problem.zero(), target=target, held=values, values=rows.values[border])
-            trial = pin.integrate(self._robot.model, best, problem.solve(load).a)
+            load = replace(problem.zero(), target=target, values=rows.values)
+            trial = pin.integrate(self._robot.model, best, self._shift(problem, load))
         return best
+
+    def _problem(self, further: FurtherRows) -> Problem:
+        return Problem(self.handles, self.coordinates, further.J)
+
+    def _shift(self, problem: Problem, load: Load) -> Array:
+        shift = problem.solve(load).a
+        shift[self._locked] = 0.0
+        return shift
 
 
 @public
@@ -262,9 +211,9 @@ class ODCA(StateFormulation):
     work grows linearly with the number of bodies of chains, trees, and loops coupled along a chain.
     No mass matrix and no Jacobian of more than a block of bodies is formed.
 
-    Rows on one coordinate (locks, prescribed motions) take a column out of that joint's motion map.
-    Couplings and other rows that tie coordinates of several joints are bordered, which costs one
-    more pass over the robot for each: many of them on a large robot are for `Augmented`.
+    Locks take a column out of their joint's motion map. Couplings, prescribed motions and other
+    rows beyond loops are bordered, which costs one more pass over the robot for each: many of them
+    on a large robot are for `Augmented`.
 
     Args:
         block: neighbouring bodies enter as one piece, in joint coordinates, as long as their joints
