@@ -1,6 +1,6 @@
-"""JSON schemas in ``docs/schemas``, from the forms that check the files.
+"""JSON schemas in ``docs/schemas`` and tables of keys in the pages, from the classes of the files.
 
-Run with ``python -m tools.schemas`` from the root of the repository: it writes those that changed.
+Run with ``python -m tools.schemas`` from the root of the repository: it writes what has changed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from pinloop.boundary.json import key_table
 from pinloop.cli import sheets as cli_documents
 from pinloop.io import loopsfile
 from pinloop.safety.brakes import file as brakefile
@@ -36,14 +37,35 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
 """What makes each schema, by the name of its file."""
 
 
+TABLES = {"scenario": scenario.TABLES, "studies": studyfile.TABLES}
+"""Pages with tables of keys: each stands between ``<!-- keys of NAME -->`` and ``<!-- end -->``."""
+
+
+def with_tables(page: str, text: str) -> str:
+    """A page with its tables of keys as they are now."""
+    for name, kind in TABLES[page].items():
+        mark = f"<!-- keys of {name} -->\n"
+        before, _, rest = text.partition(mark)
+        text = before + mark + key_table(kind) + "<!-- end -->" + rest.partition("<!-- end -->")[2]
+    return text
+
+
 def text_of(name: str) -> str:
     """What the file of a schema has to say."""
     return json.dumps(SCHEMAS[name](), indent=2) + "\n"
 
 
-if __name__ == "__main__":
-    for name in SCHEMAS:
-        path = DOCS / "schemas" / f"{name}.schema.json"
-        if not path.exists() or path.read_text(encoding="utf-8") != text_of(name):
-            path.write_text(text_of(name), encoding="utf-8")
+def main() -> None:
+    """Write what has changed."""
+    texts = {DOCS / "schemas" / f"{name}.schema.json": text_of(name) for name in SCHEMAS}
+    for page in TABLES:
+        path = DOCS / f"{page}.md"
+        texts[path] = with_tables(page, path.read_text(encoding="utf-8"))
+    for path, text in texts.items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
             print(f"written: {path.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -20,10 +20,8 @@ import pytest
 import yaml
 
 import pinloop as pl
-from pinloop.boundary.json import key_table
-from pinloop.boundary.schema import keys_of
 from pinloop.cli import main as cli
-from pinloop.safety.studies.studyfile import TABLES, json_schema, read_study
+from pinloop.safety.studies.studyfile import json_schema, read_study
 
 from ..beam_files import beam
 from .commands import Captured, printed_json
@@ -446,13 +444,6 @@ def test_the_schema_is_strict() -> None:
     assert not {'"ge"', '"gt"'} & set(re.findall(r'"\w+"', json.dumps(json_schema())))
     assert set(json_schema()["required"]) == {"format", "robot"}
     assert json_schema()["additionalProperties"] is False
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_the_tables_of_keys_are_current(name: str) -> None:
-    match = re.search(rf"<!-- keys of {name} -->\n(.*?)<!-- end -->", DOCS, re.DOTALL)
-    assert match is not None and match[1] == key_table(TABLES[name])
-    assert all(key.meaning for key in keys_of(TABLES[name]).values())
 
 
 def test_the_file_of_the_documentation_is_read(tmp_path: Path) -> None:

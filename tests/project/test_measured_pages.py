@@ -10,6 +10,7 @@ import pytest
 from tools import choosing, house, pages, regularization, schemas, tolerances, validation
 
 import pinloop as pl
+from pinloop.boundary.schema import keys_of
 
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]\d+)?")
 
@@ -112,6 +113,13 @@ def test_schemas_are_current(name: str) -> None:
 def test_every_schema_is_made_by_the_program() -> None:
     names = {path.name.removesuffix(".schema.json") for path in pages.DOCS.glob("schemas/*.json")}
     assert names == set(schemas.SCHEMAS)
+
+
+@pytest.mark.parametrize("name", schemas.TABLES)
+def test_tables_of_keys_are_current(name: str) -> None:
+    assert schemas.with_tables(name, page(name)) == page(name)
+    for kind in schemas.TABLES[name].values():
+        assert all(key.meaning for key in keys_of(kind).values()), kind
 
 
 # -- tolerances -----------------------------------------------------------------------------

@@ -17,7 +17,6 @@ import pytest
 import yaml
 
 import pinloop as pl
-from pinloop.boundary.json import key_table
 from pinloop.boundary.schema import keys_of
 from pinloop.cli import main as cli
 from pinloop.scenarios import PlannedRun
@@ -438,13 +437,6 @@ def test_the_schema_fits_the_files_that_are_shipped() -> None:
 def test_the_schema_is_strict() -> None:
     assert set(json_schema()["required"]) == {"format", "robot"}
     assert json_schema()["additionalProperties"] is False
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_the_tables_of_keys_are_current(name: str) -> None:
-    match = re.search(rf"<!-- keys of {name} -->\n(.*?)<!-- end -->", DOCS, re.DOTALL)
-    assert match is not None and match[1] == key_table(TABLES[name])
-    assert all(key.meaning for key in keys_of(TABLES[name]).values())
 
 
 def pieces(note: str) -> list[str]:

@@ -136,7 +136,7 @@ def _root(
         typer.Option(
             "--import",
             metavar="MODULE",
-            help="Import a Python module first, which defines pairs or robot formats of your own.",
+            help="Import a Python module first, such as one with your own pairs or robot formats.",
         ),
     ] = None,
 ) -> None:

@@ -319,8 +319,8 @@ _ROBOT_OPTIONS = (
 HeldJoints = Annotated[
     list[str] | None,
     held_joints(
-        "Joint and the coordinate it is held at: rad, m, or with a unit, deg or mm; several "
-        f"coordinates are separated by commas. {REPEATED}",
+        "Joint and the value to hold it at, in rad or m, or with a unit, deg or mm; commas "
+        f"separate several coordinates. {REPEATED}",
         "--q",
     ),
 ]

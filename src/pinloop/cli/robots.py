@@ -65,7 +65,7 @@ def check(
         bool, flag("--kinematics-only", "Do not warn about links without mass.")
     ] = False,
     samples: Annotated[
-        int, count("Number of further configurations at which ranks are taken.")
+        int, count("Number of further configurations at which ranks are computed.")
     ] = 6,
     seed: Annotated[int, count("Seed of the random configurations.")] = 0,
     as_json: AsJson = None,
@@ -91,8 +91,8 @@ def assemble(
     near: Annotated[
         list[str] | None,
         held_joints(
-            "Joint and the coordinate it should have: kept if the loops close with it, else "
-            f"approached as far as they allow. {REPEATED}",
+            "Joint and the value it should have: kept if the loops close with it, else approached "
+            f"as closely as they allow. {REPEATED}",
             "--near",
         ),
     ] = None,
@@ -102,7 +102,7 @@ def assemble(
 ) -> int:
     """Find a configuration that closes all loops; show each joint, what moved, and the branch.
 
-    What is given with --q is kept exactly; other actuated joints stay where they are if they can.
+    Joints given with --q keep their values exactly; other actuated joints stay put if they can.
     If the robot cannot be assembled, the nearest configuration is shown, with what blocks it.
     """
     check_targets(robot.inputs, json=as_json)

@@ -57,20 +57,20 @@ def simulate(
         argument("Scenario file (docs/scenario.md).", "SCENARIO.yaml", *YAMLS),
     ],
     until: Annotated[
-        str | None, text_option("End of the run instead of that in the file: 2, 800ms.", "T")
+        str | None, text_option("End of the run, overriding the scenario: 2, 800ms.", "T")
     ] = None,
     limits: Annotated[
         str | None,
         text_option(
-            "At position limits, instead of what the file says: warn, stop the run, or 'end stop', "
-            "which joints hit.",
+            "What happens at position limits, overriding the scenario: warn, stop (the run ends), "
+            "or 'end stop' (joints hit their limits).",
             "WHAT",
         ),
     ] = None,
     output: Annotated[
         list[Path] | None,
         file_option(
-            "File to write besides those of the scenario; the end of its name says what it holds: "
+            "File to write in addition to those of the scenario; its extension says what it holds: "
             f".npz, .csv, .parquet, .html, .png, .svg, .pdf, .json. {REPEATED}",
             "--output",
             "-o",
@@ -78,11 +78,11 @@ def simulate(
     ] = None,
     force: Annotated[
         bool,
-        flag("--force", "Overwrite files of others, and write outside the scenario's folder."),
+        flag("--force", "Overwrite any file, and write outside the folder of the scenario."),
     ] = False,
     as_json: AsJson = None,
 ) -> int:
-    """Simulate a robot as a scenario file describes: start, forces, locks, events, output files.
+    """Run the simulation that a scenario file describes: start, forces, locks, events, outputs.
 
     What has been computed is written even if the run fails or is interrupted with Ctrl-C.
     """
@@ -163,12 +163,12 @@ def _code(run: Trajectory, failure: str, written: list[Path], problems: list[str
 @command(app, "play run.npz --html run.html", codes="0 done", panel=RUNS)
 def play(
     run: Annotated[
-        Path, argument("Saved run, of pinloop simulate or Trajectory.save.", "RUN.npz", ".npz")
+        Path, argument("Saved run, from pinloop simulate or Trajectory.save.", "RUN.npz", ".npz")
     ],
     html: Html = None,
     trace: Annotated[
         list[str] | None,
-        text_option(f"Frame or body whose path is drawn. {REPEATED} Default: the tool.", "FRAME"),
+        text_option(f"Frame or body whose path to draw. {REPEATED} Default: the tool.", "FRAME"),
     ] = None,
     ghost: Annotated[
         list[str] | None,

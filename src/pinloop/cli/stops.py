@@ -71,7 +71,7 @@ class Band(StrEnum):
 Pose = Annotated[
     list[str] | None,
     held_joints(
-        "Joint and its coordinate at the signal: rad, m, or with a unit, deg or mm. "
+        "Joint and its position at the signal, in rad or m, or with a unit, deg or mm. "
         f"{REPEATED} Default: zero, inside the limits, loops closed.",
         "--q",
         "--pose",
@@ -80,13 +80,13 @@ Pose = Annotated[
 Speed = Annotated[
     list[str] | None,
     text_option(
-        "Speed of all motors in percent of their limits, or a joint and its speed: rad/s, m/s, or "
-        f"with a unit, deg/s, mm/s or %. {REPEATED} Default: 100%.",
+        "Speed of all motors in percent of their limits, or a joint and its speed, in rad/s or "
+        f"m/s, or with a unit, deg/s, mm/s or %. {REPEATED} Default: 100%.",
         "PART%|NAME=VALUE",
         autocompletion=offer_joints,
     ),
 ]
-Load = Annotated[str | None, text_option("What the tool carries: 5kg, 500g.", "MASS", "--payload")]
+Load = Annotated[str | None, text_option("Payload at the tool: 5kg, 500g.", "MASS", "--payload")]
 Number = Annotated[int, typer.Option("--category", metavar="N", help="Stop category: 0, 1 or 2.")]
 OnPath = Annotated[bool, flag("--on-path", "Categories 1 and 2: slow down along the path.")]
 BrakesFile = Annotated[
@@ -129,9 +129,7 @@ EndStops = Annotated[
     bool,
     flag("--end-stops", "Let joints hit their position limits instead of passing them."),
 ]
-Until = Annotated[
-    str, typer.Option(metavar="T", help="Longest time that is simulated after the signal.")
-]
+Until = Annotated[str, typer.Option(metavar="T", help="Longest time to simulate after the signal.")]
 Html = Annotated[
     Path | None, file_option("Write a report with plots and a replay.", ends=(".html",))
 ]
@@ -271,7 +269,7 @@ def _state(
 
 brakes_app = typer.Typer(
     name="brakes",
-    help="Brakes files: what a stop depends on and a robot file does not say.",
+    help="Brakes files: what a stop depends on but a robot file does not say.",
     epilog="Example: pinloop brakes init urdf/delta.urdf -o my.brakes.yaml",
     invoke_without_command=True,
 )
@@ -279,7 +277,7 @@ brakes_app = typer.Typer(
 
 @brakes_app.callback()
 def _group(context: typer.Context) -> None:
-    """Brakes files: what a stop depends on and a robot file does not say."""
+    """Brakes files: what a stop depends on but a robot file does not say."""
     if context.invoked_subcommand is None:
         write(context.get_help(), rendered=True)
 
@@ -298,10 +296,10 @@ def init(
     ] = None,
     force: Force = False,
 ) -> int:
-    """Write a first brakes file to edit, guessed from the robot's file.
+    """Write a brakes file to start from, guessed from the robot file.
 
-    Every number in it is marked as assumed or as the robot's; replace them by those of data sheets
-    and measurements.
+    Each number in it is marked as assumed or as taken from the robot file; replace them with values
+    from data sheets and measurements.
     """
     target = robot.file.with_suffix(".brakes.yaml") if output is None else output
     check_targets(robot.inputs, force=force, output=target)

@@ -78,9 +78,9 @@ def study(
     ] = None,
     as_json: AsJson = None,
 ) -> int:
-    """Simulate stops from many states: how times and distances are distributed, worst samples.
+    """Simulate stops from many states: distributions of times and distances, worst samples.
 
-    Started again, it continues where it was interrupted. Sampled, not guaranteed.
+    Run it again to continue where it was interrupted. Results are sampled, not guaranteed.
     """
     check_targets([file], json=as_json, html=html)
     plan = read_study(file, results)
@@ -106,7 +106,7 @@ def worst(
     criterion: Annotated[
         list[str] | None,
         text_option(
-            "What to make worst: time, travel, clearance, angle:JOINT, impulse:JOINT, gear:JOINT. "
+            "What to search by: time, travel, clearance, angle:JOINT, impulse:JOINT, gear:JOINT. "
             f"{REPEATED} Default: as the study file says, else all that are not zero.",
             "NAME",
         ),
@@ -132,7 +132,7 @@ def worst(
 ) -> int:
     """Search for the worst case of a study for each criterion, starting from its worst samples.
 
-    Cases of the study that are still missing are computed first. Sampled, not guaranteed.
+    Missing cases of the study are computed first. Results are sampled, not guaranteed.
     """
     for name, folder in (("html", html), ("stops", stops)):
         if folder is not None and folder.exists() and not folder.is_dir():
@@ -262,10 +262,10 @@ def fit(
     force: Force = False,
     as_json: AsJson = None,
 ) -> int:
-    """Fit brake parameters to published or measured stops; say which these do not determine.
+    """Fit brake parameters to published or measured stops; say which of them stay undetermined.
 
-    All other numbers are those of the brakes file, at which the search also starts. A planning aid,
-    not a safety certificate.
+    All other values are those of the brakes file, where the search also starts. A planning aid, not
+    a safety certificate.
     """
     inputs = [*robot.inputs, table]
     check_targets(inputs, json=as_json)

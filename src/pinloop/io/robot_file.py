@@ -28,21 +28,21 @@ class RobotFile:
     file: Annotated[Path, existing, "URDF, SDF, MJCF, Gepetto YAML or screw table"]
     loops: Annotated[
         _ExistingPaths,
-        "file that closes the loops, if the robot's does not: a loops file, a Gepetto YAML or "
-        "an SRDF; files of the same name beside it are found anyway",
+        "file that defines the loops if the robot's does not: a loops file, a Gepetto YAML or an "
+        "SRDF; files of the same name beside the robot's are found without it",
     ] = ()
     package_dirs: Annotated[
-        Paths, "folder that holds the packages and models of package:// and model:// names"
+        Paths, "folder with the packages and models that package:// and model:// names refer to"
     ] = ()
-    model: Annotated[Name | None, "model to load from an SDF that holds several"] = None
+    model: Annotated[Name | None, "model to load from an SDF file with several"] = None
     floating_base: Annotated[bool, "let the root link float instead of fixing it to the world"] = (
         False
     )
     tolerance: Annotated[
         Annotated[float, Range(least=0, below=1)] | None,
-        "how far apart joint frames of a loop, in rad and in lengths of the robot, count as "
-        "rounded, so that the loop is closed; 0: not at all; by default 1e-4, or what the digits "
-        "of the file allow",
+        "largest gap between the frames of a loop joint, in rad and in lengths of the robot, "
+        "that counts as rounding in the file and is closed; 0: none; by default 1e-4, or what "
+        "the digits of the file allow",
     ] = None
 
     @classmethod
