@@ -10,8 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from pinloop.dynamics.odca.assembly_tree import GROUND_END, AssemblyTree, assembly_tree
-from pinloop.dynamics.odca.blocks import partition
+from pinloop.dynamics.odca.assembly_tree import GROUND_END, AssemblyTree, assembly_tree, partition
 from pinloop.dynamics.odca.sweeps import Sweeps
 
 from ..screw_tables import Array
