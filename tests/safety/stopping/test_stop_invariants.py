@@ -16,7 +16,7 @@ from pinloop.safety.stopping.phase import RELEASE, Phase, pinned_bounds
 from pinloop.safety.stopping.prepared_robot import prepare_robot
 from pinloop.safety.stopping.reference import EvenPiece, Piece
 from pinloop.safety.stopping.stick_slip import PhaseStart, decide_phase
-from pinloop.safety.stopping.stop_equations import StopEquations
+from pinloop.safety.stopping.stop_equations import StopEquations, share_evenly
 
 from ...screw_tables import Array, joint
 from .robots_to_stop import (
@@ -242,6 +242,21 @@ def test_torques_of_tied_joints_are_shared_as_evenly_as_their_brakes_allow(
     way = -int(up)
     expected = {0: way, 1: way} if excess > 0.0 else {}
     assert equations.breaking_away(0.0, now.q, none) == expected
+
+
+def test_torques_that_are_not_unique_are_shared_evenly() -> None:
+    """With one unknown by the crossings of lines, as many unknowns by linear programming."""
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        count = int(rng.integers(1, 6))
+        slopes = np.concatenate([rng.uniform(0.1, 2, count), -rng.uniform(0.1, 2, count)])
+        room = rng.normal(size=2 * count)
+        alone = share_evenly(slopes[:, None], room)
+        twice = share_evenly(np.column_stack([slopes, slopes]), room)
+        excess = float((slopes * alone[0] - room).max())
+        assert excess == pytest.approx((slopes * twice.sum() - room).max(), abs=1e-9)
+        grid = alone[0] + np.linspace(-5, 5, 2001)
+        assert excess <= (np.outer(grid, slopes) - room).max(axis=1).min() + 1e-12
 
 
 def test_bounds_of_a_drive_that_pulls_against_a_rising_brake() -> None:

@@ -33,6 +33,7 @@ __all__ = [
     "StopEquations",
     "StopTorque",
     "explained",
+    "share_evenly",
 ]
 
 Array = NDArray[np.float64]
@@ -290,20 +291,9 @@ class StopEquations:
                 (solved.holding_torque - low)[held][finite[1]],
             ]
         )
-        # Unknown: the free part of the multipliers, and the largest excess, which is minimised; as
-        # small as it likes it may not get, where teeth take any torque.
-        least = -1.0 - float(np.abs(room).max(initial=0.0))
-        best = scipy.optimize.linprog(
-            np.eye(moves.shape[1] + 1)[-1],
-            np.column_stack([A, -np.ones(len(A))]),
-            room,
-            bounds=[(None, None)] * moves.shape[1] + [(least, None)],
-            method="highs",
-        )
-        if best.x is None:
-            raise PinloopError(f"the torques that hold the joints cannot be shared: {best.message}")
+        best = share_evenly(A, room)
         torque = solved.holding_torque.copy()
-        torque[held] += moves @ best.x[:-1]
+        torque[held] += moves @ best
         return torque
 
     def _accelerate(
@@ -330,6 +320,31 @@ class StopEquations:
         part = Saddle(M.take(self._free_free), J[:, free], self.equations.rows.scale, max_rank=cap)
         a[free], lam = part.solve(rest, -gamma - J[:, held] @ given)
         return J.T @ lam
+
+
+def share_evenly(A: Array, room: Array) -> Array:
+    """The ``x`` whose largest excess of ``A x`` over ``room`` is the smallest (Chebyshev)."""
+    if A.shape[1] == 1:
+        # In one unknown, where the two lines cross that cross the highest; most often it is one.
+        slope, up = A[:, 0], A[:, 0] > 0.0
+        rising, falling = np.meshgrid(up.nonzero()[0], (slope < 0.0).nonzero()[0])
+        apart = slope[rising] - slope[falling]
+        if apart.size:
+            heights = (slope[falling] * room[rising] - slope[rising] * room[falling]) / apart
+            best = np.unravel_index(int(heights.argmax()), heights.shape)
+            return np.array([((room[rising] - room[falling]) / apart)[best]])
+    # As small as it likes the excess may not get, where teeth take any torque.
+    least = -1.0 - float(np.abs(room).max(initial=0.0))
+    solution = scipy.optimize.linprog(
+        np.eye(A.shape[1] + 1)[-1],
+        np.column_stack([A, -np.ones(len(A))]),
+        room,
+        bounds=[(None, None)] * A.shape[1] + [(least, None)],
+        method="highs",
+    )
+    if solution.x is None:
+        raise PinloopError(f"the torques that hold the joints cannot be shared: {solution.message}")
+    return np.asarray(solution.x[:-1])
 
 
 @dataclass(frozen=True, eq=False)
