@@ -1,9 +1,9 @@
 from . import forces, formulations
 from .equations import EquationsOfMotion
 from .formulations import Augmented, Formulation, MatrixFormulation, Projected, Voronets
+from .independence import dependent_coordinates, relative_projections
 from .inverse import Holonomy, christoffel, coriolis, holonomic, inverse_dynamics
 from .odca import ODCA
-from .partition import dependent_coordinates, relative_projections
 
 __all__ = [
     "ODCA",

@@ -34,6 +34,7 @@ from .formulations import (
     MatrixFormulation,
     StateFormulation,
 )
+from .independence import INFINITE, explained, general_rank, has_regular_mass, infinite_state
 from .odca.wrenches import BodyMotion, body_motion
 from .pinocchio_solver import (
     ConstraintDynamics,
@@ -42,7 +43,6 @@ from .pinocchio_solver import (
     constraint_dynamics,
     standing,
 )
-from .singularities import INFINITE, explained, general_rank, has_regular_mass, infinite_state
 
 __all__ = ["BodyMotion", "EquationsOfMotion", "Motion", "RightHandSide"]
 

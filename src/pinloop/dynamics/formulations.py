@@ -19,7 +19,7 @@ from ..constraints.rows import RowSet
 from ..errors import SingularMass
 from ..linalg.saddle import Saddle, factor_mass
 from ..tolerances import RANK
-from .partition import dependent_coordinates
+from .independence import dependent_coordinates
 
 __all__ = [
     "Augmented",

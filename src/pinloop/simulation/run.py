@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..constraints.closure import Constraints
 from ..dynamics import EquationsOfMotion
-from ..dynamics.singularities import INFINITE
+from ..dynamics.independence import INFINITE
 from ..dynamics.stiffness import (
     MANY,
     crawl_message,

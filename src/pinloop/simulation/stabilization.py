@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..boundary.arguments import checked, public
 from ..boundary.marks import Positive
 from ..dynamics import EquationsOfMotion
-from ..dynamics.partition import dependent_coordinates
+from ..dynamics.independence import dependent_coordinates
 from ..errors import BadValue
 from ..linalg.dense import lapack
 from ..linalg.saddle import Saddle

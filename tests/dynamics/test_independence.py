@@ -1,4 +1,4 @@
-"""Tests of `pinloop.dynamics.partition`: explicit formulas and all subsets by brute force."""
+"""Tests of `pinloop.dynamics.independence`: explicit formulas and all subsets by brute force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Where equations of motion degenerate: rows that depend on each other, masses, infinite states."""
+"""How many rows are independent, which coordinates depend on the others, and where that ends.
+
+Optimal coordinate partitioning (paper 1, 5.3.2); ranks of rows in general, which they need not have
+where one looks; masses that vanish, and states that are not finite.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,22 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..assembly.search import nearby_assembly
+from ..boundary.arguments import public
 from ..errors import NotFinite
+from ..linalg.dense import lapack
 from ..linalg.saddle import Saddle
 from ..model.mechanism import Mechanism
-from ..tolerances import THIN_BODY
+from ..tolerances import LAST_BITS, RANK, THIN_BODY
 
-__all__ = ["INFINITE", "explained", "general_rank", "has_regular_mass", "infinite_state"]
+__all__ = [
+    "INFINITE",
+    "dependent_coordinates",
+    "explained",
+    "general_rank",
+    "has_regular_mass",
+    "infinite_state",
+    "relative_projections",
+]
 
 Array = NDArray[np.float64]
 
@@ -25,6 +39,55 @@ _MAY_BE_SINGULAR = ("JointModelComposite", "JointModelSphericalZYX")
 """Joints at which a mass matrix can become singular."""
 _NEARBY = 4
 """Configurations beside an assembled one at which ranks are taken."""
+
+
+@public
+def relative_projections(M: Array, J: Array) -> Array:
+    """Relative projection of each coordinate direction on the constraint space (paper 1, eq. 67).
+
+    ``P_ii / M_ii`` with ``P = J' (J M^-1 J')^+ J``: 1 for a direction that the rows fix altogether,
+    0 for one that they leave free; one minus it is the projection on the tangent space (eq. 68).
+
+    Args:
+        M: mass matrix, shape (n, n).
+        J: rows, shape (m, n).
+
+    Returns:
+        Shape (n,), in [0, 1].
+    """
+    saddle = Saddle(M, J)
+    return np.asarray(np.diagonal(saddle.constraint_metric()) / np.diagonal(saddle.mass))
+
+
+@public
+def dependent_coordinates(
+    M: Array, J: Array, tolerance: float = RANK, max_rank: int | None = None
+) -> tuple[NDArray[np.intp], Array]:
+    """Coordinates that are best expressed by the others: as many as there are independent rows.
+
+    The largest relative projections one by one may give a singular set; so the largest *remaining*
+    one is taken, after the directions already chosen have been taken out (pivoted Cholesky of the
+    scaled ``P``).
+
+    Args:
+        M: mass matrix, shape (n, n).
+        J: rows, shape (m, n).
+        tolerance: fraction of the largest singular value below which rows count as dependent.
+        max_rank: number of rows that can be independent at all, if that is known to be less.
+
+    Returns:
+        Indices of the dependent coordinates, shape (rank,), best first, and what was left of the
+        projection of each when it was chosen.
+    """
+    saddle = Saddle(M, J, tolerance=tolerance, max_rank=max_rank)
+    if saddle.rank == 0:
+        return np.zeros(0, dtype=np.intp), np.zeros(0)
+    size = np.sqrt(np.diagonal(saddle.mass))
+    factor, order, rank, _ = lapack().dpstrf(
+        saddle.constraint_metric() / np.outer(size, size), tol=LAST_BITS, lower=1
+    )
+    rank = min(int(rank), saddle.rank)
+    return order[:rank].astype(np.intp) - 1, np.diagonal(factor)[:rank] ** 2
 
 
 def general_rank(
