@@ -11,7 +11,8 @@ import pytest
 from scipy.special import ellipk
 
 import pinloop as pl
-from pinloop.simulation import watching
+from pinloop.integrate import event_location
+from pinloop.simulation.events import Report
 
 from .. import switching as s
 from ..screw_tables import Array
@@ -132,6 +133,29 @@ def test_all_zeros_in_a_step_are_found_in_order(name: str, rate: float, unit: fl
     assert [label for _, label in run.events] == (["lock a", "unlock a"] * count)[:count]
     close(np.array([t for t, _ in run.events]), zeros, 1e-12)
     close(run.q[-1], np.array([0.0, 1.0]), 1e-12)
+
+
+@pytest.mark.parametrize("part", [1e-2, 1e-4])
+@pytest.mark.parametrize("kind", ["height", "potential"])
+@every_method
+def test_a_guard_that_dips_for_a_hundredth_of_a_step_is_found(
+    name: str, kind: str, part: float
+) -> None:
+    """A body thrown upwards passes a height just below its top, twice within a part of a step."""
+    method = replace(METHODS[name], largest=0.5)
+    half, top = 0.5 * part * (method.step or 0.3), 1.03
+    height = s.G * top**2 / 2 - s.G * half**2 / 2
+
+    def guard(t: float, q: Array, v: Array) -> float:
+        return float(height - q[0] if kind == "height" else np.exp(-q[0]) - np.exp(-height))
+
+    run = pl.simulate(
+        s.falling(), [0.0], [s.G * top], until=1.9, method=method,
+        events=[pl.when(guard, pl.simulation.Event(Report("up")), -1, name="up"),
+                pl.when(guard, pl.simulation.Event(Report("down")), 1, name="down")],
+    )  # fmt: skip
+    assert [label for _, label in run.events] == ["up", "down"]
+    close(np.array([t for t, _ in run.events]), top + half * np.array([-1.0, 1.0]), 1e-8)
 
 
 @pytest.mark.parametrize(
@@ -348,15 +372,14 @@ def test_limits_out_of_reach_are_left_out_and_no_hit_is_missed(
     """The same hits as if every limit were looked at in every step, with far fewer looks."""
     machine = robot("six_axis_arm")
     v = np.random.default_rng(seed).uniform(-6.0, 6.0, machine.nv)
-    looks = 0
-    value = watching._value
+    looks, nodes = 0, event_location._Polynomial.nodes
 
-    def counted(*arguments: Any) -> float:
+    def counted(self: Any, end: float) -> Any:
         nonlocal looks
         looks += 1
-        return value(*arguments)
+        return nodes(self, end)
 
-    monkeypatch.setattr(watching, "_value", counted)
+    monkeypatch.setattr(event_location._Polynomial, "nodes", counted)
 
     def hits() -> tuple[pl.Trajectory, int]:
         nonlocal looks
@@ -366,7 +389,8 @@ def test_limits_out_of_reach_are_left_out_and_no_hit_is_missed(
                           events=[pl.simulation.JointLimits()])  # fmt: skip
         return run, looks
 
-    (run, few), _ = hits(), monkeypatch.setattr(watching, "_SAFELY", 1e30)
+    run, few = hits()
+    monkeypatch.setattr(event_location, "_BERNSTEIN", np.zeros((6, 6)))
     whole, many = hits()
     assert run.events == whole.events and run.q.tobytes() == whole.q.tobytes()
     assert run.events and few < many / 4

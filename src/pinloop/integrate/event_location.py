@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import comb
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import scipy
@@ -86,6 +86,7 @@ class Guard(Generic[E]):
         accept: whether a zero that was found counts, a function of t, q, v.
         in_reach: whether there may be a zero in a step; looked at first.
         accuracy: what of each number is nothing, besides what is small against its size.
+        enough: size that is zero where a step to it ends.
         kinked: whether polynomials do not follow it; then it is sampled.
     """
 
@@ -97,6 +98,7 @@ class Guard(Generic[E]):
     accept: Callable[[float, Array, Array], bool] | None = None
     in_reach: Callable[[Step], bool] | None = None
     accuracy: Callable[[], Array] | None = None
+    enough: float = 0.0
     kinked: bool = False
 
     def at(self, t: float, q: Array, v: Array) -> float:
@@ -395,12 +397,12 @@ class _Function(Generic[E]):
         return self._guard.at(t, *self._step(t))
 
     def nodes(self, end: float) -> Iterator[Node]:
-        turns = int(float(value_powers(end) @ self._ways) / TURN)
+        turns = float(value_powers(end) @ self._ways) / TURN
         if self._guard.kinked:
-            for part in np.linspace(0.0, end, 3 + 4 * turns)[1:].tolist():
+            for part in np.linspace(0.0, end, 3 + int(4 * turns))[1:].tolist():
                 yield part, self.value(part), 0.0
             return
-        ends = np.linspace(0.0, end, 2 + min(turns, _PIECES)).tolist()
+        ends = np.linspace(0.0, end, 2 + min(int(turns), _PIECES)).tolist()
         waiting = [*zip(ends[-2::-1], ends[:0:-1], strict=True)]
         left = _HALVINGS
         while waiting:
@@ -480,7 +482,7 @@ def _time(step: Step, part: float) -> float:
     return step.t1 if part == 1.0 else step.t0 + part * (step.t1 - step.t0)
 
 
-def unit_roots(powers: Array) -> list[float]:
+def unit_roots(powers: NDArray[np.floating[Any]]) -> list[float]:
     """Real roots inside (0, 1), rising; highest power first."""
     roots = np.roots(powers)
     real = roots.real[np.abs(roots.imag) < REAL_ROOT]

@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..tolerances import DUE, SAME, STEP_INSTANT, WHOLE_STEPS
+from ..tolerances import SAME, STEP_INSTANT, WHOLE_STEPS
 from .event_location import Crossing, Guard, GuardMemory, Guards
 from .munthe_kaas import Step
 from .stepping import Flow, StepFailed, StepMemory, Stepper
@@ -206,14 +206,17 @@ class HybridIntegrator(Generic[M, E]):
                 break
             crossing, watched = guards.locate(step, state.watched)
         if crossing is None or crossing.t > state.t:
-            state = state._replace(
-                t=step.t1, q=step.q1, v=step.v1, a=step.a1, h=h, memory=memory, watched=watched
+            _, _, _, _, mode, _, _, _, passed, recent, ended = state
+            state = HybridState(
+                step.t1, step.q1, step.v1, step.a1, mode, h, memory, watched, passed, recent, ended
             )
             system.record(state, step)
         else:  # it happens where the step starts
             state = state._replace(watched=watched)
-        events = [guard.event for guard in crossing.guards] if crossing is not None else []
-        return self._happen(state, [*events, *system.due(state, begun=False)], crossing)
+        events = [*system.due(state, begun=False)]
+        if crossing is not None:
+            events += [guard.event for guard in crossing.guards]
+        return self._happen(state, events, crossing) if events else state
 
     # -- steps ------------------------------------------------------------------------------
 
@@ -261,8 +264,7 @@ class HybridIntegrator(Generic[M, E]):
                 break
             best, least = taken, abs(value)
             root -= _correction(guard, value, root, step)
-            enough = least <= 1e-3 * (guard.slack or 0.0) or root == taken.t1
-            if enough or not step.t0 < root < step.t1:
+            if least <= guard.enough or root == taken.t1 or not step.t0 < root < step.t1:
                 break
         assert best is not None
         return best, True
@@ -277,8 +279,7 @@ class HybridIntegrator(Generic[M, E]):
         while events:
             change = system.handle(state, events)
             recent = self._without_chatter(state, change.names)
-            passed = state.t + DUE * abs(state.t)
-            state = state._replace(passed=passed, recent=recent, ended=change.ended)
+            state = state._replace(passed=state.t, recent=recent, ended=change.ended)
             state = self._settled(state, change, crossing)
             if state.ended:
                 break
@@ -293,12 +294,13 @@ class HybridIntegrator(Generic[M, E]):
         old, new = system.guards(state.mode), system.guards(change.mode)
         if crossing is not None:
             watched = old.note(crossing, watched, t, q, v)
+        state = state._replace(mode=change.mode)
         if change.begins:
             q, v = change.q, change.v
             self._stepper.evaluations += 1
             a = system.flow(change.mode).acceleration(t, q, v)
             memory = state.memory.in_new_mode
-            state = state._replace(q=q, v=v, a=a, mode=change.mode, memory=memory)
+            state = state._replace(q=q, v=v, a=a, memory=memory)
             system.record(state, None)
         return state._replace(watched=new.look(t, q, v, (old, watched)))
 

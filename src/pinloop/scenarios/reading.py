@@ -36,11 +36,10 @@ from ..errors import BadValue
 from ..model.mechanism import Mechanism
 from ..simulation import events as actions
 from ..simulation.events import Event, JointLimits, Report
-from ..simulation.limits import joint_ends
+from ..simulation.limits import joint_ends, limited_ends
 from ..simulation.modes import ModalSystem, Mode
-from ..simulation.simulate import Limits, simulate
+from ..simulation.simulate import Limits, bind_events, simulate
 from ..simulation.trajectory import Trajectory
-from ..simulation.watching import bind_events, limited_ends
 from ..tables.number_format import accepted_units
 from ..units import in_units, listed
 from .outputs import Output, check_named, check_output, tried_outputs

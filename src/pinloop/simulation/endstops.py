@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..dynamics import EquationsOfMotion
 from ..dynamics.stick_slip import Contacts, solve_stick_slip
+from ..integrate import Guard
 from ..linalg.saddle import Saddle
 from ..tolerances import AT_LIMIT, HELD_SHARE, LOW_BOUNCE, NO_PULL, NO_SPEED
 from .events import BoundEvent, Touch
@@ -22,7 +24,7 @@ from .limits import JointEnd
 from .modes import Locked, ModalSystem, Mode
 from .transitions import Jump, Transition, ranks_of, recorded, warn_if_singular
 
-__all__ = ["EndStopContacts"]
+__all__ = ["NONE_TOUCHED", "EndStopContacts", "RestingEnds"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -64,8 +66,24 @@ class _Touched:
         return np.where(self.up & self.down, -np.abs(rate), np.where(self.up, rate, -rate))
 
 
+class RestingEnds(NamedTuple):
+    """What is to be known of end stops on which joints rest, besides those that are rows.
+
+    Args:
+        implied: those that need no row because other rows do their work.
+        noise: what of their pull is rounding [N m, N].
+    """
+
+    implied: frozenset[JointEnd]
+    noise: float
+
+
+NONE_TOUCHED = RestingEnds(frozenset(), 0.0)
+"""No joint rests on an end stop."""
+
+
 class EndStopContacts:
-    """The end stops of a run, and which of them need no row because other rows do their work.
+    """The end stops of a run.
 
     Args:
         system: equations of motion by mode.
@@ -76,10 +94,10 @@ class EndStopContacts:
     def __init__(self, system: ModalSystem, ends: Sequence[JointEnd], restitution: float) -> None:
         self._system, self._ends, self._restitution = system, tuple(ends), restitution
         self._unit = np.where(system.robot.is_translation, system.robot.length, 1.0)
-        self._implied: frozenset[JointEnd] = frozenset()
-        self._noise = 0.0
-        self._hits = {end: self._hit(end) for end in self._ends}
-        self.events = [*self._hits.values(), *(self._release(end) for end in self._ends)]
+        self._hits = {
+            end: end.guard(BoundEvent(end.name, Touch(end.name)), one_sided=True)
+            for end in self._ends
+        }
 
     def at(self, q: Array, mode: Mode) -> list[JointEnd]:
         """The end stops that coordinates are at which no lock holds.
@@ -96,14 +114,29 @@ class EndStopContacts:
             and not mode.holds(end.joint, end.axes)
         ]
 
-    def hits(self, ends: Sequence[JointEnd]) -> list[BoundEvent]:
-        """The events of coming to some end stops."""
-        return [self._hits[end] for end in ends]
+    def hits(self, q: Array, mode: Mode) -> list[BoundEvent]:
+        """The events of coming to the end stops that coordinates are at; see `at`."""
+        return [self._hits[end].event for end in self.at(q, mode)]
+
+    def guards(self, mode: Mode, resting: RestingEnds) -> list[Guard[BoundEvent]]:
+        """Where coordinates come to end stops, and where these would have to pull.
+
+        Args:
+            mode: the mode.
+            resting: the end stops on which joints rest in it.
+        """
+        hits = [
+            guard
+            for end, guard in self._hits.items()
+            if not mode.holds(end.joint, end.axes) and end not in resting.implied
+        ]
+        held = [end for end in self._ends if _contact(end) in mode.locks]
+        return hits + [self._release(end, mode, resting.noise) for end in held]
 
     def settle(
         self, t: float, q: Array, v: Array, before: Mode, wanted: Mode, events: tuple[str, ...]
-    ) -> Transition | None:
-        """Decide all end stops that joints are at; None if nothing changes.
+    ) -> tuple[Transition | None, RestingEnds]:
+        """Decide all end stops that joints are at; no transition if nothing changes.
 
         Args:
             t: time [s].
@@ -123,25 +156,27 @@ class EndStopContacts:
         still = NO_SPEED * max(1.0, float(np.abs(v).max(initial=0.0)))
         hit = touched.inward(start) < -still
         v_plus, push = self._after_impact(base, (t, q, start), (M, J, b), touched, still)
-        pushing, implied = self._pushing(base, t, q, v_plus, touched, still)
+        pushing, idle, noise = self._pushing(base, t, q, v_plus, touched, still)
         after = _with_contacts(wanted, ends, touched, pushing)
         v_plus = np.where(self._system.locked(after), 0.0, v_plus)
-        self._implied = frozenset(
-            end for end in ends if implied[np.flatnonzero(touched.columns == end.column)[0]]
+        implied = frozenset(
+            end for end in ends if idle[np.flatnonzero(touched.columns == end.column)[0]]
         )
-        names = (*events, *_names(ends, touched, hit, before, after, self._implied))
+        resting = RestingEnds(implied, noise)
+        names = (*events, *_names(ends, touched, hit, before, after, implied))
         if after == before and not push.any() and np.array_equal(start, v):
-            return None
+            return None, resting
         jump = _jump(base, M, (J, b), v, v_plus, (ends, touched, push))
         modes = before, after
         if before.without_contacts == wanted:  # what end stops add is independent wherever it is
             rank = Saddle(M, jump.J).rank
-            return recorded(self._system, (t, q, v), jump, modes, 2 * ((rank, rank),), names)
+            ranks = 2 * ((rank, rank),)
+            return recorded(self._system, (t, q, v), jump, modes, ranks, names), resting
         ranks = ranks_of(self._system, modes, q)
         transition = recorded(self._system, (t, q, v), jump, modes, ranks, names)
         left = base.rows.scale * (J @ v_plus - b)
         warn_if_singular(self._system, transition, float(np.linalg.norm(left)))
-        return transition
+        return transition, resting
 
     def _after_impact(
         self,
@@ -181,8 +216,8 @@ class EndStopContacts:
 
     def _pushing(
         self, base: EquationsOfMotion, t: float, q: Array, v: Array, touched: _Touched, still: float
-    ) -> tuple[NDArray[np.int64], Mask]:
-        """Directions in which end stops push that need a row, 0 for others; and who needs none.
+    ) -> tuple[NDArray[np.int64], Mask, float]:
+        """Directions in which end stops push that need a row, 0 for others; who needs none; noise.
 
         Of end stops that depend on each other, so many are left out that the rest is independent
         and still pushes (Carathéodory).
@@ -190,53 +225,24 @@ class EndStopContacts:
         resting = touched.inward(v) <= still
         _, torque, sticks = _accelerations(base, t, q, v, touched, resting)
         M, f, J, _, _ = base.system(t, q, v)
-        self._noise = NO_PULL * float(np.abs(f).max(initial=0.0)) + NO_SPEED
+        noise = NO_PULL * float(np.abs(f).max(initial=0.0)) + NO_SPEED
         at = np.flatnonzero(sticks)
         way = np.where(torque != 0.0, np.sign(torque), np.where(touched.up, 1.0, -1.0))
         needed = _independent(M, J, base.rows.scale, touched.columns[at], torque[at], way[at])
         pushing = np.zeros(len(resting), dtype=np.int64)
         pushing[at[needed]] = way[at[needed]].astype(np.int64)
-        return pushing, sticks & (pushing == 0)
+        return pushing, sticks & (pushing == 0), noise
 
-    # -- events -----------------------------------------------------------------------------
-
-    def _hit(self, end: JointEnd) -> BoundEvent:
-        """A coordinate comes to an end stop."""
-        return BoundEvent(
-            end.name,
-            Touch(end.name),
-            lambda t, q, v: end.beyond(q),
-            None,
-            1,
-            lambda mode: not mode.holds(end.joint, end.axes) and end not in self._implied,
-            _whatever,
-            one_sided=True,
-            crossing=(end.cell, end.column, end.level),
-        )
-
-    def _release(self, end: JointEnd) -> BoundEvent:
+    def _release(self, end: JointEnd, mode: Mode, noise: float) -> Guard[BoundEvent]:
         """An end stop would have to pull."""
         contact = _contact(end)
         label = ".".join((contact.label, *contact.axes))
 
         def pull(t: float, q: Array, v: Array) -> float:
-            return end.sign * self._system.row_reaction(label, t, q, v) - self._noise
+            return end.sign * self._system.row_reaction(mode, label, t, q, v) - noise
 
         name = f"release from {end.name}"
-        return BoundEvent(
-            name,
-            Touch(name),
-            pull,
-            None,
-            1,
-            lambda mode: contact in mode.locks,
-            _whatever,
-            one_sided=True,
-        )
-
-
-def _whatever(t: float, q: Array, v: Array) -> bool:
-    return True
+        return Guard(BoundEvent(name, Touch(name)), pull, 1, one_sided=True)
 
 
 def _contact(end: JointEnd) -> Locked:

@@ -254,8 +254,9 @@ def close_loop(loop: str, at: float | None = None, *, tolerance: float = 1e-4) -
 def when(guard: Guard, action: Event, direction: int = 0, *, name: str = "") -> Event:
     """Do something when a function of the state passes through zero.
 
-    Guards are looked at eight times in a step: two zeros closer together than that may be missed,
-    which ``largest=`` of the method prevents.
+    Zeros are found however close together they are, if the guard is smooth in the state: in each
+    step it is followed by polynomials, whose extrema are known. Of a guard with jumps or kinks
+    two zeros within a small part of a step may be missed; ``largest=`` of the method prevents that.
 
     Args:
         guard: function of t, q, v.
@@ -325,29 +326,19 @@ class EndStops:
 
 @dataclass(frozen=True, eq=False)
 class BoundEvent:
-    """An event as a run watches it.
+    """An event as a run looks for it.
 
     Args:
         label: name for messages.
         action: what happens.
-        guard: function of t, q, v whose zero is looked for; None for an event at a time.
-        at: time [s] of an event at a time.
-        direction: +1 rising zeros only, -1 falling ones, 0 both.
-        active: whether it is watched in a mode.
-        accept: whether a zero that was found counts.
-        at_once: whether it has happened already where it starts to be watched.
-        one_sided: whether it is yet to happen wherever it is watched, also if it starts at zero.
-        crossing: for a guard that is a coordinate less a value, up to the sign: the place of the
-            coordinate in q and in v, and the value.
+        at: time [s] of an event at a time; that of no other comes.
+        active: whether its guard is looked at in a mode.
+        at_once: whether it has happened already where its guard begins to be looked at; a function
+            of the mode and of t, q, v.
     """
 
     label: str
     action: Action
-    guard: Guard | None
-    at: float | None
-    direction: int
-    active: Callable[[Mode], bool]
-    accept: Callable[[float, Array, Array], bool]
-    at_once: Callable[[float, Array, Array], bool] | None = None
-    one_sided: bool = False
-    crossing: tuple[int, int, float] | None = None
+    at: float = np.inf
+    active: Callable[[Mode], bool] = lambda mode: True
+    at_once: Callable[[Mode, float, Array, Array], bool] | None = None

@@ -10,17 +10,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..assembly.search import limit_slack, limited_coordinates
 from ..errors import BadValue
-from ..integrate import Step, hermite
+from ..integrate import Coordinate, Guard, Step, hermite, unit_roots
 from ..model.mechanism import Mechanism
 from ..model.tree import coordinate_names
-from ..tolerances import LIMIT_PASSED, REAL_ROOT, SAME
+from ..tolerances import LIMIT_PASSED, SAME
 
 __all__ = [
     "JointEnd",
@@ -29,11 +29,12 @@ __all__ = [
     "described",
     "ends_seen_from",
     "joint_ends",
+    "limited_ends",
     "require_within",
-    "unit_roots",
 ]
 
 Array = NDArray[np.float64]
+E = TypeVar("E")
 
 _REACH = 1.0 + SAME
 
@@ -107,6 +108,11 @@ class JointEnd:
         """How far a configuration is beyond the end, negative inside [rad, m]."""
         return float(self.sign * (q[self.cell] - self.level))
 
+    def guard(self, event: E, *, one_sided: bool = False) -> Guard[E]:
+        """The coordinate comes to the end from inside; see `Guard`."""
+        value = Coordinate(self.column, self.cell, float(self.sign), self.level)
+        return Guard(event, value, 1, one_sided)
+
 
 def joint_ends(robot: Mechanism) -> tuple[JointEnd, ...]:
     """All ends of ranges that the coordinates of a robot have, as assembly respects them."""
@@ -134,6 +140,17 @@ def ends_seen_from(ends: Sequence[JointEnd], q: Array) -> tuple[JointEnd, ...]:
         replace(end, level=float(q[end.cell])) if 0.0 < end.beyond(q) <= end.slack else end
         for end in ends
     )
+
+
+def limited_ends(
+    ends: Sequence[JointEnd], robot: Mechanism, joints: tuple[str, ...] | None
+) -> list[JointEnd]:
+    """The ends of the ranges of some joints, each of which must have one."""
+    for name in joints or ():
+        robot.coordinates(name)
+        if not any(end.joint == name for end in ends):
+            raise BadValue(f"joint '{name}' has no position limits that could be watched")
+    return [end for end in ends if joints is None or end.joint in joints]
 
 
 def require_within(robot: Mechanism, ends: Sequence[JointEnd], q: Array) -> None:
@@ -251,10 +268,3 @@ def described(robot: Mechanism, passed: LimitPassed, start: float) -> str:
 def _length(linear: bool, value: float) -> str:
     """An angle in radians and degrees, or a length."""
     return f"{value:.4g} m" if linear else f"{value:.4g} rad ({np.degrees(value):.4g} deg)"
-
-
-def unit_roots(powers: NDArray[np.floating[Any]]) -> list[float]:
-    """Real roots inside (0, 1), rising; highest power first."""
-    roots = np.roots(powers)
-    real = roots.real[np.abs(roots.imag) < REAL_ROOT]
-    return sorted(float(root) for root in real if 0.0 < root < 1.0)

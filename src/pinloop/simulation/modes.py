@@ -199,9 +199,6 @@ class ModalSystem:
         forces: what acts besides gravity.
         formulation: how reactions are eliminated.
         regularization: remove redundant loop rows in every mode.
-
-    Attributes:
-        current: the mode that a run is in, for guards that ask for reactions.
     """
 
     def __init__(
@@ -217,7 +214,6 @@ class ModalSystem:
         self._rows, self._forces = tuple(rows), tuple(forces)
         self._formulation = formulation
         self._regularization = regularization
-        self.current = Mode()
         self._robots: dict[frozenset[str], Mechanism] = {}
         self._chosen: dict[tuple[int, ...], Mechanism] = {}
         self._chooser: RowChooser | None = None
@@ -306,9 +302,9 @@ class ModalSystem:
             mask[locked_columns(self.robot, lock)] = True
         return mask
 
-    def row_reaction(self, label: str, t: float, q: Array, v: Array) -> float:
-        """Torque or force of one row in the current mode."""
-        equations = self.equations(self.current)
+    def row_reaction(self, mode: Mode, label: str, t: float, q: Array, v: Array) -> float:
+        """Torque or force of one row in a mode."""
+        equations = self.equations(mode)
         motion = equations.motion(t, q, v)
         return float(motion.multipliers[equations.rows.labels.index(label)])
 

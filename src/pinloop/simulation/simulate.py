@@ -1,9 +1,13 @@
-"""`simulate`: a robot, a start, forces, events, an end; the loop over time is in `run`."""
+"""`simulate`: a robot, a start, forces, events, an end; what happens in between is in `run`.
+
+Events are bound to the robot here: names and times are checked, guards that need it are made.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Literal
 
@@ -11,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..boundary.arguments import public, require_kind
+from ..constraints.closure import Constraints
 from ..constraints.rows import Row
 from ..dynamics import Formulation
 from ..dynamics.forces import (
@@ -20,21 +25,30 @@ from ..dynamics.forces import (
     TorqueFunction,
     file_losses,
 )
-from ..errors import BadValue
-from ..integrate import EveryStep, MuntheKaas, Samples
+from ..errors import BadValue, PinloopError
+from ..integrate import EveryStep, Guard, MuntheKaas, Samples
 from ..model.mechanism import Mechanism, blaming_links, require_robot
+from ..tolerances import LEAVING
 from .endstops import EndStopContacts
-from .events import BoundEvent, EndStops, Event, JointLimits
+from .events import (
+    BoundEvent,
+    CloseLoop,
+    EndStops,
+    Event,
+    JointLimits,
+    Report,
+    Stop,
+    Unlock,
+)
 from .initial_state import consistent_start
-from .limits import JointEnd, ends_seen_from, joint_ends, require_within
+from .limits import JointEnd, ends_seen_from, joint_ends, limited_ends, require_within
 from .modes import ModalSystem, Mode, RobotManifold
 from .progress import progress_bar
-from .run import Run
+from .run import BoundEvents, Run
 from .stabilization import Projection
 from .trajectory import Trajectory
-from .watching import bind_events, limited_ends, stop_at
 
-__all__ = ["Limits", "simulate"]
+__all__ = ["Limits", "bind_events", "simulate"]
 
 Array = NDArray[np.float64]
 Limits = Literal["warn", "stop", "end stop"] | EndStops
@@ -137,9 +151,10 @@ def simulate(
     )
     ends = ends_seen_from(joint_ends(robot), q0)
     stops, contacts = _at_limits(system, limits, ends, q0)
+    bound = replace(bound, guards=(*bound.guards, *stops))
     run = Run(
-        system, method or MuntheKaas(), stabilization, (start, until), bound + stops, recording,
-        ends, contacts,
+        system, method or MuntheKaas(), stabilization, (start, until), bound, recording, ends,
+        contacts,
     )  # fmt: skip
     with _progress(progress, span, robot.name) as report:
         return run.go(mode, q0, v0, report)
@@ -160,8 +175,8 @@ def _at_limits(
     limits: Limits,
     ends: Sequence[JointEnd],
     q: Array,
-) -> tuple[list[BoundEvent], EndStopContacts | None]:
-    """Events that end a run at limits, and limits that are end stops; the start is checked."""
+) -> tuple[list[Guard[BoundEvent]], EndStopContacts | None]:
+    """Guards that end a run at limits, and limits that are end stops; the start is checked."""
     if limits == "warn":
         return [], None
     stops = EndStops() if limits == "end stop" else limits
@@ -176,7 +191,107 @@ def _at_limits(
     require_within(robot, ends, q)
     if isinstance(stops, EndStops):
         return [], EndStopContacts(system, ends, float(stops.restitution)) if ends else None
-    return [stop_at(system, end) for end in ends], None
+    return [_stop_at(system, end) for end in ends], None
+
+
+def bind_events(
+    system: ModalSystem, events: Sequence[Event | JointLimits], start: float, until: float
+) -> BoundEvents:
+    """Bind events to a robot: check names and times, add the guards that need the robot."""
+    timed: list[BoundEvent] = []
+    guards: list[Guard[BoundEvent]] = []
+    for event in [events] if isinstance(events, (Event, JointLimits)) else events:
+        if isinstance(event, JointLimits):
+            ends = limited_ends(joint_ends(system.robot), system.robot, event.joints)
+            guards += [end.guard(_reach(end, Report(end.name))) for end in ends]
+            continue
+        if not isinstance(event, Event):
+            raise BadValue(f"{event!r} is no event; use pl.lock, pl.when, pl.stop_when, ...")
+        _check_action(system, event)
+        bound = BoundEvent(event.label, event.action)
+        if event.at is not None:
+            if not start <= event.at <= until:
+                raise BadValue(
+                    f"event '{event.label}' is at t = {event.at} s, outside the run from {start} "
+                    f"to {until} s"
+                )
+            timed.append(replace(bound, at=event.at))
+        elif event.guard is not None:
+            guards.append(Guard(bound, _checked(event), event.direction))
+        elif isinstance(event.action, CloseLoop):
+            guards.append(_meeting(system, event.action, bound))
+        else:
+            raise BadValue(f"event '{event.label}' has neither a time (at=) nor a guard (pl.when)")
+    return BoundEvents(tuple(sorted(timed, key=lambda event: event.at)), tuple(guards))
+
+
+def _check_action(system: ModalSystem, event: Event) -> None:
+    """Refuse what the robot does not have."""
+    action = event.action
+    if isinstance(action, Unlock):
+        system.check(Mode(action.joint))
+    elif isinstance(action, CloseLoop):
+        system.check(Mode(opened=frozenset({action.loop})))
+    else:
+        system.check(action.apply(Mode()))
+
+
+def _checked(event: Event) -> Callable[[float, Array, Array], float]:
+    """The guard of a user, which must give a finite number."""
+    guard = event.guard
+    assert guard is not None
+
+    def value(t: float, q: Array, v: Array) -> float:
+        try:
+            # Copies: a guard must not be able to move the robot.
+            number = float(guard(t, q.copy(), v.copy()))
+        except PinloopError:
+            raise
+        except Exception as error:
+            raise BadValue(
+                f"the guard of event '{event.label}' must return a number for t, q, v, but raised "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        if not np.isfinite(number):
+            raise BadValue(f"the guard of event '{event.label}' is {number} at t = {t:.6g} s")
+        return number
+
+    return value
+
+
+def _meeting(system: ModalSystem, action: CloseLoop, bound: BoundEvent) -> Guard[BoundEvent]:
+    """Close a loop where its frames are nearest: the residual stops shrinking there."""
+    rows = Constraints(system.robot, full=True)
+    part = rows.rows_of[action.loop]
+
+    def approach(t: float, q: Array, v: Array) -> float:
+        return float(rows.residual(q)[part] @ (rows.jacobian(q)[part] @ v))
+
+    def near(t: float, q: Array, v: Array) -> bool:
+        return float(np.linalg.norm(rows.residual(q)[part])) <= action.tolerance
+
+    bound = replace(bound, active=lambda mode: action.loop in mode.opened)
+    return Guard(bound, approach, 1, accept=near)
+
+
+def _stop_at(system: ModalSystem, end: JointEnd) -> Guard[BoundEvent]:
+    """End the run where a coordinate comes to its limit, or is there and on the way out."""
+
+    def leaving(mode: Mode, t: float, q: Array, v: Array) -> bool:
+        rate = end.sign * v[end.column]
+        if end.beyond(q) < -LEAVING or rate < -LEAVING:
+            return False
+        if rate > LEAVING:
+            return True
+        a = system.equations(mode).acceleration(t, q, v)
+        return bool(end.sign * a[end.column] > LEAVING)
+
+    return end.guard(replace(_reach(end, Stop(end.name)), at_once=leaving))
+
+
+def _reach(end: JointEnd, action: Report | Stop) -> BoundEvent:
+    """A coordinate comes to an end of its range from inside."""
+    return BoundEvent(end.name, action, active=lambda mode: not mode.holds(end.joint, end.axes))
 
 
 def _span(start: float, until: float) -> float:
