@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Literal
 
@@ -23,7 +22,7 @@ from ..errors import BadValue, PinloopError
 from ..linalg.saddle import Elimination, Saddle
 from ..model.mechanism import Mechanism
 from ..model.workspace import WorkSpace, create_data
-from ..tolerances import ASSEMBLED, RANK
+from ..tolerances import ASSEMBLED
 from .applied import AppliedForces
 from .forces import Force
 from .formulations import (
@@ -32,7 +31,9 @@ from .formulations import (
     Formulation,
     FurtherRows,
     MatrixFormulation,
+    Motion,
     StateFormulation,
+    with_reactions,
 )
 from .independence import INFINITE, explained, general_rank, has_regular_mass, infinite_state
 from .odca.wrenches import BodyMotion, body_motion
@@ -51,25 +52,6 @@ System = tuple[Array, Array, Array, Array, int | None]
 """See `EquationsOfMotion.system`."""
 
 _DERIVED = ("rank", "max_rank", "_constraint_dynamics", "_standing")
-
-
-@dataclass(frozen=True, eq=False)
-class Motion:
-    """Accelerations and reactions at one state.
-
-    Args:
-        a: acceleration, shape (nv,).
-        multipliers: reaction per row [N m, N], shape (rows,); the smallest ones if not unique.
-        determined: per row, whether its reaction is unique, shape (rows,).
-        rank: number of independent rows.
-        constraint_force: ``J' lam``, shape (nv,); always unique.
-    """
-
-    a: Array
-    multipliers: Array
-    determined: NDArray[np.bool_]
-    rank: int
-    constraint_force: Array
 
 
 @public
@@ -236,7 +218,7 @@ class EquationsOfMotion:
         with self.robot.workspace() as data:
             a, lam = self._solve(data, t, q, v)
             M, f, J, _, _ = self._system(data, t, q, v)
-            return self._with_reactions(M, f, J, a, lam)
+            return with_reactions(self.rows, M, f, J, a, lam)
 
     def jump(self, t: float, q: Array, v: Array) -> Motion:
         """Jump of a velocity to the nearest one, in the kinetic metric, that all rows allow.
@@ -247,24 +229,7 @@ class EquationsOfMotion:
         free, u = self._elimination, self.rows.unlocked
         M_ff, f, J_f, rates = free.reduce(M, np.zeros(len(v)), J[:u], (b - J @ v)[:u], still)
         x, impulse = Saddle(M_ff, J_f, self.rows.scale[:u]).solve(f, rates)
-        return self._with_reactions(M, np.zeros(len(v)), J, free.restore(x, still), impulse)
-
-    def _with_reactions(self, M: Array, f: Array, J: Array, a: Array, lam: Array) -> Motion:
-        """Reactions of locks from the equations of their coordinates; the smallest ones of all.
-
-        Args:
-            M: mass matrix, shape (nv, nv).
-            f: forces, shape (nv,).
-            J: all rows, shape (rows, nv).
-            a: solution of ``M a = f + J' lam``, shape (nv,).
-            lam: reactions of the rows that are not those of locks.
-        """
-        saddle, scale = Saddle(M, J, self.rows.scale), self.rows.scale
-        missing = M @ a - f - J[: len(lam)].T @ lam
-        lam = np.append(lam, missing[self.rows.lock_columns])
-        if saddle.rank < len(J):
-            lam = scale * np.linalg.lstsq((scale[:, None] * J).T, J.T @ lam, rcond=RANK)[0]
-        return Motion(a, lam, saddle.determined, saddle.rank, J.T @ lam)
+        return with_reactions(self.rows, M, np.zeros(len(v)), J, free.restore(x, still), impulse)
 
     def body_motion(self, t: float, q: Array, v: Array) -> BodyMotion:
         """Accelerations of all bodies and wrenches in all joints at a state.

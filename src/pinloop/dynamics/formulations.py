@@ -28,9 +28,11 @@ __all__ = [
     "Formulation",
     "FurtherRows",
     "MatrixFormulation",
+    "Motion",
     "Projected",
     "StateFormulation",
     "Voronets",
+    "with_reactions",
 ]
 
 Array = NDArray[np.float64]
@@ -64,6 +66,44 @@ class BoundFormulation(ABC):
             gamma: velocity-dependent part of the rows, shape (m,).
             max_rank: number of rows that can be independent at all, if that is less than m.
         """
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """Accelerations and reactions at one state.
+
+    Args:
+        a: acceleration, shape (nv,).
+        multipliers: reaction per row [N m, N], shape (rows,); the smallest ones if not unique.
+        determined: per row, whether its reaction is unique, shape (rows,).
+        rank: number of independent rows.
+        constraint_force: ``J' lam``, shape (nv,); always unique.
+    """
+
+    a: Array
+    multipliers: Array
+    determined: NDArray[np.bool_]
+    rank: int
+    constraint_force: Array
+
+
+def with_reactions(rows: RowSet, M: Array, f: Array, J: Array, a: Array, lam: Array) -> Motion:
+    """A motion with the reactions of locks, from the equations of their coordinates.
+
+    Args:
+        rows: all rows of the robot.
+        M: mass matrix, shape (nv, nv).
+        f: forces, shape (nv,).
+        J: all rows, shape (rows, nv).
+        a: solution of ``M a = f + J' lam``, shape (nv,).
+        lam: reactions of the rows that are not those of locks.
+    """
+    saddle, scale = Saddle(M, J, rows.scale), rows.scale
+    missing = M @ a - f - J[: len(lam)].T @ lam
+    lam = np.append(lam, missing[rows.lock_columns])
+    if saddle.rank < len(J):
+        lam = scale * np.linalg.lstsq((scale[:, None] * J).T, J.T @ lam, rcond=RANK)[0]
+    return Motion(a, lam, saddle.determined, saddle.rank, J.T @ lam)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +186,17 @@ Formulation = MatrixFormulation | StateFormulation
 """A way to eliminate the reactions."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Bound(BoundFormulation):
+    scale: Array
+    solver: Callable[..., tuple[Array, Array]]
+
+    def solve(
+        self, M: Array, J: Array, f: Array, gamma: Array, max_rank: int | None = None
+    ) -> tuple[Array, Array]:
+        return self.solver(self.scale, M, J, f, gamma, max_rank)
+
+
 @public
 @dataclass(frozen=True)
 class Augmented(MatrixFormulation):
@@ -153,17 +204,13 @@ class Augmented(MatrixFormulation):
 
     def bind(self, scale: Array) -> BoundFormulation:
         """Return the formulation with the units of a robot's rows."""
-        return _BoundAugmented(scale)
+        return _Bound(scale, _augmented)
 
 
-class _BoundAugmented(BoundFormulation):
-    def __init__(self, scale: Array) -> None:
-        self._scale = scale
-
-    def solve(
-        self, M: Array, J: Array, f: Array, gamma: Array, max_rank: int | None = None
-    ) -> tuple[Array, Array]:
-        return Saddle(M, J, self._scale, max_rank=max_rank).solve(f, -gamma)
+def _augmented(
+    scale: Array, M: Array, J: Array, f: Array, gamma: Array, max_rank: int | None
+) -> tuple[Array, Array]:
+    return Saddle(M, J, scale, max_rank=max_rank).solve(f, -gamma)
 
 
 @public
@@ -177,28 +224,24 @@ class Projected(MatrixFormulation):
 
     def bind(self, scale: Array) -> BoundFormulation:
         """Return the formulation with the units of a robot's rows."""
-        return _BoundProjected(scale)
+        return _Bound(scale, _projected)
 
 
-class _BoundProjected(BoundFormulation):
-    def __init__(self, scale: Array) -> None:
-        self._scale = scale
-
-    def solve(
-        self, M: Array, J: Array, f: Array, gamma: Array, max_rank: int | None = None
-    ) -> tuple[Array, Array]:
-        rows = self._scale[:, None] * J
-        # In coordinates z = L' a the metric is the identity and J^+ an ordinary pseudoinverse.
-        _, L, weight = factor_mass(M, rows)
-        inverse = np.linalg.inv(L)
-        plus = _pseudoinverse(rows @ inverse.T, max_rank)
-        free = inverse @ f
-        along = free - plus @ (rows @ (inverse.T @ free))
-        a = inverse.T @ (along - plus @ (self._scale * gamma))
-        lam = plus.T @ (L.T @ a - free)
-        if weight:  # see `saddle`
-            lam -= weight * (rows @ a)
-        return a, self._scale * lam
+def _projected(
+    scale: Array, M: Array, J: Array, f: Array, gamma: Array, max_rank: int | None
+) -> tuple[Array, Array]:
+    rows = scale[:, None] * J
+    # In coordinates z = L' a the metric is the identity and J^+ an ordinary pseudoinverse.
+    _, L, weight = factor_mass(M, rows)
+    inverse = np.linalg.inv(L)
+    plus = _pseudoinverse(rows @ inverse.T, max_rank)
+    free = inverse @ f
+    along = free - plus @ (rows @ (inverse.T @ free))
+    a = inverse.T @ (along - plus @ (scale * gamma))
+    lam = plus.T @ (L.T @ a - free)
+    if weight:  # see `saddle`
+        lam -= weight * (rows @ a)
+    return a, scale * lam
 
 
 @public
@@ -212,29 +255,25 @@ class Voronets(MatrixFormulation):
 
     def bind(self, scale: Array) -> BoundFormulation:
         """Return the formulation with the units of a robot's rows."""
-        return _BoundVoronets(scale)
+        return _Bound(scale, _voronets)
 
 
-class _BoundVoronets(BoundFormulation):
-    def __init__(self, scale: Array) -> None:
-        self._scale = scale
-
-    def solve(
-        self, M: Array, J: Array, f: Array, gamma: Array, max_rank: int | None = None
-    ) -> tuple[Array, Array]:
-        rows = self._scale[:, None] * J
-        dependent, _ = dependent_coordinates(M, rows, max_rank=max_rank)
-        independent = np.setdiff1d(np.arange(len(M)), dependent)
-        # Rows that others contain on the manifold only are met in the least-squares sense off it.
-        wanted = np.column_stack([rows[:, independent], self._scale * gamma])
-        met = np.linalg.lstsq(rows[:, dependent], -wanted, rcond=None)[0]
-        F, drift = np.zeros((len(M), len(independent))), np.zeros(len(M))
-        F[independent, np.arange(len(independent))] = 1.0
-        F[dependent], drift[dependent] = met[:, :-1], met[:, -1]
-        du = _solve(F.T @ M @ F, F.T @ (f - M @ drift))
-        a = F @ du + drift
-        lam = np.linalg.lstsq(rows.T, M @ a - f, rcond=RANK)[0]
-        return a, self._scale * lam
+def _voronets(
+    scale: Array, M: Array, J: Array, f: Array, gamma: Array, max_rank: int | None
+) -> tuple[Array, Array]:
+    rows = scale[:, None] * J
+    dependent, _ = dependent_coordinates(M, rows, max_rank=max_rank)
+    independent = np.setdiff1d(np.arange(len(M)), dependent)
+    # Rows that others contain on the manifold only are met in the least-squares sense off it.
+    wanted = np.column_stack([rows[:, independent], scale * gamma])
+    met = np.linalg.lstsq(rows[:, dependent], -wanted, rcond=None)[0]
+    F, drift = np.zeros((len(M), len(independent))), np.zeros(len(M))
+    F[independent, np.arange(len(independent))] = 1.0
+    F[dependent], drift[dependent] = met[:, :-1], met[:, -1]
+    du = _solve(F.T @ M @ F, F.T @ (f - M @ drift))
+    a = F @ du + drift
+    lam = np.linalg.lstsq(rows.T, M @ a - f, rcond=RANK)[0]
+    return a, scale * lam
 
 
 def _pseudoinverse(A: Array, max_rank: int | None) -> Array:

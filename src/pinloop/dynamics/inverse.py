@@ -6,8 +6,9 @@ configuration group, and the object of non-holonomy (eq. 60): do velocity rows r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pinocchio as pin
@@ -17,7 +18,6 @@ from ..assembly.search import null_space
 from ..boundary.arguments import public
 from ..constraints.rows import Row, RowSet
 from ..errors import BadValue, InconsistentVelocity
-from ..linalg.saddle import from_upper
 from ..model.mechanism import Mechanism
 from ..regularization.sampled_redundancy import renew_rows
 from ..tolerances import CONSISTENT, HOLONOMIC, LEAST_SQUARES, RANK, SLOPE_STEP
@@ -67,24 +67,12 @@ def inverse_dynamics(
     q, v = robot.checked_configuration(q), robot.checked_velocity(v)
     a = robot.checked_velocity(a)
     equations = EquationsOfMotion(renew_rows(robot, q), rows=rows, forces=forces)
-    J, b, gamma = equations.terms(t, q, v)
-    scale = equations.rows.scale
-    for label, rest in (("velocity", J @ v - b), ("acceleration", J @ a + gamma)):
-        size = max(1.0, float(np.abs(v).max(initial=0.0)) ** 2, float(np.abs(a).max(initial=0.0)))
-        left = float(np.linalg.norm(scale * rest))
-        if left > CONSISTENT * size:
-            raise InconsistentVelocity(
-                f"robot '{robot.name}': the rows do not allow this {label}; they are violated by "
-                f"{left:.3g}",
-                v=v,
-                residual=left,
-            )
-    names = robot.actuated if actuated is None else tuple(actuated)
-    columns = [k for name in names for k in _columns(robot, name)]
-    F = null_space(scale[:, None] * J)
+    F = null_space(_consistent_rows(equations, t, q, v, a))
     with robot.workspace() as data:
         load = np.array(pin.rnea(robot.model, data, q, v, a))
     load -= equations.force(t, q, v)
+    names = robot.actuated if actuated is None else tuple(actuated)
+    columns = [k for name in names for k in np.r_[robot.coordinates(name).v]]
     reach = F.T[:, columns]
     if np.linalg.matrix_rank(reach, tol=RANK) < F.shape[1]:
         raise BadValue(
@@ -94,9 +82,17 @@ def inverse_dynamics(
     return np.asarray(np.linalg.lstsq(reach, F.T @ load, rcond=LEAST_SQUARES)[0])
 
 
-def _columns(robot: Mechanism, joint: str) -> range:
-    at = robot.coordinates(joint)
-    return range(at.v.start, at.v.stop)
+def _consistent_rows(equations: EquationsOfMotion, t: float, q: Array, v: Array, a: Array) -> Array:
+    """Scaled rows, which must allow a velocity and an acceleration."""
+    J, b, gamma = equations.terms(t, q, v)
+    scale, name = equations.rows.scale, equations.robot.name
+    size = max(1.0, float(np.abs(v).max(initial=0.0)) ** 2, float(np.abs(a).max(initial=0.0)))
+    for label, rest in (("velocity", J @ v - b), ("acceleration", J @ a + gamma)):
+        left = float(np.linalg.norm(scale * rest))
+        if left > CONSISTENT * size:
+            text = f"the rows do not allow this {label}; they are violated by {left:.3g}"
+            raise InconsistentVelocity(f"robot '{name}': {text}", v=v, residual=left)
+    return np.asarray(scale[:, None] * J)
 
 
 @public
@@ -108,18 +104,16 @@ def christoffel(robot: Mechanism, q: ArrayLike) -> Array:
     Newton-Euler algorithm evaluates. Of joints with quaternions it is the symmetric part.
     """
     q = robot.checked_configuration(q)
-    n = robot.nv
-    rest = np.zeros(n)
-    unit = np.eye(n)
+    n, rest, unit = robot.nv, np.zeros(robot.nv), np.eye(robot.nv)
 
     def torque(v: Array) -> Array:
         with robot.workspace() as data:
             return np.array(pin.rnea(robot.model, data, q, v, rest))
 
-    weight = torque(rest)
-
     def form(v: Array) -> Array:
         return torque(v) - weight
+
+    weight = torque(rest)
 
     single = [form(unit[b]) for b in range(n)]
     gamma = np.zeros((n, n, n))
@@ -141,32 +135,28 @@ def coriolis(robot: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
     (Pinocchio's own matrix leaves out terms of joints whose motion subspace moves.)
     """
     q, v = robot.checked_configuration(q), robot.checked_velocity(v)
-    momentum = _mass(robot, q) @ v
-    slopes = [_mass_slope(robot, q, unit) for unit in np.eye(robot.nv)]
-    D = np.array([slope @ v for slope in slopes])  # D[a, b] = (D_a p)_b
-    brackets = np.array(
-        [
-            [momentum @ group_bracket(robot, x, y) for y in np.eye(robot.nv)]
-            for x in np.eye(robot.nv)
-        ]
-    ).reshape(robot.nv, robot.nv)
-    rate = np.einsum("a,abc->bc", v, np.array(slopes).reshape(robot.nv, robot.nv, robot.nv))
-    return np.asarray(0.5 * (rate + D.T - D) + brackets)
+    n, units, mass = robot.nv, np.eye(robot.nv), EquationsOfMotion(robot).mass
+    momentum = mass(q) @ v
+    slopes = np.array([_slope(robot, mass, q, unit) for unit in units]).reshape(n, n, n)
+    D = slopes @ v  # D[a, b] = (D_a p)_b
+    brackets = [[momentum @ group_bracket(robot, x, y) for y in units] for x in units]
+    rate = np.einsum("a,abc->bc", v, slopes)
+    return np.asarray(0.5 * (rate + D.T - D) + np.array(brackets).reshape(n, n))
 
 
-def _mass(robot: Mechanism, q: Array) -> Array:
-    """Mass matrix of the tree."""
-    with robot.workspace() as data:
-        return from_upper(pin.crba(robot.model, data, q))
+def _slope(
+    robot: Mechanism,
+    function: Callable[[Array], Array],
+    q: Array,
+    motion: Array,
+    step: float = SLOPE_STEP,
+) -> Array:
+    """Derivative of a function of q along a motion, by central differences of fourth order."""
 
+    def at(s: float) -> Array:
+        return function(pin.integrate(robot.model, q, s * step * motion))
 
-def _mass_slope(robot: Mechanism, q: Array, motion: Array, step: float = 2e-3) -> Array:
-    """Derivative of the mass matrix along a motion, by central differences of fourth order."""
-
-    def mass(s: float) -> Array:
-        return _mass(robot, pin.integrate(robot.model, q, s * step * motion))
-
-    return (8 * (mass(1) - mass(-1)) - (mass(2) - mass(-2))) / (12 * step)
+    return (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * step)
 
 
 @public
@@ -214,7 +204,7 @@ def holonomic(
     J = _jacobian(bound, q)
     motions = null_space(J)
     size = max(1.0, float(np.abs(J).max()))
-    slopes = [_slope(bound, q, motion) for motion in motions.T]
+    slopes = [_slope(robot, partial(_jacobian, bound), q, motion) for motion in motions.T]
     dof = motions.shape[1]
     tensor = np.zeros((len(J), dof, dof))
     for i in range(dof):
@@ -235,14 +225,6 @@ def _jacobian(rows: RowSet, q: Array) -> Array:
         pin.computeJointJacobians(robot.model, data, q)
         pin.updateFramePlacements(robot.model, data)
         return np.asarray(rows.scale[:, None] * rows.terms(0.0, q, rest, data)[0])
-
-
-def _slope(rows: RowSet, q: Array, motion: Array, step: float = SLOPE_STEP) -> Array:
-    """Derivative of the Jacobian along a motion, by central differences on the manifold."""
-    model = rows.robot.model
-    ahead = _jacobian(rows, pin.integrate(model, q, step * motion))
-    behind = _jacobian(rows, pin.integrate(model, q, -step * motion))
-    return np.asarray((ahead - behind) / (2 * step))
 
 
 def group_bracket(robot: Mechanism, x: Array, y: Array) -> Array:
