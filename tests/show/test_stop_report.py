@@ -21,9 +21,8 @@ import pinloop as pl
 from pinloop.model.description import GROUND
 from pinloop.safety.stopping.assumptions import PLANNING_AID
 from pinloop.show.plots.svg import draw
-from pinloop.show.stop_report import write_report
+from pinloop.show.stop_report import page_of, write_report
 from pinloop.show.stop_report.instants import clock_of, happenings, instants, shown_until
-from pinloop.show.stop_report.report_page import page_of
 from pinloop.show.stop_report.stop_curves import (
     StopCurves,
     energy_flow,

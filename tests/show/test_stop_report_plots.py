@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from pinloop.show.plots.charts import Bar, Chart, Instant, Line, Mark, Region, merge_instants
+from pinloop.show.plots.charts import Chart, Instant, Line, Shape, merge_instants
 from pinloop.show.plots.svg import draw, figure, label_width, ticks
 from pinloop.show.stop_report.stop_curves import stacked
 from pinloop.tables.page import Markup, render
@@ -142,7 +142,7 @@ def test_spans_of_lanes_lie_on_the_axis() -> None:
     svg = draw(
         Chart(
             rows=["joint"],
-            shapes=[Bar.in_row(0, (20.0, 60.0), "#111", "at rest")],
+            shapes=[Shape.in_row(0, (20.0, 60.0), "#111", "at rest")],
             span=(0.0, 100.0),
             instants=[Instant(60.0)],
         )
@@ -158,7 +158,10 @@ def test_spans_of_lanes_lie_on_the_axis() -> None:
 
 def test_marks_lie_where_the_axes_say() -> None:
     """A hexagon of 20 mm and a spot at its middle, on axes with equal units."""
-    marks = [Mark(50.0, 10.0, "#111", "six", "hexagon", 20.0), Mark(50.0, 10.0, "#222", "spot")]
+    marks = [
+        Shape("hexagon", [50.0], [10.0], "#111", "six", 20.0),
+        Shape("spot", [50.0], [10.0], "#222", size=4.0),
+    ]
     svg = draw(Chart(span=(0.0, 100.0), y_span=(-20.0, 40.0), shapes=marks, equal=True))
     left, right = (float(re.findall(rf'data-{s}="([^"]+)"', svg)[0]) for s in ("left", "right"))
     unit = (right - left) / 100.0
@@ -173,7 +176,7 @@ def test_marks_lie_where_the_axes_say() -> None:
 
 def test_what_reaches_beyond_the_axes_is_cut_off_with_its_name_in_sight() -> None:
     corners = 1e3 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
-    floor = Region(corners[:, 0], corners[:, 1], "outline", name="floor")
+    floor = Shape("outline", corners[:, 0], corners[:, 1], name="floor")
     svg = draw(Chart(span=(0.0, 100.0), y_span=(0.0, 50.0), shapes=[floor], equal=True))
     (box,) = re.findall(r'<svg x="([^"]+)" y="([^"]+)" width="([^"]+)" height="([^"]+)"', svg)
     left, top, width, height = map(float, box)

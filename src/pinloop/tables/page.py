@@ -6,6 +6,7 @@ package on: ``show/scene/templates/run.html``. Pages extend ``tables/templates/p
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -48,7 +49,7 @@ def asset(name: str) -> Markup:
 def _environment() -> Any:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("pinloop", "."),
-        autoescape=lambda name: name is not None and not name.endswith(".css"),
+        autoescape=lambda name: name is not None and name.endswith(".html"),
         finalize=_shown,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -57,6 +58,7 @@ def _environment() -> Any:
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
     environment.globals["asset"] = asset
+    environment.filters["markdown"] = _markdown
     environment.filters["g"] = lambda value: f"{value:g}"
     return environment
 
@@ -66,3 +68,8 @@ def _shown(value: Any) -> Any:
     if type(value) is not str:
         return value
     return "\N{NO-BREAK SPACE}".join(map(printable, value.split("\N{NO-BREAK SPACE}")))
+
+
+def _markdown(text: str) -> Markup:
+    """Text in which Markdown sees nothing of its own."""
+    return Markup(re.sub(r"([\\`*_|<>#\[\]])", r"\\\1", text))

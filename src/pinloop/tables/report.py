@@ -7,7 +7,6 @@ from templates, frames of a terminal from `show.terminal`.
 
 from __future__ import annotations
 
-import re
 import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -227,11 +226,7 @@ class Report:
 
     def to_markdown(self) -> str:
         """Tables as GitHub reads them; a heading over several columns is in each."""
-        parts = [f"# {_escaped(self.title.text)}"]
-        for block in self.blocks:
-            parts += [f"## {_escaped(block.title)}", _markdown(block)]
-        parts += [_escaped(self.closing)] if self.closing else []
-        return "\n\n".join(parts) + "\n"
+        return render("tables/templates/report.md", report=self)
 
     def to_csv(self, path: str | Path) -> Path:
         """Write what the tables say as CSV, a row per cell: table, row, column, unit, value.
@@ -250,28 +245,6 @@ class Report:
                 for name, *cells in block.rows:
                     for column, cell in zip(block.columns[1:], cells, strict=True):
                         yield [block.title, name.text, column.name, column.unit, cell.text]
-
-
-# -- Markdown -------------------------------------------------------------------------------------
-
-
-def _markdown(block: Block) -> str:
-    if isinstance(block, Notes):
-        return "\n".join(f"- {_escaped(item)}" for item in block.items)
-    if isinstance(block, KeyValues):
-        columns: Sequence[Column] = [Column("", right=False)] * 2
-        rows = [[label, cell.text] for label, cell in block.entries]
-    else:
-        columns, rows = block.columns, [[cell.text for cell in row] for row in block.rows]
-    heads = [f"{c.name} [{c.unit}]" if c.unit else c.name for c in columns]
-    rule = ["---:" if column.right else ":---" for column in columns]
-    lines = [[_escaped(cell) for cell in row] for row in (heads, *rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (lines[0], rule, *lines[1:]))
-
-
-def _escaped(text: str) -> str:
-    """Text in which Markdown sees nothing of its own."""
-    return re.sub(r"([\\`*_|<>#\[\]])", r"\\\1", text)
 
 
 # -- text ---------------------------------------------------------------------------------------

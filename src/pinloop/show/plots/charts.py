@@ -23,12 +23,10 @@ if TYPE_CHECKING:
 __all__ = [
     "MOST_LINES",
     "PALETTE",
-    "Bar",
     "Chart",
     "Instant",
     "Line",
-    "Mark",
-    "Region",
+    "Shape",
     "draw_charts",
     "merge_instants",
     "place_labels",
@@ -83,85 +81,40 @@ class Line:
     passed: Sequence[tuple[float, bool]] = ()
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A rectangle between two values of each axis, with a name for those who point at it.
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """What a page shows below the lines.
 
     Args:
-        x: its left and right end.
-        y: its lower and upper end.
+        kind: a bar between two values of each axis; a point, as a filled circle, a ring, a cross,
+            or a hexagon with a corner up; or of many points the area within them, small dots, or
+            their outline with its name.
+        x: places on the common axis: two, one or many.
+        y: places on the other axis, as many.
         color: its colour.
-        name: what it is.
-        gap: room to the bars beside it, in units of the picture.
+        name: what it is, for those who point at it.
+        size: of a point its radius, of a bar the room to those beside it, in units of the picture;
+            of a hexagon from its middle to its corners, in those of the axes.
     """
 
-    x: tuple[float, float]
-    y: tuple[float, float]
-    color: str
-    name: str
-    gap: float = 0.0
+    kind: Literal["bar", "spot", "ring", "cross", "hexagon", "band", "dots", "outline"]
+    x: Sequence[float] | Array
+    y: Sequence[float] | Array
+    color: str = ""
+    name: str = ""
+    size: float = 0.0
 
     @classmethod
-    def in_row(cls, row: int, x: tuple[float, float], color: str, name: str) -> Bar:
+    def in_row(cls, row: int, x: tuple[float, float], color: str, name: str) -> Shape:
         """A bar in a row of a chart that has rows."""
-        return cls(x, (row + 0.845, row + 0.155), color, name)
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """Lowest and highest place."""
-        return self.y
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A point.
-
-    Args:
-        x: its place on the common axis.
-        y: its place on the other.
-        color: its colour.
-        name: what it is.
-        kind: what is drawn: a filled circle, a ring, a cross, or a hexagon with a corner up.
-        size: radius in units of the picture; of a hexagon from its middle to its corners, in those
-            of the axes.
-    """
-
-    x: float
-    y: float
-    color: str
-    name: str = ""
-    kind: Literal["spot", "ring", "cross", "hexagon"] = "spot"
-    size: float = 4.0
+        return cls("bar", x, (row + 0.845, row + 0.155), color, name)
 
     @property
     def ends(self) -> tuple[float, float]:
         """Lowest and highest place."""
         room = self.size if self.kind == "hexagon" else 0.0
-        return self.y - room, self.y + room
-
-
-@dataclass(frozen=True, eq=False)
-class Region:
-    """Many points in one: the area within them, small dots, or their outline with a name.
-
-    Args:
-        x: shape (k,).
-        y: shape (k,).
-        kind: which of these.
-        color: of area and dots.
-        name: of the outline.
-    """
-
-    x: Array
-    y: Array
-    kind: Literal["band", "dots", "outline"]
-    color: str = ""
-    name: str = ""
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """Lowest and highest place."""
-        return float(self.y.min(initial=np.inf)), float(self.y.max(initial=-np.inf))
+        y = np.asarray(self.y)
+        return float(y.min(initial=np.inf)) - room, float(y.max(initial=-np.inf)) + room
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +154,7 @@ class Chart:
     notes: Sequence[str] = ()
     logarithmic: bool = False
     level: tuple[float, str] | None = None
-    shapes: Sequence[Bar | Mark | Region] = ()
+    shapes: Sequence[Shape] = ()
     rows: Sequence[str] = ()
     y_span: tuple[float, float] | None = None
     height: float = 240.0

@@ -119,10 +119,8 @@ def draw(chart: Chart) -> Markup:
         right=right,
         top=top,
         low=low,
-        x=lambda value: round(x(value), 2),
-        y=lambda value: round(y(value), 2),
         hexagon=cache(lambda size: _hexagon(x(size) - x(0.0), y(0.0) - y(size))),
-        places=lambda a, b: np.column_stack([x(a), y(b)]).round(1).tolist(),
+        places=lambda a, b: np.column_stack([x(np.array(a)), y(np.array(b))]).round(2).tolist(),
         joined=lambda points: " ".join(f"{a:.1f},{b:.1f}" for a, b in points),
         label_of=lambda points: _label_of(np.array(points), (left, right), (top, low)),
         x_numbers=_x_numbers(chart, x, right - left),
@@ -181,11 +179,11 @@ def _label_of(points: Array, across: Span, down: Span) -> tuple[float, float]:
     return middle, min(max(top - 4, down[0] + 12), down[1] - 4)
 
 
-def _hexagon(across: float, up: float) -> str:
-    """The way around a hexagon from its highest corner, of given sizes along the axes."""
+def _hexagon(across: float, up: float) -> tuple[float, str]:
+    """Size upwards, and the way around from the highest corner, of sizes along both axes."""
     wide, tall = math.sqrt(0.75) * across, up / 2
     steps = f"l{wide:.2f} {tall:.2f}v{up:.2f}l{-wide:.2f} {tall:.2f}"
-    return steps + f"l{-wide:.2f} {-tall:.2f}v{-up:.2f}z"
+    return up, steps + f"l{-wide:.2f} {-tall:.2f}v{-up:.2f}z"
 
 
 def _points(line: Line, x: Scale, y: Scale) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ...tolerances import SAME, SAME_PLACE
 from .solids import (
@@ -72,35 +72,24 @@ def _background() -> list[Command]:
 def _lights(center: Array, radius: float, toward: Array) -> list[Command]:
     """A key light with shadows over the camera's left shoulder, one from the right, and the sky."""
     side, up = _image_axes(toward)
-    commands = [
-        set_property(f"/Lights/{name}", "visible", False)
-        for name in ("SpotLight", "PointLightNegativeX", "PointLightPositiveX", "FillLight")
-    ]
-    commands.append(set_property("/Lights/AmbientLight", "visible", False))
-    sky = {"type": "HemisphereLight", "color": 0xFFFFFF, "groundColor": 0xB9BEC6, "intensity": 0.58}
-    commands.append(set_light("/Lights/sky", sky))
+    own = ("SpotLight", "PointLightNegativeX", "PointLightPositiveX", "FillLight", "AmbientLight")
+    commands = [set_property(f"/Lights/{name}", "visible", False) for name in own]
     reach = 1.6 * radius
-    shadow = {
-        "bias": -0.0005,
-        "normalBias": 0.006 * radius,
-        "radius": 3,
-        "mapSize": [2048, 2048],
-        "camera": {
-            "uuid": "/Lights/key#shadow",
-            "type": "OrthographicCamera",
-            "left": -reach,
-            "right": reach,
-            "top": reach,
-            "bottom": -reach,
-            "near": 0.1 * radius,
-            "far": 12 * radius,
-        },
+    camera = {
+        "uuid": "/Lights/key#shadow",
+        "type": "OrthographicCamera",
+        **{"left": -reach, "right": reach, "top": reach, "bottom": -reach},
+        **{"near": 0.1 * radius, "far": 12 * radius},
     }
-    key = {"type": "DirectionalLight", "color": 0xFFFFFF, "intensity": 0.72, "shadow": shadow}
-    commands.append(set_light("/Lights/key", key))
+    shadow = {"bias": -0.0005, "normalBias": 0.006 * radius, "radius": 3, "mapSize": [2048, 2048]}
+    sun = "DirectionalLight"
+    lights = {
+        "sky": {"type": "HemisphereLight", "groundColor": 0xB9BEC6, "intensity": 0.58},
+        "key": {"type": sun, "intensity": 0.72, "shadow": shadow | {"camera": camera}},
+        "fill": {"type": sun, "color": 0xDDE6FF, "intensity": 0.30, "castShadow": False},
+    }
+    commands += [set_light(f"/Lights/{n}", {"color": 0xFFFFFF} | own) for n, own in lights.items()]
     commands.append(_at("/Lights/key", center + radius * (3.6 * toward - 2.4 * side + 3.2 * up)))
-    fill = {"type": "DirectionalLight", "color": 0xDDE6FF, "intensity": 0.30, "castShadow": False}
-    commands.append(set_light("/Lights/fill", fill))
     commands.append(_at("/Lights/fill", center + radius * (3.0 * toward + 4.0 * side)))
     # The page makes every object cast shadows; two sets of them would only confuse, and the sky
     # has none.
@@ -109,33 +98,29 @@ def _lights(center: Array, radius: float, toward: Array) -> list[Command]:
     return commands
 
 
-def _at(path: str, position: Array) -> Command:
+def _at(path: str, position: ArrayLike) -> Command:
+    return set_transform(path, _shifted(position))
+
+
+def _shifted(position: ArrayLike) -> Array:
     matrix = np.eye(4)
     matrix[:3, 3] = position
-    return set_transform(path, matrix)
+    return matrix
 
 
 def _ground(center: Array, radius: float, floor: float) -> list[Command]:
     """A grid with round steps, a plane that only shows shadows, and the axes of the world."""
     step = _round_step(radius / 2.5)
     middle = np.round(center[:2] / step) * step
-    grid = _grid(step, cells=24)
-    lift = 1e-3 * radius
-    at = np.eye(4)
-    at[:3, 3] = (*middle, floor - 2 * lift)
-    plane = Solid(
-        {"type": "PlaneGeometry", "width": 40 * radius, "height": 40 * radius},
-        np.eye(4),
-        np.zeros((0, 3)),
-    )
-    under = np.eye(4)
-    under[:3, 3] = (*middle, floor - lift)
+    lift, wide = 1e-3 * radius, 40 * radius
+    sheet = {"type": "PlaneGeometry", "width": wide, "height": wide}
+    plane = Solid(sheet, np.eye(4), np.zeros((0, 3)))
     shadow = {"type": "ShadowMaterial", "color": 0, "opacity": 0.13, "transparent": True}
     lines = {"type": "LineBasicMaterial", "color": 0xFFFFFF, "vertexColors": 2}
     axes = np.diag([0.8 * radius, 0.8 * radius, 0.8 * radius, 1.0])
     return [
-        set_object("/Grid", grid, lines, at),
-        set_object("/Ground", plane, shadow, under),
+        set_object("/Grid", _grid(step, 24), lines, _shifted((*middle, floor - 2 * lift))),
+        set_object("/Ground", plane, shadow, _shifted((*middle, floor - lift))),
         set_transform("/Axes", axes),
     ]
 
@@ -149,14 +134,12 @@ def _round_step(length: float) -> float:
 def _grid(step: float, cells: int) -> Solid:
     """Square grid in the xy plane around the origin; every fifth line is darker."""
     half = cells // 2
-    ends, colors = [], []
-    for index in range(-half, half + 1):
-        shade = 0.70 if index % 5 == 0 else 0.82
-        for flip in (slice(None), slice(None, None, -1)):
-            for end in (-half, half):
-                ends.append((*np.array([index * step, end * step])[flip], 0.0))
-                colors.append((shade, shade, shade + 0.02))
-    return line_segments(np.array(ends), np.array(colors))
+    index = np.arange(-half, half + 1)
+    ends, places = np.meshgrid([-half, half], step * index)
+    along_y = np.column_stack([places.ravel(), step * ends.ravel(), np.zeros(places.size)])
+    shades = np.repeat(np.where(index % 5 == 0, 0.70, 0.82), 2)
+    colors = shades[:, None] + (0.0, 0.0, 0.02)
+    return line_segments(np.vstack([along_y, along_y[:, [1, 0, 2]]]), np.vstack([colors, colors]))
 
 
 def _camera(points: Array, center: Array, radius: float, toward: Array) -> list[Command]:

@@ -217,7 +217,9 @@ def arrows_of(
             unique = bool(lock.determined.all())
         else:
             wrench = reactions(equations, robot, name, None, t, states.q, states.v)
-            start, turns = _placements(robot, robot.frame_id(f"{name}/B"), states.q)
+            places = [robot.placement(q, f"{name}/B") for q in states.q]
+            start = np.array([place.translation for place in places])
+            turns = np.array([place.rotation for place in places])
             force, moment = (
                 np.einsum("kij,kj->ki", turns, part) for part in (wrench.force, wrench.torque)
             )
@@ -270,14 +272,3 @@ def _joint_wrench(robot: Mechanism, joint: str, q: Array, effort: Array) -> Iter
         turn = data.oMi[at.index].rotation
         rows[:, k] = data.oMi[at.index].translation, turn @ wrench[:3], turn @ wrench[3:]
     yield from rows
-
-
-def _placements(robot: Mechanism, frame: int, q: Array) -> tuple[Array, Array]:
-    """Places (k, 3) [m] and rotations (k, 3, 3) of a frame in the world."""
-    data = create_data(robot.model)
-    places, turns = np.zeros((len(q), 3)), np.zeros((len(q), 3, 3))
-    for k, configuration in enumerate(q):
-        pin.forwardKinematics(robot.model, data, configuration)
-        placement = pin.updateFramePlacement(robot.model, data, frame)
-        places[k], turns[k] = placement.translation, placement.rotation
-    return places, turns

@@ -36,7 +36,6 @@ from .solids import (
     Color,
     Command,
     Solid,
-    cone,
     cylinder,
     encoded,
     facets,
@@ -310,7 +309,7 @@ def _drawing(besides: Additions, lines: Sequence[Solid], size: float) -> Iterato
     for k, layer in enumerate(besides.layers):
         paint = phong(layer.color) | {"flatShading": True}
         yield set_object(f"layers/{k}", facets(layer.vertices, layer.faces), paint, np.eye(4))
-    shaft, tip = cylinder(0.006 * size, 1.0), cone(0.018 * size, 0.06 * size)
+    shaft, tip = cylinder(0.006 * size, 1.0), cylinder(0.018 * size, 0.06 * size, tip=0.0)
     for k, arrow in enumerate(besides.arrows):
         paint = phong(MOMENT if arrow.moment else FORCE, in_front=True)
         parts = {"shaft": shaft, "tip": tip} | ({"second": tip} if arrow.moment else {})

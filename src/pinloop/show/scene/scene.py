@@ -8,7 +8,7 @@ server.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -26,15 +26,13 @@ from .solids import (
     Color,
     Command,
     Solid,
-    box,
     cylinder,
+    make_solid,
     phong,
-    primitive,
     ring,
     set_object,
     set_property,
     set_transform,
-    sphere,
 )
 
 __all__ = ["LOOP", "Node", "Part", "Scene", "make_scene"]
@@ -235,7 +233,7 @@ class _Builder:
         for geometry in shapes:
             shape = geometry.shape
             if shape.kind != "mesh":
-                solids = [primitive(shape)]
+                solids = [make_solid(shape.kind, shape.size)]
             elif shape.path is not None:
                 solids = files.solids(shape.path, shape.size)
             else:
@@ -361,17 +359,9 @@ def _joint_symbol(joint: Joint, size: float, color: Color) -> Iterator[_Piece]:
             yield _Piece(name, body, solid, frame.homogeneous @ matrix, color)
 
 
-_SOLIDS: dict[str, Callable[..., Solid]] = {
-    "box": box,
-    "cylinder": cylinder,
-    "ring": ring,
-    "sphere": sphere,
-}
-
-
 def _sized(part: SymbolSolid, size: float) -> tuple[Solid, Array]:
     """A part of a symbol at its size, and its placement in the frame of the joint."""
-    solid = _SOLIDS[part.kind](*(size * measure for measure in part.size))
+    solid = make_solid(part.kind, [size * measure for measure in part.size])
     return solid, _AROUND_X if part.along == "x" else np.eye(4)
 
 

@@ -9,7 +9,7 @@ same scene gives the same bytes.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,31 +20,25 @@ import umsgpack
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import PinloopError
-from ...model.description import Shape
 from ...tables.page import Markup
 
 __all__ = [
     "Color",
     "Command",
     "Solid",
-    "box",
-    "capsule",
-    "cone",
     "css_color",
     "cylinder",
-    "ellipsoid",
     "encoded",
     "facets",
     "line_segments",
+    "make_solid",
     "packed",
     "phong",
-    "primitive",
     "ring",
     "set_light",
     "set_object",
     "set_property",
     "set_transform",
-    "sphere",
     "triangles",
     "tube",
     "viewer_script",
@@ -89,33 +83,33 @@ class Solid:
     color: Color | None = None
 
 
-def primitive(shape: Shape) -> Solid:
-    """Return the solid of a shape that is not a mesh (sizes as in `Shape`)."""
+def make_solid(kind: str, size: Sequence[float]) -> Solid:
+    """The solid of a shape that is not a mesh, with sizes as in `Shape`, or a "ring"."""
     make: dict[str, Callable[..., Solid]] = {
         "box": box,
         "sphere": sphere,
         "cylinder": cylinder,
         "capsule": capsule,
         "ellipsoid": ellipsoid,
+        "ring": ring,
     }
-    return make[shape.kind](*shape.size)
+    return make[kind](*size)
+
+
+def _solid(kind: str, halves: Sequence[float], matrix: Array, **geometry: Any) -> Solid:
+    """A geometry of three.js within a box of given half lengths."""
+    return Solid({"type": f"{kind}Geometry", **geometry}, matrix, _corners(*halves))
 
 
 def box(x: float, y: float, z: float) -> Solid:
     """Box with full lengths ``x``, ``y``, ``z`` [m], centred."""
-    geometry = {"type": "BoxGeometry", "width": x, "height": y, "depth": z}
-    return Solid(geometry, np.eye(4), _corners(x / 2, y / 2, z / 2))
+    return _solid("Box", (x / 2, y / 2, z / 2), np.eye(4), width=x, height=y, depth=z)
 
 
 def sphere(radius: float) -> Solid:
     """Sphere of ``radius`` [m]."""
-    geometry = {
-        "type": "SphereGeometry",
-        "radius": radius,
-        "widthSegments": _ROUND,
-        "heightSegments": _ROUND * 2 // 3,
-    }
-    return Solid(geometry, np.eye(4), _corners(radius, radius, radius))
+    segments = {"widthSegments": _ROUND, "heightSegments": _ROUND * 2 // 3}
+    return _solid("Sphere", (radius, radius, radius), np.eye(4), radius=radius, **segments)
 
 
 def ellipsoid(x: float, y: float, z: float) -> Solid:
@@ -123,22 +117,11 @@ def ellipsoid(x: float, y: float, z: float) -> Solid:
     return Solid(sphere(1.0).geometry, np.diag([x, y, z, 1.0]), _corners(x, y, z))
 
 
-def cylinder(radius: float, length: float) -> Solid:
-    """Cylinder along z with full ``length`` [m], centred."""
-    geometry = {
-        "type": "CylinderGeometry",
-        "radiusTop": radius,
-        "radiusBottom": radius,
-        "height": length,
-        "radialSegments": _ROUND,
-    }
-    return Solid(geometry, _Y_TO_Z.copy(), _corners(radius, radius, length / 2))
-
-
-def cone(radius: float, length: float) -> Solid:
-    """Cone along z with full ``length`` [m], centred, its tip at positive z."""
-    solid = cylinder(radius, length)
-    return replace(solid, geometry=solid.geometry | {"radiusTop": 0.0})
+def cylinder(radius: float, length: float, tip: float | None = None) -> Solid:
+    """Cylinder along z with full ``length`` [m], centred; of radius ``tip`` at its end."""
+    ends = {"radiusTop": radius if tip is None else tip, "radiusBottom": radius, "height": length}
+    halves = (radius, radius, length / 2)
+    return _solid("Cylinder", halves, _Y_TO_Z.copy(), **ends, radialSegments=_ROUND)
 
 
 def capsule(radius: float, length: float) -> Solid:
@@ -146,28 +129,17 @@ def capsule(radius: float, length: float) -> Solid:
     angles = np.linspace(-np.pi / 2, np.pi / 2, _ROUND // 2)
     across, along = radius * np.cos(angles), radius * np.sin(angles)
     along += np.copysign(length / 2, angles)
-    profile = [{"x": x, "y": y} for x, y in zip(across.tolist(), along.tolist(), strict=True)]
-    geometry = {
-        "type": "LatheGeometry",
-        "points": profile,
-        "segments": _ROUND,
-        "phiStart": 0.0,
-        "phiLength": float(2 * np.pi),
-    }
-    return Solid(geometry, _Y_TO_Z.copy(), _corners(radius, radius, length / 2 + radius))
+    points = [{"x": x, "y": y} for x, y in zip(across.tolist(), along.tolist(), strict=True)]
+    turn = {"segments": _ROUND, "phiStart": 0.0, "phiLength": float(2 * np.pi)}
+    halves = (radius, radius, length / 2 + radius)
+    return _solid("Lathe", halves, _Y_TO_Z.copy(), points=points, **turn)
 
 
 def ring(radius: float, tube: float) -> Solid:
     """Ring about z whose centre line has ``radius``, of thickness ``2 tube`` [m]."""
-    geometry = {
-        "type": "TorusGeometry",
-        "radius": radius,
-        "tube": tube,
-        "radialSegments": _ROUND // 3,
-        "tubularSegments": _ROUND,
-        "arc": float(2 * np.pi),
-    }
-    return Solid(geometry, np.eye(4), _corners(radius + tube, radius + tube, tube))
+    sizes = {"radius": radius, "tube": tube, "arc": float(2 * np.pi)}
+    segments = {"radialSegments": _ROUND // 3, "tubularSegments": _ROUND}
+    return _solid("Torus", (radius + tube, radius + tube, tube), np.eye(4), **sizes, **segments)
 
 
 def triangles(vertices: Array, faces: NDArray[np.int64], normals: Array) -> Solid:
@@ -237,21 +209,20 @@ def line_segments(points: Array, colors: Array) -> Solid:
 
 def _buffer(points: Array, faces: NDArray[np.int64] | None, **attributes: Array) -> Solid:
     """three.js buffers; arrays are packed when the command is."""
-    columns = {"position": points, **attributes}
+    rows = {"position": points, **attributes}
     data: dict[str, Any] = {
-        "attributes": {
-            name: {"itemSize": 3, "type": "Float32Array", "array": values.astype("<f4").ravel()}
-            for name, values in columns.items()
-        }
+        "attributes": {name: _attribute(v.astype("<f4"), 3, "Float32") for name, v in rows.items()}
     }
     if faces is not None:
-        array = faces.astype("<u4").ravel()
-        data["index"] = {"itemSize": 1, "type": "Uint32Array", "array": array}
-    for entry in (*data["attributes"].values(), *filter(None, [data.get("index")])):
-        entry["normalized"] = False
+        data["index"] = _attribute(faces.astype("<u4"), 1, "Uint32")
     low, high = points.min(axis=0), points.max(axis=0)
     corners = (low + high) / 2 + _corners(*(high - low) / 2)
     return Solid({"type": "BufferGeometry", "data": data}, np.eye(4), corners)
+
+
+def _attribute(values: NDArray[Any], size: int, kind: str) -> dict[str, Any]:
+    array = {"array": values.ravel(), "type": f"{kind}Array"}
+    return {"itemSize": size, **array, "normalized": False}
 
 
 def _corners(x: float, y: float, z: float) -> Array:

@@ -19,7 +19,7 @@ from ...safety.stopping.travel import JointStop
 from ...simulation.trajectory import joint_positions
 from ...tables.number_format import Units, units_of
 from ...tolerances import SAME
-from ..plots.charts import Bar, Chart, Instant, Line, draw_charts, merge_instants
+from ..plots.charts import Chart, Instant, Line, Shape, draw_charts, merge_instants
 from ..plots.runs import Coordinate, Fine, charts_by_unit, coordinates, velocities
 from ..plots.svg import Key, ticks
 from ..scene.motion import standing_spans
@@ -146,7 +146,7 @@ class StopCurves:
         """What each joint does when, and the legend."""
         factor, spans = self.clock.factor, joint_spans(self.result)
         bars = [
-            Bar.in_row(
+            Shape.in_row(
                 row,
                 (factor * start, factor * end),
                 _COLORS[what],
@@ -277,7 +277,7 @@ def stacked(title: str, amounts: Amounts) -> tuple[Chart, list[Key]]:
         for part, amount in parts.items():
             label = f"{name}: {part}, {amount:.4g}"
             ends = (start, start + amount)
-            bars.append(Bar.in_row(row, ends, _COLORS.get(part, _OTHER), label))
+            bars.append(Shape.in_row(row, ends, _COLORS.get(part, _OTHER), label))
             start += amount
     largest = max((sum(parts.values()) for parts in amounts.values()), default=0.0)
     chart = Chart(

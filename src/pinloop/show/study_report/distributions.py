@@ -19,7 +19,7 @@ from ...safety.studies.space import Variable
 from ...tables.number_format import decimals, number
 from ...tolerances import ALL_EQUAL
 from ...units import shown_unit
-from ..plots.charts import Bar, Chart, Instant, Line, Region
+from ..plots.charts import Chart, Instant, Line, Shape
 from ..plots.svg import Key
 from .results import VARIED, Measures, QuantityDistribution, Results, capital
 
@@ -149,12 +149,13 @@ def _histogram_chart(measure: QuantityDistribution, height: float = _HEIGHT) -> 
     ]
     worst = f"worst {quantity.bare(spread.worst)}: case {spread.case}"
     bars = [
-        Bar(
+        Shape(
+            "bar",
             (low, high),
             (0.0, float(count)),
             _COLOR,
             f"{low:.4g} to {high:.4g} {quantity.unit}: {count} case{'s' if count != 1 else ''}",
-            gap=1.0,
+            size=1.0,
         )
         for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
         if count
@@ -338,9 +339,9 @@ def _influence_chart(results: Results, measure: QuantityDistribution, variable: 
     bins = bin_result(x, y)
     worst = bins.least if measure.quantity.kind == "clearance" else bins.most
     ends = np.concatenate([bins.x, bins.x[::-1]])
-    below = [Region(ends, np.concatenate([bins.high, bins.low[::-1]]), "band", _MEDIAN)]
+    below = [Shape("band", ends, np.concatenate([bins.high, bins.low[::-1]]), _MEDIAN)]
     if len(x) <= _DOTS:
-        below.append(Region(x, y, "dots", "#5f6b7a"))
+        below.append(Shape("dots", x, y, "#5f6b7a"))
     name = _in_words(variable)
     return Chart(
         measure.quantity.label,

@@ -19,7 +19,7 @@ from ...errors import printable
 from ...safety.space.solids import Obstacle
 from ...tables.page import Markup
 from ...tolerances import STILL_TOOL
-from ..plots.charts import Bar, Chart, Mark, Region
+from ..plots.charts import Chart, Shape
 from ..plots.svg import color_of, color_scale
 from ..scene.replay import Layer
 from .results import Measures, QuantityDistribution, Results, capital
@@ -103,16 +103,16 @@ def _view(
     span, height = map_spans(everywhere, outlines, across, up)
     worst = int(np.flatnonzero(measure.cases == measure.spread.case)[0])
     ring = f"worst: {measure.quantity.text(measure.spread.worst)}, case {measure.spread.case}"
-    shapes: list[Bar | Mark | Region] = [
+    shapes: list[Shape] = [
         *_cases(flat, measure, right - left),
         *(
-            Region(corners[:, 0], corners[:, 1], "outline", name=printable(obstacle.name))
+            Shape("outline", corners[:, 0], corners[:, 1], name=printable(obstacle.name))
             for corners, obstacle in zip(outlines, obstacles, strict=True)
             if _overlap(corners, span, height)
         ),
-        *(Mark(a, b, "#c0272d", kind="cross", size=3.0) for a, b in lost.tolist()),
-        Mark(float(flat[worst, 0]), float(flat[worst, 1]), "#111", ring, "ring", 7.0),
-        Mark(0.0, 0.0, "#3c4552", "origin of the world", "cross", 5.0),
+        *(Shape("cross", [a], [b], "#c0272d", size=3.0) for a, b in lost),
+        Shape("ring", flat[[worst], 0], flat[[worst], 1], "#111", ring, 7.0),
+        Shape("cross", [0.0], [0.0], "#3c4552", "origin of the world", 5.0),
     ]
     letters = "xyz"
     return Chart(
@@ -152,7 +152,7 @@ def _overlap(corners: Array, *spans: Span) -> bool:
     return all(low < span[1] and high > span[0] for low, high, span in ends)
 
 
-def _cases(flat: Array, measure: QuantityDistribution, width: float) -> Iterator[Mark]:
+def _cases(flat: Array, measure: QuantityDistribution, width: float) -> Iterator[Shape]:
     """The cases as points, or the worst ones in hexagons."""
     values, unit = measure.shown, measure.quantity.unit
     low, high = float(values.min()), float(values.max())
@@ -165,14 +165,14 @@ def _cases(flat: Array, measure: QuantityDistribution, width: float) -> Iterator
     if len(values) <= _POINTS:
         for k in np.argsort(sign * values, kind="stable"):  # the worst ones on top
             name = f"case {measure.cases[k]}: {values[k]:.4g} {unit}"
-            yield Mark(float(flat[k, 0]), float(flat[k, 1]), color(values[k]), name)
+            yield Shape("spot", flat[[k], 0], flat[[k], 1], color(values[k]), name, 4.0)
         return
     across = min(_ACROSS, max(10.0, _FILL * np.sqrt(len(values))))
     size = float(width / across / np.sqrt(3.0))
     for (x, y), worst, count in zip(*hexagons(flat, sign * values, size), strict=True):
         value = sign * float(worst)
         name = f"worst of {count}: {value:.4g} {unit}"
-        yield Mark(float(x), float(y), color(value), name, "hexagon", size)
+        yield Shape("hexagon", [x], [y], color(value), name, size)
 
 
 def hexagons(points: Array, values: Array, size: float) -> tuple[Array, Array, NDArray[np.int64]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ...errors import PinloopError
 from ...safety.stopping import StopResult
@@ -15,7 +16,7 @@ from ...safety.studies.worst import known_criteria
 from ...tables.number_format import Units, decimals, milliseconds, number, units_of
 from ...tables.report import Table
 from ...units import shown_unit
-from ..stop_report.sections import Motion, make_motion
+from ..stop_report.sections import make_motion
 from .maps import obstacle_layers
 from .results import VARIED, Measures, QuantityDistribution, Results, quantities
 
@@ -131,61 +132,33 @@ def _searched(study: Study, name: str, case: WorstCase) -> ReplayedCase:
 # -- in the page ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class ShownCase:
-    """What the page shows of a case.
-
-    Args:
-        key: its name in the page.
-        name: what it is called.
-        reasons: why it is shown.
-        short: why, in few words.
-        motion: the replay.
-        joints: joint by joint what the case was, and what became of it.
-        others: variables that belong to no joint.
-        warnings: what is odd about this stop.
-    """
-
-    key: str
-    name: str
-    reasons: tuple[str, ...]
-    short: str
-    motion: Motion
-    joints: Table
-    others: list[str]
-    warnings: list[str]
-
-
 def shown_cases(
-    study: Study, cases: list[ReplayedCase], shared: dict[str, int]
-) -> Iterator[ShownCase]:
+    study: Study, cases: Sequence[ReplayedCase], shared: dict[str, int]
+) -> Iterator[dict[str, Any]]:
     """What the page shows of each case; ``shared`` gathers the commands that draw them."""
     layers = obstacle_layers(study.setup.obstacles)
     for case in cases:
         stop = case.stop
         known = {*stop.brakes.warnings, *stop.robot.warnings}
-        yield ShownCase(
-            key=case.key,
-            name=case.name,
-            reasons=case.reasons,
-            short=case.reasons[0].split(":")[0].split(",")[0]
-            if case.reasons and case.number is not None
-            else "",
-            motion=make_motion(
+        first = case.reasons[0] if case.reasons and case.number is not None else ""
+        yield {
+            **vars(case),
+            "short": first.split(":")[0].split(",")[0],
+            "motion": make_motion(
                 stop,
                 shared=shared,
                 layers=layers,
                 frames=max(_FEWEST, _FRAMES // len(cases)),
                 mesh_bytes=_MESHES,
             ),
-            joints=_joint_table(case, study),
-            others=[
+            "joints": _joint_table(case, study),
+            "others": [
                 f"{VARIED[variable.kind]} {_value(variable, case.values)}"
                 for variable in study.setup.variables
                 if not variable.joint
             ],
-            warnings=[text for text in stop.warnings if text not in known],
-        )
+            "warnings": [text for text in stop.warnings if text not in known],
+        }
 
 
 def _joint_table(case: ReplayedCase, study: Study) -> Table:
