@@ -20,6 +20,7 @@ from ..boundary.xml import Element, Remarks
 from ..errors import BadValue, UnknownName
 from ..model.description import (
     GROUND,
+    GROUND_NAMES,
     LIMITS,
     LOSSES,
     Description,
@@ -57,9 +58,6 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Color = tuple[float, float, float, float]
-
-_WORLD = (GROUND, "world", "universe")
-"""Names of the ground, unless a body is called so."""
 
 _UNLIMITED = 1e16
 """What stands for infinity in older versions of SDF; others write the largest double."""
@@ -350,9 +348,9 @@ def locate(description: Description, name: str) -> tuple[str, pin.SE3]:
     frames = {frame.name: (frame.body, frame.placement) for frame in description.frames}
     bodies = {body.name: body.name for body in description.bodies}
     joints = {joint.name: joint.child for joint in description.joints}
-    if name not in bodies and name in frames and name not in _WORLD:
+    if name not in bodies and name in frames and name not in GROUND_NAMES:
         return frames[name]
-    carriers = joints | dict.fromkeys(_WORLD, GROUND) | bodies
+    carriers = joints | dict.fromkeys(GROUND_NAMES, GROUND) | bodies
     if name not in carriers:
         raise UnknownName("body, frame or joint", name, [*bodies, *frames, *joints])
     return carriers[name], pin.SE3.Identity()

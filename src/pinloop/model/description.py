@@ -22,6 +22,7 @@ from .pairs import Pair
 __all__ = [
     "COORDINATES",
     "GROUND",
+    "GROUND_NAMES",
     "LIMITS",
     "LOSSES",
     "Body",
@@ -55,6 +56,8 @@ LOSSES = ("damping", "friction", "armature")
 
 GROUND = "ground"
 """Name of the world as a body."""
+GROUND_NAMES = (GROUND, "world", "universe")
+"""What it may be called, unless a body is called so."""
 
 
 def constant(values: ArrayLike) -> Array:

@@ -26,13 +26,9 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class TreeEdge:
-    """A joint of the spanning tree, seen from the ground.
+    """A joint of the spanning tree, which carries ``child``; ``parent`` is nearer to the ground.
 
-    Args:
-        joint: the joint.
-        parent: body nearer to the ground.
-        child: body that the joint carries.
-        orientation: +1 if the joint's own parent is nearer to the ground, else -1 (s(alpha)).
+    ``orientation`` is +1 if the joint's own parent is nearer to the ground, else -1 (s(alpha)).
     """
 
     joint: Joint
@@ -45,11 +41,8 @@ class TreeEdge:
 class FundamentalLoop:
     """The loop that one cut joint closes.
 
-    Args:
-        joint: name of the cut joint.
-        root: root body of the loop, the last one that both chains share.
-        chain_a: tree joints from the root to the cut joint's parent, in order.
-        chain_b: tree joints from the root to the cut joint's child, in order.
+    ``root`` is the last body that both chains share; ``chain_a`` and ``chain_b`` are the tree
+    joints from it to the cut joint's parent and child, in order.
     """
 
     joint: str
@@ -62,9 +55,7 @@ class FundamentalLoop:
 class Cluster:
     """Loops and couplings that share joints, so that they can only be closed together.
 
-    Args:
-        names: the loops and couplings, in the order in which they were given.
-        joints: the tree joints in them.
+    ``names`` are in the order in which they were given; ``joints`` are the tree joints in them.
     """
 
     names: tuple[str, ...]
@@ -73,12 +64,10 @@ class Cluster:
 
 @dataclass(frozen=True, eq=False)
 class SpanningTree:
-    """A spanning tree rooted at the ground.
+    """A spanning tree rooted at the ground: edges in depth-first order, parents before children.
 
-    Args:
-        edges: tree joints in depth-first order, parents before children.
-        cuts: the joints outside the tree (the cotree), in the order they were described.
-        loops: the fundamental loop of each cut, in the same order.
+    ``cuts`` are the joints outside the tree (the cotree), in the order they were described, and
+    ``loops`` the fundamental loop of each.
     """
 
     edges: tuple[TreeEdge, ...]
@@ -89,20 +78,14 @@ class SpanningTree:
 def spanning_tree(
     bodies: Sequence[str], joints: Sequence[Joint], base: str | None, source: str = ""
 ) -> SpanningTree:
-    """Choose which joints carry bodies and which close loops.
+    """Choose which joints carry ``bodies`` and which close loops.
 
     Joints marked ``cut=True`` close loops; those marked ``cut=False`` are taken into the tree
     first. The rest is a minimum spanning tree in degrees of freedom: few coordinates in the tree,
     few rows in the cuts; among equals the tree grows in breadth, so that chains stay short.
 
-    Args:
-        bodies: names of all bodies without the ground.
-        joints: all joints.
-        base: a body welded to the ground, or None.
-        source: where the robot comes from, for messages.
-
-    Raises:
-        LoadError: some body hangs on no joint that may be in the tree.
+    ``base`` is a body welded to the ground, or None; ``source`` says where the robot comes from. A
+    body that hangs on no joint that may be in the tree is a `LoadError`.
     """
     carrier = _grow(joints, base)
     missing = [body for body in bodies if body not in carrier and body != base]
@@ -116,12 +99,7 @@ def spanning_tree(
 
 
 def with_cuts(joints: Sequence[Joint], names: Sequence[str]) -> tuple[Joint, ...]:
-    """Cut the named joints; what was cut before is free then, so that the tree can close.
-
-    Args:
-        joints: all joints.
-        names: joints that shall close loops.
-    """
+    """Cut the named joints; what was cut before is free then, so that the tree can close."""
     return tuple(
         replace(joint, cut=True if joint.name in names else joint.cut and None) for joint in joints
     )
@@ -131,10 +109,7 @@ def clusters(joints: Mapping[str, Iterable[str]]) -> tuple[Cluster, ...]:
     """Group loops and couplings into clusters that share no joint, in time linear in their size.
 
     Of loops alone these are the blocks of the graph of bodies: what one cluster does is nothing to
-    another, but for bodies that both hang on.
-
-    Args:
-        joints: the tree joints in each loop and coupling, by its name.
+    another, but for bodies that both hang on. ``joints`` are the tree joints in each, by its name.
     """
     leader = {name: name for name in joints}
 

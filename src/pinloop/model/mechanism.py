@@ -7,7 +7,7 @@ What a robot *is*, and where its frames are at a configuration. What its constra
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,49 +20,25 @@ from ..boundary.arguments import flat_numbers, public, require_kind
 from ..boundary.values import forward, stored_fields
 from ..errors import BadValue, SingularMass, UnknownName
 from ..tolerances import ROTATION, SAME_PLACE
-from .description import GROUND, Coupling, Description, Drive, Geometry
-from .graph import Cluster, FundamentalLoop, SpanningTree, clusters
-from .pairs import Pair
+from .description import GROUND_NAMES, Coupling, Description, Drive, Geometry
+from .graph import Cluster, SpanningTree, clusters
 from .reduction import Regularization
 from .transformations import Space, carried_state, in_absolute_coordinates, with_payload
 from .tree import (
     JointCoordinates,
+    LoopJoint,
     TreeKinematics,
     grow_tree,
     joint_coordinates,
     linear_coordinates,
+    loop_joints,
 )
 from .validate import check_cuts, check_description, lacking_mass, warn_of_masses
-from .workspace import Lease, Memory, WorkSpaces
+from .workspace import Memory, WorkSpaces
 
 __all__ = ["LoopJoint", "Mechanism", "blamed_links", "blaming_links", "build", "require_robot"]
 
 Array = NDArray[np.float64]
-
-_GROUND_NAMES = (GROUND, "world", "universe")
-
-
-@dataclass(frozen=True, eq=False)
-class LoopJoint:
-    """A joint that closes a loop.
-
-    Args:
-        name: name of the joint.
-        pair: what it leaves free, between frame A on ``body_a`` and frame B on ``body_b``.
-        body_a: body that carries A.
-        body_b: body that carries B.
-        frame_a: index of A among the frames of the model (named ``<name>/A``).
-        frame_b: index of B among the frames of the model (named ``<name>/B``).
-        loop: root body and chains of the loop.
-    """
-
-    name: str
-    pair: Pair
-    body_a: str
-    body_b: str
-    frame_a: int
-    frame_b: int
-    loop: FundamentalLoop
 
 
 @public
@@ -217,9 +193,9 @@ class Mechanism:
         mask.setflags(write=False)
         return mask
 
-    def workspace(self) -> Lease:
+    def workspace(self) -> AbstractContextManager[pin.Data]:
         """Work space of Pinocchio for a ``with`` block, to which nobody else writes meanwhile."""
-        return Lease(self.spaces, self.model)
+        return self.spaces.lend(self.model)
 
     # -- coordinates ------------------------------------------------------------------------
 
@@ -236,15 +212,13 @@ class Mechanism:
         return {name: joint_coordinates(self.model, name) for name in self.joints}
 
     def _unknown_joint(self, joint: str) -> BadValue | UnknownName:
+        why = ""
         if joint in {loop.name for loop in self.loops}:
-            return BadValue(
-                f"joint '{joint}' closes a loop of robot '{self.name}': it has no coordinate of "
-                "its own"
-            )
-        if joint in {edge.joint.name for edge in self.tree.edges}:
-            return BadValue(
-                f"joint '{joint}' of robot '{self.name}' is fixed: it has no coordinate"
-            )
+            why = "closes a loop and has no coordinate of its own"
+        elif joint in {edge.joint.name for edge in self.tree.edges}:
+            why = "is fixed: it has no coordinate"
+        if why:
+            return BadValue(f"joint '{joint}' of robot '{self.name}' {why}")
         return UnknownName("joint", joint, self.joints, self.name)
 
     def configuration(
@@ -319,7 +293,7 @@ class Mechanism:
         ):
             if self.model.existFrame(name, kind):
                 return int(self.model.getFrameId(name, kind))
-        if name in _GROUND_NAMES:
+        if name in GROUND_NAMES:
             return 0
         raise UnknownName("body or frame", name, self.frames, self.name)
 
@@ -372,14 +346,6 @@ class Mechanism:
             space: "SE3", "SO3xR3", or "auto": SE3 for bodies that a lower pair with a motion group
                 joins to the ground, SO3xR3 for the others (paper 2).
         """
-        if space not in ("SE3", "SO3xR3", "auto"):
-            raise BadValue(f"space '{space}' is none of 'SE3', 'SO3xR3', 'auto'")
-        if self.couplings:
-            names = ", ".join(f"'{coupling.name}'" for coupling in self.couplings)
-            raise BadValue(
-                f"robot '{self.name}' has couplings ({names}), which need joint coordinates; "
-                "absolute coordinates have none"
-            )
         changed = in_absolute_coordinates(self.description, self.model, space)
         return build(changed, kinematics_only=True)
 
@@ -475,16 +441,4 @@ def build(description: Description, *, kinematics_only: bool = False) -> Mechani
     description = check_cuts(description, tree)
     # A variant of a robot brings the warnings of its original along.
     description = replace(description, warnings=tuple(dict.fromkeys(description.warnings)))
-    loops = tuple(
-        LoopJoint(
-            cut.name,
-            cut.pair,
-            cut.parent,
-            cut.child,
-            int(model.getFrameId(f"{cut.name}/A")),
-            int(model.getFrameId(f"{cut.name}/B")),
-            loop,
-        )
-        for cut, loop in zip(tree.cuts, tree.loops, strict=True)
-    )
-    return Mechanism(description, model, loops, tree)
+    return Mechanism(description, model, loop_joints(tree, model), tree)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import pinocchio as pin
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..boundary.arguments import flat_numbers
 from ..errors import BadValue
 from ..tolerances import CLOSED
-from .description import GROUND, Body, Description, Joint, constant
+from .description import GROUND, Body, Coordinates, Description, Joint
 from .pairs import make_pair
 from .workspace import create_data
 
@@ -40,19 +40,10 @@ def with_payload(
     com: ArrayLike,
     inertia: ArrayLike | None,
 ) -> Description:
-    """Return the description with a body welded to a frame.
+    """Return the description with a body welded to frame number ``frame`` of its tree ``model``.
 
-    Args:
-        description: the robot.
-        model: its tree.
-        frame: index of the frame in the model.
-        mass: mass [kg].
-        com: centre of mass in the frame [m], shape (3,).
-        inertia: rotational inertia about the centre of mass, axes of the frame [kg m^2], shape
-            (3, 3); None for a point mass.
-
-    Raises:
-        BadValue: no body has such a mass or inertia.
+    Mass [kg], centre of mass in the frame [m], shape (3,); inertia about it in the axes of the
+    frame [kg m^2], shape (3, 3), None for a point mass.
     """
     payload = _payload(mass, com, inertia)
     taken = {body.name for body in description.bodies}
@@ -84,7 +75,7 @@ def _payload(mass: float, com: ArrayLike, inertia: ArrayLike | None) -> Body:
     tensor = flat_numbers(flat, "the inertia of the payload", 9).reshape(3, 3)
     if not np.allclose(tensor, tensor.T) or np.linalg.eigvalsh(tensor)[0] < 0:
         raise BadValue("the inertia of the payload must be symmetric with principal moments >= 0")
-    return Body("payload", weight, constant(centre), constant(tensor))
+    return Body("payload", weight, centre, tensor)
 
 
 def in_absolute_coordinates(
@@ -92,15 +83,19 @@ def in_absolute_coordinates(
 ) -> Description:
     """Return the description with one free joint per rigid group of bodies and all joints cut.
 
-    The free joints sit at the groups' centres of mass, in world axes at neutral (paper 2).
-
-    Args:
-        description: the robot.
-        model: its tree, whose neutral configuration becomes neutral.
-        space: configuration space of the groups; "auto" gives SE(3) to a group that a lower pair
-            with a motion group joins to the ground, because the exact flow of a constant twist
-            then stays in the pair, and SO(3)xR3 to the others.
+    The free joints sit at the groups' centres of mass, in world axes at neutral (paper 2), which is
+    that of the tree ``model``. In the space "auto" a group that a lower pair with a motion group
+    joins to the ground gets SE(3), because the exact flow of a constant twist then stays in the
+    pair; the others get SO(3)xR3.
     """
+    if space not in get_args(Space):
+        raise BadValue(f"space '{space}' is none of 'SE3', 'SO3xR3', 'auto'")
+    if description.couplings:
+        names = ", ".join(f"'{coupling.name}'" for coupling in description.couplings)
+        raise BadValue(
+            f"robot '{description.name}' has couplings ({names}), which need joint coordinates; "
+            "absolute coordinates have none"
+        )
     data = create_data(model)
     pin.framesForwardKinematics(model, data, pin.neutral(model))
     seats = _seats(description, model)
@@ -123,27 +118,15 @@ def in_absolute_coordinates(
         hinged = any(
             joint.pair.is_group
             and joint.pair.rows > 0
-            and (
-                (joint.parent in ground and joint.child in group)
-                or (joint.child in ground and joint.parent in group)
-            )
+            and {joint.parent, joint.child} & ground
+            and {joint.parent, joint.child} & {*group}
             for joint in description.joints
         )
         rigid = hinged if space == "auto" else space == "SE3"
-        centre = _centre(description, poses, group)
-        at = pin.SE3(np.eye(3), centre)
-        free.append(
-            Joint(
-                f"{lead}@ground",
-                make_pair("free"),
-                GROUND,
-                lead,
-                at,
-                poses[lead].actInv(at),
-                False,
-                "" if rigid else "SO3xR3",
-            )
-        )
+        at = pin.SE3(np.eye(3), _centre(description, poses, group))
+        ends = GROUND, lead, at, poses[lead].actInv(at)
+        kind: Coordinates = "" if rigid else "SO3xR3"
+        free.append(Joint(f"{lead}@ground", make_pair("free"), *ends, False, kind))
     return replace(description, joints=(*welds, *free, *cut))
 
 

@@ -18,18 +18,20 @@ from ..errors import BadValue
 from ..linalg.saddle import from_upper
 from ..tolerances import MOTION_SHARE, PURE_TRANSLATION, SINGULAR_MASS
 from .description import GROUND, Body, Description, Joint
-from .graph import SpanningTree, TreeEdge, spanning_tree
+from .graph import FundamentalLoop, SpanningTree, TreeEdge, spanning_tree
 from .pairs import Pair, TreeJoint
 from .workspace import create_data
 
 __all__ = [
     "JointCoordinates",
+    "LoopJoint",
     "TreeKinematics",
     "build_model",
     "coordinate_names",
     "grow_tree",
     "joint_coordinates",
     "linear_coordinates",
+    "loop_joints",
     "motion_of",
 ]
 
@@ -54,12 +56,9 @@ def grow_tree(description: Description) -> tuple[Description, SpanningTree, pin.
 
     Where bodies without mass hang at the end of a chain, though loops go on from there, the mass
     matrix of the tree is singular and that of the mechanism may not be. Then other joints of these
-    loops are cut, as long as that leaves fewer directions without inertia: joints that lose least
-    by it, and never what the user wants in the tree, what is driven, or what is coupled.
-
-    Returns:
-        The description, in which joints that were chosen so are marked as cut; the spanning tree;
-        and the model.
+    loops are cut (and marked so in the description that is returned), as long as that leaves fewer
+    directions without inertia: joints that lose least by it, and never what the user wants in the
+    tree, what is driven, or what is coupled.
     """
     tree, model = _grown(description)
     if not (tree.cuts and model.nv and _lacks_mass(description)):
@@ -149,17 +148,10 @@ def _massless_directions(model: pin.Model) -> Array:
 
 
 def build_model(description: Description, tree: SpanningTree) -> pin.Model:
-    """Build the tree model of a robot.
+    """Build the `pin.Model` of a robot with inertias, limits, losses, armature and gravity.
 
     Every body is a BODY frame under its own name; named frames and the frames ``<loop>/A`` and
     ``<loop>/B`` of each cut joint are OP_FRAMEs.
-
-    Args:
-        description: the robot.
-        tree: its spanning tree.
-
-    Returns:
-        The `pin.Model` with inertias, limits, damping, friction, armature and gravity.
     """
     model = pin.Model()
     model.name = description.name
@@ -179,6 +171,38 @@ def build_model(description: Description, tree: SpanningTree) -> pin.Model:
         _mark(model, f"{cut.name}/B", seats[cut.child], cut.frame_child)
     _apply_drives(model, description)
     return model
+
+
+@dataclass(frozen=True, eq=False)
+class LoopJoint:
+    """A joint that closes a loop.
+
+    Args:
+        name: name of the joint.
+        pair: what it leaves free, between frame A on ``body_a`` and frame B on ``body_b``.
+        body_a: body that carries A.
+        body_b: body that carries B.
+        frame_a: index of A among the frames of the model (named ``<name>/A``).
+        frame_b: index of B among the frames of the model (named ``<name>/B``).
+        loop: root body and chains of the loop.
+    """
+
+    name: str
+    pair: Pair
+    body_a: str
+    body_b: str
+    frame_a: int
+    frame_b: int
+    loop: FundamentalLoop
+
+
+def loop_joints(tree: SpanningTree, model: pin.Model) -> tuple[LoopJoint, ...]:
+    """The cut joints of a tree with their frames in its model."""
+    loops = []
+    for cut, loop in zip(tree.cuts, tree.loops, strict=True):
+        a, b = (int(model.getFrameId(f"{cut.name}/{end}")) for end in "AB")
+        loops.append(LoopJoint(cut.name, cut.pair, cut.parent, cut.child, a, b, loop))
+    return tuple(loops)
 
 
 def _inertia(body: Body) -> pin.Inertia:
@@ -234,10 +258,8 @@ def _tree_joint(joint: Joint) -> TreeJoint:
 def motion_of(pair: Pair, q: ArrayLike) -> pin.SE3:
     """Placement of frame B in A at the coordinates ``q`` of a pair that can carry a body.
 
-    Args:
-        pair: the pair, in its usual coordinates.
-        q: its coordinates, shape (nq,), or one number per degree of freedom along which it moves
-            from its neutral position.
+    They are the pair's usual coordinates, shape (nq,), or one number per degree of freedom along
+    which it moves from its neutral position.
     """
     joint_model, turn = pair.tree_joints[""].build(pair.advance, np.eye(3), True)
     alone = pin.Model()
@@ -251,12 +273,7 @@ def motion_of(pair: Pair, q: ArrayLike) -> pin.SE3:
 
 
 def coordinate_names(tree: SpanningTree, joint: str) -> tuple[str, ...]:
-    """Names of a tree joint's velocities in order: "v" or "w" and the axis of the pair frame.
-
-    Args:
-        tree: the spanning tree that the joint belongs to.
-        joint: name of the joint.
-    """
+    """Names of a tree joint's velocities in order: "v" or "w" and the axis of the pair frame."""
     edge = next(edge for edge in tree.edges if edge.joint.name == joint)
     tree_joint = _tree_joint(edge.joint)
     return tree_joint.labels[:: 1 if tree_joint.keeps_order else edge.orientation]
@@ -329,9 +346,8 @@ class JointCoordinates:
     def part(self, value: ArrayLike) -> Array:
         """The joint's part of a configuration, shape (nq,).
 
-        Args:
-            value: its coordinate [rad, m], or an array of its ``nq`` coordinates; an angle also for
-                a joint stored as cosine and sine.
+        ``value`` is its coordinate [rad, m], or an array of its ``nq`` coordinates; an angle also
+        for a joint stored as cosine and sine.
         """
         part = flat_numbers(value, f"joint '{self.name}'")
         if self.nq == 2 and self.nv == 1 and part.size == 1:
@@ -371,9 +387,6 @@ class TreeKinematics:
 
     What `Constraints` reads of a `pin.Data`, under the same names. A `pin.Data` itself does the
     work as long as it is small; the results agree to rounding.
-
-    Args:
-        model: the tree.
 
     Attributes:
         oMi: placements of all joints in the world.

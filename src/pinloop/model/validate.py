@@ -7,7 +7,7 @@ for all: unique names, references that exist, finite numbers, masses that move.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -19,7 +19,17 @@ from ..boundary.registry import origin
 from ..boundary.xml import Remarks
 from ..errors import LoadError, listed
 from ..tolerances import CLOSED, GYRATION, MOMENT_DUST, POINT_MASS, ROTATION, SAME, TINY, TRIANGLE
-from .description import GROUND, Body, Coupling, Description, Joint, coordinate_count
+from .description import (
+    GROUND,
+    LOSSES,
+    Body,
+    Coupling,
+    Description,
+    Geometry,
+    Joint,
+    NamedFrame,
+    coordinate_count,
+)
 from .graph import SpanningTree
 from .pairs import Pair
 from .tree import motion_of
@@ -32,17 +42,22 @@ Place = tuple[str, int] | None
 
 _MOST_JOINTS = 5000
 """Joints of a robot; Pinocchio's matrices for so many have 25 million numbers each."""
+_LOST = {
+    "lower": "position limits",
+    "velocity": "velocity limit",
+    "effort": "effort limit",
+    "damping": "damping",
+    "friction": "friction",
+    "armature": "armature",
+}
+"""Properties of a joint that a cut one cannot have, as they are called in messages."""
 _MASSLESS = "moves but has no mass"
 _NOT_DEFINITE = "has an inertia that is not positive definite"
 _IMPOSSIBLE = "has an inertia that no distribution of mass can have (triangle inequality)"
 
 
 def check_description(description: Description) -> None:
-    """Check names, references and numbers of a description.
-
-    Raises:
-        LoadError: says which element is wrong and what to do.
-    """
+    """Check names, references and numbers of a description; a `LoadError` says what is wrong."""
     for problem, place in _problems(description):
         source, line = place or (description.source, None)
         raise LoadError(problem, source=source, line=line)
@@ -54,6 +69,7 @@ def _problems(description: Description) -> Iterator[tuple[str, Place]]:
         problem = f"has {len(description.joints)} joints; at most {_MOST_JOINTS} are possible, "
         yield problem + "because mass matrices are dense", None
     bodies = {body.name for body in description.bodies} | {GROUND}
+    joints = {joint.name: joint for joint in description.joints}
     yield from ((problem, None) for problem in _wrong_names(description))
     for body in description.bodies:
         for problem in _wrong_body(body):
@@ -61,20 +77,19 @@ def _problems(description: Description) -> Iterator[tuple[str, Place]]:
     for joint in description.joints:
         for problem in _wrong_joint(joint, bodies):
             yield f"joint '{joint.name}' {problem}", joint.place
-    attached = [(frame.name, frame.body, frame.placement) for frame in description.frames]
-    attached += [(shape.name, shape.body, shape.placement) for shape in description.geometry]
-    for name, carrier, placement in attached:
-        if carrier not in bodies:
-            yield f"'{name}' sits on unknown body '{carrier}'", None
-        for problem in _wrong_placement(placement):
-            yield f"'{name}' {problem}", None
+    things: list[NamedFrame | Geometry] = [*description.frames, *description.geometry]
+    for thing in things:
+        if thing.body not in bodies:
+            yield f"'{thing.name}' sits on unknown body '{thing.body}'", None
+        for problem in _wrong_placement(thing.placement):
+            yield f"'{thing.name}' {problem}", None
     if description.base is not None and description.base not in bodies - {GROUND}:
         yield f"base body '{description.base}' does not exist", None
     if not (np.shape(description.gravity) == (3,) and np.all(np.isfinite(description.gravity))):
         yield f"gravity {description.gravity} is not a vector of 3 finite numbers", None
-    yield from ((problem, None) for problem in _wrong_actuation(description))
+    yield from ((problem, None) for problem in _wrong_actuation(description, joints))
     for coupling in description.couplings:
-        for problem in _wrong_coupling(coupling, description.joints):
+        for problem in _wrong_coupling(coupling, joints):
             yield f"coupling '{coupling.name}' {problem}", None
 
 
@@ -133,7 +148,7 @@ def _wrong_joint(joint: Joint, bodies: set[str]) -> Iterator[str]:
     if joint.coordinates and joint.coordinates not in pair.tree_joints:
         yield f"has coordinates '{joint.coordinates}', which a {pair.name} pair does not have"
     freedoms = f"where its {pair.name} pair has {pair.dof} degrees of freedom"
-    for label in ("damping", "friction", "armature", "velocity", "effort"):
+    for label in (*LOSSES, "velocity", "effort"):
         values = getattr(joint, label)
         if any(np.isnan(value) or value < 0 for value in values):
             yield f"has {label} {values}; it must be >= 0"
@@ -198,13 +213,11 @@ def _wrong_placement(placement: pin.SE3) -> Iterator[str]:
         yield "has a placement that is not a rotation"
 
 
-def _wrong_actuation(description: Description) -> Iterator[str]:
+def _wrong_actuation(description: Description, joints: Mapping[str, Joint]) -> Iterator[str]:
     """Actuated joints and drives belong to joints that exist."""
-    names = {joint.name for joint in description.joints}
-    wanted = [*(description.actuated or ()), *(drive.joint for drive in description.drives)]
-    for name in wanted:
-        if name not in names:
-            known = ", ".join(sorted(names)[:12])
+    for name in (*(description.actuated or ()), *(drive.joint for drive in description.drives)):
+        if name not in joints:
+            known = ", ".join(sorted(joints)[:12])
             yield f"unknown joint '{name}' is called actuated; known: {known}"
     for drive in description.drives:
         of_joint, inertia = f"the drive of joint '{drive.joint}' has", drive.rotor_inertia
@@ -214,16 +227,15 @@ def _wrong_actuation(description: Description) -> Iterator[str]:
             yield f"{of_joint} rotor inertia {inertia} kg m^2; it must be finite and >= 0"
 
 
-def _wrong_coupling(coupling: Coupling, joints: Sequence[Joint]) -> Iterator[str]:
+def _wrong_coupling(coupling: Coupling, joints: Mapping[str, Joint]) -> Iterator[str]:
     """A coupling joins different joints that have one coordinate each."""
-    known = {joint.name: joint for joint in joints}
     names, rows = coupling.joints, coupling.polynomials
     if len(names) != len(rows) or len(set(names)) != len(names) or not names:
         yield "must name different joints, one polynomial each"
     for name, row in zip(names, rows, strict=True):
-        if name not in known:
-            yield f"names unknown joint '{name}'; known: {', '.join(sorted(known)[:12])}"
-        if known[name].pair.dof != 1 or known[name].coordinates == "circle":
+        if name not in joints:
+            yield f"names unknown joint '{name}'; known: {', '.join(sorted(joints)[:12])}"
+        if joints[name].pair.dof != 1 or joints[name].coordinates == "circle":
             yield f"needs joint '{name}' to have one coordinate that counts turns"
         if len(row) < 2 or not np.all(np.isfinite(row)):
             yield f"has coefficients {row} for joint '{name}'; give at least two finite numbers"
@@ -278,11 +290,7 @@ def lacking_mass(model: pin.Model) -> str:
 
 
 def check_cuts(description: Description, tree: SpanningTree) -> Description:
-    """Check what the choice of cut joints means; return the description with warnings added.
-
-    Raises:
-        LoadError: a coupling needs the coordinate of a joint that is cut.
-    """
+    """Check what the choice of cut joints means; return the description with warnings added."""
     cuts = {joint.name: joint for joint in tree.cuts}
     for coupling in description.couplings:
         for name in coupling.joints:
@@ -295,19 +303,9 @@ def check_cuts(description: Description, tree: SpanningTree) -> Description:
     driven = {drive.joint for drive in description.drives if drive.rotor_inertia}
     warnings = []
     for name, joint in cuts.items():
-        lost = [
-            label
-            for label, values in (
-                ("position limits", joint.lower),
-                ("velocity limit", joint.velocity),
-                ("effort limit", joint.effort),
-                ("damping", joint.damping),
-                ("friction", joint.friction),
-                ("armature", joint.armature),
-                ("rotor inertia", name in driven),
-            )
-            if values
-        ]
+        values = {label: getattr(joint, key) for key, label in _LOST.items()}
+        values["rotor inertia"] = name in driven
+        lost = [label for label, given in values.items() if given]
         if lost:
             warnings.append(
                 f"joint '{name}' closes a loop and has no coordinate: its {', '.join(lost)} "

@@ -8,7 +8,8 @@ stands in one that was just taken is of no meaning.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -16,7 +17,7 @@ import pinocchio as pin
 
 from ..errors import BadValue
 
-__all__ = ["Lease", "Memory", "WorkSpace", "WorkSpaces", "create_data", "remembered"]
+__all__ = ["Memory", "WorkSpace", "WorkSpaces", "create_data", "remembered"]
 
 Parameters = ParamSpec("Parameters")
 Robot = TypeVar("Robot", bound="HasMemory")
@@ -30,42 +31,13 @@ _LARGE = 2**28
 
 
 class WorkSpace:
-    """One `pin.Data`, and what a solver of Pinocchio has prepared in it.
-
-    Args:
-        model: the model.
-
-    Attributes:
-        data: the work space.
-        solver: what a solver has prepared in it last.
-    """
+    """One `pin.Data`, and in ``solver`` what a solver of Pinocchio has prepared in it last."""
 
     __slots__ = ("data", "solver")
 
     def __init__(self, model: pin.Model) -> None:
         self.data = create_data(model)
         self.solver: Any = None
-
-
-class Lease:
-    """A work space for the time of a ``with`` block.
-
-    Args:
-        spaces: where it comes from, and goes back to.
-        model: the model.
-    """
-
-    __slots__ = ("_model", "_space", "_spaces")
-
-    def __init__(self, spaces: WorkSpaces, model: pin.Model) -> None:
-        self._spaces, self._model = spaces, model
-
-    def __enter__(self) -> pin.Data:
-        self._space = self._spaces.take(self._model)
-        return self._space.data
-
-    def __exit__(self, *_: object) -> None:
-        self._spaces.free.append(self._space)
 
 
 class WorkSpaces:
@@ -85,16 +57,21 @@ class WorkSpaces:
         return WorkSpaces, ()
 
     def take(self, model: pin.Model) -> WorkSpace:
-        """One that nobody else has.
-
-        Raises:
-            BadValue: there is no memory for another one.
-        """
+        """One that nobody else has; BadValue if there is no memory for another one."""
         try:
             return self.free.pop()
         except IndexError:
             pass
         return WorkSpace(model)
+
+    @contextmanager
+    def lend(self, model: pin.Model) -> Iterator[pin.Data]:
+        """Lend the `pin.Data` of a work space for the time of a ``with`` block."""
+        space = self.take(model)
+        try:
+            yield space.data
+        finally:
+            self.free.append(space)
 
 
 class Memory(dict[Hashable, dict[Hashable, Any]]):
@@ -139,14 +116,12 @@ def remembered(
 def create_data(model: pin.Model) -> pin.Data:
     """A `pin.Data`, for whoever needs one for long; `Mechanism.workspace` is for a moment.
 
-    Not by `model.createData`, which takes the memory twice: it returns a copy.
-
-    Raises:
-        BadValue: there is not enough memory.
+    Not by `model.createData`, which takes the memory twice: it returns a copy. Raises `BadValue`
+    where there is not enough memory.
     """
-    needed, free = _size(model), None
-    if needed > _LARGE:
-        free = _available()
+    # Four tensors of second derivatives make up nearly all of it.
+    needed = 4 * 8 * int(model.nv) ** 3
+    free = _available() if needed > _LARGE else None
     if free is None or needed < free:
         try:
             return pin.Data(model)
@@ -158,11 +133,6 @@ def create_data(model: pin.Model) -> pin.Data:
         f"{needed / 2**30:.1f} GB{left}. It grows with the cube of their number: split the robot, "
         "make joints fixed that need not move, or take a machine with more memory"
     )
-
-
-def _size(model: pin.Model) -> int:
-    """Memory of a `pin.Data` [bytes]: four tensors of second derivatives make up nearly all."""
-    return 4 * 8 * int(model.nv) ** 3
 
 
 def _available() -> int | None:
