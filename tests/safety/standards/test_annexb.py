@@ -325,7 +325,7 @@ def test_names_cannot_break_a_page() -> None:
     ("arguments", "sentence"),
     [
         ({"payload": None}, "largest payload of robot .* is not known"),
-        ({"payload": -1.0}, "payload of -1"),
+        ({"payload": -1.0}, "mass is -1.0"),
         ({"payload": "heavy"}, "payload is 'heavy'"),
         ({"payload": pl.Payload(1.0, frame="hand")}, "no body or frame 'hand'"),
         ({"axes": ("j3",)}, "no joint 'j3'"),

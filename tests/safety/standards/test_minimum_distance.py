@@ -65,7 +65,7 @@ def test_minimum_distance_is_printed(tmp_path: Path) -> None:
         ({"stop": 0.3, "slow": 3.0}, "slow is 3.0 m/s, more than fast"),
         ({"stop": 0.3, "threshold": -1}, "threshold is -1"),
         ({"stop": 0.3, "least": -0.1}, "least is -0.1"),
-        ({"stop": 0.3, "intrusion": np.nan}, "intrusion is not finite"),
+        ({"stop": 0.3, "intrusion": np.nan}, "intrusion is nan"),
     ],
 )
 def test_bad_minimum_distances(arguments: dict[str, Any], sentence: str) -> None:
