@@ -37,7 +37,7 @@ _ACROSS, _FILL = 26, 0.55
 _VIEWS = (("From above", 0, 1), ("From the side", 0, 2))
 _ROOM = 0.03
 _BEYOND = 0.5
-"""So far an obstacle widens the map, over the size of what the cases need: more is cut off."""
+"""Edges of obstacles nearer than that, over the size of what the cases need, widen the map."""
 _TALLEST, _FLATTEST = 1.25, 0.4
 """Height of a map over its width, at most and at least."""
 _COLOR = (0.45, 0.42, 0.36, 0.35)
@@ -100,11 +100,13 @@ def _view(
     outlines = [1e3 * outline(obstacle, (across, up)) for obstacle in obstacles]
     everywhere = 1e3 * np.vstack([results.places, results.lost])
     (left, right), _ = map_spans(everywhere, (), across, up)
-    span, height = map_spans(everywhere, outlines, across, up)
+    cells = int(len(flat) > _POINTS) * min(_ACROSS, max(10.0, _FILL * np.sqrt(len(flat))))
+    room = _ROOM + (1.0 / cells if cells else 0.0)  # a hexagon reaches beyond the points in it
+    span, height = map_spans(everywhere, outlines, across, up, room)
     worst = int(np.flatnonzero(measure.cases == measure.spread.case)[0])
     ring = f"worst: {measure.quantity.text(measure.spread.worst)}, case {measure.spread.case}"
     shapes: list[Shape] = [
-        *_cases(flat, measure, right - left),
+        *_cases(flat, measure, (right - left) / cells / np.sqrt(3.0) if cells else 0.0),
         *(
             Shape("outline", corners[:, 0], corners[:, 1], name=printable(obstacle.name))
             for corners, obstacle in zip(outlines, obstacles, strict=True)
@@ -131,15 +133,21 @@ def _view(
 Span = tuple[float, float]
 
 
-def map_spans(places: Array, outlines: Sequence[Array], across: int, up: int) -> tuple[Span, Span]:
-    """Ends of both axes: all places and the origin, obstacles nearby, neither flat nor tall."""
+def map_spans(
+    places: Array, outlines: Sequence[Array], across: int, up: int, room: float = _ROOM
+) -> tuple[Span, Span]:
+    """Ends of both axes: all places and the origin, obstacles nearby, neither flat nor tall.
+
+    Room around them is given over their size.
+    """
     points = np.vstack([places, np.zeros(3)])
     size = float(np.ptp(points, axis=0).max())
     flat = points[:, [across, up]]
     low, high = flat.min(axis=0), flat.max(axis=0)
-    near = [corners.clip(low - _BEYOND * size, high + _BEYOND * size) for corners in outlines]
-    flat = np.vstack([flat, *near])
-    low, high = flat.min(axis=0) - _ROOM * size, flat.max(axis=0) + _ROOM * size
+    corners = np.vstack([flat, *outlines])
+    near = (corners > low - _BEYOND * size) & (corners < high + _BEYOND * size)
+    low = np.where(near, corners, np.inf).min(axis=0) - room * size
+    high = np.where(near, corners, -np.inf).max(axis=0) + room * size
     wide, tall = (high - low).tolist()
     more = np.array([max(0.0, tall / _TALLEST - wide), max(0.0, _FLATTEST * wide - tall)])
     low, high = low - more / 2, high + more / 2
@@ -152,8 +160,8 @@ def _overlap(corners: Array, *spans: Span) -> bool:
     return all(low < span[1] and high > span[0] for low, high, span in ends)
 
 
-def _cases(flat: Array, measure: QuantityDistribution, width: float) -> Iterator[Shape]:
-    """The cases as points, or the worst ones in hexagons."""
+def _cases(flat: Array, measure: QuantityDistribution, size: float) -> Iterator[Shape]:
+    """The cases as points, or the worst ones in hexagons of a size."""
     values, unit = measure.shown, measure.quantity.unit
     low, high = float(values.min()), float(values.max())
     sign = -1.0 if measure.quantity.kind == "clearance" else 1.0
@@ -162,13 +170,11 @@ def _cases(flat: Array, measure: QuantityDistribution, width: float) -> Iterator
         share = (value - low) / (high - low) if high > low else 1.0
         return color_of(share if sign > 0 else 1.0 - share)
 
-    if len(values) <= _POINTS:
+    if size == 0.0:
         for k in np.argsort(sign * values, kind="stable"):  # the worst ones on top
             name = f"case {measure.cases[k]}: {values[k]:.4g} {unit}"
             yield Shape("spot", flat[[k], 0], flat[[k], 1], color(values[k]), name, 4.0)
         return
-    across = min(_ACROSS, max(10.0, _FILL * np.sqrt(len(values))))
-    size = float(width / across / np.sqrt(3.0))
     for (x, y), worst, count in zip(*hexagons(flat, sign * values, size), strict=True):
         value = sign * float(worst)
         name = f"worst of {count}: {value:.4g} {unit}"
