@@ -25,7 +25,7 @@ from ...spatial.batched import adjoint, apply, motion_cross
 from ...tolerances import THIN_MASS
 from .assembly_tree import partition
 
-__all__ = ["Blocks", "is_unsteady"]
+__all__ = ["Blocks", "is_unsteady", "joined"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -60,8 +60,8 @@ class Block:
         own_v: places of these among the robot's, shape (k,).
         supports: per body 1 for coordinates that move it, 0 for the others, shape (size,).
         U: generalised forces of the handles, shape (size, columns).
-        loans: motions without inertia that were given some, so that each has one: direction, shape
-            (size,), and amount. Whoever solves must take its effect out again.
+        loans: motions without inertia that were given a unit of it, shape (size,). Whoever solves
+            must take its effect out again.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Block:
         self._J = np.zeros((6, self.size), order="F")
         self._own_bias, self._ones = np.zeros((6, self.size)), np.ones(self.size)
         self.U = np.zeros((self.size, 0))
-        self.loans: list[tuple[Array, float]] = []
+        self.loans: list[Array] = []
 
     def _find_coordinates(self, model: pin.Model) -> None:
         """Places of coordinates, and which joints and bodies need care."""
@@ -230,7 +230,7 @@ class Block:
         for k in np.flatnonzero(values < THIN_MASS):
             direction = V[:, k] / unit
             whole += np.outer(direction, direction)
-            self.loans.append((direction, 1.0))
+            self.loans.append(direction)
         self._factor, exists = cholesky(whole)
         if not exists:
             raise SingularMass("the mass matrix is not positive definite")
@@ -283,8 +283,12 @@ def is_unsteady(joint: pin.JointModel) -> bool:
 
 
 def _ranges(parts: Sequence[tuple[int, int]]) -> Indices:
-    ranges = [np.arange(start, start + count) for start, count in parts]
-    return np.concatenate([np.zeros(0, dtype=np.intp), *ranges])
+    return joined([np.arange(start, start + count) for start, count in parts])
+
+
+def joined(parts: Sequence[Indices]) -> Indices:
+    """Indices one after the other, also of no parts."""
+    return np.concatenate([np.zeros(0, dtype=np.intp), *parts])
 
 
 class Blocks:
@@ -299,6 +303,7 @@ class Blocks:
         block_of: block of each body, and last that of the ground, -1; shape (n + 1,).
         at: place of each block's coordinates among those of all blocks.
         size: number of coordinates of all blocks.
+        own: places among these of the robot's coordinates `own_v`; those of cuts have none.
         cuts: bodies whose joint is between two blocks.
         across: placement of these bodies in the block that they hang on, as matrices that take
             twists from there to the body, shape (cuts, 6, 6).
@@ -319,6 +324,9 @@ class Blocks:
         edges = np.cumsum([0, *[block.size for block in self.blocks]]).tolist()
         self.at = [slice(a, b) for a, b in pairwise(edges)]
         self.size = edges[-1]
+        pairs = [*zip(self.blocks, self.at, strict=True)]
+        self.own = joined([at.start + block.own for block, at in pairs])
+        self.own_v = joined([block.own_v for block in self.blocks])
         self.cuts = [block.bodies[0] for block in self.blocks if block.free]
         self.below = [parents[k] for k in self.cuts]
         self.joints = [model.joints[k + 1] for k in self.cuts]
@@ -398,6 +406,13 @@ class Blocks:
 
     def _support(self, cut: int) -> Array:
         return self._under(cut).supports[self.below[cut]]
+
+    def respond(self, forces: Array) -> Array:
+        """Accelerations of all blocks to forces on them, without joint forces, shape (size,)."""
+        alpha = np.empty(len(forces))
+        for block, at in zip(self.blocks, self.at, strict=True):
+            alpha[at] = block.respond(forces[at])
+        return alpha
 
     def velocity(self) -> Array:
         """Velocities of the coordinates of all blocks, shape (size,)."""

@@ -8,14 +8,11 @@ robot had one; what concerns rows has one entry for each row of each loop, loop 
 
 ``M a = f + sum of U x`` with ``U`` the generalised forces on the block that the complement of each
 of its handles exerts (paper 3, eqs. 1-2 and 13, in joint coordinates). A loop that closes inside a
-block is one handle: what it does to both its bodies. Units of the columns of ``D`` are those in
-which the two bodies of a joint alone answer with one, so that inner matrices have no unit.
+block is one handle: what it does to both its bodies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -25,12 +22,12 @@ from numpy.typing import NDArray
 from ...errors import SingularMass
 from ...model.mechanism import Mechanism
 from ...spatial.batched import adjoint, apply, apply_transposed, motion_cross
-from ...tolerances import RANK, THIN_BODY, TINY
+from ...tolerances import RANK, TINY
 from .assembly_tree import Shape, assembly_tree
-from .blocks import Block, Blocks, is_unsteady
+from .blocks import Block, Blocks, is_unsteady, joined
 from .sweeps import Sweeps
 
-__all__ = ["CutJoints", "Handles", "LoopJoints", "units"]
+__all__ = ["CutJoints", "Handles", "LoopJoints"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -44,6 +41,7 @@ class CutJoints:
         armature: reflected rotor inertia per coordinate of the robot, shape (nv,).
 
     Attributes:
+        count: number of their coordinates.
         width: columns of ``D``, padding included.
         D: complement, padded with zeros, and its moved columns, shape (cuts, 6, width).
         scale: unit of each column of ``D``, shape (cuts, width).
@@ -61,6 +59,7 @@ class CutJoints:
             for number in range(dof)
         ]
         rotors = any(armature[c] > 0 for _, _, c in coordinates)
+        self.count = len(coordinates)
         self.width = 6 if rotors else max(1, 6 - min(self._dofs, default=5))
         self._at = tuple(np.array(coordinates, dtype=np.intp).reshape(-1, 3).T)
         self._unsteady = [k for k, joint in enumerate(blocks.joints) if is_unsteady(joint)]
@@ -273,21 +272,6 @@ def _ends(blocks: Blocks, bodies: Indices) -> list[tuple[int, Indices, Array]]:
     return ends
 
 
-@dataclass(eq=False)
-class _Leaf:
-    """The handles of a block.
-
-    Args:
-        joints: numbers of its joints.
-        signs: coordinates on which each column acts, and with which sign, one part per joint.
-        rows: row among all wrenches of each column, one part per joint.
-    """
-
-    joints: list[int]
-    signs: list[Array]
-    rows: list[Indices]
-
-
 class Handles:
     """Blocks, handles and the sweeps over them.
 
@@ -306,19 +290,22 @@ class Handles:
 
     def __init__(self, blocks: Blocks, cuts: CutJoints, loops: LoopJoints) -> None:
         self.blocks, self._cuts, self._loops = blocks, cuts, loops
+        self._nv = len(blocks.own_v) + cuts.count
         widths = [cuts.width] * len(cuts.D) + loops.rows
         self._starts = np.cumsum([0, *widths])
         self.of_cuts = len(cuts.D) * cuts.width
         leaves, ends = self._graph()
         grounded = [k for k, block in enumerate(blocks.blocks) if not block.free]
-        tree = assembly_tree([leaf.joints for leaf in leaves], ends, widths, grounded)
+        tree = assembly_tree([[j for j, _, _ in leaf] for leaf in leaves], ends, widths, grounded)
         self.sweeps = Sweeps(tree, widths, [block.size for block in blocks.blocks])
         self.compliance = np.zeros(self.sweeps.columns)
-        self._columns = [self._columns_of(leaf) for leaf in leaves]
-        none = np.zeros(0, dtype=np.intp)
-        self._rows = [np.concatenate([none, *leaf.rows]) for leaf in leaves]
+        places = [np.arange(first, last) for first, last in pairwise(self._starts.tolist())]
+        self._columns = [joined([places[j] for j, _, _ in leaf]) for leaf in leaves]
+        self._rows = [joined([first + places[j] for j, _, first in leaf]) for leaf in leaves]
         self._signs = [
-            np.concatenate([np.zeros((0, block.size)), *leaf.signs]).T
+            np.concatenate(
+                [np.zeros((0, block.size)), *(np.tile(s, (widths[j], 1)) for j, s, _ in leaf)]
+            ).T
             for block, leaf in zip(blocks.blocks, leaves, strict=True)
         ]
         self._acting: list[Array] = []
@@ -333,42 +320,34 @@ class Handles:
                 self._roots[number] = self.sweeps.leaves[shape][place, :size]
                 self._leaf_at.append((number, shape, place))
 
-    def _columns_of(self, leaf: _Leaf) -> Indices:
-        parts = [np.arange(self._starts[j], self._starts[j + 1]) for j in leaf.joints]
-        return np.concatenate([np.zeros(0, dtype=np.intp), *parts])
-
-    def _graph(self) -> tuple[list[_Leaf], list[tuple[int, int]]]:
+    def _graph(self) -> tuple[list[list[tuple[int, Array, int]]], list[tuple[int, int]]]:
         """Handles of each block, and blocks of each joint.
 
-        Wrenches are numbered by side: the further blocks at joints between blocks and bodies B of
-        loops, by column; then the nearer blocks and bodies A.
+        A handle is a joint, the coordinates on which it acts with their signs, shape (size,), and
+        where its side begins among all wrenches: first the further blocks at joints between blocks
+        and bodies B of loops, by column; then the nearer blocks and bodies A.
         """
         blocks, loops = self.blocks, self._loops
-        leaves = [_Leaf([], [], []) for _ in blocks.blocks]
+        leaves: list[list[tuple[int, Array, int]]] = [[] for _ in blocks.blocks]
         ends: list[tuple[int, int]] = []
         total = int(self._starts[-1])
-
-        def support(body: int) -> Array:
-            return blocks.blocks[int(blocks.block_of[body])].supports[body]
-
-        def add(block: int, joint: int, signs: Array, first: int) -> None:
-            rows = np.arange(self._starts[joint], self._starts[joint + 1])
-            if block >= 0 and len(rows):
-                leaves[block].joints.append(joint)
-                leaves[block].signs.append(np.tile(signs, (len(rows), 1)))
-                leaves[block].rows.append(first + rows)
-
         pairs = [*zip(blocks.below, blocks.cuts, strict=True)]
         pairs += zip(loops.body_a.tolist(), loops.body_b.tolist(), strict=True)
         for joint, (a, b) in enumerate(pairs):
             near, far = int(blocks.block_of[a]), int(blocks.block_of[b])
             ends.append((near, far))
-            if near == far and near >= 0:
-                add(near, joint, support(b) - support(a), 0)
+            if self._starts[joint] == self._starts[joint + 1]:
                 continue
-            for block, body, sign, first in ((far, b, 1.0, 0), (near, a, -1.0, total)):
+            signs = [
+                sign * blocks.blocks[block].supports[body] if block >= 0 else np.zeros(0)
+                for block, body, sign in ((far, b, 1.0), (near, a, -1.0))
+            ]
+            if near == far and near >= 0:
+                leaves[near].append((joint, signs[0] + signs[1], 0))
+                continue
+            for block, acting, first in zip((far, near), signs, (0, total), strict=True):
                 if block >= 0:
-                    add(block, joint, sign * support(body), first)
+                    leaves[block].append((joint, acting, first))
         return leaves, ends
 
     def update(self) -> None:
@@ -386,15 +365,35 @@ class Handles:
         self.sweeps.assemble(self.compliance)
 
     @property
-    def loans(self) -> list[tuple[slice, Array, float]]:
-        """Coordinates, direction and amount of inertia that blocks have on loan."""
-        return [
-            (at, direction, amount)
-            for block, at in zip(self.blocks.blocks, self.blocks.at, strict=True)
-            for direction, amount in block.loans
-        ]
+    def loans(self) -> list[tuple[slice, Array]]:
+        """Coordinates and direction of each unit of inertia that blocks have on loan."""
+        pairs = zip(self.blocks.blocks, self.blocks.at, strict=True)
+        return [(at, direction) for block, at in pairs for direction in block.loans]
 
     # -- forces and motion ------------------------------------------------------------------
+
+    def forces(self, torques: Array) -> Array:
+        """Torques on the robot's coordinates as forces on those of the blocks, shape (size,)."""
+        forces = np.zeros(self.blocks.size)
+        if not torques.any():
+            return forces
+        if self.blocks.cuts:
+            forces = self.blocks.press(self._cuts.wrenches(torques))
+        forces[self.blocks.own] += torques[self.blocks.own_v]
+        return forces
+
+    def rates(self, alpha: Array, apart: Array) -> Array:
+        """The robot's coordinates from those of the blocks, shape (nv,).
+
+        Args:
+            alpha: shape (size,).
+            apart: what does not come from coordinates of joints between blocks, (cuts, 6).
+        """
+        rates = np.empty(self._nv)
+        rates[self.blocks.own_v] = alpha[self.blocks.own]
+        if self.blocks.cuts:
+            self._cuts.rates(self.blocks.between(alpha) - apart, rates)
+        return rates
 
     def biases(self) -> Array:
         """What handles measure without accelerations of the coordinates, shape (columns,)."""
@@ -433,47 +432,3 @@ class Handles:
             block = self.blocks.blocks[number]
             alpha[self.blocks.at[number]] = block.respond_to_root(moves[shape][place, : block.size])
         return x, alpha
-
-
-def units(robot: Mechanism, blocks: Blocks, cuts: CutJoints, loops: LoopJoints) -> None:
-    """Set the units of all joints."""
-    model = robot.model
-    inverse = _inverse_inertias(
-        np.array([inertia.matrix() for inertia in model.inertias[1:]]).reshape(-1, 6, 6),
-        robot.length,
-    )
-    seats = np.array([model.jointPlacements[k + 1].homogeneous for k in blocks.cuts])
-    seats = seats.reshape(-1, 4, 4)
-    here = np.broadcast_to(np.eye(4), seats.shape)
-    own = _response(inverse, blocks.cuts, here, cuts.D)
-    own += _response(inverse, blocks.below, seats, cuts.D)
-    cuts.rescale(_unit(own))
-    own = _response(inverse, loops.body_b, loops.seat_b, loops.D)
-    own += _response(inverse, loops.body_a, loops.seat_a, loops.D)
-    loops.rescale(loops.flat(_unit(own)))
-
-
-def _response(inverse: Array, bodies: Sequence[int] | Indices, seats: Array, D: Array) -> Array:
-    """What single bodies answer to each column of ``D``, shape (n, width)."""
-    at = np.asarray(bodies, dtype=np.intp)
-    W = adjoint(seats).transpose(0, 2, 1) @ D
-    response = np.sum(W * (inverse[at] @ W), axis=1)
-    response[at < 0] = 0.0
-    return np.asarray(response)
-
-
-def _unit(own: Array) -> Array:
-    return np.asarray(1.0 / np.sqrt(np.where(own > 0, own, 1.0)))
-
-
-def _inverse_inertias(inertia: Array, length: float) -> Array:
-    """Inverse inertias, of bodies that have some in every direction."""
-    if len(inertia) == 0:
-        return np.zeros((1, 6, 6))
-    unit = np.repeat([length, 1.0], 3)
-    values, vectors = np.linalg.eigh(unit[:, None] * inertia * unit)
-    typical = float(np.mean(values[:, -1]))
-    size = np.maximum(values[:, -1:], 1e-3 * typical)
-    values = np.where(values < THIN_BODY * size, size, values)
-    vectors = vectors * unit[:, None]
-    return np.asarray((vectors / values[:, None, :]) @ vectors.transpose(0, 2, 1))

@@ -9,7 +9,7 @@ or in a joint between blocks; loop rows are joints, locks rotors that cannot be 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -20,64 +20,18 @@ from numpy.typing import NDArray
 from ...boundary.arguments import public
 from ...constraints.rows import RowSet
 from ...errors import BadValue, SingularMass
-from ...spatial.batched import apply
-from ...tolerances import ASSEMBLED, RESPONSE_RANK, WITHOUT_MASS
+from ...model.mechanism import Mechanism
+from ...spatial.batched import adjoint, apply
+from ...tolerances import ASSEMBLED, RESPONSE_RANK, THIN_BODY, WITHOUT_MASS
 from ..formulations import BoundStateFormulation, FurtherRows, StateFormulation
 from ..pinocchio_solver import standing
 from .blocks import Blocks
-from .handles import CutJoints, Handles, LoopJoints, units
+from .handles import CutJoints, Handles, LoopJoints
 
-__all__ = ["ODCA", "ArticulatedSolver"]
+__all__ = ["ODCA"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-
-
-class Coordinates:
-    """Coordinates of the robot in terms of those of its blocks.
-
-    Args:
-        blocks: the blocks.
-        cuts: the joints between them.
-        nv: number of coordinates of the robot.
-    """
-
-    def __init__(self, blocks: Blocks, cuts: CutJoints, nv: int) -> None:
-        self._blocks, self._cuts, self.nv = blocks, cuts, nv
-        parts = [*zip(blocks.blocks, blocks.at, strict=True)]
-        none = np.zeros(0, dtype=np.intp)
-        self._at = np.concatenate([none, *(at.start + block.own for block, at in parts)])
-        self._v = np.concatenate([none, *(block.own_v for block, _ in parts)])
-
-    def forces(self, torques: Array) -> Array:
-        """Torques on the robot's coordinates as forces on those of the blocks, shape (size,)."""
-        forces = np.zeros(self._blocks.size)
-        if not torques.any():
-            return forces
-        if self._blocks.cuts:
-            forces = self._blocks.press(self._cuts.wrenches(torques))
-        forces[self._at] += torques[self._v]
-        return forces
-
-    def rates(self, alpha: Array, apart: Array) -> Array:
-        """The robot's coordinates from those of the blocks, shape (nv,).
-
-        Args:
-            alpha: shape (size,).
-            apart: what does not come from coordinates of joints between blocks, (cuts, 6).
-        """
-        rates = np.empty(self.nv)
-        rates[self._v] = alpha[self._at]
-        if self._blocks.cuts:
-            self._cuts.rates(self._blocks.between(alpha) - apart, rates)
-        return rates
-
-    def respond(self, forces: Array) -> Array:
-        """Accelerations of all blocks to forces on them, without joint forces, shape (size,)."""
-        alpha = np.empty(len(forces))
-        for block, at in zip(self._blocks.blocks, self._blocks.at, strict=True):
-            alpha[at] = block.respond(forces[at])
-        return alpha
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,104 +73,39 @@ class Answer:
 
 
 class Problem:
-    """Assembled handle equations at one configuration.
+    """Assembled handle equations at one configuration, with rows in coordinates.
+
+    Unknown at the border are the multipliers ``s`` of the rows, which exert ``J' s`` and ask
+    ``J a = value``, and per unit of inertia on loan along ``g`` the force ``s g`` that it would
+    need, ``s = g' alpha``; ``parts`` are the responses to a unit of each.
 
     Args:
         handles: the handle equations, assembled.
-        coordinates: coordinates of the robot and of its blocks.
         rows: bordered rows in coordinates, shape (k, nv).
     """
 
-    def __init__(self, handles: Handles, coordinates: Coordinates, rows: Array) -> None:
-        self._handles, self._coordinates, self._rows = handles, coordinates, rows
-        loans = handles.loans
-        self._border = _Border(self, rows, loans) if len(rows) or loans else None
-
-    def solve(self, load: Load) -> Answer:
-        """Solve for one load."""
-        first = self.respond(load)
-        return first if self._border is None else self._border.add(first, load)
+    def __init__(self, handles: Handles, rows: Array) -> None:
+        self._handles, self._rows, self._loans = handles, rows, handles.loans
+        self._parts: list[Answer] = []
+        if len(rows) or self._loans:
+            self._prepare_border()
 
     def zero(self) -> Load:
         """No load."""
-        handles, coordinates = self._handles, self._coordinates
+        handles = self._handles
         return Load(
             np.zeros(handles.blocks.size),
-            np.zeros(coordinates.nv),
+            np.zeros(self._rows.shape[1]),
             np.zeros_like(handles.blocks.bias),
             np.zeros(handles.sweeps.columns),
             np.zeros(len(self._rows)),
         )
 
-    def free_response(self, load: Load) -> Array:
-        """Accelerations of the blocks, as if no joint held them, in the robot's coordinates."""
-        forces = load.forces + self._coordinates.forces(load.torques)
-        return self._coordinates.rates(self._coordinates.respond(forces), load.apart)
-
-    def respond(self, load: Load) -> Answer:
-        """Solution without bordered rows."""
-        handles, coordinates = self._handles, self._coordinates
-        forces = load.forces + coordinates.forces(load.torques)
-        alpha = coordinates.respond(forces)
-        x, moved = handles.solve(load.target - handles.measure(alpha))
-        alpha += moved
-        if not np.isfinite(alpha).all():
-            raise SingularMass("the joint forces are not finite; some body moves without mass")
-        return Answer(coordinates.rates(alpha, load.apart), alpha, x, load.torques, np.zeros(0))
-
-
-class _Border:
-    """Responses to bordered rows and to inertia on loan, and what makes both right.
-
-    Unknown are the multipliers ``s`` of the rows, which exert ``J' s`` and ask ``J a = value``, and
-    per loan the force ``s g`` that its inertia would need, ``s = amount g' alpha``.
-    """
-
-    def __init__(
-        self, problem: Problem, rows: Array, loans: list[tuple[slice, Array, float]]
-    ) -> None:
-        self._rows, self._loans = rows, loans
-        nothing = problem.zero()
-        self._parts: list[Answer] = []
-        for at, direction, _ in loans:
-            forces = nothing.forces.copy()
-            forces[at] = direction
-            self._parts.append(problem.respond(replace(nothing, forces=forces)))
-        sizes = []
-        for row in self._rows:
-            load = replace(nothing, torques=row)
-            self._parts.append(problem.respond(load))
-            sizes.append(float(row @ problem.free_response(load)))
-        k = len(self._loans)
-        matrix = np.array([self._measure(part) for part in self._parts]).T
-        matrix[:k, :k] -= np.diag([1 / amount for _, _, amount in self._loans])
-        self._matrix = matrix
-        roots = np.sqrt([amount for _, _, amount in self._loans])
-        own = -matrix[:k, :k] * roots[:, None] * roots
-        if k and not np.linalg.eigvalsh(0.5 * (own + own.T))[0] > WITHOUT_MASS:
-            raise SingularMass(
-                "the mass matrix is not positive definite: some body moves without mass or "
-                "inertia, or coordinates of a joint turn about the same axis"
-            )
-        unit = np.sqrt(np.maximum(sizes, np.finfo(float).tiny))
-        self._split = k
-        # Loans first, then rows, which may be redundant: smallest multipliers.
-        self._from_loans = np.linalg.solve(matrix[:k, :k], matrix[:k])
-        schur = matrix[k:, k:] - matrix[k:, :k] @ self._from_loans[:, k:]
-        self._inverse = (
-            np.linalg.pinv(schur / np.outer(unit, unit), rcond=RESPONSE_RANK, hermitian=True)
-            / np.outer(unit, unit)
-            if len(self._rows)
-            else np.zeros((0, 0))
-        )
-
-    def _measure(self, answer: Answer) -> Array:
-        along = [float(direction @ answer.alpha[at]) for at, direction, _ in self._loans]
-        return np.concatenate([along, self._rows @ answer.a])
-
-    def add(self, first: Answer, load: Load) -> Answer:
-        """The solution with the rows met and the loans taken back."""
-        k = self._split
+    def solve(self, load: Load) -> Answer:
+        """Solve for one load: the rows met, and the loans taken back."""
+        first, k = self._respond(load), len(self._loans)
+        if not self._parts:
+            return first
         wanted = np.concatenate([np.zeros(k), load.values]) - self._measure(first)
         on_loan = np.linalg.solve(self._matrix[:k, :k], wanted[:k])
         rows = self._inverse @ (wanted[k:] - self._matrix[k:, :k] @ on_loan)
@@ -228,6 +117,49 @@ class _Border:
             x += strength * part.x
         return Answer(a, alpha, x, load.torques + self._rows.T @ rows, rows)
 
+    def _respond(self, load: Load) -> Answer:
+        """Solution without the border."""
+        handles = self._handles
+        alpha = handles.blocks.respond(load.forces + handles.forces(load.torques))
+        x, moved = handles.solve(load.target - handles.measure(alpha))
+        alpha += moved
+        if not np.isfinite(alpha).all():
+            raise SingularMass("the joint forces are not finite; some body moves without mass")
+        return Answer(handles.rates(alpha, load.apart), alpha, x, load.torques, np.zeros(0))
+
+    def _measure(self, answer: Answer) -> Array:
+        along = [float(direction @ answer.alpha[at]) for at, direction in self._loans]
+        return np.concatenate([along, self._rows @ answer.a])
+
+    def _prepare_border(self) -> None:
+        handles, nothing, sizes = self._handles, self.zero(), []
+        for at, direction in self._loans:
+            forces = nothing.forces.copy()
+            forces[at] = direction
+            self._parts.append(self._respond(replace(nothing, forces=forces)))
+        for row in self._rows:
+            self._parts.append(self._respond(replace(nothing, torques=row)))
+            free = handles.blocks.respond(handles.forces(row))  # as if no joint held the blocks
+            sizes.append(float(row @ handles.rates(free, nothing.apart)))
+        k = len(self._loans)
+        self._matrix = matrix = np.array([self._measure(part) for part in self._parts]).T
+        matrix[:k, :k] -= np.eye(k)
+        own = -matrix[:k, :k]
+        if k and not np.linalg.eigvalsh(0.5 * (own + own.T))[0] > WITHOUT_MASS:
+            raise SingularMass(
+                "the mass matrix is not positive definite: some body moves without mass or "
+                "inertia, or coordinates of a joint turn about the same axis"
+            )
+        # Loans first, then rows, which may be redundant: smallest multipliers.
+        self._from_loans = np.linalg.solve(matrix[:k, :k], matrix[:k])
+        schur = matrix[k:, k:] - matrix[k:, :k] @ self._from_loans[:, k:]
+        unit = np.sqrt(np.maximum(sizes, np.finfo(float).tiny))
+        units = np.outer(unit, unit)
+        self._inverse = np.zeros((0, 0))
+        if len(self._rows):
+            scaled = np.linalg.pinv(schur / units, rcond=RESPONSE_RANK, hermitian=True)
+            self._inverse = scaled / units
+
 
 _ITERATIONS = 20
 _NONE = np.zeros(0, dtype=np.intp)
@@ -235,14 +167,8 @@ _NEIGHBOURS, _REACH = 4, 0.05
 """Configurations at which ranks are looked at, and how far away [rad, m]."""
 
 
-class ArticulatedSolver(BoundStateFormulation):
-    """The four sweeps for one robot.
-
-    Args:
-        rows: all rows of the robot.
-        block: coordinates of a block.
-        home: configuration around which ranks are taken, shape (nq,); None if there is none.
-    """
+class _ArticulatedSolver(BoundStateFormulation):
+    """The four sweeps for one robot."""
 
     def __init__(self, rows: RowSet, block: int, home: Array | None = None) -> None:
         robot = rows.robot
@@ -253,9 +179,8 @@ class ArticulatedSolver(BoundStateFormulation):
         self.blocks = Blocks(model, block)
         self.cuts = CutJoints(self.blocks, np.array(model.armature))
         self.loops = LoopJoints(robot, self.blocks)
-        units(robot, self.blocks, self.cuts, self.loops)
+        _set_units(robot, self.blocks, self.cuts, self.loops)
         self.handles = Handles(self.blocks, self.cuts, self.loops)
-        self.coordinates = Coordinates(self.blocks, self.cuts, robot.nv)
         # Without limits, which are not known yet.
         self.handles.sweeps.caps = self._ranks_around_home()
 
@@ -269,14 +194,6 @@ class ArticulatedSolver(BoundStateFormulation):
     # -- accelerations ------------------------------------------------------------------------
 
     def solve(self, q: Array, v: Array, tau: Array, further: FurtherRows) -> tuple[Array, Array]:
-        """Acceleration, shape (nv,), and a multiplier per row, not the smallest where not unique.
-
-        Args:
-            q: configuration, shape (nq,).
-            v: velocity, shape (nv,).
-            tau: applied generalised forces without gravity, shape (nv,).
-            further: rows beyond loops.
-        """
         answer = self._accelerate(q, v, tau, further)
         lam = np.zeros(self._rows)
         reactions = answer.x[self.handles.of_cuts :] * self.loops.scale
@@ -289,13 +206,6 @@ class ArticulatedSolver(BoundStateFormulation):
     def bodies_and_joints(
         self, q: Array, v: Array, tau: Array, further: FurtherRows
     ) -> tuple[Array, Array, Array]:
-        """Accelerations of all bodies and wrenches in all joints.
-
-        Returns:
-            spatial acceleration of each body, at and in its joint frame, shape (n, 6); wrench of
-            each tree joint on its body, at and in the joint frame, shape (n, 6); wrench of each
-            loop joint on its body B, at and in its frame B, shape (loops, 6).
-        """
         answer = self._accelerate(q, v, tau, further)
         split = self.handles.of_cuts
         x_cuts = answer.x[:split].reshape(len(self.cuts.D), self.cuts.width)
@@ -354,13 +264,6 @@ class ArticulatedSolver(BoundStateFormulation):
     # -- velocities and positions -------------------------------------------------------------
 
     def velocity(self, q: Array, v: Array, further: FurtherRows) -> Array:
-        """The velocity nearest in the kinetic metric that all joints and rows allow, (nv,).
-
-        Args:
-            q: configuration, shape (nq,).
-            v: velocity, shape (nv,); that of locked coordinates counts as zero.
-            further: rows beyond loops, with their rates as values.
-        """
         v = v.copy()
         v[self._locked] = 0.0
         self._update(q, v)
@@ -371,7 +274,6 @@ class ArticulatedSolver(BoundStateFormulation):
         return np.asarray(v + self._shift(problem, load))
 
     def position(self, q: Array, further: Callable[[Array], FurtherRows]) -> Array:
-        """The configuration nearby in which all loops are closed, by Newton's method, (nq,)."""
         rest = np.zeros(self._robot.nv)
         best, error, trial = q, np.inf, q
         for _ in range(_ITERATIONS):
@@ -391,12 +293,56 @@ class ArticulatedSolver(BoundStateFormulation):
         return best
 
     def _problem(self, further: FurtherRows) -> Problem:
-        return Problem(self.handles, self.coordinates, further.J)
+        return Problem(self.handles, further.J)
 
     def _shift(self, problem: Problem, load: Load) -> Array:
         shift = problem.solve(load).a
         shift[self._locked] = 0.0
         return shift
+
+
+def _set_units(robot: Mechanism, blocks: Blocks, cuts: CutJoints, loops: LoopJoints) -> None:
+    """Let the two bodies of a joint alone answer with one, so that inner matrices have no unit."""
+    model = robot.model
+    inverse = _inverse_inertias(
+        np.array([inertia.matrix() for inertia in model.inertias[1:]]).reshape(-1, 6, 6),
+        robot.length,
+    )
+    seats = np.array([model.jointPlacements[k + 1].homogeneous for k in blocks.cuts])
+    seats = seats.reshape(-1, 4, 4)
+    here = np.broadcast_to(np.eye(4), seats.shape)
+    own = _response(inverse, blocks.cuts, here, cuts.D)
+    own += _response(inverse, blocks.below, seats, cuts.D)
+    cuts.rescale(_unit(own))
+    own = _response(inverse, loops.body_b, loops.seat_b, loops.D)
+    own += _response(inverse, loops.body_a, loops.seat_a, loops.D)
+    loops.rescale(loops.flat(_unit(own)))
+
+
+def _response(inverse: Array, bodies: Sequence[int] | Indices, seats: Array, D: Array) -> Array:
+    """What single bodies answer to each column of ``D``, shape (n, width)."""
+    at = np.asarray(bodies, dtype=np.intp)
+    W = adjoint(seats).transpose(0, 2, 1) @ D
+    response = np.sum(W * (inverse[at] @ W), axis=1)
+    response[at < 0] = 0.0
+    return np.asarray(response)
+
+
+def _unit(own: Array) -> Array:
+    return np.asarray(1.0 / np.sqrt(np.where(own > 0, own, 1.0)))
+
+
+def _inverse_inertias(inertia: Array, length: float) -> Array:
+    """Inverse inertias, of bodies that have some in every direction."""
+    if len(inertia) == 0:
+        return np.zeros((1, 6, 6))
+    unit = np.repeat([length, 1.0], 3)
+    values, vectors = np.linalg.eigh(unit[:, None] * inertia * unit)
+    typical = float(np.mean(values[:, -1]))
+    size = np.maximum(values[:, -1:], 1e-3 * typical)
+    values = np.where(values < THIN_BODY * size, size, values)
+    vectors = vectors * unit[:, None]
+    return np.asarray((vectors / values[:, None, :]) @ vectors.transpose(0, 2, 1))
 
 
 @public
@@ -428,4 +374,4 @@ class ODCA(StateFormulation):
 
     def bind(self, rows: RowSet, home: Array | None) -> BoundStateFormulation:
         """Return the formulation with work space for a robot."""
-        return ArticulatedSolver(rows, self.block, home)
+        return _ArticulatedSolver(rows, self.block, home)

@@ -227,8 +227,7 @@ class _Work:
 
 def _flat(places: Sequence[int], edges: Sequence[int]) -> Indices:
     """Columns of joints, one after the other."""
-    parts = [np.arange(edges[place], edges[place + 1]) for place in places]
-    return np.concatenate([np.zeros(0, dtype=np.intp), *parts])
+    return np.array([k for p in places for k in range(edges[p], edges[p + 1])], dtype=np.intp)
 
 
 def _places(joints: Indices, widths: Sequence[int], starts: Indices) -> Indices:
