@@ -8,7 +8,6 @@ parts of names (``name_mot: mot``) instead of lists. Of an SRDF only joints with
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from types import NoneType
@@ -48,6 +47,10 @@ class _GepettoFile:
     joint_type: _Names = ()
 
 
+_CHANGE = re.compile(r"SPHERICAL|FIXED|UJOINT_([XYZ])(?!\1)[XYZ]")
+"""Types that a joint may be changed to."""
+
+
 def apply_gepetto(description: Description, data: dict[str, Any], source: str) -> Description:
     """Add what a Gepetto YAML, read as ``data``, says to the tree of its URDF.
 
@@ -55,191 +58,152 @@ def apply_gepetto(description: Description, data: dict[str, Any], source: str) -
     else) loop joint called ``<frame A>-<frame B>``. ``source`` is the name of the file, for
     messages.
     """
-    old_motors = data.get("name_mot") if isinstance(data, dict) else None
-    if isinstance(old_motors, str):
-        motors = [j.name for j in description.joints if old_motors in j.name]
-        file = read_data(_GepettoFile, {**data, "name_mot": motors}, source, extra=True)
-    else:
-        file = read_data(_GepettoFile, data, source, extra=True)
-    warnings = [
-        f"{_place(source, data, key)}: key '{key}' is not read"
-        f"{suggestion(key, keys_of(_GepettoFile))}"
-        for key in data
-        if key not in keys_of(_GepettoFile)
-    ]
-    loops = _loops(description, file, data, source, warnings)
-    description = _replaced_joints(description, file, data, source, warnings)
+    given, part = data, data.get("name_mot")
+    if isinstance(part, str):
+        motors = [joint.name for joint in description.joints if part in joint.name]
+        given = {**data, "name_mot": motors}
+    reader = _Gepetto(read_data(_GepettoFile, given, source, extra=True), data, source)
+    for key in (key for key in data if key not in keys_of(_GepettoFile)):
+        reader.remark(f"key '{key}' is not read{suggestion(key, keys_of(_GepettoFile))}", key)
+    loops = reader.loops(description)
+    description = reader.with_changed_joints(description)
     joints = (*description.joints, *loops)
     need_unique([joint.name for joint in joints], "joint", source)
-    actuated = description.actuated
-    if file.name_mot is not None:
-        known_joints(file.name_mot, joints, "name_mot", source)
-        actuated = file.name_mot
+    actuated = reader.file.name_mot
+    if actuated is not None:
+        known_joints(actuated, joints, "name_mot", source)
     return replace(
         description,
         joints=joints,
-        actuated=actuated,
-        warnings=(*description.warnings, *warnings),
+        actuated=description.actuated if actuated is None else actuated,
+        warnings=(*description.warnings, *reader.warnings),
     )
 
 
-def _place(source: str, data: object, *path: str | int) -> str:
-    line = line_of(data, path)
-    return source if line is None else f"{source}:{line}"
+class _Gepetto:
+    """A Gepetto file as it is read: ``data`` knows the lines of ``source``."""
 
+    def __init__(self, file: _GepettoFile, data: object, source: str) -> None:
+        self.file = file
+        self.warnings: list[str] = []
+        self._data = data
+        self._source = source
 
-def _loops(
-    description: Description, file: _GepettoFile, data: object, source: str, warnings: list[str]
-) -> list[Joint]:
-    """One loop joint per pair of frames."""
-    kinds = file.type
-    if kinds is None:
-        kinds = ("6d",) * len(file.closed_loop)
-        if kinds:
-            warnings.append(f"{source}: no 'type' of the loops is given; all six directions close")
-    if len(kinds) != len(file.closed_loop):
-        raise LoadError(
-            f"'closed_loop' has {len(file.closed_loop)} pairs of frames, but 'type' has "
-            f"{len(kinds)} entries; give one type per pair",
-            source=source,
-            line=line_of(data, ("type",)),
-        )
-    joints = []
-    for index, (names, kind) in enumerate(zip(file.closed_loop, kinds, strict=True)):
-        where = _place(source, data, "type", index)
-        if kind.lower() not in ("3d", "6d"):
-            warnings.append(
-                f"{where}: type '{kind}' of loop {names[0]}-{names[1]} is taken as '6d'"
+    def remark(self, problem: str, *path: str | int) -> None:
+        """Warn of something at a place of the file."""
+        line = line_of(self._data, path)
+        place = self._source if line is None else f"{self._source}:{line}"
+        self.warnings.append(f"{place}: {problem}")
+
+    def _error(self, problem: str, *path: str | int) -> LoadError:
+        return LoadError(problem, source=self._source, line=line_of(self._data, path))
+
+    def loops(self, description: Description) -> list[Joint]:
+        """One loop joint per pair of frames."""
+        pairs, kinds = self.file.closed_loop, self.file.type
+        if kinds is None:
+            kinds = ("6d",) * len(pairs)
+            if kinds:
+                self.remark("no 'type' of the loops is given; all six directions close")
+        if len(kinds) != len(pairs):
+            raise self._error(
+                f"'closed_loop' has {len(pairs)} pairs of frames, but 'type' has {len(kinds)} "
+                "entries; give one type per pair",
+                "type",
             )
-        pair = make_pair("spherical" if kind.lower() == "3d" else "fixed")
-        line = line_of(data, ("closed_loop", index))
-        try:
-            (parent, frame_a), (child, frame_b) = (locate(description, name) for name in names)
-        except UnknownName as error:
-            raise LoadError(f"closed_loop[{index}]: {error}", source=source, line=line) from None
-        if parent == child:
-            problem = f"closed_loop[{index}]: '{names[0]}' and '{names[1]}' are on one body, "
-            raise LoadError(problem + f"'{parent}'", source=source, line=line)
-        name = f"{names[0]}-{names[1]}"
-        joints.append(Joint(name, pair, parent, child, frame_a, frame_b, cut=True))
-    return joints
+        joints = []
+        for index, (names, kind) in enumerate(zip(pairs, kinds, strict=True)):
+            name, where = "-".join(names), ("closed_loop", index)
+            if kind.lower() not in ("3d", "6d"):
+                self.remark(f"type '{kind}' of loop {name} is taken as '6d'", "type", index)
+            try:
+                (parent, frame_a), (child, frame_b) = (locate(description, name) for name in names)
+            except UnknownName as error:
+                raise self._error(f"closed_loop[{index}]: {error}", *where) from None
+            if parent == child:
+                problem = f"'{names[0]}' and '{names[1]}' are on one body, '{parent}'"
+                raise self._error(f"closed_loop[{index}]: {problem}", *where)
+            pair = make_pair("spherical" if kind.lower() == "3d" else "fixed")
+            joints.append(Joint(name, pair, parent, child, frame_a, frame_b, cut=True))
+        return joints
 
-
-def _replaced_joints(
-    description: Description,
-    file: _GepettoFile,
-    data: object,
-    source: str,
-    warnings: list[str],
-) -> Description:
-    """Replace the joints whose type the file changes."""
-    if len(file.joint_name) != len(file.joint_type):
-        raise LoadError(
-            f"'joint_name' has {len(file.joint_name)} joints, but 'joint_type' has "
-            f"{len(file.joint_type)} types; give one type per joint",
-            source=source,
-            line=line_of(data, ("joint_type",)),
-        )
-    known_joints(file.joint_name, description.joints, "joint_name", source)
-    changes: dict[str, Callable[[Joint], tuple[list[Joint], list[Body]]]] = {}
-    if file.rotule_name is not None:
-        matching = (joint.name for joint in description.joints if file.rotule_name in joint.name)
-        changes |= dict.fromkeys(matching, _spherical)
-    for index, (name, kind) in enumerate(zip(file.joint_name, file.joint_type, strict=True)):
-        change = _change(kind)
-        if change is None:
-            raise LoadError(
-                f"joint_type[{index}] is '{kind}' for joint '{name}'; known are SPHERICAL, FIXED "
-                "and UJOINT_ with two different axes, e.g. UJOINT_XY",
-                source=source,
-                line=line_of(data, ("joint_type", index)),
+    def with_changed_joints(self, description: Description) -> Description:
+        """Replace the joints whose type the file changes."""
+        names, kinds, part = self.file.joint_name, self.file.joint_type, self.file.rotule_name
+        if len(names) != len(kinds):
+            raise self._error(
+                f"'joint_name' has {len(names)} joints, but 'joint_type' has {len(kinds)} types; "
+                "give one type per joint",
+                "joint_type",
             )
-        changes[name] = change
-    bodies = list(description.bodies)
-    joints: list[Joint] = []
-    for joint in description.joints:
-        if joint.name not in changes:
-            joints.append(joint)
-            continue
-        if joint.pair.origins_apart:
-            raise LoadError(
-                f"the {joint.pair.name} '{joint.name}' cannot change its type", source=source
-            )
-        new_joints, new_bodies = changes[joint.name](joint)
-        joints += new_joints
-        bodies += new_bodies
-    need_unique([body.name for body in bodies], "body", source)
-    description = replace(description, bodies=tuple(bodies), joints=tuple(joints))
-    return _without_lost(description, set(changes), source, warnings)
+        known_joints(names, description.joints, "joint_name", self._source)
+        matching = [j.name for j in description.joints if part is not None and part in j.name]
+        changes = dict.fromkeys(matching, "SPHERICAL")
+        for index, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+            changes[name] = kind.upper()
+            if not _CHANGE.fullmatch(changes[name]):
+                raise self._error(
+                    f"joint_type[{index}] is '{kind}' for joint '{name}'; known are SPHERICAL, "
+                    "FIXED and UJOINT_ with two different axes, e.g. UJOINT_XY",
+                    "joint_type",
+                    index,
+                )
+        bodies = list(description.bodies)
+        joints: list[Joint] = []
+        for joint in description.joints:
+            if joint.name not in changes:
+                joints.append(joint)
+                continue
+            if joint.pair.origins_apart:
+                problem = f"the {joint.pair.name} '{joint.name}' cannot change its type"
+                raise self._error(problem)
+            new_joints, new_bodies = _changed(joint, changes[joint.name])
+            joints += new_joints
+            bodies += new_bodies
+        need_unique([body.name for body in bodies], "body", self._source)
+        description = replace(description, bodies=tuple(bodies), joints=tuple(joints))
+        return self._without_lost(description, set(changes))
+
+    def _without_lost(self, description: Description, changed: set[str]) -> Description:
+        """Take out drives and motors of joints that changed; a coupling of one is an error."""
+        for coupling in description.couplings:
+            for name in sorted(changed & set(coupling.joints)):
+                problem = f"joint '{name}' changes its type, but coupling '{coupling.name}' uses it"
+                raise self._error(problem)
+        drives = [drive for drive in description.drives if drive.joint not in changed]
+        actuated = description.actuated
+        driven = {*(drive.joint for drive in description.drives), *(actuated or ())}
+        for name in sorted(changed & driven):
+            self.remark(f"joint '{name}' changes its type and loses its drive")
+        if actuated is not None:
+            actuated = tuple(name for name in actuated if name not in changed)
+        return replace(description, drives=tuple(drives), actuated=actuated)
 
 
-def _change(kind: str) -> Callable[[Joint], tuple[list[Joint], list[Body]]] | None:
-    """Function that replaces a joint by one of type ``kind``; None if there is no such type."""
-    kind = kind.upper()
-    if kind == "SPHERICAL":
-        return _spherical
-    if kind == "FIXED":
-        return _fixed
-    prefix, _, axes = kind.partition("_")
-    if prefix == "UJOINT" and len(axes) == 2 and axes[0] != axes[1] and set(axes) <= set("XYZ"):
-        return lambda joint: _crossed(joint, axes)
-    return None
+def _changed(joint: Joint, kind: str) -> tuple[list[Joint], list[Body]]:
+    """What replaces a joint, without what belonged to its old coordinates.
 
-
-def _seat(joint: Joint) -> tuple[pin.SE3, pin.SE3]:
-    """Frames A and B of the joint, turned so that B has the axes of its body.
-
-    A URDF joint has the axes of its child link; new coordinates are about these.
+    A fixed joint holds where its coordinates are zero. New coordinates are about the axes of the
+    child link, which are those of a URDF joint: of UJOINT_XY x first, with a body after it.
     """
-    back = turn(joint.frame_child.rotation.T)
-    return joint.frame_parent * back, joint.frame_child * back
-
-
-def _bare(joint: Joint, pair: str, frame_parent: pin.SE3, frame_child: pin.SE3) -> Joint:
-    """The joint with another pair; what belonged to the old coordinates is gone."""
-    ends = (joint.parent, joint.child)
-    return Joint(joint.name, make_pair(pair), *ends, frame_parent, frame_child, cut=joint.cut)
-
-
-def _spherical(joint: Joint) -> tuple[list[Joint], list[Body]]:
-    return [_bare(joint, "spherical", *_seat(joint))], []
-
-
-def _fixed(joint: Joint) -> tuple[list[Joint], list[Body]]:
-    """Fixed where its coordinates are zero."""
-    return [_bare(joint, "fixed", joint.frame_parent, joint.frame_child)], []
-
-
-def _crossed(joint: Joint, axes: str) -> tuple[list[Joint], list[Body]]:
-    """Two revolutes, about the first axis and then about the second, and a body in between."""
-    frame_parent, frame_child = _seat(joint)
-    cross = Body(f"{joint.name}_cross")
+    frame_a, frame_b = joint.frame_parent, joint.frame_child
+    ends = joint.parent, joint.child
+    if kind == "FIXED":
+        return [Joint(joint.name, make_pair("fixed"), *ends, frame_a, frame_b, joint.cut)], []
+    back = turn(frame_b.rotation.T)
+    frame_a, frame_b = frame_a * back, frame_b * back
+    if kind == "SPHERICAL":
+        return [Joint(joint.name, make_pair("spherical"), *ends, frame_a, frame_b, joint.cut)], []
+    axes = kind[-2:]
     first, second = (turn(align_z(np.eye(3)["XYZ".index(axis)])) for axis in axes)
-    revolute = _bare(joint, "revolute", frame_parent * first, frame_child * second)
+    pair, cross = make_pair("revolute"), Body(f"{joint.name}_cross")
     # The body in between must be reached even where the joint itself closes a loop.
-    carrier = replace(revolute, cut=False) if joint.cut else revolute
+    carried = joint.parent, cross.name, frame_a * first, first, False if joint.cut else joint.cut
+    closing = cross.name, joint.child, second, frame_b * second, joint.cut
     return [
-        replace(carrier, name=f"{joint.name}_{axes[0]}", child=cross.name, frame_child=first),
-        replace(revolute, name=f"{joint.name}_{axes[1]}", parent=cross.name, frame_parent=second),
+        Joint(f"{joint.name}_{axes[0]}", pair, *carried),
+        Joint(f"{joint.name}_{axes[1]}", pair, *closing),
     ], [cross]
-
-
-def _without_lost(
-    description: Description, changed: set[str], source: str, warnings: list[str]
-) -> Description:
-    """Take out drives and motors of joints that changed; a coupling of one is an error."""
-    for coupling in description.couplings:
-        lost = sorted(changed & set(coupling.joints))
-        if lost:
-            problem = f"joint '{lost[0]}' changes its type, but coupling '{coupling.name}' uses it"
-            raise LoadError(problem, source=source)
-    drives = [drive for drive in description.drives if drive.joint not in changed]
-    actuated = description.actuated
-    lost = sorted(changed & {*(drive.joint for drive in description.drives), *(actuated or ())})
-    warnings += [f"{source}: joint '{name}' changes its type and loses its drive" for name in lost]
-    if actuated is not None:
-        actuated = tuple(name for name in actuated if name not in changed)
-    return replace(description, drives=tuple(drives), actuated=actuated)
 
 
 # -- SRDF -----------------------------------------------------------------------------------------

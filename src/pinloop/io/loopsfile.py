@@ -28,8 +28,8 @@ from ..model.description import (
     Joint,
 )
 from ..model.graph import with_cuts
-from ..model.pairs import Pair, align_z, make_pair, pair_class
-from .quantities import locate, reversed_joint, turn, universal_axes
+from ..model.pairs import Pair, make_pair, pair_class
+from .quantities import axes_rotation, locate, reversed_joint, turn
 
 __all__ = [
     "FORMAT",
@@ -339,15 +339,11 @@ def _loop_joint(description: Description, entry: LoopEntry, source: str) -> Join
     if parent == child:
         problem = f"loop '{entry.name}' joins '{parent}' with itself; give two bodies"
         raise LoadError(problem, source=source)
-    turn_a = turn_b = np.eye(3)
-    axis = np.array(entry.axis or (0.0, 0.0, 1.0))
+    axis = entry.axis or (0.0, 0.0, 1.0) if pair.axis_count() else None
+    turn_a = turn_b = axes_rotation(axis, entry.axis2)
     if entry.axis2 is not None:
-        axis2 = np.array(entry.axis2)
-        turn_a = universal_axes(axis, axis2)
         # x of B is the second axis; where the two are perpendicular, A and B turn alike.
-        turn_b = universal_axes(axis2, axis)[:, [2, 1, 0]] * (1.0, -1.0, 1.0)
-    elif pair.axis_count():
-        turn_a = turn_b = align_z(axis)
+        turn_b = axes_rotation(entry.axis2, axis)[:, [2, 1, 0]] * (1.0, -1.0, 1.0)
     frames = frame_a * turn(turn_a), frame_b * turn(turn_b)
     joint = Joint(entry.name, pair, parent, child, *frames, entry.cut, entry.coordinates)
     if entry.losses is not None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from urllib.parse import unquote
 
-__all__ = ["Resolver", "beside", "make_resolver"]
+from ..boundary.xml import Element, Remarks
+
+__all__ = ["Resolver", "beside", "make_resolver", "report_missing"]
 
 Resolver = Callable[[str], Path | None]
 """Gives the path of a file that a robot file names, or None if it is not there."""
@@ -82,3 +84,21 @@ def _candidates(uri: str, roots: list[str], directory: Path | None) -> Iterator[
         if os.path.basename(root) == package:
             yield os.path.join(root, inside)
         yield os.path.join(root, package, inside)
+
+
+def report_missing(missing: list[Element], remarks: Remarks) -> None:
+    """Report meshes whose file was not found, once for all: they tend to lack together."""
+    for kind in missing:
+        name = kind.require("filename")
+        scheme, separator, rest = name.partition("://")
+        advice = ""
+        if scheme in ("package", "model"):
+            advice = (
+                f"; name the folder that holds the package '{rest.partition('/')[0]}' with "
+                "package_dirs, on the command line with --package-dir"
+            )
+        elif not separator and not PurePath(name).is_absolute():
+            advice = "; looked in the folder of the robot file, those above it, and package_dirs"
+        remarks.about(
+            ("mesh", scheme), name, f"{kind.where}: mesh '{name}' not found; left out", advice
+        )

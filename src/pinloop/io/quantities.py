@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..boundary.xml import Element, Remarks
 from ..errors import BadValue, UnknownName
@@ -35,6 +35,7 @@ __all__ = [
     "SIZES",
     "Color",
     "Names",
+    "axes_rotation",
     "axes_turn",
     "find_body",
     "free_root",
@@ -117,6 +118,14 @@ def square_axes(first: Array, second: Array) -> Array:
             "write two revolute joints and a light link between them)"
         )
     return universal_axes(first, second)
+
+
+def axes_rotation(axis: ArrayLike | None, axis2: ArrayLike | None = None) -> Array:
+    """Rotation with z along an axis, if there is one, and x towards a second one."""
+    if axis is None:
+        return np.eye(3)
+    z = np.asarray(axis, dtype=float)
+    return align_z(z) if axis2 is None else universal_axes(z, np.asarray(axis2, dtype=float))
 
 
 def axes_turn(element: Element, axes: Sequence[Array]) -> pin.SE3:

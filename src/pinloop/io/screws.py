@@ -22,11 +22,9 @@ from ..boundary.yaml import line_of
 from ..errors import BadValue, LoadError, UnknownName
 from ..model.description import (
     GROUND,
-    Body,
     Description,
     Joint,
     NamedFrame,
-    constant,
     coordinate_count,
 )
 from ..model.pairs import Pair, align_z
@@ -40,7 +38,7 @@ from .loopsfile import (
     need_unique,
 )
 from .moments import Moments
-from .quantities import square_axes, universal_axes
+from .quantities import axes_rotation, square_axes
 
 __all__ = ["ScrewTable", "read_screws"]
 
@@ -196,46 +194,38 @@ def read_screws(data: dict[str, Any], source: str) -> Description:
     bodies = [body.name for body in table.bodies]
     warnings: list[str] = []
     joints = []
+
+    def need_body(name: str, of: str, line: int | None) -> None:
+        if name != GROUND and name not in bodies:
+            unknown = UnknownName("body", name, (GROUND, *bodies))
+            raise LoadError(f"{of}: {unknown}", source=source, line=line)
+
     for index, entry in enumerate(table.joints):
-        line = line_of(data, ("joints", index))
-        for body in (entry.parent, entry.child):
-            _need_body(body, bodies, f"joint '{entry.name}'", source, line)
+        line, where = line_of(data, ("joints", index)), f"joint '{entry.name}'"
+        need_body(entry.parent, where, line)
+        need_body(entry.child, where, line)
         try:
             joints.append(_joint(entry, source, warnings))
         except BadValue as error:
-            raise LoadError(f"joint '{entry.name}': {error}", source=source, line=line) from None
-    for index, frame in enumerate(table.frames):
-        line = line_of(data, ("frames", index))
-        _need_body(frame.body, bodies, f"frame '{frame.name}'", source, line)
+            raise LoadError(f"{where}: {error}", source=source, line=line) from None
+    frames = []
+    for index, item in enumerate(table.frames):
+        need_body(item.body, f"frame '{item.name}'", line_of(data, ("frames", index)))
+        placement = pin.SE3(axes_rotation(item.axis), np.array(item.point))
+        frames.append(NamedFrame(item.name, item.body, placement))
     if table.actuated is not None:
         known_joints(table.actuated, joints, "actuated", source)
     return Description(
         name=table.name,
-        bodies=tuple(_body(entry) for entry in table.bodies),
+        bodies=tuple(body.moments().body(body.name) for body in table.bodies),
         joints=tuple(joints),
         couplings=make_couplings(table.couplings, joints, source),
         actuated=table.actuated,
-        gravity=constant(table.gravity),
-        frames=tuple(_frame(entry) for entry in table.frames),
+        gravity=np.array(table.gravity),
+        frames=tuple(frames),
         warnings=tuple(warnings),
         source=source,
     )
-
-
-def _need_body(name: str, bodies: list[str], where: str, source: str, line: int | None) -> None:
-    if name != GROUND and name not in bodies:
-        problem = f"{where}: {UnknownName('body', name, (GROUND, *bodies))}"
-        raise LoadError(problem, source=source, line=line)
-
-
-def _body(entry: ScrewBody) -> Body:
-    total = entry.moments()
-    return Body(entry.name, total.mass, constant(total.com), constant(total.inertia))
-
-
-def _frame(entry: FrameEntry) -> NamedFrame:
-    turn = np.eye(3) if entry.axis is None else align_z(np.array(entry.axis))
-    return NamedFrame(entry.name, entry.body, pin.SE3(turn, np.array(entry.point)))
 
 
 def _joint(entry: ScrewJoint, source: str, warnings: list[str]) -> Joint:
@@ -245,16 +235,9 @@ def _joint(entry: ScrewJoint, source: str, warnings: list[str]) -> Joint:
         pair, frame_a, frame_b = _apart(entry, point, np.array(entry.point2), source, warnings)
     else:
         pair = entry.make_pair()
-        frame_a = frame_b = pin.SE3(_axes(entry), point)
-    joint = Joint(
-        entry.name,
-        pair,
-        entry.parent,
-        entry.child,
-        frame_a,
-        frame_b,
-        cut=True if entry.cut else None,
-    )
+        frame_a = frame_b = pin.SE3(axes_rotation(entry.axis, entry.axis2), point)
+    ends = entry.parent, entry.child, frame_a, frame_b
+    joint = Joint(entry.name, pair, *ends, cut=True if entry.cut else None)
     return joint if entry.limits is None else _limited(joint, entry.limits)
 
 
@@ -267,21 +250,12 @@ def _limited(joint: Joint, entry: LimitsEntry) -> Joint:
     return limited
 
 
-def _axes(entry: ScrewJoint) -> Array:
-    """Rotation with z along the axis, and x along the second axis of a universal joint."""
-    if entry.axis is None:
-        return np.eye(3)
-    if entry.axis2 is None:
-        return align_z(np.array(entry.axis))
-    return universal_axes(np.array(entry.axis), np.array(entry.axis2))
-
-
 def _apart(
     entry: ScrewJoint, start: Array, end: Array, source: str, warnings: list[str]
 ) -> tuple[Pair, pin.SE3, pin.SE3]:
     """Pair between two points; if it has no axis, like a rod, z of A and B point to the end."""
     distance = float(np.linalg.norm(end - start))
-    turn = _axes(entry)
+    turn = axes_rotation(entry.axis, entry.axis2)
     if entry.axis is None and distance > 0:
         turn = align_z(end - start)
     frame_a, frame_b = pin.SE3(turn, start), pin.SE3(turn, end)

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ from ...model.description import (
 from ...model.pairs import Pair
 from ...tolerances import SAME_PLACE
 from ..moments import Moments
-from ..packages import Resolver
+from ..packages import Resolver, report_missing
 from ..quantities import (
     MOMENTS,
     SIZES,
@@ -413,7 +412,7 @@ def _geometry(
                     name = link.require("name")
                     parts: Any = (f"{name}_{index}", name, role, shape, placement, color)
                     geometry.append(Geometry(*parts))
-    _report_missing(missing, remarks)
+    report_missing(missing, remarks)
     return geometry
 
 
@@ -443,21 +442,3 @@ def _shape(
             return Shape("mesh", tuple(map(float, kind.vector("scale", (1.0, 1.0, 1.0)))), path)
         missing.append(kind)
     return None
-
-
-def _report_missing(missing: list[Element], remarks: Remarks) -> None:
-    """Report meshes that were not found, once for all of them: they tend to lack together."""
-    for kind in missing:
-        name = kind.require("filename")
-        scheme, separator, rest = name.partition("://")
-        advice = ""
-        if scheme in ("package", "model"):
-            advice = (
-                f"; name the folder that holds the package '{rest.partition('/')[0]}' with "
-                "package_dirs, on the command line with --package-dir"
-            )
-        elif not separator and not PurePath(name).is_absolute():
-            advice = "; looked in the folder of the robot file, those above it, and package_dirs"
-        remarks.about(
-            ("mesh", scheme), name, f"{kind.where}: mesh '{name}' not found; left out", advice
-        )
