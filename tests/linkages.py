@@ -15,7 +15,7 @@ import pinocchio as pin
 from pinloop.model.description import GROUND
 
 from .mechanisms import TURN, X, Y, Z, planar
-from .screw_tables import Table, joint, table
+from .screw_tables import Array, Table, joint, table
 
 # -- planar ---------------------------------------------------------------------------------
 
@@ -81,6 +81,38 @@ def triple_parallelogram(*, seen_from_crank: bool = True, in_line: bool = True) 
         ]
     entries = table("triple parallelogram", *joints)
     return entries if seen_from_crank else turned_over(entries, "top1", "top2")
+
+
+def windows(count: int, *, on_cart: bool = False) -> Table:
+    """Parallelograms in a row, that share their upright bars; all bars are rods of 1 m and 1 kg.
+
+    Where they lie flat, each of them can go on as a parallelogram or as an antiparallelogram.
+
+    Args:
+        count: number of parallelograms.
+        on_cart: they stand on a cart of 2 kg that slides along x.
+    """
+    ground = "cart" if on_cart else GROUND
+    joints = [joint("slide", "prismatic", GROUND, "cart", 0 * X, X)] if on_cart else []
+    bodies = [{"name": "cart", "mass": 2.0, "com": X, "inertia": np.eye(3)}] if on_cart else []
+    for k in range(count + 1):
+        joints.append(joint(f"low{k}", "revolute", ground, f"bar{k}", k * X, TURN))
+        bodies.append(rod(f"bar{k}", k * X, k * X + Z))
+    for k in range(count):
+        joints += [
+            joint(f"left{k}", "revolute", f"bar{k}", f"top{k}", k * X + Z, TURN),
+            joint(f"right{k}", "revolute", f"top{k}", f"bar{k + 1}", (k + 1) * X + Z, TURN,
+                  cut=True),
+        ]  # fmt: skip
+        bodies.append(rod(f"top{k}", k * X + Z, (k + 1) * X + Z))
+    return table(f"windows {count}", *joints) | {"bodies": bodies}
+
+
+def rod(name: str, start: Array, end: Array) -> Table:
+    """A thin rod of 1 kg."""
+    along = end - start
+    inertia = (along @ along * np.eye(3) - np.outer(along, along)) / 12 + 1e-9 * np.eye(3)
+    return {"name": name, "mass": 1.0, "com": (start + end) / 2, "inertia": inertia}
 
 
 def scotch_yoke() -> Table:

@@ -293,10 +293,18 @@ class Regularity:
 
     NEAR = 0.1
     """1: a step that starts below is near a bifurcation, and states are projected more closely"""
-    BESIDE = 1e-2
-    """1: a step had better not end below"""
-    CLOSE = 1e-4
-    """1: a step should not end below"""
+    AWAY = 0.2
+    """1: a step that starts above has passed the singular pose"""
+    BASE = 1e-5
+    """1: singular values of rows at a regular pose below which they are redundant"""
+    NODE = 1e-2
+    """1: inverse condition above which rows tell where a branch goes, over that at its base"""
+    NODE_CLOSED = 1e-11
+    """rad, lengths: Newton steps below which a node of a branch is reached"""
+    SMOOTH = 1e-9
+    """1: share by which the basis of a branch may differ from what its neighbours tell"""
+    SAME_BRANCH = 1e-6
+    """rad, lengths; 1: a state is as near as this to its branch, and its velocity to the tangent"""
     AT = 1e-6
     """1: below, rounding decides how the motion goes on"""
     WORSE = 0.7

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import pinloop as pl
-from pinloop.integrate import Flow, MuntheKaas, StepControl, StepFailed, StepMemory, Stepper
+from pinloop.integrate import (
+    Flow,
+    MuntheKaas,
+    NoBranch,
+    StepControl,
+    StepFailed,
+    StepMemory,
+    Stepper,
+)
 from pinloop.simulation.modes import RobotManifold
 
 from ..screw_tables import Array
@@ -194,105 +203,97 @@ def test_a_last_step_that_cannot_be_taken_fails() -> None:
         stepper.controlled(flow, StepMemory(), 1.0, 1e-3, 1.0 + 5e-13, state)
 
 
-# -- beside a bifurcation -------------------------------------------------------------------
+# -- where branches meet --------------------------------------------------------------------
 
 
-class Stretches(Stepper):
-    """Steps from rest to rest of what is remembered between them."""
-
-    def __init__(self, flow: Flow, method: MuntheKaas) -> None:
-        super().__init__(method, np.ones(robot("six_axis_arm").nv))
-        self.flow, self.memory = flow, StepMemory()
-
-
-def straight(regular: Callable[[float], float]) -> Stretches:
-    """Steps in which nothing accelerates but at one second, with the regularity over time."""
-    body, seen = robot("six_axis_arm"), [1.0]
-
-    def acceleration(t: float, q: Array, v: Array) -> Array:
-        return np.full(body.nv, 1.0 if abs(t - 1.0) < 0.01 else 0.0)
+def crossing(at: float, fails: bool = False) -> tuple[Flow, list[str]]:
+    """A motion whose constraints degenerate at a time, and what has been asked for, in order."""
+    body, seen, asked = robot("six_axis_arm"), [1.0], []
 
     def project(t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
-        seen[0] = regular(t)
+        seen[0] = abs(t - at)
         return q, v, False
 
-    flow = Flow(acceleration, RobotManifold(body), project, regularity=lambda: seen[0])
-    return Stretches(flow, MuntheKaas())
+    def plain(t: float, q: Array, v: Array) -> Array:
+        asked.append("rows")
+        return np.zeros(body.nv)
+
+    def along(t: float, q: Array, v: Array) -> Array:
+        asked.append("branch")
+        return np.zeros(body.nv)
+
+    def branch(t: float, q: Array, v: Array) -> Flow:
+        asked.append(f"opened at {t:.1f}")
+        if fails:
+            raise NoBranch("there is none")
+        return replace(flow, acceleration=along, branch=None)
+
+    flow = Flow(plain, RobotManifold(body), project, lambda: seen[0], branch)
+    return flow, asked
 
 
-def stretch(steps: Stretches, h: float, start: float = 0.0) -> float:
-    body = robot("six_axis_arm")
-    state = body.neutral, np.ones(body.nv), np.zeros(body.nv)
-    step, _, steps.memory = steps.controlled(steps.flow, steps.memory, start, h, 10.0, state)
-    return step.t1
+def walk(flow: Flow, method: MuntheKaas, h: float, count: int) -> StepMemory:
+    body, memory, t = robot("six_axis_arm"), StepMemory(), 0.0
+    stepper = Stepper(method, np.ones(body.nv))
+    for _ in range(count):
+        state = body.neutral, np.ones(body.nv), np.zeros(body.nv)
+        if method.step is not None:
+            step, memory = stepper.fixed(flow, memory, t, t + h, state)
+        else:
+            step, _, memory = stepper.controlled(flow, memory, t, h, 10.0, state)
+        t = step.t1
+    return memory
 
 
-def test_a_step_does_not_end_beside_a_bifurcation() -> None:
-    """Here at three seconds: a longer step passes it, a shorter one stays away."""
-    stepper = straight(lambda t: abs(t - 3.0))
-    assert stretch(stepper, 0.5) == 0.5 and stepper.rejected == 0
-    assert stretch(stepper, 0.995, 2.0) == pytest.approx(2 + 1.3 * 0.995)
-    assert stepper.rejected == 1
-    wide = straight(lambda t: 1.0 if t < 0.8 or t > 2.0 else 1e-5)
-    assert stretch(wide, 0.9) == pytest.approx(0.63) and wide.rejected == 3
-
-
-def test_the_end_that_is_farthest_off_is_taken() -> None:
-    """One try that brings little is enough, unless the best end is close to where it branches."""
-    growing = straight(lambda t: 1e-3 * t)
-    assert stretch(growing, 0.8) == pytest.approx(1.3 * 0.8) and growing.rejected == 1
-    much = straight(lambda t: 1e-3 if t < 1.0 else 4.5e-3 * t)
-    assert stretch(much, 0.8) == pytest.approx(1.7 * 0.8) and much.rejected == 2
-    falling = straight(lambda t: 1e-3 / (1 + t))
-    assert stretch(falling, 0.8) == 0.8 and falling.rejected == 1
-    close = straight(lambda t: 1e-5 / (1 + t))
-    assert stretch(close, 0.8) == pytest.approx(0.4 * 0.8) and close.rejected == 4
-
-
-def test_a_step_that_starts_near_a_bifurcation_is_not_made_shorter_before_it_is_made_longer() -> (
-    None
-):
-    for regular, end in ((0.05, 0.5 + 1.3 * 0.5), (0.2, 0.5 + 0.2 * 0.5)):
-        stepper = straight(lambda t, regular=regular: regular)  # type: ignore[misc]
-        assert stretch(stepper, 0.5) == 0.5
-        assert stretch(stepper, 0.5, 0.5) == pytest.approx(end) and stepper.rejected == 1
-
-
-def test_a_step_that_cannot_end_elsewhere_is_taken_unless_rounding_decides() -> None:
-    assert stretch(straight(lambda t: 1e-5), 0.8) == 0.8
-    with pytest.raises(StepFailed, match=r"branches at t = 0.8 s, and rounding decides"):
-        stretch(straight(lambda t: 1e-7), 0.8)
-
-
-def test_an_end_with_too_large_an_error_does_not_stop_the_search_for_a_better_one() -> None:
-    """The second end lies on the kick at one second, the third one passes."""
-    stepper = straight(lambda t: 1e-3 if t < 1.2 else 1.0)
-    assert stretch(stepper, 1 / 1.3) == pytest.approx(1.7 / 1.3) and stepper.rejected == 2
-
-
-def test_a_run_that_only_comes_nearer_to_a_bifurcation_is_told_so_soon() -> None:
-    body, rough = robot("six_axis_arm"), [False]
-
-    def acceleration(t: float, q: Array, v: Array) -> Array:
-        return np.full(body.nv, np.nan if rough[0] else 0.0)
-
-    flow = Flow(
-        acceleration, RobotManifold(body), lambda t, q, v: (q, v, False), regularity=lambda: 5e-3
-    )
-    stepper = Stretches(flow, MuntheKaas(smallest=1e-300))
-    stretch(stepper, 0.5)
-    before, rough[0] = stepper.rejected, True
-    with pytest.raises(StepFailed, match="branches at t = 0 s"):
-        stretch(stepper, 0.5)
-    assert stepper.rejected - before == 301
+@pytest.mark.parametrize("method", [MuntheKaas(), MuntheKaas("rk4", step=0.5)])
+def test_a_step_that_ends_near_other_branches_is_taken_again_on_its_own(
+    method: MuntheKaas,
+) -> None:
+    """From there on steps follow the branch, until one starts where the rows are regular again."""
+    flow, asked = crossing(1.0)
+    memory = walk(flow, method, 0.5, 4)
+    order = [name for k, name in enumerate(asked) if k == 0 or asked[k - 1] != name]
+    assert order == ["rows", "opened at 0.5", "branch", "rows"] and memory.branch is None
+    # Two steps before the pose, of which one is taken again; two behind, of which one starts there.
+    stages = asked.count("rows") // 3
+    assert asked.count("rows") == 3 * stages and asked.count("branch") == 2 * stages
 
 
 def test_a_mode_begins_without_knowledge_of_branches() -> None:
-    """A step that is too large is made shorter, not longer, whatever the mode before met."""
-    stepper = straight(lambda t: 0.05)
-    assert stretch(stepper, 0.5) == 0.5
-    stepper.memory = stepper.memory.in_new_mode
-    assert stretch(stepper, 0.5, 0.5) == pytest.approx(0.5 + 0.2 * 0.5)
+    flow, _ = crossing(1.0)
+    memory = walk(flow, MuntheKaas(), 0.5, 2)
+    assert memory.branch is not None and memory.flow(flow) is memory.branch
+    assert memory.in_new_mode.branch is None and memory.in_new_mode.error == memory.error
+
+
+def test_without_a_branch_steps_go_on_unless_they_end_where_branches_meet() -> None:
+    flow, asked = crossing(1.0, fails=True)
+    assert walk(flow, MuntheKaas(), 0.95, 2).branch is None
+    assert asked.count("opened at 0.0") == 1
+    with pytest.raises(StepFailed, match=r"t = 1 s: there is none") as caught:
+        walk(flow, MuntheKaas(), 0.5, 2)
+    assert caught.value.reason == "bifurcation"
+
+
+@pytest.mark.parametrize("regularity", [1e-3, 0.5])
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_step_that_cannot_be_projected_is_taken_again_on_its_branch(
+    regularity: float, fails: bool
+) -> None:
+    """Where others are near; elsewhere it is the rows that contradict each other."""
+    flow, asked = crossing(-5.0, fails)
+
+    def project(t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
+        if "branch" not in asked:
+            raise pl.BadValue("the rows cannot be closed")
+        return q, v, False
+
+    flow = replace(flow, project=project, regularity=lambda: regularity)
+    if regularity < 0.1 and not fails:
+        assert walk(flow, MuntheKaas(), 0.5, 1).branch is not None
+    else:
+        with pytest.raises(pl.BadValue, match="cannot be closed"):
+            walk(flow, MuntheKaas(), 0.5, 1)
 
 
 def test_a_step_changes_nothing_but_what_it_returns() -> None:

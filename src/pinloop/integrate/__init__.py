@@ -25,7 +25,7 @@ from .polynomials import (
     value_powers,
 )
 from .recording import EveryStep, Recording, Samples, States
-from .stepping import Flow, State, StepFailed, StepMemory, Stepper
+from .stepping import Flow, NoBranch, State, StepFailed, StepMemory, Stepper
 from .tableaux import METHODS, Tableau, get_tableau
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "Interpolation",
     "Manifold",
     "MuntheKaas",
+    "NoBranch",
     "Recording",
     "Samples",
     "Stages",

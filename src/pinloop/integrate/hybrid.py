@@ -232,7 +232,8 @@ class HybridIntegrator(Generic[M, E]):
         whole = int(np.floor((t - self._start) / fixed + WHOLE_STEPS))
         planned = self._start + (whole + 1) * fixed
         planned = end if end - planned < SAME * fixed else planned
-        return self._stepper.fixed(flow, t, planned, start), fixed, state.memory
+        step, memory = self._stepper.fixed(flow, state.memory, t, planned, start)
+        return step, fixed, memory
 
     def _taken_again(
         self, state: HybridState[M], step: Step, crossing: Crossing[E]
@@ -252,7 +253,7 @@ class HybridIntegrator(Generic[M, E]):
             if best and abs(root - best.t1) <= STEP_INSTANT * (best.t1 - best.t0):
                 taken = stepper.prolonged(flow, best, root)
             elif stepper.method.step is not None:
-                taken = stepper.fixed(flow, step.t0, root, start)
+                taken, _ = stepper.fixed(flow, state.memory, step.t0, root, start)
             else:
                 h = root - step.t0
                 taken, *_ = stepper.controlled(flow, state.memory, step.t0, h, root, start)
@@ -297,9 +298,7 @@ class HybridIntegrator(Generic[M, E]):
         state = state._replace(mode=change.mode)
         if change.begins:
             q, v = change.q, change.v
-            self._stepper.evaluations += 1
-            a = system.flow(change.mode).acceleration(t, q, v)
-            memory = state.memory.in_new_mode
+            a, memory = self._stepper.begin(system.flow(change.mode), state.memory, t, q, v)
             state = state._replace(q=q, v=v, a=a, memory=memory)
             system.record(state, None)
         return state._replace(watched=new.look(t, q, v, (old, watched)))

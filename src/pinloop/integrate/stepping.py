@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import NotFinite, PinloopError, SingularMass
+from ..errors import BadValue, NotFinite, PinloopError, SingularMass
 from ..tolerances import PROJECTED_TRIFLE, TIME_SUM, Regularity
 from .decay import Decay, attempt_with_decay
 from .munthe_kaas import (
@@ -26,25 +26,16 @@ from .munthe_kaas import (
     StepControl,
 )
 
-__all__ = ["Flow", "State", "StepFailed", "StepMemory", "Stepper"]
+__all__ = ["Flow", "NoBranch", "State", "StepFailed", "StepMemory", "Stepper"]
 
 Array = NDArray[np.float64]
 State = tuple[Array, Array, Array]
 """Configuration, velocity, acceleration."""
 Projection = Callable[[float, Array, Array], tuple[Array, Array, bool]]
 
-_OTHER_ENDS = (1.3, 1.7, 0.7, 0.4)
-"""Sizes to try instead, over the first one."""
-_FARTHER = 4.0
-"""By how much an end must be more regular than the best before for yet another to be tried, if the
-best is not close."""
-_TRIES = 300
-"""Rejected steps beside a bifurcation after which a run does not pass it: those that do need few,
-others come nearer and nearer."""
-_ROUNDING = (
-    "rounding decides which way it goes; steps that are larger pass there (loosen rtol and atol, "
-    "or fix the step)"
-)
+
+class NoBranch(PinloopError):  # noqa: N818 - says what happened
+    """The branch of a motion cannot be told from the others that meet there."""
 
 
 class StepFailed(Exception):  # noqa: N818 - says what happened
@@ -60,10 +51,6 @@ class StepFailed(Exception):  # noqa: N818 - says what happened
         self.reason = reason
 
 
-def _branching(t: float) -> StepFailed:
-    return StepFailed(f"the mechanism branches at t = {t:.6g} s, and {_ROUNDING}", "bifurcation")
-
-
 @dataclass(frozen=True, eq=False)
 class Flow:
     """A smooth motion on a manifold.
@@ -73,7 +60,9 @@ class Flow:
         manifold: group of the configurations.
         project: puts a state back on the constraint manifold, and says whether it moved.
         regularity: how independent the constraints are at the state that was projected last, from
-            0 where the mechanism branches to 1; None: not looked at.
+            0 where branches of the manifold meet to 1; None: not looked at.
+        branch: the motion on the branch of a state, a function of t, q, v, for steps near where
+            branches meet; an error of its says why there is none.
         loss: why a projection at the end of a step takes more than its error, a function of the
             step, the velocity before, and the error per coordinate (None of fixed steps); its
             answer is None if it does not. Not looked at by default.
@@ -85,6 +74,7 @@ class Flow:
     manifold: ConfigurationGroup
     project: Projection
     regularity: Callable[[], float] | None = None
+    branch: Callable[[float, Array, Array], Flow] | None = None
     loss: Callable[[Step, Array, Array | None], object | None] | None = None
     decay: Callable[[float, Array, Array], Decay] | None = None
 
@@ -100,37 +90,21 @@ class StepMemory(NamedTuple):
     Args:
         error: error of the last step over its tolerance.
         regularity: of the constraints at its end, see `Flow`.
-        tries: steps rejected since the constraints were regular.
+        branch: the motion on its branch, near where branches meet; None elsewhere.
     """
 
     error: float = StepControl.FIRST_ERROR
     regularity: float = 1.0
-    tries: int = 0
+    branch: Flow | None = None
 
     @property
     def in_new_mode(self) -> StepMemory:
-        """What is left of it after an event: nothing is known of the branches of another mode."""
+        """What is left of it after an event: another mode has other branches."""
         return StepMemory(self.error)
 
-
-class _Ended(NamedTuple):
-    """A step that is good enough, and where it ends.
-
-    Args:
-        regular: regularity of the constraints at its end.
-        step: the step.
-        error: its error over the tolerance.
-        h: size that was wanted [s].
-        last: whether it had to be shorter than that.
-        v: velocity before the projection.
-    """
-
-    regular: float
-    step: Step
-    error: float
-    h: float
-    last: bool
-    v: Array
+    def flow(self, flow: Flow) -> Flow:
+        """What the next step follows where it is not near other branches any more, or still is."""
+        return flow if self.branch is None or self.regularity > Regularity.AWAY else self.branch
 
 
 class Stepper:
@@ -157,13 +131,33 @@ class Stepper:
         """Size of a first step [s]."""
         return self.method.step or self._control.first_step(v, a, span)
 
-    def fixed(self, flow: Flow, t: float, t_next: float, state: State) -> Step:
-        """One step to a given time, whatever its error."""
-        decay = None if flow.decay is None else flow.decay(t, *state[:2])
-        attempt = self._attempt(flow, t, t_next - t, state, decay)
-        step = self._finish(flow, t, t_next, state, attempt)
-        self._require_small_shift(flow, step, attempt.v)
-        return step
+    def begin(
+        self, flow: Flow, memory: StepMemory, t: float, q: Array, v: Array
+    ) -> tuple[Array, StepMemory]:
+        """Acceleration at a state that no step has led to, and what the first step takes over."""
+        memory = memory.in_new_mode
+        if flow.branch is not None and flow.regularity is not None:
+            memory = memory._replace(regularity=flow.regularity())
+            if memory.regularity < Regularity.NEAR:
+                try:
+                    flow = flow.branch(t, q, v)
+                    memory = memory._replace(branch=flow)
+                except NoBranch:
+                    pass  # then steps that end near other branches find out
+        self.evaluations += 1
+        return flow.acceleration(t, q, v), memory
+
+    def fixed(
+        self, flow: Flow, memory: StepMemory, t: float, t_next: float, state: State
+    ) -> tuple[Step, StepMemory]:
+        """One step to a given time, whatever its error; and what the next one takes over."""
+        plain, flow = flow, memory.flow(flow)
+        while True:
+            decay = None if flow.decay is None else flow.decay(t, *state[:2])
+            attempt = self._attempt(flow, t, t_next - t, state, decay)
+            step, regular, flow = self._ended(flow, t, t_next, state, attempt)
+            if step is not None:
+                return step, StepMemory(memory.error, regular, None if flow is plain else flow)
 
     def prolonged(self, flow: Flow, step: Step, end: float) -> Step:
         """A step that goes on for an instant, or ends an instant earlier: its velocity is even.
@@ -183,24 +177,15 @@ class Stepper:
     def controlled(
         self, flow: Flow, memory: StepMemory, t: float, h: float, end: float, state: State
     ) -> tuple[Step, float, StepMemory]:
-        """One accepted step that does not pass ``end``, of about ``h``; the next size and memory.
-
-        Beside a bifurcation accelerations follow the error of the state divided by the distance,
-        squared and more. Smaller steps only come nearer; one that ends elsewhere passes. Of the
-        ends that are tried the one farthest off is taken.
-        """
-        method, first = self.method, 0.0
+        """One accepted step of about ``h``, not past ``end``; the next size and memory."""
+        method, first, plain, flow = self.method, 0.0, flow, memory.flow(flow)
         decay = None if flow.decay is None else flow.decay(t, *state[:2])
-        others = iter(_OTHER_ENDS)
-        best: _Ended | None = None
         trouble: PinloopError | None = None
         while True:
             h = min(h, method.largest)
             last = t + h >= end - TIME_SUM * max(abs(t), h)
             t_next = end if last else t + h
             if t_next - t < method.smallest and (first > 0.0 or not last):
-                if best is not None:
-                    return self._settled(flow, best, memory)
                 if trouble is not None:
                     raise trouble  # it is there, however short the step
                 raise StepFailed(
@@ -210,46 +195,45 @@ class Stepper:
                 )
             first = first or t_next - t
             attempt, error, trouble = self._tried(flow, t, t_next - t, state, decay)
-            other = None
-            if attempt is not None and error <= 1.0:  # not if it is NaN
-                step = self._finish(flow, t, t_next, state, attempt)
-                regular = 1.0 if flow.regularity is None else flow.regularity()
-                farther = best is None or regular > _FARTHER * best.regular
-                if best is None or regular > best.regular:
-                    best = _Ended(regular, step, error, h, last, attempt.v)
-                more = regular < Regularity.BESIDE and (farther or best.regular < Regularity.CLOSE)
-                other = next(others, None) if more else None
-            elif best is not None or memory.regularity < Regularity.NEAR:
-                other = next(others, None)
-            if best is not None and other is None:
-                return self._settled(flow, best, memory)
-            self.rejected += 1
-            if memory.regularity < Regularity.BESIDE:
-                memory = memory._replace(tries=memory.tries + 1)
-                if memory.tries > _TRIES:
-                    raise _branching(t)
-            if other is not None:
-                h = first * other
+            if attempt is None or not error <= 1.0:  # it may be NaN
+                self.rejected += 1
+                h = (t_next - t) * self._control.shrink(error)
                 continue
-            h = (t_next - t) * self._control.shrink(error)
+            step, regular, flow = self._ended(flow, t, t_next, state, attempt)
+            if step is None:
+                self.rejected += 1
+                continue
+            factor, error = self._control.grow(error, memory.error)
+            # A step that had to end at an event does not make the next ones short.
+            size = max(h, (t_next - t) * factor) if last else h * factor
+            return step, size, StepMemory(error, regular, None if flow is plain else flow)
 
-    def _settled(
-        self, flow: Flow, ended: _Ended, memory: StepMemory
-    ) -> tuple[Step, float, StepMemory]:
-        """The step that is taken, the size of the next one, and what that takes over."""
-        step = ended.step
-        if ended.regular < Regularity.AT:
-            raise _branching(step.t1)
-        self._require_small_shift(flow, step, ended.v, ended.regular)
-        tries = 0 if ended.regular > Regularity.NEAR else memory.tries
-        factor, error = self._control.grow(ended.error, memory.error)
-        # A step that had to end at an event does not make the next ones short.
-        size = max(ended.h, (step.t1 - step.t0) * factor) if ended.last else ended.h * factor
-        return step, size, StepMemory(error, ended.regular, tries)
+    def _ended(
+        self, flow: Flow, t: float, t_next: float, state: State, attempt: Attempt
+    ) -> tuple[Step | None, float, Flow]:
+        """The end of a step: the step, its regularity, and what it follows.
 
-    def _require_small_shift(
-        self, flow: Flow, step: Step, before: Array, regular: float = 1.0
-    ) -> None:
+        Near where branches meet, constraints do not tell how the motion goes on, and a projection
+        may fail: then there is no step yet; it is to be taken again on the branch of its start.
+        """
+        trouble: BadValue | None = None
+        try:
+            step = self._finish(flow, t, t_next, state, attempt)
+        except BadValue as error:
+            trouble = error
+        regular = 1.0 if flow.regularity is None else flow.regularity()
+        if flow.branch is not None and regular < Regularity.NEAR:
+            try:
+                return None, regular, flow.branch(t, *state[:2])
+            except NoBranch as error:
+                if trouble is None and regular < Regularity.AT:
+                    raise StepFailed(f"t = {t_next:.6g} s: {error}", "bifurcation") from None
+        if trouble is not None:
+            raise trouble
+        self._require_small_shift(flow, step, attempt.v)
+        return step, regular, flow
+
+    def _require_small_shift(self, flow: Flow, step: Step, before: Array) -> None:
         """Raise if the projection at the end of a step has taken more than its error."""
         if flow.loss is None or step.v1 is before:
             return
@@ -264,9 +248,7 @@ class Stepper:
         loss = flow.loss(step, before, tolerance)
         if loss is None:
             return
-        if regular < Regularity.NEAR:
-            advice = f"the mechanism branches here, and {_ROUNDING}"
-        elif fixed:
+        if fixed:
             advice = "take a smaller step, or start farther off a singular pose"
         else:
             advice = "start farther off a singular pose; a prescribed motion needs its true rates"
@@ -281,7 +263,7 @@ class Stepper:
         """
         try:
             attempt = self._attempt(flow, t, h, state, decay)
-        except (NotFinite, SingularMass) as trouble:
+        except (NotFinite, SingularMass, NoBranch) as trouble:
             return None, np.nan, trouble
         return attempt, self._control.error(attempt.errors, state[1], attempt.v), None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from ..assembly.assemble import assemble
 from ..dynamics import EquationsOfMotion
 from ..errors import InconsistentVelocity, LoopNotClosed
 from ..linalg.saddle import Saddle
+from ..model.mechanism import Mechanism
 from ..tolerances import CLOSED, CONSISTENT, CONTRADICTION, RANK, SAME
 from .stabilization import Projection, Projector
 
@@ -129,6 +131,8 @@ def _require_tangent(equations: EquationsOfMotion, t: float, q: Array, v: Array)
     """Raise if no acceleration meets the rows: the motion does not go on with this velocity."""
     trouble = obstacle(equations, t, q, v)
     if trouble is None:
+        if not v.any():
+            _require_tangent_load(equations, t, q)
         return
     if trouble.resting:
         advice = "take one out"
@@ -146,7 +150,65 @@ def _require_tangent(equations: EquationsOfMotion, t: float, q: Array, v: Array)
     )
 
 
+def _require_tangent_load(equations: EquationsOfMotion, t: float, q: Array) -> None:
+    """Raise if what rests in a singular pose is driven along none of the branches that meet there.
+
+    Then neither its velocity nor its loads tell on which of them it goes on.
+    """
+    if len(equations.rows) == 0:
+        return
+    J = equations.closure(t, q)[0]
+    if Saddle(equations.mass(q), J, equations.rows.scale).rank == len(J):
+        return
+    a = equations.acceleration(t, q, np.zeros(equations.robot.nv))
+    # As far as rest is one: half a second of this acceleration is a speed.
+    trouble = obstacle(equations, t, q, a) if np.abs(a).max(initial=0.0) > CONSISTENT else None
+    if trouble is None or trouble.resting:
+        return
+    branches = "; ".join(_rates(equations.robot, v) for v in _branches(equations, t, q))
+    raise InconsistentVelocity(
+        f"robot '{equations.robot.name}' rests in a singular pose, where branches of its motion "
+        "meet, and its loads drive it along none of them; start beside this pose, or with a "
+        f"velocity along one of the branches, such as {branches or 'one that is known'}",
+        v=trouble.v,
+        residual=trouble.residual,
+    )
+
+
+def _rates(robot: Mechanism, v: Array) -> str:
+    """Velocities of the joints that move."""
+    rates = {name: v[robot.coordinates(name).v] for name in robot.joints}
+    moving = {name: rate for name, rate in rates.items() if np.abs(rate).max() > _STILL}
+    parts = [f"'{name}' " + " ".join(f"{x:.3g}" for x in rate) for name, rate in moving.items()]
+    return f"({', '.join(parts)})"
+
+
+def _branches(equations: EquationsOfMotion, t: float, q: Array) -> list[Array]:
+    """Some velocities of size one with which motions go on from a singular pose."""
+    J, M = equations.closure(t, q)[0], equations.mass(q)
+    left = Saddle(M, J, equations.rows.scale).dependencies
+    null = _allowed_velocities(equations, J, M, len(left))
+    defect = partial(_defect, equations, t, q, left)
+    rng = np.random.default_rng(0)
+    branches: list[Array] = []
+    for _ in range(_TRIES):
+        start = null @ rng.standard_normal(null.shape[1])
+        v = _tangent(defect, null, start, RANK * float(np.linalg.norm(defect(start))))
+        if not v.any():
+            continue
+        v = v / v[np.argmax(np.abs(v))]
+        if all(np.abs(v - other).max() > _STILL for other in branches):
+            branches.append(v)
+        if len(branches) == _LISTED:
+            break
+    return branches
+
+
 _ITERATIONS = 50
+_TRIES, _LISTED = 50, 8
+"""Random velocities from which branches are looked for, and how many of them are listed."""
+_STILL = 1e-3
+"""Part of the largest velocity that is none, and by which branches differ."""
 _SLOWEST = 1e-2
 """Part of the speed below which the way to a tangent counts as the way to rest."""
 
@@ -211,17 +273,35 @@ def obstacle(
     if residual <= allowed:
         return None
 
-    def defect(u: Array) -> Array:
-        return np.asarray(left @ (rows.scale * equations.terms(t, q, u)[2]))
-
+    defect = partial(_defect, equations, t, q, left)
     resting = bool(np.linalg.norm(defect(np.zeros(robot.nv))) > allowed)
     near = np.zeros(robot.nv)
     if not resting:
-        # Velocities that the rows allow to first order, orthonormal in the kinetic metric.
-        null = np.linalg.svd(scaled)[2][len(J) - len(left) :].T * unit[:, None]
-        root = np.linalg.cholesky(null.T @ M @ null)
-        near = _tangent(defect, np.linalg.solve(root, null.T).T, v, 1e-3 * allowed)
+        null = _allowed_velocities(equations, J, M, len(left))
+        near = _tangent(defect, null, v, 1e-3 * allowed)
     return Obstacle(rows.labels[int(np.argmax(np.abs(missed)))], residual, resting, near)
+
+
+def _allowed_velocities(equations: EquationsOfMotion, J: Array, M: Array, lost: int) -> Array:
+    """Velocities that rows allow to first order, orthonormal in the kinetic metric, (nv, d).
+
+    Args:
+        equations: equations of motion.
+        J: the rows, of which some depend on others.
+        M: mass matrix.
+        lost: number of these.
+    """
+    robot = equations.robot
+    unit = np.where(robot.is_translation, robot.length, 1.0)[:, None]
+    scaled = equations.rows.scale[:, None] * J * unit.T
+    null = np.linalg.svd(scaled)[2][len(J) - lost :].T * unit
+    root = np.linalg.cholesky(null.T @ M @ null)
+    return np.asarray(np.linalg.solve(root, null.T).T)
+
+
+def _defect(equations: EquationsOfMotion, t: float, q: Array, left: Array, v: Array) -> Array:
+    """What no acceleration can make up for: ``left J = 0``, but ``left gamma`` is left over."""
+    return np.asarray(left @ (equations.rows.scale * equations.terms(t, q, v)[2]))
 
 
 def _tangent(defect: Callable[[Array], Array], null: Array, v: Array, allowed: float) -> Array:

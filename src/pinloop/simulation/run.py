@@ -46,6 +46,7 @@ from .events import BoundEvent, CloseLoop, Report, Stop, Touch
 from .initial_state import obstacle
 from .limits import JointEnd, LimitWatch
 from .modes import ModalSystem, Mode, RobotManifold
+from .passages import open_passage
 from .stabilization import Projection, Projector
 from .trajectory import Trajectory
 from .transitions import Transition, make_transition
@@ -250,7 +251,8 @@ class Run:
             return
         self._steps += 1
         self._limits.look(step)
-        self.recording.add(t, q, v, a, number, step.psi, partial(self._inside, step))
+        flow = state.memory.branch or self._flow
+        self.recording.add(t, q, v, a, number, step.psi, partial(_inside, flow, step))
         self._report(t)
 
     # -- modes ------------------------------------------------------------------------------
@@ -265,11 +267,14 @@ class Run:
             if self.stabilization is None
             else Projector(equations, self.stabilization, manifold)
         )
+        if self._projector is not None:
+            self._projector.begin(t, q)
         self._flow = Flow(
             self._along if self.method.step is None else self._checked,
             manifold,
             self._project,
             None if self._projector is None else partial(getattr, self._projector, "regularity"),
+            None if self._projector is None else self._on_branch,
             None if self._projector is None else self._loss,
             self._decay if self._exact_damping else None,
         )
@@ -344,6 +349,21 @@ class Run:
             self._watch_loops(moved[0])
         return moved
 
+    def _on_branch(self, t: float, q: Array, v: Array) -> Flow:
+        """The motion beside a singular pose, on the branch of a state; at rest, of its loads."""
+        along = v if v.any() else self.equations.acceleration(t, q, v)
+        passage = open_passage(self.equations, t, q, along)
+
+        def project(t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
+            q, v = passage.project(t, q, v)
+            if self._projector is not None:
+                self._projector.look(t, q)
+            return q, v, True
+
+        return replace(
+            self._flow, acceleration=passage.acceleration, project=project, branch=None, loss=None
+        )
+
     def _loss(self, step: Step, before: Array, tolerance: Array | None) -> SpeedLoss | None:
         """Why the projection at the end of a step takes more than its error, if it does."""
         shift = VelocityShift(step.v0, before, step.v1, tolerance, self._slack)
@@ -370,12 +390,6 @@ class Run:
             )
 
     # -- what is left of it -----------------------------------------------------------------
-
-    def _inside(self, step: Step, t: float) -> tuple[Array, Array, Array]:
-        """State and acceleration inside a step that has just been taken."""
-        q, v = step(t)
-        q = self._flow.manifold.normalize(q)
-        return q, v, self._flow.acceleration(t, q, v)
 
     def _trajectory(self, message: str) -> Trajectory:
         method = replace(self.method, exact_damping=True) if self._exact_damping else self.method
@@ -413,6 +427,13 @@ class Run:
         robot = self.system.robot
         fastest = max(robot.joints, key=lambda name: float(a[robot.coordinates(name).v].max()))
         return f". The largest acceleration is that of joint '{fastest}'"
+
+
+def _inside(flow: Flow, step: Step, t: float) -> tuple[Array, Array, Array]:
+    """State and acceleration inside a step that has just been taken."""
+    q, v = step(t)
+    q = flow.manifold.normalize(q)
+    return q, v, flow.acceleration(t, q, v)
 
 
 def _just_after(t: float) -> float:

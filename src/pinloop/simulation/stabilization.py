@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..assembly.search import nearby_assembly
 from ..boundary.arguments import checked, public
 from ..boundary.marks import Positive
 from ..dynamics import EquationsOfMotion
@@ -31,6 +32,8 @@ _Closure = tuple[Array, Array, Array]
 """``J``, ``b`` and the residual of all rows, in units that compare."""
 
 _ITERATIONS = 25
+_AROUND = 4
+"""Configurations around a singular one from which it is known what regular is."""
 _CURVED = 1e-3
 """Part of a position error that rows besides the chosen ones may be left off: they are curved."""
 _BIFURCATION = (
@@ -158,6 +161,22 @@ class Projector:
         if len(scale) < len(J):
             J, b, residual = J[: len(scale)], b[: len(scale)], residual[: len(scale)]
         return J * self._units, b * scale, residual * scale
+
+    def begin(self, t: float, q: Array) -> None:
+        """Look at the configuration where a run starts, and around it if that may be singular."""
+        self.look(t, q)
+        if self._best < Regularity.NEAR**2 and not self._rows.moving:
+            rng = np.random.default_rng(0)
+            for _ in range(_AROUND):
+                beside = nearby_assembly(self._equations.robot, q, rng, reach=0.1)
+                if beside is not None:
+                    self.look(t, beside)
+            self.look(t, q)
+
+    def look(self, t: float, q: Array) -> None:
+        """Find out how independent the rows are at a configuration."""
+        if len(self._rows):
+            self._look(self._closure(t, q)[0])
 
     def _look(self, J: Array) -> None:
         """Find out how independent the rows are, by the pivots of ``J J'``.

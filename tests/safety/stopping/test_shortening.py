@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pinloop as pl
+from pinloop.integrate import StepMemory
 from pinloop.safety.stopping.crossing import prolonged
 from pinloop.safety.stopping.simulation import StopSimulation
 
@@ -55,12 +56,11 @@ def test_an_instant_more_is_as_good_as_the_step_taken_again(
             simulation.projector = None  # a correction of the loops is larger than an instant
             h = behind.t - kept.t
             start = kept.q, kept.v, kept.a
-            step = simulation.stepper.fixed(flow, kept.t, kept.t + h, start)
+            memory = StepMemory()
+            step, _ = simulation.stepper.fixed(flow, memory, kept.t, kept.t + h, start)
             end = step.t1 + part * h
-            again, more = (
-                simulation.stepper.fixed(flow, kept.t, end, start),
-                prolonged(flow, simulation.equations, step, end),
-            )
+            again, _ = simulation.stepper.fixed(flow, memory, kept.t, end, start)
+            more = prolonged(flow, simulation.equations, step, end)
             assert (more.t0, more.t1) == (kept.t, end)
             for name in ("q0", "v0", "a0"):
                 np.testing.assert_array_equal(getattr(more, name), getattr(step, name))

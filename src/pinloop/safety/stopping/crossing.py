@@ -432,5 +432,5 @@ def _taken_to(stepper: Stepper, flow: Flow, step: Step, root: float) -> Step:
     """The step taken again to an instant inside it; it may end before."""
     start = step.q0, step.v0, step.a0
     if stepper.method.step is not None:
-        return stepper.fixed(flow, step.t0, root, start)
+        return stepper.fixed(flow, StepMemory(), step.t0, root, start)[0]
     return stepper.controlled(flow, StepMemory(), step.t0, root - step.t0, root, start)[0]

@@ -206,7 +206,8 @@ class StopSimulation:
         equations = self.equations
         equations.forget()
         if (fixed := self.stepper.method.step) is not None:
-            step, h_next = self.stepper.fixed(self.flow, t, min(t + fixed, end), state), fixed
+            end = min(t + fixed, end)
+            step, h_next = self.stepper.fixed(self.flow, self.memory, t, end, state)[0], fixed
         else:
             longest = self.train.longest_step(state[1], state[2])
             if self._trial is not None and t >= self.clock.brake_times.command:

@@ -1,0 +1,351 @@
+"""Through singular poses: the equations of motion on one branch, continued from regular poses.
+
+At a singular pose branches of a mechanism meet, and its rows lose rank. The branch on which a robot
+moves goes straight through: configurations, the motions that the branch allows, and accelerations
+are as smooth there as elsewhere; only the rows cannot say what they are. So what the rows say at
+regular poses before and behind is interpolated. With coordinates ``y`` of the branch these are the
+configuration ``q(y)`` and the basis ``N(y)`` of the velocities, at nodes on the line along which
+``y`` moves:
+
+    v = N y' + c,    K v = b,    a = N y'' + w,    N'(M a - f) = N'K' mu,
+
+where ``c`` belongs to rows that move, ``w`` is the rate of ``v`` along the line while ``y'`` stays,
+and ``K`` are the rows on velocities alone (as paper 1, eqs. 30-32, with motions of the branch
+instead of those that the rows allow). What is left out is of seventh order in the distance of the
+nodes. The momentum with which the robot arrives says which branch that is: the one through the
+regular poses that it has passed, or, if it starts in a singular pose, the one along its velocity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+from ..dynamics import EquationsOfMotion
+from ..errors import BadValue
+from ..integrate import NoBranch
+from ..linalg.saddle import Saddle
+from ..tolerances import Regularity
+from .stabilization import Projection, Projector
+
+__all__ = ["open_passage"]
+
+Array = NDArray[np.float64]
+
+_NODES = 8
+"""Regular poses that are interpolated."""
+_PLACES = 12
+"""Places on either side at which they are looked for."""
+_FORESEEN = 5
+"""Nodes from which the next one is foreseen."""
+_SPACINGS = (0.1, 0.05, 0.025)
+"""Distances of nodes, of which the first is taken that is good enough: rad, robot lengths."""
+_STRAY = 0.3
+"""Part of that distance by which a node may be off; farther off it is on another branch."""
+_ITERATIONS = 8
+_ASIDE = 0.1
+"""How far from a singular pose its branch is looked for: rad, robot lengths."""
+
+
+class _Node(NamedTuple):
+    """A configuration of the branch.
+
+    Args:
+        psi: the configuration as seen from the base, of free coordinates, in units, shape (n,).
+        slope: its change per coordinate of the branch, shape (n, d).
+        basis: ``N``, shape (nv, d).
+        drift: ``c``, shape (nv,).
+        regularity: least singular value of the rows and coordinates over the largest.
+    """
+
+    psi: Array
+    slope: Array
+    basis: Array
+    drift: Array
+    regularity: float
+
+
+class _Point(NamedTuple):
+    """The branch where a state is.
+
+    Args:
+        q: configuration, shape (nq,).
+        v: velocity, shape (nv,).
+        basis: ``N``, shape (nv, d).
+        w: acceleration with ``y'' = 0``, shape (nv,).
+    """
+
+    q: Array
+    v: Array
+    basis: Array
+    w: Array
+
+
+class Passage:
+    """A branch through a singular pose, and the motion on it.
+
+    Args:
+        equations: equations of motion.
+        t: time of a state of the branch [s].
+        q: its configuration, closed and regular, shape (nq,).
+        v: its velocity, shape (nv,).
+
+    Raises:
+        NoBranch: the pose is not regular, or the branch is not smooth.
+    """
+
+    def __init__(self, equations: EquationsOfMotion, t: float, q: Array, v: Array) -> None:
+        self._equations, self._base, self._t = equations, q, t
+        robot, rows = equations.robot, equations.rows
+        self._model = robot.model
+        self._unit = np.where(robot.is_translation, robot.length, 1.0)
+        self._free = np.delete(np.arange(robot.nv), rows.locked)
+        self._flat = robot.nq == robot.nv
+        holonomic = rows.holonomic[: rows.unlocked]
+        self._closing, self._rolling = np.flatnonzero(holonomic), np.flatnonzero(~holonomic)
+        home = np.zeros(len(self._free))
+        J = self._rows(t, home)[0]
+        self._along = np.linalg.svd(J)[2][_rank(J) :]
+        self._is_curve = len(self._along) == 1 and not rows.moving
+        self._least = Regularity.BASE
+        base = self._solve(t, np.zeros(len(self._along)), home, np.inf)
+        if base is None:
+            raise NoBranch("the pose where the passage starts is not regular")
+        self._near, self._least = base, Regularity.NODE * base.regularity
+        for self._spacing in _SPACINGS:
+            self._curve: dict[int, _Node | None] = {0: base}
+            if self._is_smooth(t, v, base):
+                return
+        raise NoBranch("the branch turns too sharply to be interpolated")
+
+    def acceleration(self, t: float, q: Array, v: Array) -> Array:
+        """Acceleration at the state of the branch that has the coordinates of this one."""
+        here = self._point(t, q, v)
+        M, f, J, gamma, _ = self._equations.system(t, here.q, here.v)
+        reduced, K = self._reduced(here, M, J)
+        rest = -gamma[self._rolling] - K @ here.w
+        of_coordinates, _ = reduced.solve(here.basis.T @ (f - M @ here.w), rest)
+        return np.asarray(here.basis @ of_coordinates + here.w)
+
+    def project(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+        """The state of the branch that has the coordinates of this one."""
+        here = self._point(t, q, v)
+        if len(self._rolling) == 0:
+            return here.q, here.v
+        J, b, _ = self._equations.closure(t, here.q)
+        reduced, K = self._reduced(here, self._equations.mass(here.q), J)
+        return here.q, here.v + here.basis @ reduced.project(b[self._rolling] - K @ here.v)
+
+    def _reduced(self, here: _Point, M: Array, J: Array) -> tuple[Saddle, Array]:
+        """Equations of the coordinates of the branch, and the rows on velocities alone."""
+        N, K = here.basis, J[self._rolling]
+        scale = self._equations.rows.scale[self._rolling]
+        return Saddle(N.T @ M @ N, K @ N, scale), K
+
+    # -- coordinates --------------------------------------------------------------------------
+
+    def _coordinates(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """Coordinates of the branch and their rates, each of shape (d,)."""
+        psi = pin.difference(self._model, self._base, q)
+        rate = v if self._flat else np.linalg.solve(self._dexp(psi), v)
+        along = self._along / self._unit[self._free]
+        return along @ psi[self._free], along @ rate[self._free]
+
+    def _dexp(self, psi: Array) -> Array:
+        """Velocity per rate of ``psi`` of all coordinates, with units, shape (nv, nv)."""
+        return np.asarray(pin.dIntegrate(self._model, self._base, psi, pin.ARG1))
+
+    def _of_all(self, psi: Array) -> Array:
+        """``psi`` of all coordinates, with units, shape (nv,)."""
+        whole = np.zeros(len(self._unit))
+        whole[self._free] = self._unit[self._free] * psi
+        return whole
+
+    def _configuration(self, psi: Array) -> Array:
+        return np.asarray(pin.integrate(self._model, self._base, self._of_all(psi)))
+
+    def _velocities(self, psi: Array) -> Array:
+        """Velocity per rate of ``psi``, shape (nv, n)."""
+        dexp = np.eye(len(self._unit)) if self._flat else self._dexp(self._of_all(psi))
+        return np.asarray(dexp[:, self._free] * self._unit[self._free])
+
+    def _rows(self, t: float, psi: Array) -> tuple[Array, Array, Array]:
+        """Rows on rates of ``psi``, what they ask for, and their residuals, without units."""
+        J, b, residual = self._equations.closure(t, self._configuration(psi))
+        at, scale = self._closing, self._equations.rows.scale[self._closing]
+        return scale[:, None] * (J[at] @ self._velocities(psi)), scale * b[at], scale * residual[at]
+
+    # -- nodes --------------------------------------------------------------------------------
+
+    def _solve(self, t: float, y: Array, guess: Array, reach: float) -> _Node | None:
+        """The regular node with coordinates ``y`` near a guess, by Newton's method."""
+        psi, d = guess, len(self._along)
+        for _ in range(_ITERATIONS):
+            J, b, residual = self._rows(t, psi)
+            U, values, V = np.linalg.svd(np.vstack([J, self._along]), full_matrices=False)
+            regularity = float(values[-1] / values[0])
+            if not regularity > self._least:
+                return None
+            # A step back to the rows, and what the rates of coordinates and moving rows ask for.
+            wanted = np.zeros((len(U), d + 2))
+            wanted[:, 0] = np.concatenate([-residual, y - self._along @ psi])
+            wanted[len(J) :, 1:-1] = np.eye(d)
+            wanted[: len(J), -1] = b
+            solved = V.T @ ((U.T @ wanted) / values[:, None])
+            psi = psi + solved[:, 0]
+            if not np.linalg.norm(psi - guess) < reach:
+                return None
+            if np.linalg.norm(solved[:, 0]) < Regularity.NODE_CLOSED:
+                rates = self._velocities(psi) @ solved[:, 1:]
+                return _Node(psi, solved[:, 1:-1], rates[:, :-1], rates[:, -1], regularity)
+        return None
+
+    def _continued(
+        self, t: float, y: Array, place: int, line: dict[int, _Node | None]
+    ) -> _Node | None:
+        """The node at a place of a line, foreseen from those next to it."""
+        known = [(k, node) for k, node in line.items() if node is not None]
+        known = sorted(known, key=lambda item: abs(item[0] - place))[:_FORESEEN]
+        if len(known) > 1:
+            weights = _weights([k for k, _ in known], place)[0]
+            guess = _sum(weights, [node.psi for _, node in known])
+            return self._solve(t, y, guess, _STRAY * self._spacing)
+        node = known[0][1] if known else self._near
+        guess = node.psi + node.slope @ (y - self._along @ node.psi)
+        return self._solve(t, y, guess, self._spacing)
+
+    def _on_curve(self, place: int) -> _Node | None:
+        """Node of a branch with one coordinate: they are solved once, from the base outwards."""
+        if place not in self._curve:
+            self._on_curve(place - (1 if place > 0 else -1))
+            y = np.array([place * self._spacing])
+            self._curve[place] = self._continued(self._t, y, place, self._curve)
+        return self._curve[place]
+
+    def _on_line(
+        self, t: float, y: Array, rate: Array, speed: float
+    ) -> Callable[[int], _Node | None]:
+        """Nodes on the line along which the coordinates move, half a place before and behind."""
+        line: dict[int, _Node | None] = {}
+        moving = rate / speed if speed > 0.0 else rate
+        pace = 1 / speed if speed > 0.0 else 0.0
+
+        def node(place: int) -> _Node | None:
+            if place not in line:
+                if place not in (0, -1):
+                    node(place - (1 if place > 0 else -1))
+                s = (place + 0.5) * self._spacing
+                line[place] = self._continued(t + s * pace, y + s * moving, place, line)
+            return line[place]
+
+        return node
+
+    # -- between them -------------------------------------------------------------------------
+
+    def _point(self, t: float, q: Array, v: Array) -> _Point:
+        """The branch where it has the coordinates of a state."""
+        y, rate = self._coordinates(q, v)
+        if self._is_curve:
+            place, speed = float(y[0]) / self._spacing, float(rate[0])
+            near = _nearest(self._on_curve, place)
+        else:
+            place, speed = -0.5, float(np.linalg.norm(v / self._unit))
+            near = _nearest(self._on_line(t, y, rate, speed), place)
+        self._near = near[0][1]
+        value, slope = _weights([k for k, _ in near], place)
+        velocities = [node.basis @ rate + node.drift for _, node in near]
+        return _Point(
+            self._configuration(_sum(value, [node.psi for _, node in near])),
+            _sum(value, velocities),
+            _sum(value, [node.basis for _, node in near]),
+            _sum(slope, velocities) * speed / self._spacing,
+        )
+
+    def _is_smooth(self, t: float, v: Array, base: _Node) -> bool:
+        """Whether the nodes around the base tell what the base is."""
+        _, rate = self._coordinates(self._base, v)
+        try:
+            line = self._on_line(t, 0 * rate, rate, float(np.linalg.norm(v / self._unit)))
+            near = _nearest(line, -0.5)
+        except NoBranch:
+            return False
+        if _rank(self._rows(t, near[0][1].psi)[0]) != len(self._free) - len(rate):
+            return False  # the base is singular itself
+        basis = _sum(_weights([k for k, _ in near], -0.5)[0], [node.basis for _, node in near])
+        off = np.abs(basis - base.basis).max(initial=0.0)
+        return bool(off <= Regularity.SMOOTH * np.abs(base.basis).max(initial=1.0))
+
+
+def open_passage(equations: EquationsOfMotion, t: float, q: Array, v: Array) -> Passage:
+    """The branch of a state; in a singular pose its velocity says which one that is.
+
+    Args:
+        equations: equations of motion.
+        t: time [s].
+        q: configuration, closed, shape (nq,).
+        v: velocity that the branch allows, shape (nv,).
+
+    Raises:
+        NoBranch: there is no smooth branch, or several go on with this velocity.
+    """
+    try:
+        return Passage(equations, t, q, v)
+    except NoBranch:
+        robot = equations.robot
+        unit = np.where(robot.is_translation, robot.length, 1.0)
+        speed = float(np.linalg.norm(v / unit))
+        if speed == 0.0 or equations.rows.moving:
+            raise
+    for reach in (_ASIDE, -_ASIDE):
+        away = pin.integrate(robot.model, q, v * reach / speed)
+        try:
+            beside, _ = Projector(equations, Projection()).position(t, away)
+            passage = Passage(equations, t, beside, v)
+            q_back, v_back = passage.project(t, q, v)
+        except (BadValue, NoBranch):
+            continue
+        off = np.abs(pin.difference(robot.model, q, q_back) / unit).max()
+        if off < Regularity.SAME_BRANCH and np.abs((v_back - v) / unit).max() < (
+            Regularity.SAME_BRANCH * speed
+        ):
+            return passage
+    raise NoBranch("branches meet there, and the velocity does not tell which one goes on")
+
+
+def _nearest(node: Callable[[int], _Node | None], place: float) -> list[tuple[int, _Node]]:
+    """The nodes around a place of a line, the nearest one first."""
+    middle = round(place)
+    reach = range(middle - _PLACES, middle + _PLACES + 1)
+    near: list[tuple[int, _Node]] = []
+    for k in sorted(reach, key=lambda k: abs(k - place)):
+        if (there := node(k)) is not None:
+            near.append((k, there))
+        if len(near) == _NODES:
+            break
+    behind = sum(k < place for k, _ in near)
+    if min(behind, len(near) - behind) < 2 or len(near) < _NODES:
+        raise NoBranch("the branch cannot be followed through the singular pose")
+    return near
+
+
+def _rank(J: Array) -> int:
+    """Number of rows that are independent at a regular pose."""
+    values = np.linalg.svd(J, compute_uv=False)
+    return int((values > Regularity.BASE * values.max(initial=0.0)).sum())
+
+
+def _weights(places: Sequence[int], at: float) -> tuple[Array, Array]:
+    """Weights of Lagrange's interpolation for the value and for the slope at a place."""
+    powers = np.vander(np.array(places, dtype=float) - at, increasing=True).T
+    wanted = np.zeros((len(places), 2))
+    wanted[0, 0] = wanted[1, 1] = 1.0
+    weights = np.linalg.solve(powers, wanted)
+    return np.asarray(weights[:, 0]), np.asarray(weights[:, 1])
+
+
+def _sum(weights: Array, parts: Sequence[Array]) -> Array:
+    return np.asarray(np.tensordot(weights, np.array(parts), axes=1))

@@ -1,0 +1,297 @@
+"""Tests of `pinloop.simulation.passages`: motions that go through singular poses on their branch.
+
+The oracle is a row of parallelograms (`windows`, the benchmark A02 of IFToMM's library for one
+cart-less row): as long as all bars stay parallel it has one freedom, the angle of its bars, and its
+equation in closed form. In its flat poses ``count + 1`` freedoms meet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from scipy.integrate import solve_ivp
+
+import pinloop as pl
+from pinloop.constraints.rows import BoundRow, Row, Terms
+from pinloop.simulation.initial_state import obstacle
+
+from .. import screw_tables as tables
+from ..linkages import windows
+from ..screw_tables import Array
+from ..states import carried
+from .test_tangents import FLAT, FORMULATIONS, flat, random_bars, rates, tangents
+
+GRAVITY = 9.81
+
+
+def size(count: int) -> tuple[float, float, float]:
+    """Mass [kg], first and second moment of the bars' rotation [kg m, kg m^2]."""
+    return 2.0 * count + 1, (3 * count + 1) / 2, (4 * count + 1) / 3
+
+
+def angle_after(count: int, time: float, angle: float = np.pi / 2, rate: float = -1.0) -> float:
+    """``I th'' = -g S cos th``, from bars upright with their tops at 1 m/s."""
+    _, S, I = size(count)
+    motion = solve_ivp(
+        lambda t, y: [y[1], -GRAVITY * S * np.cos(y[0]) / I],
+        (0, time), [angle, rate], method="DOP853", rtol=1e-12, atol=1e-13,
+    )  # fmt: skip
+    return float(motion.y[0, -1])
+
+
+def parallel(robot: pl.Mechanism, angle: float, rate: float) -> tuple[Array, Array]:
+    """All bars at an angle against x [rad], turning at a rate [rad/s]."""
+    q, v = robot.neutral, np.zeros(robot.nv)
+    for name in robot.joints:
+        at = robot.coordinates(name)
+        if name != "slide":
+            sign = 1.0 if name.startswith("low") else -1.0
+            q[at.q], v[at.v] = sign * (angle - np.pi / 2), sign * rate
+    return q, v
+
+
+def angle_of(robot: pl.Mechanism, q: Array) -> float:
+    return float(q[robot.coordinates("low0").q][0] + np.pi / 2)
+
+
+def swing(count: int, time: float, **options: Any) -> float:
+    """Error of the angle after a swing through flat poses [rad]."""
+    robot = tables.build(windows(count))
+    run = pl.simulate(robot, *parallel(robot, np.pi / 2, -1.0), until=time, **options)
+    return abs(angle_of(robot, run.q[-1]) - angle_after(count, time))
+
+
+METHODS = [
+    (pl.MuntheKaas(), 4e-7),
+    (pl.MuntheKaas("dopri5", rtol=1e-10, atol=1e-10), 4e-9),
+    (pl.MuntheKaas("dop853"), 2e-6),
+    (pl.MuntheKaas("dop853", rtol=1e-11, atol=1e-11), 4e-9),
+    (pl.MuntheKaas("rk4", step=1e-2), 2e-6),
+    (pl.MuntheKaas("rk4", step=2e-3), 2e-9),
+]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize(("method", "error"), METHODS)
+def test_windows_swing_through_flat_poses(count: int, method: pl.MuntheKaas, error: float) -> None:
+    """The smaller the tolerance or the step, the smaller the error; four poses are passed."""
+    assert swing(count, 4.0, method=method) < error
+
+
+def test_fixed_steps_keep_their_order() -> None:
+    errors = [swing(2, 2.0, method=pl.MuntheKaas("rk4", step=h)) for h in (0.02, 0.01, 0.005)]
+    orders = np.log2(np.array(errors[:-1]) / errors[1:])
+    assert orders == pytest.approx(4.0, abs=0.5)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS, ids=lambda f: type(f).__name__)
+@pytest.mark.parametrize("space", [None, "SE3", "SO3xR3"])
+def test_every_formulation_passes_in_all_coordinates(space: Any, formulation: Any) -> None:
+    robot = tables.build(windows(2))
+    q, v = parallel(robot, np.pi / 2, -1.0)
+    there = robot.absolute(space) if space else robot
+    state = carried(robot, q, v, there) if space else (q, v)
+    method = pl.MuntheKaas("dopri5", rtol=1e-9, atol=1e-9)
+    run = pl.simulate(there, *state, until=1.5, method=method, formulation=formulation)
+    want, _ = carried(robot, *parallel(robot, angle_after(2, 1.5), 0.0), robot.absolute("SE3"))
+    got = run.q[-1]
+    if space is None:
+        got, _ = carried(robot, got, 0 * v, robot.absolute("SE3"))
+    if space != "SO3xR3":  # signs of quaternions are free
+        signs = np.sign(np.sum((got * want).reshape(-1, 7)[:, 3:], axis=1))
+        got = got.reshape(-1, 7).copy()
+        got[:, 3:] *= signs[:, None]
+        np.testing.assert_allclose(got.ravel(), want, atol=1e-6)
+    assert np.abs(run.energy().error).max() < 1e-5
+
+
+# -- more freedoms ----------------------------------------------------------------------------
+
+
+def cart_after(count: int, time: float) -> tuple[float, float]:
+    """Place of the cart and angle of the bars, by Lagrange's equations of the two."""
+    m, S, I = size(count)
+    m += 2.0
+
+    def slope(t: float, y: Array) -> Array:
+        _, th, dx, dth = y
+        A = np.array([[m, -S * np.sin(th)], [-S * np.sin(th), I]])
+        b = np.array([S * np.cos(th) * dth**2, -GRAVITY * S * np.cos(th)])
+        return np.array([dx, dth, *np.linalg.solve(A, b)])
+
+    start = [0, np.pi / 2, 0, -1.0]
+    motion = solve_ivp(slope, (0, time), start, method="DOP853", rtol=1e-12, atol=1e-13)
+    return float(motion.y[0, -1]), float(motion.y[1, -1])
+
+
+@pytest.mark.parametrize("rtol", [1e-8, 1e-10])
+@pytest.mark.parametrize("count", [1, 2])
+def test_windows_on_a_cart(count: int, rtol: float) -> None:
+    robot = tables.build(windows(count, on_cart=True))
+    method = pl.MuntheKaas("dopri5", rtol=rtol, atol=rtol)
+    run = pl.simulate(robot, *parallel(robot, np.pi / 2, -1.0), until=4.0, method=method)
+    x, angle = cart_after(count, 4.0)
+    assert run.q[-1][robot.coordinates("slide").q][0] == pytest.approx(x, abs=50 * rtol)
+    assert angle_of(robot, run.q[-1]) == pytest.approx(angle, abs=200 * rtol)
+
+
+RADIUS = 0.3
+"""How far the cart goes per angle of the bars [m/rad]."""
+
+
+@dataclass(frozen=True)
+class Geared(Row):
+    """The cart goes with the bars, as a row on velocities alone."""
+
+    def bind(self, robot: pl.Mechanism) -> BoundRow:
+        return _BoundGear(robot)
+
+
+class _BoundGear(BoundRow):
+    labels, holonomic, angular = ("gear",), False, (False,)
+
+    def __init__(self, robot: pl.Mechanism) -> None:
+        self._J = np.zeros((1, robot.nv))
+        self._J[0, robot.coordinates("slide").v] = 1.0
+        self._J[0, robot.coordinates("low0").v] = -RADIUS
+
+    def terms(self, t: float, q: Array, v: Array, data: pin.Data) -> Terms:
+        return self._J, np.zeros(1), np.zeros(1)
+
+
+def test_rows_on_velocities_hold_in_a_passage() -> None:
+    """``dx = r dth``: ``(m r^2 - 2 r S sin th + I) th'' = r S cos th th'^2 - g S cos th``."""
+    robot = tables.build(windows(2, on_cart=True))
+    m, S, I = size(2)
+    q, v = parallel(robot, np.pi / 2, -1.0)
+    v[robot.coordinates("slide").v] = -RADIUS
+    method = pl.MuntheKaas("dopri5", rtol=1e-10, atol=1e-10)
+    run = pl.simulate(robot, q, v, until=3.0, rows=[Geared()], method=method)
+
+    def slope(t: float, y: Array) -> list[float]:
+        th, dth = y
+        inertia = (m + 2) * RADIUS**2 - 2 * RADIUS * S * np.sin(th) + I
+        return [dth, (RADIUS * S * dth**2 - GRAVITY * S) * np.cos(th) / inertia]
+
+    want = solve_ivp(slope, (0, 3), [np.pi / 2, -1.0], method="DOP853", rtol=1e-12, atol=1e-13)
+    assert angle_of(robot, run.q[-1]) == pytest.approx(want.y[0, -1], abs=1e-7)
+    x = run.q[-1][robot.coordinates("slide").q][0]
+    assert x == pytest.approx(RADIUS * (want.y[0, -1] - np.pi / 2), abs=1e-7)
+
+
+@pytest.mark.parametrize("speed", [0.0, 3.0])
+def test_a_driven_crank_takes_the_others_along(speed: float) -> None:
+    """A prescribed motion leaves no freedom; on a cart there is one more."""
+    for cart in (False, True):
+        robot = tables.build(windows(2, on_cart=cart))
+        q, v = parallel(robot, 0.8, -speed - 1.0)
+        drive = pl.constraints.Prescribed(
+            "low0",
+            lambda t: (0.8 - np.pi / 2 - t - speed * np.sin(t), -1 - speed * np.cos(t),
+                       speed * np.sin(t)),
+        )  # fmt: skip
+        run = pl.simulate(robot, q, v, until=1.5, rows=[drive])
+        for k in range(3):
+            angle = run.q[-1][robot.coordinates(f"low{k}").q][0] + np.pi / 2
+            assert angle == pytest.approx(0.8 - 1.5 - speed * np.sin(1.5), abs=1e-6)
+
+
+# -- other mechanisms ---------------------------------------------------------------------------
+
+
+def there_and_back(robot: pl.Mechanism, q: Array, v: Array, time: float) -> tuple[Any, float]:
+    """A run, and how far it is off its start when it is run back."""
+    method = pl.MuntheKaas("dopri5", rtol=1e-10, atol=1e-10)
+    run = pl.simulate(robot, q, v, until=time, method=method)
+    back = pl.simulate(robot, run.q[-1], -run.v[-1], until=time, method=method)
+    return run, float(np.abs(pin.difference(robot.model, q, back.q[-1])).max())
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("which", [0, 1])
+def test_flat_four_bars_go_on_along_their_tangent(seed: int, which: int) -> None:
+    """Two branches cross; the run starts on one, passes, and turns at that one's ratio."""
+    bars = random_bars(seed)
+    robot = flat(bars)
+    rocker = float(tangents(bars)[which])
+    speed = 20.0 / max(1.0, abs(rocker))
+    ahead = -0.01 * rates(bars, speed, speed * rocker)
+    robot_at = pl.assemble(robot, robot.integrate(robot.neutral, ahead), limits=False)
+    v = pl.consistent_velocity(robot, robot_at, {"left": speed})
+    run, off = there_and_back(robot, robot_at, v, 0.02)
+    assert off < 1e-7 and np.abs(run.energy().error).max() < 1e-8 * run.energy().kinetic.max()
+    passed = np.abs(run.q[:, 0]).argmin()
+    assert run.q[0, 0] * run.q[-1, 0] < 0.0, "it has not passed"
+    near = run.v[passed]
+    assert near[2] / near[0] == pytest.approx(rocker, abs=0.2 * np.ptp(tangents(bars)))
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_other_mechanisms_pass_both_ways(name: str) -> None:
+    robot, q = FLAT[name]()
+    equations = pl.EquationsOfMotion(pl.regularize(robot))
+    free = np.linalg.svd(equations.terms(0.0, q, np.zeros(robot.nv))[0])[2][-2:].T
+    v = free @ (free.T @ np.ones(robot.nv))
+    trouble = obstacle(equations, 0.0, q, v)
+    v = v if trouble is None else trouble.v
+    run, off = there_and_back(robot, q, 20.0 * v / np.abs(v).max(), 0.03)
+    assert off < 1e-7
+    assert np.abs(run.energy().error).max() < 1e-7 * run.energy().kinetic.max()
+
+
+# -- starts, rest, events -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("rate", [2.0, -3.0, 1e-3])
+def test_a_start_in_the_flat_pose_follows_its_velocity(count: int, rate: float) -> None:
+    robot = tables.build(windows(count))
+    method = pl.MuntheKaas("dopri5", rtol=1e-10, atol=1e-10)
+    run = pl.simulate(robot, *parallel(robot, 0.0, rate), until=1.0, method=method)
+    assert angle_of(robot, run.q[-1]) == pytest.approx(angle_after(count, 1.0, 0.0, rate), abs=1e-8)
+
+
+def test_loads_along_a_branch_move_what_rests_in_a_singular_pose() -> None:
+    """Both cranks of one window weigh the same."""
+    robot = tables.build(windows(1))
+    run = pl.simulate(robot, *parallel(robot, 0.0, 0.0), until=1.0)
+    assert angle_of(robot, run.q[-1]) == pytest.approx(angle_after(1, 1.0, 0.0, 0.0), abs=1e-6)
+
+
+def test_neither_velocity_nor_loads_tell_which_branch_it_is() -> None:
+    """The crank in the middle carries more than the others: no branch turns them so."""
+    robot = tables.build(windows(2))
+    with pytest.raises(pl.InconsistentVelocity) as refused:
+        pl.simulate(robot, *parallel(robot, 0.0, 0.0), until=1.0)
+    text = str(refused.value)
+    assert "'windows 2' rests in a singular pose, where branches of its motion meet" in text
+    assert "('low0' 1, 'left0' -1, 'low1' 1, 'left1' -1, 'low2' 1)" in text.replace("-0", "0") or (
+        "('low0' -1, 'left0' 1, 'low1' -1, 'left1' 1, 'low2' -1)" in text
+    )
+    level = tables.build(windows(2) | {"gravity": [0.0, 0.0, 0.0]})
+    run = pl.simulate(level, *parallel(level, 0.0, 0.0), until=1.0)
+    assert np.ptp(run.q, axis=0).max() == 0.0, "what is in equilibrium rests"
+
+
+def test_an_event_in_the_singular_pose_comes_in_time() -> None:
+    robot = tables.build(windows(2))
+    seen = pl.stop_when(lambda t, q, v: angle_of(robot, q), name="flat")
+    method = pl.MuntheKaas("dopri5", rtol=1e-10, atol=1e-10)
+    start = parallel(robot, np.pi / 2, -1.0)
+    run = pl.simulate(robot, *start, until=5.0, method=method, events=[seen])
+    assert angle_after(2, float(run.t[-1])) == pytest.approx(0.0, abs=1e-8)
+
+
+def test_accelerations_in_the_passage_are_those_of_the_branch() -> None:
+    robot = tables.build(windows(2))
+    method = pl.MuntheKaas("dopri5", rtol=1e-10, atol=1e-10)
+    start = parallel(robot, 0.4, -3.0)
+    run = pl.simulate(robot, *start, until=0.3, method=method, save_every=1e-3)
+    _, S, I = size(2)
+    angles = run.q[:, 0] + np.pi / 2
+    np.testing.assert_allclose(run.a[:, 0], -GRAVITY * S * np.cos(angles) / I, atol=1e-6)
+    assert angles[0] > 0.3 and angles[-1] < -0.3
