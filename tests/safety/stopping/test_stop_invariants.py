@@ -90,7 +90,7 @@ def _drawn(seed: int) -> Drawn:
         v=np.where(rng.random(n) < 0.6, 0.0, elsewhere),
         ramp=rng.uniform(0, 0.5, n),
         slope=np.where(rng.random(n) < 0.5, 0.0, 4.0),
-        piece=_Bent(reference, rate),
+        piece=_Bent(reference, rate),  # type: ignore[arg-type]
         drives=rng.random(n) < 0.7,
         limited=True,
         shorted=bool(rng.random() < 0.3),

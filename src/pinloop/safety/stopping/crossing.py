@@ -25,8 +25,8 @@ from ...integrate import (
     value_powers,
 )
 from ...tolerances import BOUND_INSTANT, LAST_BITS, REAL_ROOT, STEP_INSTANT, TORQUE_FIT
-from .drivetrain import Drivetrain
 from .phase import Phase
+from .prepared_robot import Drivetrain
 from .stop_equations import StopEquations
 
 __all__ = [

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import math
 import platform
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pinocchio as pin
@@ -37,6 +38,7 @@ from .result_document import (
     FORMAT,
     BrakesRecord,
     CategoryRecord,
+    ChainRecord,
     Document,
     JointRecord,
     LedgerRecord,
@@ -61,6 +63,9 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+Record = TypeVar("Record")
+
+_UNIT = re.compile("_(s|J|m|m_per_s)$")
 
 
 # -- time series --------------------------------------------------------------------------------
@@ -119,7 +124,6 @@ def write_json(
 
 def as_document(result: StopResult, settings: Mapping[str, str] | None = None) -> Document:
     """Everything about a stop as a document, see `result_document`."""
-    chain = result.chain
     return {
         "format": FORMAT,
         "disclaimer": PLANNING_AID,
@@ -128,12 +132,7 @@ def as_document(result: StopResult, settings: Mapping[str, str] | None = None) -
         "robot": robot_record(result.history.train.robot),
         "brakes": brakes_record(result.brakes, result.assumptions),
         "category": category_record(result.category),
-        "chain": {
-            "sensor_s": chain.sensor,
-            "controller_s": chain.controller,
-            "drive_off_s": chain.drive_off,
-            "command_s": chain.command,
-        },
+        "chain": _filled(ChainRecord, result.chain, {}),
         "payload": _payload(result),
         "gravity_m_per_s2": _numbers(result.robot.gravity),
         "signal": _state(result, 0),
@@ -254,69 +253,42 @@ def _state(result: StopResult, k: int) -> StateRecord:
 
 def _joint(result: StopResult, joint: JointStop) -> JointRecord:
     turns = units_of(result.robot, joint.name).si == "rad"
-    return {
-        "unit": "rad" if turns else "m",
-        "torque_unit": "N m" if turns else "N",
-        "reaction_time_s": joint.reaction_time,
-        "braking_time_s": joint.braking_time,
-        "time_s": joint.time,
-        "reaction_angle": joint.reaction_angle,
-        "braking_angle": joint.braking_angle,
-        "angle": joint.angle,
-        "travel": joint.travel,
-        "excursion": joint.excursion,
-        "peak_speed": joint.peak_speed,
-        "impulse": float(joint.impulse),
-        "peak_torque": joint.peak_torque,
-        "peak_gear_torque": joint.peak_gear_torque,
-        "gear_limit": joint.gear_limit,
-        "gear_use": joint.gear_use,
-        "dissipated_J": joint.dissipated,
-        "slips": joint.slips,
-        "load": joint.load,
-        "hold": _finite(joint.hold),
-        "margin": _finite(joint.margin),
-        "state": joint.state,
-    }
+    units = {"unit": "rad", "torque_unit": "N m"} if turns else {"unit": "m", "torque_unit": "N"}
+    return _filled(JointRecord, joint, units)
 
 
 def _tool(result: StopResult) -> ToolRecord:
     point = result.point()
-    return {
-        "frame": point.frame,
-        "start_m": _numbers(point.path[0]),
-        "end_m": _numbers(point.path[-1]),
-        "reaction_length_m": point.reaction_length,
-        "braking_length_m": point.braking_length,
-        "length_m": point.length,
-        "displacement_m": point.displacement,
-        "peak_speed_m_per_s": point.peak_speed,
-    }
+    ends = {"start_m": _numbers(point.path[0]), "end_m": _numbers(point.path[-1])}
+    return _filled(ToolRecord, point, ends)
 
 
 def _ledger(result: StopResult) -> LedgerRecord:
-    ledger, robot = result.ledger, result.robot
-    columns = {name: robot.coordinates(name).v for name in robot.joints}
+    columns = {name: result.robot.coordinates(name).v for name in result.robot.joints}
     heat = {
         sink: {name: float(values[at].sum()) for name, at in columns.items()}
-        for sink, values in ledger.dissipated.items()
+        for sink, values in result.ledger.dissipated.items()
     }
-    return {
-        "kinetic_before_J": ledger.kinetic_before,
-        "potential_drop_J": ledger.potential_drop,
-        "drive_work_J": ledger.drive_work,
-        "dissipated_J": heat,
-        "impacts_J": float(ledger.impacts),
-        "kinetic_after_J": ledger.kinetic_after,
-        "error_J": ledger.error,
-        "relative_error": ledger.relative_error,
-    }
+    return _filled(LedgerRecord, result.ledger, {"dissipated_J": heat})
+
+
+def _filled(kind: type[Record], value: object, given: Mapping[str, Any]) -> Record:
+    """A record of what is given, and of the attributes that its keys name, but for their units."""
+    attributes = {key: _UNIT.sub("", key) for key in kind.__annotations__}
+    return kind(
+        **{
+            key: given[key] if key in given else _plain(getattr(value, name))
+            for key, name in attributes.items()
+        }
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A number as JSON has it, which knows no infinity; all else as it is."""
+    if not isinstance(value, float | np.floating):
+        return value
+    return float(value) if math.isfinite(value) else None
 
 
 def _numbers(values: Any) -> list[float]:
     return [float(value) for value in np.asarray(values, dtype=float)]
-
-
-def _finite(value: float) -> float | None:
-    """JSON has no infinity."""
-    return float(value) if math.isfinite(value) else None

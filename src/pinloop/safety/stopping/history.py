@@ -17,9 +17,9 @@ from ...simulation.limits import JointEnd
 from ...simulation.modes import RobotManifold
 from ...simulation.trajectory import Trajectory
 from .crossing import TURN
-from .drivetrain import Drivetrain
 from .phase import Phase
 from .plan import BrakeTimes, Plan
+from .prepared_robot import Drivetrain
 from .stop_equations import StopEquations
 
 __all__ = ["MovingSteps", "Pieces", "StopHistory"]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...dynamics.stick_slip import Contacts
 from ...simulation.modes import Mode
-from .drivetrain import Drivetrain, Sliding
+from .prepared_robot import Drivetrain, Sliding
 from .reference import Piece, rates_at
 
 __all__ = [

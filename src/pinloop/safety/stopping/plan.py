@@ -19,7 +19,7 @@ from ...errors import BadValue
 from ...linalg.saddle import Saddle
 from ...tolerances import NO_SPEED, TIME_SUM
 from ..brakes.brakes import Brakes, Chain
-from .drivetrain import Drivetrain
+from .prepared_robot import Drivetrain
 from .recorded import JointTrajectory
 from .reference import EvenPiece, Piece, RecordedPiece, Reference, slow_joints
 

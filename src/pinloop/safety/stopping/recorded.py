@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
@@ -23,9 +22,6 @@ from ...model.mechanism import Mechanism
 from ...tolerances import SAME
 from .following import STRIDE, Follower
 from .recordfile import read_table
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["JointTrajectory"]
 
@@ -114,8 +110,7 @@ class JointTrajectory:
         Raises:
             LoadError: names the file, the line and the column.
         """
-        table = read_table(path, joints)
-        return cls(table.joints, table.t, table.values, table.units, str(path))
+        return cls(*read_table(path, joints), str(path))
 
     # -- the motion -------------------------------------------------------------------------
 
@@ -160,7 +155,6 @@ class JointTrajectory:
 
     @cached_property
     def _spline(self) -> scipy.interpolate.CubicSpline:
-
         return scipy.interpolate.CubicSpline(self.t, self.values)
 
     def _at(self, t: float, derivative: int) -> Array:

@@ -28,21 +28,9 @@ _BRACKETS = re.compile(r"(?P<name>.*?)\s*(?:\[(?P<square>[^\]]*)\]|\((?P<round>[
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 
 
-@dataclass(frozen=True, eq=False)
-class RecordTable:
-    """What a file says.
-
-    Args:
-        joints: names of the joints.
-        t: times [s], shape (k,).
-        values: coordinates [rad, m], shape (k, len(joints)).
-        units: per joint "rad", "m", or "" where the file does not say.
-    """
-
-    joints: tuple[str, ...]
-    t: Array
-    values: Array
-    units: tuple[str, ...]
+RecordTable = tuple[tuple[str, ...], Array, Array, tuple[str, ...]]
+"""Names of joints, times [s], shape (k,), coordinates [rad, m], shape (k, joints), and per joint
+"rad", "m", or "" where the file does not say."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +85,7 @@ def read_table(path: str | Path, joints: Sequence[str] | None = None) -> RecordT
             line=samples[k + 1].line,
         )
     names, units = (tuple(getattr(c, key) for c in columns) for key in ("name", "unit"))
-    return RecordTable(names, numbers[:, 0], numbers[:, 1:], units)
+    return names, numbers[:, 0], numbers[:, 1:], units
 
 
 def _header(rows: list[TableRow], source: str) -> tuple[TableRow, list[TableRow]]:

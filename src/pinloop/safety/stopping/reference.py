@@ -7,7 +7,6 @@ each joint by its own ramp, or all on the path that they were on.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,38 +18,6 @@ __all__ = ["EvenPiece", "Piece", "RecordedPiece", "Reference", "rates_at", "slow
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-
-
-class Piece(Protocol):
-    """A smooth piece of a reference."""
-
-    @property
-    def start(self) -> float:
-        """When it begins [s]."""
-        ...
-
-    @property
-    def may_reverse(self) -> Mask:
-        """Mask of the coordinates that may turn round in it, or start after a rest, shape (nv,)."""
-        ...
-
-    def v(self, t: float) -> Array:
-        """Velocity, shape (nv,)."""
-        ...
-
-    def a(self, t: float) -> Array:
-        """Its rate, shape (nv,)."""
-        ...
-
-    def slowed(self, start: float, duration: float) -> Piece:
-        """The same path, on which the robot comes evenly to rest.
-
-        ``start``: when it begins to slow down [s]. ``duration``: how long it takes [s].
-
-        Raises:
-            BadValue: the path is not known for so long.
-        """
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,21 +36,21 @@ class EvenPiece:
 
     @property
     def may_reverse(self) -> Mask:
-        """No coordinate turns round: ramps end at rest."""
+        """Mask of the coordinates that may turn round in it, or start after a rest: none."""
         return np.zeros(len(self.speeds), dtype=bool)
 
     def v(self, t: float) -> Array:
-        """See `Piece`."""
+        """Velocity, shape (nv,)."""
         if self.rates is None:
             return self.speeds
         return self.speeds + self.rates * (t - self.start)
 
     def a(self, t: float) -> Array:
-        """See `Piece`."""
+        """Its rate, shape (nv,)."""
         return 0.0 * self.speeds if self.rates is None else self.rates
 
     def slowed(self, start: float, duration: float) -> EvenPiece:
-        """See `Piece`."""
+        """The same path, on which the robot comes evenly to rest: from when, and how long [s]."""
         return EvenPiece(start, self.v(start), -self.v(start) / duration)
 
 
@@ -101,7 +68,8 @@ class RecordedPiece:
         signal: when the signal comes, in the time of the recording [s].
         joints: which of the recorded joints have a drive that follows, k of them.
         columns: their velocity coordinates, shape (k,).
-        reversing: see `Piece.may_reverse`; also says how many coordinates there are.
+        may_reverse: mask of the coordinates that may turn round in it, or start after a rest,
+            shape (nv,).
         duration: how long it takes to slow down [s]; infinite: the motion goes on as recorded.
     """
 
@@ -110,21 +78,16 @@ class RecordedPiece:
     signal: float
     joints: NDArray[np.intp]
     columns: NDArray[np.intp]
-    reversing: Mask
+    may_reverse: Mask
     duration: float = np.inf
 
-    @property
-    def may_reverse(self) -> Mask:
-        """See `Piece`."""
-        return self.reversing
-
     def v(self, t: float) -> Array:
-        """See `Piece`."""
+        """Velocity, shape (nv,)."""
         s, rate = self._parameter(t)
         return self._spread(self.motion.rates(self.signal + s)) * rate
 
     def a(self, t: float) -> Array:
-        """See `Piece`."""
+        """Its rate, shape (nv,)."""
         s, rate = self._parameter(t)
         a = self._spread(self.motion.accelerations(self.signal + s)) * rate**2
         if np.isinf(self.duration):
@@ -132,7 +95,7 @@ class RecordedPiece:
         return np.asarray(a - self._spread(self.motion.rates(self.signal + s)) / self.duration)
 
     def slowed(self, start: float, duration: float) -> RecordedPiece:
-        """See `Piece`."""
+        """The same path, on which the robot comes evenly to rest, if it is known for so long."""
         # Slowing down evenly the robot goes half as far on its path as at its speed.
         self.require_known(start + 0.5 * duration)
         return replace(self, start=start, duration=duration)
@@ -155,9 +118,13 @@ class RecordedPiece:
         return self.start + past - 0.5 * past**2 / self.duration, 1.0 - past / self.duration
 
     def _spread(self, values: Array) -> Array:
-        full = np.zeros(len(self.reversing))
+        full = np.zeros(len(self.may_reverse))
         full[self.columns] = values[self.joints]
         return full
+
+
+Piece = EvenPiece | RecordedPiece
+"""A smooth piece of a reference."""
 
 
 @dataclass(frozen=True, eq=False)

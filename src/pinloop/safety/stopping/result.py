@@ -22,12 +22,12 @@ from ..space.passed_limits import joint_limits
 from ..space.solids import Obstacle
 from ..space.swept import SweptVolume, swept_volume
 from .history import StopHistory
-from .holding import Holding, check_holding
 from .loads import Ledger, Loads, energy_ledger, measure_loads
 from .plan import Category
 from .prepared_robot import tool_of
 from .result_document import Document
 from .simulation import StopSimulation
+from .stick_slip import Holding, check_holding
 from .travel import (
     JointStop,
     PointStop,

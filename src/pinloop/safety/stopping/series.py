@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import BadValue
-from .drivetrain import Drivetrain
 from .loads import energies_at
 from .phase import Phase
+from .prepared_robot import Drivetrain
 from .result import StopResult
 from .stop_equations import StopEquations
 from .travel import point_motion

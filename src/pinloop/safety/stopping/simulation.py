@@ -39,10 +39,10 @@ from .crossing import (
     shortened,
     watched_joints,
 )
-from .drivetrain import Drivetrain
 from .history import StopHistory
 from .phase import Phase, in_the_way
 from .plan import PendingInstants, Plan
+from .prepared_robot import Drivetrain
 from .stick_slip import PhaseStart, decide_phase
 from .stop_equations import CHATTER, INSTANT, Solved, StopEquations, StopTorque, explained
 from .teeth import Teeth, impact

@@ -25,10 +25,9 @@ from ...simulation.initial_state import consistent_start
 from ...simulation.limits import ends_seen_from, require_within
 from ...tolerances import INTEGRATION, PATH_DURATION, SAME
 from ..brakes.brakes import Brakes
-from .drivetrain import Drivetrain
 from .phase import pinned_bounds
 from .plan import Category, Plan, Trigger, as_category, make_plan
-from .prepared_robot import Payload, PreparedRobot, prepare_robot
+from .prepared_robot import Drivetrain, Payload, PreparedRobot, prepare_robot
 from .result import StopResult, make_result
 from .simulation import Standstill, StopSimulation, Trial
 

@@ -22,9 +22,8 @@ from ...linalg.saddle import Saddle, solve_mass
 from ...model.mechanism import Mechanism
 from ...tables.number_format import listed
 from ...tolerances import RANK, TINY
-from .drivetrain import Drivetrain
 from .phase import RELEASE, Phase, pinned_bounds
-from .prepared_robot import mount_robot
+from .prepared_robot import Drivetrain, mount_robot
 
 __all__ = [
     "CHATTER",

@@ -14,7 +14,7 @@ from ...simulation.modes import Mode
 from ...simulation.transitions import Transition
 from ...tolerances import AT_LIMIT, AT_ONCE, SAME
 from .crossing import Watched
-from .drivetrain import Drivetrain
+from .prepared_robot import Drivetrain
 from .stop_equations import StopEquations
 
 __all__ = ["Teeth", "at_end_stop", "gear_impulse", "impact"]
