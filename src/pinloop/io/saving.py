@@ -160,16 +160,10 @@ def _tree(description: Description) -> SpanningTree:
 
 @dataclass(frozen=True, eq=False)
 class UrdfPoses:
-    """A joint as URDF says it: one frame in the parent, and axes in it.
+    """A joint as URDF says it: ``origin`` in the parent, and axes in this frame, shape (3,).
 
-    Here the child carries a pose of that frame as well. Reading is ``A = origin K`` and
-    ``B = seat K`` with the rotation ``K`` that the axes give.
-
-    Args:
-        origin: placement of the joint frame in the parent.
-        seat: placement of the joint frame in the child; the identity in plain URDF.
-        axis: axis in the joint frame, shape (3,), or None.
-        axis2: second axis of a universal joint, shape (3,), or None.
+    Here the child carries a pose of that frame as well, ``seat``: the identity in plain URDF.
+    Reading is ``A = origin K`` and ``B = seat K`` with the rotation ``K`` that the axes give.
     """
 
     origin: pin.SE3

@@ -31,13 +31,7 @@ _ALIKE = 0.75
 
 
 def report_unread(root: Element, vocabulary: Vocabulary, remarks: Remarks) -> None:
-    """Report every element and attribute below ``root`` that is not in the vocabulary.
-
-    Args:
-        root: the element to begin with.
-        vocabulary: one of the tables of this module.
-        remarks: takes one remark per kind of element or attribute.
-    """
+    """Report every element and attribute below ``root`` that is not in the vocabulary."""
     hints: dict[tuple[str, ...], str] = {}
 
     def report(element: Element, problem: str, names: Sequence[str], known: Sequence[str]) -> None:

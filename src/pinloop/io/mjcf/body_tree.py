@@ -38,10 +38,7 @@ class Tree:
 
     Attributes:
         bodies: the bodies, massless ones between the joints of one body included.
-        joints: the tree joints.
-        joint_names: their names, and those of what else counts as a joint.
         frames: the named sites.
-        geometry: what is seen and collided with.
         placements: placement in the world of each body, and of `GROUND`, in the initial pose.
         sites: per name of a site its body and its placement in it.
         references: per joint with one coordinate, its value in the initial pose.

@@ -23,38 +23,18 @@ __all__ = ["attach_models", "expand_copies"]
 Name = tuple[str, str]
 """Kind and name of an element."""
 
-_NAMED = {
-    "body": "body",
-    "joint": "joint",
-    "freejoint": "joint",
-    "geom": "geom",
-    "site": "site",
-    "frame": "frame",
-    "camera": "camera",
-    "light": "light",
-}
+_TAGS = ("body", "joint", "geom", "site", "frame", "camera", "light")
+_NAMED = {tag: tag for tag in _TAGS} | {"freejoint": "joint"}
 """Kind of what carries a name in a kinematic tree, by its tag."""
 
-_REFERENCES = {
-    "body": "body",
-    "body1": "body",
-    "body2": "body",
-    "joint": "joint",
-    "joint1": "joint",
-    "joint2": "joint",
-    "jointinparent": "joint",
-    "site": "site",
-    "site1": "site",
-    "site2": "site",
-    "sidesite": "site",
-    "refsite": "site",
-    "cranksite": "site",
-    "slidersite": "site",
+_ATTRIBUTES = {
+    "body": "body body1 body2",
+    "joint": "joint joint1 joint2 jointinparent",
+    "site": "site site1 site2 sidesite refsite cranksite slidersite",
     "geom": "geom",
-    "tendon": "tendon",
-    "tendon1": "tendon",
-    "tendon2": "tendon",
+    "tendon": "tendon tendon1 tendon2",
 }
+_REFERENCES = {name: kind for kind, names in _ATTRIBUTES.items() for name in names.split()}
 """Kind of what an attribute outside the kinematic tree refers to."""
 
 _SECTIONS = ("tendon", "equality", "actuator")

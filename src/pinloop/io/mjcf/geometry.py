@@ -45,12 +45,8 @@ _NO_COLOR = (0.5, 0.5, 0.5, 1.0)
 class Mesh:
     """A mesh asset: vertices are ``S R' (x - p)`` of those in the file.
 
-    Args:
-        element: the asset.
-        path: its file, or None if its vertices are in the model (or the file does not exist).
-        scale: the diagonal of ``S``, shape (3,).
-        turn: ``R``, shape (3, 3).
-        shift: ``p`` [units of the file], shape (3,).
+    ``scale`` is the diagonal of ``S``, ``turn`` is ``R``, ``shift`` is ``p`` [units of the file];
+    ``path`` is None if the vertices are in the model.
     """
 
     element: Element
@@ -69,8 +65,9 @@ class Mesh:
         if not np.allclose(stretch, np.diag(diagonal), atol=SAME * np.abs(diagonal).max()):
             return None
         offset = -np.diag(self.scale) @ self.turn.T @ self.shift
-        size = (float(diagonal[0]), float(diagonal[1]), float(diagonal[2]))
-        return Shape("mesh", size, self.path), pin.SE3(self.turn.T.copy(), offset)
+        return Shape("mesh", tuple(map(float, diagonal)), self.path), pin.SE3(
+            self.turn.T.copy(), offset
+        )
 
     def triangles(self) -> tuple[Array, NDArray[np.int64]]:
         """Vertices in the geom [m] and faces."""
@@ -93,23 +90,13 @@ class Mesh:
 
 @dataclass(frozen=True, eq=False)
 class Geom:
-    """A geom on a body.
-
-    Args:
-        element: the geom with its defaults.
-        name: its unique name.
-        body: the body that carries it.
-        placement: placement of the geom in the body frame.
-        shape: its shape if it is a primitive.
-        mesh: its asset if it is a mesh.
-    """
+    """A geom with its defaults, and its placement on the body that carries it."""
 
     element: Element
     name: str
     body: str
     placement: pin.SE3
-    shape: Shape | None
-    mesh: Mesh | None
+    solid: Shape | Mesh
 
 
 class Shapes:
@@ -142,15 +129,17 @@ class Shapes:
                 document.warn(element, f"is a {kind}, which is not read")
             return None
         if kind == "mesh":
-            mesh = self._mesh_of(element)
-            if mesh is None:
-                return None
-            return Geom(element, name, body, frame * document.pose(element), None, mesh)
+            asset = element.require("mesh")
+            if asset not in self._meshes:
+                raise element.error(f"uses the mesh '{asset}', which is not among the assets")
+            mesh = self._meshes[asset]
+            placement = frame * document.pose(element)
+            return None if mesh is None else Geom(element, name, body, placement, mesh)
         if element.get("mesh") is not None:
             document.warn(element, f"is a {kind} fitted to a mesh, which is not read; size it")
             return None
         shape, placement = _primitive(document, element, kind)
-        return Geom(element, name, body, frame * placement, shape, None)
+        return Geom(element, name, body, frame * placement, shape)
 
     def pictures(self, geom: Geom) -> list[Geometry]:
         """What is to be seen, and what is to be collided with.
@@ -158,17 +147,16 @@ class Shapes:
         Geoms with contype and conaffinity 0 touch nothing. MuJoCo shows groups 0 to 2: a geom of a
         higher group that touches something is there for collisions only.
         """
-        shape, placement = geom.shape, geom.placement
-        if geom.mesh is not None:
-            if geom.mesh.path is None:
-                self._document.warn(geom.element, "has a mesh without a file; it is not shown")
-                return []
-            placed = geom.mesh.as_shape()
+        shape, placement = geom.solid, geom.placement
+        if isinstance(shape, Mesh):
+            placed = shape.as_shape()
+            problem = "has a mesh without a file" if shape.path is None else ""
             if placed is None:
-                self._document.warn(geom.element, "has a mesh stretched askew; it is not shown")
+                problem = problem or "has a mesh stretched askew"
+            if placed is None or problem:
+                self._document.warn(geom.element, f"{problem}; it is not shown")
                 return []
             shape, placement = placed[0], placement * placed[1]
-        assert shape is not None
         touches = any(geom.element.number(bits, 1.0) != 0 for bits in ("contype", "conaffinity"))
         seen = geom.element.number("group", 0.0) <= 2 or not touches
         roles: list[Literal["visual", "collision"]] = ["visual"] if seen else []
@@ -179,12 +167,10 @@ class Shapes:
     def moments(self, geom: Geom) -> Moments:
         """Mass properties of a geom in the body frame."""
         element = geom.element
-        if geom.mesh is not None:
-            solid = _mesh_solid(geom.mesh, self._document)
+        if isinstance(geom.solid, Mesh):
+            solid = _mesh_solid(geom.solid, self._document)
         else:
-            assert geom.shape is not None
-            shell = flag(element, "shellinertia", False)
-            solid = primitive_moments(geom.shape, shell=shell)
+            solid = primitive_moments(geom.solid, shell=flag(element, "shellinertia", False))
         if element.get("mass") is not None:
             mass = read_mass(element, element.number("mass"))
         else:
@@ -193,36 +179,26 @@ class Shapes:
             raise element.error("has no volume; give it a size")
         return solid.scaled(mass / solid.mass).placed(geom.placement)
 
-    def _mesh_of(self, element: Element) -> Mesh | None:
-        name = element.require("mesh")
-        if name not in self._meshes:
-            raise element.error(f"uses the mesh '{name}', which is not among the assets")
-        return self._meshes[name]
-
     def _read_mesh(self, element: Element) -> None:
-        filled = self._document.filled(element, "mesh", "")
-        file = element.get("file")
+        document, file = self._document, element.get("file")
+        filled = document.filled(element, "mesh", "")
         name = element.get("name") or (PurePosixPath(file).stem if file else None)
         if name is None:
             raise element.error("needs a name or a file")
-        path = None
-        if file is not None:
-            path = self._find(file)
-            if path is None:
-                kind = ("missing mesh", element.source)
-                problem = f"{element.where}: mesh file '{file}' not found"
-                advice = "; geoms of such meshes are left out, and their mass where they have any"
-                self._document.remarks.about(kind, file, problem, advice)
-                self._meshes[name] = None
-                return
-        elif element.get("vertex") is None:
-            self._document.warn(element, "has neither file nor vertices; geoms of it are left out")
-            self._meshes[name] = None
-            return
-        turn = quaternion(filled, filled.numbers(filled.get("refquat") or "1 0 0 0", 4, "refquat"))
-        scale = filled.vector("scale", (1.0, 1.0, 1.0))
-        shift = filled.vector("refpos", (0.0, 0.0, 0.0))
-        self._meshes[name] = Mesh(filled, path, scale, turn, shift)
+        self._meshes[name] = None
+        path = None if file is None else self._find(file)
+        if file is not None and path is None:
+            kind = ("missing mesh", element.source)
+            problem = f"{element.where}: mesh file '{file}' not found"
+            advice = "; geoms of such meshes are left out, and their mass where they have any"
+            document.remarks.about(kind, file, problem, advice)
+        elif file is None and element.get("vertex") is None:
+            document.warn(element, "has neither file nor vertices; geoms of it are left out")
+        else:
+            quat = filled.numbers(filled.get("refquat") or "1 0 0 0", 4, "refquat")
+            scale = filled.vector("scale", (1.0, 1.0, 1.0))
+            shift = filled.vector("refpos", (0.0, 0.0, 0.0))
+            self._meshes[name] = Mesh(filled, path, scale, quaternion(filled, quat), shift)
 
     def _find(self, file: str) -> Path | None:
         """Path of a mesh file, with the rules of `meshdir` and `strippath`."""
@@ -238,8 +214,8 @@ class Shapes:
         if own is not None and own != _NO_COLOR:
             return own
         material = geom.element.get("material")
-        if material is None and geom.mesh is not None:
-            material = geom.mesh.element.get("material")
+        if material is None and isinstance(geom.solid, Mesh):
+            material = geom.solid.element.get("material")
         if material is None:
             return own
         if material not in self._materials:

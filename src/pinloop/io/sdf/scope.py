@@ -33,11 +33,8 @@ _SOLID = ("inertial", "visual", "collision")
 class Source:
     """What a part of a robot needs to know of the file it stands in.
 
-    Args:
-        version: version of SDF, (1, 7) for 1.7.
-        resolve: gives the path of a file that it names, or None.
-        files: the files that were included to get here.
-        number: counts the models that the whole robot includes.
+    ``version`` is (1, 7) for SDF 1.7; ``files`` were included to get here; ``number`` counts the
+    models that the whole robot includes.
     """
 
     version: tuple[int, int]
