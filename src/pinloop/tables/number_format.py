@@ -32,14 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Units:
-    """Units of a joint with one axis.
-
-    Args:
-        shown: unit in which tables show its coordinate.
-        factor: from SI to that.
-        torque: unit of its torque or force.
-        si: unit in which its coordinate is computed.
-    """
+    """Units of a joint with one axis: as shown and the factor to that, of its torque, and in SI."""
 
     shown: str
     factor: float
@@ -101,12 +94,9 @@ def listed(names: Iterable[str], most: int = 6) -> str:
 
 
 def accepted_units(robot: Mechanism, joint: str, *, rate: bool = False) -> Mapping[str, float]:
-    """Units in which people may give a coordinate of a joint, with their sizes.
+    """Units in which people may give a coordinate of a joint, or its rate, with their sizes.
 
-    Args:
-        robot: the mechanism.
-        joint: name of the joint; of one with several axes numbers are in SI units.
-        rate: whether its rate is given.
+    Numbers of a joint with several axes are in SI units.
     """
     at = robot.coordinates(joint)
     if at.nv != 1:

@@ -31,11 +31,9 @@ class Markup(str):
 
 
 def render(template: str, **values: Any) -> Markup:
-    """Fill in a template; in markup, texts are escaped and shown without control characters.
+    """Fill in a template, named from the package on, by values.
 
-    Args:
-        template: its file, from the package on.
-        values: what stands in it, by name; `Markup` is taken as it is.
+    In markup, texts are escaped and shown without control characters; `Markup` is taken as it is.
     """
     return Markup(_environment().get_template(template).render(values))
 

@@ -80,9 +80,9 @@ class Column:
         return " ".join(filter(None, (self.group, self.heading)))
 
     @property
-    def side(self) -> str:
-        """The side to which it is aligned, as style sheets have it."""
-        return "right" if self.right else ""
+    def align(self) -> str:
+        """The side to which it is aligned, as `format` has it."""
+        return ">" if self.right else "<"
 
     @property
     def heading_under(self) -> str:
@@ -254,27 +254,17 @@ def block_lines(block: Block, width: int | None) -> list[Line]:
     """A block without its title, line by line."""
     if isinstance(block, Table):
         return _table_lines(block, width)
-    if isinstance(block, KeyValues):
-        return _key_value_lines(block, width)
-    return _notes_lines(block, width)
-
-
-def _key_value_lines(block: KeyValues, width: int | None) -> list[Line]:
-    column = max((text_width(label) for label, _ in block.entries), default=0)
-    lines: list[Line] = []
-    for label, cell in block.entries:
-        name = label
-        for part in wrapped(cell.text, width, column + _GAP):
-            lines.append([(_padded(name, column) + " " * _GAP, "heading"), (part, cell.mark)])
-            name = ""
-    return lines
-
-
-def _notes_lines(block: Notes, width: int | None) -> list[Line]:
+    if isinstance(block, Notes):
+        texts: list[tuple[str, str, Mark]] = [("-", item, block.mark) for item in block.items]
+    else:
+        texts = [(label, *cell) for label, cell in block.entries]
+    column = max((text_width(label) for label, *_ in texts), default=0)
+    gap: Mark = "" if isinstance(block, Notes) else "heading"
+    room = " " * (1 if isinstance(block, Notes) else _GAP)
     return [
-        [("- " if k == 0 else "  ", ""), (part, block.mark)]
-        for item in block.items
-        for k, part in enumerate(wrapped(item, width, 2))
+        [(_padded("" if k else label, column) + room, gap), (part, mark)]
+        for label, text, mark in texts
+        for k, part in enumerate(wrapped(text, width, column + len(room)))
     ]
 
 
@@ -348,42 +338,29 @@ def _torn(table: Table, run: list[int], widths: list[int], width: int) -> list[l
 
 def _part_lines(table: Table, runs: list[list[int]], widths: list[int]) -> list[Line]:
     """One table: headings, then rows."""
-    gap = " " * _GAP
-    upper, lower = " " * widths[0], _padded(table.columns[0].heading, widths[0])
+    gap, columns = " " * _GAP, table.columns
+    upper, lower = " " * widths[0], _padded(columns[0].heading, widths[0])
     for run in runs:
-        over, lone = table.heading_over(run), not table.columns[run[0]].group
-        upper += gap + (
-            _aligned(table, run[0], over, widths)
-            if lone
-            else _centred(over, _run_width(run, widths))
-        )
+        align = "^" if columns[run[0]].group else columns[run[0]].align
+        upper += gap + _padded(table.heading_over(run), _run_width(run, widths), align)
         for k in run:
-            column = table.columns[k]
-            lower += gap + _aligned(table, k, column.heading_under, widths)
+            lower += gap + _padded(columns[k].heading_under, widths[k], columns[k].align)
     headings = [text for text in (upper.rstrip(), lower.rstrip()) if text]
     lines: list[Line] = [[(text, "heading")] for text in headings]
-    shown = [k for run in runs for k in run]
     for row in table.rows:
         first, *rest = _folded(row[0].text, widths[0])
         line: Line = [(_padded(first, widths[0]), row[0].mark)]
-        for k in shown:
-            line += [(gap, ""), (_aligned(table, k, row[k].text, widths), row[k].mark)]
+        for k in (k for run in runs for k in run):
+            text = _padded(row[k].text, widths[k], columns[k].align)
+            line += [(gap, ""), (text, row[k].mark)]
         lines += [line, *([(part, row[0].mark)] for part in rest)]
     return lines
 
 
-def _aligned(table: Table, k: int, text: str, widths: list[int]) -> str:
-    fill = " " * (widths[k] - text_width(text))
-    return fill + text if table.columns[k].right else text + fill
-
-
-def _centred(text: str, width: int) -> str:
-    left = (width - text_width(text) + 1) // 2
-    return _padded(" " * left + text, width)
-
-
-def _padded(text: str, width: int) -> str:
-    return text + " " * (width - text_width(text))
+def _padded(text: str, width: int, align: str = "<") -> str:
+    spare = width - text_width(text)
+    left = {"<": 0, ">": spare, "^": (spare + 1) // 2}[align]
+    return " " * left + text + " " * (spare - left)
 
 
 def _folded(text: str, width: int) -> list[str]:

@@ -66,8 +66,8 @@ class Line:
         name: for the legend; empty if it goes on with the line before, in its colour.
         x: shape (k,), not descending; one place twice is a jump.
         y: shape (k,); NaN where there is nothing to show.
-        color: its colour; that of its place among the lines if it is empty.
-        dash: its dashes, likewise.
+        color: its colour; that of its place among the lines if it is empty, as for its dashes.
+        dash: its dashes.
         dotted: whether it is drawn in dots.
         passed: levels that it passes, and whether upwards: drawn, as is where it is beyond.
     """
@@ -217,10 +217,7 @@ def styled(lines: Iterable[Line]) -> Iterator[tuple[Line, str, str]]:
 def thin_line(x: Array, y: Array, most: int) -> tuple[Array, Array]:
     """Points without those that no eye sees: of each strip its first, last and extreme ones.
 
-    Args:
-        x: shape (k,).
-        y: shape (k,); NaN where there is nothing.
-        most: how many points there may be, about.
+    There are about as many as ``most``; x and y have shape (k,), y is NaN where there is nothing.
     """
     if len(x) <= most:
         return x, y
@@ -240,13 +237,9 @@ def thin_line(x: Array, y: Array, most: int) -> tuple[Array, Array]:
 def merge_instants(
     instants: Iterable[Instant], near: float = 0.0, *, between: str = "; ", most: int | None = None
 ) -> Iterator[Instant]:
-    """Instants in order; of those that no eye can part, the first has all the names.
+    """Instants in order; of those no farther apart than ``near`` the first has all the names.
 
-    Args:
-        instants: the instants.
-        near: distance below which they are not parted.
-        between: what stands between their names.
-        most: letters of the longest label; any number if it is not given.
+    The names are joined by ``between``, and cut to ``most`` letters if that is given.
     """
     groups: list[list[Instant]] = []
     for instant in sorted(instants, key=lambda instant: instant.x):
@@ -272,7 +265,7 @@ def place_labels(
 ) -> dict[int, tuple[float, int]]:
     """Where the labels of instants begin, and in which row, so that none covers another.
 
-    A label begins at its instant, or ends there where the picture ends. Its line rises to it
+    A label begins at its instant, or ends there where the picture ends; its line rises to it
     through no other label. Labels that find no room are left out.
 
     Args:
@@ -282,14 +275,19 @@ def place_labels(
         letter: width of a letter.
 
     Returns:
-        By index of the instant, the place at which its label begins, and its row; the highest row
-        is 0.
+        By index of the instant, where its label begins and in which row; 0 is the highest one.
     """
     places: dict[int, tuple[float, int]] = {}
     taken: list[tuple[float, float, float, int]] = []
-    for k, ahead in _in_turn(instants, scale, width, letter):
+    ahead = {
+        k: scale(instant.x) + 4 + letter * len(instant.label) <= width
+        for k, instant in enumerate(instants)
+        if instant.label
+    }
+    # Outer ones first: a line that rises higher then stands outside of the labels below its own.
+    for k in sorted(ahead, key=lambda k: (ahead[k], instants[k].x * (1 if ahead[k] else -1))):
         x, room = scale(instants[k].x), letter * len(instants[k].label)
-        begin = x + 4 if ahead else x - 4 - room
+        begin = x + 4 if ahead[k] else x - 4 - room
         end = begin + room
         for row in range(_MOST_ROWS):
             free = all(
@@ -303,19 +301,3 @@ def place_labels(
                 places[k] = begin, row
                 break
     return places
-
-
-def _in_turn(
-    instants: Sequence[Instant], scale: Callable[[float], float], width: float, letter: float
-) -> list[tuple[int, bool]]:
-    """Instants with labels, outer ones first, and whether there is room ahead of them.
-
-    A line that rises higher then stands outside of the labels below its own.
-    """
-    labelled = [k for k, instant in enumerate(instants) if instant.label]
-    ahead = {
-        k: scale(instants[k].x) + 4 + letter * len(instants[k].label) <= width for k in labelled
-    }
-    forward = sorted((k for k in labelled if ahead[k]), key=lambda k: instants[k].x)
-    backward = sorted((k for k in labelled if not ahead[k]), key=lambda k: -instants[k].x)
-    return [(k, False) for k in backward] + [(k, True) for k in forward]

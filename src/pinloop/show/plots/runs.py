@@ -323,12 +323,7 @@ class Fine(NamedTuple):
 
 
 def sample_states(run: Trajectory, points: int = _POINTS) -> Fine:
-    """States of a run: the stored ones, and so many others that curves are smooth.
-
-    Args:
-        run: the run.
-        points: so many equal parts of the run have a state each, at least.
-    """
+    """States of a run: the stored ones, and others between them, ``points`` at least."""
     t, part = run.t, (run.t[-1] - run.t[0]) / points
     steps = np.diff(t)
     extra = np.ceil(steps / part).astype(int) - 1 if part > 0 else np.zeros(len(steps), dtype=int)
@@ -391,14 +386,10 @@ def charts_by_unit(
     *,
     zero: bool = True,
 ) -> list[Chart]:
-    """A chart per unit.
+    """A chart per unit of coordinates over times [s], shape (k,), with the label of the unit.
 
-    Args:
-        t: times [s], shape (k,).
-        shown: what to show.
-        labels: what the axis of each unit says.
-        ranks: what comes first where there are too many for one chart. None: show all.
-        zero: whether the axes contain zero.
+    Where there are too many for one chart, those with the highest ranks are shown, if they are
+    given.
     """
     by_unit: dict[str, list[Coordinate]] = {}
     for coordinate in shown:

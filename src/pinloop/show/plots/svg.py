@@ -69,12 +69,7 @@ class Key(NamedTuple):
 
 
 def figure(chart: Chart, keys: Sequence[Key] | None = None) -> Markup:
-    """A chart with its name and legend.
-
-    Args:
-        chart: the chart.
-        keys: entries of the legend; by default its lines, if there are several.
-    """
+    """A chart with its name and legend, by default of its lines if there are several."""
     if keys is None:
         keys = [Key(line.name, color, dash) for line, color, dash in styled(chart.lines)]
         keys = keys if len(keys) > 1 else []
@@ -207,13 +202,7 @@ def _scale(span: Span, ends: Span) -> Scale:
 
 
 class Ticks(NamedTuple):
-    """Round values along an axis.
-
-    Args:
-        span: ends of the axis.
-        values: the values.
-        texts: how they are written.
-    """
+    """Ends of an axis, round values along it, and how they are written."""
 
     span: Span
     values: tuple[float, ...]
@@ -221,14 +210,7 @@ class Ticks(NamedTuple):
 
 
 def ticks(low: float, high: float, most: int, *, whole: bool = False) -> Ticks:
-    """Round values between two numbers, and the ends of an axis that holds both.
-
-    Args:
-        low: the lower number.
-        high: the higher one, or the same.
-        most: how many values there may be.
-        whole: whether they must be whole numbers.
-    """
+    """Up to ``most`` round values between two numbers, and the ends of an axis that holds both."""
     if not high > low:
         low, high = low - max(abs(low), 1.0) / 2, high + max(abs(high), 1.0) / 2
     raw = (high - low) / (most - 1)
@@ -262,13 +244,9 @@ def color_of(share: float) -> str:
 
 
 def color_scale(low: float, high: float, label: str, *, reverse: bool = False) -> Markup:
-    """A picture of the scale of colours with numbers below it.
+    """A picture of the scale of colours between two values, with numbers and a label below it.
 
-    Args:
-        low: what the first colour stands for.
-        high: what the last one stands for.
-        label: name and unit of it.
-        reverse: whether the last colour comes first.
+    With ``reverse`` the last colour comes first.
     """
     left, right = 16.0, 404.0
     x = _scale((low, high if high > low else low + 1.0), (left, right))

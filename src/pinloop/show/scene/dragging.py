@@ -44,16 +44,9 @@ _FARTHEST = 1e30
 
 @dataclass(frozen=True)
 class Slider:
-    """One coordinate that can be dragged.
+    """One coordinate that can be dragged, between two values [rad, m].
 
-    Args:
-        joint: the joint.
-        column: number of the coordinate in the joint's chart, see `Dragged.values`.
-        label: its name.
-        low: least value [rad, m].
-        high: largest value [rad, m].
-        linear: whether it is a length.
-        motor: whether the joint is actuated.
+    ``column`` is its number in the joint's chart, see `Dragged.values`.
     """
 
     joint: str
@@ -267,12 +260,7 @@ def _coordinates(values: Array, at: JointCoordinates) -> Array:
 
 
 class RobotExhibit:
-    """A robot that the live page moves by its sliders.
-
-    Args:
-        scene: what is drawn of it.
-        q: configuration at the start, shape (nq,).
-    """
+    """A scene that the live page moves by its sliders, at first at configuration ``q``, (nq,)."""
 
     def __init__(self, scene: Scene, q: ArrayLike) -> None:
         self._scene = scene

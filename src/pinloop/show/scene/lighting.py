@@ -166,12 +166,7 @@ def _camera(points: Array, center: Array, radius: float, toward: Array) -> list[
 
 
 def _distance(points: Array, toward: Array) -> float:
-    """Distance at which a camera in direction ``toward`` of the origin sees all ``points``.
-
-    Args:
-        points: points relative to what the camera looks at [m], shape (n, 3).
-        toward: unit vector from there to the camera, not vertical.
-    """
+    """Distance at which a camera in direction ``toward`` of the origin sees points [m], (n, 3)."""
     side, up = _image_axes(toward)
     slope = np.tan(np.radians(FIELD_OF_VIEW) / 2)
     needed = np.maximum(np.abs(points @ side) / (_ASPECT * slope), np.abs(points @ up) / slope)

@@ -38,11 +38,9 @@ class MeshFiles:
         self._read: dict[Path, list[_Mesh]] = {}
 
     def solids(self, path: Path, scale: tuple[float, ...]) -> list[Solid]:
-        """Return the coloured parts of a mesh file; none, and a warning, if it cannot be read.
+        """The coloured parts of a mesh file; none, and a warning, if it cannot be read.
 
-        Args:
-            path: the file, in any format that trimesh reads.
-            scale: factors along x, y, z; an odd number of negative ones mirrors the mesh.
+        An odd number of negative factors along x, y, z mirrors the mesh.
         """
         if path not in self._read:
             try:
@@ -153,11 +151,7 @@ def _neighbours(owner: Indices) -> tuple[Indices, Indices]:
 
 
 def decimate(solids: Sequence[Solid], budget: int) -> tuple[list[Solid | None], float]:
-    """Simplify meshes until they need no more than a number of bytes.
-
-    Args:
-        solids: what is drawn; solids that are no meshes stay as they are.
-        budget: bytes that all meshes together may take.
+    """Simplify meshes until they need no more than ``budget`` bytes; other solids stay as they are.
 
     Returns:
         The solids, None where nothing is left, and the size of the cells in which vertices were

@@ -44,11 +44,7 @@ def frame_times(
 ) -> Array:
     """Times of the frames of a run [s]: even ones, and those at which its mode changes.
 
-    Args:
-        run: the motion.
-        until: end of what is shown [s].
-        rate: frames per second of motion.
-        most: how many even frames there are at most.
+    There are ``rate`` even ones per second of motion, at most ``most``.
     """
     start, end = float(run.t[0]), max(min(float(run.t[-1]), until), float(run.t[0]))
     count = int(np.clip(np.ceil(rate * (end - start)), min(_FEWEST, most), most))
@@ -145,14 +141,10 @@ def _in_words(mode: Mode) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Arrow:
-    """A force or a moment over time; how it is drawn is decided by the page.
+    """A force [N] or moment [N m] of a loop joint or lock over time; the page draws it.
 
-    Args:
-        name: the loop joint or lock that it belongs to.
-        moment: whether it is a moment [N m] and no force [N].
-        start: where it starts, in the world [m], shape (k, 3).
-        vector: in world axes [N, N m], shape (k, 3).
-        unique: whether it is the only solution at every time; the smallest one otherwise.
+    It starts at ``start`` in the world [m]; its vector is in world axes; both have shape (k, 3). It
+    is ``unique`` if it is the only solution at every time, the smallest one otherwise.
     """
 
     name: str
@@ -234,12 +226,7 @@ def arrows_of(
 
 
 def round_scale(largest: float, length: float) -> float:
-    """Newton (or newton metre) per metre: a round number that draws ``largest`` up to ``length``.
-
-    Args:
-        largest: largest magnitude.
-        length: length of its arrow at most [m].
-    """
+    """Newton per metre, a round number: a force ``largest`` is drawn up to ``length`` [m] long."""
     wanted = largest / length
     power = 10.0 ** np.floor(np.log10(wanted))
     return float(power * min(step for step in (1, 2, 5, 10) if step * power >= wanted))

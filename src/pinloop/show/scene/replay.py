@@ -76,13 +76,9 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """A translucent surface that does not move.
+    """A translucent surface that does not move, and its label for the switch that shows it.
 
-    Args:
-        label: what it is, for the switch that shows it.
-        vertices: points in the world [m], shape (n, 3).
-        faces: three points each, anticlockwise from outside, shape (m, 3).
-        color: its colour and opacity.
+    Vertices are in the world [m], shape (n, 3), faces anticlockwise from outside, shape (m, 3).
     """
 
     label: str
@@ -324,12 +320,7 @@ def _scale(arrows: Sequence[Arrow], moment: bool, size: float) -> float:
 
 
 def _in_cells(points: Array, name: str) -> dict[str, Any]:
-    """Points as whole numbers of 16 bits: the least, the step, and the numbers under a name.
-
-    Args:
-        points: shape (k, ...); each column gets a range of its own.
-        name: the name.
-    """
+    """Points (k, ...) in 16 bits: least value and step of each column, and numbers by a name."""
     if points.size == 0:
         empty = points[:1].reshape(-1, 3).tolist()
         return {"low": empty, "step": empty, name: ""}

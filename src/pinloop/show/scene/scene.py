@@ -16,7 +16,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
-from ...model.description import GROUND, Geometry, Joint
+from ...model.description import GROUND, Joint
 from ...model.mechanism import LoopJoint, Mechanism
 from ...model.pairs import SymbolSolid, align_z
 from ...model.workspace import create_data
@@ -65,14 +65,10 @@ _MARK_SIZE = 0.06
 """Size of the symbols of marked joints over the length of the robot."""
 
 
-@dataclass(frozen=True)
-class Node:
-    """A node of the scene that moves.
+class Node(NamedTuple):
+    """A node of the scene: its path, and the index of the model's frame that it follows.
 
-    Args:
-        path: its path in the viewer.
-        frame: index of the model's frame that it follows.
-        toward: index of a frame to which its z axis points, or None to keep the frame's axes.
+    Its z axis points to the origin of the frame ``toward``, if it is given.
     """
 
     path: str
@@ -82,16 +78,9 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A solid on a node.
+    """A solid on a node, at a path below the node's and a placement (4, 4) in it.
 
-    Args:
-        path: its path in the viewer, below the node.
-        node: index of its node in the scene.
-        solid: what it looks like.
-        matrix: its placement in the node, shape (4, 4).
-        color: its colour.
-        shown: whether it is seen unless the user asks otherwise.
-        in_front: whether it is drawn over whatever hides it.
+    It may be hidden until the user asks for it, or drawn over whatever hides it.
     """
 
     path: str
@@ -129,14 +118,7 @@ class Scene:
         return list(self.placements_over(q[None])[0])
 
     def placements_over(self, q: Array) -> Array:
-        """Placements in the world of the nodes at each configuration.
-
-        Args:
-            q: configurations of this robot, shape (k, nq).
-
-        Returns:
-            Shape (k, number of nodes, 4, 4).
-        """
+        """Placements in the world of the nodes at configurations (k, nq), shape (k, n, 4, 4)."""
         model = self.robot.model
         data = create_data(model)
         placements = np.zeros((len(q), len(self.nodes), 4, 4))
@@ -203,17 +185,29 @@ def make_scene(robot: Mechanism, *, marked: Iterable[str] | None = None) -> Scen
             then nothing is there that is not seen.
     """
     scene = _Builder(robot)
-    visuals = [shape for shape in robot.geometry if shape.role == "visual"]
-    scene.add_shapes(visuals or robot.geometry)
-    dressed = bool(scene.parts)
+    dressed = bool(scene.add("robot", _shapes(robot)))
     # On a robot with shapes the symbols must show on the links, without them they are the robot.
     size = (0.045 if dressed else 0.07) * robot.length
     if marked is None or not dressed:
-        scene.add_pieces("skeleton", _skeleton(robot, size), shown=not dressed)
+        scene.add("skeleton", _skeleton(robot, size), shown=not dressed)
     loops = {loop.name: scene.add_loop(loop, size, in_front=dressed) for loop in robot.loops}
-    marks = scene.add_marks(marked or (), _MARK_SIZE * robot.length)
+    joints = {edge.joint.name: edge.joint for edge in robot.tree.edges}
+    symbols = {
+        name: _joint_symbol(joints[name], _MARK_SIZE * robot.length, _MARK) for name in marked or ()
+    }
+    marks = {name: scene.add("joints", pieces, in_front=True) for name, pieces in symbols.items()}
     hidden = ("skeleton",) if dressed and marked is None else ()
     return Scene(robot, tuple(scene.nodes), tuple(scene.parts), hidden, marks, loops)
+
+
+class _Piece(NamedTuple):
+    """A solid with a name of its own and a placement (4, 4) on the body that carries it."""
+
+    name: str
+    carrier: str
+    solid: Solid
+    matrix: Array
+    color: Color
 
 
 class _Builder:
@@ -226,87 +220,40 @@ class _Builder:
         self._index: dict[str, int] = {}
         self._taken: set[str] = set()
 
-    def add_shapes(self, shapes: Iterable[Geometry]) -> None:
-        """Draw the shapes of the robot's file."""
-        files = MeshFiles()
-        order = {body: index for index, body in enumerate((*self.robot.bodies, GROUND))}
-        for geometry in shapes:
-            shape = geometry.shape
-            if shape.kind != "mesh":
-                solids = [make_solid(shape.kind, shape.size)]
-            elif shape.path is not None:
-                solids = files.solids(shape.path, shape.size)
-            else:
-                continue  # not found when the robot was loaded, which warned of it
-            plain = _PALETTE[order[geometry.body] % len(_PALETTE)]
-            node = self._node("robot", geometry.body)
-            for solid in solids:
-                color = geometry.color or solid.color or plain
-                matrix = np.array(geometry.placement.homogeneous)
-                self._draw(node, geometry.name, solid, matrix, color)
-
-    def add_pieces(self, group: str, pieces: Iterable[_Piece], *, shown: bool) -> None:
-        """Draw pieces on bodies, in a group that can be switched on and off."""
+    def add(self, group: str, pieces: Iterable[_Piece], **how: bool) -> tuple[str, ...]:
+        """Draw pieces on bodies, in a group that can be switched on and off; return their paths."""
+        first = len(self.parts)
         for piece in pieces:
-            node = self._node(group, piece.carrier)
-            self._draw(node, piece.name, piece.solid, piece.matrix, piece.color, shown=shown)
-
-    def add_marks(self, names: Iterable[str], size: float) -> dict[str, tuple[str, ...]]:
-        """Draw the symbols of some joints of the tree in front; returns their paths."""
-        joints = {edge.joint.name: edge.joint for edge in self.robot.tree.edges}
-        marks = {}
-        for name in names:
-            first = len(self.parts)
-            for piece in _joint_symbol(joints[name], size, _MARK):
-                node = self._node("joints", piece.carrier)
-                self._draw(node, piece.name, piece.solid, piece.matrix, piece.color, in_front=True)
-            marks[name] = tuple(part.path for part in self.parts[first:])
-        return marks
+            path = f"{group}/{_name(piece.carrier)}"
+            if path not in self._index:
+                self._index[path] = self._add_node(path, self.robot.frame_id(piece.carrier))
+            self._draw(self._index[path], piece.name, piece.solid, piece.matrix, piece.color, **how)
+        return tuple(part.path for part in self.parts[first:])
 
     def add_loop(self, loop: LoopJoint, size: float, *, in_front: bool) -> tuple[str, ...]:
-        """Draw a loop joint: a symbol at frames A and B, and the rod between them if it is one.
-
-        Returns:
-            Paths of what is drawn.
-        """
-        first = len(self.parts)
-        symbol = loop.pair.symbol
+        """Draw a symbol at frames A and B, and the rod between them if it is one."""
+        first, symbol, path = len(self.parts), loop.pair.symbol, f"loops/{_name(loop.name)}"
         at_a, at_b = ([_sized(part, size) for part in side] for side in (symbol.at_a, symbol.at_b))
         # Both frames have a part of the symbol: where the loop is open, they are apart.
         at_b = at_b or [(ring(0.75 * size, 0.14 * size), np.eye(4))]
         for side, frame, parts in (("A", loop.frame_a, at_a), ("B", loop.frame_b, at_b)):
-            node = self._add_node(f"loops/{_name(loop.name)}/{side}", frame)
+            node = self._add_node(f"{path}/{side}", frame)
             for solid, matrix in parts:
                 self._draw(node, "symbol", solid, matrix, LOOP, in_front=in_front)
         if symbol.stick:
             length = float(getattr(loop.pair, symbol.stick))
-            node = self._add_node(f"loops/{_name(loop.name)}/rod", loop.frame_a, loop.frame_b)
+            node = self._add_node(f"{path}/rod", loop.frame_a, loop.frame_b)
             placed = _stick(np.zeros(3), np.array([0.0, 0.0, length]), 0.22 * size)
             if placed is not None:
                 self._draw(node, "stick", *placed, LOOP)
         return tuple(part.path for part in self.parts[first:])
-
-    def _node(self, group: str, body: str) -> int:
-        """The node of a body in a group; made when it is first asked for."""
-        path = f"{group}/{_name(body)}"
-        if path not in self._index:
-            self._index[path] = self._add_node(path, self.robot.frame_id(body))
-        return self._index[path]
 
     def _add_node(self, path: str, frame: int, toward: int | None = None) -> int:
         self.nodes.append(Node(path, frame, toward))
         return len(self.nodes) - 1
 
     def _draw(
-        self,
-        node: int,
-        name: str,
-        solid: Solid,
-        matrix: Array,
-        color: Color,
-        *,
-        shown: bool = True,
-        in_front: bool = False,
+        self, node: int, name: str, solid: Solid, matrix: Array, color: Color, **how: bool
     ) -> None:
         """Add a part under a path of its own."""
         stem = f"{self.nodes[node].path}/{_name(name)}"
@@ -315,7 +262,27 @@ class _Builder:
             number += 1
             path = f"{stem} {number}"
         self._taken.add(path)
-        self.parts.append(Part(path, node, solid, matrix, color, shown, in_front))
+        self.parts.append(Part(path, node, solid, matrix, color, **how))
+
+
+def _shapes(robot: Mechanism) -> Iterator[_Piece]:
+    """The visual shapes of the robot's file, or all if there are none."""
+    files = MeshFiles()
+    order = {body: index for index, body in enumerate((*robot.bodies, GROUND))}
+    visuals = [geometry for geometry in robot.geometry if geometry.role == "visual"]
+    for geometry in visuals or robot.geometry:
+        shape = geometry.shape
+        if shape.kind != "mesh":
+            solids = [make_solid(shape.kind, shape.size)]
+        elif shape.path is not None:
+            solids = files.solids(shape.path, shape.size)
+        else:
+            continue  # not found when the robot was loaded, which warned of it
+        plain = _PALETTE[order[geometry.body] % len(_PALETTE)]
+        matrix = np.array(geometry.placement.homogeneous)
+        for solid in solids:
+            color = geometry.color or solid.color or plain
+            yield _Piece(geometry.name, geometry.body, solid, matrix, color)
 
 
 def _name(name: str) -> str:
@@ -324,16 +291,6 @@ def _name(name: str) -> str:
 
 
 # -- sticks and symbols ---------------------------------------------------------------------------
-
-
-class _Piece(NamedTuple):
-    """A solid with a name of its own and a placement (4, 4) on the body that carries it."""
-
-    name: str
-    carrier: str
-    solid: Solid
-    matrix: Array
-    color: Color
 
 
 def _skeleton(robot: Mechanism, size: float) -> Iterator[_Piece]:

@@ -145,10 +145,7 @@ def ring(radius: float, tube: float) -> Solid:
 def triangles(vertices: Array, faces: NDArray[np.int64], normals: Array) -> Solid:
     """Triangles with one normal per vertex.
 
-    Args:
-        vertices: points [m], shape (n, 3).
-        faces: indices of three points each, anticlockwise from outside, shape (m, 3).
-        normals: unit normals, shape (n, 3).
+    Vertices [m] and normals have shape (n, 3); faces, anticlockwise from outside, shape (m, 3).
     """
     return _buffer(vertices, faces, normal=normals)
 
@@ -159,12 +156,7 @@ def facets(vertices: Array, faces: NDArray[np.int64]) -> Solid:
 
 
 def tube(path: Array, radius: float) -> Solid:
-    """Tube about a line.
-
-    Args:
-        path: points of the line [m], shape (n, 3), n > 0.
-        radius: [m].
-    """
+    """Tube of a radius [m] about a line of points [m], shape (n, 3), n > 0."""
     apart = np.linalg.norm(np.diff(path, axis=0), axis=1) > 1e-3 * radius
     path = path[np.concatenate([[True], apart])]
     if len(path) == 1:  # a point: as short as it is wide
@@ -198,12 +190,7 @@ def _across(path: Array) -> Array:
 
 
 def line_segments(points: Array, colors: Array) -> Solid:
-    """Separate lines between points 0-1, 2-3, ..., each end with its colour.
-
-    Args:
-        points: ends [m], shape (2 n, 3).
-        colors: red, green, blue in [0, 1], shape (2 n, 3).
-    """
+    """Separate lines between points 0-1, 2-3, ... [m]; points and colours have shape (2 n, 3)."""
     return replace(_buffer(points, None, color=colors), corners=points, kind="LineSegments")
 
 
@@ -239,14 +226,7 @@ _EXTENSIONS = {"f": 0x17, "u": 0x16}
 
 
 def set_object(path: str, solid: Solid, material: dict[str, Any], matrix: ArrayLike) -> Command:
-    """Put a solid at ``path``.
-
-    Args:
-        path: node of the scene, names separated by ``/``.
-        solid: what to draw.
-        material: three.js material without ``uuid``.
-        matrix: placement in the node, stretch included, shape (4, 4).
-    """
+    """Put a solid with a three.js material (without ``uuid``) at a path, placed by a matrix."""
     shape, surface = f"{path}#geometry", f"{path}#material"
     return {
         "type": "set_object",

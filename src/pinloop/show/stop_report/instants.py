@@ -58,13 +58,7 @@ _QUIET = frozenset(
 
 @dataclass(frozen=True)
 class Clock:
-    """How times are shown.
-
-    Args:
-        unit: "ms" or "s".
-        factor: from seconds to that.
-        places: decimals of a time.
-    """
+    """How times are shown: "ms" or "s", the factor from seconds to that, and decimals."""
 
     unit: str
     factor: float
@@ -77,13 +71,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Happening:
-    """Something that happened.
-
-    Args:
-        t: when [s].
-        what: what it was.
-        joints: to which joints; empty for the robot as a whole.
-    """
+    """What happened when [s], and to which joints; to none if it concerns the whole robot."""
 
     t: float
     what: str

@@ -62,16 +62,9 @@ class Badge(NamedTuple):
 
 @dataclass(frozen=True)
 class Card:
-    """A number that counts.
+    """A number that counts, with a line below it, and a mark for colours ("bad" or nothing).
 
-    Args:
-        name: what it is.
-        value: the number.
-        unit: its unit.
-        more: a line below it.
-        mark: what it is for colours: "bad" or nothing.
-        case: the case of a study in which it was, named ahead of the line.
-        before: what stands ahead of that.
+    The line may begin with words and with the case of a study in which the number was.
     """
 
     name: str
@@ -200,11 +193,8 @@ class Row(NamedTuple):
 class Provenance:
     """Every number that a result rests on, with where it comes from.
 
-    Args:
-        counts: how many numbers come from where.
-        chain: the signal chain.
-        tables: parameters of brakes, gears, friction and drives: title, joints, and rows.
-        notes: what the brakes file remarks.
+    Tables are those of brakes, gears, friction and drives: title, joints, and rows. Notes are
+    remarks in the brakes file.
     """
 
     counts: Sequence[tuple[Source, int]]

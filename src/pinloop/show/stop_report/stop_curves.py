@@ -191,13 +191,7 @@ class StopCurves:
 
 
 def _dense_series(result: StopResult, every: float, end: float = np.inf) -> Series:
-    """States of a stop: those that were computed, with both sides of jumps, and even ones between.
-
-    Args:
-        result: the stop.
-        every: distance of the even ones [s].
-        end: until when [s].
-    """
+    """States until ``end`` [s]: those computed, with both sides of jumps, and even ones."""
     stored = series_of(result, None)
     if min(end, stored.t[-1]) <= 0.0:
         return stored

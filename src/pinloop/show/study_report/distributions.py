@@ -207,13 +207,7 @@ def _share_chart(measure: QuantityDistribution) -> Chart:
 class Binned(NamedTuple):
     """A result against a varied quantity, in bins of it; bins without cases are left out.
 
-    Args:
-        x: mean of the quantity, shape (k,).
-        low: 5 % of the cases are below, shape (k,).
-        median: shape (k,).
-        high: 95 % of the cases are below, shape (k,).
-        least: smallest value, shape (k,).
-        most: largest value, shape (k,).
+    Per bin the mean of the quantity; 5 %, median, 95 %, least and most of the result, shapes (k,).
     """
 
     x: Array
@@ -273,15 +267,10 @@ def share_explained(x: Array, y: Array) -> float:
 
 @dataclass(frozen=True)
 class Influence:
-    """What depends on what.
+    """What depends on what, or why nothing can be said.
 
-    Args:
-        too_few: why nothing can be said, or empty.
-        results: names of the results.
-        shares: per varied quantity its share of the variance of each result, 0 where it is not
-            worth a word.
-        without: names of the quantities that matter nowhere.
-        charts: per result, by name, charts against what it depends on most.
+    Shares of the variance are per varied quantity, of each result, 0 where not worth a word;
+    ``without`` names the quantities that matter nowhere; charts are per result.
     """
 
     too_few: str = ""

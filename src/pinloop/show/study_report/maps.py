@@ -54,14 +54,7 @@ class Maps(NamedTuple):
 def maps_of(
     results: Results, measures: Measures, obstacles: Sequence[Obstacle], tool: str
 ) -> Maps | None:
-    """Maps of tool path, time and clearance; None if no case stopped.
-
-    Args:
-        results: what came out.
-        measures: quantities by criterion.
-        obstacles: what stands around the robot.
-        tool: frame whose places they are.
-    """
+    """Maps of tool path, time and clearance for a frame, the tool; None if no case stopped."""
     chosen = [measures[name] for name in ("travel", "time", "clearance") if name in measures]
     if not chosen:
         return None
@@ -72,7 +65,7 @@ def maps_of(
         return Maps(still=text)
     what = "the worst case in each hexagon" if results.stopped > _POINTS else "each point is a case"
     remark = f"Where {name} was when the signal came; {what}, the ring is the worst one."
-    remark += " The dark cross is the origin of the world."
+    remark += " The grey cross is the origin of the world."
     if len(results.lost):
         remark += " Red crosses are cases that did not stop or are not held."
     views = []
@@ -230,12 +223,7 @@ def surface(obstacle: Obstacle) -> tuple[Array, NDArray[np.int64]]:
 
 
 def outline(obstacle: Obstacle, axes: tuple[int, int]) -> Array:
-    """Corners of what is seen of an obstacle along an axis, as a convex polygon, shape (k, 2).
-
-    Args:
-        obstacle: the obstacle.
-        axes: axes of the picture, of x, y, z.
-    """
+    """Corners of what is seen of an obstacle over two axes, as a convex polygon, shape (k, 2)."""
     flat = surface(obstacle)[0][:, axes]
     return np.asarray(flat[scipy.spatial.ConvexHull(flat).vertices])
 

@@ -34,15 +34,9 @@ _ORDER = ("time", "travel", "clearance", "angle", "gear", "impulse")
 
 @dataclass(frozen=True, eq=False)
 class ReplayedCase:
-    """A case that is replayed.
+    """A case that is replayed: its key in the page, its name, why it is shown, and the stop.
 
-    Args:
-        key: its name in the page.
-        name: what it is called: "case 12".
-        reasons: why it is shown.
-        values: values of all variables, by name.
-        stop: the stop, with everything.
-        number: its number, if it is a sample.
+    Values are those of all variables by name; the number is None if it is no sample.
     """
 
     key: str
@@ -59,14 +53,7 @@ def choose_cases(
     measures: Measures,
     worst: Iterable[str] | Mapping[str, WorstCase] | None,
 ) -> list[ReplayedCase]:
-    """The cases to be replayed.
-
-    Args:
-        study: the study.
-        results: what came out.
-        measures: quantities by criterion.
-        worst: criteria, or worst cases that a search gave, or None.
-    """
+    """The cases to be replayed: the worst by criteria, or those that a search gave."""
     if isinstance(worst, Mapping):
         return [_searched(study, name, case) for name, case in worst.items()]
     names = list(_criteria(measures))

@@ -61,12 +61,8 @@ _NUMBER = re.compile(r"(?<![\w'.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 class Failure:
     """Cases that did not end with the robot at rest and held, alike but for numbers.
 
-    Args:
-        outcome: how they ended.
-        reason: why, in the words of the first one.
-        count: how many there are.
-        cases: numbers of the first ones.
-        alike: whether all of them have the same words.
+    The reason is in the words of the first one, ``alike`` if all have the same; cases are the
+    first ones.
     """
 
     outcome: str
@@ -248,14 +244,7 @@ class Quantity(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class QuantityDistribution:
-    """A quantity over the cases that stopped and are held.
-
-    Args:
-        quantity: what it is.
-        values: per case [SI], shape (k,).
-        cases: the number of each case, shape (k,).
-        spread: how it is distributed.
-    """
+    """A quantity over the cases that stopped and are held: values [SI] and their cases, (k,)."""
 
     quantity: Quantity
     values: Array
