@@ -64,11 +64,6 @@ class JointMotion:
         self._turns = self._loop is not None and not self.is_translation.any()
 
     @property
-    def closes_loop(self) -> bool:
-        """Whether it is a joint that closes a loop."""
-        return self._loop is not None
-
-    @property
     def coordinates(self) -> int:
         """Number of coordinates in q, or those that the axes of a loop joint would have."""
         return len(self.is_translation) if self._loop else int(self._q.stop - self._q.start)

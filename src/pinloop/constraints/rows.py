@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ..boundary.arguments import public
 from ..errors import BadValue
 from ..model.mechanism import Mechanism
+from ..model.tree import coordinate_names
 from .closure import Constraints
 from .joint_motion import JointMotion
 
@@ -98,31 +99,32 @@ def locked_columns(robot: Mechanism, lock: Locked) -> list[int]:
     Raises:
         BadValue: the joint has no such degree of freedom, or no coordinate at all.
     """
-    motion = JointMotion(robot, lock.joint)
-    places = _locked_axes(motion, lock)
-    if motion.closes_loop:
+    if any(lock.joint == loop.name for loop in robot.loops):
+        _locked_axes(JointMotion(robot, lock.joint).axes, lock)
         return []
-    start = robot.coordinates(lock.joint).v.start
-    return [start + place for place in places]
+    at = robot.coordinates(lock.joint).v
+    if not lock.axes:
+        return list(range(at.start, at.stop))
+    places = _locked_axes(coordinate_names(robot.tree, lock.joint), lock)
+    return [at.start + place for place in places]
 
 
-def _locked_axes(motion: JointMotion, lock: Locked) -> list[int]:
+def _locked_axes(axes: tuple[str, ...], lock: Locked) -> list[int]:
     """Which axes of its joint a lock holds."""
     for axis in lock.axes:
-        if axis not in motion.axes:
-            known = ", ".join(motion.axes)
+        if axis not in axes:
             raise BadValue(
-                f"joint '{lock.joint}' has no degree of freedom '{axis}'; it has {known}"
+                f"joint '{lock.joint}' has no degree of freedom '{axis}'; it has {', '.join(axes)}"
             )
-    return [motion.axes.index(axis) for axis in lock.axes or motion.axes]
+    return [axes.index(axis) for axis in lock.axes or axes]
 
 
 def _lock_labels(robot: Mechanism, lock: Locked) -> tuple[str, ...]:
     """One label per locked axis; it is named where the joint has several."""
-    motion = JointMotion(robot, lock.joint)
-    if len(motion.axes) == 1 and not lock.axes:
+    axes = JointMotion(robot, lock.joint).axes
+    if len(axes) == 1 and not lock.axes:
         return (lock.label,)
-    return tuple(f"{lock.label}.{motion.axes[place]}" for place in _locked_axes(motion, lock))
+    return tuple(f"{lock.label}.{axis}" for axis in lock.axes or axes)
 
 
 class _LockedLoop(BoundRow):
@@ -132,7 +134,7 @@ class _LockedLoop(BoundRow):
 
     def __init__(self, robot: Mechanism, lock: Locked) -> None:
         self._motion = JointMotion(robot, lock.joint)
-        self._places = _locked_axes(self._motion, lock)
+        self._places = _locked_axes(self._motion.axes, lock)
         self.labels = _lock_labels(robot, lock)
         self.angular = tuple((~self._motion.is_translation[self._places]).tolist())
 
@@ -184,7 +186,6 @@ class RowSet:
         self.lock_columns = np.array(columns, dtype=np.intp)
         self.locked = np.unique(self.lock_columns)
         self._only_loops = not self._extra and not columns
-        self._lock_labels = tuple(label for lock in held for label in _lock_labels(robot, lock))
         self._lock_J, self._lock_rates = np.eye(robot.nv)[self.lock_columns], np.zeros(len(columns))
         # Positions follow exactly, because a locked velocity is exactly zero.
         holonomic += [False] * len(columns)
@@ -202,7 +203,10 @@ class RowSet:
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """One per row."""
-        return sum((row.labels for row in self._extra), self.loops.labels) + self._lock_labels
+        held = (lock for lock in self.locks if locked_columns(self.robot, lock))
+        parts = [row.labels for row in self._extra]
+        parts += [_lock_labels(self.robot, lock) for lock in held]
+        return sum(parts, self.loops.labels)
 
     def __len__(self) -> int:
         return len(self.holonomic)

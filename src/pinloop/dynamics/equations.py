@@ -21,7 +21,7 @@ from ..constraints.rows import Locked, Row, RowSet
 from ..errors import BadValue, PinloopError
 from ..linalg.saddle import Elimination, Saddle
 from ..model.mechanism import Mechanism
-from ..model.workspace import WorkSpace, create_data
+from ..model.workspace import create_data
 from ..tolerances import ASSEMBLED
 from .applied import AppliedForces
 from .forces import Force
@@ -35,17 +35,17 @@ from .formulations import (
     StateFormulation,
     with_reactions,
 )
-from .independence import INFINITE, explained, general_rank, has_regular_mass, infinite_state
+from .independence import INFINITE, general_rank, has_regular_mass, infinite_state
 from .odca.wrenches import BodyMotion, body_motion
 from .pinocchio_solver import (
     ConstraintDynamics,
-    HeldRows,
+    RightHandSide,
     assembled_home,
     constraint_dynamics,
     standing,
 )
 
-__all__ = ["BodyMotion", "EquationsOfMotion", "Motion", "RightHandSide"]
+__all__ = ["BodyMotion", "EquationsOfMotion", "Motion"]
 
 Array = NDArray[np.float64]
 System = tuple[Array, Array, Array, Array, int | None]
@@ -211,7 +211,9 @@ class EquationsOfMotion:
 
     def right_hand_side(self) -> RightHandSide:
         """Accelerations along one run."""
-        return RightHandSide(self)
+        loads = self._joint_loads if self.forces else None
+        spaces = None if self._on_state is not None else self.robot.spaces
+        return RightHandSide(self.robot, self._constraint_dynamics, spaces, loads, self._solve)
 
     def motion(self, t: float, q: Array, v: Array) -> Motion:
         """Accelerations and reactions at a state."""
@@ -468,61 +470,3 @@ class EquationsOfMotion:
         pin.forwardKinematics(model, data, q, v, self._rest)
         pin.computeJointJacobians(model, data)
         pin.updateFramePlacements(model, data)
-
-
-class RightHandSide:
-    """Accelerations along one run, in one thread.
-
-    Loops are held by the same rows in all evaluations until `advance`: inside a step another choice
-    is another motion. Where they are no good choice the matrices of the equations answer.
-
-    Args:
-        equations: the equations of motion.
-    """
-
-    __slots__ = ("_equations", "_held", "_solver", "_stale")
-
-    def __init__(self, equations: EquationsOfMotion) -> None:
-        self._equations = equations
-        self._solver = equations._constraint_dynamics
-        self._held: HeldRows | None = None if self._solver is None else self._solver.home
-        self._stale = False
-
-    def advance(self, q: Array) -> None:
-        """Hold other rows from here on if the last evaluation, at this configuration, asks for it.
-
-        Args:
-            q: configuration where a step has ended, shape (nq,).
-        """
-        if self._stale and self._solver is not None:
-            with self._equations.robot.workspace() as data:
-                self._held = self._solver.choose(q, data)
-            self._stale = False
-
-    def __call__(self, t: float, q: Array, v: Array) -> Array:
-        """Acceleration at a state that is not checked, shape (nv,)."""
-        equations, solver = self._equations, self._solver
-        robot = equations.robot
-        space: WorkSpace | None = None
-        try:
-            if equations._on_state is not None:
-                return equations._solve(None, t, q, v)[0]
-            try:
-                space = robot.spaces.free.pop()
-            except IndexError:
-                space = robot.spaces.take(robot.model)
-            if solver is not None:
-                data, tau = space.data, equations._rest
-                if equations.forces:
-                    tau = equations._joint_loads(data, t, q, v)
-                a, self._stale = solver.acceleration(space, self._held, q, v, tau)
-                if a is not None:
-                    if equations._locked is not None:
-                        a[equations._locked] = 0.0
-                    return a
-            return equations._solve(space.data, t, q, v)[0]
-        except (PinloopError, np.linalg.LinAlgError) as error:
-            raise explained(error, t, q, v) from error.__cause__
-        finally:
-            if space is not None:
-                robot.spaces.free.append(space)

@@ -13,7 +13,7 @@ pivoting and again where they get bad. What cannot be held so is for the matrice
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import le
 from typing import NamedTuple
 
@@ -24,14 +24,21 @@ from numpy.typing import NDArray
 from ..assembly.search import Problem, nearby_assembly, search
 from ..constraints.closure import Constraints
 from ..constraints.rows import Locked, RowSet
-from ..errors import NotFinite, SingularMass
+from ..errors import NotFinite, PinloopError, SingularMass
 from ..linalg.saddle import Saddle, factor_mass, from_upper, solve_mass
 from ..model.mechanism import Mechanism
 from ..model.pairs import Pair
-from ..model.workspace import WorkSpace, remembered
+from ..model.workspace import WorkSpace, WorkSpaces, remembered
 from ..tolerances import CLOSED, ENTRY_NOISE, HELD_ROW, PIVOT_KEPT, SAME
+from .independence import explained
 
-__all__ = ["ConstraintDynamics", "HeldRows", "assembled_home", "constraint_dynamics", "standing"]
+__all__ = [
+    "ConstraintDynamics",
+    "RightHandSide",
+    "assembled_home",
+    "constraint_dynamics",
+    "standing",
+]
 
 Array = NDArray[np.float64]
 
@@ -100,14 +107,7 @@ class HeldRows(NamedTuple):
 
 
 class _Prepared(NamedTuple):
-    """What Pinocchio's solver needs of a work space.
-
-    Args:
-        loops: for which it was prepared.
-        states: constraint data.
-        system: its factorised system.
-        right: right-hand side.
-    """
+    """What Pinocchio's solver needs of a work space, for certain loops."""
 
     loops: _LoopModels
     states: pin.StdVec_RigidConstraintData
@@ -130,16 +130,12 @@ class ConstraintDynamics:
     ) -> None:
         self._robot, self.rank = rows.robot, rank
         self._model = standing(rows.robot.model, rows.locked)
+        self._locked = rows.locked if len(rows.locked) else None
         self._loops, self._rows = loops, rows.whole
         self.home = home
 
     def choose(self, q: Array, data: pin.Data) -> HeldRows | None:
-        """Rows to hold at a configuration; None if no choice is good.
-
-        Args:
-            q: configuration, shape (nq,).
-            data: work space.
-        """
+        """Rows to hold at a configuration; None if no choice is good."""
         size, units, places = self._loops.size, self._loops.units, self._loops.places
         try:
             gram = self._gram(q, data)
@@ -170,20 +166,13 @@ class ConstraintDynamics:
     ) -> tuple[Array | None, bool]:
         """Acceleration, shape (nv,), and whether other rows had better be held from here on.
 
-        None where the rows are no good choice. All good choices give the same accelerations where
-        loops are closed, but not inside a step.
-
-        Args:
-            space: work space.
-            held: rows to hold; None if there was no good choice.
-            q: configuration, shape (nq,).
-            v: velocity, shape (nv,).
-            tau: applied forces, shape (nv,).
+        None where the rows, ``held``, are no good choice. All good choices give the same
+        accelerations where loops are closed, but not inside a step.
         """
         if held is None:
             return None, True
         loops = self._loops
-        prepared: _Prepared | None = space.solver
+        prepared = space.solver
         if prepared is None or prepared.loops is not loops:
             prepared = self._prepare(space)
         model, data, models, size = self._model, space.data, loops.models, loops.size
@@ -197,11 +186,13 @@ class ConstraintDynamics:
             a = system.solve(right)[size:]
         # The pivots of the rows come first, with a minus; NaN if the mass matrix is singular.
         pivots = system.D[:size].tolist()
-        if all(map(le, pivots, held.worse)):
-            return np.array(a), False
-        if not all(map(le, pivots, held.bad)):
+        good = all(map(le, pivots, held.worse))
+        if not good and not all(map(le, pivots, held.bad)):
             return None, True
-        return np.array(a), self._are_closed(states)
+        a = np.array(a)
+        if self._locked is not None:
+            a[self._locked] = 0.0
+        return a, not good and self._are_closed(states)
 
     def _prepare(self, space: WorkSpace) -> _Prepared:
         """Prepare a work space for these loops."""
@@ -232,6 +223,66 @@ class ConstraintDynamics:
         pin.updateFramePlacements(self._model, data)
         J = self._rows.jacobian_at(data, q)[: len(self._loops.places)]
         return np.asarray(J @ solve_mass(factor_mass(M, J[:0])[0], J.T))
+
+
+class RightHandSide:
+    """Accelerations along one run, in one thread.
+
+    Loops are held by the same rows in all evaluations until `advance`: inside a step another choice
+    is another motion. Where they are no good choice the matrices of the equations answer.
+
+    Args:
+        robot: the mechanism.
+        solver: Pinocchio's solver for its loops, if that is used.
+        spaces: work spaces, if any are needed.
+        loads: applied forces, if there are any, by work space, t, q and v.
+        otherwise: accelerations and reactions by the equations themselves, likewise.
+    """
+
+    __slots__ = ("_held", "_loads", "_otherwise", "_rest", "_robot", "_solver", "_spaces", "_stale")
+
+    def __init__(
+        self,
+        robot: Mechanism,
+        solver: ConstraintDynamics | None,
+        spaces: WorkSpaces | None,
+        loads: Callable[[pin.Data, float, Array, Array], Array] | None,
+        otherwise: Callable[[pin.Data | None, float, Array, Array], tuple[Array, Array]],
+    ) -> None:
+        self._robot, self._solver, self._spaces = robot, solver, spaces
+        self._loads, self._otherwise, self._rest = loads, otherwise, np.zeros(robot.nv)
+        self._held: HeldRows | None = None if solver is None else solver.home
+        self._stale = False
+
+    def advance(self, q: Array) -> None:
+        """Hold other rows from here, the end of a step, if the last evaluation asked for it."""
+        if self._stale and self._solver is not None:
+            with self._robot.workspace() as data:
+                self._held = self._solver.choose(q, data)
+            self._stale = False
+
+    def __call__(self, t: float, q: Array, v: Array) -> Array:
+        """Acceleration at a state that is not checked, shape (nv,)."""
+        spaces, space, solver = self._spaces, None, self._solver
+        try:
+            if spaces is None:
+                return self._otherwise(None, t, q, v)[0]
+            try:
+                space = spaces.free.pop()
+            except IndexError:
+                space = spaces.take(self._robot.model)
+            if solver is not None:
+                data = space.data
+                tau = self._rest if self._loads is None else self._loads(data, t, q, v)
+                a, self._stale = solver.acceleration(space, self._held, q, v, tau)
+                if a is not None:
+                    return a
+            return self._otherwise(space.data, t, q, v)[0]
+        except (PinloopError, np.linalg.LinAlgError) as error:
+            raise explained(error, t, q, v) from error.__cause__
+        finally:
+            if space is not None and spaces is not None:
+                spaces.free.append(space)
 
 
 def constraint_dynamics(rows: RowSet, q: Array | None, rank: int) -> ConstraintDynamics | None:
@@ -302,12 +353,7 @@ def _homes(robot: Mechanism) -> Iterator[Array]:
 
 
 def _independent(gram: Array, rank: int) -> NDArray[np.intp] | None:
-    """Rows that contain the others, by pivoting; None if no choice is good.
-
-    Args:
-        gram: ``J M^-1 J'`` of rows that compare, shape (m, m).
-        rank: number of independent rows.
-    """
+    """Rows that contain the others, by pivoting in their ``J M^-1 J'``; None if none is good."""
     if not np.isfinite(gram).all():
         return None
     if rank == len(gram):

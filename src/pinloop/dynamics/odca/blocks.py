@@ -50,7 +50,7 @@ class Block:
         model: of the robot.
         bodies: their indices, parents first.
         free: the first of them hangs on a body of another block; else all hang on the ground.
-        shared: work space of Pinocchio by the structure of blocks, for all blocks of a robot.
+        shared: work space by the structure of blocks.
 
     Attributes:
         bodies: indices of the bodies.
