@@ -30,9 +30,10 @@ from ...tables.number_format import units_of
 from ...units import column_name
 from ...version import __version__
 from ..brakes.brakes import Assumption, Brakes
+from ..brakes.joint_brake import Chain
 from .assumptions import PLANNING_AID
 from .plan import Category
-from .prepared_robot import payload_of
+from .prepared_robot import Payload, payload_of
 from .result import StopResult
 from .result_document import (
     FORMAT,
@@ -55,7 +56,9 @@ __all__ = [
     "as_document",
     "brakes_record",
     "category_record",
+    "chain_record",
     "columns_of",
+    "payload_record",
     "robot_record",
     "versions",
     "write_csv",
@@ -124,6 +127,7 @@ def write_json(
 
 def as_document(result: StopResult, settings: Mapping[str, str] | None = None) -> Document:
     """Everything about a stop as a document, see `result_document`."""
+    load = payload_of(result.history.train.robot, result.robot)
     return {
         "format": FORMAT,
         "disclaimer": PLANNING_AID,
@@ -132,8 +136,8 @@ def as_document(result: StopResult, settings: Mapping[str, str] | None = None) -
         "robot": robot_record(result.history.train.robot),
         "brakes": brakes_record(result.brakes, result.assumptions),
         "category": category_record(result.category),
-        "chain": _filled(ChainRecord, result.chain, {}),
-        "payload": _payload(result),
+        "chain": chain_record(result.chain),
+        "payload": None if load is None else payload_record(load, load.frame or ""),
         "gravity_m_per_s2": _numbers(result.robot.gravity),
         "signal": _state(result, 0),
         "end": _state(result, -1),
@@ -230,15 +234,19 @@ def category_record(category: Category) -> CategoryRecord:
     return record
 
 
-def _payload(result: StopResult) -> PayloadRecord | None:
-    load = payload_of(result.history.train.robot, result.robot)
-    if load is None:
-        return None
+def chain_record(chain: Chain) -> ChainRecord:
+    """A signal chain."""
+    return _filled(ChainRecord, chain, {})
+
+
+def payload_record(load: Payload, frame: str) -> PayloadRecord:
+    """What a robot carries in a frame, a point mass if nothing else is said."""
+    inertia = np.zeros((3, 3)) if load.inertia is None else np.asarray(load.inertia)
     return {
-        "frame": load.frame or "",
-        "mass_kg": load.mass,
+        "frame": frame,
+        "mass_kg": float(load.mass),
         "com_m": _numbers(load.com),
-        "inertia_kg_m2": [_numbers(row) for row in np.asarray(load.inertia)],
+        "inertia_kg_m2": [_numbers(row) for row in inertia],
     }
 
 

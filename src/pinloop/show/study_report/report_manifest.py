@@ -9,13 +9,18 @@ import hashlib
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-import numpy as np
-
 from ...boundary.json import json_schema_of, json_text, json_values
 from ...errors import BadValue
 from ...safety.space.solids import Obstacle
 from ...safety.stopping.assumptions import PLANNING_AID, assumptions_with
-from ...safety.stopping.export import brakes_record, category_record, robot_record, versions
+from ...safety.stopping.export import (
+    brakes_record,
+    category_record,
+    chain_record,
+    payload_record,
+    robot_record,
+    versions,
+)
 from ...safety.stopping.prepared_robot import tool_of
 from ...safety.stopping.result_document import (
     BrakesRecord,
@@ -26,7 +31,6 @@ from ...safety.stopping.result_document import (
     PayloadRecord,
     RobotRecord,
 )
-from ...safety.studies.cases import Setup
 from ...safety.studies.journal import manifest_of
 from ...safety.studies.study import Study
 from ...safety.studies.summary import SAMPLED
@@ -121,7 +125,7 @@ def manifest_text(document: Manifest) -> str:
 def manifest_document(study: Study) -> Manifest:
     """Everything that a study was made from."""
     setup = study.setup
-    chain = setup.trigger.chain(setup.brakes.chain)
+    chain, load = setup.trigger.chain(setup.brakes.chain), setup.payload
     document: Manifest = {
         "format": FORMAT,
         "disclaimer": f"{SAMPLED} {PLANNING_AID}",
@@ -144,13 +148,10 @@ def manifest_document(study: Study) -> Manifest:
             "arguments": json_values(dict(vars(study.sampling))),
         },
         "category": category_record(setup.category),
-        "chain": {
-            "sensor_s": chain.sensor,
-            "controller_s": chain.controller,
-            "drive_off_s": chain.drive_off,
-            "command_s": chain.command,
-        },
-        "payload": _payload(setup),
+        "chain": chain_record(chain),
+        "payload": None
+        if load is None
+        else payload_record(load, load.frame or tool_of(setup.robot)),
         "gravity_m_per_s2": None if setup.gravity is None else list(setup.gravity),
         "until_s": setup.until,
         "method": repr(setup.method),
@@ -174,19 +175,6 @@ def manifest_document(study: Study) -> Manifest:
 def json_schema() -> dict[str, Any]:
     """Return the JSON schema of the document."""
     return json_schema_of(Manifest)
-
-
-def _payload(setup: Setup) -> PayloadRecord | None:
-    load = setup.payload
-    if load is None:
-        return None
-    inertia = np.zeros((3, 3)) if load.inertia is None else np.asarray(load.inertia, dtype=float)
-    return {
-        "frame": tool_of(setup.robot) if load.frame is None else load.frame,
-        "mass_kg": float(load.mass),
-        "com_m": np.asarray(load.com, dtype=float).tolist(),
-        "inertia_kg_m2": inertia.tolist(),
-    }
 
 
 def _obstacle(obstacle: Obstacle) -> ObstacleRecord:
