@@ -46,23 +46,18 @@ class Exhibit(Protocol):
     @property
     def q(self) -> NDArray[Any]:
         """Configuration that is shown, shape (nq,)."""
-        ...
 
     def page(self) -> str:
         """The page."""
-        ...
 
     def state(self) -> Message:
         """What the page has to know of the present state."""
-        ...
 
     def show(self, value: Any) -> None:
         """Change the state."""
-        ...
 
     def ask(self, message: Message) -> None:
         """Change the state as the page wants it."""
-        ...
 
 
 class Viewer(contextlib.AbstractContextManager["Viewer"]):

@@ -143,21 +143,14 @@ def _ends(result: StopResult) -> list[Happening]:
 
 
 def _label(event: Happening, every: set[str]) -> str:
-    """The text of a line."""
+    """The text of a line; what happens to all brakes at once names none of them."""
     if not event.joints:
         return event.what
-    several = len(event.joints) > 1
+    names, several = listed(event.joints, 2), len(event.joints) > 1
+    whole = several and set(event.joints) >= every
     if event.what == "brake acts":
-        return "brakes act" if several and set(event.joints) >= every else _named(event, "act")
+        single = f"brake of {names} acts"
+        return "brakes act" if whole else f"brakes of {names} act" if several else single
     if event.what == "full brake torque":
-        whole = several and set(event.joints) >= every
-        return "full brake torque" if whole else f"full torque: {listed(event.joints, 2)}"
-    if event.what == "at rest":
-        return f"{listed(event.joints, 2)} at rest"
-    return f"{listed(event.joints, 2)}: {event.what}"
-
-
-def _named(event: Happening, verb: str) -> str:
-    if len(event.joints) == 1:
-        return f"brake of {event.joints[0]} {verb}s"
-    return f"brakes of {listed(event.joints, 2)} {verb}"
+        return event.what if whole else f"full torque: {names}"
+    return f"{names} at rest" if event.what == "at rest" else f"{names}: {event.what}"

@@ -23,8 +23,16 @@ from ..scene.solids import viewer_script
 from ..stop_report.sections import provenance_of, time_stamp
 from .distributions import KEYS, angle_charts, influence_of, table_rows, whole_charts
 from .maps import maps_of
-from .overview import badge, cards, facts, ranges, warnings
-from .replays import MOST_LIVE, choose_cases, shown_cases
+from .overview import (
+    MOST_LIVE,
+    badge,
+    cards,
+    choose_cases,
+    facts,
+    ranges,
+    shown_cases,
+    warnings,
+)
 from .report_manifest import FORMAT, Manifest, manifest_document, manifest_text
 from .results import quantity_distributions, results_of
 
