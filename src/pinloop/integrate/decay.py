@@ -46,17 +46,17 @@ def decay_functions(z: Array) -> Array:
 
     ``phi_k(-z) = sum of (-z)^i / (i + k)!``, so that ``phi_k = (1 / (k - 1)! - phi_(k - 1)) / z``.
     """
-    values = np.empty((4, *np.shape(z)))
+    values, below = np.empty((2, 4, *np.shape(z)))
     small, large = np.minimum(z, 1.0), np.maximum(z, 1.0)
-    values[0] = np.exp(-large)
+    values[0], below[3] = np.exp(-large), 0.0
     for k in range(1, 4):
         values[k] = (1.0 / math.factorial(k - 1) - values[k - 1]) / large
-    for k in range(4):
-        series = np.zeros(np.shape(z))
-        for i in reversed(range(_TERMS)):
-            series = 1.0 / math.factorial(i + k) - small * series
-        values[k] = np.where(z < 1.0, series, values[k])
-    return values
+    # Where that cancels, the last one is summed up, and the others follow downwards.
+    for i in reversed(range(_TERMS)):
+        below[3] = 1.0 / math.factorial(i + 3) - small * below[3]
+    for k in reversed(range(3)):
+        below[k] = 1.0 / math.factorial(k) - small * below[k + 1]
+    return np.asarray(np.where(z < 1.0, below, values))
 
 
 class Decay:
