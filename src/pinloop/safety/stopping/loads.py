@@ -94,8 +94,11 @@ def measure_loads(
         sizes[..., :nv] *= simple
         times = (moving.h[pieces.rows] * pieces.width)[:, None]
         whole = whole or max(float((times * (rule.weights @ np.abs(powers))).sum()), small)
-        largest, missed = rule.largest(sizes), rule.missed(sizes)
-        peaks = np.maximum(peaks, np.abs(sizes).max(axis=(0, 1)))
+        largest, missed = np.abs(sizes).max(axis=1), rule.missed(sizes)
+        peaks = np.maximum(peaks, largest.max(axis=0))
+        # No polynomial is larger than all its coefficients together: few pieces have peaks.
+        higher = (np.abs(rule.coefficients @ sizes).sum(axis=1) > peaks).any(axis=1)
+        largest[higher] = rule.largest(sizes[higher])
         resolved = missed <= PEAK * np.maximum(peaks, largest) + floor
         done = (resolved | (largest + missed <= peaks + floor)).all(axis=1)
         done &= (times * rule.missed(powers)).max(axis=1) <= WORK * whole

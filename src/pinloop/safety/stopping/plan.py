@@ -110,10 +110,10 @@ def as_category(category: int | Category) -> Category:
     """A category from its number, with its defaults."""
     if isinstance(category, Category):
         return category
-    known: dict[int, Category] = {0: Category0(), 1: Category1(), 2: Category2()}
+    known: dict[int, type[Category]] = {0: Category0, 1: Category1, 2: Category2}
     if isinstance(category, bool) or category not in known:
         raise BadValue(f"category is {category!r}; it must be 0, 1 or 2, or e.g. pl.Category1()")
-    return known[category]
+    return known[category]()
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,12 +136,9 @@ class BrakeTimes:
         return begin, begin + train.rise
 
     def breaks(self, train: Drivetrain) -> list[float]:
-        """Instants at which a torque jumps or changes its slope."""
-        instants = {self.off}
-        begin, full = self.engagement(train)
-        for instant in (begin, full):
-            instants |= set(instant[train.has_brake].tolist())
-        return sorted(instant for instant in instants if np.isfinite(instant))
+        """Instants at which a torque jumps or changes its slope, in any order."""
+        acting = np.array(self.engagement(train))[:, train.has_brake]
+        return [t for t in (self.off, *acting.ravel().tolist()) if np.isfinite(t)]
 
     def ramp(self, train: Drivetrain, t: float) -> tuple[Array, Array]:
         """Part of the torque of each brake from ``t`` on, and its rate [1/s], shape (nv,)."""
@@ -177,11 +174,8 @@ class Trigger:
 
     def chain(self, defaults: Chain) -> Chain:
         """The chain with what is given here."""
-        given = {
-            name: getattr(self, name)
-            for name in ("sensor", "controller", "drive_off")
-            if getattr(self, name) is not None
-        }
+        names = "sensor", "controller", "drive_off"
+        given = {name: t for name in names if (t := getattr(self, name)) is not None}
         return replace(defaults, **given)
 
 
@@ -323,6 +317,9 @@ class PendingInstants:
 
     Attributes:
         brake_times: when brakes are commanded and power goes; infinite while not known.
+        breaks: instants at which something changes by itself, in order [s].
+        reference_ends: when the last piece of the reference begins, in which all stand if they are
+            to [s].
         done: time up to which everything has happened [s].
     """
 
@@ -332,17 +329,9 @@ class PendingInstants:
         # The command to cut the power changes nothing yet: no phase begins with it.
         self._at_once = not plan.category.controlled
         self.brake_times: BrakeTimes = plan.brake_times
+        self.reference_ends = plan.reference.starts[-1]
         self.done = -1.0
-        self._breaks = self._all_breaks()
-
-    @property
-    def reference_ends(self) -> float:
-        """When the last piece of the reference begins, in which all stand if they are to [s]."""
-        return self._plan.reference.starts[-1]
-
-    def breaks(self) -> list[float]:
-        """Instants at which something changes by itself, in order [s]."""
-        return self._breaks
+        self.breaks = self._all_breaks()
 
     def _all_breaks(self) -> list[float]:
         waiting = [] if np.isfinite(self.brake_times.brake) else [self._limit]
@@ -358,11 +347,11 @@ class PendingInstants:
 
     def due(self, t: float) -> list[float]:
         """Instants that have come and have not been dealt with."""
-        return [instant for instant in self.breaks() if self.done < instant <= t]
+        return [instant for instant in self.breaks if self.done < instant <= t]
 
     def waiting(self, t: float) -> bool:
         """Whether something is still to come after ``t``."""
-        later = any(instant > t for instant in self.breaks())
+        later = any(instant > t for instant in self.breaks)
         return later or (self._brakes_follow and not np.isfinite(self.brake_times.brake))
 
     def brakes_due(self, t: float, *, stand: bool) -> list[str]:
@@ -378,7 +367,7 @@ class PendingInstants:
         full = (t + self._train.delay + self._train.rise)[self._train.has_brake].max(initial=t)
         off = t + self._plan.chain.drive_off if late else float(full)
         self.brake_times = replace(self.brake_times, brake=t, off=off)
-        self._breaks = self._all_breaks()
+        self.breaks = self._all_breaks()
         return ["time limit" if late else "drives stand"]
 
     def named(self, due: list[float]) -> list[str]:

@@ -188,7 +188,7 @@ class StopSimulation:
                 continue
             if self._stands(t, q, v, a):
                 return True
-            end = min([until, *(instant for instant in self.clock.breaks() if instant > t)])
+            end = min([until, *(instant for instant in self.clock.breaks if instant > t)])
             if self._rests(v, a):
                 t = end  # nothing moves before something changes
                 self._store(t, q, v, a, np.zeros(self.robot.nv))

@@ -47,6 +47,7 @@ Array = NDArray[np.float64]
 Measure = Callable[[StopResult], float]
 
 _METHOD = MuntheKaas("dopri5", rtol=INTEGRATION, atol=INTEGRATION)
+_GOING_ON = Trigger()
 
 
 @public
@@ -97,9 +98,15 @@ def stop(
     require_robot(robot)
     brakes = brakes if isinstance(brakes, Brakes) else Brakes.from_yaml(brakes)
     machine = prepare_robot(robot, brakes, payload, gravity, limits)
-    trigger = Trigger() if trigger is None else trigger
     return stop_prepared(
-        machine, trigger, as_category(category), q, v, until, method or _METHOD, standstill
+        machine,
+        _GOING_ON if trigger is None else trigger,
+        as_category(category),
+        q,
+        v,
+        until,
+        method or _METHOD,
+        standstill,
     )
 
 
